@@ -1,4 +1,4 @@
-//! The floors: the least SQL for the same work, by pgbench where it can, by a bare loop where batches are bound.
+//! The floors: the least SQL for the same work, run by pgbench, or by a bare loop where batches are bound.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::report::{Stopwatch, joined};
 
-/// How the server of a measurement is set up.
+/// The server settings of a measurement.
 pub(crate) const SERVER: [(&str, &str); 3] =
     [("shared_buffers", "1GB"), ("max_wal_size", "2GB"), ("min_wal_size", "1GB")];
 
@@ -16,7 +16,7 @@ pub(crate) async fn tables(pool: &PgPool) {
     pool.execute(include_str!("../floor/tables.sql")).await.expect("the floor's tables");
 }
 
-/// Transactions a second of a script, with so many clients, prepared.
+/// Returns the transactions per second of a prepared script with this many clients.
 pub(crate) fn pgbench(url: &str, script: &str, clients: usize, seconds: u32) -> f64 {
     let script: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("floor").join(script);
     let output = Command::new("pgbench")
@@ -33,7 +33,7 @@ pub(crate) fn pgbench(url: &str, script: &str, clients: usize, seconds: u32) -> 
         .unwrap_or_else(|| panic!("pgbench said no rate: {text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Rows a second of one `INSERT … SELECT FROM unnest` of 1,000 rows a call.
+/// Returns the rows per second of one `INSERT … SELECT FROM unnest` of 1,000 rows per call.
 pub(crate) async fn enqueue_bulk(pool: &PgPool, calls: usize) -> f64 {
     let watch = Stopwatch::start();
     for _ in 0..calls {
@@ -60,7 +60,7 @@ pub(crate) async fn enqueue_bulk(pool: &PgPool, calls: usize) -> f64 {
     watch.rate(calls * 1_000)
 }
 
-/// Rows a second of the plain layout: claim by update, finish by update; 1,000 at a time, two clients.
+/// Returns the rows per second of the plain layout: claim by update, finish by update; 1,000 at a time, two clients.
 pub(crate) async fn drain_plain(pool: &PgPool, rows: i64) -> f64 {
     sqlx::query("INSERT INTO floor_plain (queue, status, request, created_at) SELECT 'orders', 'queued', convert_to(repeat('x', 200), 'UTF8'), clock_timestamp() FROM generate_series(1, $1)")
         .bind(rows).execute(pool).await.expect("filled");
@@ -77,7 +77,8 @@ pub(crate) async fn drain_plain(pool: &PgPool, rows: i64) -> f64 {
     .await
 }
 
-/// Rows a second of the leanest layout: a claim deletes ids and writes one lease row, the finish deletes that row.
+/// Returns the rows per second of the leanest layout: a claim deletes ids and writes one lease row, the finish deletes
+/// that row.
 pub(crate) async fn drain_leanest(pool: &PgPool, rows: i64) -> f64 {
     sqlx::query("WITH body AS (INSERT INTO floor_body SELECT n, convert_to(repeat('x', 200), 'UTF8') FROM generate_series((SELECT coalesce(max(id), 0) + 1 FROM floor_body), (SELECT coalesce(max(id), 0) FROM floor_body) + $1) n RETURNING id) INSERT INTO floor_ready SELECT id FROM body")
         .bind(rows).execute(pool).await.expect("filled");
@@ -94,7 +95,7 @@ pub(crate) async fn drain_leanest(pool: &PgPool, rows: i64) -> f64 {
     .await
 }
 
-/// Rows a second of two clients that each drain by batches until there is none; a batch answers how many it had.
+/// Returns the rows per second of two clients that each drain in batches until none is left; `batch` returns its size.
 async fn drained_by_two<W>(pool: &PgPool, batch: impl Fn(PgPool) -> W + Copy + Send + 'static) -> f64
 where
     W: Future<Output = usize> + Send,

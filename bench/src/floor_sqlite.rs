@@ -1,4 +1,4 @@
-//! SQLite's floors: a bare loop that writes the rows of the same work on one connection, one in a commit or 64.
+//! SQLite's floors: a bare loop that writes the rows of the same work on one connection, one or 64 per commit.
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const COMMIT: &str = "COMMIT";
 
 type Statement = Query<'static, Sqlite, SqliteArguments>;
 
-/// A fresh file, and the connection that writes it as the store's does.
+/// Creates a fresh file, and a connection with the store's write settings.
 async fn fresh() -> (File, SqliteConnection) {
     let file = fresh_file();
     let mut connection = options(&file.url).connect().await.expect("a file");
@@ -36,7 +36,7 @@ fn options(url: &str) -> SqliteConnectOptions {
     options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full)
 }
 
-/// The connections of a service that one would write by hand, to a file with this table.
+/// Returns the pool of a service written by hand, on a file with this table.
 pub(crate) async fn pool(url: &str, table: &'static str) -> SqlitePool {
     let options = options(url).busy_timeout(Duration::from_secs(30));
     // One connection: SQLite has one writer, and waiting for a connection is fairer than waiting for its lock.
@@ -45,7 +45,8 @@ pub(crate) async fn pool(url: &str, table: &'static str) -> SqlitePool {
     pool
 }
 
-/// Messages a second, this many in each transaction: one statement for them, and one that makes them claimable.
+/// Returns the messages per second, with this many per transaction: one statement for them, and one that makes them
+/// claimable.
 pub(crate) async fn enqueue(seconds: u32, group: usize) -> f64 {
     let (_file, mut connection) = fresh().await;
     let messages = rows(
@@ -80,7 +81,8 @@ pub(crate) async fn enqueue(seconds: u32, group: usize) -> f64 {
     watch.rate(done)
 }
 
-/// Claims with their settles a second: this many claims in a transaction, and then as many settles in another, one statement each.
+/// Returns the claims with settles per second: this many claims in one transaction, then as many settles in another,
+/// one statement each.
 pub(crate) async fn ledger(seconds: u32, group: usize) -> f64 {
     let (_file, mut connection) = fresh().await;
     let claims = rows(
@@ -121,7 +123,8 @@ pub(crate) async fn ledger(seconds: u32, group: usize) -> f64 {
     watch.rate(done)
 }
 
-/// Messages a second of the leanest layout: a claim takes ids and writes one lease row, the finish deletes that row.
+/// Returns the messages per second of the leanest layout: a claim takes ids and writes one lease row, the finish
+/// deletes that row.
 pub(crate) async fn drain(messages: usize, group: usize) -> f64 {
     let (_file, mut connection) = fresh().await;
     let fill = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?) INSERT INTO floor_body SELECT n, ? FROM n";
@@ -173,7 +176,7 @@ fn bind_claim(claim: Statement, name: &RecordName, fence: i64) -> Statement {
         .bind(NOW)
 }
 
-/// A statement with so many rows in its middle.
+/// Builds a statement with this many rows.
 fn rows(head: &str, row: &str, tail: &str, count: usize) -> Arc<str> {
     format!("{head} {} {tail}", vec![row; count].join(", ")).into()
 }
@@ -182,7 +185,7 @@ fn query(sql: &Arc<str>) -> Statement {
     sqlx::query(AssertSqlSafe(Arc::clone(sql)))
 }
 
-/// Runs a statement; answers how many rows it wrote.
+/// Runs a statement and returns how many rows it wrote.
 async fn run(connection: &mut SqliteConnection, statement: Statement) -> usize {
     let done = statement.execute(connection).await.expect("written");
     usize::try_from(done.rows_affected()).expect("few")

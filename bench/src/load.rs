@@ -1,4 +1,4 @@
-//! A load of HTTP requests from this process: 64 connections that are kept open, each with one request at a time.
+//! An HTTP load from this process: 64 keep-alive connections, each with one request at a time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use crate::report::{Stopwatch, joined};
 
 pub(crate) const CONNECTIONS: usize = 64;
 
-/// Where requests go, and what they are.
+/// The target of the load, and its requests.
 #[derive(Clone)]
 pub(crate) struct LoadTarget {
     pub(crate) address: SocketAddr,
     pub(crate) path: &'static str,
-    /// The key of the request with this number.
+    /// Returns the key of the request with this number.
     pub(crate) key: Arc<dyn Fn(usize) -> String + Send + Sync>,
-    /// Its body.
+    /// Returns its body.
     pub(crate) body: Arc<dyn Fn(usize) -> String + Send + Sync>,
-    /// So many different requests, over and over.
+    /// The number of different requests, which repeat.
     pub(crate) numbers: usize,
-    /// Whether each answer must be a replay.
+    /// Whether each response must be a replay.
     pub(crate) replays: bool,
 }
 
 impl LoadTarget {
-    /// Requests a second when every connection sends the next request as soon as it has its answer.
+    /// Returns the requests per second when every connection sends the next request as soon as it has its response.
     pub(crate) async fn saturate(&self, time: Duration) -> f64 {
         let count = Arc::new(AtomicUsize::new(0));
         let watch = Stopwatch::start();
@@ -51,8 +51,10 @@ impl LoadTarget {
         watch.rate(count.load(Ordering::Relaxed))
     }
 
-    /// How long answers take when requests come at a steady rate, whether or not those before have been answered: all times, in
-    /// order. Counted from when a request was due, so that a server that stands still is seen.
+    /// Returns the latencies at a steady request rate, sorted.
+    ///
+    /// Requests are sent whether or not earlier ones have been answered. A latency counts from when its request was
+    /// due, so a stalled server is visible.
     pub(crate) async fn at_a_rate(&self, rate: f64, time: Duration) -> Vec<Duration> {
         let next = Arc::new(AtomicUsize::new(0));
         let begin = Instant::now();
@@ -79,7 +81,7 @@ impl LoadTarget {
         times
     }
 
-    /// Sends each of the requests once, one after another on each connection.
+    /// Sends each of the requests once, in sequence on each connection.
     pub(crate) async fn each_once(&self) {
         let callers = (0..CONNECTIONS).map(|first| {
             let target = self.clone();
@@ -116,7 +118,7 @@ impl LoadTarget {
     }
 }
 
-/// The time within which this share of all answers came.
+/// Returns the latency within which this share of all responses came.
 pub(crate) fn quantile(times: &[Duration], share: f64) -> Duration {
     #[expect(
         clippy::cast_precision_loss,

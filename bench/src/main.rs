@@ -1,4 +1,4 @@
-//! How fast Ichido is, measured as ratios in one run against the least SQL that could do the same work.
+//! Measures how fast Ichido is, as ratios in one run to the least SQL for the same work.
 
 mod floor;
 mod floor_sqlite;

@@ -27,7 +27,7 @@ const ROUNDS: usize = 3;
 const TIME: Duration = Duration::from_secs(4);
 /// Keys whose outcomes are replayed.
 const REPLAYED: usize = 1_000;
-/// The service's own connections: more than the machine has cores, fewer than callers.
+/// The service's own connections: more than the machine's cores, fewer than the callers.
 const CONNECTIONS: u32 = 16;
 
 const TABLE: &str = "CREATE TABLE bookmarks (id TEXT PRIMARY KEY, url TEXT NOT NULL)";
@@ -115,7 +115,7 @@ async fn serve(router: Router) -> SocketAddr {
     address
 }
 
-/// The endpoints, and what is aimed for: a share of the rate of the same handler in an explicit transaction.
+/// The endpoints and their targets: a share of the rate of the same handler in an explicit transaction.
 const KINDS: [(&str, &str, Option<f64>); 4] = [
     ("/explicit", "bare, in an explicit transaction", None),
     ("/autocommit", "bare, in autocommit", None),
@@ -123,7 +123,7 @@ const KINDS: [(&str, &str, Option<f64>); 4] = [
     ("/keyed", "behind the layer, keyed", Some(0.8)),
 ];
 const REPLAYS_MIN: f64 = 2.0;
-/// The most that the layer may add to the slowest answers, as a factor.
+/// Maximum factor that the layer may add to the p99 latency.
 const P99_MAX: f64 = 1.5;
 
 async fn measure(address: SocketAddr) {
@@ -139,7 +139,7 @@ async fn measure(address: SocketAddr) {
         numbers: usize::MAX,
         replays: false,
     };
-    // One request after another would take long: the first round makes the outcomes that are replayed.
+    // Sequential requests would take long: the first round creates the outcomes that are replayed.
     let first = LoadTarget {
         key: Arc::new(|number| format!("replay-{number}")),
         numbers: REPLAYED,
@@ -167,7 +167,7 @@ async fn measure(address: SocketAddr) {
     slowest(rates[2] / 3.0, &fresh).await;
 }
 
-/// The slowest answers at a steady rate, a third of what the layer can do, bare and behind it.
+/// Prints the latencies at a steady rate, a third of the layer's maximum, bare and behind it.
 async fn slowest(rate: f64, fresh: &impl Fn(&'static str) -> LoadTarget) {
     println!(
         "\n| endpoint, at {rate:.0} requests/s | median | p99 | p99 to bare | target |\n|---|---:|---:|---:|---:|"

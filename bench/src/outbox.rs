@@ -1,7 +1,8 @@
-//! The outbox: put in and drained by one worker in one process, beside the floors and beside a peer, in one run on one server.
+//! The outbox: enqueued and drained by one worker in one process, beside the floors and a peer, in one run on one
+//! server.
 //!
-//! Each contender does each part in a process of its own, so that the memory it takes is its own; a part prints a name and a number
-//! a line.
+//! Each contender does each part in its own process, so its memory is measured alone. A part prints a name and a number
+//! per line.
 
 pub(crate) mod part;
 mod table;
@@ -20,26 +21,26 @@ use crate::report::median;
 use table::{MetricUnit, Row};
 
 const ROUNDS: usize = 3;
-/// Messages that are put in together and drained.
+/// Messages that are enqueued together and drained.
 const DRAIN: usize = 100_000;
-/// Messages that one caller puts in, one after another.
+/// Messages that one caller enqueues, one after another.
 const SINGLY: usize = 6_000;
 /// Messages into an idle queue.
 const IDLE: usize = 300;
 /// How long a floor of single calls runs.
 const SECONDS: u32 = 3;
 const PEER: &str = "graphile_worker";
-/// The most that may be resident while draining, in megabytes.
+/// Maximum resident memory while draining, in megabytes.
 const RESIDENT_MAX: f64 = 60.0;
 
-/// Somebody who does the parts.
+/// A contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Contender {
     Ours,
     Peer,
 }
 
-/// What was measured, by name, from all rounds.
+/// The measurements by name, from all rounds.
 #[derive(Default)]
 struct Measured(HashMap<(Contender, String), Vec<f64>>);
 
@@ -55,7 +56,7 @@ impl Contender {
         }
     }
 
-    /// Does a part in a process of its own; answers what it printed.
+    /// Runs a part in its own process and returns what it printed.
     fn run(self, part: &str, url: &str, count: usize) -> String {
         let output = self.command().args([part, url, &count.to_string()]).output().expect("a process");
         let said = String::from_utf8_lossy(&output.stderr);
@@ -89,7 +90,7 @@ impl Measured {
         }
     }
 
-    /// The lines that both databases have.
+    /// The rows that both databases have.
     fn rows(&self, floors: [Vec<f64>; 3]) -> Vec<Row> {
         let [drain, singly, bulk] = floors.map(|rates| Some(median(rates)));
         let per_second = MetricUnit::PerSecond;

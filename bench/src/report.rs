@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 
-/// One line: our rate beside the floor's, from the same run.
+/// One row: our rate beside the floor's, from the same run.
 pub(crate) struct ReportLine {
     pub(crate) work: String,
     pub(crate) ours: f64,
@@ -25,7 +25,7 @@ pub(crate) fn print(lines: &[ReportLine]) {
     print!("{text}");
 }
 
-/// How long something takes, and how many a second that is.
+/// Measures elapsed time and rates.
 pub(crate) struct Stopwatch(Instant);
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark is about time; nothing is decided by it")]
@@ -49,7 +49,7 @@ impl Stopwatch {
     }
 }
 
-/// What each of these tasks came to. All are started before the first is waited for.
+/// Returns the results of the tasks. All are started before the first is awaited.
 pub(crate) async fn joined<T>(tasks: impl Iterator<Item = JoinHandle<T>>) -> Vec<T> {
     let mut ended = Vec::new();
     for task in tasks.collect::<Vec<_>>() {
@@ -58,7 +58,7 @@ pub(crate) async fn joined<T>(tasks: impl Iterator<Item = JoinHandle<T>>) -> Vec
     ended
 }
 
-/// The middle one of several runs.
+/// Returns the median of several runs.
 pub(crate) fn median(mut rates: Vec<f64>) -> f64 {
     rates.sort_by(f64::total_cmp);
     rates[rates.len() / 2]

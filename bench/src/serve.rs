@@ -1,8 +1,8 @@
-//! Accepting a message over HTTP: by `ichido serve`, and by the handler that one would write by hand, in one run.
+//! Accepting a message over HTTP: by `ichido serve`, and by a handler written by hand, in one run.
 //!
-//! The handler parses the JSON and does one INSERT; ours also checks the key, tells duplicates, keeps the digest and makes the
-//! message claimable. Each is a process of its own; the load comes from this one. The queue is paused, so that nothing is measured
-//! but accepting.
+//! The handler parses the JSON and does one INSERT. Ours also checks the key, detects duplicates, stores the digest and
+//! makes the message claimable. Each is its own process; the load comes from this one. The queue is paused, so only
+//! accepting is measured.
 
 pub(crate) mod by_hand;
 
@@ -28,10 +28,10 @@ const TIME: Duration = Duration::from_secs(4);
 /// The queue that `ichido serve` has without a configuration.
 const QUEUE: &str = "demo";
 const PATH: &str = "/v1/queues/demo/messages";
-/// How many times as fast as the handler by hand ours is meant to be.
+/// The target: how many times as fast as the handler written by hand.
 const POSTGRES_MIN: f64 = 2.0;
 const SQLITE_MIN: f64 = 4.0;
-/// What a message holds beside its number, so that it has some 300 bytes.
+/// Padding of a message, so it has about 300 bytes.
 const NOTE_BYTES: usize = 220;
 
 pub(crate) async fn on_postgres() {
@@ -96,7 +96,7 @@ fn ichido() -> PathBuf {
     std::env::current_exe().expect("this program").with_file_name("ichido")
 }
 
-/// A server that ends with this.
+/// A server process that is killed when this is dropped.
 struct ServerProcess {
     child: Child,
     address: SocketAddr,

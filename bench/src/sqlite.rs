@@ -1,4 +1,4 @@
-//! The store on SQLite beside its floors, each run on a fresh file of its own.
+//! The store on SQLite beside its floors, each run on its own fresh file.
 
 use ichido_store::Store;
 use ichido_store::testing::sqlite::fresh_file;
@@ -40,7 +40,7 @@ fn beside(work: &str, ours: Vec<f64>, alone: Vec<f64>, grouped: Vec<f64>) -> Vec
     ]
 }
 
-/// Calls a second of this work, on a fresh file.
+/// Returns the calls per second of this work, on a fresh file.
 async fn rate<W>(work: impl Fn(Store) -> W + Clone + Send + 'static) -> f64
 where
     W: Future<Output = ()> + Send,

@@ -49,7 +49,7 @@ pub(crate) async fn run() -> Vec<ReportLine> {
     lines
 }
 
-/// Claim and settle with a million finished messages behind it, beside the same on an empty store.
+/// Claim and settle after a million finished messages, beside the same on an empty store.
 async fn with_history(store: &Store, pool: &PgPool) -> ReportLine {
     let (mut bare, mut behind) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -68,7 +68,7 @@ async fn with_history(store: &Store, pool: &PgPool) -> ReportLine {
     ReportLine { work, ours: median(behind), floor: median(bare), target: 0.9 }
 }
 
-/// Claim and settle, over and over, while somebody's snapshot is open, beside the same without it.
+/// Claim and settle repeatedly while a snapshot is open, beside the same without it.
 async fn with_an_old_snapshot(store: &Store, pool: &PgPool) -> Vec<ReportLine> {
     empty(pool).await;
     let before = fill_and_drain(store, pool).await;
@@ -235,7 +235,7 @@ async fn replay(store: &Store, pool: &PgPool, url: &str) -> ReportLine {
     ReportLine { work: "replay look-up, 64 callers".into(), ours, floor, target: 0.8 }
 }
 
-/// Calls a second of 64 callers who each wait for their answer.
+/// Returns the calls per second of 64 callers who each wait for their response.
 pub(crate) async fn callers<F, W>(store: &Store, seconds: u32, work: F) -> f64
 where
     F: Fn(Store) -> W + Clone + Send + 'static,

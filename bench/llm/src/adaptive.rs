@@ -1,6 +1,6 @@
-//! The AWS SDK with its own adaptive retries: one rate limiter and one set of waits for all calls of a client.
+//! The AWS SDK with its adaptive retries: one rate limiter and one backoff for all calls of a client.
 //!
-//! Its quota of retries is lifted, since with it the SDK gives items up instead of waiting.
+//! Its retry quota is lifted, because with it the SDK gives up items instead of waiting.
 
 use std::sync::Arc;
 
@@ -39,11 +39,11 @@ pub(crate) async fn run(task: BatchTask) -> usize {
 }
 
 fn client(url: String) -> Client {
-    // The server speaks plain HTTP, so nobody's certificate is believed; reading those of the system would take time.
+    // The server speaks plain HTTP, so no certificate is trusted; reading the system's roots would take time.
     let tls =
         TlsContext::builder().with_trust_store(TrustStore::empty()).build().expect("an empty trust store");
     let http = Builder::new().tls_provider(Provider::rustls(CryptoMode::Ring)).tls_context(tls).build_https();
-    // Of its own, for the default one is the whole process's.
+    // Its own, because the default one is global to the process.
     let partition = RetryPartition::custom("bench").token_bucket(TokenBucket::unlimited()).build();
     let config = Config::builder()
         .behavior_version(BehaviorVersion::latest())

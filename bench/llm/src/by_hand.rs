@@ -1,4 +1,5 @@
-//! What one writes by hand: so many slots, in each an item that waits its interval, is asked, and waits longer after each refusal.
+//! A batch written by hand: fixed slots, each with an item that waits its interval, is asked, and backs off after each
+//! refusal.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -13,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::load::{BatchTask, PARALLEL, model, retry};
 
-/// The items that nobody has taken yet.
+/// Items that no slot has taken yet.
 type PendingPrompts = Arc<Mutex<VecDeque<Prompt>>>;
 
 pub(crate) async fn run(task: BatchTask, interval: Duration) -> usize {
@@ -26,7 +27,7 @@ pub(crate) async fn run(task: BatchTask, interval: Duration) -> usize {
     slots.join_all().await.into_iter().sum()
 }
 
-/// One place: takes items until there are no more, and keeps each until it has ended.
+/// Runs one slot: takes items until there are no more, and keeps each until it has ended.
 async fn run_slot(model: Arc<Bedrock>, waiting: PendingPrompts, interval: Duration) -> usize {
     let retry = retry();
     let mut answered = 0;

@@ -1,7 +1,7 @@
-//! How near a batch of calls comes to a model's rate limit, beside other ways to keep one.
+//! Measures how close a batch of calls comes to a model's rate limit, beside other clients.
 //!
-//! All ask the same questions of a server that plays Bedrock, allows so many calls a second and refuses what comes above that, without
-//! saying when to come again. It counts what came; a contender is only believed where it says that an item was answered.
+//! All ask the same questions of a server that imitates Bedrock, allows a fixed rate and refuses the rest without a
+//! retry hint. The server counts the calls; only the number of answered items is taken from the contender.
 
 mod adaptive;
 mod by_hand;
@@ -17,7 +17,7 @@ use clap::Parser;
 
 use load::{ContenderRun, LlmLoad};
 
-/// What SPEC B5 has as the interval when nobody says another.
+/// The default interval of SPEC B5.
 const INTERVAL: Duration = Duration::from_millis(2_500);
 
 /// Asks a throttled model many questions, in four ways, and prints how each fared.
@@ -37,11 +37,11 @@ async fn main() -> ExitCode {
     let Arguments { items, rate } = Arguments::parse();
     let all = all(LlmLoad { items, rate }).await;
     print!("{}", table::text(&all));
-    // A contender that answers less than was asked has been measured at something else.
+    // A contender that answers less than was asked did not do the work that is measured.
     if all.iter().all(|ran| ran.unanswered() == 0) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// One after the other, each with a provider of its own.
+/// Runs the contenders one after the other, each with its own provider.
 async fn all(load: LlmLoad) -> Vec<ContenderRun> {
     vec![
         load.measure("ichido", ours::run).await,
@@ -56,7 +56,7 @@ async fn all(load: LlmLoad) -> Vec<ContenderRun> {
 mod tests {
     use super::*;
 
-    /// So few, and so fast, that the SDK's own waits do not make it the slowest test of all.
+    /// Few and fast enough that the SDK's own backoff does not make this the slowest test.
     #[tokio::test]
     async fn every_contender_has_every_item_answered_once() {
         let number = |number| NonZeroU32::new(number).expect("not zero");

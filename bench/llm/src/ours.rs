@@ -1,4 +1,4 @@
-//! Ours: the batch engine with a fresh store, in which every call is marked before it is made and every answer is kept.
+//! Ours: the batch engine with a fresh store, which records every call before it is made and stores every answer.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use crate::load::ContenderRun;
 
-/// What ours is to stay below, as a share of its calls.
+/// The maximum share of throttled calls that ours aims for.
 const THROTTLED_TARGET: f64 = 0.05;
-/// What ours is to stay within, of the ideal.
+/// The maximum ratio to the ideal time that ours aims for.
 const TO_IDEAL_TARGET: f64 = 1.15;
 
-/// The first is ours, and the targets are its alone.
+/// Renders the table. The first row is ours, and only it has targets.
 pub(crate) fn text(all: &[ContenderRun]) -> String {
     let mut text = String::from(
         "| contender | time | to the ideal | calls | throttled | not answered |\n|---|---:|---:|---:|---:|---:|\n",

@@ -1,4 +1,4 @@
-//! Our side of one part, in a process of its own.
+//! Our side of one part, in its own process.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const CONNECTIONS: u32 = 8;
 const PARALLELISM: u32 = 1_000;
 const BATCH_SIZE: u32 = 1_000;
 const QUEUE: &str = "orders";
-/// Between two messages into an idle queue.
+/// Pause between two messages into an idle queue.
 const IDLE_GAP: Duration = Duration::from_millis(20);
 
 #[derive(Deserialize, Serialize)]
@@ -99,7 +99,7 @@ async fn drain(store: Store, count: usize) {
     while counted.load(Ordering::Relaxed) < count {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // All have run; over when the last settle is written.
+    // All have run; done when the last settle is written.
     let sent = || async {
         let counts = store.queues().counts().await.expect("counts");
         counts.iter().filter(|line| line.state == Stage::Sent).map(|line| line.count).sum::<i64>()
@@ -114,7 +114,7 @@ async fn drain(store: Store, count: usize) {
     assert_eq!(counted.load(Ordering::Relaxed), count, "each ran once");
 }
 
-/// Put in by another node: this process's own wake-ups would be quicker.
+/// Another node enqueues: this process's own wake-ups would be faster.
 async fn idle(store: Store, url: &str, count: usize) {
     let (begun, mut heard) = mpsc::unbounded_channel();
     let handler = Handler::json(move |job: Job<OrderPayload>| {
@@ -144,7 +144,7 @@ async fn idle(store: Store, url: &str, count: usize) {
     worker.ended().await;
 }
 
-/// An order as the other side has it: 200 bytes of JSON.
+/// The same order as on the other side: 200 bytes of JSON.
 fn message(number: usize) -> NewMessage {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
     let order = OrderPayload { number, text: "x".repeat(170) };
@@ -156,7 +156,7 @@ fn message(number: usize) -> NewMessage {
     }
 }
 
-/// The most that was resident, in kilobytes.
+/// Returns the peak resident memory, in kilobytes.
 fn tell_memory() {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");

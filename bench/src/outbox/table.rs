@@ -1,25 +1,25 @@
-//! The table of the outbox: rates, waits and memory, each beside the floor and the peer that it has.
+//! The table of the outbox: rates, latencies and memory, each beside its floor and its peer.
 
 use std::fmt::Write as _;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MetricUnit {
-    /// The more the better.
+    /// Higher is better.
     PerSecond,
-    /// The less the better.
+    /// Lower is better.
     Seconds,
-    /// The less the better, and the target is a bound in megabytes.
+    /// Lower is better, and the target is a maximum in megabytes.
     Kilobytes,
 }
 
-/// One line.
+/// One row.
 pub(super) struct Row {
     pub(super) work: String,
     pub(super) ours: f64,
     pub(super) floor: Option<f64>,
     pub(super) peer: Option<f64>,
     pub(super) unit: MetricUnit,
-    /// Of the ratio to the peer, or a bound.
+    /// The target of the ratio to the peer, or a maximum.
     pub(super) target: f64,
 }
 

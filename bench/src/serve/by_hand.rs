@@ -1,4 +1,4 @@
-//! The handler that one would write by hand: it parses the JSON and does one plain INSERT.
+//! A handler written by hand: it parses the JSON and does one plain INSERT.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::floor_sqlite;
 
-/// More than the machine has cores, fewer than callers.
+/// More than the machine's cores, fewer than the callers.
 const CONNECTIONS: u32 = 16;
 const TABLE: &str = "CREATE TABLE messages (id TEXT PRIMARY KEY, body TEXT NOT NULL)";
 const INSERT: &str = "INSERT INTO messages (id, body) VALUES ($1, $2)";

@@ -1,5 +1,5 @@
-//! `graphile_worker` at one part of the work that `cargo xtask bench outbox` measures. Prints what came of it, a name and a number
-//! a line.
+//! Runs one part of `cargo xtask bench outbox` with `graphile_worker`. Prints the results, a name and a number per
+//! line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,15 +15,15 @@ use sqlx::postgres::PgPoolOptions;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// What its own benchmark sets (`benches/perf_test.rs`), but for the connections, of which it takes 100.
+/// The settings of its own benchmark (`benches/perf_test.rs`), except for the connections, of which it uses 100.
 const CONCURRENCY: usize = 500;
 const LOCAL_QUEUE: usize = 5_000;
 const COMPLETE_DELAY: Duration = Duration::from_millis(5);
 const POLL: Duration = Duration::from_millis(5);
 const CONNECTIONS: u32 = 20;
-/// On an idle queue as its manual has it: woken by notifications, no local queue, which it says costs latency.
+/// Idle queue, as in its manual: woken by notifications, without a local queue, which it says costs latency.
 const IDLE_CONCURRENCY: usize = 10;
-/// Between two messages into an idle queue.
+/// Pause between two messages into an idle queue.
 const IDLE_GAP: Duration = Duration::from_millis(20);
 const SCHEMA: &str = "graphile_worker";
 
@@ -75,7 +75,7 @@ async fn main() {
     }
 }
 
-/// An order as the other side has it: 200 bytes of JSON.
+/// The same order as on the other side: 200 bytes of JSON.
 fn order(number: usize) -> OrderPayload {
     OrderPayload { number, text: "x".repeat(170) }
 }
@@ -126,7 +126,7 @@ async fn drain(pool: PgPool, count: usize) {
     while counted.0.load(Ordering::Relaxed) < count {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // All have run; over when the last completion is written.
+    // All have run; done when the last completion is written.
     let left = "SELECT EXISTS (SELECT FROM graphile_worker._private_jobs)";
     while sqlx::query_scalar::<_, bool>(left).fetch_one(&pool).await.expect("answered") {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -172,7 +172,7 @@ fn tell_rate(began: Instant, count: usize) {
     println!("rate {}", count as f64 / began.elapsed().as_secs_f64());
 }
 
-/// The most that was resident, in kilobytes.
+/// Returns the peak resident memory, in kilobytes.
 fn tell_memory() {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
