@@ -1,4 +1,5 @@
-//! Any bytes as a boundary file: no panic, one error with a place in the text, and a file that is read can be judged.
+//! Any bytes as a boundary file: no panic, one error with a location in the text, and a file that is read can be
+//! checked.
 #![no_main]
 
 use ichido_boundary::report::{Findings, github, json, mermaid, people, sarif};

@@ -1,4 +1,4 @@
-//! Any address: no panic, and an IPv4 address is judged alike in every IPv6 spelling that leads to it.
+//! Any address: no panic, and an IPv4 address gets the same verdict in every IPv6 spelling of it.
 #![no_main]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,7 @@ libfuzzer_sys::fuzz_target!(|bits: u128| {
     let whole = Ipv6Addr::from_bits(bits);
     let is_refused = is_link_local(whole.into());
     assert!(is_refused || !whole.is_unicast_link_local());
-    // The last 32 bits as an address of their own.
+    // The last 32 bits as an address.
     let [.., high, low] = whole.segments();
     let inner = Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     let expected = is_link_local(inner.into());

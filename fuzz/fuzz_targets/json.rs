@@ -11,7 +11,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             let Ok(once) = document.canonical(&form) else { continue };
             // A number's plain digits may be longer than its exponent form, so the bound of the input is not used.
             let again = Document::parse(&once, usize::MAX).expect("a canonical form is JSON");
-            // Doubles are written with exponents, as RFC 8785 has it.
+            // Doubles are written with exponents, as in RFC 8785.
             assert_eq!(again.canonical(&form).expect("it has a canonical form"), once, "{form:?}");
         }
     }

@@ -1,10 +1,10 @@
-//! Any bytes as header values: no panic, and what is read keeps the key's invariant in both spellings.
+//! Any bytes as header values: no panic, and a parsed key keeps its invariant in both spellings.
 #![no_main]
 
 use ichido_core::key::{IdempotencyKey, read};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    // The first zero byte splits the input over the two names, so that agreement is tried too.
+    // The first zero byte splits the input over the two names, so agreement is tested too.
     let (first, second) = match data.iter().position(|byte| *byte == 0) {
         Some(split) => (&data[..split], Some(&data[split + 1..])),
         None => (data, None),

@@ -1,4 +1,4 @@
-//! Any text as `Retry-After` at any moment: no panic, and no wait beyond the bound.
+//! Any text as `Retry-After` at any time: no panic, and no wait beyond the maximum.
 #![no_main]
 
 use ichido_core::retry::WAIT_MAX;

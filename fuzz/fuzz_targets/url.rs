@@ -1,4 +1,4 @@
-//! Any text as a URL: no panic, and what is parsed has a host, a port and a path, and no credentials.
+//! Any text as a URL: no panic, and a parsed URL has a host, a port and a path, and no credentials.
 #![no_main]
 
 use ichido_http::url::HttpUrl;
