@@ -1,45 +1,45 @@
-//! What can be done with a call.
+//! What the server can do with a call.
 //!
-//! Guarantee: what is billed is what reaches the model: answers, well or badly shaped, and connections that end after
-//! the model's work. Errors are not.
+//! Guarantee: everything that reaches the model is billed: well or badly shaped answers, and connections that end after
+//! the model's work. Errors are not billed.
 
 use serde::Deserialize;
 
-/// What is done with a call.
+/// What the server does with a call.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// The model answers, well or badly.
+    /// The model answers, in this shape.
     Answer(AnswerShape),
-    /// The model says just this.
+    /// The model says exactly this.
     Say(String),
-    /// The provider's own error. Nothing is billed.
+    /// The provider returns an error. Nothing is billed.
     Fail(Fault),
     /// The connection ends after the whole request was read. Nothing is billed.
     Drop,
-    /// The connection ends after the model has done its work, which is billed.
+    /// The connection ends after the model's work, which is billed.
     DropCompleted,
 }
 
-/// How the model's text comes out.
+/// The shape of the model's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerShape {
-    /// As it should be.
+    /// As requested.
     Whole,
-    /// It ends in the middle, for the tokens were spent.
+    /// Truncated, because the tokens were spent.
     CutOff,
-    /// Words before and after it.
+    /// With text before and after it.
     Prose,
     /// Inside a code fence.
     Fence,
-    /// JSON, but none that was asked for.
+    /// JSON, but not in the requested form.
     SchemaMiss,
-    /// Held back by the provider's filter.
+    /// Withheld by the provider's filter.
     Filtered,
 }
 
-/// An error of the provider, in its own words.
+/// An error of the provider, in its own format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -51,24 +51,24 @@ pub enum Fault {
     Unavailable,
     /// 500.
     Internal,
-    /// 529, where the provider has it.
+    /// 529, if the provider has it.
     Overloaded,
     /// The model took too long.
     TimedOut,
-    /// The model is still being loaded.
+    /// The model is still loading.
     NotReady,
     /// The model failed with this status.
     ModelError(u16),
     /// The money or the quota is spent.
     SpendLimit,
-    /// The caller may not.
+    /// The caller has no access.
     Denied,
-    /// The request is refused for what it says.
+    /// The request is invalid.
     Invalid,
-    /// There is no such model.
+    /// The model does not exist.
     NotFound,
-    /// An error that nobody has heard of: 418.
+    /// An unknown error: 418.
     Unknown,
-    /// 502 from something in between, in HTML.
+    /// 502 from a proxy in between, in HTML.
     BadGateway,
 }

@@ -1,7 +1,7 @@
-//! What the model says.
+//! The model's answers.
 //!
-//! Guarantee: the same item is always judged alike, and each kind of damage is the damage it is named for: what is
-//! cut off is no JSON, what has prose or a fence around it holds the whole text.
+//! Guarantee: the same item always gets the same judgement, and each shape has the damage that it is named for: a
+//! truncated answer is not JSON, and one with prose or a fence around it contains the whole text.
 
 use serde_json::json;
 
@@ -20,19 +20,19 @@ pub(crate) struct PlannedAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerEnd {
     Complete,
-    /// No more tokens.
+    /// The tokens were spent.
     Length,
-    /// The provider's filter.
+    /// The provider's filter stopped it.
     Filtered,
 }
 
 impl PlannedAnswer {
-    /// The whole text.
+    /// Creates a complete answer.
     pub(crate) fn whole(text: String) -> Self {
         Self { text, stop: AnswerEnd::Complete }
     }
 
-    /// The text as it comes out.
+    /// Creates an answer in this shape.
     pub(crate) fn shaped(text: &str, shape: AnswerShape) -> Self {
         let whole = |text: String| Self::whole(text);
         match shape {
@@ -51,7 +51,7 @@ impl PlannedAnswer {
     }
 }
 
-/// The judgement of an item.
+/// Returns the judgement of an item.
 pub(crate) fn judgement(item: &str) -> String {
     let hash = hash(item);
     let label = LABELS[usize::from(hash.to_le_bytes()[0]) % LABELS.len()];
@@ -59,7 +59,7 @@ pub(crate) fn judgement(item: &str) -> String {
     json!({ "label": label, "confidence": confidence, "reason": format!("item {item} seems so") }).to_string()
 }
 
-/// FNV-1a: the same in every release of Rust, which the hasher of the standard library need not be.
+/// FNV-1a: the same in every Rust release, which the standard library's hasher need not be.
 fn hash(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

@@ -1,4 +1,4 @@
-//! Messages of Anthropic.
+//! Anthropic's Messages API.
 
 mod read;
 mod reply;

@@ -1,33 +1,33 @@
-//! Which API a path belongs to.
+//! Finds the API of a path.
 //!
-//! Guarantee: what stands before an API's own path is kept as the endpoint, so that one server can play
-//! several regions, each with a behaviour of its own.
+//! Guarantee: the path before an API's own path is the endpoint, so one server can imitate several regions, each with
+//! its own behaviour.
 
 use serde::{Deserialize, Serialize};
 
-/// An API that is spoken here.
+/// An API that the server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Provider {
     /// Converse of the Bedrock runtime.
     Bedrock,
-    /// Chat completions of OpenAI and of all that imitate it.
+    /// Chat completions of OpenAI and compatible servers.
     Openai,
     /// Messages of Anthropic.
     Anthropic,
 }
 
-/// Where a request wants to go.
+/// The target of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) api: Provider,
-    /// What stands before the API's own path: nothing, or for example `/east`.
+    /// The path before the API's own path: empty, or for example `/east`.
     pub(crate) endpoint: String,
-    /// The model as the path names it, still encoded. Only Bedrock names it there.
+    /// The model in the path, still encoded. Only Bedrock has it there.
     pub(crate) model: Option<String>,
 }
 
-/// Reads the path of a request as it came, before any decoding: an ARN has slashes of its own.
+/// Parses the path of a request before any decoding: an ARN contains slashes.
 pub(crate) fn route(path: &str) -> Option<Route> {
     let plain = |api, endpoint: &str| Some(Route { api, endpoint: endpoint.to_owned(), model: None });
     if let Some(endpoint) = path.strip_suffix("/v1/chat/completions") {

@@ -1,35 +1,35 @@
-//! What a well-formed request asks for, whatever API it speaks.
+//! The content of a valid request, for any API.
 
 use serde_json::Value;
 
 use crate::seen::AskedJson;
 
-/// How many characters are counted as one token. Providers differ; tests need only that longer texts cost more.
+/// How many characters count as one token. Providers differ; tests only need longer texts to cost more.
 const CHARS_PER_TOKEN: usize = 4;
 
-/// What is asked for.
+/// The content of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Ask {
     pub(crate) model: String,
-    /// All that the user says, in order.
+    /// Everything the user says, in order.
     pub(crate) text: String,
-    /// What else is said: by the system, by the model before.
+    /// Everything else: by the system, and earlier by the model.
     pub(crate) chars_besides: usize,
-    /// How many tokens the answer may have.
+    /// Maximum number of tokens of the answer.
     pub(crate) tokens_max: Option<u32>,
     pub(crate) asked_json: Option<AskedJson>,
-    /// The tool that the model has to use, by whose input it answers then.
+    /// The tool that the model must use, whose input is then the answer.
     pub(crate) tool: Option<String>,
 }
 
 impl Ask {
-    /// The user says this too.
+    /// Adds a text of the user.
     pub(crate) fn said(&mut self, text: &str) {
         self.text.push_str(text);
         self.text.push('\n');
     }
 
-    /// The model has to use this tool, if any, and so answers by the schema of its input.
+    /// Sets the tool that the model must use, if any, so it answers by the schema of the tool's input.
     pub(crate) fn forced(&mut self, tool: Option<(String, Option<Value>)>, by: &str) {
         if let Some((name, schema)) = tool {
             self.asked_json = Some(AskedJson { by: by.to_owned(), schema });
@@ -41,12 +41,12 @@ impl Ask {
         tokens(self.text.chars().count() + self.chars_besides)
     }
 
-    /// What a provider sets aside for it at the start.
+    /// Returns the tokens that a provider reserves at the start.
     pub(crate) fn tokens_reserved(&self) -> u32 {
         self.tokens_in().saturating_add(self.tokens_max.unwrap_or_default())
     }
 
-    /// The word of the first item that the user names: what follows the marker, where a word begins.
+    /// Returns the first item that the user names: the word after the marker, where a word begins.
     pub(crate) fn item(&self, marker: &str) -> String {
         let is_of_word = |letter: char| letter.is_alphanumeric() || letter == '_';
         let word_at = |(start, _): (usize, &str)| {
@@ -59,7 +59,7 @@ impl Ask {
     }
 }
 
-/// How many tokens a text of so many characters is counted as.
+/// Returns how many tokens a text of this many characters counts as.
 pub(crate) fn tokens(chars: usize) -> u32 {
     u32::try_from(chars.div_ceil(CHARS_PER_TOKEN)).unwrap_or(u32::MAX)
 }

@@ -1,14 +1,14 @@
-//! The clock of the wall, for headers that name a moment.
+//! The wall clock, for headers with a date.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Now, by this machine's clock.
+/// Returns the current time of this machine.
 #[expect(clippy::disallowed_methods, reason = "the server is the outermost shell; what it tells is a date")]
 pub(crate) fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// A moment as RFC 3339 writes it, in UTC and whole seconds, rounded up: a client that comes then is not too early.
+/// Formats a time as RFC 3339, in UTC and whole seconds, rounded up: a client that comes then is not too early.
 pub(crate) fn rfc_3339(moment: SystemTime) -> String {
     const DAY: u64 = 86_400;
     let since = moment.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
@@ -19,7 +19,7 @@ pub(crate) fn rfc_3339(moment: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day, so many days after 1970 began.
+/// Returns the year, month and day that is this many days after 1970-01-01.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));

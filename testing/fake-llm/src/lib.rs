@@ -1,13 +1,14 @@
-//! A local server that plays three providers of language models: Bedrock's Converse, OpenAI's chat completions and
-//! Anthropic's messages, over plain HTTP.
+//! A local server that imitates three providers of language models over plain HTTP.
 //!
-//! Guarantee: a request is checked as strictly as the provider documents it before anything else is done; what is
-//! wrong is answered in the provider's own form and listed in [`SeenRequests::format_faults`]. How it behaves is written in
-//! a [`Script`], and the same script with the same calls plays alike. It knows nothing of the crates it tests.
+//! It speaks Bedrock's Converse, OpenAI's chat completions and Anthropic's messages.
 //!
-//! In a test, [`start`] it; it ends when the [`Fake`] is dropped. As a process of its own it is the binary
-//! `fake-llm`, which takes a script by `--script FILE` or `POST /_script`, and tells what it saw by `GET /_seen`.
-//! Start reading at [`script`], then at [`seen`].
+//! Guarantee: a request is first checked as strictly as the provider documents it. An error is returned in the
+//! provider's own format and listed in [`SeenRequests::format_faults`]. A [`Script`] defines the behaviour, and the
+//! same script with the same calls behaves the same. It knows nothing of the crates it tests.
+//!
+//! In a test, [`start`] it; it ends when the [`Fake`] is dropped. The binary `fake-llm` runs it as a process, which
+//! takes a script with `--script FILE` or `POST /_script` and reports what it saw with `GET /_seen`. Start at
+//! [`script`], then read [`seen`].
 //!
 //! ```
 //! let script = br#"{
@@ -60,9 +61,9 @@ pub use seen::SeenRequests;
 
 use server::ServerShared;
 
-/// A server that runs, on a thread of its own, until this is dropped.
+/// A server that runs on its own thread until this is dropped.
 ///
-/// The thread has a runtime and a clock of its own: a test that stops its clock does not stop the server's.
+/// The thread has its own runtime and clock: a test that pauses its clock does not pause the server's.
 #[derive(Debug)]
 pub struct Fake {
     address: SocketAddr,
@@ -74,7 +75,7 @@ pub struct Fake {
 /// Starts a server on a free port of this machine.
 ///
 /// # Panics
-/// When no port or no thread is to be had, which ends a test rightly.
+/// If no port or thread is available, which should end a test.
 pub fn start(script: Script) -> Fake {
     start_at((Ipv4Addr::LOCALHOST, 0).into(), script).expect("a port and a thread for the server")
 }
@@ -86,7 +87,7 @@ pub fn start_at(address: SocketAddr, script: Script) -> io::Result<Fake> {
     let address = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let shared = {
-        // The start is by the server's own clock, whatever the caller has done to his.
+        // The start is on the server's own clock, whatever the caller does to its clock.
         let _inside = runtime.enter();
         Arc::new(ServerShared::new(script))
     };
@@ -99,17 +100,17 @@ pub fn start_at(address: SocketAddr, script: Script) -> io::Result<Fake> {
 }
 
 impl Fake {
-    /// Where it listens.
+    /// Returns the address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it listens, as the beginning of a URL.
+    /// Returns its base URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What it has seen so far.
+    /// Returns what it has seen so far.
     pub fn seen(&self) -> SeenRequests {
         self.shared.seen()
     }

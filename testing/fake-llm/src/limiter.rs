@@ -1,7 +1,7 @@
-//! One limit, counted.
+//! Counts one limit.
 //!
-//! Guarantee: moments are passed in, so the same calls at the same moments are always judged alike. A call that
-//! is refused takes nothing.
+//! Guarantee: times are passed in, so the same calls at the same times get the same result. A refused call takes
+//! nothing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) struct Bucket {
     per_second: f64,
     size: f64,
     level: f64,
-    /// When the level was last right.
+    /// When the level was last updated.
     at: Duration,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum LimitUnit {
 }
 
 impl LimitUnit {
-    /// As headers name it.
+    /// Returns the word used in headers.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -43,13 +43,13 @@ impl LimitUnit {
     }
 }
 
-/// What is left of a limit, as providers tell it in headers.
+/// What is left of a limit, as providers report it in headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LimitCounter {
     pub(crate) of: LimitUnit,
     pub(crate) limit: u32,
     pub(crate) remaining: u32,
-    /// How long until nothing of it is used.
+    /// How long until the limit is completely unused.
     pub(crate) reset: Duration,
 }
 
@@ -74,12 +74,12 @@ impl Limiter {
         }
     }
 
-    /// How long a call of so many tokens would have to wait: not at all when it may come in now.
+    /// Returns how long a call of this many tokens must wait: zero if it is accepted now.
     pub(crate) fn wait(&mut self, tokens: u32, now: Duration) -> Duration {
         match self {
             Self::Bucket(bucket) => {
                 bucket.fill(now);
-                // What is larger than the bucket could never come in; it has to wait for a full one.
+                // A call larger than the bucket would never be accepted; it waits for a full one.
                 let lacks = bucket.cost(tokens).min(bucket.size) - bucket.level;
                 if lacks <= 0.0 { Duration::ZERO } else { Duration::from_secs_f64(lacks / bucket.per_second) }
             }
@@ -91,7 +91,7 @@ impl Limiter {
         }
     }
 
-    /// Lets a call of so many tokens in.
+    /// Takes a call of this many tokens.
     pub(crate) fn take(&mut self, tokens: u32, now: Duration) {
         match self {
             Self::Bucket(bucket) => {
@@ -102,7 +102,7 @@ impl Limiter {
         }
     }
 
-    /// What is left.
+    /// Returns what is left.
     #[expect(clippy::cast_possible_truncation, reason = "a limit fits in 32 bits, and a part of it too")]
     #[expect(clippy::cast_sign_loss, reason = "a level is never below zero")]
     pub(crate) fn counter(&mut self, now: Duration) -> LimitCounter {
@@ -159,7 +159,7 @@ mod tests {
         NonZeroU32::new(count).unwrap()
     }
 
-    /// Whether a call at each moment is let in.
+    /// Returns whether a call at each time is accepted.
     fn judged(rate: Rate, moments: &[u64]) -> Vec<bool> {
         let mut limiter = Limiter::new(rate);
         let judge = |moment: &u64| {

@@ -1,7 +1,7 @@
-//! The binary `fake-llm`: the server as a process of its own.
+//! The binary `fake-llm`: the server as a process.
 //!
-//! It prints one line, `fake-llm listens on 127.0.0.1:PORT`, and ends on SIGTERM, on SIGINT, or when its input
-//! closes if it was told so.
+//! It prints one line, `fake-llm listens on 127.0.0.1:PORT`, and exits on SIGTERM, on SIGINT, or, if told so, when its
+//! input closes.
 
 use std::error::Error;
 use std::io::Write;
@@ -41,7 +41,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let script = arguments.script.as_deref().map_or_else(|| Ok(Script::default()), read)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
-        // Before the line is printed: whoever has read it may send a signal at once.
+        // Before the line is printed: a reader of it may send a signal at once.
         let end = end(arguments.until_stdin_closes)?;
         let fake = fake_llm::start_at(arguments.listen, script)
             .map_err(|error| format!("cannot listen on {}: {error}", arguments.listen))?;
@@ -51,7 +51,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         end.await?;
         Ok(())
     });
-    // Not waiting for the thread that may still be reading the input, which may never come.
+    // Without waiting for the thread that may still be reading the input, which may never come.
     runtime.shutdown_background();
     served
 }
@@ -62,7 +62,7 @@ fn read(path: &Path) -> Result<Script, String> {
     Script::parse(&json).map_err(|error| explain(&error))
 }
 
-/// What ends the process.
+/// Waits for what ends the process.
 #[cfg(unix)]
 fn end(until_stdin_closes: bool) -> std::io::Result<impl Future<Output = std::io::Result<()>>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -77,7 +77,7 @@ fn end(until_stdin_closes: bool) -> std::io::Result<impl Future<Output = std::io
     })
 }
 
-/// What ends the process.
+/// Waits for what ends the process.
 #[cfg(not(unix))]
 fn end(until_stdin_closes: bool) -> std::io::Result<impl Future<Output = std::io::Result<()>>> {
     Ok(async move {

@@ -1,4 +1,4 @@
-//! Chat completions of OpenAI and of all that imitate it.
+//! Chat completions of OpenAI and compatible servers.
 
 mod read;
 mod reply;

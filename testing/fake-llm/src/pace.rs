@@ -1,14 +1,14 @@
-//! How many calls are let in, how long they take, and when a client may come again.
+//! Rate limits, latencies and retry hints.
 //!
-//! Guarantee: a limit lets something in, for none of its numbers can be zero; a latency that is chosen by chance is
-//! chosen by its seed.
+//! Guarantee: every limit accepts something, because none of its numbers can be zero; a random latency is determined by
+//! its seed.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-/// How many calls, or tokens, are let in.
+/// A limit on calls or tokens.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
@@ -17,7 +17,7 @@ pub struct Limit {
     /// Only at this endpoint.
     #[serde(default)]
     pub endpoint: Option<String>,
-    /// Whether a refused call is told when to come again. Bedrock never tells.
+    /// Whether a refused call gets a retry hint. Bedrock never sends one.
     #[serde(default = "yes")]
     pub hint: bool,
 }
@@ -26,7 +26,7 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Rate {
-    /// A bucket that holds `burst` calls, full at first, and is filled by `calls` in `per_ms`.
+    /// A bucket of `burst` calls, full at first, that gains `calls` per `per_ms`.
     Bucket {
         /// How many calls it gains.
         calls: NonZeroU32,
@@ -42,7 +42,7 @@ pub enum Rate {
         /// In which time.
         per_ms: NonZeroU32,
     },
-    /// A bucket of tokens, filled within `per_ms`. A call takes what it sends and the most it may receive.
+    /// A bucket of tokens, filled within `per_ms`. A call takes what it sends and the maximum it may receive.
     Tokens {
         /// How many tokens.
         tokens: NonZeroU32,
@@ -55,20 +55,20 @@ pub enum Rate {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Latency {
-    /// Always so long.
+    /// Always this long.
     FixedMs(u32),
-    /// Something between, chosen by the seed and the number of the call.
+    /// A value in between, chosen by the seed and the number of the call.
     UniformMs {
-        /// At least.
+        /// The minimum.
         least: u32,
-        /// At most.
+        /// The maximum.
         most: u32,
-        /// What the choice comes from.
+        /// The seed.
         seed: u64,
     },
 }
 
-/// How a client is told when to come again.
+/// How a retry hint is sent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryAfter {
@@ -76,12 +76,12 @@ pub enum RetryAfter {
     Seconds(u32),
     /// `retry-after-ms: 250`
     Ms(u32),
-    /// `retry-after: Sun, 06 Nov 1994 08:49:37 GMT`, so many seconds from now.
+    /// `retry-after: Sun, 06 Nov 1994 08:49:37 GMT`, this many seconds from now.
     DateInSeconds(u32),
 }
 
 impl Latency {
-    /// How long the call of this number takes.
+    /// Returns how long the call of this number takes.
     pub(crate) fn of_call(self, number: u64) -> Duration {
         let ms = match self {
             Self::FixedMs(ms) => ms,

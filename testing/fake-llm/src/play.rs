@@ -1,7 +1,7 @@
-//! A script while it is played.
+//! Plays a script.
 //!
-//! Guarantee: each call uses up at most one rule, the first that matches it, and only when the limits let it in.
-//! Nothing here reads a clock.
+//! Guarantee: each call uses up at most one rule, the first that matches it, and only if the limits accept it. Nothing
+//! here reads a clock.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::limiter::{LimitCounter, Limiter};
 use crate::pace::{Rate, RetryAfter};
 use crate::script::{Rule, Script};
 
-/// A script and how far it has come.
+/// A script and its progress.
 #[derive(Debug)]
 pub(crate) struct Play {
     script: Script,
-    /// Of each rule, how often it was used.
+    /// How often each rule was used.
     used: Vec<Used>,
-    /// Of each limit, its state.
+    /// The state of each limit.
     limiters: Vec<Limiter>,
     calls: u64,
 }
@@ -31,23 +31,23 @@ struct Used {
     times_by_item: HashMap<String, u32>,
 }
 
-/// A call, as far as a script can tell it from others.
+/// The properties of a call that a script can match.
 #[derive(Debug)]
 pub(crate) struct IncomingCall {
     pub(crate) api: Provider,
     pub(crate) endpoint: String,
     pub(crate) item: String,
-    /// What it sends and the most it may receive.
+    /// The tokens it sends, and the maximum it may receive.
     pub(crate) tokens: u32,
 }
 
-/// What is to be done with a call.
+/// What to do with a call.
 #[derive(Debug)]
 pub(crate) struct PlannedStep {
     pub(crate) action: Action,
     pub(crate) latency: Duration,
     pub(crate) retry_after: Option<RetryAfter>,
-    /// How long until a limit would let the call in.
+    /// How long until a limit would accept the call.
     pub(crate) hint: Option<Duration>,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) counters: Vec<LimitCounter>,
@@ -60,17 +60,17 @@ impl Play {
         Self { script, used, limiters, calls: 0 }
     }
 
-    /// What stands before an item's word.
+    /// Returns the marker before an item's word.
     pub(crate) fn marker(&self) -> &str {
         &self.script.marker
     }
 
-    /// What the model says when no rule says otherwise.
+    /// Returns what the model says without a rule.
     pub(crate) fn answer(&self) -> Option<&str> {
         self.script.answer.as_deref()
     }
 
-    /// What is to be done with this call, `now` being the time since the server's start.
+    /// Decides what to do with this call; `now` is the time since the server's start.
     pub(crate) fn step(&mut self, call: &IncomingCall, now: Duration) -> PlannedStep {
         self.calls += 1;
         let refused = self.admit(call, now);
@@ -88,7 +88,7 @@ impl Play {
         PlannedStep { retry_after, headers, ..PlannedStep::new(action, latency, counters) }
     }
 
-    /// Takes the call's part of each limit, or says what is too many, and when to come again where a limit tells it.
+    /// Takes the call's part of each limit, or returns the exceeded limit and, if it sends one, the retry hint.
     fn admit(&mut self, call: &IncomingCall, now: Duration) -> Result<(), (Fault, Option<Duration>)> {
         let mut longest = (Duration::ZERO, None);
         for (limit, limiter) in self.script.limits.iter().zip(&mut self.limiters) {
@@ -151,7 +151,7 @@ fn is_of(asked: Option<&str>, found: &str) -> bool {
     asked.is_none_or(|asked| asked == found)
 }
 
-/// Whether the model has something to do, which takes its time.
+/// Returns whether the call reaches the model, which takes its time.
 fn reaches_the_model(action: &Action) -> bool {
     match action {
         Action::Answer(_) | Action::Say(_) | Action::DropCompleted => true,

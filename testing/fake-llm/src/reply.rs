@@ -13,26 +13,26 @@ pub(crate) struct HttpReply {
 }
 
 impl HttpReply {
-    /// A response in JSON.
+    /// Creates a JSON response.
     pub(crate) fn json(status: u16, body: &Value) -> Self {
         Self::new(status, "application/json", body.to_string())
     }
 
-    /// A response in another form.
+    /// Creates a response of another media type.
     pub(crate) fn new(status: u16, kind: &'static str, body: String) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let kind = (http::header::CONTENT_TYPE, HeaderValue::from_static(kind));
         Self { status, headers: vec![kind], body }
     }
 
-    /// With a header in place of those of the same name.
+    /// Sets a header, replacing those of the same name.
     pub(crate) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.retain(|(other, _)| *other != name);
         self.headers.push((name, value));
         self
     }
 
-    /// With a header whose name and text are ours.
+    /// Sets a header with a name and text of our own.
     pub(crate) fn with_text(self, name: &str, text: &str) -> Self {
         let name = HeaderName::try_from(name).expect("what this crate makes is a name");
         let value = HeaderValue::from_str(text).expect("what this crate makes has no line breaks");
@@ -47,7 +47,7 @@ impl HttpReply {
     }
 }
 
-/// What something between the client and the provider answers when the provider does not.
+/// Returns the response of a proxy when the provider does not respond.
 pub(crate) fn bad_gateway() -> HttpReply {
     let page = "<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>";
     HttpReply::new(502, "text/html", page.to_owned())

@@ -1,13 +1,13 @@
-//! The parts of JSON Schema that models can be held to.
+//! The parts of JSON Schema that providers enforce on models.
 //!
-//! Guarantee: a schema that the provider refuses is refused here: the constraints on numbers and lengths that
-//! Anthropic and Bedrock do not take, and the members that OpenAI's strict mode insists on.
+//! Guarantee: a schema that the provider refuses is refused here: the constraints on numbers and lengths that Anthropic
+//! and Bedrock do not support, and the members that OpenAI's strict mode requires.
 
 use serde_json::{Map, Value};
 
 use crate::wire::{WireResult, Wrong, fault};
 
-/// What neither Anthropic nor Bedrock takes.
+/// Keywords that neither Anthropic nor Bedrock supports.
 const NOT_TAKEN: [&str; 9] = [
     "minimum",
     "maximum",
@@ -19,9 +19,9 @@ const NOT_TAKEN: [&str; 9] = [
     "maxItems",
     "uniqueItems",
 ];
-/// Members that hold schemas by name.
+/// Keywords that hold schemas by name.
 const BY_NAME: [&str; 3] = ["properties", "$defs", "definitions"];
-/// Members that hold a schema, or a list of them.
+/// Keywords that hold a schema, or a list of them.
 const INNER: [&str; 4] = ["items", "anyOf", "allOf", "oneOf"];
 
 /// How strict a provider is.
@@ -33,7 +33,7 @@ pub(crate) enum Subset {
     OpenaiStrict,
 }
 
-/// Checks a schema that stands at `at` of the request.
+/// Checks a schema at the location `at` of the request.
 pub(crate) fn check(schema: &Value, at: &str, subset: Subset) -> WireResult<()> {
     let Value::Object(members) = schema else {
         return fault(Wrong::Kind, at, "it is not a schema");

@@ -1,7 +1,7 @@
-//! The script: how the server is to behave.
+//! The script: how the server behaves.
 //!
-//! Guarantee: a script that was read can be played; what it cannot mean is refused when it is read, with the
-//! member that is wrong. The empty script is a provider without faults and without limits.
+//! Guarantee: a script that was read can be played; an invalid one is refused when it is read, with the member that is
+//! wrong. The empty script is a provider without faults and without limits.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use crate::action::Action;
 use crate::api::Provider;
 use crate::pace::{Latency, Limit, RetryAfter};
 
-/// How the server is to behave, for all calls.
+/// How the server behaves, for all calls.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
-    /// What is done with a call: the first rule that matches it and is not used up. Without one it is answered.
+    /// The rules: the first one that matches a call and is not used up applies. Without one the call is answered.
     pub rules: Vec<Rule>,
-    /// How many calls are let in. They are asked before the rules, and a call must pass each that matches.
+    /// The limits. They are checked before the rules, and a call must pass each that matches.
     pub limits: Vec<Limit>,
-    /// How long the model takes. A call that is not answered is refused at once, unless its rule says otherwise.
+    /// The model's latency. A call that is not answered is refused at once, unless its rule says otherwise.
     pub latency: Option<Latency>,
     /// What the model says, instead of a judgement chosen by the item.
     pub answer: Option<String>,
-    /// What stands before an item's word in the user's text.
+    /// The marker before an item's word in the user's text.
     pub marker: String,
 }
 
-/// What is done with some of the calls.
+/// What to do with some of the calls.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What is done.
+    /// The action.
     #[serde(rename = "do")]
     pub action: Action,
     /// Only for this item.
@@ -44,19 +44,19 @@ pub struct Rule {
     /// Only for this API.
     #[serde(default)]
     pub api: Option<Provider>,
-    /// Only for so many calls of those that match.
+    /// Only for this many of the matching calls.
     #[serde(default)]
     pub first: Option<u32>,
-    /// Only for so many calls of each item.
+    /// Only for this many calls of each item.
     #[serde(default)]
     pub first_per_item: Option<u32>,
-    /// How long it takes, whatever is done.
+    /// The latency, whatever the action.
     #[serde(default)]
     pub latency: Option<Latency>,
-    /// When the client may come again.
+    /// The retry hint.
     #[serde(default)]
     pub retry_after: Option<RetryAfter>,
-    /// More headers of the response. They win over those that the server would send by itself.
+    /// Additional headers of the response. They override those of the server.
     #[serde(default, deserialize_with = "headers")]
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -67,7 +67,7 @@ pub struct Rule {
 pub struct ScriptError(#[from] serde_json::Error);
 
 impl Script {
-    /// Reads a script from JSON.
+    /// Parses a script from JSON.
     pub fn parse(json: &[u8]) -> Result<Self, ScriptError> {
         Ok(serde_json::from_slice(json)?)
     }
@@ -80,7 +80,7 @@ impl Default for Script {
 }
 
 impl Rule {
-    /// A rule for all calls.
+    /// Creates a rule for all calls.
     pub fn of(action: Action) -> Self {
         Self {
             action,

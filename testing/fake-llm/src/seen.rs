@@ -1,7 +1,7 @@
-//! What the server has seen.
+//! Records what the server has seen.
 //!
-//! Guarantee: each request is counted once when it has come, and once more by how it ended. No secret is kept, and
-//! no prompt.
+//! Guarantee: each request is counted once when it arrives, and once more by how it ended. No secret and no prompt is
+//! kept.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::api::Provider;
 
-/// Of how many calls of one item the moments are kept. All are counted.
+/// How many calls of one item are kept with their times. All are counted.
 pub const CALLS_KEPT_MAX: usize = 10_000;
 /// Headers whose value is a secret.
 const SECRET: [&str; 3] = ["authorization", "x-api-key", "x-amz-security-token"];
@@ -20,42 +20,42 @@ const SECRET: [&str; 3] = ["authorization", "x-api-key", "x-amz-security-token"]
 /// What the server has seen since its start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SeenRequests {
-    /// Over all.
+    /// The totals.
     #[serde(flatten)]
     pub all: RequestCounts,
-    /// By the path before the API's own.
+    /// By endpoint: the path before the API's own.
     pub endpoints: BTreeMap<String, RequestCounts>,
     /// By item. Calls whose text names no item are under the empty name.
     pub items: BTreeMap<String, ItemSeen>,
-    /// How many calls are under way now.
+    /// Calls in flight now.
     pub concurrency: u32,
-    /// The most that ever were.
+    /// Maximum number of calls in flight so far.
     pub concurrency_max: u32,
     /// Requests that the provider would not have understood. A test asserts that there are none.
     pub format_faults: Vec<FormatFault>,
-    /// The last request that was well formed.
+    /// The last valid request.
     pub last_request: Option<LastRequest>,
 }
 
-/// How many requests came, and how they ended.
+/// How many requests arrived, and how they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCounts {
-    /// Well-formed requests that came.
+    /// Valid requests that arrived.
     pub requests: u64,
-    /// The model did its work, and it is billed, whether or not the answer arrived.
+    /// Requests that the model completed; they are billed, whether or not the response arrived.
     pub completed: u64,
-    /// Refused for their number, by a rule or by a limit.
+    /// Throttled, by a rule or by a limit.
     pub throttled: u64,
     /// Refused with another error.
     pub failed: u64,
-    /// The connection was ended without an answer. Some of these are completed too.
+    /// Connections ended without a response. Some of these are completed too.
     pub dropped: u64,
 }
 
 /// What was seen of one item.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ItemSeen {
-    /// How many.
+    /// The counts.
     #[serde(flatten)]
     pub counts: RequestCounts,
     /// Each call that has ended, in the order of their ends.
@@ -69,7 +69,7 @@ pub struct CallSeen {
     pub came_ms: u64,
     /// When it ended.
     pub ended_ms: u64,
-    /// Where it came.
+    /// Its endpoint.
     pub endpoint: String,
     /// How it ended.
     pub end: RequestEnd,
@@ -81,20 +81,20 @@ pub struct CallSeen {
 pub enum RequestEnd {
     /// Answered, and billed.
     Completed,
-    /// Refused for their number.
+    /// Throttled.
     Throttled,
     /// Another error.
     Failed,
-    /// No answer, not billed.
+    /// No response, not billed.
     Dropped,
-    /// No answer, but billed.
+    /// No response, but billed.
     DroppedCompleted,
 }
 
 /// A request that the provider would not have understood.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormatFault {
-    /// The path that was asked for.
+    /// The requested path.
     pub path: String,
     /// The member or header.
     pub at: String,
@@ -102,34 +102,34 @@ pub struct FormatFault {
     pub why: String,
 }
 
-/// A request that was understood.
+/// A valid request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LastRequest {
-    /// The API it spoke.
+    /// Its API.
     pub api: Provider,
-    /// Where it came.
+    /// Its endpoint.
     pub endpoint: String,
-    /// The model it wants.
+    /// The requested model.
     pub model: String,
     /// Its headers, without the secrets.
     pub headers: BTreeMap<String, String>,
-    /// How many tokens the answer may have, if it says so.
+    /// Maximum number of tokens of the answer, if set.
     pub tokens_max: Option<u32>,
-    /// How it asked for JSON, if it did.
+    /// How it requested JSON, if it did.
     pub asked_json: Option<AskedJson>,
 }
 
-/// A way to ask for JSON.
+/// A way to request JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedJson {
-    /// The member of the request by which it asked, for example `response_format`.
+    /// The member of the request, for example `response_format`.
     pub by: String,
     /// The schema, if there was one.
     pub schema: Option<Value>,
 }
 
 impl SeenRequests {
-    /// A well-formed request has come.
+    /// Records that a valid request has arrived.
     pub(crate) fn come(&mut self, item: &str, request: LastRequest) {
         self.concurrency += 1;
         self.concurrency_max = self.concurrency_max.max(self.concurrency);
@@ -139,7 +139,7 @@ impl SeenRequests {
         self.last_request = Some(request);
     }
 
-    /// It has ended.
+    /// Records that it has ended.
     pub(crate) fn ended(&mut self, item: &str, call: CallSeen) {
         self.concurrency -= 1;
         for counts in self.counts(item, &call.endpoint) {
@@ -151,7 +151,7 @@ impl SeenRequests {
         }
     }
 
-    /// A request came that the provider would not have understood.
+    /// Records a request that the provider would not have understood.
     pub(crate) fn not_understood(&mut self, fault: FormatFault) {
         self.format_faults.push(fault);
     }
@@ -178,12 +178,12 @@ impl RequestCounts {
     }
 }
 
-/// Milliseconds, as they are reported.
+/// Returns milliseconds, as they are reported.
 pub(crate) fn ms(since_start: Duration) -> u64 {
     u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The headers of a request as they may be shown.
+/// Returns the headers of a request, with secrets redacted.
 pub(crate) fn shown(headers: &HeaderMap) -> BTreeMap<String, String> {
     let show = |name: &str, value: &http::HeaderValue| {
         if SECRET.contains(&name) {

@@ -1,4 +1,4 @@
-//! The server: connections in, responses out.
+//! The server: accepts connections and sends responses.
 
 mod call;
 
@@ -25,7 +25,7 @@ use crate::script::Script;
 use crate::seen::{FormatFault, SeenRequests};
 use call::Dropped;
 
-/// The longest request that is read.
+/// Maximum size of a request.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// What all calls share.
@@ -40,7 +40,7 @@ pub(crate) struct ServerShared {
 pub(crate) struct State {
     pub(crate) play: Play,
     pub(crate) seen: SeenRequests,
-    /// How many requests came, well formed or not: each has a number for its identifiers.
+    /// How many requests arrived, valid or not: each has a number for its identifiers.
     pub(crate) number: u64,
 }
 
@@ -50,7 +50,7 @@ impl ServerShared {
         Self { started: Instant::now(), state: Mutex::new(state) }
     }
 
-    /// The time since the start.
+    /// Returns the time since the start.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
     }
@@ -68,7 +68,7 @@ impl ServerShared {
     }
 }
 
-/// Takes connections until the other end of `stopped` is gone.
+/// Accepts connections until the other end of `stopped` is dropped.
 pub(crate) async fn serve(
     listener: std::net::TcpListener,
     shared: Arc<ServerShared>,
@@ -84,13 +84,13 @@ pub(crate) async fn serve(
             Ok((stream, _)) => {
                 let shared = Arc::clone(&shared);
                 let service = service_fn(move |request| respond(Arc::clone(&shared), request));
-                // A client that goes does not end the call: a model that has begun goes on, and is billed.
+                // A client that disconnects does not end the call: a model that has started continues, and is billed.
                 let connection =
                     http1::Builder::new().half_close(true).serve_connection(TokioIo::new(stream), service);
-                // It ends with an error when it is dropped as the script says, and when the client goes.
+                // It ends with an error if the script drops it, or if the client disconnects.
                 tokio::spawn(async move { connection.await.unwrap_or_default() });
             }
-            // A client that is gone already; the next one may be there.
+            // The client is already gone; the next one may be there.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => (),
             Err(error) => panic!("the fake provider can take no more connections: {error}"),
         }
@@ -110,7 +110,7 @@ async fn respond(
             shared.lock().seen.not_understood(FormatFault { path, at, why: why.clone() });
             return Ok(HttpReply::json(413, &json!({ "error": { "message": why } })).into_response());
         }
-        // The client went before it had said all; to the provider it has said nothing.
+        // The client disconnected before its request was complete; to the provider it has sent nothing.
         Err(_) => return Err(Dropped),
     };
     if let Some(reply) = control(&shared, &head, &body) {
@@ -119,7 +119,7 @@ async fn respond(
     call::take(&shared, &head, &body).await.map(HttpReply::into_response)
 }
 
-/// What the test asks the server itself.
+/// Handles requests to the server itself, by the test.
 fn control(shared: &ServerShared, head: &Parts, body: &[u8]) -> Option<HttpReply> {
     Some(match (&head.method, head.uri.path()) {
         (&Method::GET, "/_seen") => HttpReply::json(200, &json!(shared.seen())),

@@ -1,7 +1,7 @@
-//! Reading requests strictly.
+//! Reads requests strictly.
 //!
-//! Guarantee: a member that is not known, is missing or is of another kind than the provider documents is a
-//! [`WireFault`] that names its place. Nothing is guessed and nothing is skipped.
+//! Guarantee: a member that is unknown, missing or of another kind than the provider documents is a [`WireFault`] that
+//! names its location. Nothing is guessed and nothing is skipped.
 
 use std::ops::RangeInclusive;
 
@@ -17,31 +17,31 @@ pub(crate) struct WireFault {
     pub(crate) why: String,
 }
 
-/// In which way a request is wrong.
+/// What is wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
-    /// It has to be there.
+    /// The member is required.
     Missing,
-    /// It is not known.
+    /// The member is unknown.
     Unknown,
-    /// Another kind of value belongs there.
+    /// The value has the wrong type.
     Kind,
     /// The value is not allowed.
     Value,
-    /// The body is not JSON, or does not say so.
+    /// The body is not JSON, or is not declared as JSON.
     Body,
-    /// Who calls is not shown as it has to be.
+    /// The credentials are missing or malformed.
     Caller,
 }
 
-/// What reading comes to.
+/// The result of reading a request.
 pub(crate) type WireResult<T> = Result<T, WireFault>;
 
 pub(crate) fn fault<T>(wrong: Wrong, at: impl Into<String>, why: impl Into<String>) -> WireResult<T> {
     Err(WireFault { wrong, at: at.into(), why: why.into() })
 }
 
-/// The body of a request that says that it is JSON, and is.
+/// Parses the body of a request that is declared as JSON.
 pub(crate) fn json(headers: &HeaderMap, body: &[u8]) -> WireResult<Value> {
     let kind = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
@@ -51,13 +51,13 @@ pub(crate) fn json(headers: &HeaderMap, body: &[u8]) -> WireResult<Value> {
         .or_else(|error| fault(Wrong::Body, "body", format!("it is not JSON: {error}")))
 }
 
-/// Whether a part of a message is of a known kind other than text.
+/// Returns whether a part of a message is of a known kind other than text.
 pub(crate) fn is_of_other_kind(part: &Value, kinds: &[&str]) -> bool {
     let kind = part.get("type").and_then(Value::as_str);
     kind.is_some_and(|kind| kind != "text" && kinds.contains(&kind))
 }
 
-/// A header that has to be there.
+/// Returns a required header.
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> WireResult<&'a str> {
     match headers.get(name).map(|value| value.to_str()) {
         Some(Ok(value)) if !value.is_empty() => Ok(value),
@@ -66,7 +66,7 @@ pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> WireResult<&'a s
     }
 }
 
-/// An object of the request and where it stands.
+/// An object of the request and its location.
 pub(crate) struct Object<'a> {
     at: String,
     members: &'a Map<String, Value>,
@@ -86,7 +86,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Where a member stands.
+    /// Returns the location of a member.
     pub(crate) fn place(&self, name: &str) -> String {
         if self.at.is_empty() { name.to_owned() } else { format!("{}.{name}", self.at) }
     }
@@ -95,12 +95,12 @@ impl<'a> Object<'a> {
         self.members.keys().map(String::as_str)
     }
 
-    /// A member that may be left out. `null` is as good as left out.
+    /// Returns an optional member. `null` counts as missing.
     pub(crate) fn may(&self, name: &str) -> Option<&'a Value> {
         self.members.get(name).filter(|value| !value.is_null())
     }
 
-    /// A member that has to be there.
+    /// Returns a required member.
     pub(crate) fn must(&self, name: &str) -> WireResult<&'a Value> {
         self.may(name).map_or_else(|| fault(Wrong::Missing, self.place(name), "it is missing"), Ok)
     }
@@ -118,7 +118,7 @@ impl<'a> Object<'a> {
         self.kind(name, "true or false", Value::as_bool)
     }
 
-    /// A text that is one of a few.
+    /// Returns a text that is one of a few.
     pub(crate) fn choice(&self, name: &str, known: &[&str]) -> WireResult<&'a str> {
         let text = self.text(name)?;
         if known.contains(&text) {
@@ -141,7 +141,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// A whole number from `least`.
+    /// Returns a whole number of at least `least`.
     pub(crate) fn whole_may(&self, name: &str, least: u32) -> WireResult<Option<u32>> {
         match self.kind(name, "a whole number", |value| value.as_u64()?.try_into().ok())? {
             Some(number) if number < least => {
@@ -155,7 +155,7 @@ impl<'a> Object<'a> {
         self.kind(name, "a list", |value| value.as_array().map(Vec::as_slice))
     }
 
-    /// A list that has to be there, with something in it.
+    /// Returns a required list that is not empty.
     pub(crate) fn list(&self, name: &str) -> WireResult<&'a [Value]> {
         self.must(name)?;
         match self.list_may(name)? {
@@ -171,13 +171,12 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// A member that is an object of the caller's own making.
+    /// Returns a member that is an object of the caller's own making.
     pub(crate) fn any_object_may(&self, name: &str) -> WireResult<Option<&'a Value>> {
         self.kind(name, "an object", |value| value.is_object().then_some(value))
     }
 
-    /// A member that is an object with these members.
-    /// The tool that `name` names, with what is known of it.
+    /// Returns the tool that `name` names.
     pub(crate) fn named_tool<T>(&self, tools: Vec<(String, T)>) -> WireResult<Option<(String, T)>> {
         let name = self.text("name")?;
         match tools.into_iter().find(|(tool, _)| tool == name) {

@@ -1,7 +1,7 @@
 //! An HTTP server for tests that works on the bytes of a connection, so it can misbehave in every way.
 //!
-//! Guarantee: it does with each request what the test's script says and nothing else, and it records every request before the client
-//! can know that it came.
+//! Guarantee: it does with each request what the test's script says and nothing else, and it records every request
+//! before the client can know that it arrived.
 //!
 //! Start at [`Receiver`]; [`Authority`] makes certificates for it.
 
@@ -21,28 +21,28 @@ use tokio_rustls::TlsAcceptor;
 pub use request::Request;
 pub use tls::Authority;
 
-/// What is done with a request that was read to its end.
+/// What the server does with a request that was read to its end.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Answers with these bytes, and keeps the connection.
+    /// Responds with these bytes and keeps the connection.
     Answer(String),
-    /// Answers with these bytes, and closes the connection in good order.
+    /// Responds with these bytes and closes the connection cleanly.
     AnswerAndClose(String),
     /// The same, and waits until the client has closed it too.
     AnswerAndEnd(String),
-    /// Answers with these bytes, and drops the connection: under TLS, without an announcement of the end.
+    /// Responds with these bytes and drops the connection: under TLS, without a close notification.
     AnswerAndDrop(String),
-    /// Answers with these bytes, and then sends and does nothing more.
+    /// Responds with these bytes, then sends and does nothing more.
     AnswerAndHold(String),
     /// Resets the connection.
     Reset,
-    /// Sends nothing, ever.
+    /// Never sends anything.
     Silence,
 }
 
 /// A running server. It ends with the test's runtime.
 pub struct Receiver {
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
     seen: Arc<Mutex<Vec<Request>>>,
     accepted: watch::Receiver<usize>,
@@ -52,12 +52,14 @@ pub struct Receiver {
 type RequestScript = dyn Fn(usize, &Request) -> Act + Send + Sync;
 
 impl Receiver {
-    /// Does what `script` returns, which gets the number of requests that came before this one.
+    /// Starts a server that does what `script` returns.
+    ///
+    /// `script` gets the number of requests before this one.
     pub async fn start(script: impl Fn(usize, &Request) -> Act + Send + Sync + 'static) -> Self {
         Self::launch(None, Arc::new(script)).await
     }
 
-    /// The same behind TLS.
+    /// The same, over TLS.
     pub async fn start_tls(
         acceptor: TlsAcceptor,
         script: impl Fn(usize, &Request) -> Act + Send + Sync + 'static,
@@ -65,7 +67,7 @@ impl Receiver {
         Self::launch(Some(acceptor), Arc::new(script)).await
     }
 
-    /// Answers everything with the same bytes.
+    /// Starts a server that always responds with the same bytes.
     pub async fn answering(answer: impl Into<String>) -> Self {
         let answer = answer.into();
         Self::start(move |_, _| Act::Answer(answer.clone())).await
@@ -102,17 +104,17 @@ impl Receiver {
         Self { address, seen, accepted, closed }
     }
 
-    /// A URL of it, without TLS.
+    /// Returns a URL of the server, without TLS.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// The requests that came, in order.
+    /// Returns the requests so far, in order.
     pub fn seen(&self) -> Vec<Request> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many connections came.
+    /// Returns how many connections were accepted.
     pub fn connections(&self) -> usize {
         *self.accepted.borrow()
     }
@@ -153,7 +155,7 @@ impl ServerConnection {
                 Act::Answer(bytes) => write(&mut stream, &bytes).await,
                 Act::AnswerAndClose(bytes) => {
                     write(&mut stream, &bytes).await;
-                    // The client may have closed before us.
+                    // The client may have closed it before us.
                     drop(stream.shutdown().await);
                     return;
                 }
@@ -193,19 +195,19 @@ async fn hold<S: AsyncRead + Unpin>(stream: &mut S) {
     while stream.read(&mut rest).await.is_ok_and(|count| 0 < count) {}
 }
 
-/// An answer with these fields.
+/// Formats a response with these header fields.
 pub fn with(status: &str, fields: &[(&str, &str)], body: &str) -> String {
     let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let fields = fields.concat();
     format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// An answer with a JSON body.
+/// Formats a response with a JSON body.
 pub fn json(status: &str, body: &str) -> String {
     with(status, &[("Content-Type", "application/json")], body)
 }
 
-/// An answer with a status alone.
+/// Formats a response with only a status.
 pub fn plain(status: &str) -> String {
     with(status, &[], "")
 }

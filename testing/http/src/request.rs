@@ -1,20 +1,20 @@
-//! A request as it came.
+//! A request as it was received.
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// A request, read to its end.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Its first line.
+    /// The request line.
     pub line: String,
-    /// Its header fields, in order.
+    /// The header fields, in order.
     pub fields: Vec<(String, String)>,
-    /// Its body.
+    /// The body.
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// The one field of this name; that there are two, no test expects.
+    /// Returns the one field of this name; panics if there are two, which no test expects.
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|(found, _)| found.eq_ignore_ascii_case(name));
         let first = found.next();
@@ -22,12 +22,12 @@ impl Request {
         first.map(|(_, value)| value.as_str())
     }
 
-    /// Its idempotency key, which it must have.
+    /// Returns the idempotency key, which must be set.
     pub fn key(&self) -> &str {
         self.field("idempotency-key").expect("the request has a key")
     }
 
-    /// The next request of a connection; `None` when it ends. `buffer` keeps what came of the one after it.
+    /// Reads the next request of a connection; `None` when it ends. `buffer` keeps the beginning of the one after it.
     pub(crate) async fn read<S: AsyncRead + Unpin>(stream: &mut S, buffer: &mut Vec<u8>) -> Option<Self> {
         let head_end = loop {
             if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {

@@ -1,4 +1,4 @@
-//! Certificates for servers of tests.
+//! Certificates for test servers.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// An authority that signs certificates.
+/// A certificate authority.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    /// An authority of this name.
+    /// Creates an authority of this name.
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.distinguished_name.push(DnType::CommonName, name);
@@ -21,12 +21,12 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, key).expect("it is signed"))
     }
 
-    /// Its own certificate, in PEM, for clients that are to trust it.
+    /// Returns its own certificate, in PEM, for clients that should trust it.
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// TLS for a server with a certificate for this host.
+    /// Returns a TLS acceptor with a certificate for this host.
     pub fn acceptor(&self, host: &str) -> TlsAcceptor {
         let own = KeyPair::generate().expect("a key");
         let certificate = CertificateParams::new(vec![host.to_owned()]).expect("a name");

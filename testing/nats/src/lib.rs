@@ -1,8 +1,8 @@
-//! Servers of NATS for tests, with JetStream.
+//! NATS servers for tests, with JetStream.
 //!
-//! Guarantee: a [`Server`] is the test's own. It listens on a free port of the loopback, its files are in a temporary
-//! folder, and both are gone when the test's process is, however that ends. A [`SharedServer`] may have other users, and
-//! no two of its users have a stream or a subject in common.
+//! Guarantee: a [`Server`] belongs to one test. It listens on a free loopback port, its files are in a temporary
+//! folder, and both are gone when the test's process ends in any way. A [`SharedServer`] may have other users, and no
+//! two of its users share a stream or a subject.
 
 #![expect(clippy::missing_panics_doc, reason = "for tests: whatever fails here ends the test, and says so")]
 
@@ -20,25 +20,25 @@ use uuid::Uuid;
 
 pub use self::shared::{SERVER_VARIABLE, SharedServer};
 
-/// What the cases publish to.
+/// The subject that the cases publish to.
 pub const SUBJECT: &str = "orders.placed";
-/// The stream for it.
+/// The stream of the subject.
 pub const STREAM: &str = "ORDERS";
-/// Longer than any case takes, and any publish may be under way.
+/// Longer than any case takes, and than any publish is in flight.
 pub const WINDOW: Duration = Duration::from_hours(24);
-/// How long a server may take to come up, on a machine with much else to do.
+/// How long a server may take to start, on a busy machine.
 const UP_WITHIN: Duration = Duration::from_mins(1);
 
-/// How often a server is looked at.
+/// How often a server is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The user and the password of the administrator, where a server has users.
+/// The administrator's user and password, if a server has users.
 pub const ADMIN: (&str, &str) = ("admin", "admin-password");
 
-/// Starts the server, tells its process id, and takes it and its folder away when the pipe closes: when it is dropped here, and when
-/// the test's process dies, in whatever way. A folder that is to be kept says so.
+/// Starts the server, prints its process id, and removes it and its folder when the pipe closes.
 ///
-/// A signal from the terminal does not end it: the pipe does.
+/// The pipe closes when it is dropped here, and when the test's process dies in any way. A folder that must be kept
+/// says so. A signal from the terminal does not end it: the pipe does.
 const WATCHER: &str = r#"
 trap : HUP INT TERM PIPE
 folder=$1; shift
@@ -56,28 +56,28 @@ wait "$server"
 #[derive(Clone, Debug)]
 pub struct TempFolder(PathBuf);
 
-/// A server of the test's own, which ends when this is dropped.
+/// A server that belongs to the test and ends when this is dropped.
 #[derive(Debug)]
 pub struct Server {
     watcher: Child,
     pid: String,
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
     folder: TempFolder,
 }
 
 impl Server {
-    /// A server where anybody may do anything.
+    /// Starts a server without users, where everything is allowed.
     pub async fn start() -> Self {
         Self::start_with("jetstream {}").await
     }
 
-    /// A server with these lines in its configuration.
+    /// Starts a server with these lines in its configuration.
     pub async fn start_with(configuration: &str) -> Self {
         Self::start_in(TempFolder(make_folder()), |_| configuration.to_owned()).await
     }
 
-    /// A server whose configuration names files in its folder.
+    /// Starts a server whose configuration names files in its folder.
     pub async fn start_with_files(
         files: &[(&str, String)],
         configuration: impl FnOnce(&Path) -> String,
@@ -107,7 +107,7 @@ impl Server {
         folder
     }
 
-    /// Starts it anew on what it stored, elsewhere.
+    /// Starts it again on what it stored, at another address.
     pub async fn again(folder: TempFolder) -> Self {
         for stale in ["pid", "ports"] {
             drop(std::fs::remove_dir_all(folder.0.join(stale)));
@@ -117,15 +117,15 @@ impl Server {
         Self { watcher, pid, address, folder }
     }
 
-    /// Sends it a signal, by its name: `STOP`.
+    /// Sends it a signal by name, such as `STOP`.
     pub fn signal(&self, signal: &str) {
         let sent = Command::new("kill").args([&format!("-{signal}"), &self.pid]).status();
         assert!(sent.expect("kill runs").success(), "{signal} was sent");
     }
 
-    /// Whether all of it stands still: a signal is only on its way when it was sent.
+    /// Returns whether all of its threads are stopped: a signal takes effect only some time after it was sent.
     pub fn is_still(&self) -> bool {
-        // Elsewhere than on Linux there is nothing to look at.
+        // On other systems than Linux this cannot be checked.
         let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.pid)) else { return true };
         let state_of = |stat: String| stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
         threads.flatten().all(|thread| {
@@ -133,32 +133,32 @@ impl Server {
         })
     }
 
-    /// Where it listens, as clients write it.
+    /// Returns its URL, as clients write it.
     pub fn url(&self) -> String {
         format!("nats://{}", self.address)
     }
 
-    /// The server as an administrator sees it.
+    /// Connects as an administrator.
     pub async fn admin(&self) -> Context {
         admin(&self.url()).await
     }
 
-    /// A stream for the subject.
+    /// Creates a stream for the subject.
     pub async fn make_stream(&self) -> Stream {
         self.make_stream_as(|_| ()).await
     }
 
-    /// The same, its settings changed.
+    /// The same, with changed settings.
     pub async fn make_stream_as(&self, change: impl FnOnce(&mut Config)) -> Stream {
         make_stream(&self.url(), STREAM, "orders.>", change).await
     }
 
-    /// Every message that the stream holds.
+    /// Returns every message in the stream.
     pub async fn stored(&self) -> Vec<StreamMessage> {
         stored(&self.url(), STREAM).await
     }
 
-    /// Waits until so many messages are stored.
+    /// Waits until this many messages are stored.
     pub async fn until_stored(&self, count: usize) {
         while self.stored().await.len() != count {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -210,7 +210,7 @@ fn make_folder() -> PathBuf {
     folder
 }
 
-/// Runs a server in its folder, and waits until it listens.
+/// Runs a server in its folder and waits until it listens.
 async fn run(folder: &Path) -> (Child, String, SocketAddr) {
     let ports = folder.join("ports");
     std::fs::create_dir_all(&ports).expect("a folder");
@@ -241,7 +241,7 @@ async fn run(folder: &Path) -> (Child, String, SocketAddr) {
     (watcher, pid, address)
 }
 
-/// Where it listens, as it wrote down: `{"nats":["nats://127.0.0.1:41235"]}`.
+/// Returns the address that it wrote down: `{"nats":["nats://127.0.0.1:41235"]}`.
 fn address(ports: &Path) -> Option<SocketAddr> {
     let file = std::fs::read_dir(ports).ok()?.next()?.ok()?.path();
     let listens: serde_json::Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;

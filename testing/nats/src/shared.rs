@@ -1,4 +1,4 @@
-//! One server for a whole run of tests.
+//! One server for a whole test run.
 
 use async_nats::jetstream::context::Context;
 use async_nats::jetstream::message::StreamMessage;
@@ -7,12 +7,13 @@ use uuid::Uuid;
 
 use crate::Server;
 
-/// The environment variable with the URL of the server that a run of tests shares: `nats://127.0.0.1:4222`.
+/// The environment variable with the URL of the server that a test run shares: `nats://127.0.0.1:4222`.
 pub const SERVER_VARIABLE: &str = "ICHIDO_TEST_NATS";
 
-/// A server for tests that only publish: the one of [`SERVER_VARIABLE`], or else one of the test's own.
+/// A server for tests that only publish: the one in [`SERVER_VARIABLE`], or else the test's own.
 ///
-/// The names of the stream and of the subject are the test's own. What it stores stays until the server's files go.
+/// The names of the stream and the subject belong to the test. What it stores stays until the server's files are
+/// removed.
 #[derive(Debug)]
 pub struct SharedServer {
     url: String,
@@ -23,7 +24,8 @@ pub struct SharedServer {
 }
 
 impl Server {
-    /// A server that other tests may use at the same time. A test that stops or configures its server starts its own.
+    /// Returns a server that other tests may use at the same time. A test that stops or configures its server starts
+    /// its own.
     pub async fn shared() -> SharedServer {
         let given = std::env::var(SERVER_VARIABLE).ok().filter(|url| !url.is_empty());
         let (url, own) = if let Some(url) = given {
@@ -39,37 +41,37 @@ impl Server {
 }
 
 impl SharedServer {
-    /// Where it listens, as clients write it.
+    /// Returns its URL, as clients write it.
     pub fn url(&self) -> String {
         self.url.clone()
     }
 
-    /// What the test publishes to.
+    /// Returns the subject that the test publishes to.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// The name of the stream that [`make_stream`](Self::make_stream) makes.
+    /// Returns the name of the stream that [`make_stream`](Self::make_stream) creates.
     pub fn stream(&self) -> &str {
         &self.stream
     }
 
-    /// The server as an administrator sees it.
+    /// Connects as an administrator.
     pub async fn admin(&self) -> Context {
         crate::admin(&self.url).await
     }
 
-    /// A stream for the subject.
+    /// Creates a stream for the subject.
     pub async fn make_stream(&self) -> Stream {
         self.make_stream_as(|_| ()).await
     }
 
-    /// The same, its settings changed.
+    /// The same, with changed settings.
     pub async fn make_stream_as(&self, change: impl FnOnce(&mut Config)) -> Stream {
         crate::make_stream(&self.url, &self.stream, &self.subject, change).await
     }
 
-    /// Every message that the stream holds.
+    /// Returns every message in the stream.
     pub async fn stored(&self) -> Vec<StreamMessage> {
         crate::stored(&self.url, &self.stream).await
     }

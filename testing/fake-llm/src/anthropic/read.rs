@@ -1,4 +1,4 @@
-//! Reading a request for a message.
+//! Reads a request for a message.
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -27,7 +27,7 @@ const MEMBERS: [&str; 17] = [
     "tool_choice",
     "tools",
 ];
-/// What the versions before the newest take besides: how the next token is chosen.
+/// What the versions before the newest also accept: sampling settings.
 const MEMBERS_OF_OLD: [&str; 3] = ["temperature", "top_k", "top_p"];
 const VERSION_NEWEST: &str = "2026-10-21";
 const VERSIONS_OLD: [&str; 2] = ["2023-06-01", "2023-01-01"];
@@ -58,7 +58,7 @@ pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> WireResult<Ask> {
     Ok(ask)
 }
 
-/// Either header will do; the provider's own clients went from the first to the second.
+/// Accepts either header; the provider's own clients switched from the first to the second.
 fn is_caller_shown(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let bearer = text("authorization").strip_prefix("Bearer ").unwrap_or_default();
@@ -111,7 +111,7 @@ fn messages(body: &Object, ask: &mut Ask) -> WireResult<()> {
     Ok(())
 }
 
-/// Reads a list of blocks. Of those that are no text only the kind is looked at.
+/// Reads a list of blocks. Only the kind is read of those that are not text.
 fn blocks(parent: &Object, name: &str, kinds: &[&str], mut say: impl FnMut(&str)) -> WireResult<()> {
     for (index, block) in parent.list(name)?.iter().enumerate() {
         let at = parent.place(&format!("{name}.{index}"));
@@ -138,7 +138,7 @@ fn output_format(body: &Object) -> WireResult<Option<AskedJson>> {
     Ok(Some(AskedJson { by: "output_config".to_owned(), schema: Some(schema.clone()) }))
 }
 
-/// The one tool that the model has to use, with the schema of its input.
+/// Returns the one tool that the model must use, with the schema of its input.
 fn forced_tool(body: &Object) -> WireResult<Option<(String, Value)>> {
     let mut tools = vec![];
     for (index, tool) in body.list_may("tools")?.unwrap_or_default().iter().enumerate() {

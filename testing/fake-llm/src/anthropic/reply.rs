@@ -1,4 +1,4 @@
-//! What Anthropic answers.
+//! Anthropic's responses.
 
 use std::time::SystemTime;
 
@@ -12,7 +12,7 @@ use crate::limiter::LimitCounter;
 use crate::reply::{HttpReply, bad_gateway};
 use crate::wire::{WireFault, Wrong};
 
-/// The model's answer.
+/// Builds the response with the model's answer.
 pub(crate) fn answer(ask: &Ask, answer: &PlannedAnswer, number: u64) -> HttpReply {
     let stop = match (answer.stop, &ask.tool) {
         (AnswerEnd::Length, _) => "max_tokens",
@@ -42,7 +42,8 @@ pub(crate) fn answer(ask: &Ask, answer: &PlannedAnswer, number: u64) -> HttpRepl
     reply.with_text("request-id", &request_id(number))
 }
 
-/// A tool's input is an object. What is none (cut off, or wrapped in words) comes as text beside an empty input.
+/// A tool's input is an object. Anything else (truncated, or wrapped in text) is returned as text beside an empty
+/// input.
 fn content(ask: &Ask, answer: &PlannedAnswer, number: u64) -> Value {
     let text = json!({ "type": "text", "text": answer.text });
     let Some(name) = &ask.tool else {
@@ -58,7 +59,7 @@ fn content(ask: &Ask, answer: &PlannedAnswer, number: u64) -> Value {
     }
 }
 
-/// An error of the provider.
+/// Builds an error of the provider.
 pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
     let (status, kind, message) = match fault {
         Fault::Throttle | Fault::ThrottleTokens => {
@@ -82,7 +83,7 @@ pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
     error(status, kind, message, None, number)
 }
 
-/// A request that the provider does not understand.
+/// Builds the error for a request that the provider does not understand.
 pub(crate) fn refuse(fault: &WireFault, number: u64) -> HttpReply {
     let (status, kind) = match fault.wrong {
         Wrong::Caller => (401, "authentication_error"),
@@ -96,7 +97,7 @@ pub(crate) fn refuse(fault: &WireFault, number: u64) -> HttpReply {
     error(status, kind, &message, None, number)
 }
 
-/// What is left of the limits, as headers.
+/// Adds what is left of the limits, as headers.
 pub(crate) fn counters(mut reply: HttpReply, counters: &[LimitCounter], now: SystemTime) -> HttpReply {
     for counter in counters {
         let name = |what: &str| format!("anthropic-ratelimit-{}-{what}", counter.of.word());

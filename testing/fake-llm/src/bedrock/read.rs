@@ -1,4 +1,4 @@
-//! Reading a request to converse.
+//! Reads a Converse request.
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -41,7 +41,7 @@ const BLOCKS: [&str; 14] = [
 ];
 const SYSTEM_BLOCKS: [&str; 3] = ["text", "guardContent", "cachePoint"];
 
-/// Reads a request as strictly as the provider. `model` is as the path has it.
+/// Reads a request as strictly as the provider. `model` is the model in the path.
 pub(crate) fn read(headers: &HeaderMap, model: &str, body: &[u8]) -> WireResult<Ask> {
     signature::check(headers)?;
     let model = decoded(model)?;
@@ -83,7 +83,7 @@ fn messages(body: &Object, ask: &mut Ask) -> WireResult<()> {
     Ok(())
 }
 
-/// Reads blocks, each of which has one member that says its kind. Only texts are looked into.
+/// Reads blocks, each with one member that names its kind. Only texts are read.
 fn read_blocks(blocks: &[Value], at: &str, kinds: &[&str], mut say: impl FnMut(&str)) -> WireResult<()> {
     for (index, block) in blocks.iter().enumerate() {
         let block = Object::read(block, format!("{at}.{index}"), kinds)?;
@@ -108,14 +108,14 @@ fn text_format(body: &Object) -> WireResult<Option<AskedJson>> {
     let structure = format.object("structure", &["jsonSchema"])?;
     let asked = structure.object("jsonSchema", &["schema", "name", "description"])?;
     let place = asked.place("schema");
-    // The schema is JSON inside a text here.
+    // The schema is JSON inside a string here.
     let schema: Value = serde_json::from_str(asked.text("schema")?)
         .or_else(|error| fault(Wrong::Value, &place, format!("it is not JSON: {error}")))?;
     schema::check(&schema, &place, Subset::Claude)?;
     Ok(Some(AskedJson { by: "outputConfig".to_owned(), schema: Some(schema) }))
 }
 
-/// The one tool that the model has to use, with the schema of its input.
+/// Returns the one tool that the model must use, with the schema of its input.
 fn forced_tool(body: &Object) -> WireResult<Option<(String, Value)>> {
     let Some(config) = body.object_may("toolConfig", &["tools", "toolChoice"])? else { return Ok(None) };
     let mut tools = vec![];
@@ -134,7 +134,7 @@ fn forced_tool(body: &Object) -> WireResult<Option<(String, Value)>> {
     Ok(if choice.may("any").is_some() { tools.into_iter().next() } else { None })
 }
 
-/// The model's name or ARN out of the path.
+/// Decodes the model's name or ARN from the path.
 fn decoded(model: &str) -> WireResult<String> {
     let wrong = |why: &str| fault(Wrong::Value, "modelId", why);
     if model.is_empty() || model.contains('/') {

@@ -1,4 +1,4 @@
-//! What Bedrock answers.
+//! Bedrock's responses.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::reply::{HttpReply, bad_gateway};
 use crate::seen::ms;
 use crate::wire::{WireFault, Wrong};
 
-/// The model's answer.
+/// Builds the response with the model's answer.
 pub(crate) fn answer(ask: &Ask, answer: &PlannedAnswer, latency: Duration, number: u64) -> HttpReply {
     let stop = match (answer.stop, &ask.tool) {
         (AnswerEnd::Length, _) => "max_tokens",
@@ -36,7 +36,8 @@ pub(crate) fn answer(ask: &Ask, answer: &PlannedAnswer, latency: Duration, numbe
     reply.with_text("x-amzn-requestid", &request_id(number))
 }
 
-/// A tool's input is an object. What is none (cut off, or wrapped in words) comes as text beside an empty input.
+/// A tool's input is an object. Anything else (truncated, or wrapped in text) is returned as text beside an empty
+/// input.
 fn content(ask: &Ask, answer: &PlannedAnswer, number: u64) -> Value {
     let text = json!({ "text": answer.text });
     let Some(name) = &ask.tool else { return json!([text]) };
@@ -49,7 +50,7 @@ fn content(ask: &Ask, answer: &PlannedAnswer, number: u64) -> Value {
     }
 }
 
-/// An error of the provider.
+/// Builds an error of the provider.
 pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
     let (status, name, message) = match fault {
         Fault::Throttle => {
@@ -81,7 +82,7 @@ pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
     named(status, name, &json!({ "message": message }), number)
 }
 
-/// A request that the provider does not understand.
+/// Builds the error for a request that the provider does not understand.
 pub(crate) fn refuse(fault: &WireFault, number: u64) -> HttpReply {
     let (status, name) = match (fault.wrong, fault.at.as_str()) {
         (Wrong::Caller, _) => (403, "InvalidSignatureException"),
@@ -99,7 +100,7 @@ pub(crate) fn refuse(fault: &WireFault, number: u64) -> HttpReply {
     named(status, name, &json!({ "message": message }), number)
 }
 
-/// The name stands in a header, followed by where it is defined: clients have to take the first part.
+/// Puts the name into a header, followed by where it is defined: clients must use the first part.
 fn named(status: u16, name: &str, body: &Value, number: u64) -> HttpReply {
     let defined = "http://internal.amazon.com/coral/com.amazon.bedrock/";
     unnamed(status, body, number).with_text("x-amzn-errortype", &format!("{name}:{defined}"))

@@ -1,4 +1,4 @@
-//! The signature of a request to AWS, as far as it can be judged without the key.
+//! Checks the signature of a request to AWS, as far as possible without the key.
 
 use http::HeaderMap;
 
@@ -6,10 +6,10 @@ use crate::wire::{WireResult, Wrong, fault};
 
 const SERVICE: &str = "bedrock";
 const SCHEME: &str = "AWS4-HMAC-SHA256 ";
-/// How many hexadecimal digits a signature has.
+/// The number of hexadecimal digits of a signature.
 const SIGNATURE_LEN: usize = 64;
 
-/// Checks that a request is signed for Bedrock, and that its parts fit together.
+/// Checks that a request is signed for Bedrock and that its parts are consistent.
 pub(crate) fn check(headers: &HeaderMap) -> WireResult<()> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let at = "authorization";

@@ -1,4 +1,4 @@
-//! Reading a request for a chat completion.
+//! Reads a request for a chat completion.
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -118,7 +118,7 @@ fn message(value: &Value, at: &str, ask: &mut Ask, besides: &mut String) -> Wire
     Ok(())
 }
 
-/// Reads the parts of a message. Of those that are no text only the kind is looked at.
+/// Reads the parts of a message. Only the kind is read of those that are not text.
 fn parts(message: &Object, mut say: impl FnMut(&str)) -> WireResult<()> {
     for (index, part) in message.list("content")?.iter().enumerate() {
         let at = message.place(&format!("content.{index}"));
@@ -149,7 +149,7 @@ fn response_format(body: &Object) -> WireResult<Option<AskedJson>> {
     Ok(Some(AskedJson { by: by.to_owned(), schema: Some(schema.clone()) }))
 }
 
-/// A name as schemas and functions have it.
+/// Checks a name of a schema or function.
 fn name<'a>(of: &Object<'a>) -> WireResult<&'a str> {
     let name = of.text("name")?;
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
@@ -159,7 +159,7 @@ fn name<'a>(of: &Object<'a>) -> WireResult<&'a str> {
     fault(Wrong::Value, of.place("name"), "it must be 1 to 64 letters, digits, `_` or `-`")
 }
 
-/// The one function that the model has to call, with the schema of its arguments.
+/// Returns the one function that the model must call, with the schema of its arguments.
 fn forced_tool(body: &Object) -> WireResult<Option<(String, Option<Value>)>> {
     let mut tools = vec![];
     for (index, tool) in body.list_may("tools")?.unwrap_or_default().iter().enumerate() {

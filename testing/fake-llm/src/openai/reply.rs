@@ -1,4 +1,4 @@
-//! What OpenAI answers.
+//! OpenAI's responses.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,12 +11,12 @@ use crate::limiter::LimitCounter;
 use crate::reply::{HttpReply, bad_gateway};
 use crate::wire::{WireFault, Wrong};
 
-/// The model's answer.
+/// Builds the response with the model's answer.
 pub(crate) fn answer(ask: &Ask, answer: &PlannedAnswer, number: u64, now: SystemTime) -> HttpReply {
     let stop = match (answer.stop, &ask.tool) {
         (AnswerEnd::Length, _) => "length",
         (AnswerEnd::Filtered, _) => "content_filter",
-        // A call that was asked for by name ends with `stop`; only one that the model chose ends with `tool_calls`.
+        // A call requested by name ends with `stop`; only one that the model chose ends with `tool_calls`.
         (AnswerEnd::Complete, _) => "stop",
     };
     let (tokens_in, tokens_out) = (ask.tokens_in(), tokens(answer.text.chars().count()));
@@ -49,13 +49,13 @@ fn message(ask: &Ask, answer: &PlannedAnswer, number: u64) -> Value {
     let Some(name) = &ask.tool else {
         return json!({ "role": "assistant", "content": answer.text, "refusal": null, "annotations": [] });
     };
-    // Arguments are a text here, so that damage to them comes through as it is.
+    // Arguments are a string here, so damage to them is passed on unchanged.
     let function = json!({ "name": name, "arguments": answer.text });
     let call = json!({ "id": format!("call_{number:024}"), "type": "function", "function": function });
     json!({ "role": "assistant", "content": null, "refusal": null, "tool_calls": [call] })
 }
 
-/// An error of the provider.
+/// Builds an error of the provider.
 pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
     let quota = "insufficient_quota";
     let invalid = "invalid_request_error";
@@ -67,7 +67,7 @@ pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
         Fault::SpendLimit => (429, "You exceeded your current quota", quota, json!(quota)),
         Fault::Overloaded => (503, "The engine is currently overloaded", "server_error", json!(null)),
         Fault::Unavailable => (503, "Service unavailable", "server_error", json!(null)),
-        // As a server says it that loads its model first: the code is a number.
+        // As a server that is still loading its model says it: the code is a number.
         Fault::NotReady => (503, "Loading model", "unavailable_error", json!(503)),
         Fault::Internal | Fault::ModelError(_) => {
             (500, "The server had an error", "server_error", json!(null))
@@ -82,7 +82,7 @@ pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
     error(status, message, kind, None, &code, number)
 }
 
-/// A request that the provider does not understand.
+/// Builds the error for a request that the provider does not understand.
 pub(crate) fn refuse(fault: &WireFault, number: u64) -> HttpReply {
     let place = bracketed(&fault.at);
     let (status, code) = match fault.wrong {
@@ -103,7 +103,7 @@ pub(crate) fn refuse(fault: &WireFault, number: u64) -> HttpReply {
     error(status, &message, "invalid_request_error", is_of_body.then_some(&place), &code, number)
 }
 
-/// What is left of the limits, as headers.
+/// Adds what is left of the limits, as headers.
 pub(crate) fn counters(mut reply: HttpReply, counters: &[LimitCounter]) -> HttpReply {
     for counter in counters {
         let name = |what: &str| format!("x-ratelimit-{what}-{}", counter.of.word());
@@ -127,7 +127,7 @@ fn error(
     HttpReply::json(status, &json!({ "error": error })).with_text("x-request-id", &request_id(number))
 }
 
-/// A place as OpenAI writes it: `messages[0].role`.
+/// Formats a location as OpenAI does: `messages[0].role`.
 fn bracketed(at: &str) -> String {
     let is_index = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     at.split('.').fold(String::new(), |place, part| match (place.is_empty(), is_index(part)) {
@@ -137,7 +137,7 @@ fn bracketed(at: &str) -> String {
     })
 }
 
-/// A duration as OpenAI writes it: `12ms`, `1.5s`, `6m0s`, `1h0m0s`. Rounded up.
+/// Formats a duration as OpenAI does: `12ms`, `1.5s`, `6m0s`, `1h0m0s`. Rounded up.
 fn duration(duration: Duration) -> String {
     let ms = duration.as_nanos().div_ceil(1_000_000);
     let (hours, minutes, rest) = (ms / 3_600_000, ms / 60_000 % 60, ms % 60_000);

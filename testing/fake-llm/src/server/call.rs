@@ -1,6 +1,6 @@
-//! One call, from its request to its reply.
+//! Handles one call, from its request to its response.
 //!
-//! A call is read and checked, counted, judged by the script, given its time, and answered in the form of its API.
+//! A call is read and checked, counted, matched by the script, delayed, and answered in the format of its API.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ use crate::seen::{CallSeen, FormatFault, LastRequest, RequestEnd, ms, shown};
 use crate::wire::{WireFault, WireResult, Wrong, fault};
 use crate::{anthropic, bedrock, openai};
 
-/// The connection is to end without an answer.
+/// The connection must end without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("dropped, as the script says")]
 pub(crate) struct Dropped;
 
-/// Takes a call whose request is read.
+/// Handles a call whose request is read.
 pub(crate) async fn take(shared: &ServerShared, head: &Parts, body: &[u8]) -> Result<HttpReply, Dropped> {
     let path = head.uri.path();
     let Some(route) = route(path) else {
@@ -66,11 +66,11 @@ fn not_understood(shared: &ServerShared, path: &str, fault: &WireFault) -> u64 {
     state.number
 }
 
-/// Does with a well-formed call what the script says.
+/// Does what the script says with a valid call.
 async fn play(shared: &ServerShared, route: &Route, head: &Parts, ask: Ask) -> Result<HttpReply, Dropped> {
     let (item, number, step, came, text) = {
         let mut state = shared.lock();
-        // Inside the lock, so that moments are in the order in which calls are judged.
+        // Inside the lock, so times are in the order in which calls are handled.
         let came = shared.now();
         state.number += 1;
         let item = ask.item(state.play.marker());
@@ -142,7 +142,7 @@ fn fail(api: Provider, fault: Fault, number: u64) -> HttpReply {
     }
 }
 
-/// With the headers that tell of limits, and those of the script.
+/// Adds the headers about limits, and those of the script.
 fn dressed(api: Provider, step: &PlannedStep, reply: HttpReply) -> HttpReply {
     let reply = match api {
         Provider::Bedrock => reply,
@@ -170,7 +170,7 @@ fn dressed(api: Provider, step: &PlannedStep, reply: HttpReply) -> HttpReply {
     headers.fold(reply, |reply, (name, value)| reply.with(name, value))
 }
 
-/// Seconds, rounded up: a client that waits so long is not too early.
+/// Returns seconds, rounded up: a client that waits this long is not too early.
 fn whole_seconds(wait: Duration) -> String {
     wait.as_nanos().div_ceil(1_000_000_000).to_string()
 }

@@ -1,4 +1,4 @@
-//! Each API when all is well, and when the model answers badly.
+//! Each API when it works, and when the model answers badly.
 
 use fake_llm::Script;
 use fake_llm::api::Provider;

@@ -1,4 +1,4 @@
-//! A client that knows how each API is called, and nothing more.
+//! A client that knows how to call each API, and nothing more.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=AKID/20261115/eu-we
      SignedHeaders=content-type;host;x-amz-date, \
      Signature=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// How long a test waits for what has to come.
+/// Timeout for what a test waits for.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A request that can be changed before it is sent.
@@ -33,7 +33,7 @@ pub(crate) struct SentRequest {
     pub(crate) body: Value,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct ReceivedResponse {
     pub(crate) status: u16,
@@ -42,7 +42,7 @@ pub(crate) struct ReceivedResponse {
     pub(crate) body: Value,
 }
 
-/// A request of the least that each API wants, about an item.
+/// A minimal request of each API, about an item.
 pub(crate) fn asked(api: Provider, item: &str) -> SentRequest {
     let text = format!("Judge item-{item} please.");
     let json = ("content-type", "application/json".to_owned());
@@ -67,25 +67,25 @@ pub(crate) fn asked(api: Provider, item: &str) -> SentRequest {
 }
 
 impl SentRequest {
-    /// At another endpoint of the same server.
+    /// Uses another endpoint of the same server.
     pub(crate) fn at(mut self, endpoint: &str) -> Self {
         self.path = format!("{endpoint}{}", self.path);
         self
     }
 
-    /// With a member of the body set.
+    /// Sets a member of the body.
     pub(crate) fn with(mut self, member: &str, value: Value) -> Self {
         self.body[member] = value;
         self
     }
 
-    /// Without a member of the body.
+    /// Removes a member of the body.
     pub(crate) fn without(mut self, member: &str) -> Self {
         self.body.as_object_mut().expect("an object").remove(member).expect(member);
         self
     }
 
-    /// With a header in place of the one of that name; empty is none.
+    /// Replaces a header; an empty value removes it.
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.retain(|(other, _)| *other != name);
         if !value.is_empty() {
@@ -94,7 +94,7 @@ impl SentRequest {
         self
     }
 
-    /// Sends it and leaves the connection to the caller, who can go before any answer.
+    /// Sends it and returns the connection, so the caller can close it before the response.
     pub(crate) async fn send_only(self, to: SocketAddr) -> TcpStream {
         let body = self.body.to_string();
         let mut lines = vec![format!("{} {} HTTP/1.1", self.method, self.path), format!("host: {to}")];
@@ -109,19 +109,19 @@ impl SentRequest {
         stream
     }
 
-    /// Sends it and hears the answer.
+    /// Sends it and returns the response.
     pub(crate) async fn send(self, to: SocketAddr) -> ReceivedResponse {
         self.try_send(to).await.expect("an answer")
     }
 
-    /// Sends it; the connection may end without an answer.
+    /// Sends it; the connection may end without a response.
     pub(crate) async fn try_send(self, to: SocketAddr) -> Result<ReceivedResponse, hyper::Error> {
         let mut request =
             Request::builder().method(self.method).uri(self.path).header("host", to.to_string());
         for (name, value) in self.headers {
             request = request.header(name, value);
         }
-        // A text is sent as it is, so that what is no JSON can be sent too.
+        // A string is sent as it is, so invalid JSON can be sent too.
         let body = self.body.as_str().map_or_else(|| self.body.to_string(), str::to_owned);
         heard(exchange(to, request.body(Full::from(body)).expect("a request")).await?).await
     }
@@ -145,12 +145,12 @@ async fn heard(response: Response<hyper::body::Incoming>) -> Result<ReceivedResp
 }
 
 impl ReceivedResponse {
-    /// A header's text, empty when there is none.
+    /// Returns a header's text, or an empty one.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(|value| value.to_str().expect("text")).unwrap_or_default()
     }
 
-    /// What the model says.
+    /// Returns what the model says.
     pub(crate) fn said(&self, api: Provider) -> &str {
         let said = match api {
             Provider::Bedrock => &self.body["output"]["message"]["content"][0]["text"],
@@ -160,7 +160,7 @@ impl ReceivedResponse {
         said.as_str().unwrap_or_else(|| panic!("the model says nothing: {}", self.text))
     }
 
-    /// Why the model stopped.
+    /// Returns why the model stopped.
     pub(crate) fn stop(&self, api: Provider) -> &str {
         let stop = match api {
             Provider::Bedrock => &self.body["stopReason"],

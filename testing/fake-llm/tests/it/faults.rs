@@ -1,4 +1,4 @@
-//! Each fault, in the words of each provider.
+//! Each fault, in the format of each provider.
 
 use fake_llm::api::Provider;
 use fake_llm::seen::{RequestCounts, RequestEnd};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::client::{APIS, asked, script, until};
 
-/// Of each fault: what Bedrock, OpenAI and Anthropic say, with the status.
+/// For each fault: what Bedrock, OpenAI and Anthropic say, with the status.
 const SAID: [(&str, [(u16, &str); 3]); 12] = [
     ("throttle", [(429, "ThrottlingException"), (429, "rate_limit_exceeded"), (429, "rate_limit_error")]),
     (
@@ -36,7 +36,7 @@ const SAID: [(&str, [(u16, &str); 3]); 12] = [
     ("unknown", [(418, "TeapotException"), (418, "teapot"), (418, "teapot_error")]),
 ];
 
-/// The name of an error where a client has to look for it.
+/// Returns the name of an error, from where a client finds it.
 fn name(api: Provider, heard: &crate::client::ReceivedResponse) -> String {
     let error = &heard.body["error"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -177,7 +177,7 @@ async fn each_way_to_say_when_to_come_again_is_said() {
         let date =
             |text: &str| httpdate::parse_http_date(text).unwrap_or_else(|_| panic!("`{text}` is no date"));
         let ahead = date(heard.header("retry-after")).duration_since(date(heard.header("date"))).unwrap();
-        // The date of the response is of when it was sent, which is later on a busy machine.
+        // The response's date is when it was sent, which is later on a busy machine.
         assert!((30..=91).contains(&ahead.as_secs()), "{ahead:?}");
     }
 }

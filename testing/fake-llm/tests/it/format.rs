@@ -1,4 +1,4 @@
-//! A request that a provider would not understand is refused in its own form, and listed.
+//! A request that a provider would not understand is refused in its own format, and listed.
 
 use fake_llm::Script;
 use fake_llm::api::Provider;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::client::{APIS, ReceivedResponse, SIGNED, SentRequest, asked, until};
 
-/// Sends wrong requests, each with the status it gets, the place that is named and a part of what is said.
+/// Sends invalid requests, each with its expected status, the location that is named and a part of the message.
 async fn refused(wrong: Vec<(SentRequest, u16, &str, &str)>) -> Vec<ReceivedResponse> {
     let fake = fake_llm::start(Script::default());
     let mut all = vec![];
@@ -272,7 +272,7 @@ async fn a_request_that_is_too_long_is_listed_and_one_that_breaks_off_is_not() {
     broken_off.body = json!("{");
     drop(broken_off.send_only(fake.address()).await);
     let long = "a".repeat(9 * 1024 * 1024);
-    // Whether the client hears of it depends on how far it has come with sending.
+    // Whether the client receives it depends on how much it has sent.
     let _: Result<ReceivedResponse, hyper::Error> =
         asked(Provider::Openai, &long).try_send(fake.address()).await;
     until(&fake, "it is listed", |seen| !seen.format_faults.is_empty()).await;

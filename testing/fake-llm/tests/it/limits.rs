@@ -1,4 +1,4 @@
-//! Limits, as clients meet them.
+//! Limits, as clients see them.
 
 use fake_llm::api::Provider;
 use fake_llm::seen::RequestEnd;
@@ -68,7 +68,7 @@ async fn a_limit_of_one_region_leaves_the_other_alone() {
 async fn tokens_are_set_aside_by_what_is_sent_and_what_may_come() {
     let rate = json!({ "tokens": { "tokens": 250, "per_ms": HOUR_MS } });
     let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate }] })));
-    // 6 tokens of text and 100 that may come.
+    // 6 tokens of text and at most 100 of the answer.
     let mut left = vec![];
     for _ in 0..3 {
         let heard = asked(Provider::Anthropic, "a").send(fake.address()).await;
@@ -79,7 +79,7 @@ async fn tokens_are_set_aside_by_what_is_sent_and_what_may_come() {
     assert_eq!(left, [(200, "144".to_owned()), (200, "38".to_owned()), (429, "38".to_owned())]);
 }
 
-/// Calls, four at a time and as fast as they come back, until so many are completed. Gives the moments of those.
+/// Calls, four at a time and as fast as they return, until this many are completed. Returns their times.
 async fn hammered(rate: Value, completed: u64) -> Vec<u64> {
     let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate }] })));
     while fake.seen().all.completed < completed {
@@ -99,7 +99,7 @@ async fn hammered(rate: Value, completed: u64) -> Vec<u64> {
 #[tokio::test]
 async fn whatever_a_client_does_no_window_holds_more_than_it_may() {
     let moments = hammered(json!({ "window": { "calls": 5, "per_ms": 40 } }), 20).await;
-    // Moments are in whole milliseconds, cut off.
+    // Times are in whole milliseconds, rounded down.
     let is_kept = |six: &[u64]| 39 <= six[5] - six[0];
     assert!(moments.windows(6).all(is_kept), "{moments:?}");
 }

@@ -1,4 +1,4 @@
-//! What the server says, heard over real connections.
+//! Tests of the server over real connections.
 
 mod answers;
 mod client;

@@ -1,4 +1,4 @@
-//! The server as a process of its own.
+//! The server as a process.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// A process, and the address of the line that it prints.
+/// A process, and the address in the line that it prints.
 async fn started(arguments: &[&str]) -> (Child, SocketAddr) {
     let mut child = command(arguments).spawn().expect("started");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
@@ -54,7 +54,7 @@ async fn it_begins_with_a_script_takes_another_and_tells_what_it_saw() {
     assert_eq!(seen["items"]["a"]["calls"][0]["end"], "failed");
     assert_eq!((&seen["format_faults"], &seen["concurrency_max"]), (&json!([]), &json!(1)));
     assert_eq!(seen["last_request"]["headers"]["x-api-key"], "(redacted)");
-    // It reads back into the type that tests in process have.
+    // It deserializes into the type that in-process tests use.
     let read: fake_llm::SeenRequests = serde_json::from_value(seen).expect("readable");
     assert_eq!((read.all.requests, read.items["b"].counts.throttled), (3, 1));
 }
