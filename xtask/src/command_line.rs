@@ -62,13 +62,13 @@ impl CommandLine {
     pub(crate) fn run_captured(&self, folder: &Path) -> (String, Result<(), String>) {
         match self.command(folder).stdin(Stdio::null()).output() {
             Ok(output) => {
-                let said = [output.stdout, output.stderr].concat();
+                let printed = [output.stdout, output.stderr].concat();
                 let outcome = if output.status.success() {
                     Ok(())
                 } else {
                     Err(format!("`{self}` failed ({})", output.status))
                 };
-                (String::from_utf8_lossy(&said).into_owned(), outcome)
+                (String::from_utf8_lossy(&printed).into_owned(), outcome)
             }
             Err(error) => (String::new(), Err(format!("`{self}` did not start: {error}"))),
         }

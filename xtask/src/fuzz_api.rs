@@ -48,8 +48,8 @@ pub fn run(root: &Path, length: FuzzLength) -> Result<(), String> {
         .and(&["run", &description, "--max-examples", examples, "--seed", SEED, "--exclude-path", STREAM])
         .and(&["--phases", "coverage,fuzzing,stateful", "--exclude-checks", "positive_data_acceptance"])
         .and(&["--generation-database", "none", "--no-color", "--continue-on-failure"]);
-    let (said, outcome) = line.run_captured(&server.folder);
-    println!("\n== fuzz-api\n{said}");
+    let (printed, outcome) = line.run_captured(&server.folder);
+    println!("\n== fuzz-api\n{printed}");
     outcome
 }
 
@@ -59,8 +59,8 @@ fn check_description(root: &Path) -> Result<(), String> {
         |script| CommandLine::new("npm", &["--prefix", node::OPENAPI_FOLDER, "--silent", "run", script]);
     let by_schema = schemathesis::spec_validator(root).and(&["docs/openapi.json"]);
     for line in [by_schema, npm("lint"), npm("types")] {
-        let (said, outcome) = line.clone().run_captured(root);
-        println!("\n== docs/openapi.json\n{said}");
+        let (printed, outcome) = line.clone().run_captured(root);
+        println!("\n== docs/openapi.json\n{printed}");
         outcome.map_err(|error| format!("{error}\nTo run it alone:\n\n  {line}"))?;
     }
     Ok(())

@@ -12,8 +12,8 @@ use crate::tools::node::FOLDER;
 pub(crate) fn run(root: &Path, env: &[(String, String)]) -> Result<(), String> {
     for script in ["types", "test:node", "test:browser", "test:bookmarks"] {
         let line = CommandLine::new("npm", &["--prefix", FOLDER, "--silent", "run", script]);
-        let (said, outcome) = line.clone().envs(env).run_captured(root);
-        println!("\n== js {script}\n{said}");
+        let (printed, outcome) = line.clone().envs(env).run_captured(root);
+        println!("\n== js {script}\n{printed}");
         outcome.map_err(|error| format!("{error}\nTo run it alone:\n\n  {line}"))?;
     }
     Ok(())

@@ -170,15 +170,15 @@ impl TestRun<'_> {
         Tests { name: "bedrock", binaries: &binaries, keep: &keep, env: &servers.env }.run(self.root)?;
         // Selected by path: selecting the crate would rebuild its dependencies with only its features.
         let examples = linted(&["test", "--doc"], &chosen).and(&["--", "ichido-bedrock/src"]);
-        let (said, outcome) = examples.run_captured(self.root);
-        outcome.map_err(|error| format!("{said}\n{error}"))
+        let (printed, outcome) = examples.run_captured(self.root);
+        outcome.map_err(|error| format!("{printed}\n{error}"))
     }
 
     /// Runs a step that is one command.
     fn line(&self, name: &'static str, line: &CommandLine) -> Result<(), String> {
         self.step(name, || {
-            let (said, outcome) = line.run_captured(self.root);
-            println!("\n== {name}\n{said}");
+            let (printed, outcome) = line.run_captured(self.root);
+            println!("\n== {name}\n{printed}");
             outcome.map_err(|error| format!("{error}\nTo run it alone:\n\n  {line}"))
         })
     }
@@ -214,9 +214,9 @@ fn same_features(root: &Path) -> Result<(), String> {
     let features = |chosen: &[String]| {
         let line = CommandLine::cargo(&["tree", "--locked", "--prefix", "none", "--format", "{p} {f}"])
             .and_all(chosen);
-        let (said, outcome) = line.run_captured(root);
-        let lines = said.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
-        outcome.map(|()| lines.collect::<BTreeSet<String>>()).map_err(|error| format!("{said}\n{error}"))
+        let (printed, outcome) = line.run_captured(root);
+        let lines = printed.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
+        outcome.map(|()| lines.collect::<BTreeSet<String>>()).map_err(|error| format!("{printed}\n{error}"))
     };
     let (usual, with_aws) = (features(&usual())?, features(&with_aws())?);
     let differ = usual.difference(&with_aws).filter(|package| !package.starts_with("ichido-cli "));

@@ -106,8 +106,8 @@ impl Tests<'_> {
                 scope.spawn(move || {
                     while let Some(job) = order.into_iter().find_map(|queue| next(&queues[queue])) {
                         let done = run_job(&job, &log, self.env);
-                        if let Err(said) = &done.outcome {
-                            println!("\nFAILED {}\n{said}", done.name);
+                        if let Err(printed) = &done.outcome {
+                            println!("\nFAILED {}\n{printed}", done.name);
                         }
                         ran.lock().unwrap_or_else(PoisonError::into_inner).push(done);
                     }
@@ -197,10 +197,10 @@ fn run_process(job: &TestProcess, log: &Path, env: &[(String, String)]) -> Resul
             return Err(format!("{}\nkilled: it ran for more than {LIMIT:?}", read(log)));
         }
     };
-    let said = read(log);
-    match passed(&said) {
+    let printed = read(log);
+    match passed(&printed) {
         Some(count) if status.success() && (job.test.is_none() || count == 1) => Ok(count),
-        _ => Err(format!("{said}\n({status})")),
+        _ => Err(format!("{printed}\n({status})")),
     }
 }
 
@@ -210,8 +210,8 @@ fn read(log: &Path) -> String {
 }
 
 /// Returns the count in `test result: ok. 1 passed; 0 failed; …`.
-fn passed(said: &str) -> Option<usize> {
-    let (_, rest) = said.rsplit_once("test result: ok. ")?;
+fn passed(printed: &str) -> Option<usize> {
+    let (_, rest) = printed.rsplit_once("test result: ok. ")?;
     rest.split_once(" passed")?.0.parse().ok()
 }
 
@@ -234,9 +234,9 @@ mod tests {
 
     #[test]
     fn the_count_is_read_from_the_harness() {
-        let said =
+        let printed =
             "\nrunning 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured\n";
-        assert_eq!(passed(said), Some(1));
+        assert_eq!(passed(printed), Some(1));
         assert_eq!(passed("test result: FAILED. 0 passed; 1 failed"), None);
         assert_eq!(passed(""), None);
     }
