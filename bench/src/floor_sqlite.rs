@@ -59,7 +59,7 @@ pub(crate) async fn enqueue(seconds: u32, group: usize) -> f64 {
     let (watch, mut done) = (Stopwatch::start(), 0);
     while watch.elapsed() < Duration::from_secs(u64::from(seconds)) {
         let ids: Vec<Uuid> = (0..group).map(|_| Uuid::now_v7()).collect();
-        let (mut message, mut place) = (query(&messages), query(&ready));
+        let (mut message, mut ready_row) = (query(&messages), query(&ready));
         for id in &ids {
             message = message
                 .bind(id)
@@ -70,11 +70,11 @@ pub(crate) async fn enqueue(seconds: u32, group: usize) -> f64 {
                 .bind("application/json")
                 .bind([b'x'; 200].as_slice())
                 .bind(NOW);
-            place = place.bind("orders").bind(id);
+            ready_row = ready_row.bind("orders").bind(id);
         }
         run(&mut connection, sqlx::query(BEGIN)).await;
         assert_eq!(run(&mut connection, message).await, group);
-        assert_eq!(run(&mut connection, place).await, group);
+        assert_eq!(run(&mut connection, ready_row).await, group);
         run(&mut connection, sqlx::query(COMMIT)).await;
         done += group;
     }

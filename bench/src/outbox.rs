@@ -59,8 +59,8 @@ impl Contender {
     /// Runs a part in its own process and returns what it printed.
     fn run(self, part: &str, url: &str, count: usize) -> String {
         let output = self.command().args([part, url, &count.to_string()]).output().expect("a process");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{self:?} broke at {part}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{self:?} broke at {part}: {stderr}");
         String::from_utf8(output.stdout).expect("text")
     }
 }

@@ -26,12 +26,12 @@ const ATTEMPTS_MAX: u32 = 1_000;
 
 pub(crate) async fn run(task: BatchTask) -> usize {
     let client = client(task.url);
-    let places = Arc::new(Semaphore::new(usize::try_from(PARALLEL.get()).expect("it is 64")));
+    let slots = Arc::new(Semaphore::new(usize::try_from(PARALLEL.get()).expect("it is 64")));
     let mut items = JoinSet::new();
     for prompt in task.prompts {
-        let (client, places) = (client.clone(), Arc::clone(&places));
+        let (client, slots) = (client.clone(), Arc::clone(&slots));
         items.spawn(async move {
-            let _place = places.acquire_owned().await.expect("nobody closes it");
+            let _slot = slots.acquire_owned().await.expect("nobody closes it");
             is_answered(&client, prompt).await
         });
     }

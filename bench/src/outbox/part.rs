@@ -116,9 +116,9 @@ async fn drain(store: Store, count: usize) {
 
 /// Another node enqueues: this process's own wake-ups would be faster.
 async fn idle(store: Store, url: &str, count: usize) {
-    let (begun, mut heard) = mpsc::unbounded_channel();
+    let (started, mut starts) = mpsc::unbounded_channel();
     let handler = Handler::json(move |job: Job<OrderPayload>| {
-        let _told = begun.send(Instant::now());
+        let _sent = started.send(Instant::now());
         async move {
             drop(job);
             Ok::<(), Failed>(())
@@ -133,9 +133,9 @@ async fn idle(store: Store, url: &str, count: usize) {
     let mut times = Vec::new();
     for number in 0..count {
         tokio::time::sleep(IDLE_GAP).await;
-        let put_in = Instant::now();
+        let enqueued_at = Instant::now();
         putting.messages().enqueue(message(number)).await.expect("put in");
-        times.push(heard.recv().await.expect("run").duration_since(put_in));
+        times.push(starts.recv().await.expect("run").duration_since(enqueued_at));
     }
     times.sort_unstable();
     println!("p50 {}", times[count / 2].as_secs_f64());

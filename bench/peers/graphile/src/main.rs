@@ -43,8 +43,8 @@ impl TaskHandler for OrderPayload {
     const IDENTIFIER: &'static str = "orders";
 
     async fn run(self, context: WorkerContext) -> impl IntoTaskHandlerResult {
-        if let Some(StartTimes(begun)) = context.get_ext::<StartTimes>() {
-            let _told = begun.send(Instant::now());
+        if let Some(StartTimes(started)) = context.get_ext::<StartTimes>() {
+            let _sent = started.send(Instant::now());
         }
         if let Some(ProcessedCount(count)) = context.get_ext::<ProcessedCount>() {
             count.fetch_add(1, Ordering::Relaxed);
@@ -138,12 +138,12 @@ async fn drain(pool: PgPool, count: usize) {
 }
 
 async fn idle(pool: PgPool, utils: &WorkerUtils, count: usize) {
-    let (begun, mut heard) = mpsc::unbounded_channel();
+    let (started, mut starts) = mpsc::unbounded_channel();
     let worker = WorkerOptions::default()
         .database(pool)
         .schema(SCHEMA)
         .concurrency(IDLE_CONCURRENCY)
-        .add_extension(StartTimes(begun))
+        .add_extension(StartTimes(started))
         .define_job::<OrderPayload>()
         .init()
         .await
@@ -156,9 +156,9 @@ async fn idle(pool: PgPool, utils: &WorkerUtils, count: usize) {
     let mut times = Vec::new();
     for number in 0..count {
         tokio::time::sleep(IDLE_GAP).await;
-        let put_in = Instant::now();
+        let enqueued_at = Instant::now();
         utils.add_job(order(number), JobSpec::default()).await.expect("put in");
-        times.push(heard.recv().await.expect("run").duration_since(put_in));
+        times.push(starts.recv().await.expect("run").duration_since(enqueued_at));
     }
     times.sort_unstable();
     println!("p50 {}", times[count / 2].as_secs_f64());
