@@ -24,7 +24,7 @@ pub(crate) struct Ask {
 
 impl Ask {
     /// Adds a text of the user.
-    pub(crate) fn said(&mut self, text: &str) {
+    pub(crate) fn add_user_text(&mut self, text: &str) {
         self.text.push_str(text);
         self.text.push('\n');
     }

@@ -103,14 +103,14 @@ mod tests {
         let bounded = closed(json!({ "sure": { "type": "number", "minimum": 0 } }), json!(["sure"]));
         let open = closed(json!({ "list": { "items": { "type": "object" } } }), json!(["list"]));
         let loose = closed(json!({ "label": {} }), json!([]));
-        let place = |schema: &Value, subset| check(schema, "s", subset).err().map(|fault| fault.at);
-        assert_eq!(place(&good, Subset::Claude), None);
-        assert_eq!(place(&good, Subset::OpenaiStrict), None);
-        assert_eq!(place(&bounded, Subset::Claude).as_deref(), Some("s.properties.sure"));
-        assert_eq!(place(&bounded, Subset::OpenaiStrict), None);
-        assert_eq!(place(&open, Subset::Claude).as_deref(), Some("s.properties.list.items"));
-        assert_eq!(place(&loose, Subset::Claude), None);
-        assert_eq!(place(&loose, Subset::OpenaiStrict).as_deref(), Some("s"));
-        assert_eq!(place(&json!([]), Subset::Claude).as_deref(), Some("s"));
+        let location = |schema: &Value, subset| check(schema, "s", subset).err().map(|fault| fault.at);
+        assert_eq!(location(&good, Subset::Claude), None);
+        assert_eq!(location(&good, Subset::OpenaiStrict), None);
+        assert_eq!(location(&bounded, Subset::Claude).as_deref(), Some("s.properties.sure"));
+        assert_eq!(location(&bounded, Subset::OpenaiStrict), None);
+        assert_eq!(location(&open, Subset::Claude).as_deref(), Some("s.properties.list.items"));
+        assert_eq!(location(&loose, Subset::Claude), None);
+        assert_eq!(location(&loose, Subset::OpenaiStrict).as_deref(), Some("s"));
+        assert_eq!(location(&json!([]), Subset::Claude).as_deref(), Some("s"));
     }
 }

@@ -81,13 +81,13 @@ impl<'a> Object<'a> {
         };
         let object = Self { at, members };
         match members.keys().find(|name| !known.contains(&name.as_str())) {
-            Some(name) => fault(Wrong::Unknown, object.place(name), "it is not known"),
+            Some(name) => fault(Wrong::Unknown, object.location(name), "it is not known"),
             None => Ok(object),
         }
     }
 
     /// Returns the location of a member.
-    pub(crate) fn place(&self, name: &str) -> String {
+    pub(crate) fn location(&self, name: &str) -> String {
         if self.at.is_empty() { name.to_owned() } else { format!("{}.{name}", self.at) }
     }
 
@@ -102,7 +102,7 @@ impl<'a> Object<'a> {
 
     /// Returns a required member.
     pub(crate) fn must(&self, name: &str) -> WireResult<&'a Value> {
-        self.may(name).map_or_else(|| fault(Wrong::Missing, self.place(name), "it is missing"), Ok)
+        self.may(name).map_or_else(|| fault(Wrong::Missing, self.location(name), "it is missing"), Ok)
     }
 
     pub(crate) fn text(&self, name: &str) -> WireResult<&'a str> {
@@ -124,7 +124,7 @@ impl<'a> Object<'a> {
         if known.contains(&text) {
             return Ok(text);
         }
-        fault(Wrong::Value, self.place(name), format!("`{text}` is none of {}", known.join(", ")))
+        fault(Wrong::Value, self.location(name), format!("`{text}` is none of {}", known.join(", ")))
     }
 
     pub(crate) fn choice_may(&self, name: &str, known: &[&str]) -> WireResult<Option<&'a str>> {
@@ -135,7 +135,7 @@ impl<'a> Object<'a> {
         match self.kind(name, "a number", Value::as_f64)? {
             Some(number) if !range.contains(&number) => {
                 let why = format!("{number} is not from {} to {}", range.start(), range.end());
-                fault(Wrong::Value, self.place(name), why)
+                fault(Wrong::Value, self.location(name), why)
             }
             number => Ok(number),
         }
@@ -145,7 +145,7 @@ impl<'a> Object<'a> {
     pub(crate) fn whole_may(&self, name: &str, least: u32) -> WireResult<Option<u32>> {
         match self.kind(name, "a whole number", |value| value.as_u64()?.try_into().ok())? {
             Some(number) if number < least => {
-                fault(Wrong::Value, self.place(name), format!("{number} is less than {least}"))
+                fault(Wrong::Value, self.location(name), format!("{number} is less than {least}"))
             }
             number => Ok(number),
         }
@@ -160,13 +160,13 @@ impl<'a> Object<'a> {
         self.must(name)?;
         match self.list_may(name)? {
             Some(list) if !list.is_empty() => Ok(list),
-            _ => fault(Wrong::Value, self.place(name), "the list is empty"),
+            _ => fault(Wrong::Value, self.location(name), "the list is empty"),
         }
     }
 
     pub(crate) fn texts_may(&self, name: &str) -> WireResult<()> {
         match self.list_may(name)?.unwrap_or_default().iter().position(|value| !value.is_string()) {
-            Some(index) => fault(Wrong::Kind, self.place(&format!("{name}.{index}")), "it is not a text"),
+            Some(index) => fault(Wrong::Kind, self.location(&format!("{name}.{index}")), "it is not a text"),
             None => Ok(()),
         }
     }
@@ -181,16 +181,16 @@ impl<'a> Object<'a> {
         let name = self.text("name")?;
         match tools.into_iter().find(|(tool, _)| tool == name) {
             Some(tool) => Ok(Some(tool)),
-            None => fault(Wrong::Value, self.place("name"), format!("there is no tool `{name}`")),
+            None => fault(Wrong::Value, self.location("name"), format!("there is no tool `{name}`")),
         }
     }
 
     pub(crate) fn object_may(&self, name: &str, known: &[&str]) -> WireResult<Option<Object<'a>>> {
-        self.may(name).map(|value| Object::read(value, self.place(name), known)).transpose()
+        self.may(name).map(|value| Object::read(value, self.location(name), known)).transpose()
     }
 
     pub(crate) fn object(&self, name: &str, known: &[&str]) -> WireResult<Object<'a>> {
-        Object::read(self.must(name)?, self.place(name), known)
+        Object::read(self.must(name)?, self.location(name), known)
     }
 
     fn kind<T>(
@@ -202,7 +202,7 @@ impl<'a> Object<'a> {
         let Some(value) = self.may(name) else { return Ok(None) };
         match read(value) {
             Some(value) => Ok(Some(value)),
-            None => fault(Wrong::Kind, self.place(name), format!("it is not {kind}")),
+            None => fault(Wrong::Kind, self.location(name), format!("it is not {kind}")),
         }
     }
 }

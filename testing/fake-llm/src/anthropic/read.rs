@@ -89,20 +89,20 @@ fn messages(body: &Object, ask: &mut Ask) -> WireResult<()> {
         let message = Object::read(message, format!("messages.{index}"), &["role", "content"])?;
         let role = message.choice("role", &["user", "assistant"])?;
         if index == 0 && role != "user" {
-            return fault(Wrong::Value, message.place("role"), "the first message must be the user's");
+            return fault(Wrong::Value, message.location("role"), "the first message must be the user's");
         }
         if index + 1 == messages.len() && role != "user" {
             let why =
                 "the conversation must end with a user message; models no longer go on from a beginning";
-            return fault(Wrong::Value, message.place("role"), why);
+            return fault(Wrong::Value, message.location("role"), why);
         }
         let mut say = |text: &str| match role {
-            "user" => ask.said(text),
+            "user" => ask.add_user_text(text),
             _ => ask.chars_besides += text.chars().count(),
         };
         match message.must("content")? {
             Value::String(text) if text.is_empty() => {
-                return fault(Wrong::Value, message.place("content"), "it is empty");
+                return fault(Wrong::Value, message.location("content"), "it is empty");
             }
             Value::String(text) => say(text),
             _ => blocks(&message, "content", &BLOCKS, say)?,
@@ -114,14 +114,14 @@ fn messages(body: &Object, ask: &mut Ask) -> WireResult<()> {
 /// Reads a list of blocks. Only the kind is read of those that are not text.
 fn blocks(parent: &Object, name: &str, kinds: &[&str], mut say: impl FnMut(&str)) -> WireResult<()> {
     for (index, block) in parent.list(name)?.iter().enumerate() {
-        let at = parent.place(&format!("{name}.{index}"));
+        let at = parent.location(&format!("{name}.{index}"));
         if is_of_other_kind(block, kinds) {
             continue;
         }
         let block = Object::read(block, at, &["type", "text", "cache_control", "citations"])?;
         block.choice("type", kinds)?;
         match block.text("text")? {
-            "" => return fault(Wrong::Value, block.place("text"), "text blocks must not be empty"),
+            "" => return fault(Wrong::Value, block.location("text"), "text blocks must not be empty"),
             text => say(text),
         }
     }
@@ -134,7 +134,7 @@ fn output_format(body: &Object) -> WireResult<Option<AskedJson>> {
     let Some(format) = config.object_may("format", &["type", "schema"])? else { return Ok(None) };
     format.choice("type", &["json_schema"])?;
     let schema = format.must("schema")?;
-    schema::check(schema, &format.place("schema"), Subset::Claude)?;
+    schema::check(schema, &format.location("schema"), Subset::Claude)?;
     Ok(Some(AskedJson { by: "output_config".to_owned(), schema: Some(schema.clone()) }))
 }
 
@@ -147,10 +147,10 @@ fn forced_tool(body: &Object) -> WireResult<Option<(String, Value)>> {
         tool.choice_may("type", &["custom"])?;
         let schema = tool.any_object_may("input_schema")?;
         let Some(schema) = schema.filter(|schema| schema["type"] == "object") else {
-            return fault(Wrong::Value, tool.place("input_schema.type"), "it must be `object`");
+            return fault(Wrong::Value, tool.location("input_schema.type"), "it must be `object`");
         };
         if tool.flag_may("strict")? == Some(true) {
-            schema::check(schema, &tool.place("input_schema"), Subset::Claude)?;
+            schema::check(schema, &tool.location("input_schema"), Subset::Claude)?;
         }
         tools.push((tool.text("name")?.to_owned(), schema.clone()));
     }

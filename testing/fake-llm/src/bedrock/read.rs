@@ -72,11 +72,11 @@ fn messages(body: &Object, ask: &mut Ask) -> WireResult<()> {
         let role = message.choice("role", &["user", "assistant"])?;
         if role != turn {
             let why = "a conversation begins with the user's turn, and turns alternate";
-            return fault(Wrong::Value, message.place("role"), why);
+            return fault(Wrong::Value, message.location("role"), why);
         }
         turn = if role == "user" { "assistant" } else { "user" };
-        read_blocks(message.list("content")?, &message.place("content"), &BLOCKS, |text| match role {
-            "user" => ask.said(text),
+        read_blocks(message.list("content")?, &message.location("content"), &BLOCKS, |text| match role {
+            "user" => ask.add_user_text(text),
             _ => ask.chars_besides += text.chars().count(),
         })?;
     }
@@ -92,7 +92,7 @@ fn read_blocks(blocks: &[Value], at: &str, kinds: &[&str], mut say: impl FnMut(&
         }
         match block.text_may("text")? {
             Some(text) if text.trim().is_empty() => {
-                return fault(Wrong::Value, block.place("text"), "the text is blank");
+                return fault(Wrong::Value, block.location("text"), "the text is blank");
             }
             Some(text) => say(text),
             None => (),
@@ -107,11 +107,11 @@ fn text_format(body: &Object) -> WireResult<Option<AskedJson>> {
     format.choice("type", &["json_schema"])?;
     let structure = format.object("structure", &["jsonSchema"])?;
     let asked = structure.object("jsonSchema", &["schema", "name", "description"])?;
-    let place = asked.place("schema");
+    let location = asked.location("schema");
     // The schema is JSON inside a string here.
     let schema: Value = serde_json::from_str(asked.text("schema")?)
-        .or_else(|error| fault(Wrong::Value, &place, format!("it is not JSON: {error}")))?;
-    schema::check(&schema, &place, Subset::Claude)?;
+        .or_else(|error| fault(Wrong::Value, &location, format!("it is not JSON: {error}")))?;
+    schema::check(&schema, &location, Subset::Claude)?;
     Ok(Some(AskedJson { by: "outputConfig".to_owned(), schema: Some(schema) }))
 }
 
@@ -120,7 +120,7 @@ fn forced_tool(body: &Object) -> WireResult<Option<(String, Value)>> {
     let Some(config) = body.object_may("toolConfig", &["tools", "toolChoice"])? else { return Ok(None) };
     let mut tools = vec![];
     for (index, tool) in config.list("tools")?.iter().enumerate() {
-        let at = config.place(&format!("tools.{index}"));
+        let at = config.location(&format!("tools.{index}"));
         let tool = Object::read(tool, at, &["toolSpec", "systemTool", "cachePoint"])?;
         let known = ["name", "description", "inputSchema", "strict"];
         let Some(spec) = tool.object_may("toolSpec", &known)? else { continue };

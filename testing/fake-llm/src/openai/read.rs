@@ -105,7 +105,7 @@ fn message(value: &Value, at: &str, ask: &mut Ask, besides: &mut String) -> Wire
         message.text("tool_call_id")?;
     }
     let mut say = |text: &str| match role {
-        "user" => ask.said(text),
+        "user" => ask.add_user_text(text),
         _ => besides.push_str(text),
     };
     match message.may("content") {
@@ -121,7 +121,7 @@ fn message(value: &Value, at: &str, ask: &mut Ask, besides: &mut String) -> Wire
 /// Reads the parts of a message. Only the kind is read of those that are not text.
 fn parts(message: &Object, mut say: impl FnMut(&str)) -> WireResult<()> {
     for (index, part) in message.list("content")?.iter().enumerate() {
-        let at = message.place(&format!("content.{index}"));
+        let at = message.location(&format!("content.{index}"));
         if is_of_other_kind(part, &PARTS) {
             continue;
         }
@@ -144,7 +144,7 @@ fn response_format(body: &Object) -> WireResult<Option<AskedJson>> {
     name(&asked)?;
     let schema = asked.must("schema")?;
     if asked.flag_may("strict")? == Some(true) {
-        schema::check(schema, &asked.place("schema"), Subset::OpenaiStrict)?;
+        schema::check(schema, &asked.location("schema"), Subset::OpenaiStrict)?;
     }
     Ok(Some(AskedJson { by: by.to_owned(), schema: Some(schema.clone()) }))
 }
@@ -156,7 +156,7 @@ fn name<'a>(of: &Object<'a>) -> WireResult<&'a str> {
     if is_plain && (1..=SCHEMA_NAME_LEN_MAX).contains(&name.len()) {
         return Ok(name);
     }
-    fault(Wrong::Value, of.place("name"), "it must be 1 to 64 letters, digits, `_` or `-`")
+    fault(Wrong::Value, of.location("name"), "it must be 1 to 64 letters, digits, `_` or `-`")
 }
 
 /// Returns the one function that the model must call, with the schema of its arguments.
@@ -168,7 +168,7 @@ fn forced_tool(body: &Object) -> WireResult<Option<(String, Option<Value>)>> {
         let function = tool.object("function", &["name", "description", "parameters", "strict"])?;
         let schema = function.any_object_may("parameters")?;
         if let (Some(true), Some(schema)) = (function.flag_may("strict")?, schema) {
-            schema::check(schema, &function.place("parameters"), Subset::OpenaiStrict)?;
+            schema::check(schema, &function.location("parameters"), Subset::OpenaiStrict)?;
         }
         tools.push((name(&function)?.to_owned(), schema.cloned()));
     }

@@ -84,7 +84,7 @@ pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
 
 /// Builds the error for a request that the provider does not understand.
 pub(crate) fn refuse(fault: &WireFault, number: u64) -> HttpReply {
-    let place = bracketed(&fault.at);
+    let location = bracketed(&fault.at);
     let (status, code) = match fault.wrong {
         Wrong::Missing => (400, json!("missing_required_parameter")),
         Wrong::Unknown => (400, json!("unknown_parameter")),
@@ -94,13 +94,13 @@ pub(crate) fn refuse(fault: &WireFault, number: u64) -> HttpReply {
         Wrong::Caller => (401, json!(null)),
     };
     let message = match fault.wrong {
-        Wrong::Missing => format!("Missing required parameter: '{place}'."),
-        Wrong::Unknown => format!("Unknown parameter: '{place}'."),
-        Wrong::Kind | Wrong::Value => format!("Invalid value for '{place}': {}", fault.why),
-        Wrong::Body | Wrong::Caller => format!("{place}: {}", fault.why),
+        Wrong::Missing => format!("Missing required parameter: '{location}'."),
+        Wrong::Unknown => format!("Unknown parameter: '{location}'."),
+        Wrong::Kind | Wrong::Value => format!("Invalid value for '{location}': {}", fault.why),
+        Wrong::Body | Wrong::Caller => format!("{location}: {}", fault.why),
     };
     let is_of_body = !matches!(fault.wrong, Wrong::Body | Wrong::Caller);
-    error(status, &message, "invalid_request_error", is_of_body.then_some(&place), &code, number)
+    error(status, &message, "invalid_request_error", is_of_body.then_some(&location), &code, number)
 }
 
 /// Adds what is left of the limits, as headers.
@@ -130,10 +130,10 @@ fn error(
 /// Formats a location as OpenAI does: `messages[0].role`.
 fn bracketed(at: &str) -> String {
     let is_index = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    at.split('.').fold(String::new(), |place, part| match (place.is_empty(), is_index(part)) {
-        (_, true) => format!("{place}[{part}]"),
+    at.split('.').fold(String::new(), |location, part| match (location.is_empty(), is_index(part)) {
+        (_, true) => format!("{location}[{part}]"),
         (true, false) => part.to_owned(),
-        (false, false) => format!("{place}.{part}"),
+        (false, false) => format!("{location}.{part}"),
     })
 }
 

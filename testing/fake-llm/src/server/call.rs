@@ -68,18 +68,18 @@ fn not_understood(shared: &ServerShared, path: &str, fault: &WireFault) -> u64 {
 
 /// Does what the script says with a valid call.
 async fn play(shared: &ServerShared, route: &Route, head: &Parts, ask: Ask) -> Result<HttpReply, Dropped> {
-    let (item, number, step, came, text) = {
+    let (item, number, step, arrived, text) = {
         let mut state = shared.lock();
         // Inside the lock, so times are in the order in which calls are handled.
-        let came = shared.now();
+        let arrived = shared.now();
         state.number += 1;
         let item = ask.item(state.play.marker());
         state.seen.come(&item, last_request(route, head, &ask));
         let (endpoint, tokens) = (route.endpoint.clone(), ask.tokens_reserved());
         let step =
-            state.play.step(&IncomingCall { api: route.api, endpoint, item: item.clone(), tokens }, came);
+            state.play.step(&IncomingCall { api: route.api, endpoint, item: item.clone(), tokens }, arrived);
         let text = state.play.answer().map_or_else(|| judgement(&item), str::to_owned);
-        (item, state.number, step, came, text)
+        (item, state.number, step, arrived, text)
     };
     if !step.latency.is_zero() {
         tokio::time::sleep(step.latency).await;
@@ -87,7 +87,7 @@ async fn play(shared: &ServerShared, route: &Route, head: &Parts, ask: Ask) -> R
     let end = end(&step.action);
     let reply = reply(route.api, &ask, &step, &text, number);
     let ended = shared.now();
-    let call = CallSeen { came_ms: ms(came), ended_ms: ms(ended), endpoint: route.endpoint.clone(), end };
+    let call = CallSeen { came_ms: ms(arrived), ended_ms: ms(ended), endpoint: route.endpoint.clone(), end };
     shared.lock().seen.ended(&item, call);
     reply
 }

@@ -4,28 +4,28 @@ use fake_llm::Script;
 use fake_llm::api::Provider;
 use serde_json::{Value, json};
 
-use crate::client::{APIS, asked, script};
+use crate::client::{APIS, request_to, script};
 
 #[tokio::test]
 async fn each_api_answers_in_its_own_form_and_the_same_item_alike() {
     let fake = fake_llm::start(Script::default());
     let mut judgements = vec![];
     for api in APIS {
-        let heard = asked(api, "a").send(fake.address()).await;
-        assert_eq!(heard.status, 200, "{}", heard.text);
-        let judged: Value = serde_json::from_str(heard.said(api)).expect("JSON");
+        let received = request_to(api, "a").send(fake.address()).await;
+        assert_eq!(received.status, 200, "{}", received.text);
+        let judged: Value = serde_json::from_str(received.reply_text(api)).expect("JSON");
         assert!(
             judged["label"].is_string() && judged["confidence"].is_number() && judged["reason"].is_string()
         );
         judgements.push(judged);
         let (stop, tokens_in, id) = match api {
-            Provider::Bedrock => ("end_turn", &heard.body["usage"]["inputTokens"], "x-amzn-requestid"),
-            Provider::Openai => ("stop", &heard.body["usage"]["prompt_tokens"], "x-request-id"),
-            Provider::Anthropic => ("end_turn", &heard.body["usage"]["input_tokens"], "request-id"),
+            Provider::Bedrock => ("end_turn", &received.body["usage"]["inputTokens"], "x-amzn-requestid"),
+            Provider::Openai => ("stop", &received.body["usage"]["prompt_tokens"], "x-request-id"),
+            Provider::Anthropic => ("end_turn", &received.body["usage"]["input_tokens"], "request-id"),
         };
-        assert_eq!(heard.stop(api), stop);
-        assert_eq!(*tokens_in, 6, "{}", heard.text);
-        assert!(!heard.header(id).is_empty());
+        assert_eq!(received.stop(api), stop);
+        assert_eq!(*tokens_in, 6, "{}", received.text);
+        assert!(!received.header(id).is_empty());
     }
     assert!(judgements.iter().all(|judged| *judged == judgements[0]));
     let seen = fake.seen();
@@ -39,7 +39,7 @@ async fn the_model_and_the_headers_are_seen_and_the_secrets_are_not() {
     let fake = fake_llm::start(Script::default());
     let arn = "/model/arn%3Aaws%3Abedrock%3Aeu-west-1%3A1%3Ainference-profile%2Fmine/converse";
     for api in APIS {
-        let mut ask = asked(api, "a").header("x-mine", "seen");
+        let mut ask = request_to(api, "a").header("x-mine", "seen");
         if api == Provider::Bedrock {
             arn.clone_into(&mut ask.path);
         }
@@ -62,8 +62,8 @@ async fn the_answer_can_be_any_text_for_all_or_for_one_item() {
     let rule = json!({ "do": { "say": "just this" }, "item": "b" });
     let fake = fake_llm::start(script(&json!({ "answer": "{\"sum\": 3}", "rules": [rule] })));
     for api in APIS {
-        assert_eq!(asked(api, "a").send(fake.address()).await.said(api), "{\"sum\": 3}");
-        assert_eq!(asked(api, "b").send(fake.address()).await.said(api), "just this");
+        assert_eq!(request_to(api, "a").send(fake.address()).await.reply_text(api), "{\"sum\": 3}");
+        assert_eq!(request_to(api, "b").send(fake.address()).await.reply_text(api), "just this");
     }
 }
 
@@ -79,16 +79,24 @@ async fn each_damage_to_an_answer_is_said_as_the_api_says_it_and_is_billed() {
         let rule = json!({ "do": { "answer": shape } });
         let fake = fake_llm::start(script(&json!({ "answer": answer, "rules": [rule] })));
         for (api, stop) in APIS.into_iter().zip(stops) {
-            let heard = asked(api, "a").send(fake.address()).await;
-            assert_eq!((heard.status, heard.stop(api)), (200, stop), "{shape}");
-            let said = heard.said(api);
+            let received = request_to(api, "a").send(fake.address()).await;
+            assert_eq!((received.status, received.stop(api)), (200, stop), "{shape}");
+            let reply_text = received.reply_text(api);
             let expected = match shape {
-                "cut_off" => answer.starts_with(said) && !said.is_empty() && said.len() < answer.len(),
-                "prose" => said.contains(answer) && !said.starts_with(answer) && !said.ends_with(answer),
-                "fence" => said == format!("```json\n{answer}\n```"),
-                _ => said == r#"{"unasked":true}"#,
+                "cut_off" => {
+                    answer.starts_with(reply_text)
+                        && !reply_text.is_empty()
+                        && reply_text.len() < answer.len()
+                }
+                "prose" => {
+                    reply_text.contains(answer)
+                        && !reply_text.starts_with(answer)
+                        && !reply_text.ends_with(answer)
+                }
+                "fence" => reply_text == format!("```json\n{answer}\n```"),
+                _ => reply_text == r#"{"unasked":true}"#,
             };
-            assert!(expected, "{shape}: {said}");
+            assert!(expected, "{shape}: {reply_text}");
         }
         assert_eq!(fake.seen().all.completed, 3);
     }
@@ -98,7 +106,7 @@ async fn each_damage_to_an_answer_is_said_as_the_api_says_it_and_is_billed() {
 async fn an_answer_that_is_filtered_says_so() {
     let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "answer": "filtered" } }] })));
     for (api, stop) in APIS.into_iter().zip(["content_filtered", "content_filter", "refusal"]) {
-        assert_eq!(asked(api, "a").send(fake.address()).await.stop(api), stop);
+        assert_eq!(request_to(api, "a").send(fake.address()).await.stop(api), stop);
     }
 }
 
@@ -122,12 +130,12 @@ async fn the_way_in_which_json_was_asked_for_is_seen() {
             json!({ "textFormat": { "type": "json_schema", "structure": { "jsonSchema": in_text } } }),
         ),
     ] {
-        let heard = asked(api, "a").with(member, value).send(fake.address()).await;
-        assert_eq!(heard.status, 200, "{}", heard.text);
-        let asked = fake.seen().last_request.unwrap().asked_json.unwrap();
-        assert_eq!((asked.by.as_str(), asked.schema.as_ref()), (member, Some(&schema)));
+        let received = request_to(api, "a").with(member, value).send(fake.address()).await;
+        assert_eq!(received.status, 200, "{}", received.text);
+        let request_to = fake.seen().last_request.unwrap().asked_json.unwrap();
+        assert_eq!((request_to.by.as_str(), request_to.schema.as_ref()), (member, Some(&schema)));
     }
-    let without = asked(Provider::Openai, "a").send(fake.address()).await;
+    let without = request_to(Provider::Openai, "a").send(fake.address()).await;
     assert_eq!((without.status, fake.seen().last_request.unwrap().asked_json), (200, None));
 }
 
@@ -139,26 +147,26 @@ async fn a_tool_that_has_to_be_used_gets_the_answer_as_its_input() {
     let input = json!({ "json": schema });
     let tools = json!([{ "toolSpec": { "name": "judge", "inputSchema": input } }]);
     let bedrock = json!({ "tools": tools, "toolChoice": { "tool": { "name": "judge" } } });
-    let heard = asked(Provider::Bedrock, "a").with("toolConfig", bedrock).send(fake.address()).await;
-    assert_eq!(heard.body["output"]["message"]["content"][0]["toolUse"]["input"], answer);
-    assert_eq!(heard.stop(Provider::Bedrock), "tool_use");
+    let received = request_to(Provider::Bedrock, "a").with("toolConfig", bedrock).send(fake.address()).await;
+    assert_eq!(received.body["output"]["message"]["content"][0]["toolUse"]["input"], answer);
+    assert_eq!(received.stop(Provider::Bedrock), "tool_use");
 
-    let anthropic = asked(Provider::Anthropic, "a")
+    let anthropic = request_to(Provider::Anthropic, "a")
         .with("tools", json!([{ "name": "judge", "input_schema": schema }]))
         .with("tool_choice", json!({ "type": "tool", "name": "judge" }));
-    let heard = anthropic.send(fake.address()).await;
+    let received = anthropic.send(fake.address()).await;
     assert_eq!(
-        (&heard.body["content"][0]["type"], &heard.body["content"][0]["input"]),
+        (&received.body["content"][0]["type"], &received.body["content"][0]["input"]),
         (&json!("tool_use"), &answer)
     );
-    assert_eq!(heard.stop(Provider::Anthropic), "tool_use");
+    assert_eq!(received.stop(Provider::Anthropic), "tool_use");
 
     let function = json!({ "name": "judge", "parameters": schema });
-    let openai = asked(Provider::Openai, "a")
+    let openai = request_to(Provider::Openai, "a")
         .with("tools", json!([{ "type": "function", "function": function }]))
         .with("tool_choice", json!({ "type": "function", "function": { "name": "judge" } }));
-    let heard = openai.send(fake.address()).await;
-    let call = &heard.body["choices"][0]["message"]["tool_calls"][0]["function"];
+    let received = openai.send(fake.address()).await;
+    let call = &received.body["choices"][0]["message"]["tool_calls"][0]["function"];
     assert_eq!((&call["name"], &call["arguments"]), (&json!("judge"), &json!(answer.to_string())));
     assert_eq!(fake.seen().last_request.unwrap().asked_json.unwrap().by, "tools");
 }

@@ -43,7 +43,7 @@ pub(crate) struct ReceivedResponse {
 }
 
 /// A minimal request of each API, about an item.
-pub(crate) fn asked(api: Provider, item: &str) -> SentRequest {
+pub(crate) fn request_to(api: Provider, item: &str) -> SentRequest {
     let text = format!("Judge item-{item} please.");
     let json = ("content-type", "application/json".to_owned());
     let (path, headers, body) = match api {
@@ -123,7 +123,7 @@ impl SentRequest {
         }
         // A string is sent as it is, so invalid JSON can be sent too.
         let body = self.body.as_str().map_or_else(|| self.body.to_string(), str::to_owned);
-        heard(exchange(to, request.body(Full::from(body)).expect("a request")).await?).await
+        received(exchange(to, request.body(Full::from(body)).expect("a request")).await?).await
     }
 }
 
@@ -137,7 +137,7 @@ async fn exchange(
     sender.send_request(request).await
 }
 
-async fn heard(response: Response<hyper::body::Incoming>) -> Result<ReceivedResponse, hyper::Error> {
+async fn received(response: Response<hyper::body::Incoming>) -> Result<ReceivedResponse, hyper::Error> {
     let (head, body) = response.into_parts();
     let text = String::from_utf8(body.collect().await?.to_bytes().into()).expect("UTF-8");
     let body = serde_json::from_str(&text).unwrap_or(Value::Null);
@@ -151,13 +151,13 @@ impl ReceivedResponse {
     }
 
     /// Returns what the model says.
-    pub(crate) fn said(&self, api: Provider) -> &str {
-        let said = match api {
+    pub(crate) fn reply_text(&self, api: Provider) -> &str {
+        let reply_text = match api {
             Provider::Bedrock => &self.body["output"]["message"]["content"][0]["text"],
             Provider::Openai => &self.body["choices"][0]["message"]["content"],
             Provider::Anthropic => &self.body["content"][0]["text"],
         };
-        said.as_str().unwrap_or_else(|| panic!("the model says nothing: {}", self.text))
+        reply_text.as_str().unwrap_or_else(|| panic!("the model says nothing: {}", self.text))
     }
 
     /// Returns why the model stopped.

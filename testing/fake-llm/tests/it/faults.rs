@@ -5,7 +5,7 @@ use fake_llm::seen::{RequestCounts, RequestEnd};
 use fake_llm::{Script, SeenRequests};
 use serde_json::{Value, json};
 
-use crate::client::{APIS, asked, script, until};
+use crate::client::{APIS, request_to, script, until};
 
 /// For each fault: what Bedrock, OpenAI and Anthropic say, with the status.
 const SAID: [(&str, [(u16, &str); 3]); 12] = [
@@ -37,12 +37,12 @@ const SAID: [(&str, [(u16, &str); 3]); 12] = [
 ];
 
 /// Returns the name of an error, from where a client finds it.
-fn name(api: Provider, heard: &crate::client::ReceivedResponse) -> String {
-    let error = &heard.body["error"];
+fn name(api: Provider, received: &crate::client::ReceivedResponse) -> String {
+    let error = &received.body["error"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match api {
         Provider::Bedrock => {
-            heard.header("x-amzn-errortype").split(':').next().unwrap_or_default().to_owned()
+            received.header("x-amzn-errortype").split(':').next().unwrap_or_default().to_owned()
         }
         Provider::Openai if error["code"].is_string() => text(&error["code"]),
         Provider::Anthropic if error["details"].is_object() => text(&error["details"]["error_code"]),
@@ -52,18 +52,23 @@ fn name(api: Provider, heard: &crate::client::ReceivedResponse) -> String {
 
 #[tokio::test]
 async fn each_fault_is_told_in_the_words_of_each_provider_and_nothing_is_billed() {
-    for (fault, said) in SAID {
+    for (fault, reply_text) in SAID {
         let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": fault } }] })));
-        for (api, expected) in APIS.into_iter().zip(said) {
-            let heard = asked(api, "a").send(fake.address()).await;
-            assert_eq!((heard.status, name(api, &heard).as_str()), expected, "{fault}: {}", heard.text);
+        for (api, expected) in APIS.into_iter().zip(reply_text) {
+            let received = request_to(api, "a").send(fake.address()).await;
+            assert_eq!(
+                (received.status, name(api, &received).as_str()),
+                expected,
+                "{fault}: {}",
+                received.text
+            );
             let message = if api == Provider::Bedrock {
-                &heard.body["message"]
+                &received.body["message"]
             } else {
-                &heard.body["error"]["message"]
+                &received.body["error"]["message"]
             };
-            assert!(message.is_string(), "{fault}: {}", heard.text);
-            assert_eq!(heard.header("retry-after"), "", "{fault}");
+            assert!(message.is_string(), "{fault}: {}", received.text);
+            assert_eq!(received.header("retry-after"), "", "{fault}");
         }
         let expected = match fault {
             "throttle" | "throttle_tokens" => {
@@ -78,11 +83,11 @@ async fn each_fault_is_told_in_the_words_of_each_provider_and_nothing_is_billed(
 #[tokio::test]
 async fn a_model_that_fails_says_with_which_status_where_the_provider_tells_it() {
     let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": { "model_error": 429 } } }] })));
-    let heard = asked(Provider::Bedrock, "a").send(fake.address()).await;
-    assert_eq!((heard.status, name(Provider::Bedrock, &heard).as_str()), (424, "ModelErrorException"));
-    assert_eq!(heard.body["originalStatusCode"], 429);
+    let received = request_to(Provider::Bedrock, "a").send(fake.address()).await;
+    assert_eq!((received.status, name(Provider::Bedrock, &received).as_str()), (424, "ModelErrorException"));
+    assert_eq!(received.body["originalStatusCode"], 429);
     for api in [Provider::Openai, Provider::Anthropic] {
-        assert_eq!(asked(api, "a").send(fake.address()).await.status, 500);
+        assert_eq!(request_to(api, "a").send(fake.address()).await.status, 500);
     }
 }
 
@@ -90,8 +95,8 @@ async fn a_model_that_fails_says_with_which_status_where_the_provider_tells_it()
 async fn what_stands_between_answers_in_html() {
     let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": "bad_gateway" } }] })));
     for api in APIS {
-        let heard = asked(api, "a").send(fake.address()).await;
-        assert_eq!((heard.status, heard.header("content-type")), (502, "text/html"));
+        let received = request_to(api, "a").send(fake.address()).await;
+        assert_eq!((received.status, received.header("content-type")), (502, "text/html"));
     }
 }
 
@@ -102,7 +107,7 @@ async fn the_first_calls_are_throttled_and_then_the_model_answers() {
     for item in ["a", "b"] {
         let mut statuses = vec![];
         for _ in 0..4 {
-            statuses.push(asked(Provider::Bedrock, item).send(fake.address()).await.status);
+            statuses.push(request_to(Provider::Bedrock, item).send(fake.address()).await.status);
         }
         assert_eq!(statuses, [429, 429, 200, 200]);
     }
@@ -121,11 +126,11 @@ async fn a_dropped_connection_ends_without_an_answer_and_is_billed_when_the_mode
     for (action, completed) in [("drop", 0), ("drop_completed", 1)] {
         for api in APIS {
             let fake = fake_llm::start(script(&json!({ "rules": [{ "do": action, "first": 1 }] })));
-            let error = asked(api, "a").try_send(fake.address()).await.expect_err("dropped");
+            let error = request_to(api, "a").try_send(fake.address()).await.expect_err("dropped");
             assert!(error.is_incomplete_message(), "{error:?}");
             let seen = fake.seen();
             assert_eq!((seen.all.dropped, seen.all.completed, seen.all.requests), (1, completed, 1));
-            assert_eq!(asked(api, "a").send(fake.address()).await.status, 200);
+            assert_eq!(request_to(api, "a").send(fake.address()).await.status, 200);
         }
     }
 }
@@ -134,11 +139,11 @@ async fn a_dropped_connection_ends_without_an_answer_and_is_billed_when_the_mode
 async fn a_client_that_leaves_is_billed_all_the_same() {
     let fake = fake_llm::start(script(&json!({ "latency": { "fixed_ms": 200 } })));
     let ended = |count| move |seen: &SeenRequests| seen.all.requests == count && seen.concurrency == 0;
-    drop(asked(Provider::Openai, "left").send_only(fake.address()).await);
+    drop(request_to(Provider::Openai, "left").send_only(fake.address()).await);
     until(&fake, "the call has ended", ended(1)).await;
 
     // As when its process is killed: the connection is reset in the middle of the model's work.
-    let killed = asked(Provider::Openai, "killed").send_only(fake.address()).await;
+    let killed = request_to(Provider::Openai, "killed").send_only(fake.address()).await;
     until(&fake, "the call has come", |seen| seen.all.requests == 2).await;
     killed.set_zero_linger().expect("set");
     drop(killed);
@@ -152,9 +157,9 @@ async fn a_client_that_leaves_is_billed_all_the_same() {
 async fn a_slow_model_takes_the_time_it_is_given_and_others_go_on_beside_it() {
     let rules = json!([{ "do": { "answer": "whole" }, "item": "slow", "latency": { "fixed_ms": 500 } }]);
     let fake = fake_llm::start(script(&json!({ "rules": rules, "latency": { "fixed_ms": 1 } })));
-    let slow = tokio::spawn(asked(Provider::Anthropic, "slow").try_send(fake.address()));
+    let slow = tokio::spawn(request_to(Provider::Anthropic, "slow").try_send(fake.address()));
     until(&fake, "the slow one has come", |seen| seen.concurrency_max == 1).await;
-    asked(Provider::Anthropic, "quick").send(fake.address()).await;
+    request_to(Provider::Anthropic, "quick").send(fake.address()).await;
     slow.await.unwrap().expect("an answer");
     let seen = fake.seen();
     let took = |item: &str| seen.items[item].calls[0].ended_ms - seen.items[item].calls[0].came_ms;
@@ -169,14 +174,15 @@ async fn each_way_to_say_when_to_come_again_is_said() {
     let fake = fake_llm::start(Script::default());
     for api in APIS {
         fake.script(script(&rule(json!({ "seconds": 2 }))));
-        assert_eq!(asked(api, "a").send(fake.address()).await.header("retry-after"), "2");
+        assert_eq!(request_to(api, "a").send(fake.address()).await.header("retry-after"), "2");
         fake.script(script(&rule(json!({ "ms": 250 }))));
-        assert_eq!(asked(api, "a").send(fake.address()).await.header("retry-after-ms"), "250");
+        assert_eq!(request_to(api, "a").send(fake.address()).await.header("retry-after-ms"), "250");
         fake.script(script(&rule(json!({ "date_in_seconds": 90 }))));
-        let heard = asked(api, "a").send(fake.address()).await;
+        let received = request_to(api, "a").send(fake.address()).await;
         let date =
             |text: &str| httpdate::parse_http_date(text).unwrap_or_else(|_| panic!("`{text}` is no date"));
-        let ahead = date(heard.header("retry-after")).duration_since(date(heard.header("date"))).unwrap();
+        let ahead =
+            date(received.header("retry-after")).duration_since(date(received.header("date"))).unwrap();
         // The response's date is when it was sent, which is later on a busy machine.
         assert!((30..=91).contains(&ahead.as_secs()), "{ahead:?}");
     }
@@ -188,9 +194,9 @@ async fn any_header_can_be_sent_and_wins() {
         json!({ "retry-after": "-1", "x-ratelimit-remaining-tokens": "0", "x-should-retry": "false" });
     let rule = json!({ "do": { "fail": "throttle" }, "retry_after": { "seconds": 5 }, "headers": headers });
     let fake = fake_llm::start(script(&json!({ "rules": [rule] })));
-    let heard = asked(Provider::Openai, "a").send(fake.address()).await;
-    assert_eq!((heard.header("retry-after"), heard.header("x-should-retry")), ("-1", "false"));
-    assert_eq!(heard.header("x-ratelimit-remaining-tokens"), "0");
+    let received = request_to(Provider::Openai, "a").send(fake.address()).await;
+    assert_eq!((received.header("retry-after"), received.header("x-should-retry")), ("-1", "false"));
+    assert_eq!(received.header("x-ratelimit-remaining-tokens"), "0");
 }
 
 #[tokio::test]
@@ -198,8 +204,8 @@ async fn one_region_can_fail_while_the_other_answers() {
     let rules = json!([{ "do": { "fail": "throttle" }, "endpoint": "/east" }]);
     let fake = fake_llm::start(script(&json!({ "rules": rules })));
     for api in APIS {
-        assert_eq!(asked(api, "a").at("/east").send(fake.address()).await.status, 429);
-        assert_eq!(asked(api, "a").at("/west").send(fake.address()).await.status, 200);
+        assert_eq!(request_to(api, "a").at("/east").send(fake.address()).await.status, 429);
+        assert_eq!(request_to(api, "a").at("/west").send(fake.address()).await.status, 200);
     }
     let seen = fake.seen();
     assert_eq!((seen.endpoints["/east"].throttled, seen.endpoints["/east"].completed), (3, 0));
@@ -210,6 +216,6 @@ async fn one_region_can_fail_while_the_other_answers() {
 async fn a_rule_can_be_for_one_api_alone() {
     let fake =
         fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": "denied" }, "api": "anthropic" }] })));
-    assert_eq!(asked(Provider::Anthropic, "a").send(fake.address()).await.status, 403);
-    assert_eq!(asked(Provider::Openai, "a").send(fake.address()).await.status, 200);
+    assert_eq!(request_to(Provider::Anthropic, "a").send(fake.address()).await.status, 403);
+    assert_eq!(request_to(Provider::Openai, "a").send(fake.address()).await.status, 200);
 }

@@ -4,21 +4,21 @@ use fake_llm::Script;
 use fake_llm::api::Provider;
 use serde_json::{Value, json};
 
-use crate::client::{APIS, ReceivedResponse, SIGNED, SentRequest, asked, until};
+use crate::client::{APIS, ReceivedResponse, SIGNED, SentRequest, request_to, until};
 
 /// Sends invalid requests, each with its expected status, the location that is named and a part of the message.
 async fn refused(wrong: Vec<(SentRequest, u16, &str, &str)>) -> Vec<ReceivedResponse> {
     let fake = fake_llm::start(Script::default());
     let mut all = vec![];
-    for (count, (ask, status, at, said)) in wrong.into_iter().enumerate() {
+    for (count, (ask, status, at, reply_text)) in wrong.into_iter().enumerate() {
         let path = ask.path.clone();
-        let heard = ask.send(fake.address()).await;
-        assert_eq!(heard.status, status, "{at}: {}", heard.text);
-        assert!(heard.text.contains(said), "{at}: {}", heard.text);
+        let received = ask.send(fake.address()).await;
+        assert_eq!(received.status, status, "{at}: {}", received.text);
+        assert!(received.text.contains(reply_text), "{at}: {}", received.text);
         let faults = fake.seen().format_faults;
         assert_eq!(faults.len(), count + 1, "{at}");
         assert_eq!((faults[count].at.as_str(), &faults[count].path), (at, &path), "{:?}", faults[count]);
-        all.push(heard);
+        all.push(received);
     }
     let seen = fake.seen();
     assert_eq!((seen.all.requests, seen.all.completed, seen.items.len()), (0, 0, 0));
@@ -26,7 +26,7 @@ async fn refused(wrong: Vec<(SentRequest, u16, &str, &str)>) -> Vec<ReceivedResp
 }
 
 fn message(api: Provider, message: &Value) -> SentRequest {
-    asked(api, "a").with("messages", json!([message]))
+    request_to(api, "a").with("messages", json!([message]))
 }
 
 /// A schema that is neither closed nor without bounds.
@@ -37,7 +37,7 @@ fn bounded() -> Value {
 
 #[tokio::test]
 async fn bedrock_refuses_what_is_not_of_its_form() {
-    let new = || asked(Provider::Bedrock, "a");
+    let new = || request_to(Provider::Bedrock, "a");
     let unsigned = |from: &str, to: &str| new().header("authorization", &SIGNED.replace(from, to));
     let mut raw_arn = new();
     "/model/arn:aws:bedrock:x/mine/converse".clone_into(&mut raw_arn.path);
@@ -111,16 +111,16 @@ async fn bedrock_refuses_what_is_not_of_its_form() {
         (new().with("toolConfig", tools), 400, "toolConfig.toolChoice.tool.name", "`b`"),
     ])
     .await;
-    for heard in &all {
-        assert!(heard.body["message"].is_string() && !heard.header("x-amzn-requestid").is_empty());
-        assert!(heard.header("x-amzn-errortype").contains("Exception:"), "{:?}", heard.headers);
+    for received in &all {
+        assert!(received.body["message"].is_string() && !received.header("x-amzn-requestid").is_empty());
+        assert!(received.header("x-amzn-errortype").contains("Exception:"), "{:?}", received.headers);
     }
-    assert!(all.last().is_some_and(|heard| heard.header("x-amzn-errortype").starts_with(valid)));
+    assert!(all.last().is_some_and(|received| received.header("x-amzn-errortype").starts_with(valid)));
 }
 
 #[tokio::test]
 async fn openai_refuses_what_is_not_of_its_form() {
-    let new = || asked(Provider::Openai, "a");
+    let new = || request_to(Provider::Openai, "a");
     let schema = json!({ "name": "a", "strict": true, "schema": bounded() });
     let strict = json!({ "type": "json_schema", "json_schema": schema });
     let unnamed = json!({ "type": "json_schema", "json_schema": { "schema": {} } });
@@ -166,16 +166,16 @@ async fn openai_refuses_what_is_not_of_its_form() {
         (new().with("tool_choice", json!("required")), 400, "tool_choice", "required"),
     ])
     .await;
-    for heard in all {
-        let error = &heard.body["error"];
-        assert_eq!(error["type"], "invalid_request_error", "{}", heard.text);
+    for received in all {
+        let error = &received.body["error"];
+        assert_eq!(error["type"], "invalid_request_error", "{}", received.text);
         assert!(error["message"].is_string() && error.get("param").is_some() && error.get("code").is_some());
     }
 }
 
 #[tokio::test]
 async fn anthropic_refuses_what_is_not_of_its_form() {
-    let new = || asked(Provider::Anthropic, "a");
+    let new = || request_to(Provider::Anthropic, "a");
     let format = |schema: Value| json!({ "format": { "type": "json_schema", "schema": schema } });
     let open = json!({ "type": "object", "properties": {} });
     let begun = json!([{ "role": "user", "content": "a" }, { "role": "assistant", "content": "{" }]);
@@ -247,20 +247,20 @@ async fn anthropic_refuses_what_is_not_of_its_form() {
         ),
     ])
     .await;
-    for heard in all {
-        assert_eq!(heard.body["type"], "error");
-        assert_eq!(heard.body["request_id"], heard.header("request-id"));
-        let kind = if heard.status == 401 { "authentication_error" } else { "invalid_request_error" };
-        assert_eq!(heard.body["error"]["type"], kind);
+    for received in all {
+        assert_eq!(received.body["type"], "error");
+        assert_eq!(received.body["request_id"], received.header("request-id"));
+        let kind = if received.status == 401 { "authentication_error" } else { "invalid_request_error" };
+        assert_eq!(received.body["error"]["type"], kind);
     }
 }
 
 #[tokio::test]
 async fn a_path_of_no_api_and_a_method_of_none_are_listed_too() {
-    let elsewhere = SentRequest { path: "/v1/completions".to_owned(), ..asked(Provider::Openai, "a") };
+    let elsewhere = SentRequest { path: "/v1/completions".to_owned(), ..request_to(Provider::Openai, "a") };
     let mut wrong = vec![(elsewhere, 404, "path", "no such path")];
     for api in APIS {
-        wrong.push((SentRequest { method: "PUT", ..asked(api, "a") }, 400, "method", "PUT"));
+        wrong.push((SentRequest { method: "PUT", ..request_to(api, "a") }, 400, "method", "PUT"));
     }
     refused(wrong).await;
 }
@@ -268,13 +268,13 @@ async fn a_path_of_no_api_and_a_method_of_none_are_listed_too() {
 #[tokio::test]
 async fn a_request_that_is_too_long_is_listed_and_one_that_breaks_off_is_not() {
     let fake = fake_llm::start(Script::default());
-    let mut broken_off = asked(Provider::Openai, "a").header("content-length", "99999");
+    let mut broken_off = request_to(Provider::Openai, "a").header("content-length", "99999");
     broken_off.body = json!("{");
     drop(broken_off.send_only(fake.address()).await);
     let long = "a".repeat(9 * 1024 * 1024);
     // Whether the client receives it depends on how much it has sent.
     let _: Result<ReceivedResponse, hyper::Error> =
-        asked(Provider::Openai, &long).try_send(fake.address()).await;
+        request_to(Provider::Openai, &long).try_send(fake.address()).await;
     until(&fake, "it is listed", |seen| !seen.format_faults.is_empty()).await;
     let faults = fake.seen().format_faults;
     assert_eq!((faults.len(), faults[0].at.as_str()), (1, "body"), "{faults:?}");
@@ -289,7 +289,7 @@ async fn all_that_a_careful_client_sends_is_understood() {
         let turn = |role: &str, text: &str| json!({ "role": role, "content": [block(text)] });
         json!([turn("user", "item-a"), turn("assistant", "{}"), turn("user", "again")])
     };
-    let bedrock = asked(Provider::Bedrock, "a")
+    let bedrock = request_to(Provider::Bedrock, "a")
         .with("messages", turns(|text| json!({ "text": text })))
         .with("system", json!([{ "text": "You judge." }]))
         .with(
@@ -297,14 +297,14 @@ async fn all_that_a_careful_client_sends_is_understood() {
             json!({ "maxTokens": 9, "temperature": 0, "topP": 1, "stopSequences": ["x"] }),
         )
         .with("requestMetadata", json!({ "run": "1" }));
-    let openai = asked(Provider::Openai, "a")
+    let openai = request_to(Provider::Openai, "a")
         .with("messages", turns(|text| json!({ "type": "text", "text": text })))
         .with("max_completion_tokens", json!(9))
         .with("temperature", json!(0))
         .with("seed", json!(7))
         .with("user", json!("me"))
         .with("stream", json!(false));
-    let anthropic = asked(Provider::Anthropic, "a")
+    let anthropic = request_to(Provider::Anthropic, "a")
         .with("messages", turns(|text| json!({ "type": "text", "text": text })))
         .with(
             "system",
@@ -320,8 +320,8 @@ async fn all_that_a_careful_client_sends_is_understood() {
         .header("anthropic-version", "2026-10-21");
     let anthropic = anthropic.with("temperature", json!(0));
     for ask in [bedrock, openai, anthropic, newest] {
-        let heard = ask.send(fake.address()).await;
-        assert_eq!(heard.status, 200, "{}", heard.text);
+        let received = ask.send(fake.address()).await;
+        assert_eq!(received.status, 200, "{}", received.text);
         assert_eq!(fake.seen().last_request.and_then(|last| last.tokens_max), Some(9));
     }
     assert_eq!(fake.seen().format_faults, []);

@@ -4,7 +4,7 @@ use fake_llm::api::Provider;
 use fake_llm::seen::RequestEnd;
 use serde_json::{Value, json};
 
-use crate::client::{APIS, asked, script};
+use crate::client::{APIS, request_to, script};
 
 const HOUR_MS: u32 = 3_600_000;
 
@@ -13,14 +13,15 @@ async fn above_the_rate_calls_are_throttled_and_told_what_is_left() {
     let rate = json!({ "bucket": { "calls": 1, "per_ms": HOUR_MS, "burst": 2 } });
     for api in APIS {
         let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate }] })));
-        let mut heard = vec![];
+        let mut received = vec![];
         for _ in 0..3 {
-            heard.push(asked(api, "a").send(fake.address()).await);
+            received.push(request_to(api, "a").send(fake.address()).await);
         }
-        let statuses: Vec<u16> = heard.iter().map(|heard| heard.status).collect();
+        let statuses: Vec<u16> = received.iter().map(|received| received.status).collect();
         assert_eq!(statuses, [200, 200, 429]);
         assert_eq!((fake.seen().all.completed, fake.seen().all.throttled), (2, 1));
-        let left = |name: &str| heard.iter().map(|heard| heard.header(name).to_owned()).collect::<Vec<_>>();
+        let left =
+            |name: &str| received.iter().map(|received| received.header(name).to_owned()).collect::<Vec<_>>();
         match api {
             Provider::Bedrock => assert_eq!(left("retry-after"), ["", "", ""]),
             Provider::Openai => {
@@ -28,8 +29,8 @@ async fn above_the_rate_calls_are_throttled_and_told_what_is_left() {
                 assert_eq!(left("x-ratelimit-remaining-requests"), ["1", "0", "0"]);
                 assert!(left("x-ratelimit-reset-requests")[0].ends_with('s'));
                 assert_eq!(left("retry-after")[..2], ["", ""]);
-                let wait_ms: u32 = heard[2].header("retry-after-ms").parse().expect("milliseconds");
-                let seconds: u32 = heard[2].header("retry-after").parse().expect("seconds");
+                let wait_ms: u32 = received[2].header("retry-after-ms").parse().expect("milliseconds");
+                let seconds: u32 = received[2].header("retry-after").parse().expect("seconds");
                 assert!(wait_ms <= HOUR_MS && seconds == wait_ms.div_ceil(1000), "{wait_ms} {seconds}");
             }
             Provider::Anthropic => {
@@ -37,7 +38,7 @@ async fn above_the_rate_calls_are_throttled_and_told_what_is_left() {
                 assert_eq!(left("anthropic-ratelimit-requests-remaining"), ["1", "0", "0"]);
                 let reset = &left("anthropic-ratelimit-requests-reset")[0];
                 assert!(reset.len() == "2026-11-15T21:15:00Z".len() && reset.ends_with('Z'), "{reset}");
-                assert!(heard[2].header("retry-after").parse::<u32>().is_ok_and(|wait| wait <= 3600));
+                assert!(received[2].header("retry-after").parse::<u32>().is_ok_and(|wait| wait <= 3600));
             }
         }
     }
@@ -47,8 +48,8 @@ async fn above_the_rate_calls_are_throttled_and_told_what_is_left() {
 async fn a_limit_can_keep_to_itself_when_to_come_again() {
     let rate = json!({ "window": { "calls": 1, "per_ms": HOUR_MS } });
     let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate, "hint": false }] })));
-    asked(Provider::Openai, "a").send(fake.address()).await;
-    let refused = asked(Provider::Openai, "a").send(fake.address()).await;
+    request_to(Provider::Openai, "a").send(fake.address()).await;
+    let refused = request_to(Provider::Openai, "a").send(fake.address()).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, ""));
     assert_eq!(refused.header("x-ratelimit-remaining-requests"), "0");
 }
@@ -59,7 +60,10 @@ async fn a_limit_of_one_region_leaves_the_other_alone() {
     let fake = fake_llm::start(script(&json!({ "limits": [{ "endpoint": "/east", "rate": rate }] })));
     for (endpoint, expected) in [("/east", [200, 429]), ("/west", [200, 200])] {
         for status in expected {
-            assert_eq!(asked(Provider::Bedrock, "a").at(endpoint).send(fake.address()).await.status, status);
+            assert_eq!(
+                request_to(Provider::Bedrock, "a").at(endpoint).send(fake.address()).await.status,
+                status
+            );
         }
     }
 }
@@ -71,10 +75,10 @@ async fn tokens_are_set_aside_by_what_is_sent_and_what_may_come() {
     // 6 tokens of text and at most 100 of the answer.
     let mut left = vec![];
     for _ in 0..3 {
-        let heard = asked(Provider::Anthropic, "a").send(fake.address()).await;
-        left.push((heard.status, heard.header("anthropic-ratelimit-tokens-remaining").to_owned()));
+        let received = request_to(Provider::Anthropic, "a").send(fake.address()).await;
+        left.push((received.status, received.header("anthropic-ratelimit-tokens-remaining").to_owned()));
     }
-    let refused = asked(Provider::Openai, "a").with("max_tokens", json!(100)).send(fake.address()).await;
+    let refused = request_to(Provider::Openai, "a").with("max_tokens", json!(100)).send(fake.address()).await;
     assert_eq!((refused.status, &refused.body["error"]["type"]), (429, &json!("tokens")));
     assert_eq!(left, [(200, "144".to_owned()), (200, "38".to_owned()), (429, "38".to_owned())]);
 }
@@ -83,7 +87,8 @@ async fn tokens_are_set_aside_by_what_is_sent_and_what_may_come() {
 async fn hammered(rate: Value, completed: u64) -> Vec<u64> {
     let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate }] })));
     while fake.seen().all.completed < completed {
-        let calls = [(); 4].map(|()| tokio::spawn(asked(Provider::Openai, "a").try_send(fake.address())));
+        let calls =
+            [(); 4].map(|()| tokio::spawn(request_to(Provider::Openai, "a").try_send(fake.address())));
         for call in calls {
             call.await.expect("no panic").expect("an answer");
         }

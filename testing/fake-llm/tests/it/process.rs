@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::client::{SentRequest, asked};
+use crate::client::{SentRequest, request_to};
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fake-llm"));
@@ -41,12 +41,12 @@ fn control(method: &'static str, path: &str, body: serde_json::Value) -> SentReq
 async fn it_begins_with_a_script_takes_another_and_tells_what_it_saw() {
     let script = file("begins.json", r#"{"rules": [{"do": {"fail": "unavailable"}, "first": 1}]}"#);
     let (_child, address) = started(&["--script", script.to_str().expect("UTF-8")]).await;
-    assert_eq!(asked(Provider::Openai, "a").send(address).await.status, 503);
-    assert_eq!(asked(Provider::Openai, "a").send(address).await.status, 200);
+    assert_eq!(request_to(Provider::Openai, "a").send(address).await.status, 503);
+    assert_eq!(request_to(Provider::Openai, "a").send(address).await.status, 200);
 
     let other = json!({ "rules": [{ "do": { "fail": "throttle" }, "first": 1 }] });
     assert_eq!(control("POST", "/_script", other).send(address).await.status, 200);
-    assert_eq!(asked(Provider::Anthropic, "b").send(address).await.status, 429);
+    assert_eq!(request_to(Provider::Anthropic, "b").send(address).await.status, 429);
 
     let seen = control("GET", "/_seen", json!("")).send(address).await.body;
     assert_eq!((&seen["requests"], &seen["completed"], &seen["failed"]), (&json!(3), &json!(1), &json!(1)));
@@ -64,36 +64,39 @@ async fn a_script_that_cannot_be_played_is_refused_and_the_old_one_goes_on() {
     let (_child, address) = started(&[]).await;
     let good = json!({ "rules": [{ "do": { "fail": "denied" } }] });
     assert_eq!(control("POST", "/_script", good).send(address).await.status, 200);
-    let heard = control("POST", "/_script", json!({ "ruls": [] })).send(address).await;
-    assert_eq!(heard.status, 400);
-    assert!(heard.text.contains("unknown field `ruls`"), "{}", heard.text);
+    let received = control("POST", "/_script", json!({ "ruls": [] })).send(address).await;
+    assert_eq!(received.status, 400);
+    assert!(received.text.contains("unknown field `ruls`"), "{}", received.text);
     assert_eq!(control("PUT", "/_script", json!({})).send(address).await.status, 405);
-    assert_eq!(asked(Provider::Bedrock, "a").send(address).await.status, 403);
+    assert_eq!(request_to(Provider::Bedrock, "a").send(address).await.status, 403);
 
     let file = file("wrong.json", r#"{"ruls": []}"#);
     let ended = command(&["--script", file.to_str().expect("UTF-8")]).output().await.expect("ended");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(!ended.status.success() && said.contains("wrong.json") && said.contains("`ruls`"), "{said}");
+    let reply_text = String::from_utf8_lossy(&ended.stderr);
+    assert!(
+        !ended.status.success() && reply_text.contains("wrong.json") && reply_text.contains("`ruls`"),
+        "{reply_text}"
+    );
 }
 
 #[tokio::test]
 async fn an_address_that_is_taken_is_named() {
     let (_child, address) = started(&[]).await;
     let ended = command(&["--listen", &address.to_string()]).output().await.expect("ended");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(!ended.status.success() && said.contains(&address.to_string()), "{said}");
+    let reply_text = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success() && reply_text.contains(&address.to_string()), "{reply_text}");
 }
 
 #[tokio::test]
 async fn it_ends_when_its_input_closes_if_it_was_told_so() {
     let (mut child, address) = started(&["--until-stdin-closes"]).await;
-    assert_eq!(asked(Provider::Openai, "a").send(address).await.status, 200);
+    assert_eq!(request_to(Provider::Openai, "a").send(address).await.status, 200);
     drop(child.stdin.take());
     assert!(child.wait().await.expect("ended").success());
 
     let (mut child, address) = started(&[]).await;
     drop(child.stdin.take());
-    assert_eq!(asked(Provider::Openai, "a").send(address).await.status, 200);
+    assert_eq!(request_to(Provider::Openai, "a").send(address).await.status, 200);
     assert!(child.try_wait().expect("known").is_none());
 }
 
@@ -115,7 +118,7 @@ async fn it_ends_well_when_it_is_told_to_by_a_signal() {
 async fn in_process_its_clock_goes_on_when_the_clock_of_the_test_stands() {
     let script = fake_llm::Script::parse(br#"{"latency": {"fixed_ms": 30}}"#).expect("a script");
     let fake = fake_llm::start(script);
-    assert_eq!(asked(Provider::Openai, "a").send(fake.address()).await.status, 200);
+    assert_eq!(request_to(Provider::Openai, "a").send(fake.address()).await.status, 200);
     let call = &fake.seen().items["a"].calls[0];
     assert!(30 <= call.ended_ms - call.came_ms, "{call:?}");
 }
