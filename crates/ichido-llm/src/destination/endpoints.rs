@@ -172,16 +172,16 @@ mod tests {
     #[test]
     fn one_that_refuses_rests_while_another_is_free() {
         let endpoints = Endpoints::new(2);
-        let heard = endpoints.record_outcome(ONE, 0, Err(&throttled(b"30")), &NOTHING, NOW);
-        assert_eq!((heard.hint, heard.tells_pace()), (None, None), "the other is free");
-        assert_eq!(heard.code, throttled(b"30").verdict.code);
+        let verdict = endpoints.record_outcome(ONE, 0, Err(&throttled(b"30")), &NOTHING, NOW);
+        assert_eq!((verdict.hint, verdict.tells_pace()), (None, None), "the other is free");
+        assert_eq!(verdict.code, throttled(b"30").verdict.code);
         for dice in [0.0, 0.5, 0.99] {
             assert_eq!(endpoints.acquire(OTHER, 1, NOW, dice), Ok(1));
         }
-        let heard = endpoints.record_outcome(ONE, 1, Err(&throttled(b"10")), &NOTHING, NOW);
+        let verdict = endpoints.record_outcome(ONE, 1, Err(&throttled(b"10")), &NOTHING, NOW);
         let wait = Duration::from_secs(10);
         assert_eq!(
-            (heard.hint, heard.tells_pace()),
+            (verdict.hint, verdict.tells_pace()),
             (Some(wait), Some(PaceReport::Throttled)),
             "none is free"
         );
@@ -209,9 +209,9 @@ mod tests {
         for status in [401, 402, 403, 404] {
             let endpoints = Endpoints::new(2);
             let denied = refused(status, &[]);
-            let heard = endpoints.record_outcome(ONE, 0, Err(&denied), &NOTHING, NOW);
-            assert_eq!((heard.advice, heard.code), (Advice::Retry, denied.verdict.code), "{status}");
-            assert_eq!((heard.hint, heard.tells_pace()), (None, None), "the other is free");
+            let verdict = endpoints.record_outcome(ONE, 0, Err(&denied), &NOTHING, NOW);
+            assert_eq!((verdict.advice, verdict.code), (Advice::Retry, denied.verdict.code), "{status}");
+            assert_eq!((verdict.hint, verdict.tells_pace()), (None, None), "the other is free");
             for message in [ONE, OTHER] {
                 assert_eq!(endpoints.acquire(message, 1, NOW, 0.0), Ok(1), "{status}");
             }
@@ -220,8 +220,8 @@ mod tests {
             assert_eq!(alone.record_outcome(ONE, 0, Err(&denied), &NOTHING, NOW), denied.verdict);
         }
         let invalid = refused(400, &[]);
-        let heard = Endpoints::new(2).record_outcome(ONE, 0, Err(&invalid), &NOTHING, NOW);
-        assert_eq!(heard, invalid.verdict, "the other would say the same");
+        let verdict = Endpoints::new(2).record_outcome(ONE, 0, Err(&invalid), &NOTHING, NOW);
+        assert_eq!(verdict, invalid.verdict, "the other would say the same");
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl LlmSettings {
     pub fn resolve(&self, model: Arc<dyn Model>) -> Result<LlmPlan, Faults> {
         let mut problems = Faults::default();
         let prompt = problems.check("prompt", Template::parse(&self.prompt));
-        if prompt.as_ref().is_some_and(|prompt| !prompt.has_places()) {
+        if prompt.as_ref().is_some_and(|prompt| !prompt.has_placeholders()) {
             problems.add("prompt", "has no place for anything of the message, so that all would be asked the same; write one, such as {/title}");
         }
         let system = self.system.as_ref().and_then(|text| problems.check("system", Template::parse(text)));

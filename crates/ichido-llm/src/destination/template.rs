@@ -16,7 +16,7 @@ pub(super) struct Template {
 enum Part {
     Text(String),
     /// A pointer, and its source text.
-    Place(Pointer, String),
+    Placeholder(Pointer, String),
 }
 
 /// Why a text is not a template.
@@ -50,7 +50,7 @@ impl Template {
             found if TEMPLATE_BYTES_MAX < found => return Err(TemplateError::TooLong { found }),
             _ => (),
         }
-        let (mut parts, mut rest, mut places) = (Vec::new(), text, 0);
+        let (mut parts, mut rest, mut placeholders) = (Vec::new(), text, 0);
         while let Some((before, after)) = rest.split_once("{/") {
             let begun = || {
                 format!(
@@ -63,9 +63,9 @@ impl Template {
             let pointer = Pointer::parse(&written)
                 .map_err(|error| TemplateError::Pointer(written.clone(), error.to_string()))?;
             parts.push(Part::Text(before.to_owned()));
-            parts.push(Part::Place(pointer, written));
-            places += 1;
-            if PLACES_MAX < places {
+            parts.push(Part::Placeholder(pointer, written));
+            placeholders += 1;
+            if PLACES_MAX < placeholders {
                 return Err(TemplateError::TooMany);
             }
             rest = next;
@@ -74,8 +74,8 @@ impl Template {
         Ok(Self { parts })
     }
 
-    pub(super) fn has_places(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Place(..)))
+    pub(super) fn has_placeholders(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Placeholder(..)))
     }
 
     pub(super) fn fill(&self, document: &Document<'_>) -> Result<String, FillError> {
@@ -83,7 +83,7 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Text(text) => filled.push_str(text),
-                Part::Place(pointer, written) => {
+                Part::Placeholder(pointer, written) => {
                     // A null counts as missing.
                     let value = document.at(pointer).filter(|value| value.kind() != Kind::Null);
                     let value = value.ok_or_else(|| FillError::Lacks(written.clone()))?;
@@ -176,7 +176,7 @@ mod tests {
         assert!(Template::parse(&"{/a}".repeat(PLACES_MAX)).is_ok());
         let long = "x".repeat(TEMPLATE_BYTES_MAX + 1);
         assert!(matches!(Template::parse(&long), Err(TemplateError::TooLong { .. })));
-        assert!(!Template::parse("none {} here").expect("a template").has_places());
+        assert!(!Template::parse("none {} here").expect("a template").has_placeholders());
     }
 
     #[test]

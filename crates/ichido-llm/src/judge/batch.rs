@@ -59,9 +59,9 @@ impl BatchRun {
         questions: impl Iterator<Item = (QuestionId, Prompt)>,
         fits: fn(&Value) -> bool,
     ) -> Self {
-        let (mut items, mut order, mut places) = (Vec::new(), Vec::new(), HashMap::new());
+        let (mut items, mut order, mut indexes) = (Vec::new(), Vec::new(), HashMap::new());
         for (id, prompt) in questions {
-            let index = *places.entry(id).or_insert_with(|| {
+            let index = *indexes.entry(id).or_insert_with(|| {
                 let (failures, prompt) = (Failures::default(), Arc::new(prompt));
                 let turn =
                     Turn { id, prompt, failures, lost: 0, is_new: true, is_asked_elsewhere: false, fits };

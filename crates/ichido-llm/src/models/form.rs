@@ -155,7 +155,7 @@ impl Form {
         let misfit = self.check.iter_errors(value).next().map(|error| error.schema_path().to_string());
         match misfit {
             None => Ok(()),
-            Some(place) => Err(Unusable::OtherForm(format!("it fails {place:?} of the schema"))),
+            Some(path) => Err(Unusable::OtherForm(format!("it fails {path:?} of the schema"))),
         }
     }
 }

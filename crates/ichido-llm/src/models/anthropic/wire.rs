@@ -33,9 +33,9 @@ pub(super) fn reply(body: &Value) -> Option<Reply> {
     let count = |name: &str| body.pointer(&format!("/usage/{name}")).and_then(Value::as_u64);
     let usage = count("input_tokens").zip(count("output_tokens")).map(|(input, output)| {
         // Tokens written to or read from a cache are counted separately, but are part of the prompt.
-        let kept = ["cache_creation_input_tokens", "cache_read_input_tokens"];
-        let kept = kept.into_iter().filter_map(count).fold(0, u64::saturating_add);
-        Usage { input: input.saturating_add(kept), output }
+        let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"];
+        let cached = cached.into_iter().filter_map(count).fold(0, u64::saturating_add);
+        Usage { input: input.saturating_add(cached), output }
     });
     let id = body.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(ToOwned::to_owned);
     Some(Reply { text: text?, finish_reason, id, usage })

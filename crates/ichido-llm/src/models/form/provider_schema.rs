@@ -91,32 +91,32 @@ fn closed(schema: &Value) -> Option<Value> {
         Value::Object(members) => members,
         _ => return None,
     };
-    let mut kept = Map::new();
+    let mut supported = Map::new();
     for (name, value) in members {
         match name.as_str() {
-            known if CLOSED.contains(&known) => drop(kept.insert(name.clone(), value.clone())),
+            known if CLOSED.contains(&known) => drop(supported.insert(name.clone(), value.clone())),
             "format" if FORMATS.iter().any(|format| value == format) => {
-                kept.insert(name.clone(), value.clone());
+                supported.insert(name.clone(), value.clone());
             }
-            "minItems" if value == 0 || value == 1 => drop(kept.insert(name.clone(), value.clone())),
+            "minItems" if value == 0 || value == 1 => drop(supported.insert(name.clone(), value.clone())),
             known if BY_NAME.contains(&known) => {
                 let inner =
                     value.as_object()?.iter().map(|(name, schema)| Some((name.clone(), closed(schema)?)));
-                kept.insert(name.clone(), Value::Object(inner.collect::<Option<_>>()?));
+                supported.insert(name.clone(), Value::Object(inner.collect::<Option<_>>()?));
             }
-            "items" => drop(kept.insert(name.clone(), closed(value)?)),
-            "anyOf" | "allOf" => drop(kept.insert(name.clone(), all_closed(value)?)),
+            "items" => drop(supported.insert(name.clone(), closed(value)?)),
+            "anyOf" | "allOf" => drop(supported.insert(name.clone(), all_closed(value)?)),
             // `anyOf` is the closest that is supported; that exactly one fits is checked here.
-            "oneOf" => drop(kept.insert("anyOf".to_owned(), all_closed(value)?)),
+            "oneOf" => drop(supported.insert("anyOf".to_owned(), all_closed(value)?)),
             _ => (),
         }
     }
     if may_be_object(members) {
         // An object with arbitrary members cannot be expressed: closed, it would have none.
         members.get("properties").filter(|names| names.as_object().is_some_and(|names| !names.is_empty()))?;
-        kept.insert("additionalProperties".to_owned(), Value::Bool(false));
+        supported.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
-    Some(Value::Object(kept))
+    Some(Value::Object(supported))
 }
 
 fn all_closed(schemas: &Value) -> Option<Value> {

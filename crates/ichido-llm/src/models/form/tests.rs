@@ -57,8 +57,8 @@ fn the_usual_damage_is_mended() {
 
 #[test]
 fn what_would_have_to_be_guessed_is_not_taken() {
-    let place = Err(Unusable::NoJson("at line 1 column 1".to_owned()));
-    assert_eq!(read("FYI"), place);
+    let expected = Err(Unusable::NoJson("at line 1 column 1".to_owned()));
+    assert_eq!(read("FYI"), expected);
     assert_eq!(read(""), Err(Unusable::NoJson("at line 1 column 0".to_owned())));
     let two = "{\"label\":\"FYI\"} or {\"label\":\"IGNORE\"}";
     assert_eq!(read(two), Err(Unusable::Ambiguous));

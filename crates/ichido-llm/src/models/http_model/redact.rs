@@ -33,8 +33,8 @@ impl Redactor<'_> {
     }
 
     pub(super) fn is_in(&self, words: &str) -> bool {
-        let said = [Some(self.prompt.user.as_str()), self.prompt.system.as_deref()];
-        let prompt = said.into_iter().flatten().any(|text| {
+        let texts = [Some(self.prompt.user.as_str()), self.prompt.system.as_deref()];
+        let prompt = texts.into_iter().flatten().any(|text| {
             pieces(words, PIECE_BYTES).any(|piece| text.contains(piece)) || is_all_of(text, words)
         });
         prompt

@@ -48,7 +48,7 @@ pub(super) fn report(
 /// Sets the wait: what the endpoint asked for, or else the time until its exhausted counter resets.
 fn hinted(mut verdict: Verdict, limits: &Limits, now: Timestamp) -> Verdict {
     if verdict.code == Some(ErrorCode::RateLimited) {
-        verdict.hint = verdict.hint.or_else(|| limits.spent_until().map(|moment| moment.since(now)));
+        verdict.hint = verdict.hint.or_else(|| limits.spent_until().map(|reset| reset.since(now)));
     }
     verdict
 }
@@ -89,7 +89,8 @@ fn call_error(verdict: Verdict, answer: &Answer<'_>, redactor: &Redactor<'_>) ->
 /// Returns the provider's error message.
 fn message(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
-    let found =
-        ["/error/message", "/message", "/error"].into_iter().find_map(|place| body.pointer(place)?.as_str());
+    let found = ["/error/message", "/message", "/error"]
+        .into_iter()
+        .find_map(|pointer| body.pointer(pointer)?.as_str());
     found.map(ToOwned::to_owned)
 }

@@ -77,14 +77,14 @@ impl ServiceSettings {
         let mut reach = Reach::new(self.trusted_roots.as_deref(), &self.allow_link_local);
         let (mut names, mut endpoints) = (Vec::new(), Vec::new());
         for (index, url) in self.base_urls.iter().enumerate() {
-            let place = format!("base_urls[{index}]");
-            let Some((client, url)) = reach.client(&place, url, &mut problems) else { continue };
+            let setting = format!("base_urls[{index}]");
+            let Some((client, url)) = reach.client(&setting, url, &mut problems) else { continue };
             let (name, Some(target)) = (name(&url), target(&url, api.path)) else {
-                problems.add(place, "is not a URL");
+                problems.add(setting, "is not a URL");
                 continue;
             };
             if names.contains(&name) {
-                problems.add(place, "is there before; take one of the two out");
+                problems.add(setting, "is there before; take one of the two out");
             }
             names.push(name);
             endpoints.push(HttpEndpoint { client, target });

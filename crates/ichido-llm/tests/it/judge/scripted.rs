@@ -135,9 +135,9 @@ fn report(step: ScriptedCall) -> CallReport {
         |text: &str, finish_reason| Ok(Reply { text: text.to_owned(), finish_reason, id: None, usage: None });
     let headers;
     let seen = match step {
-        ScriptedCall::Says(text) => return said(says(text, FinishReason::Whole)),
-        ScriptedCall::CutOff(text) => return said(says(text, FinishReason::CutOff)),
-        ScriptedCall::Declines => return said(says("", FinishReason::Declined)),
+        ScriptedCall::Says(text) => return report_of(says(text, FinishReason::Whole)),
+        ScriptedCall::CutOff(text) => return report_of(says(text, FinishReason::CutOff)),
+        ScriptedCall::Declines => return report_of(says("", FinishReason::Declined)),
         ScriptedCall::Named(name) => Seen::Named(name),
         ScriptedCall::Status(status) => answer(status, &[]),
         ScriptedCall::Wait(seconds) => {
@@ -151,10 +151,10 @@ fn report(step: ScriptedCall) -> CallReport {
         Seen::Answer(answer) => Some(answer.status),
         _ => None,
     };
-    said(Err(CallError { verdict, status, name: None, why: "as scripted".to_owned() }))
+    report_of(Err(CallError { verdict, status, name: None, why: "as scripted".to_owned() }))
 }
 
-fn said(outcome: Result<Reply, CallError>) -> CallReport {
+fn report_of(outcome: Result<Reply, CallError>) -> CallReport {
     CallReport { outcome, limits: Limits::default() }
 }
 

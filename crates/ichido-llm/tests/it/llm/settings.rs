@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ichido_llm::models::{AnthropicSettings, ENDPOINTS_MAX, Model as _, OpenAiSettings, ServiceSettings};
 
-fn places(service: ServiceSettings) -> Vec<String> {
+fn problem_settings(service: ServiceSettings) -> Vec<String> {
     let openai = OpenAiSettings::new(service.clone()).resolve().err().unwrap_or_default();
     let anthropic = AnthropicSettings::new(service).resolve().err().unwrap_or_default();
     assert_eq!(openai, anthropic, "they share them");
@@ -30,28 +30,34 @@ fn all_that_is_wrong_is_said_at_once_with_its_place() {
         ..service()
     };
     let expected = ["model", "connect_time_out", "api_key", "base_urls[0]", "base_urls[1]", "base_urls[2]"];
-    assert_eq!(places(wrong), expected);
+    assert_eq!(problem_settings(wrong), expected);
 }
 
 #[test]
 fn each_bound_is_kept() {
-    assert_eq!(places(service()), [""; 0]);
-    assert_eq!(places(ServiceSettings { model: String::new(), ..service() }), ["model"]);
-    assert_eq!(places(ServiceSettings { base_urls: vec![], ..service() }), ["base_urls"]);
+    assert_eq!(problem_settings(service()), [""; 0]);
+    assert_eq!(problem_settings(ServiceSettings { model: String::new(), ..service() }), ["model"]);
+    assert_eq!(problem_settings(ServiceSettings { base_urls: vec![], ..service() }), ["base_urls"]);
     let many = |count: usize| (0..count).map(|number| format!("http://h{number}/v1")).collect();
-    assert_eq!(places(ServiceSettings { base_urls: many(ENDPOINTS_MAX), ..service() }), [""; 0]);
-    assert_eq!(places(ServiceSettings { base_urls: many(ENDPOINTS_MAX + 1), ..service() }), ["base_urls"]);
-    let twice = vec!["http://h/v1".to_owned(), "http://h/v1/".to_owned()];
-    assert_eq!(places(ServiceSettings { base_urls: twice, ..service() }), ["base_urls[1]"]);
+    assert_eq!(problem_settings(ServiceSettings { base_urls: many(ENDPOINTS_MAX), ..service() }), [""; 0]);
     assert_eq!(
-        places(ServiceSettings { time_out: Duration::ZERO, ..service() }),
+        problem_settings(ServiceSettings { base_urls: many(ENDPOINTS_MAX + 1), ..service() }),
+        ["base_urls"]
+    );
+    let twice = vec!["http://h/v1".to_owned(), "http://h/v1/".to_owned()];
+    assert_eq!(problem_settings(ServiceSettings { base_urls: twice, ..service() }), ["base_urls[1]"]);
+    assert_eq!(
+        problem_settings(ServiceSettings { time_out: Duration::ZERO, ..service() }),
         ["time_out", "connect_time_out"]
     );
-    assert_eq!(places(ServiceSettings { api_key: Some("a\nb".to_owned()), ..service() }), ["api_key"]);
+    assert_eq!(
+        problem_settings(ServiceSettings { api_key: Some("a\nb".to_owned()), ..service() }),
+        ["api_key"]
+    );
     let roots = Some("no PEM".to_owned());
     let tls =
         ServiceSettings { base_urls: vec!["https://h/v1".to_owned()], trusted_roots: roots, ..service() };
-    assert_eq!(places(tls), ["trusted_roots"]);
+    assert_eq!(problem_settings(tls), ["trusted_roots"]);
 }
 
 #[test]
