@@ -70,7 +70,7 @@ async fn bare_call(url: String) {
         .http_client(http)
         .endpoint_url(url);
     let client = aws_sdk_bedrockruntime::Client::from_conf(config.build());
-    let said = ContentBlock::LogLine(prompt().user);
+    let said = ContentBlock::Text(prompt().user);
     let message = Message::builder().role(ConversationRole::User).content(said).build().unwrap();
     client.converse().model_id(MODEL).messages(message).send().await.unwrap();
 }

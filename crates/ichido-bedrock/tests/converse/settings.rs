@@ -10,7 +10,7 @@ use crate::fixture::{MODEL, SECRET_KEY, TOKEN, ask, assert_requests, settings};
 
 const ARN: &str = "arn:aws:bedrock:eu-central-1:123456789012:application-inference-profile/ab12cd";
 
-async fn places(settings: BedrockSettings) -> Vec<String> {
+async fn problem_settings(settings: BedrockSettings) -> Vec<String> {
     let problems = settings.resolve().await.unwrap_err();
     assert!(!problems.to_string().contains("SECRET"), "{problems}");
     problems.0.into_iter().map(|problem| problem.place).collect()
@@ -72,13 +72,13 @@ async fn every_problem_is_said_at_once_and_without_a_secret() {
         "credentials.secret_access_key",
         "credentials.session_token",
     ];
-    assert_eq!(places(wrong).await, expected);
+    assert_eq!(problem_settings(wrong).await, expected);
 
     let nameless = BedrockSettings { model_id: None, ..settings("http://localhost") };
-    assert_eq!(places(nameless).await, ["model_id"]);
+    assert_eq!(problem_settings(nameless).await, ["model_id"]);
     let regions = (0..=ENDPOINTS_MAX).map(|index| EndpointSettings::region(format!("region-{index}")));
     let many = BedrockSettings { endpoints: regions.collect(), ..settings("") };
-    assert_eq!(places(many).await, ["endpoints"]);
+    assert_eq!(problem_settings(many).await, ["endpoints"]);
 }
 
 #[tokio::test]
