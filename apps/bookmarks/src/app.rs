@@ -131,13 +131,13 @@ impl App {
             tracing::warn!(connections, "not all requests ended in time; their leases resolve them");
         }
         worker.stop();
-        let kept = self.store.check_files().map_err(StartError::Lost);
-        if kept.is_err() {
+        let files = self.store.check_files().map_err(StartError::Lost);
+        if files.is_err() {
             // At once, because nothing it does could be stored.
             worker.stop();
         }
         worker.ended().await;
-        kept
+        files
     }
 
     /// Closes the database; a file is then complete without its side files.

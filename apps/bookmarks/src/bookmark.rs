@@ -106,14 +106,14 @@ impl From<Row> for Bookmark {
             job_type,
             attempt,
             max_attempts,
-            retry_at: retry_at.map(moment),
+            retry_at: retry_at.map(rfc3339),
             source_hint,
             created_from,
-            created_at: moment(created_at),
+            created_at: rfc3339(created_at),
         }
     }
 }
 
-fn moment(micros: i64) -> String {
+fn rfc3339(micros: i64) -> String {
     Timestamp::from_micros(micros).to_string()
 }

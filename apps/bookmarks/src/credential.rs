@@ -48,8 +48,8 @@ impl Credential {
     }
 
     /// Returns whether it matches a stored hash.
-    pub(crate) fn fits(&self, kept: &[u8]) -> bool {
-        self.hash().ct_eq(kept).into()
+    pub(crate) fn fits(&self, stored_hash: &[u8]) -> bool {
+        self.hash().ct_eq(stored_hash).into()
     }
 
     /// Returns the text that is shown once and sent by the caller.

@@ -32,7 +32,7 @@ const FIRST_JOB: i64 = 0;
 /// The body of the request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wish {
+struct SaveRequest {
     url: String,
     #[serde(default)]
     source_hint: Option<String>,
@@ -51,15 +51,15 @@ pub(super) async fn save(
     transaction: LayerTransaction,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let wish = read(&body)?;
+    let save_request = read(&body)?;
     let new = NewBookmark {
         id: Uuid::now_v7(),
         person: caller.person.id,
-        url: canonical(&wish.url)
+        url: canonical(&save_request.url)
             .map_err(|why| Problem::new(Code::UrlRefused, format!("`url` is refused: {why}")))?,
         idempotency_key: claim.name.key.as_str().to_owned(),
-        source_hint: wish.source_hint,
-        created_from: wish.created_from,
+        source_hint: save_request.source_hint,
+        created_from: save_request.created_from,
         now: caller.now,
     };
     let mut guard = transaction.lock().await?;
@@ -87,17 +87,19 @@ pub(super) async fn save(
     Ok(response)
 }
 
-fn read(body: &[u8]) -> Result<Wish, Problem> {
-    let wish: Wish = serde_json::from_slice(body).map_err(|error| {
+fn read(body: &[u8]) -> Result<SaveRequest, Problem> {
+    let save_request: SaveRequest = serde_json::from_slice(body).map_err(|error| {
         let form = r#"{"url": "https://…", "source_hint": "…", "created_from": "web"}"#;
         Problem::new(Code::BodyInvalid, format!("the body is not {form}: {error}"))
     })?;
-    for (member, text) in [("source_hint", &wish.source_hint), ("created_from", &wish.created_from)] {
+    for (member, text) in
+        [("source_hint", &save_request.source_hint), ("created_from", &save_request.created_from)]
+    {
         let text = text.as_deref().unwrap_or_default();
         if HINT_CHARS_MAX < text.chars().count() || text.contains('\0') {
             let detail = format!("`{member}` must be at most {HINT_CHARS_MAX} characters, none of them NUL");
             return Err(Problem::new(Code::BodyInvalid, detail));
         }
     }
-    Ok(wish)
+    Ok(save_request)
 }

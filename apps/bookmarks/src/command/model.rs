@@ -53,7 +53,7 @@ impl NamedModel {
 
 /// Renders the problems, each under the name of its flag or variable.
 fn render_problems(problems: &Faults, key: &str) -> String {
-    let said = problems.0.iter().map(|problem| {
+    let lines = problems.0.iter().map(|problem| {
         let setting = match problem.place.as_str() {
             setting if setting.starts_with("base_urls") => "--llm-url",
             "api_key" => key,
@@ -61,7 +61,7 @@ fn render_problems(problems: &Faults, key: &str) -> String {
         };
         format!("{setting}: {}", problem.what)
     });
-    said.collect::<Vec<_>>().join("\n")
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 impl fmt::Display for NamedModel {

@@ -46,7 +46,7 @@ async fn ask(model: &dyn Model, page: &Page) -> Result<String, Failed> {
     let user = format!("{}\n\n{}", page.title.as_deref().unwrap_or("A page without a title"), page.text);
     let prompt =
         Prompt { system: Some(SYSTEM.to_owned()), user, max_tokens: limits::SUMMARY_TOKENS_MAX, form: None };
-    let reply = model.ask(0, &prompt).await.came.map_err(|refusal| refused(&refusal))?;
+    let reply = model.ask(0, &prompt).await.outcome.map_err(|refusal| refused(&refusal))?;
     let unusable = |why: &str| Failed::retry(JobError::ModelUnusable.why(why));
     let words = reply.whole().map_err(|error| unusable(&error.to_string()))?;
     summary::fitting(words).ok_or_else(|| unusable("the model said nothing"))

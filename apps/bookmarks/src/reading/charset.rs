@@ -6,9 +6,9 @@ use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 const HEAD_BYTES: usize = 1_024;
 
 /// Decodes a page. An invalid character becomes �.
-pub(super) fn decode(bytes: &[u8], said: Option<&str>) -> String {
-    let said = said.and_then(|label| Encoding::for_label(label.as_bytes()));
-    let encoding = said
+pub(super) fn decode(bytes: &[u8], label: Option<&str>) -> String {
+    let declared = label.and_then(|label| Encoding::for_label(label.as_bytes()));
+    let encoding = declared
         .or_else(|| in_head(bytes))
         .unwrap_or_else(|| if std::str::from_utf8(bytes).is_ok() { UTF_8 } else { WINDOWS_1252 });
     // A byte order mark wins over both.

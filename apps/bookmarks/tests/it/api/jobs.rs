@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::fixture::{ApiFixture, look_again};
-use super::pages::{Pages, SILENCE, html, said, story};
+use super::pages::{Pages, SILENCE, html, http_response, story};
 use crate::both_databases;
 
 /// Timeout for a page that never comes. Other pages of the case have the same, on a slow machine too.
@@ -33,7 +33,7 @@ both_databases! {
         assert!(summary.starts_with("The quick brown fox") && !summary.contains("Home"), "{summary}");
         assert_eq!((&bookmark["summaryBy"], &bookmark["jobType"]), (&json!("extract"), &json!("llm_processing")));
         assert_eq!((&bookmark["errorCode"], &bookmark["canRetry"]), (&Value::Null, &json!(false)));
-        assert_eq!(pages.asked("/fox"), 1);
+        assert_eq!(pages.requests("/fox"), 1);
         let found = service.get("/v1/bookmarks?q=LAZY%20dog").send().await;
         assert_eq!(found.json()["bookmarks"][0]["id"], json!(id));
     }
@@ -44,7 +44,7 @@ both_databases! {
     async fn a_page_that_fails_is_tried_again_by_the_schedule(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, count| match (path, count) {
-            ("/mends", 1) | ("/never", _) => said("500 Oh", "", b""),
+            ("/mends", 1) | ("/never", _) => http_response("500 Oh", "", b""),
             _ => story(),
         })
         .await;
@@ -80,16 +80,16 @@ both_databases! {
     async fn what_no_retry_can_mend_fails_at_once(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| match path {
-            "/gone" => said("404 Not Found", "", b""),
-            "/private" => said("403 Forbidden", "", b""),
-            "/image" => said("200 OK", "Content-Type: image/png\r\n", b"\x89PNG"),
-            "/coded" => said("200 OK", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"\x1f\x8b"),
-            "/large" => said("200 OK", "Content-Type: text/html\r\n", &vec![b'a'; (2 << 20) + 1]),
+            "/gone" => http_response("404 Not Found", "", b""),
+            "/private" => http_response("403 Forbidden", "", b""),
+            "/image" => http_response("200 OK", "Content-Type: image/png\r\n", b"\x89PNG"),
+            "/coded" => http_response("200 OK", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"\x1f\x8b"),
+            "/large" => http_response("200 OK", "Content-Type: text/html\r\n", &vec![b'a'; (2 << 20) + 1]),
             // The response has no Content-Length.
             "/endless" => [b"HTTP/1.1 200 OK\r\n\r\n".as_slice(), &vec![b'a'; 3 << 20]].concat(),
-            "/inside" => said("302 Found", "Location: http://127.0.0.2:1/\r\n", b""),
-            "/by-name" => said("302 Found", "Location: http://[::1]:1/\r\n", b""),
-            "/file" => said("302 Found", "Location: file:///etc/passwd\r\n", b""),
+            "/inside" => http_response("302 Found", "Location: http://127.0.0.2:1/\r\n", b""),
+            "/by-name" => http_response("302 Found", "Location: http://[::1]:1/\r\n", b""),
+            "/file" => http_response("302 Found", "Location: file:///etc/passwd\r\n", b""),
             _ => SILENCE,
         })
         .await;
@@ -107,7 +107,7 @@ both_databases! {
             let id = service.saved(path, &pages.url(path)).await;
             let bookmark = service.until(&id, "failed").await;
             assert_eq!(error_of(&bookmark), (code.to_owned(), false), "{path}");
-            assert_eq!((&bookmark["attempt"], pages.asked(path)), (&json!(1), 1), "{path}");
+            assert_eq!((&bookmark["attempt"], pages.requests(path)), (&json!(1), 1), "{path}");
         }
     }
 
@@ -120,17 +120,17 @@ both_databases! {
             let id = service.saved(host, &format!("http://{host}:{}/{}", pages.address.port(), host.len())).await;
             assert_eq!(error_of(&service.until(&id, "failed").await), ("address_refused".to_owned(), false), "{host}");
         }
-        assert_eq!((pages.asked("/9"), pages.asked("/10")), (0, 0));
+        assert_eq!((pages.requests("/9"), pages.requests("/10")), (0, 0));
     }
 
     #[test]
     async fn what_passes_is_tried_again(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.page_within = PAGE_WITHIN).await;
         let pages = Pages::start(|path, _| match path {
-            "/busy" => said("429 Too Many", "Retry-After: 1800\r\n", b""),
+            "/busy" => http_response("429 Too Many", "Retry-After: 1800\r\n", b""),
             "/cut" => b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf".to_vec(),
             "/nonsense" => b"hello\r\n\r\n".to_vec(),
-            "/round" => said("301 Moved", "Location: /round\r\n", b""),
+            "/round" => http_response("301 Moved", "Location: /round\r\n", b""),
             _ => SILENCE,
         })
         .await;
@@ -148,7 +148,7 @@ both_databases! {
             let left = due.since(service.store().now().await.unwrap());
             assert_eq!(Duration::from_mins(20) < left, path == "/busy", "{path}: {left:?}");
         }
-        assert_eq!(pages.asked("/round"), 6, "the first, and five redirects");
+        assert_eq!(pages.requests("/round"), 6, "the first, and five redirects");
         let nobody = service.saved("nobody", "http://127.0.0.1:1/").await;
         assert_eq!(error_of(&service.until(&nobody, "retrying").await).0, "page_unreachable");
     }
@@ -157,7 +157,7 @@ both_databases! {
     async fn a_page_that_has_moved_is_followed(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| match path {
-            "/old" => said("301 Moved", "Location: new?a=1\r\n", b""),
+            "/old" => http_response("301 Moved", "Location: new?a=1\r\n", b""),
             "/new?a=1" => story(),
             _ => SILENCE,
         })
@@ -176,7 +176,7 @@ both_databases! {
                 _ => (encoding_rs::EUC_JP, "Content-Type: text/html\r\n"),
             };
             let page = format!("<meta charset={}><title>猫の話</title><p>名前はまだ無いのである、と猫は言った。</p>", encoding.name());
-            said("200 OK", media, &encoding.encode(&page).0)
+            http_response("200 OK", media, &encoding.encode(&page).0)
         })
         .await;
         for path in ["/sjis", "/euc"] {

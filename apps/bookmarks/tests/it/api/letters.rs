@@ -12,7 +12,7 @@ use ichido_store::message::{LetterState, MessageFilter};
 use serde_json::{Value, json};
 
 use super::fixture::{ApiFixture, ApiRequest, RunningService, look_again};
-use super::pages::{PageGate, Pages, said, story};
+use super::pages::{PageGate, Pages, http_response, story};
 use crate::both_databases;
 
 impl RunningService {
@@ -45,7 +45,7 @@ both_databases! {
     #[test]
     async fn a_dead_letter_is_a_row_of_failed_jobs(fixture: ApiFixture) {
         let service = fixture.work().await;
-        let pages = Pages::start(|path, _| if path == "/gone" { said("410 Gone", "", b"") } else { said("502 Oh", "", b"") }).await;
+        let pages = Pages::start(|path, _| if path == "/gone" { http_response("410 Gone", "", b"") } else { http_response("502 Oh", "", b"") }).await;
         let gone = service.saved("k1", &pages.url("/gone")).await;
         service.until(&gone, "failed").await;
         let columns = "SELECT CAST(bookmark_id AS text), job_type, error, CAST(can_retry AS text), payload, CAST(failed_at AS text), CAST(id AS text) FROM failed_jobs";
@@ -74,7 +74,7 @@ both_databases! {
         let service = fixture.work().await;
         let fixed = Arc::new(AtomicBool::new(false));
         let is_fixed = Arc::clone(&fixed);
-        let pages = Pages::start(move |_, _| if is_fixed.load(Ordering::SeqCst) { story() } else { said("500 Oh", "", b"") }).await;
+        let pages = Pages::start(move |_, _| if is_fixed.load(Ordering::SeqCst) { story() } else { http_response("500 Oh", "", b"") }).await;
         let id = service.saved("k1", &pages.url("/")).await;
         let failed = service.until_failed(&id).await;
         assert_eq!((&failed["errorMessage"], &failed["canRetry"], &failed["attempt"]), (&json!("The page's server has a problem"), &json!(true), &json!(3)));
@@ -126,10 +126,10 @@ both_databases! {
     #[test]
     async fn a_retry_by_a_person_does_not_wait_for_the_schedule(fixture: ApiFixture) {
         let service = fixture.work().await;
-        let (let_go, gate) = PageGate::shut();
+        let (release, gate) = PageGate::shut();
         let pages = Pages::start(move |_, count| {
             if count == 1 {
-                return said("500 Oh", "", b"");
+                return http_response("500 Oh", "", b"");
             }
             gate.pass();
             story()
@@ -146,9 +146,9 @@ both_databases! {
         for press in presses {
             assert_eq!(press.await.unwrap().status, StatusCode::ACCEPTED);
         }
-        let_go.send(()).unwrap();
+        release.send(()).unwrap();
         assert_eq!(service.until(&id, "done").await["title"], "The fox");
-        assert_eq!(pages.asked("/"), 2);
+        assert_eq!(pages.requests("/"), 2);
         let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let reading = messages.iter().filter(|message| message.queue.as_str() == "extraction");
         let mut stages: Vec<Stage> = reading.map(|message| message.status).collect();
@@ -187,7 +187,7 @@ both_databases! {
         })
         .await;
         let id = service.saved("k1", &pages.url("/")).await;
-        while pages.asked("/") == 0 {
+        while pages.requests("/") == 0 {
             look_again().await;
         }
         let answer = service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;

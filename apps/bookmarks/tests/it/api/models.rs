@@ -84,7 +84,7 @@ both_databases! {
             assert_eq!((&waiting["title"], &waiting["summary"]), (&json!("The fox"), &Value::Null), "{action:?}");
             service.pass(Duration::from_mins(5));
             let done = service.until(&id, "done").await;
-            assert_eq!((&done["summary"], pages.asked(&path)), (&json!("A fox."), 1), "{action:?}");
+            assert_eq!((&done["summary"], pages.requests(&path)), (&json!("A fox."), 1), "{action:?}");
         }
     }
 

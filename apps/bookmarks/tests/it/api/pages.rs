@@ -19,7 +19,7 @@ pub(crate) const SILENCE: Vec<u8> = Vec::new();
 pub(crate) struct Pages {
     pub(crate) address: SocketAddr,
     scheme: &'static str,
-    asked: Arc<Mutex<HashMap<String, usize>>>,
+    requests: Arc<Mutex<HashMap<String, usize>>>,
     task: JoinHandle<()>,
 }
 
@@ -49,9 +49,9 @@ impl Pages {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let (asked, script): (Arc<Mutex<HashMap<String, usize>>>, Arc<PageScript>) =
+        let (requests, script): (Arc<Mutex<HashMap<String, usize>>>, Arc<PageScript>) =
             (Arc::default(), Arc::new(script));
-        let counted = Arc::clone(&asked);
+        let counted = Arc::clone(&requests);
         let task = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
@@ -69,7 +69,7 @@ impl Pages {
                 });
             }
         });
-        Self { address, scheme, asked, task }
+        Self { address, scheme, requests, task }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -77,14 +77,14 @@ impl Pages {
     }
 
     /// Returns how often a path was requested.
-    pub(crate) fn asked(&self, path: &str) -> usize {
-        self.asked.lock().unwrap().get(path).copied().unwrap_or(0)
+    pub(crate) fn requests(&self, path: &str) -> usize {
+        self.requests.lock().unwrap().get(path).copied().unwrap_or(0)
     }
 }
 
 async fn answer(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    asked: Arc<Mutex<HashMap<String, usize>>>,
+    requests: Arc<Mutex<HashMap<String, usize>>>,
     script: Arc<PageScript>,
 ) {
     let mut head = Vec::new();
@@ -97,8 +97,8 @@ async fn answer(
     let head = String::from_utf8(head).unwrap();
     let path = head.split(' ').nth(1).unwrap().to_owned();
     let count = {
-        let mut asked = asked.lock().unwrap();
-        let count = asked.entry(path.clone()).or_default();
+        let mut requests = requests.lock().unwrap();
+        let count = requests.entry(path.clone()).or_default();
         *count += 1;
         *count
     };
@@ -127,7 +127,7 @@ impl PageGate {
 }
 
 /// A response with a status, more header lines and a body.
-pub(crate) fn said(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+pub(crate) fn http_response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let head =
         format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
     [head.as_bytes(), body].concat()
@@ -135,7 +135,7 @@ pub(crate) fn said(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
 
 /// A page.
 pub(crate) fn html(body: &str) -> Vec<u8> {
-    said("200 OK", "Content-Type: text/html; charset=utf-8\r\n", body.as_bytes())
+    http_response("200 OK", "Content-Type: text/html; charset=utf-8\r\n", body.as_bytes())
 }
 
 /// A page with meaningful text.

@@ -167,8 +167,8 @@ both_databases! {
         let service = fixture.start().await;
         let cookie = service.cookie().await;
         let here = format!("http://{}", service.address);
-        let wish = json!({ "url": "https://example.com/" });
-        let save = service.bare(Method::POST, "/v1/bookmarks").header("cookie", &cookie).json(&wish);
+        let payload = json!({ "url": "https://example.com/" });
+        let save = service.bare(Method::POST, "/v1/bookmarks").header("cookie", &cookie).json(&payload);
         let save = |key: &str| save.clone().header("idempotency-key", key);
         for foreign in [
             save("k1"),

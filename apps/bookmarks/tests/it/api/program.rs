@@ -27,27 +27,27 @@ async fn start(store: &str) -> (Child, Vec<String>) {
 /// The same, with more arguments.
 pub(crate) async fn start_as(
     store: &str,
-    tell: impl FnOnce(&mut Command) -> &mut Command,
+    configure: impl FnOnce(&mut Command) -> &mut Command,
 ) -> (Child, Vec<String>) {
     let mut command = Command::new(PROGRAM);
     command.args(["--listen", "127.0.0.1:0", "--store", store]).stdout(Stdio::piped()).kill_on_drop(true);
-    let mut child = tell(&mut command).spawn().unwrap();
+    let mut child = configure(&mut command).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut said = Vec::new();
+    let mut printed = Vec::new();
     while let Some(line) = lines.next_line().await.unwrap() {
         let is_last = line.starts_with("bookmarks: serving on ");
-        said.push(line);
+        printed.push(line);
         if is_last {
-            return (child, said);
+            return (child, printed);
         }
     }
-    panic!("it did not start: {said:?}");
+    panic!("it did not start: {printed:?}");
 }
 
 /// Returns its address, and the token of the person that the first start added.
-pub(crate) fn way_in(said: &[String]) -> (SocketAddr, String) {
-    let address = said.last().unwrap().strip_prefix("bookmarks: serving on http://").unwrap();
-    let link = said.iter().find_map(|line| line.trim().strip_prefix("http://")).unwrap();
+pub(crate) fn address_and_token(printed: &[String]) -> (SocketAddr, String) {
+    let address = printed.last().unwrap().strip_prefix("bookmarks: serving on http://").unwrap();
+    let link = printed.iter().find_map(|line| line.trim().strip_prefix("http://")).unwrap();
     let token = link.strip_prefix(&format!("{address}/sign-in#token=")).unwrap();
     (address.parse().unwrap(), token.to_owned())
 }
@@ -63,14 +63,14 @@ pub(crate) async fn stop(mut child: Child) {
 async fn the_first_start_says_how_to_come_in_and_the_next_does_not() {
     in_time(async {
         let file = sqlite::fresh_file();
-        let (child, said) = start(&file.url).await;
-        let (address, token) = way_in(&said);
+        let (child, printed) = start(&file.url).await;
+        let (address, token) = address_and_token(&printed);
         let me = ApiRequest::to(address, "/v1/me").header("authorization", &format!("Bearer {token}"));
         let answer = me.send().await;
         assert_eq!((answer.status, answer.text("/name").as_str()), (StatusCode::OK, "me"));
         stop(child).await;
-        let (child, said) = start(&file.url).await;
-        assert!(!said.iter().any(|line| line.contains("token")), "{said:?}");
+        let (child, printed) = start(&file.url).await;
+        assert!(!printed.iter().any(|line| line.contains("token")), "{printed:?}");
         stop(child).await;
     })
     .await;
@@ -82,26 +82,26 @@ async fn people_are_added_renewed_removed_and_listed() {
     let file = sqlite::fresh_file();
     let added = run(&file.url, &["person", "add", "ann"]).await;
     let token = String::from_utf8(added.stdout).unwrap();
-    let said = String::from_utf8(added.stderr).unwrap();
+    let printed = String::from_utf8(added.stderr).unwrap();
     assert!(added.status.success() && token.starts_with("bm_") && token.lines().count() == 1, "{token}");
-    assert!(said.contains(&format!("  http://127.0.0.1:4190/sign-in#token={token}")), "{said}");
+    assert!(printed.contains(&format!("  http://127.0.0.1:4190/sign-in#token={token}")), "{printed}");
     assert!(
-        said.contains("a service that is not at http://127.0.0.1:4190 is named by --public-url"),
-        "{said}"
+        printed.contains("a service that is not at http://127.0.0.1:4190 is named by --public-url"),
+        "{printed}"
     );
-    let place = format!("kept in SQLite, {}", file.path().display());
-    assert!(said.contains(&format!("{place}, which was made anew\n")), "{said}");
+    let stored_in = format!("kept in SQLite, {}", file.path().display());
+    assert!(printed.contains(&format!("{stored_in}, which was made anew\n")), "{printed}");
     let again = run(&file.url, &["person", "add", "ann"]).await;
     let why = String::from_utf8(again.stderr).unwrap();
     assert!(!again.status.success() && why.contains("there is somebody of this name"), "{why}");
-    assert!(why.contains(&format!("{place}\n")), "it was there: {why}");
+    assert!(why.contains(&format!("{stored_in}\n")), "it was there: {why}");
 
     let renewed = run(&file.url, &["person", "renew", "ann", "--public-url", "https://b.example"]).await;
     let next = String::from_utf8(renewed.stdout).unwrap();
-    let said = String::from_utf8(renewed.stderr).unwrap();
+    let printed = String::from_utf8(renewed.stderr).unwrap();
     assert!(renewed.status.success() && next.starts_with("bm_") && next != token, "{next}");
-    assert!(said.contains(&format!("  https://b.example/sign-in#token={next}")), "{said}");
-    assert!(!said.contains("--public-url"), "it was said: {said}");
+    assert!(printed.contains(&format!("  https://b.example/sign-in#token={next}")), "{printed}");
+    assert!(!printed.contains("--public-url"), "it was said: {printed}");
 
     assert!(run(&file.url, &["person", "add", "bob"]).await.status.success());
     for (arguments, why) in [
@@ -116,8 +116,8 @@ async fn people_are_added_renewed_removed_and_listed() {
         (["person", "remove", "ann"], "\"ann\" and 0 bookmarks would be removed for good; say so by --yes"),
     ] {
         let refused = run(&file.url, &arguments).await;
-        let said = String::from_utf8(refused.stderr).unwrap();
-        assert!(!refused.status.success() && said.contains(why), "{said}");
+        let printed = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && printed.contains(why), "{printed}");
     }
     let listed = String::from_utf8(run(&file.url, &["person", "list"]).await.stdout).unwrap();
     let (ids, names): (Vec<_>, Vec<_>) = listed.lines().map(|line| line.split_once("  ").unwrap()).unzip();
@@ -143,8 +143,8 @@ async fn a_store_that_is_not_there_is_not_made_to_look_into() {
         &["retry-failed"],
     ] {
         let refused = run(&file.url, arguments).await;
-        let said = String::from_utf8(refused.stderr).unwrap();
-        assert!(!refused.status.success() && said.contains(&why), "{arguments:?}: {said}");
+        let printed = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && printed.contains(&why), "{arguments:?}: {printed}");
         assert!(!file.path().exists(), "{arguments:?}");
     }
 }
@@ -164,10 +164,13 @@ async fn a_store_that_cannot_be_opened_is_named_with_one_cause_and_no_password()
         ("bookmarks.db".to_owned(), "\"bookmarks.db\"".to_owned(), "write sqlite:path"),
     ] {
         let refused = run(&store, &["person", "list"]).await;
-        let said = String::from_utf8(refused.stderr).unwrap();
-        assert!(!refused.status.success() && said.contains(&format!("cannot be opened: {name}: ")), "{said}");
-        assert_eq!(said.matches(cause).count(), 1, "{said}");
-        assert!(!said.contains("s3cret"), "{said}");
+        let printed = String::from_utf8(refused.stderr).unwrap();
+        assert!(
+            !refused.status.success() && printed.contains(&format!("cannot be opened: {name}: ")),
+            "{printed}"
+        );
+        assert_eq!(printed.matches(cause).count(), 1, "{printed}");
+        assert!(!printed.contains("s3cret"), "{printed}");
     }
 }
 
@@ -175,20 +178,20 @@ async fn a_store_that_cannot_be_opened_is_named_with_one_cause_and_no_password()
 async fn the_start_says_where_it_keeps_and_listens_and_who_summarises() {
     in_time(async {
         let database = postgres::fresh_database().await;
-        let (child, said) = start_as(&database.url, |command| {
+        let (child, printed) = start_as(&database.url, |command| {
             command.args(["--public-url", "https://b.example", "--llm", "openai:a-model"]);
             command.args(["--llm-url", "http://127.0.0.1:9/v1"])
         })
         .await;
-        let kept = said
+        let kept = printed
             .iter()
             .find_map(|line| line.strip_prefix("bookmarks: kept in PostgreSQL, database "))
             .unwrap();
         let address = url::Url::parse(&database.url).unwrap();
         assert!(kept.starts_with(&format!("{:?} on ", &address.path()[1..])), "{kept}");
         let by = "bookmarks: summarised by \"a-model\" of openai, at http://127.0.0.1:9/v1";
-        assert!(said.iter().any(|line| line == by), "{said:?}");
-        let [.., listening, serving] = &said[..] else { panic!("{said:?}") };
+        assert!(printed.iter().any(|line| line == by), "{printed:?}");
+        let [.., listening, serving] = &printed[..] else { panic!("{printed:?}") };
         let address: SocketAddr =
             listening.strip_prefix("bookmarks: listening on ").unwrap().parse().unwrap();
         assert_eq!(ApiRequest::to(address, "/livez").send().await.status, StatusCode::OK);
@@ -216,8 +219,8 @@ async fn what_makes_no_sense_is_said_before_anything_is_made() {
             .args(["--listen", "127.0.0.1:0", "--store", &file.url])
             .env_remove("OPENAI_API_KEY");
         let output = command.output().await.unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && said.contains(why), "{arguments:?}: {said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && printed.contains(why), "{arguments:?}: {printed}");
     }
     assert!(!file.path().exists());
 }

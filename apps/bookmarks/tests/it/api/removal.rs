@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::fixture::{ApiFixture, ApiRequest, RunningService, look_again};
-use super::pages::{PageGate, Pages, said, story};
+use super::pages::{PageGate, Pages, http_response, story};
 use crate::both_databases;
 
 const NAME: &str = "zebulon";
@@ -71,8 +71,8 @@ both_databases! {
     async fn who_is_removed_leaves_nothing_behind(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| match path.rsplit('/').next() {
-            Some("gone") => said("404 Not Found", "", b""),
-            Some("failing") => said("500 Oh", "", b""),
+            Some("gone") => http_response("404 Not Found", "", b""),
+            Some("failing") => http_response("500 Oh", "", b""),
             _ => story(),
         })
         .await;
@@ -113,7 +113,7 @@ both_databases! {
     #[test]
     async fn a_job_under_way_is_waited_for_when_its_person_is_removed(fixture: ApiFixture) {
         let service = fixture.work().await;
-        let (let_go, gate) = PageGate::shut();
+        let (release, gate) = PageGate::shut();
         let pages = Pages::start(move |_, _| {
             gate.pass();
             story()
@@ -121,7 +121,7 @@ both_databases! {
         .await;
         let other = Other::come(&service).await;
         other.save("k1", &page_of(&pages, "story")).await;
-        while pages.asked(&format!("/of-{NAME}/story")) == 0 {
+        while pages.requests(&format!("/of-{NAME}/story")) == 0 {
             look_again().await;
         }
         let app = Arc::clone(&service.app);
@@ -130,7 +130,7 @@ both_databases! {
             look_again().await;
         }
         assert!(!removing.is_finished(), "the job has not ended");
-        let_go.send(()).unwrap();
+        release.send(()).unwrap();
         removing.await.unwrap().unwrap();
         other.assert_gone().await;
     }

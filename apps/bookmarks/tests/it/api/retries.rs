@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::fixture::ApiFixture;
 use super::models::{asks, playing, say};
-use super::pages::{Pages, said, story};
+use super::pages::{Pages, http_response, story};
 use super::program::run;
 use crate::both_databases;
 
@@ -21,7 +21,7 @@ both_databases! {
     async fn an_operator_puts_all_back_that_a_retry_can_help(fixture: ApiFixture) {
         let fake = playing(vec![Rule::of(Action::Fail(Fault::Denied))]);
         let service = fixture.work_as(asks(&fake)).await;
-        let pages = Pages::start(|path, _| if path == "/gone" { said("410 Gone", "", b"") } else { story() }).await;
+        let pages = Pages::start(|path, _| if path == "/gone" { http_response("410 Gone", "", b"") } else { story() }).await;
         let mut refused = Vec::new();
         for key in ["k1", "k2", "k3"] {
             refused.push(service.saved(key, &pages.url(&format!("/{key}"))).await);
@@ -44,7 +44,7 @@ both_databases! {
             assert_eq!((&bookmark["summary"], &bookmark["attempt"]), (&json!("A fox."), &json!(1)), "its count began again");
         }
         assert_eq!(service.bookmark(&gone).await["state"], "failed");
-        assert_eq!(pages.asked("/k1"), 1, "the page was read before");
+        assert_eq!(pages.requests("/k1"), 1, "the page was read before");
 
         let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let summarising = messages.iter().find(|message| message.queue.as_str() == "llm_processing").unwrap();
@@ -63,7 +63,7 @@ both_databases! {
         let is_back = Arc::new(AtomicBool::new(false));
         let back = Arc::clone(&is_back);
         let pages = Pages::start(move |path, _| {
-            if path == "/gone" && !back.load(Ordering::SeqCst) { said("404 Not Found", "", b"") } else { story() }
+            if path == "/gone" && !back.load(Ordering::SeqCst) { http_response("404 Not Found", "", b"") } else { story() }
         })
         .await;
         let gone = service.saved("k1", &pages.url("/gone")).await;

@@ -20,8 +20,8 @@ both_databases! {
     #[test]
     async fn a_save_without_a_key_is_refused_and_does_nothing(fixture: ApiFixture) {
         let service = fixture.start().await;
-        let wish = json!({ "url": "https://example.com/" });
-        let answer = service.ask(Method::POST, "/v1/bookmarks").json(&wish).send().await;
+        let payload = json!({ "url": "https://example.com/" });
+        let answer = service.ask(Method::POST, "/v1/bookmarks").json(&payload).send().await;
         assert_eq!(answer.refusal(), (400, "key_missing".to_owned()));
         assert_eq!(service.count().await, 0);
         let bad = service.save("two words", "https://example.com/").send().await;
@@ -33,8 +33,8 @@ both_databases! {
     #[test]
     async fn a_save_is_a_bookmark_a_message_and_an_answer(fixture: ApiFixture) {
         let service = fixture.start().await;
-        let wish = json!({ "url": "https://example.com/a#part", "source_hint": "news", "created_from": "ios" });
-        let answer = service.save("k1", "").json(&wish).send().await;
+        let payload = json!({ "url": "https://example.com/a#part", "source_hint": "news", "created_from": "ios" });
+        let answer = service.save("k1", "").json(&payload).send().await;
         assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
         let bookmark = answer.json();
         assert_eq!(bookmark["url"], "https://example.com/a");
@@ -133,11 +133,11 @@ both_databases! {
     #[test]
     async fn a_body_that_names_another_key_is_refused(fixture: ApiFixture) {
         let service = fixture.start().await;
-        let wish = json!({ "url": "https://example.com/", "idempotency_key": "k2" });
-        let answer = service.save("k1", "").json(&wish).send().await;
+        let payload = json!({ "url": "https://example.com/", "idempotency_key": "k2" });
+        let answer = service.save("k1", "").json(&payload).send().await;
         assert_eq!(answer.refusal(), (422, "key_disagrees".to_owned()));
-        let wish = json!({ "url": "https://example.com/", "idempotency_key": "k1" });
-        assert_eq!(service.save("k1", "").json(&wish).send().await.status, StatusCode::CREATED);
+        let payload = json!({ "url": "https://example.com/", "idempotency_key": "k1" });
+        assert_eq!(service.save("k1", "").json(&payload).send().await.status, StatusCode::CREATED);
     }
 
     #[test]

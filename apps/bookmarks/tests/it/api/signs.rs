@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use ichido_core::alert::{About, Rule};
 
 use super::fixture::{ApiFixture, RunningService, look_again};
-use super::pages::{Pages, said, story};
+use super::pages::{Pages, http_response, story};
 use crate::both_databases;
 
 /// Slightly longer than the interval of the watch.
@@ -135,7 +135,7 @@ both_databases! {
     #[test]
     async fn many_failing_retries_open_an_alert(fixture: ApiFixture) {
         let service = fixture.work().await;
-        let pages = Pages::start(|path, _| if path.ends_with('0') { story() } else { said("500 Oh", "", b"") }).await;
+        let pages = Pages::start(|path, _| if path.ends_with('0') { story() } else { http_response("500 Oh", "", b"") }).await;
         for number in 0..24 {
             service.saved(&format!("k{number}"), &pages.url(&format!("/{number}"))).await;
         }

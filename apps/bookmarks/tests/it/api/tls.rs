@@ -12,7 +12,7 @@ use sqlx::{Connection as _, SqliteConnection};
 
 use super::fixture::{ApiRequest, in_time, look_again};
 use super::pages::{Pages, story};
-use super::program::{start_as, stop, way_in};
+use super::program::{address_and_token, start_as, stop};
 
 /// A page server with a certificate for this host.
 async fn pages(authority: &Authority, host: &str) -> Pages {
@@ -60,12 +60,12 @@ async fn a_page_by_https_is_read_from_whom_the_roots_vouch_for_and_from_nobody_e
         let file = sqlite::fresh_file();
         let roots = Roots(file.path().with_extension("pem"));
         std::fs::write(&roots.0, known.pem()).unwrap();
-        let (child, said) = start_as(&file.url, |command| {
+        let (child, printed) = start_as(&file.url, |command| {
             let command = command.env("SSL_CERT_FILE", &roots.0).env_remove("SSL_CERT_DIR");
             command.arg("--allow-private-addresses")
         })
         .await;
-        let (address, token) = way_in(&said);
+        let (address, token) = address_and_token(&printed);
         let person = TlsPerson { address, token };
 
         let by_address = pages(&known, "127.0.0.1").await;
@@ -89,7 +89,7 @@ async fn a_page_by_https_is_read_from_whom_the_roots_vouch_for_and_from_nobody_e
                 "{refused}"
             );
             assert_eq!(
-                (&refused["title"], pages.asked("/")),
+                (&refused["title"], pages.requests("/")),
                 (&Value::Null, 0),
                 "nothing was even asked for"
             );

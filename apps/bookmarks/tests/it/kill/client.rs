@@ -94,7 +94,7 @@ impl Device {
         let mut sender = self.sender(&queue).await;
         let news = Notify::new();
         let on_event = |event| {
-            self.log.heard(event);
+            self.log.record_event(event);
             news.notify_one();
         };
         let online = async {

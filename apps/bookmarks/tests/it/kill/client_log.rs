@@ -93,7 +93,7 @@ impl ClientLog {
         self.tally.send_modify(|tally| tally.saved_away += u32::from(notes.is_away));
     }
 
-    pub(crate) fn heard(&self, event: Event) {
+    pub(crate) fn record_event(&self, event: Event) {
         if let What::Sent { answer } = &event.what {
             let (key, id) = (event.key.as_str().to_owned(), id_in(&answer.body));
             self.notes.lock().unwrap().answered.entry(key).or_default().insert(id);
@@ -150,9 +150,9 @@ impl ClientLog {
             assert!(ids.contains_key(url) && done.contains_key(key), "{key} was acknowledged, and is lost");
             assert_eq!(done[key], ids[url], "{key} stands as what its URL is");
         }
-        for (key, said) in &notes.answered {
+        for (key, printed) in &notes.answered {
             let id = &ids[&notes.begun[key]];
-            assert_eq!(said.iter().collect::<Vec<_>>(), [id], "{key} was answered as what its URL is");
+            assert_eq!(printed.iter().collect::<Vec<_>>(), [id], "{key} was answered as what its URL is");
         }
     }
 

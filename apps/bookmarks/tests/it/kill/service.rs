@@ -23,7 +23,7 @@ impl KilledService {
         for _ in 0..STARTS_MAX {
             match started(store, address).await {
                 Ok(service) => return service,
-                Err(said) => why = said,
+                Err(printed) => why = printed,
             }
             assert!(why.contains("cannot listen on"), "the service did not start: {why}");
         }
