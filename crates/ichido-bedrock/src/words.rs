@@ -12,7 +12,7 @@ pub(crate) const WORDS_CHARS_MAX: usize = 300;
 /// what was signed, including the session token.
 pub(crate) fn of_provider(message: &str, prompt: &Prompt) -> String {
     // The secret key is not part of a request, so it is not part of a response.
-    Redactor { prompt, api_key: None }.shown(message.trim().lines().next().unwrap_or_default())
+    Redactor { prompt, api_key: None }.redacted(message.trim().lines().next().unwrap_or_default())
 }
 
 /// Formats an error and its sources, the outermost first.

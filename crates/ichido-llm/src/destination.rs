@@ -52,7 +52,7 @@ pub struct Llm {
     plan: LlmPlan,
     store: Store,
     endpoints: Endpoints,
-    counting: CallMetrics,
+    metrics: CallMetrics,
 }
 
 ichido_core::debug_only! {
@@ -63,8 +63,8 @@ impl LlmPlan {
     /// Builds the destination on the store that holds both queues.
     pub fn on(self, store: Store) -> Llm {
         let endpoints = Endpoints::new(self.model.endpoints().len());
-        let counting = CallMetrics::new(self.model.name());
-        Llm { plan: self, store, endpoints, counting }
+        let metrics = CallMetrics::new(self.model.name());
+        Llm { plan: self, store, endpoints, metrics }
     }
 
     /// Returns the guarantee: repeating a call is harmless, though it may be billed twice.
@@ -97,8 +97,8 @@ impl Llm {
             Ok(endpoint) => endpoint,
             Err(until) => return Came::Snoozed { wait: until.since(now).max(SNOOZE_MIN) },
         };
-        self.counting.call(call.attempt <= 1);
-        let mut unresolved = BillingGuard(Some(&self.counting));
+        self.metrics.call(call.attempt <= 1);
+        let mut unresolved = BillingGuard(Some(&self.metrics));
         let report = self.plan.model.ask(endpoint, &prompt).await;
         unresolved.0 = None;
         let outcome = report.outcome.as_ref();
@@ -119,7 +119,7 @@ impl Llm {
         let value = match self.plan.read(reply) {
             Ok(value) => value,
             Err(why) => {
-                self.counting.unusable();
+                self.metrics.unusable();
                 let mut verdict = Table::llm().judge(&Seen::UnusableAnswer, clock::now());
                 if reply.finish_reason == FinishReason::Declined {
                     // The model would decline again.
@@ -132,7 +132,7 @@ impl Llm {
         let answer = AnswerMessage { call, reply, value, model: self.plan.model.name() };
         let outcome = answer.enqueue(&self.store, &self.plan.answers_to, self.plan.answer_tries).await;
         if matches!(&outcome, Came::Judged { verdict, .. } if verdict.effect == Effect::Unknown) {
-            self.counting.lost(1);
+            self.metrics.lost(1);
         }
         outcome
     }
@@ -140,9 +140,9 @@ impl Llm {
     /// Handles a call without an answer. The verdict, from the endpoints, drives the destination's pace.
     fn handle_error(&self, verdict: Verdict, call_error: &CallError) -> Came {
         if call_error.verdict.code == Some(ErrorCode::RateLimited) {
-            self.counting.throttled();
+            self.metrics.throttled();
         }
-        self.counting.lost(u32::from(call_error.may_be_billed()));
+        self.metrics.lost(u32::from(call_error.may_be_billed()));
         let note =
             Note { status: call_error.status, excerpt: Some(call_error.why.clone()), ..Note::default() };
         Came::judged(verdict, note)
@@ -167,8 +167,8 @@ struct BillingGuard<'a>(Option<&'a CallMetrics>);
 
 impl Drop for BillingGuard<'_> {
     fn drop(&mut self) {
-        if let Some(counting) = self.0 {
-            counting.lost(1);
+        if let Some(metrics) = self.0 {
+            metrics.lost(1);
         }
     }
 }

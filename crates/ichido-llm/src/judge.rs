@@ -131,9 +131,9 @@ impl<T: DeserializeOwned> Judge<T> {
         store: Option<&Store>,
     ) -> Result<Self, SettingsError> {
         let settings = settings.checked(&*model)?;
-        let counting = CallMetrics::new(model.name());
+        let metrics = CallMetrics::new(model.name());
         let endpoints = EndpointPool::new(&*model, settings.pace, store, &clock);
-        let asker = Asker { model, settings, answers, endpoints, clock, counting };
+        let asker = Asker { model, settings, answers, endpoints, clock, metrics };
         let schema = form.schema().to_string();
         Ok(Self { asker: Arc::new(asker), form: Arc::new(form), schema, reads: PhantomData })
     }
@@ -172,7 +172,7 @@ impl<T: DeserializeOwned> Judge<T> {
 
     /// Returns the counts of all runs of this judge so far.
     pub fn counts(&self) -> Counts {
-        self.asker.counting.counts()
+        self.asker.metrics.counts()
     }
 
     /// Returns the id of a question: a digest of the model, the prompt and the form.

@@ -24,10 +24,10 @@ use crate::models::{CallError, CallReport, FinishReason, Model, Prompt, Reply};
 /// Extra time for a model that does not end its call within its own timeout.
 const LATE_MAX: Duration = Duration::from_secs(1);
 /// How often, and after which delay, storing an answer is retried.
-const KEEP_AGAIN_MAX: u32 = 30;
-const KEEP_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const STORE_RETRIES_MAX: u32 = 30;
+const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Delay before looking again at a question that another run asks.
-const THEIRS_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const LOOK_AGAIN_DELAY: Duration = Duration::from_secs(1);
 
 /// What all calls of a judge share.
 pub(super) struct Asker {
@@ -36,7 +36,7 @@ pub(super) struct Asker {
     pub(super) answers: AnswerStore,
     pub(super) endpoints: EndpointPool,
     pub(super) clock: Arc<Clock>,
-    pub(super) counting: CallMetrics,
+    pub(super) metrics: CallMetrics,
 }
 
 /// One attempt at one question.
@@ -90,8 +90,8 @@ impl RunBounds {
 
     /// Returns whether a call of this length would end before the deadline.
     fn leaves_time_for(&self, clock: &Clock, needs: Duration) -> bool {
-        let moment = |own| Timestamp::EPOCH.plus(own);
-        self.deadline.is_none_or(|deadline| may_start(moment(clock.own()), moment(deadline), needs))
+        let timestamp = |own| Timestamp::EPOCH.plus(own);
+        self.deadline.is_none_or(|deadline| may_start(timestamp(clock.own()), timestamp(deadline), needs))
     }
 }
 
@@ -107,7 +107,7 @@ impl Asker {
                 Err(outcome) => return Ok(outcome),
             },
         };
-        let latency = self.counting.counts().latency().unwrap_or_default();
+        let latency = self.metrics.counts().latency().unwrap_or_default();
         if !bounds.leaves_time_for(&self.clock, latency) {
             return Ok(TurnOutcome::GiveUp(Why::Deadline));
         }
@@ -124,7 +124,7 @@ impl Asker {
             Asking::Theirs { .. } => Ok(asked_elsewhere(turn)),
             Asking::Ours { lost } => {
                 // Another run made these calls and died before it counted them.
-                self.counting.lost(lost.saturating_sub(turn.lost));
+                self.metrics.lost(lost.saturating_sub(turn.lost));
                 self.call(turn, &permit, bounds, lost.max(turn.lost)).await
             }
         }
@@ -159,9 +159,9 @@ impl Asker {
         bounds: &RunBounds,
         lost: u32,
     ) -> Result<TurnOutcome, StoreError> {
-        self.counting.call(turn.failures.is_fresh());
+        self.metrics.call(turn.failures.is_fresh());
         let began = self.clock.own();
-        let in_flight = CallInFlight(&self.counting);
+        let in_flight = CallInFlight(&self.metrics);
         let late = self.model.timeout().saturating_add(LATE_MAX);
         let asked = tokio::time::timeout(late, self.model.ask(permit.endpoint, &turn.prompt));
         let report = tokio::select! {
@@ -174,7 +174,7 @@ impl Asker {
         match report {
             Ok(CallReport { outcome: Ok(reply), limits }) => {
                 self.endpoints.record_outcome(permit, Ok(()), &limits).await;
-                self.counting.replied(self.clock.own().saturating_sub(began), reply.usage);
+                self.metrics.replied(self.clock.own().saturating_sub(began), reply.usage);
                 self.handle_reply(turn, &reply, lost).await
             }
             Ok(CallReport { outcome: Err(call_error), limits }) => {
@@ -192,12 +192,12 @@ impl Asker {
         match read(turn, reply) {
             Ok((value, was_repaired)) => {
                 let answer = self.keep(turn, &value, lost).await?;
-                self.counting.answered(was_repaired);
+                self.metrics.answered(was_repaired);
                 Ok(TurnOutcome::Answered(Settled { answer, was_known: false }))
             }
             Err(why) => {
                 self.failed(turn, false).await?;
-                self.counting.unusable();
+                self.metrics.unusable();
                 let next = match reply.finish_reason {
                     // The model would decline again.
                     FinishReason::Declined => NextStep::GiveUp(Why::Unusable { why: Arc::from(why) }),
@@ -213,11 +213,11 @@ impl Asker {
     /// Stores an answer that was paid for, even if the store is busy or away for a while.
     async fn keep(&self, turn: &Turn, value: &Value, lost: u32) -> Result<Answered, StoreError> {
         let bytes = value.to_string().into_bytes();
-        for _ in 0..KEEP_AGAIN_MAX {
+        for _ in 0..STORE_RETRIES_MAX {
             match self.answers.keep(turn.id, bytes.clone(), lost).await {
                 Err(error @ (StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
                     tracing::warn!(error = error.in_full(), "an answer could not be kept; trying again");
-                    tokio::time::sleep(KEEP_AGAIN_AFTER).await;
+                    tokio::time::sleep(STORE_RETRY_DELAY).await;
                 }
                 kept => return kept,
             }
@@ -235,8 +235,8 @@ impl Asker {
         let is_lost = call_error.may_be_billed();
         self.failed(turn, is_lost).await?;
         match call_error.verdict.code {
-            Some(ErrorCode::RateLimited) => self.counting.throttled(),
-            Some(ErrorCode::AnswerUnusable) => self.counting.unusable(),
+            Some(ErrorCode::RateLimited) => self.metrics.throttled(),
+            Some(ErrorCode::AnswerUnusable) => self.metrics.unusable(),
             _ => (),
         }
         // With several endpoints, only the one that asked is left alone; another may take the item sooner.
@@ -251,7 +251,7 @@ impl Asker {
 
     /// Records a call without an answer.
     async fn failed(&self, turn: &Turn, is_lost: bool) -> Result<(), StoreError> {
-        self.counting.lost(u32::from(is_lost));
+        self.metrics.lost(u32::from(is_lost));
         self.answers.fail(turn.id, is_lost).await
     }
 
@@ -288,7 +288,7 @@ impl Asker {
 /// Another run asks the question: look again later, without counting an attempt.
 fn asked_elsewhere(turn: &Turn) -> TurnOutcome {
     TurnOutcome::Retry {
-        wait: THEIRS_AGAIN_AFTER,
+        wait: LOOK_AGAIN_DELAY,
         failures: turn.failures,
         lost: turn.lost,
         is_asked_elsewhere: true,

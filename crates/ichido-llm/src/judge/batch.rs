@@ -84,7 +84,7 @@ impl BatchRun {
 
     pub(super) async fn run(mut self, stop: &Stop) -> Result<Unread, StoreError> {
         let asker = Arc::clone(&self.asker);
-        let counted = asker.counting.counts();
+        let counted = asker.metrics.counts();
         let began = asker.clock.own();
         self.look().await?;
         let deadline = asker.settings.deadline.map(|deadline| began.saturating_add(deadline));
@@ -126,7 +126,7 @@ impl BatchRun {
         }
         // The run does not wait to share what a pace has learned.
         drop(tokio::time::timeout(GRACE, asker.endpoints.report()).await);
-        let counts = asker.counting.counts().since(&counted);
+        let counts = asker.metrics.counts().since(&counted);
         match self.broken.take() {
             Some(error) => Err(error),
             None => Ok(Unread { ended: self.ended(), outcomes: self.outcomes(), counts }),
@@ -150,7 +150,7 @@ impl BatchRun {
             }
         }
         let missing = self.fresh.len();
-        self.asker.counting.batch(missing, self.items.len() - missing);
+        self.asker.metrics.batch(missing, self.items.len() - missing);
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl BatchRun {
 
     fn end(&mut self, index: usize, outcome: Result<Settled, Why>) {
         if outcome.is_err() {
-            self.asker.counting.fallback();
+            self.asker.metrics.fallback();
         }
         if let Some(item) = self.items.get_mut(index) {
             item.outcome = Some(outcome);

@@ -145,7 +145,7 @@ impl Form {
             (Some(value), _) => Ok(ParsedAnswer { value, was_repaired: true }),
             (None, Some(misfit)) => Err(misfit),
             (None, None) => {
-                Err(Unusable::NoJson(format!("at line {} column {}", error.http_model(), error.column())))
+                Err(Unusable::NoJson(format!("at line {} column {}", error.line(), error.column())))
             }
         }
     }

@@ -20,19 +20,18 @@ pub struct Redactor<'a> {
 
 impl Redactor<'_> {
     /// Returns a provider's message, truncated; or a note that it repeats the prompt or the key.
-    pub fn shown(&self, words: &str) -> String {
+    pub fn redacted(&self, words: &str) -> String {
         let cut = &words[..words.floor_char_boundary(SHOWN_BYTES_MAX)];
         // A line break would make one log entry look like two.
-        let http_model: String =
-            cut.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-        if self.is_in(cut) {
+        let line: String = cut.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        if self.is_leaked_in(cut) {
             "(its words repeat the prompt or the key, and are not shown)".to_owned()
         } else {
-            http_model
+            line
         }
     }
 
-    pub(super) fn is_in(&self, words: &str) -> bool {
+    pub(super) fn is_leaked_in(&self, words: &str) -> bool {
         let texts = [Some(self.prompt.user.as_str()), self.prompt.system.as_deref()];
         let prompt = texts.into_iter().flatten().any(|text| {
             pieces(words, PIECE_BYTES).any(|piece| text.contains(piece)) || is_all_of(text, words)
@@ -77,14 +76,14 @@ mod tests {
             "You judge what people wrote about their illness. is no system",
             "Incorrect API key provided: sk-proj-01*****cdef",
         ] {
-            assert!(redactor.shown(words).contains("not shown"), "{words}");
+            assert!(redactor.redacted(words).contains("not shown"), "{words}");
         }
         for words in ["The model does not exist", "max_tokens: 99999 > 8192", "", "ün\u{0}gültig"] {
-            assert_eq!(redactor.shown(words), words.replace('\u{0}', " "), "{words}");
+            assert_eq!(redactor.redacted(words), words.replace('\u{0}', " "), "{words}");
         }
         let short = Prompt { system: None, user: " Anna ".to_owned(), ..prompt.clone() };
         let redactor = Redactor { prompt: &short, api_key: None };
-        assert!(redactor.shown("cannot parse Anna").contains("not shown"));
-        assert_eq!(redactor.shown(&"é".repeat(400)).chars().count(), 150, "cut where a letter ends");
+        assert!(redactor.redacted("cannot parse Anna").contains("not shown"));
+        assert_eq!(redactor.redacted(&"é".repeat(400)).chars().count(), 150, "cut where a letter ends");
     }
 }

@@ -73,13 +73,13 @@ fn call_error(verdict: Verdict, answer: &Answer<'_>, redactor: &Redactor<'_>) ->
     };
     let name = answer
         .error_name()
-        .filter(|name| is_name(name) && !redactor.is_in(name))
+        .filter(|name| is_name(name) && !redactor.is_leaked_in(name))
         .map(std::borrow::Cow::into_owned);
     let mut why = StatusCode::from_u16(answer.status)
         .map_or_else(|_| answer.status.to_string(), |status| status.to_string());
     // Providers that reject our key tend to show a part of it.
     let words = if answer.status == 401 { None } else { message(answer.body) };
-    for part in [name.clone(), words.map(|words| redactor.shown(&words))].into_iter().flatten() {
+    for part in [name.clone(), words.map(|words| redactor.redacted(&words))].into_iter().flatten() {
         why.push_str(": ");
         why.push_str(&part);
     }
