@@ -40,12 +40,12 @@ pub struct Bedrock {
     /// The names of the clients, in the same order.
     endpoints: Vec<String>,
     clients: Vec<Client>,
-    time_out: Duration,
+    timeout: Duration,
     forms: Forms,
 }
 
 ichido_core::debug_only! {
-    Bedrock as bedrock { name, called, endpoints, time_out, forms }
+    Bedrock as bedrock { name, called, endpoints, timeout, forms }
 }
 
 impl Model for Bedrock {
@@ -58,7 +58,7 @@ impl Model for Bedrock {
     }
 
     fn timeout(&self) -> Duration {
-        self.time_out
+        self.timeout
     }
 
     fn ask<'a>(&'a self, endpoint: usize, prompt: &'a Prompt) -> ModelFuture<'a> {

@@ -141,7 +141,7 @@ impl BedrockSettings {
         }
         let (endpoints, clients) = clients::open(self).await?;
         let (name, called) = (name.to_owned(), called.to_owned());
-        Ok(Bedrock { name, called, endpoints, clients, time_out: self.time_out, forms: self.forms })
+        Ok(Bedrock { name, called, endpoints, clients, timeout: self.time_out, forms: self.forms })
     }
 
     fn name(&self) -> Option<&str> {

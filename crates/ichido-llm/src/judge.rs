@@ -58,7 +58,7 @@ mod settings;
 mod stop;
 
 pub use counts::{Counts, describe_metrics};
-pub use outcome::{Ended, Judged, Outcome, Report, Why};
+pub use outcome::{Ended, FallbackReason, JudgedAnswer, Outcome, Report};
 pub use settings::{Settings, SettingsError, limits};
 pub use stop::Stop;
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Article, Profile};
-use crate::judge::{Judged, Outcome};
+use crate::judge::{JudgedAnswer, Outcome};
 
 /// A model's judgement of an article.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -19,7 +19,7 @@ impl Article {
     pub fn judged(&self, outcome: &Outcome<Judgement>, profile: &Profile, model: &str) -> Value {
         let (title, url) = (self.text("title"), self.text("url"));
         match outcome {
-            Outcome::Judged(Judged { answer, at, lost, .. }) => json!({
+            Outcome::Judged(JudgedAnswer { answer, at, lost, .. }) => json!({
                 "line": self.line,
                 "title": title,
                 "url": url,

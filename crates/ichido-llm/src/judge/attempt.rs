@@ -16,7 +16,7 @@ use super::answers::AnswerStore;
 use super::counts::CallMetrics;
 use super::endpoints::{EndpointPermit, EndpointPool};
 use super::next::{Failures, NextStep};
-use super::outcome::{Settled, Why};
+use super::outcome::{FallbackReason, Settled};
 use super::settings::Settings;
 use super::stop::{Stop, StopStage};
 use crate::models::{CallError, CallReport, FinishReason, Model, Prompt, Reply};
@@ -67,7 +67,7 @@ pub(super) struct RunBounds {
 pub(super) enum TurnOutcome {
     Answered(Settled),
     Retry { wait: Duration, failures: Failures, lost: u32, is_asked_elsewhere: bool },
-    GiveUp(Why),
+    GiveUp(FallbackReason),
 }
 
 /// Counts a call as in flight until it is dropped.
@@ -100,8 +100,8 @@ impl Asker {
     pub(super) async fn turn(&self, turn: &Turn, bounds: &RunBounds) -> Result<TurnOutcome, StoreError> {
         let permit = tokio::select! {
             biased;
-            () = bounds.expired(&self.clock) => return Ok(TurnOutcome::GiveUp(Why::Deadline)),
-            () = bounds.stop.reached(StopStage::Finishing) => return Ok(TurnOutcome::GiveUp(Why::Stopped)),
+            () = bounds.expired(&self.clock) => return Ok(TurnOutcome::GiveUp(FallbackReason::Deadline)),
+            () = bounds.stop.reached(StopStage::Finishing) => return Ok(TurnOutcome::GiveUp(FallbackReason::Stopped)),
             permit = self.wait_for_permit(turn) => match permit? {
                 Ok(permit) => permit,
                 Err(outcome) => return Ok(outcome),
@@ -109,15 +109,15 @@ impl Asker {
         };
         let latency = self.metrics.counts().latency().unwrap_or_default();
         if !bounds.leaves_time_for(&self.clock, latency) {
-            return Ok(TurnOutcome::GiveUp(Why::Deadline));
+            return Ok(TurnOutcome::GiveUp(FallbackReason::Deadline));
         }
         let asked = tokio::select! {
             biased;
             asked = self.answers.ask(turn.id) => asked?,
             // It may be recorded in the store all the same and then count as lost, though no call was made. That is the
             // safe side.
-            () = bounds.expired(&self.clock) => return Ok(TurnOutcome::GiveUp(Why::Deadline)),
-            () = bounds.stop.reached(StopStage::AtOnce) => return Ok(TurnOutcome::GiveUp(Why::Stopped)),
+            () = bounds.expired(&self.clock) => return Ok(TurnOutcome::GiveUp(FallbackReason::Deadline)),
+            () = bounds.stop.reached(StopStage::AtOnce) => return Ok(TurnOutcome::GiveUp(FallbackReason::Stopped)),
         };
         match asked {
             Asking::Answered(answer) => Ok(TurnOutcome::Answered(Settled { answer, was_known: true })),
@@ -167,8 +167,8 @@ impl Asker {
         let report = tokio::select! {
             biased;
             report = asked => Ok(report.unwrap_or_else(|_| too_late())),
-            () = bounds.expired(&self.clock) => Err(Why::Deadline),
-            () = bounds.stop.reached(StopStage::AtOnce) => Err(Why::Stopped),
+            () = bounds.expired(&self.clock) => Err(FallbackReason::Deadline),
+            () = bounds.stop.reached(StopStage::AtOnce) => Err(FallbackReason::Stopped),
         };
         drop(in_flight);
         match report {
@@ -200,7 +200,9 @@ impl Asker {
                 self.metrics.unusable();
                 let next = match reply.finish_reason {
                     // The model would decline again.
-                    FinishReason::Declined => NextStep::GiveUp(Why::Unusable { why: Arc::from(why) }),
+                    FinishReason::Declined => {
+                        NextStep::GiveUp(FallbackReason::Unusable { why: Arc::from(why) })
+                    }
                     FinishReason::Whole | FinishReason::CutOff => {
                         turn.failures.after_unusable(&self.settings, &why, fastrand::f64())
                     }

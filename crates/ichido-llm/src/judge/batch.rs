@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::answers::RENEW_EVERY;
 use super::attempt::{Asker, RunBounds, Turn, TurnOutcome};
 use super::next::Failures;
-use super::outcome::{Ended, Settled, Unread, Why};
+use super::outcome::{Ended, FallbackReason, Settled, Unread};
 use super::stop::{Stop, StopStage};
 use crate::models::{Prompt, is_set_up};
 
@@ -39,7 +39,7 @@ pub(super) struct BatchRun {
     /// Items that wait for their next attempt, by due time.
     again: BinaryHeap<Reverse<(Instant, usize)>>,
     /// Why no more slots are assigned.
-    closed: Option<Why>,
+    closed: Option<FallbackReason>,
     /// The store error that closed the run, if any.
     broken: Option<StoreError>,
     refused_in_a_row: u32,
@@ -48,7 +48,7 @@ pub(super) struct BatchRun {
 struct BatchItem {
     /// The next attempt.
     turn: Turn,
-    outcome: Option<Result<Settled, Why>>,
+    outcome: Option<Result<Settled, FallbackReason>>,
 }
 
 type Turns = JoinSet<(usize, Result<TurnOutcome, StoreError>)>;
@@ -108,11 +108,11 @@ impl BatchRun {
                 },
                 () = sleep_until(due), if has_room => (),
                 () = bounds.expired(&asker.clock), if cut_at.is_none() => {
-                    self.close(Why::Deadline);
+                    self.close(FallbackReason::Deadline);
                     cut_at = Some(Instant::now() + GRACE);
                 }
                 () = stop.reached(StopStage::AtOnce), if cut_at.is_none() => {
-                    self.close(Why::Stopped);
+                    self.close(FallbackReason::Stopped);
                     cut_at = Some(Instant::now() + GRACE);
                 }
                 // The store does not respond: what it has recorded stays, and the rest is lost.
@@ -120,7 +120,7 @@ impl BatchRun {
                     turns.shutdown().await;
                     self.abandon();
                 }
-                () = stop.reached(StopStage::Finishing), if self.closed.is_none() => self.close(Why::Stopped),
+                () = stop.reached(StopStage::Finishing), if self.closed.is_none() => self.close(FallbackReason::Stopped),
                 _ = renew.tick() => self.renew().await,
             }
         }
@@ -172,8 +172,8 @@ impl BatchRun {
         let outcome = match outcome {
             Err(error) => {
                 self.broken.get_or_insert(error);
-                self.close(Why::Stopped);
-                Err(Why::Stopped)
+                self.close(FallbackReason::Stopped);
+                Err(FallbackReason::Stopped)
             }
             Ok(TurnOutcome::Answered(settled)) => {
                 self.refused_in_a_row = 0;
@@ -199,7 +199,7 @@ impl BatchRun {
 
     /// Closes the run if a refusal holds for all items: access denied to the first ones is denied to all, and a spent
     /// quota is spent.
-    fn refused(&mut self, why: &Why) {
+    fn refused(&mut self, why: &FallbackReason) {
         let Some(code) = set_up(why) else {
             self.refused_in_a_row = 0;
             return;
@@ -211,12 +211,12 @@ impl BatchRun {
             && holds_for_all
             && self.asker.endpoints.have_all_failed()
         {
-            self.close(Why::SetUp { code });
+            self.close(FallbackReason::SetUp { code });
         }
     }
 
     /// Assigns no more slots; calls in flight finish on their own.
-    fn close(&mut self, why: Why) {
+    fn close(&mut self, why: FallbackReason) {
         if self.closed.is_some() {
             return;
         }
@@ -230,7 +230,7 @@ impl BatchRun {
 
     /// Ends every item that still has a slot.
     fn abandon(&mut self) {
-        let why = self.closed.clone().unwrap_or(Why::Stopped);
+        let why = self.closed.clone().unwrap_or(FallbackReason::Stopped);
         for index in 0..self.items.len() {
             if self.items.get(index).is_some_and(|item| item.outcome.is_none()) {
                 self.end(index, Err(why.clone()));
@@ -238,7 +238,7 @@ impl BatchRun {
         }
     }
 
-    fn end(&mut self, index: usize, outcome: Result<Settled, Why>) {
+    fn end(&mut self, index: usize, outcome: Result<Settled, FallbackReason>) {
         if outcome.is_err() {
             self.asker.metrics.fallback();
         }
@@ -274,34 +274,34 @@ impl BatchRun {
                 .is_some_and(|outcome| outcome.as_ref().is_ok_and(|settled| !settled.was_known))
         });
         let refused = whys().find_map(|why| match why {
-            Why::Refused { why: words, .. } | Why::Unreached { why: words } => {
+            FallbackReason::Refused { why: words, .. } | FallbackReason::Unreached { why: words } => {
                 set_up(why).map(|code| (code, Arc::clone(words)))
             }
             _ => None,
         });
         let all_refused = !asked_any && whys().all(|why| set_up(why).is_some());
         match (refused, &self.closed) {
-            (Some((code, why)), Some(Why::SetUp { .. })) => Ended::SetUp { code, why },
+            (Some((code, why)), Some(FallbackReason::SetUp { .. })) => Ended::SetUp { code, why },
             (Some((code, why)), _) if all_refused => Ended::SetUp { code, why },
-            _ if whys().any(|why| *why == Why::Stopped) => Ended::Stopped,
-            _ if whys().any(|why| *why == Why::Deadline) => Ended::Deadline,
+            _ if whys().any(|why| *why == FallbackReason::Stopped) => Ended::Stopped,
+            _ if whys().any(|why| *why == FallbackReason::Deadline) => Ended::Deadline,
             _ => Ended::Whole,
         }
     }
 
-    fn outcomes(self) -> Vec<Result<Settled, Why>> {
+    fn outcomes(self) -> Vec<Result<Settled, FallbackReason>> {
         // Every question has an outcome: the run ends only when each one has ended.
         let outcome = |index: usize| self.items.get(index).and_then(|item| item.outcome.clone());
-        self.order.iter().map(|index| outcome(*index).unwrap_or(Err(Why::Stopped))).collect()
+        self.order.iter().map(|index| outcome(*index).unwrap_or(Err(FallbackReason::Stopped))).collect()
     }
 }
 
 /// Returns the code of a failure unrelated to the item: access, quota, an address or model that does not exist.
-fn set_up(why: &Why) -> Option<ErrorCode> {
+fn set_up(why: &FallbackReason) -> Option<ErrorCode> {
     match why {
-        Why::Refused { code, status, .. } if is_set_up(Some(*code), *status) => Some(*code),
-        Why::SetUp { code } => Some(*code),
-        Why::Unreached { .. } => Some(ErrorCode::NetworkTimeout),
+        FallbackReason::Refused { code, status, .. } if is_set_up(Some(*code), *status) => Some(*code),
+        FallbackReason::SetUp { code } => Some(*code),
+        FallbackReason::Unreached { .. } => Some(ErrorCode::NetworkTimeout),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use ichido_core::pace::EndpointSet;
 use ichido_core::retry::Safety;
 use ichido_core::verdict::{Effect, ErrorCode, Next};
 
-use super::{Settings, Why};
+use super::{FallbackReason, Settings};
 use crate::models::CallError;
 
 /// The failures of an item so far.
@@ -29,7 +29,7 @@ pub(super) enum NextStep {
     /// Retry after this wait.
     Retry { wait: Duration, failures: Failures },
     /// Give up.
-    GiveUp(Why),
+    GiveUp(FallbackReason),
 }
 
 impl Failures {
@@ -62,17 +62,20 @@ impl Failures {
         // Calls to a model are repeatable, so an earlier call of unknown outcome does not matter.
         match call_error.verdict.next(Safety::Repeatable, Effect::NotDone) {
             Next::Retry if code == ErrorCode::NetworkTimeout && !call_error.may_be_billed() => {
-                self.retry(settings, hint, dice, Why::Unreached { why })
+                self.retry(settings, hint, dice, FallbackReason::Unreached { why })
             }
-            Next::Retry => self.retry(settings, hint, dice, Why::Spent { code, why }),
+            Next::Retry => self.retry(settings, hint, dice, FallbackReason::Spent { code, why }),
             // One endpoint denied it; the next may have access and quota.
-            Next::Dead if call_error.is_set_up() && !self.refused_by.has_all(endpoints) => {
-                self.retry(settings, None, dice, Why::Refused { code, status: call_error.status, why })
-            }
+            Next::Dead if call_error.is_set_up() && !self.refused_by.has_all(endpoints) => self.retry(
+                settings,
+                None,
+                dice,
+                FallbackReason::Refused { code, status: call_error.status, why },
+            ),
             Next::RetryAnswer => self.after_unusable(settings, &call_error.why, dice),
             // A success is not an error, so a verdict that says so is not understood.
             Next::Sent | Next::SentBefore | Next::Dead | Next::AskAfter => {
-                NextStep::GiveUp(Why::Refused { code, status: call_error.status, why })
+                NextStep::GiveUp(FallbackReason::Refused { code, status: call_error.status, why })
             }
         }
     }
@@ -81,13 +84,19 @@ impl Failures {
     pub(super) fn after_unusable(self, settings: &Settings, why: &str, dice: f64) -> NextStep {
         let failures = Self { answers: self.answers.saturating_add(1), ..self };
         if settings.answer_retries < failures.answers {
-            return NextStep::GiveUp(Why::Unusable { why: Arc::from(why) });
+            return NextStep::GiveUp(FallbackReason::Unusable { why: Arc::from(why) });
         }
         let failure = NonZeroU32::new(failures.answers).unwrap_or(NonZeroU32::MIN);
         NextStep::Retry { wait: settings.retry.wait(failure, dice, None), failures }
     }
 
-    fn retry(self, settings: &Settings, hint: Option<Duration>, dice: f64, spent: Why) -> NextStep {
+    fn retry(
+        self,
+        settings: &Settings,
+        hint: Option<Duration>,
+        dice: f64,
+        spent: FallbackReason,
+    ) -> NextStep {
         let failures = Self { calls: self.calls.saturating_add(1), ..self };
         let failure = NonZeroU32::new(failures.calls).unwrap_or(NonZeroU32::MIN);
         if !settings.retry.may_try_again(failures.calls) {

@@ -14,15 +14,15 @@ use super::Counts;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<T> {
     /// The item was answered.
-    Judged(Judged<T>),
+    Judged(JudgedAnswer<T>),
     /// The item was not answered, and why. The caller decides what to use instead.
     // SPEC B6.
-    Fallback(Why),
+    Fallback(FallbackReason),
 }
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged<T> {
+pub struct JudgedAnswer<T> {
     /// The model's answer.
     pub answer: T,
     /// When it was stored.
@@ -35,7 +35,7 @@ pub struct Judged<T> {
 
 /// Why an item was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum FallbackReason {
     /// The retries are exhausted.
     #[error("its retries are spent: {code}, {why}")]
     Spent {
@@ -80,7 +80,7 @@ pub enum Why {
     Stopped,
 }
 
-impl Why {
+impl FallbackReason {
     /// Returns a stable name for programs.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ pub enum Ended {
 
 /// A report before the answers are deserialized as the caller's type.
 pub(super) struct Unread {
-    pub(super) outcomes: Vec<Result<Settled, Why>>,
+    pub(super) outcomes: Vec<Result<Settled, FallbackReason>>,
     pub(super) counts: Counts,
     pub(super) ended: Ended,
 }
@@ -146,7 +146,7 @@ impl Unread {
             Ok(Settled { answer, was_known }) => match serde_json::from_slice(&answer.bytes) {
                 Ok(read) => {
                     let (at, lost) = (answer.at, answer.lost);
-                    Ok(Outcome::Judged(Judged { answer: read, at, was_known, lost }))
+                    Ok(Outcome::Judged(JudgedAnswer { answer: read, at, was_known, lost }))
                 }
                 // The form is part of the question, so the answer belongs to a different type than the one requested.
                 Err(_) => Err(StoreError::Corrupt {

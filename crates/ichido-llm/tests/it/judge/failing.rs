@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::verdict::{ErrorCode, NetworkFault};
-use ichido_llm::judge::{Ended, Outcome, Stop, Why};
+use ichido_llm::judge::{Ended, FallbackReason, Outcome, Stop};
 
 use super::scripted::{Scripted, ScriptedCall, YES, at_once, judge, numbered, prompts, words};
 
@@ -91,7 +91,7 @@ async fn an_item_whose_retries_are_spent_gets_a_fallback_and_the_batch_goes_on()
     assert_eq!(words(&report), ["judged", "retries_spent", "judged"]);
     assert_eq!(model.moments("b").len(), 5, "four retries after the first try");
     let Outcome::Fallback(why) = &report.outcomes[1] else { panic!("{report:?}") };
-    assert!(matches!(why, Why::Spent { code: ErrorCode::RateLimited, .. }), "{why:?}");
+    assert!(matches!(why, FallbackReason::Spent { code: ErrorCode::RateLimited, .. }), "{why:?}");
     assert_eq!(report.ended, Ended::Whole);
     let counts = report.counts;
     assert_eq!((counts.calls, counts.retries, counts.throttled, counts.fallbacks), (7, 4, 5, 1));
