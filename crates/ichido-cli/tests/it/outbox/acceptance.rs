@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ichido::destination::http::{AnswerRule, HttpSettings, Meaning};
-use ichido::worker::{OutboundKey, Paces, Queue, Running, Target, WorkerProcess as Draft};
+use ichido::worker::{OutboundKey, Paces, Queue, Running, Target, Worker};
 use ichido_core::lifecycle::Stage;
 use ichido_core::pace::Rate;
 use ichido_core::retry::Guarantee;
@@ -48,7 +48,7 @@ fn worker(store: &Store, paper: &MockBroker) -> Running {
         ..HttpSettings::new(format!("http://{}/orders", paper.address))
     };
     let queue = Queue { key: OutboundKey::Own, ..Queue::new(QUEUE, "broker") };
-    let builder = Draft::of(store.clone()).idle_sleep(Duration::from_millis(10)).queue(queue);
+    let builder = Worker::of(store.clone()).idle_sleep(Duration::from_millis(10)).queue(queue);
     builder.destination(Target::new("broker", broker.resolve().unwrap())).start().unwrap()
 }
 

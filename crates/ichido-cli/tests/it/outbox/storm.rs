@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use ichido::worker::{Queue, Target, WorkerProcess as Draft};
+use ichido::worker::{Queue, Target, Worker};
 use ichido_core::lifecycle::Stage;
 use ichido_store::message::{MessageFilter, MessageRow, Transition};
 use serde_json::Value;
@@ -158,7 +158,7 @@ async fn ask_after_what_is_parked(database: &OutboxDatabase, paper: &MockBroker)
     let queue = Queue { key: ichido::worker::OutboundKey::Own, ..Queue::new(QUEUE, "broker") };
     let target = Target::new("broker", broker.resolve().unwrap());
     database.store.skew_by(Duration::from_mins(5));
-    let builder = Draft::of(database.store.clone()).idle_sleep(Duration::from_millis(20));
+    let builder = Worker::of(database.store.clone()).idle_sleep(Duration::from_millis(20));
     let worker = builder.destination(target).queue(queue).start().unwrap();
     while database.count(&[Stage::Parked, Stage::Queued, Stage::Failed, Stage::Sending]).await != 0 {
         tokio::time::sleep(POLL_EVERY).await;
