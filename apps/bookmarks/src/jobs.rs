@@ -110,7 +110,7 @@ pub(crate) async fn enqueue(
 ) -> Result<Uuid, StoreError> {
     // A key belongs to one job of one bookmark, so any message under it is that job.
     Ok(match connection.enqueue(store, message).await? {
-        Enqueued::NewBookmark { id }
+        Enqueued::New { id }
         | Enqueued::Same { id }
         | Enqueued::Different { id }
         | Enqueued::SameContent { id } => id,

@@ -112,7 +112,7 @@ async fn of_queue(
                     tell_resolved(&letter.queue, Resolution::Requeued, letter.since, now);
                     retried.put_back += 1;
                 }
-                LetterStepped::UrlError(_) => retried.left += 1,
+                LetterStepped::Refused(_) => retried.left += 1,
                 // Another retry was faster.
                 LetterStepped::NoLetter => (),
             }

@@ -2,7 +2,7 @@
 
 use ichido::destination::{Failed, Job};
 use ichido_core::verdict::{Advice, ErrorCode};
-use ichido_llm::models::{JobError as Refusal, Model, Prompt};
+use ichido_llm::models::{CallError as Refusal, Model, Prompt};
 
 use super::JobPayload;
 use crate::app::App;

@@ -158,7 +158,7 @@ impl BatchRun {
     fn fill(&mut self, turns: &mut Turns, bounds: &RunBounds) {
         while turns.len() < self.parallel() {
             let due = self.again.peek().is_some_and(|Reverse((due, _))| *due <= Instant::now());
-            let next = due.next(|| self.again.pop()).flatten().map(|Reverse((_, index))| index);
+            let next = due.then(|| self.again.pop()).flatten().map(|Reverse((_, index))| index);
             let Some(index) = next.or_else(|| self.fresh.pop_front()) else { return };
             let Some(item) = self.items.get_mut(index) else { return };
             let turn = item.turn.clone();
