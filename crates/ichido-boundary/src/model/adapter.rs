@@ -74,7 +74,7 @@ impl OperationClass {
     /// Returns the ledger's class.
     pub const fn class(self) -> Class {
         match self {
-            Self::FromJson => Class::Read,
+            Self::Read => Class::Read,
             Self::Mutate => Class::Mutate,
             Self::Irreversible => Class::Irreversible,
             Self::ExternalEffect | Self::Billing => Class::ExternalEffect,

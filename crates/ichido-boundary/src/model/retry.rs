@@ -113,7 +113,7 @@ impl RetryPlan {
         let after = match seen {
             Seen::Network(_) => self.on_network_error,
             Seen::Answer(answer) => self.statuses.contains(&answer.status),
-            Seen::NamedValues(_) | Seen::UnusableAnswer => false,
+            Seen::Named(_) | Seen::UnusableAnswer => false,
         };
         after && self.methods.iter().any(|one| one == method)
     }

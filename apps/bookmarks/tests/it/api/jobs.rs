@@ -73,7 +73,7 @@ both_databases! {
             service.pass(Duration::from_secs(secs));
         }
         assert_eq!(error_of(&service.until(&never, "failed").await), ("page_failing".to_owned(), true));
-        assert_eq!((pages.asked("/mends"), pages.asked("/never")), (2, 3));
+        assert_eq!((pages.requests("/mends"), pages.requests("/never")), (2, 3));
     }
 
     #[test]

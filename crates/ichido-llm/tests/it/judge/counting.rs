@@ -8,7 +8,7 @@ use ichido_core::verdict::NetworkFault;
 use ichido_llm::judge::Stop;
 
 use super::scripted::{Scripted, ScriptedCall, at_once, judge, prompts};
-use crate::llm::recorder::Counts;
+use crate::llm::recorder::RecordedCounters;
 
 #[tokio::test(start_paused = true)]
 async fn calls_to_a_model_are_counted_for_the_page_of_metrics() {
@@ -22,7 +22,7 @@ async fn calls_to_a_model_are_counted_for_the_page_of_metrics() {
             ],
         )
         .first("b", &[ScriptedCall::Named("ValidationException")]);
-    let (model, counts) = (Arc::new(model), Counts::default());
+    let (model, counts) = (Arc::new(model), RecordedCounters::default());
     let judge = metrics::with_local_recorder(&counts, || judge(&model, at_once(1)));
     judge.run(prompts(["a", "b", "c"]), &Stop::new()).await.unwrap();
     let seen = ["calls", "retries", "throttled", "unusable_answers", "fallbacks", "possibly_billed_twice"];
