@@ -59,7 +59,7 @@ impl Source {
                     continue;
                 }
                 TokenTree::Punct(mark) if matches!(mark.as_char(), ';' | ',') => {
-                    before = ItemPrefix::default()
+                    before = ItemPrefix::default();
                 }
                 TokenTree::Ident(word) if word == "pub" => {
                     // `pub(crate)` and `pub(super)` are not public.

@@ -131,18 +131,18 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: LetterRow)
     let (queue, id, key) = (served.name.as_str(), letter.id, letter.key.log_hash());
     let state = letter.state.as_str();
     tracing::info!(queue, message_id = %id, key, state, ?asked, "a message of unknown effect was asked after");
-    let (was_done, note) = match asked {
+    let (was_done, evidence) = match asked {
         Asked::Done { note } => (true, note),
         Asked::NotDone { note } => (false, note),
         Asked::Unknown { .. } => return,
     };
-    let excerpt = note.excerpt.or_else(|| Some("the destination was asked by key".to_owned()));
-    let note = Note { excerpt, ..note };
+    let excerpt = evidence.excerpt.or_else(|| Some("the destination was asked by key".to_owned()));
+    let evidence = Note { excerpt, ..evidence };
     let event = |now: Timestamp| {
         let found = if was_done { Found::Done } else { Found::NotDone { due: now.plus(wait) } };
         Event::Reconciled(found)
     };
-    let stepped = node.store.messages().step(id, event, &note).await;
+    let stepped = node.store.messages().step(id, event, &evidence).await;
     let stepped = ok_or_log("what a destination said of a message could not be stored", stepped);
     let Some(Stepped::Now(state)) = stepped else { return };
     let State::Dead { effect, .. } = state else {
