@@ -19,9 +19,9 @@ pub(super) async fn run(app: &App, fetcher: &Fetcher, job: Job<JobPayload>) -> R
     }
     let url = &task.original_request.url;
     let now = app.store.now().await?;
-    let fetched = fetcher.get(url, now).await.map_err(JobFailure::failed)?;
+    let response = fetcher.get(url, now).await.map_err(JobFailure::failed)?;
     // A long page would block a thread that others wait for.
-    let page = tokio::task::spawn_blocking(move || reading::read(&fetched)).await?;
+    let page = tokio::task::spawn_blocking(move || reading::read(&response)).await?;
 
     // The page and the next job commit together or not at all (SPEC D4).
     let key = format!("{LLM_PROCESSING}-{this}");
