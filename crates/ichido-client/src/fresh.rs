@@ -13,7 +13,6 @@ pub struct NoRandomness(getrandom::Error);
 ///
 /// Create one key for each action of a person, when the person acts, and keep it with the bytes until the outcome is
 /// known. A new key for a second attempt makes a second action.
-// Spec: A7.
 ///
 /// ```
 /// let (first, second) = (ichido_client::fresh_key()?, ichido_client::fresh_key()?);
@@ -21,6 +20,7 @@ pub struct NoRandomness(getrandom::Error);
 /// assert_eq!(first.as_str().len(), 36);
 /// # Ok::<(), ichido_client::NoRandomness>(())
 /// ```
+// Spec: A7.
 pub fn fresh_key() -> Result<IdempotencyKey, NoRandomness> {
     let mut random = [0; 10];
     getrandom::fill(&mut random).map_err(NoRandomness)?;

@@ -9,7 +9,6 @@
 //! server could treat as new.
 //!
 //! Start at [`Queue::open`]. [`Sender`] sends, [`next`] decides, and [`age`] measures how old an entry is.
-// Spec: A13.
 //!
 //! ```
 //! use ichido_client::Action;
@@ -66,6 +65,7 @@
 //!
 //! Beside the file are SQLite's log (`-wal`, `-shm`) and one lock per destination (`.sender-…`), which the system
 //! releases when its holder dies. Move or copy the file only while it is not in use, and together with its log.
+// Spec: A13.
 
 mod accept;
 pub mod age;
