@@ -146,9 +146,9 @@ pub(crate) fn start(app: &Arc<App>) -> Result<Running, BuildErrors> {
     });
     Worker::of(app.store.clone())
         .name("bookmarks")
-        .destination(Target::new(EXTRACTION, extraction.repeatable().time_out(page_within)))
+        .destination(Target::new(EXTRACTION, extraction.repeatable().timeout(page_within)))
         .queue(queue(EXTRACTION, page_within, &app.settings.retry))
-        .destination(Target::new(LLM_PROCESSING, llm_processing.repeatable().time_out(model_within)))
+        .destination(Target::new(LLM_PROCESSING, llm_processing.repeatable().timeout(model_within)))
         .queue(queue(LLM_PROCESSING, model_within, &app.settings.retry))
         .alerts(alerts())
         .start()

@@ -131,7 +131,7 @@ pub(crate) async fn model(url: String) -> Bedrock {
             secret_access_key: SECRET_ACCESS_KEY.to_owned(),
             session_token: None,
         }),
-        time_out: TIMEOUT,
+        timeout: TIMEOUT,
         ..BedrockSettings::new(MODEL)
     };
     settings.resolve().await.expect("the settings are sound")

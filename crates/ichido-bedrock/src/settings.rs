@@ -8,7 +8,7 @@ mod clients;
 use std::time::Duration;
 
 use http::Uri;
-use ichido::destination::http::TIME_OUT_MAX;
+use ichido::destination::http::TIMEOUT_MAX;
 use ichido_core::settings::Faults;
 use ichido_llm::models::ENDPOINTS_MAX;
 
@@ -39,11 +39,11 @@ pub struct BedrockSettings {
     /// The credentials of the calls. Default: AWS's default chain.
     pub credentials: Credentials,
     /// Timeout for connecting: DNS, TCP and TLS. Default: [`DEFAULT_CONNECT_TIMEOUT`].
-    pub connect_time_out: Duration,
+    pub connect_timeout: Duration,
     /// Timeout for a whole call, to the response's last byte. Default: [`DEFAULT_TIMEOUT`].
     ///
     /// The response begins only when the model has finished.
-    pub time_out: Duration,
+    pub timeout: Duration,
     /// How a model learns the form of its answer. Default: from the schema.
     pub forms: Forms,
 }
@@ -101,8 +101,8 @@ impl BedrockSettings {
             inference_profile_arn: None,
             endpoints: Vec::new(),
             credentials: Credentials::Found,
-            connect_time_out: DEFAULT_CONNECT_TIMEOUT,
-            time_out: DEFAULT_TIMEOUT,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            timeout: DEFAULT_TIMEOUT,
             forms: Forms::Schema,
         }
     }
@@ -141,7 +141,7 @@ impl BedrockSettings {
         }
         let (endpoints, clients) = clients::open(self).await?;
         let (name, called) = (name.to_owned(), called.to_owned());
-        Ok(Bedrock { name, called, endpoints, clients, timeout: self.time_out, forms: self.forms })
+        Ok(Bedrock { name, called, endpoints, clients, timeout: self.timeout, forms: self.forms })
     }
 
     fn name(&self) -> Option<&str> {
@@ -197,12 +197,12 @@ impl BedrockSettings {
 
     fn check_timeouts(&self, problems: &mut Faults) {
         let least = Duration::from_millis(1);
-        if !(least..=TIME_OUT_MAX).contains(&self.time_out) {
-            let is = self.time_out;
-            add(problems, "time_out", format!("is {is:?}; it must be from {least:?} to {TIME_OUT_MAX:?}"));
+        if !(least..=TIMEOUT_MAX).contains(&self.timeout) {
+            let is = self.timeout;
+            add(problems, "timeout", format!("is {is:?}; it must be from {least:?} to {TIMEOUT_MAX:?}"));
         }
-        if self.connect_time_out < least || self.time_out < self.connect_time_out {
-            add(problems, "connect_time_out", "must be at least 1 ms, and not longer than time_out");
+        if self.connect_timeout < least || self.timeout < self.connect_timeout {
+            add(problems, "connect_timeout", "must be at least 1 ms, and not longer than timeout");
         }
     }
 }

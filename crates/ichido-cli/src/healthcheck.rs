@@ -72,9 +72,9 @@ async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<
     };
     let settings = ClientSettings {
         retry: Retry { tries: NonZeroU32::MIN, ..Retry::CLIENT },
-        connect_time_out: ANSWER_WITHIN,
-        try_time_out: ANSWER_WITHIN,
-        total_time_out: ANSWER_WITHIN,
+        connect_timeout: ANSWER_WITHIN,
+        attempt_timeout: ANSWER_WITHIN,
+        total_timeout: ANSWER_WITHIN,
         ..ClientSettings::new(base)
     };
     let client = settings.resolve().map_err(|problems| format!("--server: {problems}"))?;

@@ -47,11 +47,11 @@ pub struct ClientSettings {
     /// The longest `Retry-After` that the client waits for. 1 minute.
     pub retry_after_max: Duration,
     /// The timeout for connecting: name lookup, TCP and TLS. 5 s.
-    pub connect_time_out: Duration,
+    pub connect_timeout: Duration,
     /// The timeout of one attempt, to the last byte of the response. 30 s.
-    pub try_time_out: Duration,
+    pub attempt_timeout: Duration,
     /// The timeout of all attempts and the waits between them. 2 minutes.
-    pub total_time_out: Duration,
+    pub total_timeout: Duration,
     /// The largest response body that is read. 1 MiB.
     pub answer_bytes_max: usize,
     /// Root certificates in PEM that replace the system's.
@@ -71,7 +71,7 @@ impl From<Faults> for Problems {
 
 ichido_core::debug_only! {
     /// Shows nothing of the URL, which may contain a secret by mistake.
-    ClientSettings as client_settings { token, retry, budget, profile, total_time_out }
+    ClientSettings as client_settings { token, retry, budget, profile, total_timeout }
 }
 
 impl ClientSettings {
@@ -85,9 +85,9 @@ impl ClientSettings {
             profile: Profile::Ichido,
             hop_name: "client".to_owned(),
             retry_after_max: Duration::from_mins(1),
-            connect_time_out: Duration::from_secs(5),
-            try_time_out: Duration::from_secs(30),
-            total_time_out: Duration::from_mins(2),
+            connect_timeout: Duration::from_secs(5),
+            attempt_timeout: Duration::from_secs(30),
+            total_timeout: Duration::from_mins(2),
             answer_bytes_max: 1 << 20,
             trusted_roots: None,
         }
@@ -100,16 +100,16 @@ impl ClientSettings {
     /// use ichido_client::ClientSettings;
     ///
     /// assert!(ClientSettings::new("http://127.0.0.1:4180").resolve().is_ok());
-    /// let wrong = ClientSettings { try_time_out: Duration::ZERO, ..ClientSettings::new("127.0.0.1") };
+    /// let wrong = ClientSettings { attempt_timeout: Duration::ZERO, ..ClientSettings::new("127.0.0.1") };
     /// assert_eq!(wrong.resolve().expect_err("two of them").0.len(), 2);
     /// ```
     pub fn resolve(self) -> Result<Client, Problems> {
         let mut faults = Faults::default();
         let least = Duration::from_millis(1);
         for (place, time) in [
-            ("connect_time_out", self.connect_time_out),
-            ("try_time_out", self.try_time_out),
-            ("total_time_out", self.total_time_out),
+            ("connect_timeout", self.connect_timeout),
+            ("attempt_timeout", self.attempt_timeout),
+            ("total_timeout", self.total_timeout),
         ] {
             faults.within(place, time, least..=TIME_MAX);
         }
@@ -119,9 +119,9 @@ impl ClientSettings {
         let http = faults.check("base_url", self.http());
         let retry = faults.check("retry:", self.retry.checked());
         let limits = CallLimits {
-            connect: self.connect_time_out,
-            response: self.try_time_out,
-            total: self.try_time_out,
+            connect: self.connect_timeout,
+            response: self.attempt_timeout,
+            total: self.attempt_timeout,
             max_response_bytes: self.answer_bytes_max,
         };
         let ((retry, hop_name), (http, prefix)) = faults.or(retry.zip(hop_name).zip(http))?;
@@ -133,7 +133,7 @@ impl ClientSettings {
             rules: RetryRules { retry, retry_after_max: self.retry_after_max, profile: self.profile },
             budget: Mutex::new(self.budget.map(Budget::full)),
             limits,
-            total: self.total_time_out,
+            total: self.total_timeout,
         })
     }
 

@@ -71,7 +71,7 @@ impl LlmPlan {
     pub fn promise(&self) -> Promise {
         Promise {
             guarantee: Guarantee::Repeatable,
-            time_out: self.model.timeout().saturating_add(ENQUEUE_TIMEOUT),
+            timeout: self.model.timeout().saturating_add(ENQUEUE_TIMEOUT),
             settles_within: Duration::ZERO,
         }
     }
@@ -151,14 +151,14 @@ impl Llm {
 
 impl From<Llm> for Destination {
     fn from(llm: Llm) -> Self {
-        let Promise { time_out, settles_within, .. } = llm.promise();
+        let Promise { timeout, settles_within, .. } = llm.promise();
         let llm = Arc::new(llm);
         let handler = Handler::judged(move |call| {
             let llm = Arc::clone(&llm);
             async move { llm.call(&call).await }
         });
         // Repeating a call is harmless, though it may be billed twice.
-        handler.repeatable().time_out(time_out).settles_within(settles_within).into()
+        handler.repeatable().timeout(timeout).settles_within(settles_within).into()
     }
 }
 

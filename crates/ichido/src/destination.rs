@@ -211,7 +211,7 @@ pub struct Promise {
     /// The guarantee about repeated calls.
     pub guarantee: Guarantee,
     /// The longest that a call may take before it is abandoned.
-    pub time_out: Duration,
+    pub timeout: Duration,
     /// How long an abandoned call may still be in flight.
     ///
     /// Proxies on the way may hold it.
@@ -221,7 +221,7 @@ pub struct Promise {
 impl Promise {
     /// Returns how long after its start a call may still be in flight.
     pub fn max_time_in_flight(&self) -> Duration {
-        self.time_out.saturating_add(self.settles_within)
+        self.timeout.saturating_add(self.settles_within)
     }
 }
 

@@ -41,10 +41,10 @@ pub(crate) async fn open(settings: &BedrockSettings) -> Result<(Vec<String>, Vec
 
 fn client(base: Builder, endpoint: &EndpointSettings, settings: &BedrockSettings) -> Client {
     let timeouts = TimeoutConfig::builder()
-        .connect_timeout(settings.connect_time_out)
+        .connect_timeout(settings.connect_timeout)
         // A response begins when the model has finished, so waiting for its beginning is waiting for all of it.
-        .read_timeout(settings.time_out)
-        .operation_timeout(settings.time_out)
+        .read_timeout(settings.timeout)
+        .operation_timeout(settings.timeout)
         .build();
     let mut config = base
         .region(Region::new(endpoint.region.clone()))

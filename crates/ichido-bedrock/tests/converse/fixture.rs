@@ -21,8 +21,8 @@ pub(crate) fn settings(url: impl Into<String>) -> BedrockSettings {
             session_token: Some(TOKEN.to_owned()),
         }),
         // Longer than any case takes; cases about time set their own.
-        connect_time_out: Duration::from_mins(1),
-        time_out: Duration::from_mins(1),
+        connect_timeout: Duration::from_mins(1),
+        timeout: Duration::from_mins(1),
         ..BedrockSettings::new(MODEL)
     }
 }

@@ -69,7 +69,7 @@ async fn a_call_without_an_answer_in_time_may_be_billed() {
     let stalled = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"output\":".to_vec();
     for said in [silent, stalled] {
         let raw = Raw::start(said, AfterAnswer::Wait).await;
-        let settings = BedrockSettings { connect_time_out: SHORT, time_out: SHORT, ..settings(raw.url()) };
+        let settings = BedrockSettings { connect_timeout: SHORT, timeout: SHORT, ..settings(raw.url()) };
         assert_judged(&asked(settings).await, Effect::Unknown);
         assert_eq!(raw.requests(), 1);
     }
@@ -90,7 +90,7 @@ async fn a_handshake_that_fails_or_never_ends_is_not_billed() {
     let plain = Raw::start(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), AfterAnswer::Close).await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     for address in [plain.address(), silent.local_addr().unwrap()] {
-        let settings = BedrockSettings { connect_time_out: SHORT, ..settings(format!("https://{address}")) };
+        let settings = BedrockSettings { connect_timeout: SHORT, ..settings(format!("https://{address}")) };
         assert_judged(&asked(settings).await, Effect::NotDone);
     }
     assert_eq!(plain.requests(), 0);

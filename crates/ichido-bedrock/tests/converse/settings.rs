@@ -53,8 +53,8 @@ async fn every_problem_is_said_at_once_and_without_a_secret() {
             secret_access_key: "SECRET with a space".to_owned(),
             session_token: Some("SECRET\n".to_owned()),
         }),
-        connect_time_out: Duration::ZERO,
-        time_out: Duration::from_hours(2),
+        connect_timeout: Duration::ZERO,
+        timeout: Duration::from_hours(2),
         ..settings("")
     };
     let expected = [
@@ -66,8 +66,8 @@ async fn every_problem_is_said_at_once_and_without_a_secret() {
         "endpoints[3].url",
         "endpoints[4].url",
         "endpoints[6]",
-        "time_out",
-        "connect_time_out",
+        "timeout",
+        "connect_timeout",
         "credentials.access_key_id",
         "credentials.secret_access_key",
         "credentials.session_token",

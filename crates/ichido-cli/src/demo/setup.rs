@@ -37,7 +37,7 @@ url = "http://BROKER/orders"
 [destinations.bank]
 kind = "http"
 url = "http://OFFICE/payments"
-total_time_out = "5s"
+total_timeout = "5s"
 settles_within = "1s"
 
 [destinations.bank.reconcile]
@@ -50,7 +50,7 @@ rules = [
 [destinations.fax]
 kind = "http"
 url = "http://OFFICE/faxes"
-total_time_out = "5s"
+total_timeout = "5s"
 "#;
 
 /// The receivers.

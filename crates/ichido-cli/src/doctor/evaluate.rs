@@ -61,7 +61,7 @@ pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<Doc
             "configuration",
             format!("{} queues, and nothing contradicts itself", config.queues.len()),
         ),
-        DoctorCheck::passed("leases", "every lease is longer than the time-out of its destination"),
+        DoctorCheck::passed("leases", "every lease is longer than the timeout of its destination"),
     ];
     checks.push(retention(config.worker.keep_finished));
     let memories = config.queues.iter().filter_map(|queue| {

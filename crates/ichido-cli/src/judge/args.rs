@@ -82,7 +82,7 @@ pub(crate) struct Args {
     pub(super) max_backoff: Duration,
 
     /// The longest that one call may take
-    #[arg(long = "call-time-out", value_name = "TIME", default_value = "60", value_parser = seconds::parse)]
+    #[arg(long = "call-timeout", value_name = "TIME", default_value = "60", value_parser = seconds::parse)]
     pub(super) call_timeout: Duration,
 
     /// The model on Bedrock, where --llm does not name it

@@ -58,8 +58,8 @@ fn service(args: &Args, model: &str, base_url: &str, key: &str, faults: &mut Fau
     if service.api_key.is_none() && args.endpoints.is_empty() {
         faults.add("--llm", format!("its key is missing: set {key} in the environment"));
     }
-    service.time_out = args.call_timeout;
-    service.connect_time_out = service.connect_time_out.min(args.call_timeout);
+    service.timeout = args.call_timeout;
+    service.connect_timeout = service.connect_timeout.min(args.call_timeout);
     service
 }
 
@@ -75,7 +75,7 @@ async fn bedrock(args: &Args, model: Option<&str>, faults: &mut Faults) -> Optio
     let mut settings = BedrockSettings::new(model.clone().unwrap_or_default());
     settings.model_id = model;
     settings.inference_profile_arn.clone_from(&args.inference_profile_arn);
-    settings.time_out = args.call_timeout;
+    settings.timeout = args.call_timeout;
     settings.endpoints = args.endpoints.iter().map(|endpoint| endpoint_of(endpoint)).collect();
     if settings.endpoints.is_empty() {
         let region = std::env::var("AWS_REGION").or_else(|_| std::env::var("AWS_DEFAULT_REGION"));

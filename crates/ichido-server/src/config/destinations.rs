@@ -48,9 +48,9 @@ impl DestinationConfig {
     /// Returns the maximum duration of a call.
     pub fn timeout(&self) -> Duration {
         match &self.plan {
-            DestinationPlan::Ready(destination) => destination.promise().time_out,
-            DestinationPlan::Model(plan) => plan.promise().time_out,
-            DestinationPlan::Stream(plan) => plan.time_out(),
+            DestinationPlan::Ready(destination) => destination.promise().timeout,
+            DestinationPlan::Model(plan) => plan.promise().timeout,
+            DestinationPlan::Stream(plan) => plan.timeout(),
         }
     }
 

@@ -76,7 +76,7 @@ pub fn json(config: &Config) -> Value {
             "honours_key": guarantee.is_none() || keeps_for.is_some(),
             "keeps_keys_for": keeps_for.map(duration::shown),
             "repeatable": guarantee.map(|guarantee| guarantee == Guarantee::Repeatable),
-            "time_out": duration::shown(destination.timeout()),
+            "timeout": duration::shown(destination.timeout()),
             "can_be_asked": destination.can_be_asked(),
         })
     };
@@ -131,7 +131,7 @@ pub fn text(config: &Config) -> String {
             ["name", "destination", "parallelism", "batch_size", "retries_max", "lease", "requeue"],
         ),
     );
-    let destinations = rows(&all["destinations"], ["name", "kind", "where", "time_out", "can_be_asked"]);
+    let destinations = rows(&all["destinations"], ["name", "kind", "where", "timeout", "can_be_asked"]);
     let destinations =
         destinations.zip(&config.destinations).map(|([name, kind, address, timeout, asked], destination)| {
             [name, kind, address, guarantee_text(destination.guarantee()), timeout, asked]

@@ -203,7 +203,7 @@ const QUEUE_DEFAULTS: &[Setting] = settings! {
     "retries_max": Count(0, TRIES_MAX - 1), Is("8"), by Variable::Number("OUTBOX_RETRY_MAX", "", "queue_defaults");
         "Maximum retries after the first attempt, for messages that arrive from then on. Unset, a named `retry` schedule has its own maximum: outbox 8, job 2, llm 4, client 2."
     "lease": ANY_TIME, Is("10m"), by Variable::Number("OUTBOX_STUCK_THRESHOLD_MIN", "m", "queue_defaults");
-        "How long a worker may be silent before another one rescues its messages; the worker renews it all the while. 1s to 24h, and longer than the destination's `total_time_out` or `time_out`."
+        "How long a worker may be silent before another one rescues its messages; the worker renews it all the while. 1s to 24h, and longer than the destination's `total_timeout` or `timeout`."
 };
 
 const QUEUE_VARIANTS: &[Variant] =

@@ -159,7 +159,7 @@ kind = "htpp"
         ("ichido.toml:7:14 queues.orders.batch_size", "write a whole number from 1 to 5000"),
         ("ichido.toml:8:9 queues.orders.lease", "is no length of time"),
         ("ichido.toml:12:9 queues.mail.retry", "\"soon\" is not known"),
-        ("ichido.toml:11:9 queues.mail.lease", "is not longer than the destination's time-out"),
+        ("ichido.toml:11:9 queues.mail.lease", "is not longer than the destination's timeout"),
         ("ichido.toml:16:29 destinations.broker.headers.Authorization", "write \"env:NAME\""),
         ("ichido.toml:16:55 destinations.broker.headers.Accept", "write a text in quotes"),
         ("ichido.toml:17:20 destinations.broker.signing_secrets[0]", "is a secret"),
@@ -180,10 +180,10 @@ kind = "htpp"
 
 #[test]
 fn what_a_worker_would_refuse_is_said_of_the_line_that_says_it() {
-    let broker = "[destinations.broker]\nkind = \"paper\"\ntotal_time_out = \"20s\"\n";
+    let broker = "[destinations.broker]\nkind = \"paper\"\ntotal_timeout = \"20s\"\n";
     let problems = problems_of(&format!("[queues.a]\ndestination = \"broker\"\nlease = \"5s\"\n{broker}"));
     assert!(problems[0].starts_with("ichido.toml:3:9 queues.a.lease: "), "{problems:?}");
-    assert!(problems[0].contains("not longer than the destination's time-out, 20s"), "{problems:?}");
+    assert!(problems[0].contains("not longer than the destination's timeout, 20s"), "{problems:?}");
     // If it is set for all queues, the error is there.
     let text = format!("[queue_defaults]\nlease = \"5s\"\n[queues.a]\ndestination = \"broker\"\n{broker}");
     assert!(problems_of(&text)[0].starts_with("ichido.toml:2:9 queue_defaults.lease: "));
@@ -403,7 +403,7 @@ fn variables_named_after_settings_win_over_the_file() {
         ("ICHIDO__QUEUES__MAIL_EU__PARALLELISM", "8".to_owned()),
         ("ICHIDO__QUEUES__ORDERS__REQUEUE", "true".to_owned()),
         ("ICHIDO__QUEUES__ORDERS__RETRY", "{ waits = [\"1s\", \"5s\"] }".to_owned()),
-        ("ICHIDO__DESTINATIONS__PAPER__TOTAL_TIME_OUT", "9s".to_owned()),
+        ("ICHIDO__DESTINATIONS__PAPER__TOTAL_TIMEOUT", "9s".to_owned()),
     ]);
     let config = resolved_with(NAMED, &variables).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(config.store.url.as_deref(), Some("postgres://ann:s3cret@db/ichido"));

@@ -100,7 +100,7 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
     fn client(&mut self, place: &'static str, url: &str) -> Option<(Client, String)> {
         let headers = self.first(HEADERS).map(|(place, list)| (place, self.headers(place, &list)));
         let (base, path) = self.faults.check(place, endpoint(place, url))?;
-        let settings = ClientSettings { total_time_out: SEND_TIMEOUT, ..ClientSettings::new(base) };
+        let settings = ClientSettings { total_timeout: SEND_TIMEOUT, ..ClientSettings::new(base) };
         let client = settings.resolve().map_err(|Problems(problems)| {
             for problem in problems {
                 self.faults.add(place, problem.trim_start_matches("base_url "));

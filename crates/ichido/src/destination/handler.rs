@@ -97,7 +97,7 @@ impl Handler {
     fn new(run: impl Fn(Call, Cancel) -> RunFuture + Send + Sync + 'static) -> Self {
         let promise = Promise {
             guarantee: Guarantee::Nothing,
-            time_out: Self::TIMEOUT_DEFAULT,
+            timeout: Self::TIMEOUT_DEFAULT,
             settles_within: Duration::ZERO,
         };
         Self { run: Arc::new(run), ask: None, promise }
@@ -121,8 +121,8 @@ impl Handler {
 
     /// Sets the longest run.
     #[must_use]
-    pub fn time_out(mut self, time_out: Duration) -> Self {
-        self.promise.time_out = time_out;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.promise.timeout = timeout;
         self
     }
 
@@ -149,13 +149,13 @@ impl Handler {
         let (run, call, cancel_clone) = (Arc::clone(&self.run), call.clone(), cancel.clone());
         // Its own task contains a panic, and a run that blocks its thread blocks nobody else.
         let mut task = AbortOnDrop(tokio::spawn(async move { run(call, cancel_clone).await }));
-        let ended = tokio::time::timeout(self.promise.time_out, &mut task.0).await;
+        let ended = tokio::time::timeout(self.promise.timeout, &mut task.0).await;
         match ended {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(lost)) => Failed::unknown(why_lost(lost)).into(),
             Err(_) => {
                 cancel.cancel();
-                Failed::timed_out(self.promise.time_out).into()
+                Failed::timed_out(self.promise.timeout).into()
             }
         }
     }
@@ -173,7 +173,7 @@ impl Handler {
     /// Looks up the effect of the runs under a key.
     pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
         let Some(ask) = self.ask.clone() else { return Asked::unknown() };
-        let (key, timeout) = (key.clone(), self.promise.time_out);
+        let (key, timeout) = (key.clone(), self.promise.timeout);
         let mut task = AbortOnDrop(tokio::spawn(async move { ask(key).await }));
         match tokio::time::timeout(timeout, &mut task.0).await {
             Ok(Ok(asked)) => asked,

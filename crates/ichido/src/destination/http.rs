@@ -36,7 +36,7 @@ pub use reconcile::Found;
 pub use response::Meaning;
 pub use settings::{
     ANSWER_BYTES_MAX, AnswerRule, FoundRule, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, Rule,
-    SECRETS_MAX, TIME_OUT_MAX,
+    SECRETS_MAX, TIMEOUT_MAX,
 };
 
 use bytes::Bytes;
@@ -86,7 +86,7 @@ ichido_core::debug_only! {
 }
 
 impl Http {
-    /// Makes one attempt of a message. It ends within [`Promise::time_out`].
+    /// Makes one attempt of a message. It ends within [`Promise::timeout`].
     pub async fn call(&self, call: &Call) -> Came {
         let Some(request) = self.request(call, clock::now()) else {
             return Came::unsendable();
@@ -107,7 +107,7 @@ impl Http {
 
     /// Looks up the effect of the calls made under `key`.
     ///
-    /// It ends within [`Promise::time_out`], and is a read: repeating it is harmless.
+    /// It ends within [`Promise::timeout`], and is a read: repeating it is harmless.
     // Spec: F2.
     pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
         match &self.reconcile {

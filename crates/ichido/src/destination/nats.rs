@@ -69,9 +69,9 @@ ichido_core::debug_only! {
 }
 
 impl Nats {
-    /// Makes one attempt of a message. It ends within [`Promise::time_out`].
+    /// Makes one attempt of a message. It ends within [`Promise::timeout`].
     pub async fn call(&self, call: &Call) -> Came {
-        let deadline = Instant::now() + self.promise.time_out;
+        let deadline = Instant::now() + self.promise.timeout;
         let Ok(headers) = self.headers(call) else {
             return Came::unsendable();
         };
@@ -118,5 +118,5 @@ impl Nats {
 
 /// Returns how long a publish may be in flight until the stream stored it or never will.
 fn max_time_in_flight(promise: &Promise) -> Duration {
-    promise.time_out + promise.settles_within
+    promise.timeout + promise.settles_within
 }

@@ -193,7 +193,7 @@ impl Attempt {
         if work.history.effect() == Effect::Unknown && self.safety() == Safety::Neither {
             return Err(CallSkipped::InDoubt);
         }
-        if !claim.lease.holds_for(self.served.dispatcher.promise.time_out).await {
+        if !claim.lease.holds_for(self.served.dispatcher.promise.timeout).await {
             return Err(CallSkipped::Forbidden);
         }
         if !self.needs_start_mark() {
@@ -225,7 +225,7 @@ impl Attempt {
         let started_at = self.now();
         let cancel = Cancel::new();
         let call = self.to_call();
-        let call_timeout = dispatcher.promise.time_out.saturating_add(CALL_OVERRUN_MAX);
+        let call_timeout = dispatcher.promise.timeout.saturating_add(CALL_OVERRUN_MAX);
         let outcome = tokio::select! {
             biased;
             outcome = tokio::time::timeout(call_timeout, dispatcher.destination.call(&call, &cancel)) => {

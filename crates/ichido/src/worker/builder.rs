@@ -200,7 +200,7 @@ impl Worker {
         }
         let targets = self.targets.iter();
         let destinations: Vec<(&str, Duration)> =
-            targets.map(|target| (target.name.as_str(), target.destination.promise().time_out)).collect();
+            targets.map(|target| (target.name.as_str(), target.destination.promise().timeout)).collect();
         errors.extend(problems(&destinations, &self.all_queues()));
         errors
     }
@@ -303,7 +303,7 @@ pub fn short_memory(queue: &Queue, destination: &Destination) -> Option<ShortMem
 ///
 /// The last call may be in flight for a while.
 pub(super) fn horizon(queue: &Queue, promise: &Promise) -> Duration {
-    queue.retry.horizon(promise.time_out, Duration::ZERO).saturating_add(promise.max_time_in_flight())
+    queue.retry.horizon(promise.timeout, Duration::ZERO).saturating_add(promise.max_time_in_flight())
 }
 
 fn warn_of_short_key_retention(queue: &Queue, destination: &Destination) {
@@ -380,7 +380,7 @@ pub enum BuildError {
     },
     /// The claim would lapse while its call is in flight.
     #[error(
-        "queue `{queue}`: the lease, {lease:?}, is not longer than the destination's time-out, {timeout:?}; lengthen the lease, or shorten the time-out"
+        "queue `{queue}`: the lease, {lease:?}, is not longer than the destination's timeout, {timeout:?}; lengthen the lease, or shorten the timeout"
     )]
     LeaseTooShort {
         /// The queue.

@@ -50,7 +50,7 @@ retry = {{ base = "20ms", factor = 2, cap = "320ms" }}
 [destinations.broker]
 kind = "http"
 url = "http://{broker}/orders"
-total_time_out = "900ms"
+total_timeout = "900ms"
 settles_within = "100ms"
 honours_key = true
 keeps_keys_for = "24h"

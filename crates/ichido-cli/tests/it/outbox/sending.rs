@@ -119,7 +119,7 @@ both_databases! {
     async fn a_second_signal_ends_a_worker_at_once(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
         let queue = "outbound_key = \"own\"\nlease = \"2s\"";
-        folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"1s\""));
+        folder.write("ichido.toml", &config(&database, &paper, queue, "total_timeout = \"1s\""));
         let mut worker = WorkerProcess::start(folder.path(), &[]);
         let id = database.put("k1").await;
         while paper.counts("k1").await.1 == 0 {
@@ -158,7 +158,7 @@ both_databases! {
     async fn a_worker_that_was_cut_off_says_when_its_work_is_taken_up(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
         let queue = "outbound_key = \"own\"\nlease = \"7m\"\n[queues.quick]\ndestination = \"broker\"\nlease = \"6m\"";
-        folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"5m\""));
+        folder.write("ichido.toml", &config(&database, &paper, queue, "total_timeout = \"5m\""));
         let mut worker = WorkerProcess::start(folder.path(), &[]);
         database.put("k1").await;
         while paper.counts("k1").await.1 == 0 {

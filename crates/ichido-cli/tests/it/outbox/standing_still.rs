@@ -77,7 +77,7 @@ both_databases! {
     async fn a_stuck_worker_cannot_settle_and_the_effect_is_there_once(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--latency", "1500ms"]));
         let queue = "outbound_key = \"own\"\nlease = \"3s\"\nretry = { base = \"20ms\" }";
-        folder.write("ichido.toml", &config(&database, &paper, queue, "total_time_out = \"2s\""));
+        folder.write("ichido.toml", &config(&database, &paper, queue, "total_timeout = \"2s\""));
         let mut stuck = WorkerProcess::start(folder.path(), &[]);
         let (key, id) = stop_during_call(&stuck, &database, &paper).await;
         let next = WorkerProcess::start(folder.path(), &[]);

@@ -59,7 +59,7 @@ retry = {{ base = "20ms", factor = 2, cap = "320ms" }}
 [destinations.broker]
 kind = "http"
 url = "http://{address}/orders"
-total_time_out = "600ms"
+total_timeout = "600ms"
 settles_within = "100ms"
 echoes_key = true
 receipt_pointer = "/broker_order_id"

@@ -18,7 +18,7 @@ use crate::folder;
 
 const BODY: &str = r#"{"symbol":"ACME","qty":"10"}"#;
 /// Long enough for a busy machine.
-const TIME_OUT: &str = "connect_time_out = \"20s\"\ntime_out = \"20s\"\n";
+const TIMEOUT: &str = "connect_timeout = \"20s\"\ntimeout = \"20s\"\n";
 
 /// The configuration of a queue that delivers to a stream.
 fn config(store: &str, url: &str, more: &str) -> String {
@@ -41,7 +41,7 @@ both_databases! {
     async fn a_message_is_in_its_stream_once_and_a_duplicate_is_already_done(database: OutboxDatabase) {
         let (folder, server) = (folder::fresh(), Server::start().await);
         server.make_stream().await;
-        folder.write("ichido.toml", &config(&database.url, &server.url(), TIME_OUT));
+        folder.write("ichido.toml", &config(&database.url, &server.url(), TIMEOUT));
         let checked = run(folder.path(), &["config", "check"], "");
         assert!(checked.code == Some(0) && checked.out.contains("the worker asks it"), "{checked:?}");
 
@@ -83,7 +83,7 @@ async fn a_worker_says_what_is_wrong_with_its_streams_and_does_not_start() {
     drop(listener);
     let away =
         format!("[destinations.away]\nkind = \"nats\"\nurls = [\"nats://{nobody}\"]\nsubject = \"away\"\n");
-    folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), &format!("{TIME_OUT}{away}")));
+    folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), &format!("{TIMEOUT}{away}")));
     let checked = run(folder.path(), &["config", "check"], "");
     assert_eq!(checked.code, Some(0), "nobody is asked: {checked:?}");
     let refused = run(folder.path(), &["worker"], "");
@@ -101,7 +101,7 @@ async fn a_worker_says_what_is_wrong_with_its_streams_and_does_not_start() {
 
     // A publish may be in flight for the timeout and a minute.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::from_secs(30)).await;
-    folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), TIME_OUT));
+    folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), TIMEOUT));
     let refused = run(folder.path(), &["worker"], "");
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(
@@ -116,7 +116,7 @@ async fn a_worker_says_that_its_stream_forgets_before_the_last_retry() {
     let (folder, server) = (folder::fresh(), Server::start().await);
     // Two minutes, unless it is created with another value.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
-    folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), TIME_OUT));
+    folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), TIMEOUT));
     let mut worker = WorkerProcess::start(folder.path(), &[]);
     worker.signal("TERM");
     let (code, log) = worker.wait().await;
@@ -131,7 +131,7 @@ async fn a_worker_that_still_connects_stops_when_it_is_told_to() {
     let folder = folder::fresh();
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("nats://{}", silent.local_addr().unwrap());
-    let patient = "connect_time_out = \"1h\"\ntime_out = \"1h\"\n[queue_defaults]\nlease = \"2h\"\n";
+    let patient = "connect_timeout = \"1h\"\ntimeout = \"1h\"\n[queue_defaults]\nlease = \"2h\"\n";
     folder.write("ichido.toml", &config("sqlite:ichido.db", &url, patient));
     let mut command = ichido(folder.path());
     let child = command.arg("worker").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -33,7 +33,7 @@ both_databases! {
                      [queues.other]\ndestination = \"elsewhere\"\noutbound_key = \"own\"";
         let slow = |rate: &str| {
             let elsewhere = format!("[destinations.elsewhere]\nkind = \"paper\"\nurl = \"http://{}/orders\"", paper.address);
-            config(&database, &paper, queue, &format!("total_time_out = \"2s\"\nrate_floor = 0.0001\nrate_max = {rate}\n{elsewhere}"))
+            config(&database, &paper, queue, &format!("total_timeout = \"2s\"\nrate_floor = 0.0001\nrate_max = {rate}\n{elsewhere}"))
         };
         folder.write("ichido.toml", &slow("0.001"));
         let first = WorkerProcess::start(folder.path(), &[]);

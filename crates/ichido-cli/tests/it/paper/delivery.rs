@@ -124,7 +124,7 @@ async fn every_fault_of_the_broker_is_judged_as_the_specification_says() {
         let paper = MockBroker::start(&["--fault", &format!("{kind}=1"), "--slow", "1ms"]);
         let mut settings = broker_settings(&paper);
         if kind.starts_with("silence") {
-            settings.answer_time_out = SHORT;
+            settings.response_timeout = SHORT;
         }
         let http = destination(&settings);
         let (verdict, _) = tried(&http, "k", 1).await;

@@ -70,7 +70,7 @@ async fn a_silent_server_is_not_waited_for_for_ever() {
         ServerAction::SayAndHold("HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\nabc".to_owned()),
     ] {
         let server = TestServer::with_actions(vec![act.clone()]).await;
-        let end = gave_up(ClientSettings { try_time_out: SHORT, ..server.settings() }).await;
+        let end = gave_up(ClientSettings { attempt_timeout: SHORT, ..server.settings() }).await;
         assert_eq!((end.why, end.effect, end.tries), (Why::TriesSpent, Effect::Unknown, 3), "{act:?}");
         assert!(matches!(fault(&end.last), NetworkFault::Timeout | NetworkFault::AnswerCut), "{act:?}");
     }
@@ -79,7 +79,7 @@ async fn a_silent_server_is_not_waited_for_for_ever() {
 #[tokio::test]
 async fn all_tries_together_have_a_time() {
     let server = TestServer::with_actions(vec![ServerAction::Silence]).await;
-    let settings = ClientSettings { total_time_out: SHORT, try_time_out: TIME_MAX, ..server.settings() };
+    let settings = ClientSettings { total_timeout: SHORT, attempt_timeout: TIME_MAX, ..server.settings() };
     let end = tokio::time::timeout(CASE_MAX, gave_up(settings)).await.expect("the total cuts the try short");
     assert!(matches!(end.why, Why::OutOfTime { .. }), "{:?}", end.why);
     assert_eq!((end.effect, end.tries), (Effect::Unknown, 1));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ichido::destination::http::TIME_OUT_MAX;
+use ichido::destination::http::TIMEOUT_MAX;
 use ichido::destination::http::reach::Reach;
 use ichido_core::settings::Faults;
 use ichido_http::client::CallLimits;
@@ -31,15 +31,15 @@ pub struct ServiceSettings {
     /// Hosts, as written in the URLs, that may resolve to link-local addresses.
     pub allow_link_local: Vec<String>,
     /// Timeout for connecting: DNS, TCP and TLS. Default: 3 s.
-    pub connect_time_out: Duration,
+    pub connect_timeout: Duration,
     /// Timeout for the whole call, to the response's last byte. Default: 2 minutes, because a model answers when it has
     /// finished.
-    pub time_out: Duration,
+    pub timeout: Duration,
 }
 
 ichido_core::debug_only! {
     /// Hides the key.
-    ServiceSettings as service_settings { model, has_api_key: service_settings.api_key.is_some(), time_out }
+    ServiceSettings as service_settings { model, has_api_key: service_settings.api_key.is_some(), timeout }
 }
 
 impl ServiceSettings {
@@ -51,8 +51,8 @@ impl ServiceSettings {
             api_key: None,
             trusted_roots: None,
             allow_link_local: Vec::new(),
-            connect_time_out: Duration::from_secs(3),
-            time_out: Duration::from_mins(2),
+            connect_timeout: Duration::from_secs(3),
+            timeout: Duration::from_mins(2),
         }
     }
 
@@ -95,9 +95,9 @@ impl ServiceSettings {
             endpoints,
             headers,
             limits: CallLimits {
-                connect: self.connect_time_out,
-                response: self.time_out,
-                total: self.time_out,
+                connect: self.connect_timeout,
+                response: self.timeout,
+                total: self.timeout,
                 max_response_bytes: ANSWER_BYTES_MAX,
             },
             api_key: self.api_key.clone(),
@@ -112,9 +112,9 @@ impl ServiceSettings {
         }
         problems.within("base_urls", self.base_urls.len(), 1..=ENDPOINTS_MAX);
         let least = Duration::from_millis(1);
-        problems.within("time_out", self.time_out, least..=TIME_OUT_MAX);
-        if self.connect_time_out < least || self.time_out < self.connect_time_out {
-            problems.add("connect_time_out", "must be at least 1 ms, and not longer than time_out");
+        problems.within("timeout", self.timeout, least..=TIMEOUT_MAX);
+        if self.connect_timeout < least || self.timeout < self.connect_timeout {
+            problems.add("connect_timeout", "must be at least 1 ms, and not longer than timeout");
         }
     }
 }

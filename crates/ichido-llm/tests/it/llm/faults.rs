@@ -90,7 +90,7 @@ async fn a_call_that_takes_too_long_is_given_up_on_and_may_be_billed() {
         let latency = Some(Latency::FixedMs(60_000));
         let fake = start(Script { latency, ..Script::default() });
         let mut service = dialect.service(&fake, &[""]);
-        (service.time_out, service.connect_time_out) = (SHORT, SHORT);
+        (service.timeout, service.connect_timeout) = (SHORT, SHORT);
         let call_error =
             dialect.model(service).ask(0, &prompt()).await.outcome.expect_err("it never answers in time");
         assert!(call_error.may_be_billed(), "{}", call_error.why);

@@ -48,7 +48,7 @@ impl Dialect {
         ServiceSettings {
             base_urls,
             api_key: Some(KEY.to_owned()),
-            time_out: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
             ..service
         }
     }

@@ -25,11 +25,11 @@ fn all_that_is_wrong_is_said_at_once_with_its_place() {
             "nowhere".to_owned(),
         ],
         api_key: Some(" ".to_owned()),
-        connect_time_out: Duration::from_secs(9),
-        time_out: Duration::from_secs(1),
+        connect_timeout: Duration::from_secs(9),
+        timeout: Duration::from_secs(1),
         ..service()
     };
-    let expected = ["model", "connect_time_out", "api_key", "base_urls[0]", "base_urls[1]", "base_urls[2]"];
+    let expected = ["model", "connect_timeout", "api_key", "base_urls[0]", "base_urls[1]", "base_urls[2]"];
     assert_eq!(problem_settings(wrong), expected);
 }
 
@@ -47,8 +47,8 @@ fn each_bound_is_kept() {
     let twice = vec!["http://h/v1".to_owned(), "http://h/v1/".to_owned()];
     assert_eq!(problem_settings(ServiceSettings { base_urls: twice, ..service() }), ["base_urls[1]"]);
     assert_eq!(
-        problem_settings(ServiceSettings { time_out: Duration::ZERO, ..service() }),
-        ["time_out", "connect_time_out"]
+        problem_settings(ServiceSettings { timeout: Duration::ZERO, ..service() }),
+        ["timeout", "connect_timeout"]
     );
     assert_eq!(
         problem_settings(ServiceSettings { api_key: Some("a\nb".to_owned()), ..service() }),

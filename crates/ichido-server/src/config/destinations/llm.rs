@@ -41,8 +41,8 @@ fn model(section: &Section<'_>, is_openai: bool) -> Result<Arc<dyn Model>, Fault
         api_key: section.resolved("api_key"),
         trusted_roots: section.resolved("trusted_roots"),
         allow_link_local: section.get_or_default("allow_link_local"),
-        time_out: section.get_or_default("time_out"),
-        connect_time_out: section.get_or_default("connect_time_out"),
+        timeout: section.get_or_default("timeout"),
+        connect_timeout: section.get_or_default("connect_timeout"),
         ..ServiceSettings::new(
             section.get("model").unwrap_or_else(|| PLACEHOLDER.to_owned()),
             PLACEHOLDER_URL,

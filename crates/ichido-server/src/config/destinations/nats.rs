@@ -12,8 +12,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, NatsPlan)> {
         urls: section.all_resolved("urls").unwrap_or_else(|| vec![placeholder()]),
         credentials: section.section("credentials").and_then(|inside| credentials(section, &inside)),
         trusted_roots: section.resolved("trusted_roots"),
-        connect_time_out: section.get_or_default("connect_time_out"),
-        time_out: section.get_or_default("time_out"),
+        connect_timeout: section.get_or_default("connect_timeout"),
+        timeout: section.get_or_default("timeout"),
         settles_within: section.get_or_default("settles_within"),
         ..NatsSettings::new(PLACEHOLDER, section.get("subject").unwrap_or_else(placeholder))
     };

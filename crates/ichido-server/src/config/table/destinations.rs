@@ -75,11 +75,11 @@ pub(in super::super) const HTTP: &[Setting] = settings! {
         "File of PEM certificates to trust instead of the system's."
     "allow_link_local": Texts, Is("[]");
         "Hosts that may have link-local addresses, where clouds hand out credentials."
-    "connect_time_out": ANY_TIME, AtMost("total_time_out", "3s");
+    "connect_timeout": ANY_TIME, AtMost("total_timeout", "3s");
         "Time limit for connecting."
-    "answer_time_out": ANY_TIME, AtMost("total_time_out", "10s");
+    "response_timeout": ANY_TIME, AtMost("total_timeout", "10s");
         "Time limit from then until the response begins."
-    "total_time_out": ANY_TIME, Is("15s");
+    "total_timeout": ANY_TIME, Is("15s");
         "Time limit for the whole call."
     "answer_bytes_max": Size(1, ANSWER_BYTES_MAX), Is("1 MiB");
         "Maximum bytes of a response; a longer one is judged by its status and header fields."
@@ -136,9 +136,9 @@ pub(in super::super) const NATS: &[Setting] = settings! {
         "Credentials: `{ user = \"…\", password = \"env:…\" }`, `{ token = \"env:…\" }`, `{ nkey = \"env:…\" }` or `{ creds = \"file:…\" }`."
     "trusted_roots": Path, Unset("nats-ca.pem");
         "File of PEM certificates to trust instead of the system's."
-    "connect_time_out": ANY_TIME, AtMost("time_out", "3s");
+    "connect_timeout": ANY_TIME, AtMost("timeout", "3s");
         "Time limit for connecting."
-    "time_out": ANY_TIME, Is("10s");
+    "timeout": ANY_TIME, Is("10s");
         "Time limit for a whole call."
     "settles_within": ANY_TIME, Is("1m");
         "How long a publish may still arrive after its time limit; at least 15s."
@@ -176,9 +176,9 @@ pub(in super::super) const MODEL: &[Setting] = settings! {
         "File of PEM certificates to trust instead of the system's."
     "allow_link_local": Texts, Is("[]");
         "Hosts that may have link-local addresses, where clouds hand out credentials."
-    "connect_time_out": ANY_TIME, AtMost("time_out", "3s");
+    "connect_timeout": ANY_TIME, AtMost("timeout", "3s");
         "Time limit for connecting."
-    "time_out": ANY_TIME, Is("2m");
+    "timeout": ANY_TIME, Is("2m");
         "Time limit for a whole call: a model responds when it has finished."
 };
 

@@ -36,7 +36,7 @@ fn what_holds_is_shown_with_who_said_it_and_no_secret() {
 #[test]
 fn what_is_shown_of_destinations_is_all_that_holds_and_comes_to_the_same() {
     let whole = uncommented();
-    let short = "[destinations.slow]\nkind = \"http\"\nurl = \"http://a.test/\"\ntotal_time_out = \"2s\"\ncircuit = { rest = \"9m\" }\n";
+    let short = "[destinations.slow]\nkind = \"http\"\nurl = \"http://a.test/\"\ntotal_timeout = \"2s\"\ncircuit = { rest = \"9m\" }\n";
     for text in [&commented_file(), &whole, short, NAMED] {
         let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
         let plain = shown(&traced, &[], false);
@@ -54,7 +54,7 @@ fn what_is_shown_of_destinations_is_all_that_holds_and_comes_to_the_same() {
     for line in [
         "url = \"http://a.test/\"  # ichido.toml:3:7\n",
         "# signing_secrets is not set\n",
-        "connect_time_out = \"2s\"  # default\n",
+        "connect_timeout = \"2s\"  # default\n",
         "honours_key = false  # default\n",
         "[destinations.slow.circuit]\nfailures = 10  # default\nrest = \"9m\"  # ichido.toml:5:20\nrest_max = \"9m\"  # default\n",
     ] {

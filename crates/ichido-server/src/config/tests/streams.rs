@@ -13,7 +13,7 @@ kind = "nats"
 urls = ["nats://ann:s3cret@bus:4222", "http://bus"]
 subject = "orders.*"
 credentials = { token = "s3cret", user = "ann" }
-connect_time_out = "20s"
+connect_timeout = "20s"
 settles_within = "1s"
 retries = 3
 [destinations.bare]
@@ -33,12 +33,12 @@ lease = "10s"
         ("ichido.toml:8:11 destinations.bus.subject", "has a wildcard"),
         ("ichido.toml:9:25 destinations.bus.credentials.token", "write \"env:NAME\""),
         ("ichido.toml:9:15 destinations.bus.credentials", "says no one way"),
-        ("ichido.toml:10:20 destinations.bus.connect_time_out", "not longer than time_out"),
+        ("ichido.toml:10:19 destinations.bus.connect_timeout", "not longer than timeout"),
         ("ichido.toml:11:18 destinations.bus.settles_within", "from 15s"),
         ("ichido.toml:12:1 destinations.bus.retries", "is no setting"),
         ("ichido.toml:13:15 destinations.bare.urls", "is missing"),
         ("ichido.toml:13:15 destinations.bare.subject", "is missing"),
-        ("ichido.toml:21:9 queues.b.lease", "not longer than the destination's time-out, 10s"),
+        ("ichido.toml:21:9 queues.b.lease", "not longer than the destination's timeout, 10s"),
     ];
     let all = problems.join("\n");
     for (place, what) in expected {
@@ -58,7 +58,7 @@ fn a_stream_is_understood_without_its_server_and_shows_no_secret() {
         "{ nkey = \"env:NATS_SEED\" }",
     ] {
         let text = format!(
-            "[destinations.bus]\nkind = \"nats\"\nurls = [\"nats://bus:4222\"]\nsubject = \"orders.placed\"\ncredentials = {credentials}\ntime_out = \"2s\"\n"
+            "[destinations.bus]\nkind = \"nats\"\nurls = [\"nats://bus:4222\"]\nsubject = \"orders.placed\"\ncredentials = {credentials}\ntimeout = \"2s\"\n"
         );
         let mut variables = variables();
         variables

@@ -20,7 +20,7 @@ pub const RULES_MAX: usize = 64;
 /// The most header fields of a destination.
 pub const HEADERS_MAX: usize = 32;
 /// The longest timeout of a call.
-pub const TIME_OUT_MAX: Duration = Duration::from_hours(1);
+pub const TIMEOUT_MAX: Duration = Duration::from_hours(1);
 /// The largest limit on the response size.
 pub const ANSWER_BYTES_MAX: usize = 16 << 20;
 
@@ -40,11 +40,11 @@ pub struct HttpSettings {
     /// Hosts, as written in the URLs, that may have link-local addresses.
     pub allow_link_local: Vec<String>,
     /// The timeout for connecting: DNS, TCP and TLS. Default: 3 s.
-    pub connect_time_out: Duration,
+    pub connect_timeout: Duration,
     /// The timeout from then until the response starts. Default: 10 s.
-    pub answer_time_out: Duration,
+    pub response_timeout: Duration,
     /// The timeout of the whole call, up to the response's last byte. Default: 15 s.
-    pub total_time_out: Duration,
+    pub total_timeout: Duration,
     /// How much of a response is read.
     ///
     /// A longer one is judged by status and headers alone.
@@ -122,9 +122,9 @@ impl HttpSettings {
             signing_secrets: Vec::new(),
             trusted_roots: None,
             allow_link_local: Vec::new(),
-            connect_time_out: Duration::from_secs(3),
-            answer_time_out: Duration::from_secs(10),
-            total_time_out: Duration::from_secs(15),
+            connect_timeout: Duration::from_secs(3),
+            response_timeout: Duration::from_secs(10),
+            total_timeout: Duration::from_secs(15),
             answer_bytes_max: 1 << 20,
             guarantee: Guarantee::Nothing,
             settles_within: Duration::from_mins(1),

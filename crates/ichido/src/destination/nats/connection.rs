@@ -36,7 +36,7 @@ pub(super) struct NatsServers {
     pub(super) servers: Vec<ServerAddr>,
     pub(super) credentials: Option<Credentials>,
     pub(super) tls: Option<ClientConfig>,
-    pub(super) connect_time_out: Duration,
+    pub(super) connect_timeout: Duration,
 }
 
 /// There is no connection, and nothing was sent.
@@ -109,7 +109,7 @@ impl NatsServers {
     async fn open(&self, subject: &str) -> Result<NatsConnection, TransportError> {
         let reports = Arc::new(ServerReports::new(subject));
         let options = self.options(&reports).map_err(|why| self.error(true, why))?;
-        let opened = timeout(self.connect_time_out, async {
+        let opened = timeout(self.connect_timeout, async {
             let client = options.connect(&self.servers[..]).await.map_err(|error| self.refused(&error))?;
             let unreachable: ServerAddr =
                 UNREACHABLE_URL.parse().map_err(|error| self.error(false, error))?;
@@ -126,7 +126,7 @@ impl NatsServers {
         let mut options = ConnectOptions::new()
             .name(concat!("ichido/", env!("CARGO_PKG_VERSION")))
             // Each server gets a share of the time, so a silent one leaves some for the rest.
-            .connection_timeout(self.connect_time_out / count.max(1))
+            .connection_timeout(self.connect_timeout / count.max(1))
             // This many attempts are needed to find the live server; after that they fail at once.
             .max_reconnects(self.servers.len())
             .reconnect_delay_callback(|_| Duration::ZERO)

@@ -38,9 +38,9 @@ pub struct NatsSettings {
     /// The trusted certificates in PEM, instead of the system's.
     pub trusted_roots: Option<String>,
     /// The timeout for connecting to any of the servers. Default: 3 s.
-    pub connect_time_out: Duration,
+    pub connect_timeout: Duration,
     /// The timeout of a whole call, including connecting. Default: 10 s.
-    pub time_out: Duration,
+    pub timeout: Duration,
     /// How long an abandoned publish may still be in flight, at least [`SETTLES_WITHIN_MIN`].
     ///
     /// Default: 1 minute.
@@ -79,7 +79,7 @@ impl fmt::Debug for Credentials {
 
 ichido_core::debug_only! {
     /// Shows nothing of the credentials, nor of the URLs, which may contain some by mistake.
-    NatsSettings as nats_settings { subject, credentials, time_out }
+    NatsSettings as nats_settings { subject, credentials, timeout }
 }
 
 impl NatsSettings {
@@ -90,8 +90,8 @@ impl NatsSettings {
             subject: subject.into(),
             credentials: None,
             trusted_roots: None,
-            connect_time_out: Duration::from_secs(3),
-            time_out: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(3),
+            timeout: Duration::from_secs(10),
             settles_within: Duration::from_mins(1),
         }
     }
@@ -127,18 +127,18 @@ impl NatsSettings {
         let tls = self.tls(&servers, &mut problems);
         let credentials = self.credentials.clone();
         problems.or(Some(NatsPlan {
-            nats_servers: NatsServers { servers, credentials, tls, connect_time_out: self.connect_time_out },
+            nats_servers: NatsServers { servers, credentials, tls, connect_timeout: self.connect_timeout },
             subject: self.subject.clone(),
-            timeout: self.time_out,
+            timeout: self.timeout,
             settles_within: self.settles_within,
         }))
     }
 
     fn check_times(&self, problems: &mut Faults) {
         let min = Duration::from_millis(1);
-        problems.within("time_out", self.time_out, min..=TIMEOUT_MAX);
-        if self.connect_time_out < min || self.time_out < self.connect_time_out {
-            problems.add("connect_time_out", "must be at least 1 ms, and not longer than time_out");
+        problems.within("timeout", self.timeout, min..=TIMEOUT_MAX);
+        if self.connect_timeout < min || self.timeout < self.connect_timeout {
+            problems.add("connect_timeout", "must be at least 1 ms, and not longer than timeout");
         }
         problems.within("settles_within", self.settles_within, SETTLES_WITHIN_MIN..=TIMEOUT_MAX);
     }

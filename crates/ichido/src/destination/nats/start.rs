@@ -94,7 +94,7 @@ pub enum StartError {
     },
     /// The stream forgets ids while a publish may be in flight.
     #[error(
-        "stream {stream} remembers ids for {window:?} (duplicate_window), and a publish may be under way for {in_flight:?} (time_out and settles_within); lengthen duplicate_window, or shorten those"
+        "stream {stream} remembers ids for {window:?} (duplicate_window), and a publish may be under way for {in_flight:?} (timeout and settles_within); lengthen duplicate_window, or shorten those"
     )]
     ShortWindow {
         /// The stream.
@@ -113,7 +113,7 @@ impl NatsPlan {
     }
 
     /// Returns the timeout of a call.
-    pub const fn time_out(&self) -> Duration {
+    pub const fn timeout(&self) -> Duration {
         self.timeout
     }
 
@@ -133,7 +133,7 @@ impl NatsPlan {
         if found.sealed {
             return Err(StartError::Sealed { stream: found.name });
         }
-        let mut promise = Promise { guarantee: Guarantee::Nothing, time_out: timeout, settles_within };
+        let mut promise = Promise { guarantee: Guarantee::Nothing, timeout, settles_within };
         let (window, in_flight) = (found.duplicate_window, max_time_in_flight(&promise));
         if window <= in_flight {
             return Err(StartError::ShortWindow { stream: found.name, window, in_flight });

@@ -105,7 +105,7 @@ async fn a_key_that_a_path_would_take_for_a_step_is_not_asked_for() {
 async fn no_answer_leaves_it_unknown_and_asking_has_an_end() {
     let receiver = Receiver::start(|_, _| Act::Silence).await;
     let mut settings = asking(receiver.url("/{key}"));
-    settings.answer_time_out = SHORT;
+    settings.response_timeout = SHORT;
     let (found, note) = found_in(asked(&resolved(&settings), "k").await);
     assert_eq!((found, note.excerpt.as_deref()), (Found::Unknown, Some("no answer came in time")));
 

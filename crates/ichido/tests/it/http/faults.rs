@@ -24,7 +24,7 @@ async fn where_nobody_listens_nothing_was_done() {
 #[tokio::test]
 async fn a_name_that_is_not_found_was_sent_nothing() {
     let mut settings = settings("http://no-such-host.invalid/".to_owned());
-    settings.connect_time_out = SHORT;
+    settings.connect_timeout = SHORT;
     assert_eq!(outcome(&resolved(&settings), &order("k")).await, NOT_SENT);
 }
 
@@ -34,7 +34,7 @@ async fn a_handshake_that_does_not_end_was_sent_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it listens");
     let mut settings = settings(format!("https://{address}/"));
-    settings.connect_time_out = SHORT;
+    settings.connect_timeout = SHORT;
     let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
     assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), NOT_SENT);
     assert_eq!(note.excerpt.as_deref(), Some("no connection came about in time"));
@@ -45,7 +45,7 @@ async fn a_handshake_that_does_not_end_was_sent_nothing() {
 async fn a_request_that_is_not_answered_may_have_arrived() {
     let receiver = Receiver::start(|_, _| Act::Silence).await;
     let mut settings = settings(receiver.url("/"));
-    settings.answer_time_out = SHORT;
+    settings.response_timeout = SHORT;
     let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
     assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), MAYBE_SENT);
     assert_eq!(note.excerpt.as_deref(), Some("no answer came in time"));
@@ -83,7 +83,7 @@ async fn an_answer_that_does_not_end_in_time_may_have_done_it() {
     })
     .await;
     let mut settings = settings(receiver.url("/"));
-    (settings.connect_time_out, settings.answer_time_out, settings.total_time_out) = (SHORT, SHORT, SHORT);
+    (settings.connect_timeout, settings.response_timeout, settings.total_timeout) = (SHORT, SHORT, SHORT);
     assert_eq!(outcome(&resolved(&settings), &order("k")).await, MAYBE_SENT);
     receiver.until_closed(1).await;
 }

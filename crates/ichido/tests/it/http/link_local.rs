@@ -18,7 +18,7 @@ async fn a_name_that_leads_to_a_link_local_address_is_not_called() {
 
     // If named, it is called; nobody needs to be there.
     settings.allow_link_local = vec![A_NAME_THAT_LEADS_THERE.to_owned()];
-    settings.connect_time_out = SHORT;
+    settings.connect_timeout = SHORT;
     let (_, note) = tried(&resolved(&settings), &order("k")).await;
     let why = note.excerpt.unwrap_or_default();
     assert!(!why.contains("link-local"), "{why}");

@@ -24,9 +24,9 @@ fn every_problem_is_said_at_once_with_its_place() {
         ],
         signing_secrets: vec!["t0psecret".to_owned(); SECRETS_MAX + 1],
         allow_link_local: vec!["elsewhere.example".to_owned()],
-        connect_time_out: Duration::from_mins(2),
-        answer_time_out: Duration::ZERO,
-        total_time_out: Duration::from_mins(1),
+        connect_timeout: Duration::from_mins(2),
+        response_timeout: Duration::ZERO,
+        total_timeout: Duration::from_mins(1),
         answer_bytes_max: 0,
         guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_secs(1) },
         key_pointer: "key".to_owned(),
@@ -53,8 +53,8 @@ fn every_problem_is_said_at_once_with_its_place() {
         "signing_secrets:",
         "signing_secrets[0]:",
         "allow_link_local:",
-        "connect_time_out:",
-        "answer_time_out:",
+        "connect_timeout:",
+        "response_timeout:",
         "answer_bytes_max:",
         "guarantee:",
         "key_pointer:",
@@ -111,8 +111,8 @@ fn the_promise_is_that_of_the_settings() {
     let guarantee = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
     let settles_within = Duration::from_mins(5);
     let settings = HttpSettings { guarantee, settles_within, ..HttpSettings::new("http://127.0.0.1/") };
-    let time_out = Duration::from_secs(15);
-    assert_eq!(resolved(&settings).promise(), Promise { guarantee, time_out, settles_within });
+    let timeout = Duration::from_secs(15);
+    assert_eq!(resolved(&settings).promise(), Promise { guarantee, timeout, settles_within });
     let nothing = resolved(&HttpSettings::new("http://127.0.0.1/")).promise();
     assert_eq!(nothing.guarantee, Guarantee::Nothing, "what is not said is not promised");
 }

@@ -59,7 +59,7 @@ async fn a_receiver_that_speaks_no_tls_gets_nothing() {
     // It takes the first flight for the start of a head, and waits for more until we have gone.
     let url = format!("https://{}/", receiver.address);
     let mut settings = HttpSettings { trusted_roots: Some(world("127.0.0.1").roots), ..settings(url) };
-    settings.connect_time_out = super::tried::SHORT;
+    settings.connect_timeout = super::tried::SHORT;
     assert_eq!(outcome(&resolved(&settings), &order("k")).await, NOT_SENT);
     assert_eq!(receiver.seen().len(), 0);
 }

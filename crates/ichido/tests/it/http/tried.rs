@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use ichido::destination::http::{AnswerRule, Http, HttpSettings, Meaning, TIME_OUT_MAX};
+use ichido::destination::http::{AnswerRule, Http, HttpSettings, Meaning, TIMEOUT_MAX};
 use ichido::destination::{Asked, Call, Came};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
@@ -13,7 +13,7 @@ use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
 
 /// Longer than a test may take: if it ends, it ends for another reason.
-const PLENTY: Duration = TIME_OUT_MAX;
+const PLENTY: Duration = TIMEOUT_MAX;
 /// After this a test hangs. It measures nothing.
 const HUNG: Duration = Duration::from_mins(1);
 /// How long a call waits for a response that never comes. Connecting gets as long, on a slow machine too.
@@ -22,9 +22,9 @@ pub(crate) const SHORT: Duration = Duration::from_secs(2);
 /// Settings whose timeouts no test reaches unless it means to.
 pub(crate) fn settings(url: String) -> HttpSettings {
     HttpSettings {
-        connect_time_out: PLENTY,
-        answer_time_out: PLENTY,
-        total_time_out: PLENTY,
+        connect_timeout: PLENTY,
+        response_timeout: PLENTY,
+        total_timeout: PLENTY,
         ..HttpSettings::new(url)
     }
 }

@@ -83,8 +83,8 @@ async fn who_may_not_read_the_stream_is_refused_at_the_start_with_the_servers_wo
     .await;
     let mut wanted = ann(&server, SECRET);
     // No response ever comes; this is how long to wait.
-    wanted.time_out = std::time::Duration::from_secs(2);
-    wanted.connect_time_out = wanted.time_out;
+    wanted.timeout = std::time::Duration::from_secs(2);
+    wanted.connect_timeout = wanted.timeout;
     let error = loop {
         match connect(&wanted).await.expect_err("it may not ask") {
             // On a busy machine this is too short to connect.

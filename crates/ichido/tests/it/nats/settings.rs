@@ -16,8 +16,8 @@ fn every_problem_is_said_at_once_with_its_place() {
         subject: "orders.>".to_owned(),
         credentials: Some(Credentials::Creds("t0psecret".to_owned())),
         trusted_roots: Some("no PEM".to_owned()),
-        connect_time_out: Duration::from_mins(2),
-        time_out: Duration::from_mins(1),
+        connect_timeout: Duration::from_mins(2),
+        timeout: Duration::from_mins(1),
         settles_within: Duration::from_secs(1),
     };
     let problems = wrong.resolve().expect_err("there are many");
@@ -29,7 +29,7 @@ fn every_problem_is_said_at_once_with_its_place() {
         "subject: \"orders.>\" has a wildcard",
         "credentials:",
         "trusted_roots:",
-        "connect_time_out:",
+        "connect_timeout:",
         "settles_within:",
     ] {
         assert!(

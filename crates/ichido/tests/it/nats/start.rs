@@ -16,10 +16,10 @@ async fn the_memory_of_the_stream_is_promised_less_the_time_under_way() {
     // Two minutes by default.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
     let wanted = NatsSettings::new(server.url(), server.subject());
-    let nats = connected(&NatsSettings { connect_time_out: wanted.time_out, ..wanted }).await;
+    let nats = connected(&NatsSettings { connect_timeout: wanted.timeout, ..wanted }).await;
     let promise = Promise {
         guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_mins(2) },
-        time_out: Duration::from_secs(10),
+        timeout: Duration::from_secs(10),
         settles_within: Duration::from_mins(1),
     };
     assert_eq!((nats.promise(), nats.stream()), (promise, server.stream()));
@@ -31,8 +31,8 @@ async fn a_stream_that_forgets_while_a_publish_is_under_way_is_refused() {
     let window = Duration::from_secs(25);
     server.make_stream_as(|stream| stream.duplicate_window = window).await;
     let short = NatsSettings {
-        time_out: Duration::from_secs(10),
-        connect_time_out: Duration::from_secs(10),
+        timeout: Duration::from_secs(10),
+        connect_timeout: Duration::from_secs(10),
         ..shared_settings(&server)
     };
     let error = connect(&short).await.expect_err("it forgets too soon");

@@ -34,8 +34,8 @@ pub(crate) const DENIED: AttemptSummary = (Some("UNAUTHORIZED"), Effect::NotDone
 /// Settings whose timeouts no test reaches unless it means to.
 pub(crate) fn settings(url: String) -> NatsSettings {
     NatsSettings {
-        connect_time_out: PLENTY,
-        time_out: PLENTY,
+        connect_timeout: PLENTY,
+        timeout: PLENTY,
         settles_within: SETTLES_WITHIN_MIN,
         ..NatsSettings::new(url, SUBJECT)
     }
@@ -58,7 +58,7 @@ pub(crate) async fn connected(settings: &NatsSettings) -> Nats {
 
 /// A destination with short timeouts. They may be too short to start on a busy machine, so it retries until it started.
 pub(crate) async fn impatient(url: String) -> Nats {
-    let settings = NatsSettings { connect_time_out: SHORT, time_out: SHORT, ..settings(url) };
+    let settings = NatsSettings { connect_timeout: SHORT, timeout: SHORT, ..settings(url) };
     loop {
         match connect(&settings).await {
             Ok(nats) => return nats,

@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn stream_at(url: String, subject: &str) -> Nats {
     let settings = NatsSettings::new(url, subject);
-    connected(&NatsSettings { connect_time_out: TIMEOUT, time_out: TIMEOUT, ..settings }).await
+    connected(&NatsSettings { connect_timeout: TIMEOUT, timeout: TIMEOUT, ..settings }).await
 }
 
 fn builder(fixture: &WorkerFixture, nats: Nats) -> Worker {

@@ -25,7 +25,7 @@ both_databases! {
         let errors = Worker::of(fixture.store.clone())
             .name("")
             .idle_sleep(Duration::ZERO)
-            .destination(Target::new("slow", receiver.done().time_out(seconds(20))))
+            .destination(Target::new("slow", receiver.done().timeout(seconds(20))))
             .destination(Target::new("slow", receiver.done()))
             .destination(Target::new("", receiver.done()))
             .queue(short.clone())
@@ -52,7 +52,7 @@ both_databases! {
         ];
         assert_eq!(&errors[..], &expected);
         let text = errors.to_string();
-        assert!(text.contains("queue `short`: the lease, 20s, is not longer than the destination's time-out, 20s"), "{text}");
+        assert!(text.contains("queue `short`: the lease, 20s, is not longer than the destination's timeout, 20s"), "{text}");
         assert_eq!(text.lines().count(), expected.len());
     }
 

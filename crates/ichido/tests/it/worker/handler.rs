@@ -161,7 +161,7 @@ both_databases! {
     /// A timeout counts as a failure, and frees the slot.
     // Spec: E1.
     #[test]
-    async fn a_time_out_frees_the_slot_and_tells_the_handler(fixture: WorkerFixture) {
+    async fn a_timeout_frees_the_slot_and_tells_the_handler(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let (sender, mut signal_receiver) = tokio::sync::mpsc::unbounded_channel();
         let inside = gate.clone();
@@ -179,7 +179,7 @@ both_databases! {
                 Ok(Done::default())
             }
         });
-        let handler = handler.repeatable().time_out(TIMEOUT);
+        let handler = handler.repeatable().timeout(TIMEOUT);
         let _worker = fixture.work_as(handler, |queue| queue.parallelism = many(1));
         let slow = fixture.put("slow").await;
         let row = fixture.until(slow, Stage::Failed).await;
@@ -191,7 +191,7 @@ both_databases! {
 
     /// A handler that blocks its thread cannot be interrupted, but its slot is still freed.
     #[test]
-    async fn a_time_out_frees_the_slot_of_a_handler_that_blocks(fixture: WorkerFixture) {
+    async fn a_timeout_frees_the_slot_of_a_handler_that_blocks(fixture: WorkerFixture) {
         let (release, blocked) = std::sync::mpsc::channel::<()>();
         let blocked = std::sync::Mutex::new(Some(blocked));
         let handler = Handler::bytes(move |job| {
@@ -203,7 +203,7 @@ both_databases! {
                 Ok(())
             }
         });
-        let handler = handler.repeatable().time_out(TIMEOUT);
+        let handler = handler.repeatable().timeout(TIMEOUT);
         let _worker = fixture.work_as(handler, |queue| queue.parallelism = many(1));
         let slow = fixture.put("slow").await;
         fixture.until(slow, Stage::Failed).await;

@@ -11,8 +11,7 @@ use ichido_http::client::CallLimits;
 use ichido_http::url::HttpUrl;
 
 use super::{
-    ANSWER_BYTES_MAX, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, Rule, SECRETS_MAX,
-    TIME_OUT_MAX,
+    ANSWER_BYTES_MAX, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, Rule, SECRETS_MAX, TIMEOUT_MAX,
 };
 use crate::destination::Promise;
 use crate::destination::http::reach::Reach;
@@ -49,7 +48,7 @@ impl HttpSettings {
             reconcile,
             promise: Promise {
                 guarantee: self.guarantee,
-                time_out: self.total_time_out,
+                timeout: self.total_timeout,
                 settles_within: self.settles_within,
             },
         })
@@ -57,27 +56,27 @@ impl HttpSettings {
 
     fn limits(&self) -> CallLimits {
         CallLimits {
-            connect: self.connect_time_out,
-            response: self.answer_time_out,
-            total: self.total_time_out,
+            connect: self.connect_timeout,
+            response: self.response_timeout,
+            total: self.total_timeout,
             max_response_bytes: self.answer_bytes_max,
         }
     }
 
     fn check_bounds(&self, problems: &mut Faults) {
         let min = Duration::from_millis(1);
-        problems.within("total_time_out", self.total_time_out, min..=TIME_OUT_MAX);
+        problems.within("total_timeout", self.total_timeout, min..=TIMEOUT_MAX);
         for (path, timeout) in
-            [("connect_time_out", self.connect_time_out), ("answer_time_out", self.answer_time_out)]
+            [("connect_timeout", self.connect_timeout), ("response_timeout", self.response_timeout)]
         {
-            if timeout < min || self.total_time_out < timeout {
-                problems.add(path, "must be at least 1 ms, and not longer than total_time_out");
+            if timeout < min || self.total_timeout < timeout {
+                problems.add(path, "must be at least 1 ms, and not longer than total_timeout");
             }
         }
         problems.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
         problems.within("rules", self.rules.len(), 0..=RULES_MAX);
         problems.within("headers", self.headers.len(), 0..=HEADERS_MAX);
-        if matches!(self.guarantee, Guarantee::HonoursKeys { keeps_for } if keeps_for < self.total_time_out) {
+        if matches!(self.guarantee, Guarantee::HonoursKeys { keeps_for } if keeps_for < self.total_timeout) {
             problems.add("guarantee", "the receiver must remember a key for longer than one call may take");
         }
         let hosts = [Some(&self.url), self.reconcile.as_ref().map(|settings| &settings.url)];
