@@ -87,7 +87,7 @@ pub use member::{
 };
 pub use model::*;
 pub use page::{Example, Rule, Severity};
-pub use read::{BYTES_MAX, Boundary, Place, ReadError, ReadErrorKind, schema};
+pub use read::{BYTES_MAX, Boundary, Location, ReadError, ReadErrorKind, schema};
 pub use rules::{Finding, UNREADABLE, check, rule, rules};
 pub use starting::{STARTING, STARTING_README};
 

@@ -23,7 +23,7 @@ pub struct Boundary {
 
 /// The location of a value, or of a missing value, in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct Location {
     /// The file, as named in [`Boundary::read`].
     pub file: String,
     /// The line and column of the value, or of the nearest one around it if it is missing.
@@ -203,9 +203,9 @@ impl<'a> Locator<'a> {
     }
 
     /// Returns the location of the pointer, whether its value exists or not.
-    pub(super) fn find(&self, pointer: &str) -> Place {
+    pub(super) fn find(&self, pointer: &str) -> Location {
         let position = self.document.as_ref().map_or(0, |document| position(document, pointer));
-        Place {
+        Location {
             file: self.boundary.file.clone(),
             at: LineColumn::of(self.boundary.text.as_bytes(), position),
             pointer: pointer.to_owned(),
@@ -215,7 +215,7 @@ impl<'a> Locator<'a> {
 
 impl Boundary {
     /// Returns the location of the value at the JSON pointer, whether it exists or not.
-    pub fn place(&self, pointer: &str) -> Place {
+    pub fn place(&self, pointer: &str) -> Location {
         Locator::new(self).find(pointer)
     }
 }

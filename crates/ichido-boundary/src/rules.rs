@@ -22,7 +22,7 @@ use ichido_core::key::NAMES;
 
 use super::hop_chain::{HopChain, hop_chains};
 use super::page::{Rule, Severity};
-use super::read::{Boundary, Locator, Place, ReadError};
+use super::read::{Boundary, Location, Locator, ReadError};
 use super::{Enabled, HOPS_HEADER, Traffic};
 
 /// A broken rule and its location.
@@ -31,7 +31,7 @@ pub struct Finding {
     /// The rule.
     pub rule: &'static Rule,
     /// Where it is broken.
-    pub place: Place,
+    pub place: Location,
     /// What is wrong there.
     pub what: String,
     /// How to fix it.
@@ -182,14 +182,14 @@ const WHAT_CHARS_MAX: usize = 400;
 
 impl Finding {
     /// Creates a finding whose text is safe for a terminal: no control characters, and a limited length.
-    pub(super) fn new(rule: &'static Rule, place: Place, what: &str) -> Self {
+    pub(super) fn new(rule: &'static Rule, place: Location, what: &str) -> Self {
         let cut = what.chars().take(WHAT_CHARS_MAX);
         let plain = |one: char| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one };
         Self { rule, place, what: cut.map(plain).collect(), mend: rule.mend.to_owned() }
     }
 
     /// Returns the sort key of findings.
-    pub(super) fn order(&self) -> (Severity, &Place, &'static str, &str) {
+    pub(super) fn order(&self) -> (Severity, &Location, &'static str, &str) {
         (self.rule.severity, &self.place, self.rule.id, &self.what)
     }
 }
@@ -198,6 +198,6 @@ impl From<ReadError> for Finding {
     fn from(error: ReadError) -> Self {
         let ReadError { file, at, kind } = error;
         let pointer = kind.pointer().to_owned();
-        Self::new(&UNREADABLE, Place { file, at, pointer }, &kind.to_string())
+        Self::new(&UNREADABLE, Location { file, at, pointer }, &kind.to_string())
     }
 }

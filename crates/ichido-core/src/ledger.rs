@@ -15,7 +15,7 @@ mod policy;
 mod profile;
 mod settlement;
 
-pub use admission::{Admission, Expiry, Kept, Phase, Record, Settled, admit, may_sweep};
+pub use admission::{Admission, Expiry, Phase, Record, Settled, StoredBody, admit, may_sweep};
 pub use name::RecordName;
 pub use policy::{
     Class, EffectMode, KeyNeed, OnUnknown, Policy, PolicyDraft, PolicyError, PolicyErrors, client_horizon,

@@ -15,7 +15,7 @@
 //! use ichido_core::fingerprint::{Fingerprint, RequestParts};
 //! use ichido_core::key;
 //! use ichido_core::ledger::{
-//!     Admission, Class, Kept, Outcome, Policy, PolicyDraft, Record, Standing, admit, may_settle, settle,
+//!     Admission, Class, StoredBody, Outcome, Policy, PolicyDraft, Record, Standing, admit, may_settle, settle,
 //! };
 //! use ichido_core::time::Timestamp;
 //!
@@ -47,7 +47,7 @@
 //! // The work is done: settle it, if the claim still owns it.
 //! assert_eq!(may_settle(&claimed, fence), Standing::Owner);
 //! let settlement = settle(Outcome::Responded { status: 201 }, &policy, now);
-//! let phase = settlement.phase(Kept::Whole).ok_or("it is kept")?;
+//! let phase = settlement.phase(StoredBody::Whole).ok_or("it is kept")?;
 //! let settled = Record { phase, ..claimed };
 //! assert_eq!(admit(Some(&settled), fingerprint, &policy, now), Admission::Replay);
 //! # Ok(())

@@ -32,7 +32,7 @@ pub use settings::{LlmPlan, LlmSettings, MAX_TOKENS_MAX, PLACES_MAX, PROMPT_BYTE
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::destination::{Call, Came, Destination, Failed, Handler, Promise};
+use ichido::destination::{Call, DeliveryOutcome, Destination, Failed, Handler, Promise};
 use ichido_core::retry::Guarantee;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Seen, Table, Verdict};
 use ichido_http::clock;
@@ -84,7 +84,7 @@ impl Llm {
     }
 
     /// Makes one attempt: asks at most one question and enqueues the answer.
-    pub async fn call(&self, call: &Call) -> Came {
+    pub async fn call(&self, call: &Call) -> DeliveryOutcome {
         if call.queue == self.plan.answers_to {
             return Failed::dead("its answers go into its own queue, so that they would be asked about without end; name another in answers_to").into();
         }
@@ -95,7 +95,7 @@ impl Llm {
         let now = clock::now();
         let endpoint = match self.endpoints.acquire(call.message, prompt.tokens_max(), now, fastrand::f64()) {
             Ok(endpoint) => endpoint,
-            Err(until) => return Came::Snoozed { wait: until.since(now).max(SNOOZE_MIN) },
+            Err(until) => return DeliveryOutcome::Snoozed { wait: until.since(now).max(SNOOZE_MIN) },
         };
         self.metrics.call(call.attempt <= 1);
         let mut unresolved = BillingGuard(Some(&self.metrics));
@@ -115,7 +115,7 @@ impl Llm {
         }
     }
 
-    async fn handle_reply(&self, call: &Call, reply: &Reply) -> Came {
+    async fn handle_reply(&self, call: &Call, reply: &Reply) -> DeliveryOutcome {
         let value = match self.plan.read(reply) {
             Ok(value) => value,
             Err(why) => {
@@ -126,26 +126,26 @@ impl Llm {
                     verdict.advice = Advice::GiveUp;
                 }
                 let note = Note { receipt: reply.id.clone(), excerpt: Some(why), ..Note::default() };
-                return Came::judged(verdict, note);
+                return DeliveryOutcome::judged(verdict, note);
             }
         };
         let answer = AnswerMessage { call, reply, value, model: self.plan.model.name() };
         let outcome = answer.enqueue(&self.store, &self.plan.answers_to, self.plan.answer_tries).await;
-        if matches!(&outcome, Came::Judged { verdict, .. } if verdict.effect == Effect::Unknown) {
+        if matches!(&outcome, DeliveryOutcome::Judged { verdict, .. } if verdict.effect == Effect::Unknown) {
             self.metrics.lost(1);
         }
         outcome
     }
 
     /// Handles a call without an answer. The verdict, from the endpoints, drives the destination's pace.
-    fn handle_error(&self, verdict: Verdict, call_error: &CallError) -> Came {
+    fn handle_error(&self, verdict: Verdict, call_error: &CallError) -> DeliveryOutcome {
         if call_error.verdict.code == Some(ErrorCode::RateLimited) {
             self.metrics.throttled();
         }
         self.metrics.lost(u32::from(call_error.may_be_billed()));
         let note =
             Note { status: call_error.status, excerpt: Some(call_error.why.clone()), ..Note::default() };
-        Came::judged(verdict, note)
+        DeliveryOutcome::judged(verdict, note)
     }
 }
 

@@ -4,7 +4,9 @@ use ichido_core::clock::Now;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Admission, EffectMode, Expiry, Kept, Phase, Record, RecordName, Settled, admit};
+use ichido_core::ledger::{
+    Admission, EffectMode, Expiry, Phase, Record, RecordName, Settled, StoredBody, admit,
+};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -140,7 +142,7 @@ fn phase(row: &impl Columns, response: Option<&Response>) -> Result<Phase, Store
         ("unknown", ..) => Phase::Unknown,
         (state @ ("applied" | "refused"), _, Some(expires_at), Some(response)) => Phase::Settled {
             outcome: if state == "applied" { Settled::Applied } else { Settled::Refused },
-            kept: if response.body.is_some() { Kept::Whole } else { Kept::WithoutBody },
+            kept: if response.body.is_some() { StoredBody::Whole } else { StoredBody::WithoutBody },
             expiry: if row.truth("held")? { Expiry::HeldByMessage } else { Expiry::At(expires_at) },
         },
         _ => return Err(corrupt("the state does not go with the other columns")),

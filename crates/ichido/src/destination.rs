@@ -3,7 +3,7 @@
 //! Guarantee: a destination receives the same key on every attempt of a message, never retries on its own, and reports only
 //! what is known of the effect.
 //!
-//! Start at [`Call`] and [`Came`]. [`Destination`] lists the kinds: [`Handler`] is a function in this process, `http` a
+//! Start at [`Call`] and [`DeliveryOutcome`]. [`Destination`] lists the kinds: [`Handler`] is a function in this process, `http` a
 //! remote receiver and `nats` a stream, each behind the feature of its name.
 // Spec: D7.
 
@@ -55,7 +55,7 @@ pub enum Destination {
 
 impl Destination {
     /// Makes one attempt. It ends within the promised timeout; dropping it earlier abandons the call.
-    pub async fn call(&self, call: &Call, cancel: &Cancel) -> Came {
+    pub async fn call(&self, call: &Call, cancel: &Cancel) -> DeliveryOutcome {
         match self {
             Self::Handler(handler) => handler.call(call, cancel).await,
             // Dropping the call closes its connection; the receiver gets no other signal.
@@ -90,13 +90,13 @@ impl Destination {
     }
 
     /// Looks up the effect of the calls under an outbound key.
-    pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
+    pub async fn ask(&self, key: &IdempotencyKey) -> ReconcileOutcome {
         match self {
             Self::Handler(handler) => handler.ask(key).await,
             #[cfg(feature = "http")]
             Self::Http(http) => http.ask(key).await,
             #[cfg(feature = "nats")]
-            Self::Nats(_) => Asked::unknown(),
+            Self::Nats(_) => ReconcileOutcome::unknown(),
         }
     }
 
@@ -168,7 +168,7 @@ ichido_core::debug_only! {
 
 /// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Came {
+pub enum DeliveryOutcome {
     /// The call was made, and this is known of it.
     Judged {
         /// What is known of it.
@@ -183,7 +183,7 @@ pub enum Came {
     },
 }
 
-impl Came {
+impl DeliveryOutcome {
     /// An attempt with this verdict, whose code is copied into the note.
     pub fn judged(verdict: Verdict, note: Note) -> Self {
         Self::Judged { verdict, note: Note { code: verdict.code, ..note } }
@@ -228,7 +228,7 @@ impl Promise {
 /// What a destination returns when it looks up a message by key.
 // Spec: F2.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum ReconcileOutcome {
     /// It was done.
     Done {
         /// For the audit trail: status, result digest, the receiver's own id, an excerpt of the response.
@@ -248,7 +248,7 @@ pub enum Asked {
     },
 }
 
-impl Asked {
+impl ReconcileOutcome {
     /// It was done; nothing else is known.
     pub fn done() -> Self {
         Self::Done { note: Note::default() }
@@ -266,7 +266,7 @@ impl Asked {
 }
 
 /// Keeps the response itself out of logs.
-impl std::fmt::Debug for Asked {
+impl std::fmt::Debug for ReconcileOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (name, note) = match self {
             Self::Done { note } => ("Done", note),

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use ichido_boundary::{BYTES_MAX, Boundary, Finding, Place, UNREADABLE};
+use ichido_boundary::{BYTES_MAX, Boundary, Finding, Location, UNREADABLE};
 use ichido_core::json::LineColumn;
 use ichido_core::settings::Faults;
 
@@ -46,7 +46,7 @@ impl Unreadable {
             Self::NoBoundary(finding) => finding,
             Self::NoText { file, why } => {
                 let at = LineColumn { line: 1, column: 1 };
-                let place = Place { file, at, pointer: String::new() };
+                let place = Location { file, at, pointer: String::new() };
                 Finding { rule: &UNREADABLE, place, what: why, mend: UNREADABLE.mend.to_owned() }
             }
         }

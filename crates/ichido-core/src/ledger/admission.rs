@@ -52,7 +52,7 @@ pub enum Phase {
         /// Whether it was applied or refused.
         outcome: Settled,
         /// How much of the response can be replayed.
-        kept: Kept,
+        kept: StoredBody,
         /// When the key expires.
         expiry: Expiry,
     },
@@ -71,7 +71,7 @@ words! {
 
 /// How much of a response is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum StoredBody {
     /// The whole response.
     Whole,
     /// Status and headers only: the body was streamed or too large.
@@ -152,8 +152,8 @@ pub fn admit(
     let now = now.wall;
     let runs_again = may_run_again(record, policy, now);
     match record.phase {
-        Phase::Settled { kept: Kept::Whole, .. } => Admission::Replay,
-        Phase::Settled { kept: Kept::WithoutBody, .. } => Admission::ReplayNotKept,
+        Phase::Settled { kept: StoredBody::Whole, .. } => Admission::Replay,
+        Phase::Settled { kept: StoredBody::WithoutBody, .. } => Admission::ReplayNotKept,
         Phase::Claimed { lease_until } if !lease_has_lapsed(lease_until, now, limits::LEASE_MAX) => {
             Admission::Wait { lease_until }
         }

@@ -3,7 +3,7 @@
 use crate::fence::Fence;
 use crate::time::Timestamp;
 
-use super::admission::{Expiry, Kept, Phase, Record, Settled};
+use super::admission::{Expiry, Phase, Record, Settled, StoredBody};
 use super::policy::{EffectMode, Policy};
 
 /// The outcome of running a request.
@@ -48,7 +48,7 @@ pub enum Settlement {
 
 impl Settlement {
     /// Returns the record's next phase, or `None` if the record is deleted.
-    pub const fn phase(self, kept: Kept) -> Option<Phase> {
+    pub const fn phase(self, kept: StoredBody) -> Option<Phase> {
         match self {
             Self::Keep { outcome, expires_at } => {
                 Some(Phase::Settled { outcome, kept, expiry: Expiry::At(expires_at) })

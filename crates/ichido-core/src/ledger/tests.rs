@@ -42,7 +42,7 @@ fn at(secs: i64) -> Timestamp {
     Timestamp::from_micros(NOW.as_micros() + secs * 1_000_000)
 }
 
-fn settled(outcome: Settled, kept: Kept, expiry: Expiry) -> Record {
+fn settled(outcome: Settled, kept: StoredBody, expiry: Expiry) -> Record {
     record(Phase::Settled { outcome, kept, expiry })
 }
 
@@ -77,9 +77,9 @@ fn a_new_key_runs() {
 fn a_settled_key_replays_and_does_no_work() {
     for policy in modes() {
         for outcome in [Settled::Applied, Settled::Refused] {
-            let whole = settled(outcome, Kept::Whole, Expiry::At(at(1)));
+            let whole = settled(outcome, StoredBody::Whole, Expiry::At(at(1)));
             assert_eq!(admit(Some(&whole), SAME, &policy, NOW), Admission::Replay);
-            let bodiless = settled(outcome, Kept::WithoutBody, Expiry::At(at(1)));
+            let bodiless = settled(outcome, StoredBody::WithoutBody, Expiry::At(at(1)));
             assert_eq!(admit(Some(&bodiless), SAME, &policy, NOW), Admission::ReplayNotKept);
         }
     }
@@ -89,13 +89,13 @@ fn a_settled_key_replays_and_does_no_work() {
 fn an_expired_key_counts_as_new_whatever_was_asked_under_it() {
     for policy in modes() {
         for print in [SAME, OTHER] {
-            let expired = settled(Settled::Applied, Kept::Whole, Expiry::At(NOW));
+            let expired = settled(Settled::Applied, StoredBody::Whole, Expiry::At(NOW));
             assert_eq!(
                 admit(Some(&expired), print, &policy, NOW),
                 Admission::Run { replaces: Some(fence(7)) }
             );
         }
-        let alive = settled(Settled::Applied, Kept::Whole, Expiry::At(at(1)));
+        let alive = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(1)));
         assert_eq!(admit(Some(&alive), OTHER, &policy, NOW), Admission::Mismatch);
     }
 }
@@ -104,10 +104,10 @@ fn an_expired_key_counts_as_new_whatever_was_asked_under_it() {
 fn a_wall_clock_that_is_ahead_makes_no_key_new() {
     let now = Now { wall: at(100), retention: at(50) };
     for policy in modes() {
-        let kept = settled(Settled::Applied, Kept::Whole, Expiry::At(at(51)));
+        let kept = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(51)));
         assert_eq!(admit(Some(&kept), SAME, &policy, now), Admission::Replay);
         assert_eq!(admit(Some(&kept), OTHER, &policy, now), Admission::Mismatch);
-        let expired = settled(Settled::Applied, Kept::Whole, Expiry::At(at(50)));
+        let expired = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(50)));
         assert_eq!(admit(Some(&expired), SAME, &policy, now), Admission::Run { replaces: Some(fence(7)) });
         // The wall clock ends leases.
         let claimed = record(Phase::Claimed { lease_until: at(60) });
@@ -119,13 +119,13 @@ fn a_wall_clock_that_is_ahead_makes_no_key_new() {
 #[test]
 fn only_settled_records_expire_and_none_that_a_message_uses() {
     let long_ago = at(-1_000_000);
-    assert!(may_sweep(&settled(Settled::Applied, Kept::Whole, Expiry::At(long_ago)), NOW));
-    assert!(may_sweep(&settled(Settled::Refused, Kept::WithoutBody, Expiry::At(NOW)), NOW));
-    assert!(!may_sweep(&settled(Settled::Applied, Kept::Whole, Expiry::At(at(1))), NOW));
-    assert!(!may_sweep(&settled(Settled::Applied, Kept::Whole, Expiry::HeldByMessage), NOW));
+    assert!(may_sweep(&settled(Settled::Applied, StoredBody::Whole, Expiry::At(long_ago)), NOW));
+    assert!(may_sweep(&settled(Settled::Refused, StoredBody::WithoutBody, Expiry::At(NOW)), NOW));
+    assert!(!may_sweep(&settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(1))), NOW));
+    assert!(!may_sweep(&settled(Settled::Applied, StoredBody::Whole, Expiry::HeldByMessage), NOW));
     assert!(!may_sweep(&record(Phase::Claimed { lease_until: long_ago }), NOW));
     assert!(!may_sweep(&record(Phase::Unknown), NOW));
-    let held = settled(Settled::Applied, Kept::Whole, Expiry::HeldByMessage);
+    let held = settled(Settled::Applied, StoredBody::Whole, Expiry::HeldByMessage);
     assert_eq!(admit(Some(&held), SAME, &policy(EffectMode::Opaque), Timestamp::MAX), Admission::Replay);
 }
 
@@ -135,7 +135,7 @@ fn another_request_under_the_key_is_refused_before_anything_else_is_said() {
         Phase::Claimed { lease_until: at(1) },
         Phase::Claimed { lease_until: at(-1) },
         Phase::Unknown,
-        Phase::Settled { outcome: Settled::Applied, kept: Kept::Whole, expiry: Expiry::At(at(1)) },
+        Phase::Settled { outcome: Settled::Applied, kept: StoredBody::Whole, expiry: Expiry::At(at(1)) },
     ];
     for policy in modes() {
         for phase in phases {
@@ -285,7 +285,7 @@ fn an_unknown_outcome_is_resolved_by_what_is_found_out() {
     let early = Err(ResolveError::TooEarly { from: at(570) });
     assert_eq!(resolve(&unknown, Resolution::NothingDone, &policy, at(569)), early);
     assert_eq!(resolve(&unknown, Resolution::NothingDone, &policy, at(570)), Ok(Settlement::Release));
-    let settled = settled(Settled::Applied, Kept::Whole, Expiry::At(at(1)));
+    let settled = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(1)));
     for record in [settled, record(Phase::Claimed { lease_until: at(-1) })] {
         let found = resolve(&record, Resolution::NothingDone, &policy, Timestamp::MAX);
         assert_eq!(found, Err(ResolveError::NotUnknown), "{record:?}");
@@ -350,7 +350,7 @@ fn a_takeover_keeps_the_stricter_mode() {
 
 #[test]
 fn a_settlement_says_what_becomes_of_the_record() {
-    for kept in [Kept::Whole, Kept::WithoutBody] {
+    for kept in [StoredBody::Whole, StoredBody::WithoutBody] {
         for outcome in [Settled::Applied, Settled::Refused] {
             let keep = Settlement::Keep { outcome, expires_at: at(5) };
             assert_eq!(keep.phase(kept), Some(Phase::Settled { outcome, kept, expiry: Expiry::At(at(5)) }));
@@ -362,7 +362,7 @@ fn a_settlement_says_what_becomes_of_the_record() {
 
 #[test]
 fn only_the_owner_settles_and_late_is_not_too_late() {
-    let settled = settled(Settled::Applied, Kept::Whole, Expiry::At(at(1)));
+    let settled = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(1)));
     for (found, by, expected) in [
         (record(Phase::Claimed { lease_until: at(1) }), 7, Standing::Owner),
         (record(Phase::Claimed { lease_until: at(-1) }), 7, Standing::Owner),
@@ -564,7 +564,7 @@ fn phases() -> impl Strategy<Value = Phase> {
             |(applied, whole, expires)| {
                 Phase::Settled {
                     outcome: if applied { Settled::Applied } else { Settled::Refused },
-                    kept: if whole { Kept::Whole } else { Kept::WithoutBody },
+                    kept: if whole { StoredBody::Whole } else { StoredBody::WithoutBody },
                     expiry: expires.map_or(Expiry::HeldByMessage, Expiry::At),
                 }
             }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido::destination::{Call, Came};
+use ichido::destination::{Call, DeliveryOutcome};
 use ichido_core::digest::{BodyRules, Digest};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
@@ -31,7 +31,12 @@ pub(super) struct AnswerMessage<'a> {
 
 impl AnswerMessage<'_> {
     /// Enqueues the answer unless an answer to this message is already queued.
-    pub(super) async fn enqueue(&self, store: &Store, queue: &QueueName, tries: NonZeroU32) -> Came {
+    pub(super) async fn enqueue(
+        &self,
+        store: &Store,
+        queue: &QueueName,
+        tries: NonZeroU32,
+    ) -> DeliveryOutcome {
         let message = self.message(queue, tries);
         let enqueued = tokio::time::timeout(ENQUEUE_TIMEOUT, enqueue_with_retries(store, &message)).await;
         let name = queue.as_str();
@@ -55,7 +60,7 @@ impl AnswerMessage<'_> {
         let result_digest = (advice == Advice::Accept).then(|| self.digest());
         let (receipt, excerpt) = (self.reply.id.clone(), Some(why));
         // The endpoint answered, whether or not the answer could be enqueued.
-        Came::judged(
+        DeliveryOutcome::judged(
             Verdict::said(code, effect, advice, None, Some(PaceReport::Success)),
             Note { receipt, excerpt, result_digest, ..Note::default() },
         )

@@ -11,10 +11,10 @@ use ichido_core::retry::Guarantee;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 
-use super::{Asked, Call, Came, Cancel, Done, Failed, Job, Promise};
+use super::{Call, Cancel, DeliveryOutcome, Done, Failed, Job, Promise, ReconcileOutcome};
 
-type RunFuture = Pin<Box<dyn Future<Output = Came> + Send>>;
-type AskFuture = Pin<Box<dyn Future<Output = Asked> + Send>>;
+type RunFuture = Pin<Box<dyn Future<Output = DeliveryOutcome> + Send>>;
+type AskFuture = Pin<Box<dyn Future<Output = ReconcileOutcome> + Send>>;
 
 /// A function that does the work of a queue.
 ///
@@ -89,7 +89,7 @@ impl Handler {
     pub fn judged<F, A>(handle: F) -> Self
     where
         F: Fn(Call) -> A + Send + Sync + 'static,
-        A: Future<Output = Came> + Send + 'static,
+        A: Future<Output = DeliveryOutcome> + Send + 'static,
     {
         Self::new(move |call, _| Box::pin(handle(call)))
     }
@@ -138,14 +138,14 @@ impl Handler {
     pub fn reconcile<F, A>(mut self, ask: F) -> Self
     where
         F: Fn(IdempotencyKey) -> A + Send + Sync + 'static,
-        A: Future<Output = Asked> + Send + 'static,
+        A: Future<Output = ReconcileOutcome> + Send + 'static,
     {
         self.ask = Some(Arc::new(move |key| Box::pin(ask(key))));
         self
     }
 
     /// Runs it once.
-    pub async fn call(&self, call: &Call, cancel: &Cancel) -> Came {
+    pub async fn call(&self, call: &Call, cancel: &Cancel) -> DeliveryOutcome {
         let (run, call, cancel_clone) = (Arc::clone(&self.run), call.clone(), cancel.clone());
         // Its own task contains a panic, and a run that blocks its thread blocks nobody else.
         let mut task = AbortOnDrop(tokio::spawn(async move { run(call, cancel_clone).await }));
@@ -171,13 +171,13 @@ impl Handler {
     }
 
     /// Looks up the effect of the runs under a key.
-    pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
-        let Some(ask) = self.ask.clone() else { return Asked::unknown() };
+    pub async fn ask(&self, key: &IdempotencyKey) -> ReconcileOutcome {
+        let Some(ask) = self.ask.clone() else { return ReconcileOutcome::unknown() };
         let (key, timeout) = (key.clone(), self.promise.timeout);
         let mut task = AbortOnDrop(tokio::spawn(async move { ask(key).await }));
         match tokio::time::timeout(timeout, &mut task.0).await {
             Ok(Ok(asked)) => asked,
-            Ok(Err(_)) | Err(_) => Asked::unknown(),
+            Ok(Err(_)) | Err(_) => ReconcileOutcome::unknown(),
         }
     }
 }

@@ -50,7 +50,7 @@ use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::Full;
 
-use super::{Asked, Call, Came, Promise};
+use super::{Call, DeliveryOutcome, Promise, ReconcileOutcome};
 use reconcile::ReconcileEndpoint;
 use response::ResponseReader;
 use sign::Secret;
@@ -87,9 +87,9 @@ ichido_core::debug_only! {
 
 impl Http {
     /// Makes one attempt of a message. It ends within [`Promise::timeout`].
-    pub async fn call(&self, call: &Call) -> Came {
+    pub async fn call(&self, call: &Call) -> DeliveryOutcome {
         let Some(request) = self.request(call, clock::now()) else {
-            return Came::unsendable();
+            return DeliveryOutcome::unsendable();
         };
         let result = self.client.exchange(request, &self.limits).await;
         self.reader.judge(&call.key, result, clock::now())
@@ -109,7 +109,7 @@ impl Http {
     ///
     /// It ends within [`Promise::timeout`], and is a read: repeating it is harmless.
     // Spec: F2.
-    pub async fn ask(&self, key: &IdempotencyKey) -> Asked {
+    pub async fn ask(&self, key: &IdempotencyKey) -> ReconcileOutcome {
         match &self.reconcile {
             Some(reconcile) => reconcile.ask(key, &self.headers, &self.limits, &self.reader).await,
             None => reconcile::lookup_unsupported(),

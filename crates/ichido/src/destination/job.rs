@@ -12,7 +12,7 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
 
-use super::{Call, Came, Cancel};
+use super::{Call, Cancel, DeliveryOutcome};
 
 // Flat, although it repeats most of `Call`: handlers destructure it by name and move its parts.
 /// One attempt of one message, its request parsed as `T`.
@@ -79,7 +79,7 @@ impl From<()> for Done {
     }
 }
 
-impl From<Done> for Came {
+impl From<Done> for DeliveryOutcome {
     fn from(done: Done) -> Self {
         let verdict = Verdict::said(None, Effect::Done, Advice::Accept, None, Some(PaceReport::Success));
         let Done { receipt, result_digest } = done;
@@ -96,7 +96,7 @@ impl From<Done> for Came {
 ///
 /// It does not implement [`std::error::Error`], so all other errors can be converted into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed(Box<Came>); // Boxed to keep results small.
+pub struct Failed(Box<DeliveryOutcome>); // Boxed to keep results small.
 
 impl Failed {
     /// Nothing was done; retry as the queue's schedule says.
@@ -144,7 +144,7 @@ impl Failed {
     ///
     /// The attempt does not count, except in a queue with start marks, where only a counted failure can follow the mark.
     pub fn snooze(wait: Duration) -> Self {
-        Self(Box::new(Came::Snoozed { wait }))
+        Self(Box::new(DeliveryOutcome::Snoozed { wait }))
     }
 
     pub(super) fn timed_out(after: Duration) -> Self {
@@ -162,11 +162,11 @@ impl Failed {
         why: impl fmt::Display,
     ) -> Self {
         let verdict = Verdict::said(Some(code), effect, advice, hint, report);
-        Self(Box::new(Came::said(verdict, why.to_string())))
+        Self(Box::new(DeliveryOutcome::said(verdict, why.to_string())))
     }
 }
 
-impl From<Failed> for Came {
+impl From<Failed> for DeliveryOutcome {
     fn from(failed: Failed) -> Self {
         *failed.0
     }

@@ -49,7 +49,7 @@ use async_nats::header::{
 };
 use tokio::time::Instant;
 
-use super::{Call, Came, Promise};
+use super::{Call, DeliveryOutcome, Promise};
 use connection::NatsClient;
 
 /// A NATS destination.
@@ -70,10 +70,10 @@ ichido_core::debug_only! {
 
 impl Nats {
     /// Makes one attempt of a message. It ends within [`Promise::timeout`].
-    pub async fn call(&self, call: &Call) -> Came {
+    pub async fn call(&self, call: &Call) -> DeliveryOutcome {
         let deadline = Instant::now() + self.promise.timeout;
         let Ok(headers) = self.headers(call) else {
-            return Came::unsendable();
+            return DeliveryOutcome::unsendable();
         };
         let connection = match self.client.take(deadline).await {
             Ok(connection) => connection,

@@ -22,7 +22,7 @@ use super::metrics;
 use super::node::{ServedQueue, WorkerNode};
 use super::pacer::{Caller, Slot};
 use super::stop::StopStage;
-use crate::destination::{Call, Came, Cancel};
+use crate::destination::{Call, Cancel, DeliveryOutcome};
 
 /// Destinations enforce their own timeouts.
 ///
@@ -238,11 +238,11 @@ impl Attempt {
         cancel.cancel_clones();
         self.trace_delivery(started_at, &outcome);
         match outcome {
-            Came::Judged { verdict, note } => {
+            DeliveryOutcome::Judged { verdict, note } => {
                 dispatcher.pacer.hear(&verdict, ready.sent, self.caller()).await;
                 self.judged(&verdict, note, started_at)
             }
-            Came::Snoozed { wait } => self.snoozed(wait),
+            DeliveryOutcome::Snoozed { wait } => self.snoozed(wait),
         }
     }
 
@@ -259,10 +259,10 @@ impl Attempt {
     }
 
     /// Emits the trace event of a delivery, if a subscriber enables [`DELIVERY`].
-    fn trace_delivery(&self, started_at: Timestamp, outcome: &Came) {
+    fn trace_delivery(&self, started_at: Timestamp, outcome: &DeliveryOutcome) {
         let code = match outcome {
-            Came::Judged { verdict, .. } => verdict.code.map(ErrorCode::as_str),
-            Came::Snoozed { .. } => None,
+            DeliveryOutcome::Judged { verdict, .. } => verdict.code.map(ErrorCode::as_str),
+            DeliveryOutcome::Snoozed { .. } => None,
         };
         let work = &self.leased.work;
         tracing::trace!(
@@ -365,6 +365,6 @@ fn hops_with_outbox(work: &Work) -> Hops {
 }
 
 /// The outcome of an abandoned call: its effect is unknown.
-fn abandoned(code: ErrorCode, why: &str) -> Came {
-    Came::said(Verdict::said(Some(code), Effect::Unknown, Advice::Retry, None, None), why)
+fn abandoned(code: ErrorCode, why: &str) -> DeliveryOutcome {
+    DeliveryOutcome::said(Verdict::said(Some(code), Effect::Unknown, Advice::Retry, None, None), why)
 }

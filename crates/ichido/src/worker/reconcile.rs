@@ -23,7 +23,7 @@ use super::maintenance::{PeriodicTask, ok_or_log};
 use super::metrics::{self, Outcome};
 use super::node::{ServedQueue, WorkerNode};
 use super::resolved::{Resolution, tell_resolved};
-use crate::destination::Asked;
+use crate::destination::ReconcileOutcome;
 
 /// The time between checks whether a pass is due.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
@@ -132,9 +132,9 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: LetterRow)
     let state = letter.state.as_str();
     tracing::info!(queue, message_id = %id, key, state, ?asked, "a message of unknown effect was asked after");
     let (was_done, evidence) = match asked {
-        Asked::Done { note } => (true, note),
-        Asked::NotDone { note } => (false, note),
-        Asked::Unknown { .. } => return,
+        ReconcileOutcome::Done { note } => (true, note),
+        ReconcileOutcome::NotDone { note } => (false, note),
+        ReconcileOutcome::Unknown { .. } => return,
     };
     let excerpt = evidence.excerpt.or_else(|| Some("the destination was asked by key".to_owned()));
     let evidence = Note { excerpt, ..evidence };

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ichido::destination::{Asked, Done, Failed};
+use ichido::destination::{Done, Failed, ReconcileOutcome};
 use ichido::letters::{Bulk, Policies, Work};
 use ichido::worker::{Paces, Queue, Target, describe_metrics};
 use ichido_core::lifecycle::Stage;
@@ -286,7 +286,7 @@ async fn resolutions(fixture: &WorkerFixture, signs: &Signs) {
     let found = bulk.preflight().await.unwrap();
     assert_eq!(bulk.run(&found, || false, |_| ()).await.unwrap().moved, 1);
     signs.until_is("outbox_letter_resolve_seconds{queue=orders,by=discarded}", 1.0).await;
-    let asked = FakeReceiver::default().done().reconcile(|_| async { Asked::done() });
+    let asked = FakeReceiver::default().done().reconcile(|_| async { ReconcileOutcome::done() });
     let worker = fixture.work(asked);
     signs.until_is("outbox_letter_resolve_seconds{queue=orders,by=reconciled}", 2.0).await;
     signs.until_is("outbox_messages{queue=orders,state=parked}", 0.0).await;

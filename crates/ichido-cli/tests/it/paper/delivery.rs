@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ichido::destination::http::{
     AnswerRule, Found, FoundRule, Http, HttpSettings, Meaning, ReconcileSettings,
 };
-use ichido::destination::{Asked, Call, Came};
+use ichido::destination::{Call, DeliveryOutcome, ReconcileOutcome};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
@@ -74,8 +74,8 @@ async fn tried(http: &Http, text: &str, fence: u64) -> (Verdict, Note) {
         body: Bytes::from(order(text).body),
     };
     match http.call(&call).await {
-        Came::Judged { verdict, note } => (verdict, note),
-        Came::Snoozed { .. } => panic!("it was put off"),
+        DeliveryOutcome::Judged { verdict, note } => (verdict, note),
+        DeliveryOutcome::Snoozed { .. } => panic!("it was put off"),
     }
 }
 
@@ -138,8 +138,8 @@ async fn every_fault_of_the_broker_is_judged_as_the_specification_says() {
             Unknown => {
                 // Reconciliation finds out what the response did not say.
                 let asked = http.ask(&key("k")).await;
-                assert_eq!(matches!(asked, Asked::Done { .. }), done == 1, "{kind}: {asked:?}");
-                assert_eq!(matches!(asked, Asked::NotDone { .. }), done == 0, "{kind}: {asked:?}");
+                assert_eq!(matches!(asked, ReconcileOutcome::Done { .. }), done == 1, "{kind}: {asked:?}");
+                assert_eq!(matches!(asked, ReconcileOutcome::NotDone { .. }), done == 0, "{kind}: {asked:?}");
             }
         }
     }

@@ -8,7 +8,7 @@ use fake_llm::Fake;
 use fake_llm::action::{Action, AnswerShape, Fault};
 use fake_llm::pace::RetryAfter;
 use fake_llm::script::{Rule, Script};
-use ichido::destination::{Call, Came, Handler, Job};
+use ichido::destination::{Call, DeliveryOutcome, Handler, Job};
 use ichido::worker::{Queue, Running, Target, Worker};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
@@ -154,10 +154,10 @@ pub(crate) fn call(queue_name: &str, body: &Value) -> Call {
     }
 }
 
-fn judged(outcome: Came) -> (Verdict, Note) {
+fn judged(outcome: DeliveryOutcome) -> (Verdict, Note) {
     match outcome {
-        Came::Judged { verdict, note } => (verdict, note),
-        Came::Snoozed { wait } => panic!("put off for {wait:?}"),
+        DeliveryOutcome::Judged { verdict, note } => (verdict, note),
+        DeliveryOutcome::Snoozed { wait } => panic!("put off for {wait:?}"),
     }
 }
 

@@ -9,7 +9,7 @@ use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::ledger::{
-    Class, EffectMode, Expiry, Kept, OnUnknown, Phase, Policy, PolicyDraft, RecordName, Settled,
+    Class, EffectMode, Expiry, OnUnknown, Phase, Policy, PolicyDraft, RecordName, Settled, StoredBody,
 };
 use ichido_core::lifecycle::Event;
 use ichido_core::verdict::Effect;
@@ -430,7 +430,7 @@ both_databases! {
         assert_eq!(replay, KeyClaimed::Replay(response(b"queued")), "waiting");
         let phase = fixture.phase("k1").await;
         let held =
-            Phase::Settled { outcome: Settled::Applied, kept: Kept::Whole, expiry: Expiry::HeldByMessage };
+            Phase::Settled { outcome: Settled::Applied, kept: StoredBody::Whole, expiry: Expiry::HeldByMessage };
         assert_eq!(phase, Some(held));
         let work = fixture.claim_one().await;
         fixture.send(&work).await;
@@ -513,7 +513,7 @@ both_databases! {
         let completed_at = found.completed_at.unwrap();
         assert!(Duration::from_secs(7) <= completed_at.since(found.record.first_claimed_at));
         let expiry = Expiry::At(completed_at.plus(TTL));
-        let settled = Phase::Settled { outcome: Settled::Applied, kept: Kept::Whole, expiry };
+        let settled = Phase::Settled { outcome: Settled::Applied, kept: StoredBody::Whole, expiry };
         assert_eq!(found.record.phase, settled);
     }
 

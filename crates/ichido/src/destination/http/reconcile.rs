@@ -13,7 +13,7 @@ use ichido_core::verdict::Echo;
 use ichido_http::client::{CallLimits, HttpClient};
 use ichido_store::message::Note;
 
-use super::super::Asked;
+use super::super::ReconcileOutcome;
 use super::response::{ResponsePattern, ResponseReader, document};
 use super::{IDEMPOTENCY_KEY, key_field, reach};
 
@@ -48,7 +48,7 @@ impl ReconcileEndpoint {
         headers: &HeaderMap,
         limits: &CallLimits,
         reader: &ResponseReader,
-    ) -> Asked {
+    ) -> ReconcileOutcome {
         let Some(request) = self.request(key, headers) else {
             return unknown("the question cannot be asked: the key does not fit into the URL");
         };
@@ -68,11 +68,11 @@ impl ReconcileEndpoint {
             Echo::Other => false,
         };
         match found {
-            Found::Done if is_ours => Asked::Done { note },
+            Found::Done if is_ours => ReconcileOutcome::Done { note },
             Found::NotDone if is_ours => {
-                Asked::NotDone { note: Note { result_digest: None, receipt: None, ..note } }
+                ReconcileOutcome::NotDone { note: Note { result_digest: None, receipt: None, ..note } }
             }
-            Found::Done | Found::NotDone | Found::Unknown => Asked::Unknown { note },
+            Found::Done | Found::NotDone | Found::Unknown => ReconcileOutcome::Unknown { note },
         }
     }
 
@@ -91,12 +91,12 @@ impl ReconcileEndpoint {
 }
 
 /// The result for a destination without a lookup.
-pub(super) fn lookup_unsupported() -> Asked {
+pub(super) fn lookup_unsupported() -> ReconcileOutcome {
     unknown("this destination cannot be asked: its settings do not say how")
 }
 
-fn unknown(why: impl Into<String>) -> Asked {
-    Asked::Unknown { note: Note { excerpt: Some(why.into()), ..Note::default() } }
+fn unknown(why: impl Into<String>) -> ReconcileOutcome {
+    ReconcileOutcome::Unknown { note: Note { excerpt: Some(why.into()), ..Note::default() } }
 }
 
 /// Encodes a key so that none of its characters has a meaning in a URL.

@@ -17,7 +17,7 @@ use ichido_core::verdict::{Advice, Answer, Echo, Effect, ErrorCode, Row, Seen, T
 use ichido_http::client::{FullResponse, NetworkError};
 use ichido_store::message::{Note, limits};
 
-use super::super::Came;
+use super::super::DeliveryOutcome;
 
 ichido_core::words! {
     /// The meaning of a response, for a destination's own rules.
@@ -124,11 +124,11 @@ impl ResponseReader {
         key: &IdempotencyKey,
         result: Result<FullResponse, NetworkError>,
         now: Timestamp,
-    ) -> Came {
+    ) -> DeliveryOutcome {
         let response = match result {
             Ok(response) => response,
             Err(NetworkError { kind, why, .. }) => {
-                return Came::said(self.table.judge(&Seen::Network(kind), now), why);
+                return DeliveryOutcome::said(self.table.judge(&Seen::Network(kind), now), why);
             }
         };
         let document = document(&response);
@@ -142,7 +142,7 @@ impl ResponseReader {
             echo: self.echo(key, &response, document.as_ref()),
         };
         let verdict = table.judge(&Seen::Answer(answer), now);
-        Came::Judged { verdict, note: self.note(verdict, &response, document.as_ref()) }
+        DeliveryOutcome::Judged { verdict, note: self.note(verdict, &response, document.as_ref()) }
     }
 
     /// Returns whether a response echoes our key, in a header or in its JSON.

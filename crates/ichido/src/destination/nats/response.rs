@@ -11,14 +11,14 @@ use ichido_core::digest::{BodyRules, Digest};
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 use ichido_store::message::Note;
 
-use super::super::Came;
+use super::super::DeliveryOutcome;
 use super::connection::{PublishOutcome, TransportError};
 
 /// The NATS status for "no responders".
 const NO_RESPONDERS: u16 = 503;
 
 /// Judges an attempt by its outcome.
-pub(super) fn judge(stream: &str, outcome: PublishOutcome) -> Came {
+pub(super) fn judge(stream: &str, outcome: PublishOutcome) -> DeliveryOutcome {
     match outcome {
         PublishOutcome::Replied(payload) => replied(stream, &payload),
         PublishOutcome::NoResponders => {
@@ -44,7 +44,7 @@ pub(super) fn judge(stream: &str, outcome: PublishOutcome) -> Came {
 }
 
 /// Judges an attempt without a connection.
-pub(super) fn not_sent(error: &TransportError) -> Came {
+pub(super) fn not_sent(error: &TransportError) -> DeliveryOutcome {
     let (code, advice) = if error.is_unauthorized {
         (ErrorCode::Unauthorized, Advice::GiveUp)
     } else {
@@ -53,7 +53,7 @@ pub(super) fn not_sent(error: &TransportError) -> Came {
     failed(code, Effect::NotDone, advice, PaceReport::Failure, note_of(&error.why))
 }
 
-fn replied(stream: &str, payload: &Bytes) -> Came {
+fn replied(stream: &str, payload: &Bytes) -> DeliveryOutcome {
     match serde_json::from_slice(payload) {
         Ok(Response::Ok(ack)) => acknowledged(stream, &ack, payload),
         Ok(Response::Err { error }) => refused(&error),
@@ -70,7 +70,7 @@ fn replied(stream: &str, payload: &Bytes) -> Came {
     }
 }
 
-fn acknowledged(stream: &str, ack: &PublishAck, payload: &Bytes) -> Came {
+fn acknowledged(stream: &str, ack: &PublishAck, payload: &Bytes) -> DeliveryOutcome {
     if ack.stream != stream {
         let why = format!("stream {} acknowledged it, and {stream} was expected to", ack.stream);
         return failed(
@@ -94,11 +94,11 @@ fn acknowledged(stream: &str, ack: &PublishAck, payload: &Bytes) -> Came {
     let verdict = Verdict::said(code, Effect::Done, advice, None, Some(PaceReport::Success));
     // The result of the earlier call under this key is unknown; the audit trail records `sha256:from-conflict`.
     let result_digest = (!ack.duplicate).then(|| digest(payload));
-    Came::judged(verdict, Note { result_digest, receipt, ..Note::default() })
+    DeliveryOutcome::judged(verdict, Note { result_digest, receipt, ..Note::default() })
 }
 
 /// Judges an error from the stream, or from the server on its behalf.
-fn refused(error: &Error) -> Came {
+fn refused(error: &Error) -> DeliveryOutcome {
     use PaceReport::{Failure, Success, Throttled};
     let note = Note { status: u16::try_from(error.code()).ok(), ..note_of(error.to_string()) };
     let (code, effect, advice, report) = match error.error_code() {
@@ -136,12 +136,18 @@ fn says_full(error: &Error) -> bool {
     text.contains("maximum") && text.contains("exceeded")
 }
 
-fn lost(why: &str) -> Came {
+fn lost(why: &str) -> DeliveryOutcome {
     failed(ErrorCode::NetworkTimeout, Effect::Unknown, Advice::Retry, PaceReport::Failure, note_of(why))
 }
 
-fn failed(code: ErrorCode, effect: Effect, advice: Advice, report: PaceReport, note: Note) -> Came {
-    Came::judged(Verdict::said(Some(code), effect, advice, None, Some(report)), note)
+fn failed(
+    code: ErrorCode,
+    effect: Effect,
+    advice: Advice,
+    report: PaceReport,
+    note: Note,
+) -> DeliveryOutcome {
+    DeliveryOutcome::judged(Verdict::said(Some(code), effect, advice, None, Some(report)), note)
 }
 
 fn note_of(why: impl Into<String>) -> Note {

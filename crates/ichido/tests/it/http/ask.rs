@@ -1,7 +1,7 @@
 //! Looking up a call: done, not done, or still unknown, and never a guess.
 // Spec: F2.
 
-use ichido::destination::Asked;
+use ichido::destination::ReconcileOutcome;
 use ichido::destination::http::{Found, FoundRule, HttpSettings, ReconcileSettings};
 use ichido_store::message::Note;
 
@@ -26,11 +26,11 @@ fn asking(url: String) -> HttpSettings {
     }
 }
 
-fn found_in(asked: Asked) -> (Found, Note) {
+fn found_in(asked: ReconcileOutcome) -> (Found, Note) {
     match asked {
-        Asked::Done { note } => (Found::Done, note),
-        Asked::NotDone { note } => (Found::NotDone, note),
-        Asked::Unknown { note } => (Found::Unknown, note),
+        ReconcileOutcome::Done { note } => (Found::Done, note),
+        ReconcileOutcome::NotDone { note } => (Found::NotDone, note),
+        ReconcileOutcome::Unknown { note } => (Found::Unknown, note),
     }
 }
 

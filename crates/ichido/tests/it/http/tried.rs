@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ichido::destination::http::{AnswerRule, Http, HttpSettings, Meaning, TIMEOUT_MAX};
-use ichido::destination::{Asked, Call, Came};
+use ichido::destination::{Call, DeliveryOutcome, ReconcileOutcome};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
@@ -55,15 +55,15 @@ pub(crate) fn order(key_text: &str) -> Call {
 }
 
 /// The result of a lookup.
-pub(crate) async fn asked(http: &Http, key_text: &str) -> Asked {
+pub(crate) async fn asked(http: &Http, key_text: &str) -> ReconcileOutcome {
     tokio::time::timeout(HUNG, http.ask(&key(key_text))).await.expect("it ends in its time")
 }
 
 /// The outcome of an attempt, which is never snoozed.
 pub(crate) async fn tried(http: &Http, call: &Call) -> (Verdict, Note) {
     match tokio::time::timeout(HUNG, http.call(call)).await.expect("it ends in its time") {
-        Came::Judged { verdict, note } => (verdict, note),
-        Came::Snoozed { .. } => panic!("it was put off"),
+        DeliveryOutcome::Judged { verdict, note } => (verdict, note),
+        DeliveryOutcome::Snoozed { .. } => panic!("it was put off"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ichido::destination::nats::{Nats, NatsSettings, SETTLES_WITHIN_MIN, StartError, TIMEOUT_MAX};
-use ichido::destination::{Call, Came};
+use ichido::destination::{Call, DeliveryOutcome};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
@@ -87,8 +87,8 @@ pub(crate) fn order(key_text: &str) -> Call {
 /// The outcome of an attempt, which is never snoozed.
 pub(crate) async fn tried(nats: &Nats, call: &Call) -> (Verdict, Note) {
     match tokio::time::timeout(HUNG, nats.call(call)).await.expect("it ends in its time") {
-        Came::Judged { verdict, note } => (verdict, note),
-        Came::Snoozed { .. } => panic!("it was put off"),
+        DeliveryOutcome::Judged { verdict, note } => (verdict, note),
+        DeliveryOutcome::Snoozed { .. } => panic!("it was put off"),
     }
 }
 

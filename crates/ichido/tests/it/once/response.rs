@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use ichido::once::{Once, Profile};
 use ichido_core::digest::Digest;
-use ichido_core::ledger::{Kept, Phase};
+use ichido_core::ledger::{Phase, StoredBody};
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
@@ -205,7 +205,7 @@ both_databases! {
                     keyed(&key).send(&orders).await.assert_problem(409, "response_not_kept");
                 }
                 let phase = fixture.phase(&key).await;
-                assert!(matches!(phase, Some(Phase::Settled { kept: Kept::WithoutBody, .. })), "{phase:?}");
+                assert!(matches!(phase, Some(Phase::Settled { kept: StoredBody::WithoutBody, .. })), "{phase:?}");
             }
             let orders = answering(&fixture, once.clone(), || respond(StatusCode::OK, fed([data("exactly "), data("10")])));
             let key = format!("{mode:?}-fits");

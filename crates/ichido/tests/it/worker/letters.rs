@@ -204,7 +204,7 @@ both_databases! {
         let (sender, mut operations) = tokio::sync::mpsc::unbounded_channel();
         let stopping = async {
             let operation = operations.recv().await.unwrap();
-            assert_eq!(ask_to_stop(&elsewhere.store, operation, "pete").await.unwrap(), StopAsked::Asked);
+            assert_eq!(ask_to_stop(&elsewhere.store, operation, "pete").await.unwrap(), StopAsked::ReconcileOutcome);
         };
         // No worker runs, so the canary would be watched for an hour.
         let running = bulk.run(&found, || false, |progress| sender.send(progress.operation).unwrap());
@@ -226,7 +226,7 @@ both_databases! {
         let is_abandoned = async || Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at);
         assert!(!is_abandoned().await, "it may only be slow");
         assert_eq!(taken_by(&bulk(&fixture.store, &policies, REQUEUE)).await, Some(operation));
-        assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Asked);
+        assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::ReconcileOutcome);
         fixture.store.skew_by(limits::LEASE);
         assert!(is_abandoned().await);
         assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Over);
@@ -255,7 +255,7 @@ both_databases! {
         };
         let running = bulk.run(&found, || false, |progress| _ = sender.send(progress.operation));
         let (report, asked) = tokio::join!(running, looking);
-        assert_eq!((report.unwrap().ended, asked), (Ended::Stopped { by: Some("pete".to_owned()) }, StopAsked::Asked));
+        assert_eq!((report.unwrap().ended, asked), (Ended::Stopped { by: Some("pete".to_owned()) }, StopAsked::ReconcileOutcome));
     }
 
     /// As after a laptop slept: another operation took its letters over, and it reports what it did.

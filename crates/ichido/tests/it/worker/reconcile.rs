@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ichido::destination::{Asked, Done, Failed, Handler};
+use ichido::destination::{Done, Failed, Handler, ReconcileOutcome};
 use ichido::worker::OutboundKey;
 use ichido_core::lifecycle::{Event, Stage};
 use ichido_core::verdict::Effect;
@@ -21,7 +21,7 @@ use super::fixture::{
 const SETTLES_WITHIN: Duration = Duration::from_mins(10);
 
 /// A handler whose first call is lost, and which supports lookups.
-fn askable(receiver: &FakeReceiver, answer: Asked) -> (Handler, Arc<Mutex<Vec<String>>>) {
+fn askable(receiver: &FakeReceiver, answer: ReconcileOutcome) -> (Handler, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
     let handler = receiver.handler(|number, _| async move {
@@ -51,7 +51,7 @@ both_databases! {
     #[test]
     async fn what_proves_to_be_done_is_sent_and_not_called_again(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
-        let (handler, asked) = askable(&receiver, Asked::done());
+        let (handler, asked) = askable(&receiver, ReconcileOutcome::done());
         let worker = fixture.work(handler);
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Parked).await;
@@ -67,7 +67,7 @@ both_databases! {
     #[test]
     async fn what_proves_not_to_be_done_is_called_again(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
-        let (handler, _) = askable(&receiver, Asked::not_done());
+        let (handler, _) = askable(&receiver, ReconcileOutcome::not_done());
         let _worker = fixture.work(handler);
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Parked).await;
@@ -82,7 +82,7 @@ both_databases! {
     #[test]
     async fn what_cannot_be_said_stays_parked_and_is_asked_again(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
-        let (handler, asked) = askable(&receiver, Asked::unknown());
+        let (handler, asked) = askable(&receiver, ReconcileOutcome::unknown());
         let worker = fixture.work(handler);
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Parked).await;
@@ -103,7 +103,7 @@ both_databases! {
     #[test]
     async fn a_dead_letter_of_unknown_effect_is_asked_after_by_itself(fixture: WorkerFixture) {
         for (answer, key, effect) in
-            [(Asked::done(), "k1", Effect::Done), (Asked::not_done(), "k2", Effect::NotDone)]
+            [(ReconcileOutcome::done(), "k1", Effect::Done), (ReconcileOutcome::not_done(), "k2", Effect::NotDone)]
         {
             let receiver = FakeReceiver::default();
             let (handler, asked) = askable(&receiver, answer);
@@ -136,7 +136,7 @@ both_databases! {
     #[test]
     async fn a_dead_letter_of_which_nothing_can_be_said_is_asked_again_later(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
-        let (handler, asked) = askable(&receiver, Asked::unknown());
+        let (handler, asked) = askable(&receiver, ReconcileOutcome::unknown());
         let worker = fixture.work(handler.honours_keys(DAY));
         let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message("k1") }).await;
         fixture.until(id, Stage::Dead).await;
@@ -162,7 +162,7 @@ both_databases! {
     #[test]
     async fn one_node_asks(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
-        let (handler, asked) = askable(&receiver, Asked::unknown());
+        let (handler, asked) = askable(&receiver, ReconcileOutcome::unknown());
         let workers = [fixture.work(handler.clone()), fixture.work(handler)];
         let id = fixture.put("k1").await;
         fixture.until(id, Stage::Parked).await;

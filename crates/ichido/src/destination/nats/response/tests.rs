@@ -2,8 +2,8 @@ use super::*;
 
 fn judged(payload: &str) -> (Verdict, Note) {
     match judge("ORDERS", PublishOutcome::Replied(Bytes::copy_from_slice(payload.as_bytes()))) {
-        Came::Judged { verdict, note } => (verdict, note),
-        Came::Snoozed { .. } => panic!("it was made"),
+        DeliveryOutcome::Judged { verdict, note } => (verdict, note),
+        DeliveryOutcome::Snoozed { .. } => panic!("it was made"),
     }
 }
 
