@@ -15,6 +15,7 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{Class, Expiry, Phase, Policy, PolicyDraft, RecordName, Resolution};
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
+use ichido_http::problem::members;
 use ichido_store::ledger::{KeyRecord, KeyResolved, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -79,7 +80,7 @@ pub struct LedgerRecord {
     pub hops: Option<String>,
     pub trace: Option<String>,
     /// What its requests are answered with.
-    pub response: Option<StoredResponse>,
+    pub response: Option<Response>,
 }
 
 /// A response that is kept.
@@ -190,6 +191,27 @@ impl RecordFinding {
             Self::NothingDone => Resolution::NothingDone,
         }
     }
+
+    /// Returns the response that replays get from now on. The request's own response was lost.
+    fn response(self) -> Option<Response> {
+        let (status, media_type, body) = match self {
+            Self::Applied => {
+                let detail = "a person decided that this request took effect; its own response was lost";
+                let body = serde_json::json!({ "status": "done", "detail": detail });
+                (StatusCode::OK, "application/json", body)
+            }
+            Self::Refused => {
+                let (status, title) =
+                    (StatusCode::BAD_REQUEST, "A person decided that the request was refused");
+                let detail = "the request had no effect, and its key stays used; to try again, use a new key";
+                let body = members("urn:ichido:problem:", "decided_refused", title, status, detail);
+                (status, "application/problem+json", body)
+            }
+            Self::NothingDone => return None,
+        };
+        let headers = vec![("content-type".to_owned(), media_type.into())];
+        Some(Response { status: status.as_u16(), headers, body: Some(body.to_string().into_bytes()) })
+    }
 }
 
 /// Looks up what the ledger holds of one request.
@@ -246,8 +268,8 @@ pub(super) async fn decide_ledger_entry(
     let policy = policy(body.settles_within.as_deref())?;
     let key = IdempotencyKey::parse(&body.key).map_err(Problem::from_key)?;
     let name = RecordName { operation: body.operation.0, identity: body.identity.0, key };
-    let resolution = body.finding.resolution();
-    match api.store.keys().decide(&name, resolution, None, &policy, &caller.name).await? {
+    let (resolution, response) = (body.finding.resolution(), body.finding.response());
+    match api.store.keys().decide(&name, resolution, response, &policy, &caller.name).await? {
         KeyResolved::Stands => {
             let found = api.store.keys().get(&name).await?;
             let record = found.map(|found| LedgerRecord::new(found, &caller));

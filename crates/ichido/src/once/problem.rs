@@ -37,8 +37,8 @@ ichido_http::problems! {
         /// It started, and its outcome is unknown.
         // Spec: F2.
         OutcomeUnknown = "outcome_unknown", CONFLICT, "The outcome of the request is not known";
-        /// It was done, and its response was too large to store.
-        ResponseNotKept = "response_not_kept", CONFLICT, "The request was done; its response was not kept";
+        /// It has ended, and its response was too large to store, or lost.
+        ResponseNotKept = "response_not_kept", CONFLICT, "The request has ended; its response is not stored";
         /// The store is unreachable; nothing was run.
         StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be accepted now";
         /// The record under this key cannot be read; nothing was run.
@@ -91,7 +91,7 @@ impl Problem {
 
     pub(crate) fn not_kept(numbers: ProfileNumbers, first: u16) -> Self {
         let detail = format!(
-            "the request was done and answered with status {first}; its response was too large to keep, so it cannot be sent again"
+            "the request ended with status {first}, and is not run again; its response was too large to store, or was lost"
         );
         Self::new(Code::ResponseNotKept, detail).under(status(numbers.not_kept_status))
     }

@@ -12,7 +12,7 @@ use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
 use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 
-use super::client::{HUNG, ProxyClient, ProxyRequest};
+use super::client::{HUNG, ProxyClient, ProxyRequest, send};
 use super::program::{ProxyProcess, run};
 use super::service::{FakeService, ReleaseGate, ServiceAction};
 
@@ -74,6 +74,26 @@ async fn a_decision_names_one_action_whose_outcome_is_unknown() {
     let (code, _, err) = decide("k-1", "alice");
     assert_eq!(code, Some(4), "it stands against how things are");
     assert!(err.contains("not unknown"), "{err}");
+}
+
+#[tokio::test]
+async fn a_replay_says_what_a_person_decided() {
+    let file = fresh_file();
+    let service = FakeService::start(|_, _| ServiceAction::status("500 Oh")).await;
+    let adapter = adapter(&service, &file.url);
+    for (finding, status, word, value) in
+        [("applied", 200, "status", "done"), ("refused", 400, "code", "decided_refused")]
+    {
+        let order = ProxyRequest::post("/orders").key(finding).body("x");
+        send(adapter.address, &order).await;
+        let named = ["--operation", "POST /orders", "--identity", "shop", "--key", finding];
+        let (code, _, err) =
+            run(&[&["ledger", "decide", finding, "--store", &file.url], &named[..]].concat());
+        assert_eq!(code, Some(0), "{err}");
+        let replay = send(adapter.address, &order).await;
+        assert_eq!((replay.status(), replay.json()[word].as_str()), (status, Some(value)));
+    }
+    assert_eq!(service.seen().len(), 2, "neither request is sent a second time");
 }
 
 #[test]
