@@ -49,14 +49,14 @@ pub(crate) async fn on_sqlite() {
 async fn served_by_postgres(url: &str) -> SocketAddr {
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(url).await.expect("a pool");
     sqlx::query(TABLE).execute(&pool).await.expect("a table");
-    let keeper = Keeper::of(Store::open(url, 8).await.expect("the store opens"));
+    let keeper = Keeper::new(Store::open(url, 8).await.expect("the store opens"));
     serve(postgres::router(&keeper, pool)).await
 }
 
 async fn served_by_sqlite(url: &str) -> SocketAddr {
     let store = Store::open(url, 8).await.expect("the store opens");
     let pool = floor_sqlite::pool(url, TABLE).await;
-    serve(sqlite::router(&Keeper::of(store), pool)).await
+    serve(sqlite::router(&Keeper::new(store), pool)).await
 }
 
 /// The endpoints on one database: the same INSERT in each.

@@ -166,7 +166,7 @@ async fn drain_all(store: Store) -> usize {
         drained += work.len();
         let settlements = work
             .iter()
-            .map(|work| Settlement::of(work, Event::Succeeded { fence: work.fence }, Note::default()))
+            .map(|work| Settlement::new(work, Event::Succeeded { fence: work.fence }, Note::default()))
             .collect();
         assert!(store.claims().settle_all(settlements).await.iter().all(Result::is_ok));
     }
@@ -181,7 +181,7 @@ fn claim_of(key: &str) -> KeyClaim {
         },
         fingerprint: Fingerprint::from_bytes([7; 32]),
         request_digest: Digest::from_bytes([7; 32]),
-        policy: Arc::new(Policy::build(PolicyDraft::of(Class::Mutate)).expect("a policy")),
+        policy: Arc::new(Policy::build(PolicyDraft::new(Class::Mutate)).expect("a policy")),
         hops: None,
         trace: None,
     }

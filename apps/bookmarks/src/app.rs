@@ -110,7 +110,7 @@ impl App {
     /// Then it accepts nothing new, answers requests in flight, and the worker releases what it has not started.
     pub async fn serve(self: &Arc<Self>, listener: TcpListener, stops: &Stops) -> Result<(), StartError> {
         metrics::begin().map_err(StartError::Metrics)?;
-        let keeper = Keeper::of(self.store.clone());
+        let keeper = Keeper::new(self.store.clone());
         let server = Arc::new(BookmarkServer(api::router(self, &keeper)?));
         let worker = jobs::start(self)?;
         self.worker_lives.send_replace(true);

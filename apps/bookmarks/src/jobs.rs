@@ -144,7 +144,7 @@ pub(crate) fn start(app: &Arc<App>) -> Result<Running, BuildErrors> {
         let app = Arc::clone(&summarising);
         async move { llm_processing::run(&app, job).await }
     });
-    Worker::of(app.store.clone())
+    Worker::new(app.store.clone())
         .name("bookmarks")
         .destination(Target::new(EXTRACTION, extraction.repeatable().timeout(page_within)))
         .queue(queue(EXTRACTION, page_within, &app.settings.retry))

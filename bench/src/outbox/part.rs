@@ -91,7 +91,7 @@ async fn drain(store: Store, count: usize) {
         ..Queue::new(QUEUE, QUEUE)
     };
     let watch = Stopwatch::start();
-    let worker = Worker::of(store.clone())
+    let worker = Worker::new(store.clone())
         .destination(Target::new(QUEUE, handler.repeatable()))
         .queue(queue)
         .start()
@@ -129,7 +129,7 @@ async fn idle(store: Store, url: &str, count: usize) {
     } else {
         store.clone()
     };
-    let worker = Worker::of(store).handler(QUEUE, handler.repeatable()).start().expect("a worker");
+    let worker = Worker::new(store).handler(QUEUE, handler.repeatable()).start().expect("a worker");
     let mut times = Vec::new();
     for number in 0..count {
         tokio::time::sleep(IDLE_GAP).await;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::Uri;
 use ichido::destination::http::TIMEOUT_MAX;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_llm::models::ENDPOINTS_MAX;
 
 use crate::Bedrock;
@@ -125,8 +125,8 @@ impl BedrockSettings {
     /// # })?;
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub async fn resolve(&self) -> Result<Bedrock, Faults> {
-        let mut problems = Faults::default();
+    pub async fn resolve(&self) -> Result<Bedrock, ConfigErrors> {
+        let mut problems = ConfigErrors::default();
         self.check_names(&mut problems);
         self.check_endpoints(&mut problems);
         self.check_timeouts(&mut problems);
@@ -152,7 +152,7 @@ impl BedrockSettings {
         self.inference_profile_arn.as_deref().or(self.model_id.as_deref())
     }
 
-    fn check_names(&self, problems: &mut Faults) {
+    fn check_names(&self, problems: &mut ConfigErrors) {
         let is_named = |name: &str| name.len() <= MODEL_BYTES_MAX && is_visible(name);
         let wanted = format!("must be 1 to {MODEL_BYTES_MAX} visible ASCII characters");
         if self.name().is_none() {
@@ -172,7 +172,7 @@ impl BedrockSettings {
         }
     }
 
-    fn check_endpoints(&self, problems: &mut Faults) {
+    fn check_endpoints(&self, problems: &mut ConfigErrors) {
         if ENDPOINTS_MAX < self.endpoints.len() {
             let count = self.endpoints.len();
             add(problems, "endpoints", format!("there are {count}; at most {ENDPOINTS_MAX} are allowed"));
@@ -195,7 +195,7 @@ impl BedrockSettings {
         }
     }
 
-    fn check_timeouts(&self, problems: &mut Faults) {
+    fn check_timeouts(&self, problems: &mut ConfigErrors) {
         let least = Duration::from_millis(1);
         if !(least..=TIMEOUT_MAX).contains(&self.timeout) {
             let is = self.timeout;
@@ -223,7 +223,7 @@ impl EndpointSettings {
 }
 
 impl Keys {
-    fn check(&self, problems: &mut Faults) {
+    fn check(&self, problems: &mut ConfigErrors) {
         let given = [
             ("access_key_id", Some(&self.access_key_id)),
             ("secret_access_key", Some(&self.secret_access_key)),
@@ -263,6 +263,6 @@ fn is_visible(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-pub(crate) fn add(problems: &mut Faults, setting: impl Into<String>, what: impl Into<String>) {
+pub(crate) fn add(problems: &mut ConfigErrors, setting: impl Into<String>, what: impl Into<String>) {
     problems.add(setting, what);
 }

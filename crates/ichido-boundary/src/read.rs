@@ -87,7 +87,7 @@ impl Boundary {
     pub fn read(file: &str, bytes: &[u8]) -> Result<Self, ReadError> {
         let refuse = |position: usize, kind: ReadErrorKind| ReadError {
             file: file.to_owned(),
-            at: LineColumn::of(bytes, position),
+            at: LineColumn::new(bytes, position),
             kind,
         };
         let document = Document::parse(bytes, BYTES_MAX).map_err(|JsonError { position, fault }| {
@@ -207,7 +207,7 @@ impl<'a> Locator<'a> {
         let position = self.document.as_ref().map_or(0, |document| position(document, pointer));
         Location {
             file: self.boundary.file.clone(),
-            at: LineColumn::of(self.boundary.text.as_bytes(), position),
+            at: LineColumn::new(self.boundary.text.as_bytes(), position),
             pointer: pointer.to_owned(),
         }
     }

@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub(crate) use address::Address;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::text::table;
 use ichido_server::config::Config;
 use ichido_server::serve::Inside;
@@ -101,7 +101,7 @@ enum Transport {
 }
 
 impl Transport {
-    fn server(settings: ClientSettings, faults: &mut Faults) -> Option<Self> {
+    fn server(settings: ClientSettings, faults: &mut ConfigErrors) -> Option<Self> {
         // A page of messages, or the body of one, is longer than the response to an enqueue.
         let settings = ClientSettings { answer_bytes_max: ANSWER_BYTES_MAX, ..settings };
         let once = Retry { tries: NonZeroU32::MIN, ..Retry::CLIENT };
@@ -114,14 +114,14 @@ impl Transport {
 impl ApiClient {
     /// Creates a client of a server that runs in this process and needs no token.
     pub(crate) fn local(address: SocketAddr) -> Result<Self, Exit> {
-        let mut faults = Faults::default();
+        let mut faults = ConfigErrors::default();
         let transport = Transport::server(ClientSettings::new(format!("http://{address}")), &mut faults);
         Ok(Self { json: false, transport: faults.or(transport)? })
     }
 
     /// Opens a store, or prepares to call a server without calling it yet.
     pub(crate) async fn open(args: ConnectArgs) -> Result<Self, Exit> {
-        let mut faults = Faults::default();
+        let mut faults = ConfigErrors::default();
         let transport =
             match Address::from_flags_or_env(args.server.as_deref(), args.store.as_deref(), &mut faults) {
                 Address::Server(url) => {
@@ -328,7 +328,11 @@ fn uri(target: &str) -> Result<Uri, Exit> {
 }
 
 /// Returns the URL of the given store, or that of the configuration.
-pub(crate) fn store_url(given: Address, config: Option<&Config>, faults: &mut Faults) -> Option<String> {
+pub(crate) fn store_url(
+    given: Address,
+    config: Option<&Config>,
+    faults: &mut ConfigErrors,
+) -> Option<String> {
     let url = match given {
         Address::Store(url) => Some(url),
         _ => config.and_then(|config| config.store.url.clone()),
@@ -340,7 +344,7 @@ pub(crate) fn store_url(given: Address, config: Option<&Config>, faults: &mut Fa
 }
 
 /// Returns the settings of a client with the token of the environment.
-pub(crate) fn client_settings(url: String, faults: &mut Faults) -> Option<ClientSettings> {
+pub(crate) fn client_settings(url: String, faults: &mut ConfigErrors) -> Option<ClientSettings> {
     let token = match std::env::var(TOKEN) {
         Ok(text) => faults.check(TOKEN, Token::parse(&text)).map(Some),
         Err(std::env::VarError::NotPresent) => Some(None),
@@ -355,7 +359,7 @@ pub(crate) fn client_settings(url: String, faults: &mut Faults) -> Option<Client
 }
 
 /// Builds a client from its settings.
-pub(crate) fn build_client(settings: ClientSettings, faults: &mut Faults) -> Option<Client> {
+pub(crate) fn build_client(settings: ClientSettings, faults: &mut ConfigErrors) -> Option<Client> {
     let resolved = settings.resolve();
     resolved
         .map_err(|Problems(problems)| {

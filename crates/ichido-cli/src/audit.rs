@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueEnum};
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::seal::Head;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_server::admin::{self, Sealed};
 use serde_json::json;
 
@@ -84,7 +84,7 @@ enum Format {
 
 /// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     let url = resolve_url(args.store, args.config).map_err(|found| faults.join(found)).ok();
     let key = args.key_file.as_deref().and_then(|path| read_key(path, &mut faults));
     let head = match &args.command {
@@ -113,14 +113,14 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 }
 
 /// Reads the key from a file. Errors do not repeat its contents.
-fn read_key(path: &Path, faults: &mut Faults) -> Option<AuditKey> {
+fn read_key(path: &Path, faults: &mut ConfigErrors) -> Option<AuditKey> {
     let flag = format!("--key-file {}", path.display());
     let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"));
     let key = bytes.and_then(|bytes| AuditKey::parse(&bytes).map_err(|error| error.to_string()));
     faults.check(&flag, key)
 }
 
-fn parse_head(text: &str, faults: &mut Faults) -> Option<Head> {
+fn parse_head(text: &str, faults: &mut ConfigErrors) -> Option<Head> {
     let head = Head::parse(text);
     if head.is_none() {
         faults.add(

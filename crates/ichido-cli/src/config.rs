@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use ichido_core::settings::{Fault, Faults};
+use ichido_core::settings::{ConfigError, ConfigErrors};
 use ichido_http::server::bounds::Bounds;
 use ichido_http::server::limits::Limits;
 use ichido_server::config::show::Over;
@@ -109,8 +109,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
 }
 
 /// Returns the settings that flags, or a variable in place of a flag, override.
-fn overrides(store: Option<&str>, listen: Option<SocketAddr>, bounds: &Bounds) -> Result<Vec<Over>, Faults> {
-    let mut faults = Faults::default();
+fn overrides(
+    store: Option<&str>,
+    listen: Option<SocketAddr>,
+    bounds: &Bounds,
+) -> Result<Vec<Over>, ConfigErrors> {
+    let mut faults = ConfigErrors::default();
     let resolved = bounds.resolve(Limits::default(), &mut faults);
     faults.or(Some(resolved))?;
     let by_variable = std::env::var(STORE).ok().filter(|url| !url.is_empty());
@@ -150,8 +154,8 @@ fn init(file: &Path) -> Result<(), Exit> {
 }
 
 /// Renders errors as JSON, each with its location.
-fn to_json(faults: &Faults) -> Value {
+fn to_json(faults: &ConfigErrors) -> Value {
     let problems: Vec<Value> =
-        faults.0.iter().map(|Fault { place, what }| json!({ "place": place, "what": what })).collect();
+        faults.0.iter().map(|ConfigError { place, what }| json!({ "place": place, "what": what })).collect();
     json!({ "problems": problems })
 }

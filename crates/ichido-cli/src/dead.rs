@@ -17,7 +17,7 @@ mod steps;
 use std::collections::BTreeSet;
 
 use clap::Subcommand;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use uuid::Uuid;
 
 use crate::api_client::{ApiClient, ConnectArgs};
@@ -108,7 +108,7 @@ enum Command {
 
 impl Command {
     /// Checks the flags before anything is opened.
-    fn check(&self) -> Result<(), Faults> {
+    fn check(&self) -> Result<(), ConfigErrors> {
         match self {
             Self::List { filter, .. } => filter.query().map(drop),
             Self::Requeue(args) => args.check(LetterAction::Requeue),

@@ -13,7 +13,7 @@ mod report;
 
 use std::path::PathBuf;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::clock;
 use ichido_server::config::Config;
 use ichido_server::config::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file, store_url};
@@ -74,7 +74,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 /// Returns `None` if only an unreadable configuration names the store.
 fn inspection(
     store: Option<String>,
-    config: Result<Option<Config>, Faults>,
+    config: Result<Option<Config>, ConfigErrors>,
 ) -> Option<Result<Inspection, Exit>> {
     let has_config = matches!(config, Ok(Some(_)));
     let (configured, connections_max) = match config {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::signals::SignalsError;
 
 /// The default help text on exit codes. Each such text starts with [`HELP_BEGINS`].
@@ -21,7 +21,7 @@ pub(crate) enum Exit {
     Findings,
     /// Code 2: a usage or configuration error; nothing was tried. Errors of the command line itself use the same
     /// code.
-    Misconfigured(Faults),
+    Misconfigured(ConfigErrors),
     /// Code 3: the command was stopped and cut off work in flight.
     Interrupted(String),
     /// Code 3: the server or the store was not reached, or its outcome is unknown.
@@ -37,7 +37,7 @@ pub(crate) enum Exit {
 impl Exit {
     /// Creates a usage error: which argument is wrong, and why.
     pub(crate) fn invalid(argument: impl Into<String>, what: impl Into<String>) -> Self {
-        Self::Misconfigured(Faults::one(argument, what))
+        Self::Misconfigured(ConfigErrors::one(argument, what))
     }
 
     /// Prints the reason and returns the exit code.
@@ -58,8 +58,8 @@ impl Exit {
     }
 }
 
-impl From<Faults> for Exit {
-    fn from(faults: Faults) -> Self {
+impl From<ConfigErrors> for Exit {
+    fn from(faults: ConfigErrors) -> Self {
         Self::Misconfigured(faults)
     }
 }

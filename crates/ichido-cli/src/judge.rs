@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_llm::articles::{self, Article, Judgement, Profile};
 use ichido_llm::judge::{Counts, Ended, Judge, Known, Settings, Stop};
 use ichido_llm::models::Prompt;
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     if args.forget {
         return forget(&args).await;
     }
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     let task = task(&args, &mut faults);
     if args.plan_only {
         let task = faults.or(task)?;
@@ -92,7 +92,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     }
 }
 
-fn task(args: &Args, faults: &mut Faults) -> Option<JudgeTask> {
+fn task(args: &Args, faults: &mut ConfigErrors) -> Option<JudgeTask> {
     let profile = faults.check("--profile", Profile::read(args.profile.as_deref()));
     let articles = read(args.articles.as_deref().unwrap_or(Path::new(STDIN)));
     let articles = articles.map_err(|found| faults.join(found)).ok();
@@ -104,12 +104,12 @@ fn task(args: &Args, faults: &mut Faults) -> Option<JudgeTask> {
 }
 
 /// Reads the articles of a file or of standard input.
-fn read(file: &Path) -> Result<Vec<Article>, Faults> {
+fn read(file: &Path) -> Result<Vec<Article>, ConfigErrors> {
     let name = file.display().to_string();
     if file.as_os_str() == STDIN {
         return articles::read(std::io::stdin().lock(), &name);
     }
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     let opened = File::open(file).map_err(|error| format!("it cannot be read: {error}"));
     let opened = faults.check(&name, opened);
     articles::read(BufReader::new(faults.or(opened)?), &name)

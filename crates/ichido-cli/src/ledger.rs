@@ -9,7 +9,7 @@
 use clap::{Subcommand, ValueEnum};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::limits;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
 use ichido_server::serve::shown::LedgerRecord;
 use serde_json::{Value, json};
@@ -88,8 +88,8 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
 }
 
 /// Reports all errors in the flags at once, before anything is opened.
-fn check(key: &str, settles_within: &str) -> Result<(), Faults> {
-    let mut faults = Faults::default();
+fn check(key: &str, settles_within: &str) -> Result<(), ConfigErrors> {
+    let mut faults = ConfigErrors::default();
     faults.check("--key", IdempotencyKey::parse(key));
     faults.check("--settles-within", duration::parse(settles_within));
     faults.or(Some(()))

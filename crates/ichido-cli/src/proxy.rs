@@ -1,6 +1,6 @@
 //! `ichido proxy`: runs a proxy role between a caller and a service.
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::server::Ended;
 pub(crate) use ichido_proxy::Args;
 use ichido_proxy::{Proxy, resolve};
@@ -14,7 +14,7 @@ use crate::store::open;
 
 /// Runs a proxy until it is stopped.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     let files = args.boundary.iter().map(|path| read_file(path).map_err(|error| error.add_to(&mut faults)));
     let files = files.flatten().collect();
     let settings = resolve(&args, files, faults)?;

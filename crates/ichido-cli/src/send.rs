@@ -19,7 +19,7 @@ mod settings;
 use std::path::{Path, PathBuf};
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_server::accept::REQUEST_BYTES_MAX;
 use ichido_server::body_key;
 use tokio::io::{AsyncReadExt as _, BufReader};
@@ -133,7 +133,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 
 async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
     let body = read_body().await?;
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     let key = faults.check("--key", IdempotencyKey::parse(key));
     if let Some(key) = &key {
         faults.check("--key", body_key::agrees(key, &body));

@@ -12,7 +12,7 @@ mod setup;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::server::bounds::Bounds;
 use ichido_server::config::{Config, ServeConfig, sqlite_file};
 use ichido_server::serve::{Access, Serving, is_open};
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut signals = Signals::listen()?;
     let setup = Setup::find(&args).await?;
     let ServeConfig { listen, limits, .. } = setup.config.serve;
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     let limits = args.bounds.resolve(limits, &mut faults);
     let limits = faults.or(Some(limits))?;
     let exporting = traces::start(setup.config.traces_endpoint.as_deref())?;
@@ -74,8 +74,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 /// Returns the store's URL: from the flag or the environment, then from the configuration.
 ///
 /// A configuration without queues is an error.
-pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> Result<String, Faults> {
-    let mut faults = Faults::default();
+pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> Result<String, ConfigErrors> {
+    let mut faults = ConfigErrors::default();
     if config.queues.is_empty() {
         let what = "has no queue, so that there is nothing to do; add one, such as [queues.orders]";
         faults.add(file.display().to_string(), what);

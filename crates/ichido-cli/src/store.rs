@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::sync::lock;
 use ichido_server::config::{self, CONNECTIONS_DEFAULT, Config, DEFAULT_URL, FILE_NAME, sqlite_file};
 use ichido_store::Store;
@@ -72,7 +72,7 @@ pub(crate) async fn close() {
 /// Returns the URL of the store that a command works on.
 ///
 /// The flag or the environment wins, then the configuration, then the file that a server creates by default.
-pub(crate) fn resolve_url(store: Option<String>, config: Option<PathBuf>) -> Result<String, Faults> {
+pub(crate) fn resolve_url(store: Option<String>, config: Option<PathBuf>) -> Result<String, ConfigErrors> {
     if let Some(url) = store {
         return Ok(url);
     }
@@ -81,7 +81,7 @@ pub(crate) fn resolve_url(store: Option<String>, config: Option<PathBuf>) -> Res
 }
 
 /// Loads the named configuration, or `ichido.toml` if it exists.
-pub(crate) fn load_config(named: Option<PathBuf>) -> Result<Option<Config>, Faults> {
+pub(crate) fn load_config(named: Option<PathBuf>) -> Result<Option<Config>, ConfigErrors> {
     let here = || Path::new(FILE_NAME).exists().then(|| PathBuf::from(FILE_NAME));
     named.or_else(here).map(|path| config::load(&path)).transpose()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
 use ichido_core::text::table;
 use ichido_server::accept;
@@ -116,8 +116,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 
 impl Create {
     /// Returns the role and the lifetime, or all errors.
-    fn resolve(&self) -> Result<(Role, Option<Duration>), Faults> {
-        let mut faults = Faults::default();
+    fn resolve(&self) -> Result<(Role, Option<Duration>), ConfigErrors> {
+        let mut faults = ConfigErrors::default();
         if self.name.is_empty() {
             faults.add("NAME", "is empty; give the token a name by which people know it");
         }
@@ -126,7 +126,7 @@ impl Create {
         faults.or(Some((role, lives)))
     }
 
-    fn role(&self, faults: &mut Faults) -> Role {
+    fn role(&self, faults: &mut ConfigErrors) -> Role {
         let is_bound = self.identity.is_some() || !self.queue.is_empty();
         if is_bound && self.role != PRODUCER {
             let what = "only a producer has an identity and queues; leave --identity and --queue out";

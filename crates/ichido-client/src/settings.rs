@@ -9,7 +9,7 @@ use http_body_util::Full;
 use ichido_core::hops::HopName;
 use ichido_core::ledger::Profile;
 use ichido_core::retry::{Budget, BudgetSettings, Retry};
-use ichido_core::settings::{Fault, Faults};
+use ichido_core::settings::{ConfigError, ConfigErrors};
 use ichido_http::client::{CallLimits, HttpClient};
 use ichido_http::trust;
 use ichido_http::url::HttpUrl;
@@ -63,9 +63,9 @@ pub struct ClientSettings {
 #[error("{}", .0.join("\n"))]
 pub struct Problems(pub Vec<String>);
 
-impl From<Faults> for Problems {
-    fn from(faults: Faults) -> Self {
-        Self(faults.0.into_iter().map(|Fault { place, what }| format!("{place} {what}")).collect())
+impl From<ConfigErrors> for Problems {
+    fn from(faults: ConfigErrors) -> Self {
+        Self(faults.0.into_iter().map(|ConfigError { place, what }| format!("{place} {what}")).collect())
     }
 }
 
@@ -104,7 +104,7 @@ impl ClientSettings {
     /// assert_eq!(wrong.resolve().expect_err("two of them").0.len(), 2);
     /// ```
     pub fn resolve(self) -> Result<Client, Problems> {
-        let mut faults = Faults::default();
+        let mut faults = ConfigErrors::default();
         let least = Duration::from_millis(1);
         for (place, time) in [
             ("connect_timeout", self.connect_timeout),

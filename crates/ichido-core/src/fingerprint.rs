@@ -41,7 +41,7 @@ pub struct RequestParts<'a> {
 
 impl Fingerprint {
     /// Computes the fingerprint of a request.
-    pub fn of(parts: &RequestParts<'_>) -> Self {
+    pub fn new(parts: &RequestParts<'_>) -> Self {
         let mut hasher = Hasher::new("ichido/fingerprint/1");
         let media_type = normal_media_type(parts.media_type);
         for text in

@@ -21,13 +21,13 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let now = Timestamp::from_secs(1_800_000_000);
-//! let policy = Policy::build(PolicyDraft::of(Class::ExternalEffect))?;
+//! let policy = Policy::build(PolicyDraft::new(Class::ExternalEffect))?;
 //!
 //! // The request. The store finds the record by operation, identity and key.
 //! let key = policy.require(key::read([("Idempotency-Key", "order-4711")])?)?;
 //! assert!(key.is_some());
 //! let media_type = "application/json";
-//! let fingerprint = Fingerprint::of(&RequestParts {
+//! let fingerprint = Fingerprint::new(&RequestParts {
 //!     operation: "orders.create",
 //!     identity: "alice",
 //!     method: "POST",

@@ -3,9 +3,9 @@
 //! Guarantee: a text has one meaning or none. Ambiguous text is refused, and so are values that nobody can have meant.
 //!
 //! ```
-//! use ichido_core::settings::{Faults, duration, size};
+//! use ichido_core::settings::{ConfigErrors, duration, size};
 //!
-//! let mut faults = Faults::default();
+//! let mut faults = ConfigErrors::default();
 //! let timeout = faults.check("timeout", duration::parse("3s"));
 //! let limit = faults.check("limit", size::parse("64 KB"));
 //! assert!(timeout.is_some() && limit.is_none());
@@ -22,28 +22,28 @@ use crate::text::visible;
 
 /// All configuration errors, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Faults(pub Vec<Fault>);
+pub struct ConfigErrors(pub Vec<ConfigError>);
 
 /// One configuration error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ConfigError {
     /// The setting, by the name it was given under.
     pub place: String,
     /// What is wrong, and how to fix it.
     pub what: String,
 }
 
-impl Faults {
+impl ConfigErrors {
     /// Creates a single error: the setting, and what is wrong and how to fix it.
     pub fn one(place: impl Into<String>, what: impl Into<String>) -> Self {
-        Self(vec![Fault { place: place.into(), what: what.into() }])
+        Self(vec![ConfigError { place: place.into(), what: what.into() }])
     }
 
     /// Adds an error: the setting, and what is wrong and how to fix it.
     ///
     /// Duplicates are ignored.
     pub fn add(&mut self, place: impl Into<String>, what: impl Into<String>) {
-        let fault = Fault { place: place.into(), what: what.into() };
+        let fault = ConfigError { place: place.into(), what: what.into() };
         if !self.0.contains(&fault) {
             self.0.push(fault);
         }
@@ -56,7 +56,7 @@ impl Faults {
 
     /// Adds the errors of another part of the settings.
     pub fn join(&mut self, others: Self) {
-        for Fault { place, what } in others.0 {
+        for ConfigError { place, what } in others.0 {
             self.add(place, what);
         }
     }
@@ -83,14 +83,14 @@ impl Faults {
     }
 }
 
-impl std::error::Error for Faults {}
+impl std::error::Error for ConfigErrors {}
 
 /// Formats `2 problems` and a line for each.
-impl fmt::Display for Faults {
+impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.len();
         write!(f, "{count} {}", if count == 1 { "problem" } else { "problems" })?;
-        for Fault { place, what } in &self.0 {
+        for ConfigError { place, what } in &self.0 {
             // Multi-line text keeps its lines, indented. Both may quote files and paths, which must not control a
             // terminal.
             let lines: Vec<String> = what.split('\n').map(visible).collect();

@@ -20,7 +20,7 @@ mod profile;
 
 use std::io::{BufRead, Read as _};
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use serde_json::{Map, Value};
 
 use crate::models::Prompt;
@@ -75,8 +75,8 @@ impl Article {
 /// Reads all articles, one JSON object per line, or returns every problem.
 ///
 /// `name` is the file's name in error messages.
-pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, Faults> {
-    let (mut articles, mut faults) = (Vec::new(), Faults::default());
+pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, ConfigErrors> {
+    let (mut articles, mut faults) = (Vec::new(), ConfigErrors::default());
     for number in 1.. {
         let mut bytes = Vec::new();
         let read = lines.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut bytes);

@@ -85,7 +85,7 @@ impl Behaviour {
                 "retry_after_s" => wait(value, Duration::from_secs).map(|wait| changed.retry_after = wait),
                 "faults" => value.as_object().map(|faults| {
                     let given = faults.iter().map(|(name, rate)| (name.as_str(), rate.as_f64()));
-                    match Rates::of(given) {
+                    match Rates::new(given) {
                         Ok(rates) => changed.rates = rates,
                         Err(errors) => wrong.extend(errors.iter().map(ToString::to_string)),
                     }
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(plain().changed(json.as_bytes()), Ok(plain()));
         let changed = plain().changed(br#"{"latency_ms":5,"faults":{"slow":0.5}}"#).expect("it fits");
         assert_eq!((changed.latency, changed.slow), (Duration::from_millis(5), Duration::from_secs(2)));
-        let rates = Rates::of([("slow", Some(0.5))]).expect("they fit");
+        let rates = Rates::new([("slow", Some(0.5))]).expect("they fit");
         assert_eq!(changed.rates, rates);
         let again = changed.changed(br#"{"faults":{}}"#).expect("it fits");
         assert_eq!(again.rates, Rates::default(), "rates are replaced, not added to");

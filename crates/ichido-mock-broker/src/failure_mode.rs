@@ -90,7 +90,7 @@ impl Rates {
     const SUM_MAX: f64 = 1.000_001;
 
     /// Builds rates from names and values, or returns every error.
-    pub fn of<'a>(given: impl IntoIterator<Item = (&'a str, Option<f64>)>) -> Result<Self, Vec<RatesError>> {
+    pub fn new<'a>(given: impl IntoIterator<Item = (&'a str, Option<f64>)>) -> Result<Self, Vec<RatesError>> {
         let mut rates = BTreeMap::new();
         let mut errors = Vec::new();
         for (name, rate) in given {
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn every_fault_is_drawn_as_often_as_its_rate_says() {
-        let rates = Rates::of([("reset_after", Some(0.25)), ("slow", Some(0.5))]).expect("they fit");
+        let rates = Rates::new([("reset_after", Some(0.25)), ("slow", Some(0.5))]).expect("they fit");
         let count = |wanted| (0..1_000).filter(|n| rates.draw(f64::from(*n) / 1_000.0) == wanted).count();
         assert_eq!(count(Some(FailureMode::ResetAfter)), 250);
         assert_eq!(count(Some(FailureMode::Slow)), 500);
@@ -148,11 +148,11 @@ mod tests {
     fn every_fault_has_one_name_and_all_of_them_may_come_to_one() {
         for (fault, name, _) in FailureMode::ALL {
             assert_eq!(FailureMode::parse(name), Some(fault));
-            let always = Rates::of([(name, Some(1.0))]).expect("it fits");
+            let always = Rates::new([(name, Some(1.0))]).expect("it fits");
             assert_eq!(always.draw(0.999_999), Some(fault));
         }
         let share = 1.0 / 17.0;
-        assert!(Rates::of(FailureMode::ALL.map(|(_, name, _)| (name, Some(share)))).is_ok());
+        assert!(Rates::new(FailureMode::ALL.map(|(_, name, _)| (name, Some(share)))).is_ok());
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
             ("no_key", None),
             ("wrong_key", Some(0.2)),
         ];
-        let errors = Rates::of(wrong).expect_err("four things");
+        let errors = Rates::new(wrong).expect_err("four things");
         assert_eq!(
             errors,
             [
@@ -174,6 +174,6 @@ mod tests {
                 RatesError::Sum
             ]
         );
-        assert!(Rates::of([("slow", Some(f64::NAN))]).is_err());
+        assert!(Rates::new([("slow", Some(f64::NAN))]).is_err());
     }
 }

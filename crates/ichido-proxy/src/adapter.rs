@@ -19,7 +19,7 @@ use hyper::body::Incoming;
 use ichido::once::{self, Claim, Keeper, Once, OnceLayer, Outcome};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::EffectMode;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::verdict::{Effect, ErrorCode, Table};
 use ichido_http::clock;
 use ichido_http::server::Peer;
@@ -81,7 +81,7 @@ pub(crate) fn build(
     limits: Limits,
     upstream: Upstream,
     response_timeout: Duration,
-) -> Result<AdapterRole, Faults> {
+) -> Result<AdapterRole, ConfigErrors> {
     let (rules, upstream) = (Arc::new(rules), Arc::new(upstream));
     let mut routes = Vec::new();
     for OperationSettings { name, methods, pattern, protection } in settings.operations {
@@ -112,7 +112,7 @@ fn layer(
     methods: &[Method],
     protection: Protection,
     keeper: &Keeper,
-) -> Result<OnceLayer, Faults> {
+) -> Result<OnceLayer, ConfigErrors> {
     let Protection { draft, identity, extra_inputs, form, request_bytes_max, .. } = protection;
     let effect = match draft.mode {
         Some(EffectMode::Keyed) => once::Effect::Keyed,
@@ -128,7 +128,7 @@ fn layer(
     if let Some(bytes) = request_bytes_max {
         once = once.request_bytes_max(bytes);
     }
-    once.build(keeper).map_err(|errors| Faults::one(name, errors.to_string()))
+    once.build(keeper).map_err(|errors| ConfigErrors::one(name, errors.to_string()))
 }
 
 impl AdapterRole {

@@ -141,7 +141,7 @@ fn inputs(
         };
         found.extend(input.name().map(|name| (name, values)));
     }
-    Ok(Inputs::of(found))
+    Ok(Inputs::new(found))
 }
 
 /// Returns a field that occurs exactly once; two lines could mean two callers.

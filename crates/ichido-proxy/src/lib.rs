@@ -30,7 +30,7 @@ use std::sync::Arc;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use ichido::once::Keeper;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::server::body::AnswerBody;
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
 use ichido_http::server::permits::Permits;
@@ -63,7 +63,7 @@ struct Ledger {
 
 impl Proxy {
     /// Creates a hop, which forwards requests and stores nothing.
-    pub fn hop(settings: Settings) -> Result<Self, Faults> {
+    pub fn hop(settings: Settings) -> Result<Self, ConfigErrors> {
         let upstream = upstream(&settings)?;
         let Settings { rules, timeouts, limits, .. } = settings;
         let bodies = Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX);
@@ -72,11 +72,11 @@ impl Proxy {
     }
 
     /// Creates an adapter, which keeps a ledger in `store`.
-    pub fn adapter(settings: Settings, store: Store) -> Result<Self, Faults> {
+    pub fn adapter(settings: Settings, store: Store) -> Result<Self, ConfigErrors> {
         let upstream = upstream(&settings)?;
         let Settings { rules, timeouts, limits, adapter, .. } = settings;
-        let adapter = adapter.ok_or_else(|| Faults::one("--role", "only the adapter has a ledger"))?;
-        let keeper = Keeper::of(store.clone());
+        let adapter = adapter.ok_or_else(|| ConfigErrors::one("--role", "only the adapter has a ledger"))?;
+        let keeper = Keeper::new(store.clone());
         let operations = adapter.guarded();
         let role = adapter::build(adapter, &keeper, rules, limits, upstream, timeouts.try_max)?;
         Ok(Self {
@@ -103,9 +103,9 @@ impl Proxy {
     }
 }
 
-fn upstream(settings: &Settings) -> Result<Upstream, Faults> {
+fn upstream(settings: &Settings) -> Result<Upstream, ConfigErrors> {
     let upstream = Upstream::new(&settings.upstream, &settings.limits, settings.connect);
-    upstream.map_err(|error| Faults::one("--upstream", error.to_string()))
+    upstream.map_err(|error| ConfigErrors::one("--upstream", error.to_string()))
 }
 
 enum ProxyRole {

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use ichido_boundary::Boundary;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::server::bounds::{count, time};
 use ichido_http::server::limits::Limits;
 use ichido_http::url::{HttpUrl, UrlError};
@@ -48,7 +48,11 @@ impl Settings {
 /// Resolves the flags and boundary files.
 ///
 /// Earlier errors in `faults`, such as unreadable files, are reported together with the new ones.
-pub fn resolve(args: &Args, files: Vec<Boundary>, mut faults: Faults) -> Result<Settings, Faults> {
+pub fn resolve(
+    args: &Args,
+    files: Vec<Boundary>,
+    mut faults: ConfigErrors,
+) -> Result<Settings, ConfigErrors> {
     let files = files::sort(args.role.party(), files, &mut faults);
     let listen = listen(&args.listen, &mut faults);
     let upstream = upstream(&args.upstream, &mut faults);
@@ -74,7 +78,7 @@ pub fn resolve(args: &Args, files: Vec<Boundary>, mut faults: Faults) -> Result<
 }
 
 /// Refuses the adapter's flags for a hop, which would otherwise seem to keep a ledger.
-fn refuse_adapter_flags(flags: &AdapterArgs, faults: &mut Faults) {
+fn refuse_adapter_flags(flags: &AdapterArgs, faults: &mut ConfigErrors) {
     // Destructured, so the compiler catches a new flag. The store may come from the environment, which is shared.
     let AdapterArgs {
         store: _,
@@ -114,20 +118,20 @@ fn refuse_adapter_flags(flags: &AdapterArgs, faults: &mut Faults) {
 }
 
 /// Refuses the flags that are given.
-fn refuse_given(flags: &[(&str, bool)], what: &str, faults: &mut Faults) {
+fn refuse_given(flags: &[(&str, bool)], what: &str, faults: &mut ConfigErrors) {
     for (flag, _) in flags.iter().filter(|(_, is_given)| *is_given) {
         faults.add(*flag, what);
     }
 }
 
-fn listen(text: &str, faults: &mut Faults) -> Option<SocketAddr> {
+fn listen(text: &str, faults: &mut ConfigErrors) -> Option<SocketAddr> {
     let address = text.parse().map_err(|_| {
         format!("\"{text}\" is no address and port; write 127.0.0.1:8080, or 0.0.0.0:8080 to let others in")
     });
     faults.check("--listen", address)
 }
 
-fn upstream(text: &str, faults: &mut Faults) -> Option<HttpUrl> {
+fn upstream(text: &str, faults: &mut ConfigErrors) -> Option<HttpUrl> {
     let what = match HttpUrl::parse(text) {
         Ok(url) if url.is_tls => "asks for TLS, which this proxy does not speak to its upstream",
         Ok(url) if url.target != "/" => "has a path, and requests keep their own",

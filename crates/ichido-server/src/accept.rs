@@ -96,7 +96,7 @@ pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, Submissi
     }
     body_key::agrees(&key, &body).map_err(|_| SubmissionError::KeyDisagrees)?;
     let digest = digest(&content_type, &body, &intake.digest_without)
-        .map_err(|error| SubmissionError::Json { error, at: LineColumn::of(&body, error.position) })?;
+        .map_err(|error| SubmissionError::Json { error, at: LineColumn::new(&body, error.position) })?;
     let schema_error = intake.schema.and_then(|schema| check_schema(&schema, &content_type, &body).err());
     let message = NewMessage::new(queue, &identity, key, body);
     let message = NewMessage { digest, content_type, hops, trace, tries_allowed: max_attempts, ..message };

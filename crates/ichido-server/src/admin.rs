@@ -10,7 +10,7 @@ use ichido_core::audit::AuditKey;
 use ichido_core::audit::seal::Head;
 use ichido_core::audit::verify::Report;
 use ichido_core::digest::{Digest, hex};
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::clock;
 use ichido_store::Store;
 use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
@@ -183,7 +183,7 @@ pub async fn back_up(url: &str, file: &Path) -> Result<Backup, Error> {
             | BackupError::File { .. }
             | BackupError::Store(_) => return Error::Failed(error.to_string()),
         };
-        Error::Misconfigured(Faults::one(place, error.to_string()))
+        Error::Misconfigured(ConfigErrors::one(place, error.to_string()))
     })
 }
 

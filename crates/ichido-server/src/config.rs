@@ -48,7 +48,7 @@ pub use sources::Outside;
 pub use store_url::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file};
 
 use document::{Section, Source, did_you_mean};
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use queues::LocatedQueue;
 use show::{Over, Shown};
 
@@ -114,7 +114,7 @@ pub struct WorkerConfig {
 }
 
 /// Reads a configuration and everything it refers to.
-pub fn load(path: &Path) -> Result<Config, Faults> {
+pub fn load(path: &Path) -> Result<Config, ConfigErrors> {
     load_traced(path).map(|traced| traced.config)
 }
 
@@ -140,12 +140,12 @@ impl Traced {
 }
 
 /// Reads a configuration, and records the origin of each setting.
-pub fn load_traced(path: &Path) -> Result<Traced, Faults> {
+pub fn load_traced(path: &Path) -> Result<Traced, ConfigErrors> {
     let name = path.display().to_string();
     let text = sources::read_up_to(path, FILE_BYTES_MAX).map_err(|error| {
         let what =
             format!("cannot be read: {error}; `ichido config init` writes one, and --config names another");
-        Faults::one(&name, what)
+        ConfigErrors::one(&name, what)
     })?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
     let outside = Outside {
@@ -158,16 +158,16 @@ pub fn load_traced(path: &Path) -> Result<Traced, Faults> {
 }
 
 /// Parses a configuration, or returns all of its errors.
-pub fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<Config, Faults> {
+pub fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<Config, ConfigErrors> {
     traced(name, text, outside).map(|traced| traced.config)
 }
 
-fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Faults> {
+fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, ConfigErrors> {
     if FILE_BYTES_MAX < text.len() {
         let what = format!("is larger than {FILE_BYTES_MAX} bytes, which no configuration is");
-        return Err(Faults::one(name, what));
+        return Err(ConfigErrors::one(name, what));
     }
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     let variables = env_overlay::overrides(outside, &mut faults);
     let source = Source { name, text, variables: &variables, outside, faults: RefCell::default() };
     let (mut document, errors) = DeTable::parse_recoverable(text);

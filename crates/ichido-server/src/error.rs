@@ -1,6 +1,6 @@
 //! The errors that stop a server or a worker.
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 
 /// Why a server or worker did not start, or how it ended.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +10,7 @@ pub enum Error {
     Failed(String),
     /// It was not attempted: the settings are wrong.
     #[error("{0}")]
-    Misconfigured(Faults),
+    Misconfigured(ConfigErrors),
     /// It was stopped immediately, which cut off requests and calls in flight.
     #[error("{0}")]
     Cut(String),

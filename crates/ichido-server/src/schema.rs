@@ -72,7 +72,7 @@ impl Schema {
         let strict = Document::parse(text.as_bytes(), SCHEMA_BYTES_MAX);
         strict.map_err(|error| SchemaError::Json {
             what: error.fault.to_string(),
-            at: LineColumn::of(text.as_bytes(), error.position),
+            at: LineColumn::new(text.as_bytes(), error.position),
         })?;
         let schema: Value = serde_json::from_str(text).map_err(|error| SchemaError::Json {
             what: "a number is beyond all doubles".to_owned(),

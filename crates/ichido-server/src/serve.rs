@@ -67,7 +67,7 @@ pub mod shown {
 
 use std::net::SocketAddr;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 
 use crate::Error;
 pub use access::Access;
@@ -89,7 +89,7 @@ pub async fn is_open(access: &Access, address: SocketAddr, flag: &str) -> Result
             "every token was revoked or has expired, so that nobody could come in"
         }
     };
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     faults.add(
         flag,
         format!(

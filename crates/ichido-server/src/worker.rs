@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::worker::{Running, Target, Worker};
-use ichido_core::settings::{Faults, duration};
+use ichido_core::settings::{ConfigErrors, duration};
 use ichido_store::Store;
 use ichido_store::message::QueueName;
 use tokio::sync::watch;
@@ -50,7 +50,7 @@ pub fn lease_max(config: &Config) -> Duration {
 /// A retry under the other kind would be a different action to the receiver.
 // Spec: D7.
 pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(), Error> {
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     for queue in &config.queues {
         // Invalid names were refused with the configuration.
         let Some(name) = QueueName::parse(&queue.name) else { continue };
@@ -71,7 +71,7 @@ pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(
 
 /// Connects every destination that needs it before its first call. Returns all errors at once.
 pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     // Connect concurrently, so the total wait is that of the slowest destination.
     let begin =
         |destination: &DestinationConfig| tokio::spawn(timeout(CONNECT_TIMEOUT, destination.connect()));
@@ -99,9 +99,9 @@ pub fn on_store(config: &Config, store: &Store, targets: Vec<Target>) -> Vec<Tar
 }
 
 /// Starts a worker with a configuration.
-pub fn start(store: &Store, config: &Config, targets: Vec<Target>) -> Result<Running, Faults> {
+pub fn start(store: &Store, config: &Config, targets: Vec<Target>) -> Result<Running, ConfigErrors> {
     let settings = &config.worker;
-    let mut draft = Worker::of(store.clone())
+    let mut draft = Worker::new(store.clone())
         .name(&settings.name)
         .idle_sleep(settings.idle_sleep)
         .stop_within(settings.stop_within)
@@ -117,7 +117,7 @@ pub fn start(store: &Store, config: &Config, targets: Vec<Target>) -> Result<Run
         draft = draft.queue(queue.clone());
     }
     draft.start().map_err(|errors| {
-        let mut faults = Faults::default();
+        let mut faults = ConfigErrors::default();
         for error in errors.iter() {
             faults.add("the worker", error.to_string());
         }

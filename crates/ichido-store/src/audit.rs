@@ -272,7 +272,7 @@ pub(crate) fn next_seal(
     let mut leaves: Vec<Leaf> = Vec::with_capacity(entries.len());
     for (index, entry) in (0_u32..).zip(entries) {
         let follows = previous.get(&entry.id.message).copied().unwrap_or(Previous::Nothing);
-        let leaf = Leaf::of(entry, (follows, !misfits.contains(&entry.id)), key, number, index);
+        let leaf = Leaf::new(entry, (follows, !misfits.contains(&entry.id)), key, number, index);
         previous.insert(leaf.id.message, Previous::Entry(leaf.content));
         leaves.push(leaf);
     }

@@ -21,7 +21,7 @@
 //! # let file = ichido_store::testing::sqlite::fresh_file();
 //! # let url = &file.url;
 //! let store = Store::open(url, 4).await?;
-//! let policy = Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect))?);
+//! let policy = Arc::new(Policy::build(PolicyDraft::new(Class::ExternalEffect))?);
 //! let name = RecordName {
 //!     operation: "orders.create".to_owned(),
 //!     identity: "ann".to_owned(),
@@ -29,7 +29,7 @@
 //! };
 //! let request = |body: &[u8]| {
 //!     let request_digest = Digest::of_bytes(body);
-//!     let fingerprint = Fingerprint::of(&RequestParts {
+//!     let fingerprint = Fingerprint::new(&RequestParts {
 //!         operation: &name.operation,
 //!         identity: &name.identity,
 //!         method: "POST",
@@ -95,7 +95,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let file = ichido_store::testing::sqlite::fresh_file();
 //! # let store = Store::open(&file.url, 4).await?;
-//! # let policy = Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect))?);
+//! # let policy = Arc::new(Policy::build(PolicyDraft::new(Class::ExternalEffect))?);
 //! # let key = IdempotencyKey::parse("order-4711")?;
 //! # let name = RecordName { operation: "orders.create".to_owned(), identity: "ann".to_owned(), key };
 //! # let fingerprint = Fingerprint::from_bytes([0; 32]);

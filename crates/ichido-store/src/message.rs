@@ -70,7 +70,7 @@
 //! };
 //! let event = Event::of_try(verdict.next(safety, work.history.effect()), tried);
 //! let note = Note { code: verdict.code, status: Some(503), ..Note::default() };
-//! let stepped = store.claims().settle(Settlement::of(work, event, note)).await?;
+//! let stepped = store.claims().settle(Settlement::new(work, event, note)).await?;
 //! assert!(matches!(stepped, Stepped::Now(State::Failed { .. })));
 //!
 //! // It is claimable again after its backoff, once somebody promotes it.
@@ -81,7 +81,7 @@
 //! # let (fence, effect) = (work.fence, ichido_core::verdict::Effect::NotDone);
 //! # let travels_until = work.claimed_at;
 //! # let event = Event::Failed { fence, failure, effect, safety, travels_until };
-//! # store.claims().settle(Settlement::of(work, event, Note::default())).await?;
+//! # store.claims().settle(Settlement::new(work, event, Note::default())).await?;
 //!
 //! // Later it is dead, and a person requeues it.
 //! let dead = store.dead_letters().list(LetterState::Dead, Some(&queue), None, 100).await?;
@@ -426,7 +426,7 @@ pub struct Settlement {
 
 impl Settlement {
     /// Creates a report about `work`.
-    pub fn of(work: &Work, event: Event, note: Note) -> Self {
+    pub fn new(work: &Work, event: Event, note: Note) -> Self {
         Self {
             id: work.id,
             queue: work.queue.clone(),

@@ -18,7 +18,7 @@
 //!     Ok("saved")
 //! }
 //!
-//! let keeper = Keeper::of(store);
+//! let keeper = Keeper::new(store);
 //! let once = Once::operation("bookmarks.create")
 //!     .class(Class::Mutate)
 //!     .effect(Effect::Transactional(pool.into()))

@@ -16,7 +16,7 @@
 //! }
 //!
 //! # async fn run(store: Store) -> Result<(), Box<dyn std::error::Error>> {
-//! let worker = Worker::of(store)
+//! let worker = Worker::new(store)
 //!     .handle("summarize", |job: Job<Summarize>| async move {
 //!         if job.payload.bookmark_id == 0 {
 //!             return Err(Failed::dead("no bookmark has the number 0"));

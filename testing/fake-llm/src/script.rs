@@ -81,7 +81,7 @@ impl Default for Script {
 
 impl Rule {
     /// Creates a rule for all calls.
-    pub fn of(action: Action) -> Self {
+    pub fn new(action: Action) -> Self {
         Self {
             action,
             item: None,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_llm::models::{AnthropicSettings, Model, OpenAiSettings, ServiceSettings};
 
 use super::CommandError;
@@ -52,7 +52,7 @@ impl NamedModel {
 }
 
 /// Renders the problems, each under the name of its flag or variable.
-fn render_problems(problems: &Faults, key: &str) -> String {
+fn render_problems(problems: &ConfigErrors, key: &str) -> String {
     let lines = problems.0.iter().map(|problem| {
         let setting = match problem.place.as_str() {
             setting if setting.starts_with("base_urls") => "--llm-url",

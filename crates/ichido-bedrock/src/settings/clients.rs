@@ -13,7 +13,7 @@ use aws_sdk_bedrockruntime::config::timeout::TimeoutConfig;
 use aws_sdk_bedrockruntime::config::{Builder, Region, SharedHttpClient, StalledStreamProtectionConfig};
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 
@@ -24,7 +24,7 @@ use crate::bound::Bound;
 const GIVEN: &str = "ichido";
 
 /// Returns the names of the endpoints, and a client for each.
-pub(crate) async fn open(settings: &BedrockSettings) -> Result<(Vec<String>, Vec<Client>), Faults> {
+pub(crate) async fn open(settings: &BedrockSettings) -> Result<(Vec<String>, Vec<Client>), ConfigErrors> {
     let endpoints = match settings.endpoints.as_slice() {
         [] => vec![EndpointSettings::region(own_region().await?)],
         listed => listed.to_vec(),
@@ -83,12 +83,12 @@ fn given(keys: &Keys, http: SharedHttpClient) -> Builder {
 
 /// Returns the region of the environment or profile. The instance metadata is not queried, because that takes seconds
 /// where there is none.
-async fn own_region() -> Result<String, Faults> {
+async fn own_region() -> Result<String, ConfigErrors> {
     let chain = RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new())
         .or_else(ProfileFileRegionProvider::new());
     let region = chain.region().with_subscriber(NoSubscriber::new()).await;
     region.map(|region| region.as_ref().to_owned()).ok_or_else(|| {
-        let mut problems = Faults::default();
+        let mut problems = ConfigErrors::default();
         add(&mut problems, "endpoints", "there are none; name at least one region, or set AWS_REGION");
         problems
     })
@@ -102,8 +102,8 @@ fn is_tls_spoken(settings: &BedrockSettings, endpoints: &[EndpointSettings]) -> 
     matches!(settings.credentials, Credentials::Found) || !endpoints.iter().all(is_plain)
 }
 
-fn http_client(is_tls_spoken: bool) -> Result<SharedHttpClient, Faults> {
-    let mut problems = Faults::default();
+fn http_client(is_tls_spoken: bool) -> Result<SharedHttpClient, ConfigErrors> {
+    let mut problems = ConfigErrors::default();
     if is_tls_spoken && rustls_native_certs::load_native_certs().certs.is_empty() {
         let help = "the system has no trusted certificates, so that AWS cannot be believed; install `ca-certificates`";
         add(&mut problems, "endpoints", help);

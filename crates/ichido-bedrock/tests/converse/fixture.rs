@@ -52,7 +52,7 @@ pub(crate) async fn call_error(url: impl Into<String>) -> CallError {
 
 /// Starts a server that does this with every call.
 pub(crate) fn fake(action: Action) -> Fake {
-    fake_llm::start(Script { rules: vec![Rule::of(action)], ..Script::default() })
+    fake_llm::start(Script { rules: vec![Rule::new(action)], ..Script::default() })
 }
 
 /// Starts a server that refuses every call with this fault.

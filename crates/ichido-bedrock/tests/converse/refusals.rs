@@ -54,7 +54,7 @@ async fn each_refusal_is_judged_by_its_name_or_its_status() {
 
 #[tokio::test]
 async fn a_server_that_asks_to_wait_is_heard() {
-    let rule = Rule { retry_after: Some(RetryAfter::Seconds(7)), ..Rule::of(Action::Fail(Fault::Throttle)) };
+    let rule = Rule { retry_after: Some(RetryAfter::Seconds(7)), ..Rule::new(Action::Fail(Fault::Throttle)) };
     let fake = fake_llm::start(Script { rules: vec![rule], ..Script::default() });
     let call_error = call_error(fake.url()).await;
     assert_eq!(call_error.verdict.hint, Some(Duration::from_secs(7)));

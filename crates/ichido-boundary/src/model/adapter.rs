@@ -98,7 +98,7 @@ impl Operation {
             short_ttl_reason: ttl.and_then(|ttl| ttl.reason.clone()),
             upstream_keeps_keys_for: self.upstream_keeps_keys_for.as_ref().map(Length::length),
             in_flight_wait: guarantees.in_flight_wait(),
-            ..PolicyDraft::of(class)
+            ..PolicyDraft::new(class)
         }
     }
 }

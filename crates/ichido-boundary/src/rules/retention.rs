@@ -51,7 +51,7 @@ fn broken<'a>(
                 ttl: Some(ttl.length()),
                 short_ttl_reason: ttl.reason.clone(),
                 retry_horizon: Some(horizon),
-                ..PolicyDraft::of(class)
+                ..PolicyDraft::new(class)
             };
             let errors = Policy::build(draft).err()?;
             let is_broken = !ttl.length().is_zero() && errors.iter().any(is_meant);

@@ -1,6 +1,6 @@
 //! Which server or store a command talks to.
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 
 /// Environment variables for the address. Flags take precedence.
 const SERVER: &str = "ICHIDO_SERVER";
@@ -17,7 +17,11 @@ pub(crate) enum Address {
 
 impl Address {
     /// Reads the flags, then the environment. Giving both a server and a store is an error.
-    pub(crate) fn from_flags_or_env(server: Option<&str>, store: Option<&str>, faults: &mut Faults) -> Self {
+    pub(crate) fn from_flags_or_env(
+        server: Option<&str>,
+        store: Option<&str>,
+        faults: &mut ConfigErrors,
+    ) -> Self {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self::resolve(server, store, variable, faults)
     }
@@ -26,9 +30,9 @@ impl Address {
         server: Option<&str>,
         store: Option<&str>,
         environment: impl Fn(&str) -> Option<String>,
-        faults: &mut Faults,
+        faults: &mut ConfigErrors,
     ) -> Self {
-        let both = |faults: &mut Faults, flag: &str, help: &str| {
+        let both = |faults: &mut ConfigErrors, flag: &str, help: &str| {
             faults.add(flag, format!("a server and a store are given, and one of them is meant; {help}"));
         };
         match (server, store) {
@@ -60,7 +64,7 @@ mod tests {
     use super::*;
 
     fn at(server: Option<&str>, store: Option<&str>, environment: &[(&str, &str)]) -> Option<Address> {
-        let mut faults = Faults::default();
+        let mut faults = ConfigErrors::default();
         let find =
             |name: &str| environment.iter().find(|(set, _)| *set == name).map(|(_, url)| (*url).to_owned());
         let address = Address::resolve(server, store, find, &mut faults);

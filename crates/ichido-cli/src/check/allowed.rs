@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use ichido_boundary::report;
 use ichido_boundary::{Finding, Rule, Severity, UNREADABLE};
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::text::visible;
 
 use super::naming;
@@ -33,7 +33,7 @@ struct Allowance {
 impl AllowList {
     /// Parses the flags, each `RULE=REASON`.
     pub(super) fn parse(flags: &[String], subject: CheckSubject) -> Result<Self, Exit> {
-        let mut faults = Faults::default();
+        let mut faults = ConfigErrors::default();
         let mut allowed: Vec<Allowance> = Vec::new();
         for flag in flags {
             let Some(one) = faults.check("--allow", Allowance::parse(flag, subject)) else { continue };

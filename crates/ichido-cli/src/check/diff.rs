@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ichido_boundary::report::Findings;
 use ichido_boundary::{Boundary, loosened};
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::text::visible;
 
 use super::allowed::{AllowList, CheckSubject, note};
@@ -77,8 +77,8 @@ fn match_up<'a>(
     pairs: impl Iterator<Item = (&'a PathBuf, &'a PathBuf)>,
     old: &[Boundary],
     new: &[Boundary],
-) -> Faults {
-    let mut faults = Faults::default();
+) -> ConfigErrors {
+    let mut faults = ConfigErrors::default();
     for (before, after) in pairs {
         let both =
             format!("{} and {}, its new version by its position,", display_path(before), display_path(after));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ichido_boundary::{BYTES_MAX, Boundary, Finding, Location, UNREADABLE};
 use ichido_core::json::LineColumn;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 
 use super::args::Format;
 use super::report::report_unread;
@@ -31,7 +31,7 @@ impl Unreadable {
     }
 
     /// Adds the error to the list, with line and column if known.
-    pub(crate) fn add_to(&self, faults: &mut Faults) {
+    pub(crate) fn add_to(&self, faults: &mut ConfigErrors) {
         match self {
             Self::NoText { file, why } => faults.add(file, why),
             Self::NoBoundary(Finding { place, what, .. }) => {
@@ -63,7 +63,7 @@ impl UnreadableFiles {
     /// Machine formats get a report with only these findings: without the missing files, the others cannot be checked
     /// together.
     pub(super) fn into_exit(self, format: Format) -> Exit {
-        let mut faults = Faults::default();
+        let mut faults = ConfigErrors::default();
         for one in &self.0 {
             one.add_to(&mut faults);
         }

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 
 use ichido_boundary::{STARTING, STARTING_README};
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use serde_json::json;
 
 use super::report::print;
@@ -16,7 +16,7 @@ const README: &str = "README.md";
 pub(super) fn write(json: bool) -> Result<(), Exit> {
     // A dangling link counts as existing: writing through it would create a file elsewhere.
     let is_there = |name: &str| fs::symlink_metadata(name).is_ok();
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     for (name, _) in STARTING.iter().filter(|(name, _)| is_there(name)) {
         faults.add(*name, "this is there already, and nothing was written; run it in a folder of its own");
     }

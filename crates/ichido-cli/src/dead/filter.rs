@@ -5,7 +5,7 @@ use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use serde_json::Value;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
 use ichido_http::clock;
 use ichido_server::accept;
@@ -69,7 +69,7 @@ impl DeadLetterFilter {
     }
 
     /// Returns the query parameters for the API.
-    pub(super) fn query(&self) -> Result<Vec<(&'static str, String)>, Faults> {
+    pub(super) fn query(&self) -> Result<Vec<(&'static str, String)>, ConfigErrors> {
         let standing = match (self.discarded, self.replaced) {
             (true, _) => "discarded",
             (_, true) => "replaced",
@@ -82,7 +82,7 @@ impl DeadLetterFilter {
     }
 
     /// Returns the filter as JSON, for a bulk operation.
-    pub(super) fn to_json(&self) -> Result<Value, Faults> {
+    pub(super) fn to_json(&self) -> Result<Value, ConfigErrors> {
         let all = self.read(clock::now())?.into_iter().map(|(name, value)| (name, Value::from(value)));
         let closed = [("discarded", self.discarded), ("replaced", self.replaced)];
         let closed = closed.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, true.into()));
@@ -90,8 +90,8 @@ impl DeadLetterFilter {
     }
 
     /// Returns the parameters that both forms share, or all errors.
-    fn read(&self, now: Timestamp) -> Result<Vec<(&'static str, String)>, Faults> {
-        let mut faults = Faults::default();
+    fn read(&self, now: Timestamp) -> Result<Vec<(&'static str, String)>, ConfigErrors> {
+        let mut faults = ConfigErrors::default();
         if let Some(name) = &self.queue {
             faults.check("--queue", accept::queue_name(name));
         }

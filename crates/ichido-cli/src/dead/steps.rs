@@ -1,7 +1,7 @@
 //! Steps on letters given by id: one request each.
 
 use clap::ValueEnum;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::text::visible;
 use ichido_server::serve::shown::{Letter, MessageFacts};
 use serde_json::{Value, json};
@@ -91,8 +91,8 @@ impl MessageDecision {
 
 impl Args {
     /// Checks the flags, most of all which letters they select.
-    pub(super) fn check(&self, action: LetterAction) -> Result<(), Faults> {
-        let wrong = |flag: &str, what: &str| Err(Faults::one(flag, what));
+    pub(super) fn check(&self, action: LetterAction) -> Result<(), ConfigErrors> {
+        let wrong = |flag: &str, what: &str| Err(ConfigErrors::one(flag, what));
         if action == LetterAction::Discard && self.canary {
             return wrong("--canary", "is for a requeue; a discard sends nothing");
         }

@@ -63,7 +63,7 @@ pub(super) struct Receivers {
 
 impl Receivers {
     pub(super) async fn start(seed: u64) -> Result<Self, Exit> {
-        let mute = Rates::of(FaultMode::Mute.faults().iter().map(|(name, rate)| (*name, Some(*rate))));
+        let mute = Rates::new(FaultMode::Mute.faults().iter().map(|(name, rate)| (*name, Some(*rate))));
         let rates =
             mute.map_err(|errors| Exit::Failed(format!("the office cannot lose answers: {errors:?}")))?;
         let losing = Behaviour { honours_keys: false, rates, ..Behaviour::WELL };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ichido::worker::{ShortMemory, short_memory};
 use ichido_core::ledger::limits::{CLIENT_CALL_MAX, CLIENT_HINT_MAX};
 use ichido_core::retry::{Guarantee, Retry};
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration::shown;
 use ichido_server::config::Config;
 use ichido_store::vitals::{ClockReading, Database, Server, Vitals};
@@ -44,7 +44,7 @@ const DURABLE_COMMITS: [&str; 4] = ["on", "local", "remote_write", "remote_apply
 pub(super) const UNREACHABLE_HELP: &str = "look whether the database runs and lets this user in, and whether the address is right (--store, ICHIDO_STORE, or url under [store])";
 
 /// Checks a configuration, or reports its errors.
-pub(super) fn configuration(config: Result<Option<&Config>, &Faults>) -> Vec<DoctorCheck> {
+pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> Vec<DoctorCheck> {
     let config = match config {
         Ok(Some(config)) => config,
         Ok(None) => {

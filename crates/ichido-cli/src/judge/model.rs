@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_llm::models::{Anthropic, AnthropicSettings, Model, OpenAi, OpenAiSettings, ServiceSettings};
 
 use super::Args;
@@ -15,7 +15,7 @@ const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 const FORMS: &str = "write openai:MODEL, anthropic:MODEL or bedrock:MODEL";
 
 /// Returns the model that the command line names.
-pub(super) async fn resolve(args: &Args, faults: &mut Faults) -> Option<Arc<dyn Model>> {
+pub(super) async fn resolve(args: &Args, faults: &mut ConfigErrors) -> Option<Arc<dyn Model>> {
     let named = args.llm.as_deref().or_else(|| args.has_bedrock().then_some("bedrock"));
     let Some(named) = named else {
         faults.add("--llm", format!("which model is to be asked? {FORMS}"));
@@ -48,7 +48,13 @@ pub(super) async fn resolve(args: &Args, faults: &mut Faults) -> Option<Arc<dyn 
     }
 }
 
-fn service(args: &Args, model: &str, base_url: &str, key: &str, faults: &mut Faults) -> ServiceSettings {
+fn service(
+    args: &Args,
+    model: &str,
+    base_url: &str,
+    key: &str,
+    faults: &mut ConfigErrors,
+) -> ServiceSettings {
     let mut service = ServiceSettings::new(model, base_url);
     if !args.endpoints.is_empty() {
         service.base_urls.clone_from(&args.endpoints);
@@ -63,12 +69,12 @@ fn service(args: &Args, model: &str, base_url: &str, key: &str, faults: &mut Fau
     service
 }
 
-fn resolved<T>(resolved: Result<T, Faults>, faults: &mut Faults) -> Option<T> {
+fn resolved<T>(resolved: Result<T, ConfigErrors>, faults: &mut ConfigErrors) -> Option<T> {
     faults.check("--llm", resolved)
 }
 
 #[cfg(feature = "bedrock")]
-async fn bedrock(args: &Args, model: Option<&str>, faults: &mut Faults) -> Option<Arc<dyn Model>> {
+async fn bedrock(args: &Args, model: Option<&str>, faults: &mut ConfigErrors) -> Option<Arc<dyn Model>> {
     use ichido_bedrock::{BedrockSettings, EndpointSettings};
 
     let model = model.map(str::to_owned).or_else(|| args.model_id.clone());
@@ -99,7 +105,7 @@ fn endpoint_of(text: &str) -> ichido_bedrock::EndpointSettings {
 
 #[cfg(not(feature = "bedrock"))]
 #[expect(clippy::unused_async, reason = "with the feature it asks for credentials")]
-async fn bedrock(_: &Args, _: Option<&str>, faults: &mut Faults) -> Option<Arc<dyn Model>> {
+async fn bedrock(_: &Args, _: Option<&str>, faults: &mut ConfigErrors) -> Option<Arc<dyn Model>> {
     faults.add("--llm", "this ichido was built without Bedrock; build it with --features bedrock");
     None
 }

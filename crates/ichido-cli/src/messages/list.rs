@@ -2,7 +2,7 @@
 
 use clap::builder::PossibleValuesParser;
 use ichido_core::lifecycle::Stage;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::clock;
 use ichido_server::serve::shown::MessageFacts;
 
@@ -57,8 +57,8 @@ pub(crate) struct Args {
 
 impl Args {
     /// Returns the query for the API, without paging.
-    pub(super) fn query(&self) -> Result<Vec<(&'static str, String)>, Faults> {
-        let mut faults = Faults::default();
+    pub(super) fn query(&self) -> Result<Vec<(&'static str, String)>, ConfigErrors> {
+        let mut faults = ConfigErrors::default();
         let now = clock::now();
         let mut time = |flag: &str, text: &Option<String>| {
             let moment = text.as_deref().and_then(|text| faults.check(flag, moment(text, now)));

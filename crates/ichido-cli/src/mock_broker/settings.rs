@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
 use ichido_mock_broker::{Behaviour, Rates, WAIT_MAX};
 
@@ -18,8 +18,8 @@ pub(crate) struct Settings {
 }
 
 /// Resolves the flags, or returns all their errors.
-pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
-    let mut faults = Faults::default();
+pub(crate) fn resolve(args: &Args) -> Result<Settings, ConfigErrors> {
+    let mut faults = ConfigErrors::default();
     let listen: Option<SocketAddr> = faults.check(
         "--listen",
         args.listen
@@ -48,7 +48,7 @@ pub(crate) fn resolve(args: &Args) -> Result<Settings, Faults> {
     faults.or(built)
 }
 
-fn wait(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
+fn wait(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<Duration> {
     let wait = faults.check(flag, duration::parse(text))?;
     if WAIT_MAX < wait {
         faults.add(flag, "must not be longer than an hour");
@@ -56,12 +56,12 @@ fn wait(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
     Some(wait)
 }
 
-fn rates(given: &[String], faults: &mut Faults) -> Option<Rates> {
+fn rates(given: &[String], faults: &mut ConfigErrors) -> Option<Rates> {
     let parts = given.iter().map(|text| match text.split_once('=') {
         Some((name, rate)) => (name, rate.parse().ok()),
         None => (text.as_str(), None),
     });
-    match Rates::of(parts) {
+    match Rates::new(parts) {
         Ok(rates) => Some(rates),
         Err(errors) => {
             for error in errors {

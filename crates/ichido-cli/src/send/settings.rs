@@ -7,7 +7,7 @@ use http::HeaderValue;
 use ichido::worker::Queue;
 use ichido_client::queue::SendTerms;
 use ichido_core::json::Pointer;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
 use ichido_server::accept::{QueueName, queue_name};
 use ichido_server::config::Config;
@@ -38,8 +38,8 @@ enum SendTarget {
 }
 
 impl Settings {
-    pub(super) fn resolve(args: &Args) -> Result<Self, Faults> {
-        let mut faults = Faults::default();
+    pub(super) fn resolve(args: &Args) -> Result<Self, ConfigErrors> {
+        let mut faults = ConfigErrors::default();
         let address = Address::from_flags_or_env(args.server.as_deref(), args.store.as_deref(), &mut faults);
         let config = match &address {
             // The server has its own configuration.
@@ -116,7 +116,7 @@ impl Settings {
     }
 }
 
-fn queue(args: &Args, config: Option<&Config>, faults: &mut Faults) -> Option<QueueName> {
+fn queue(args: &Args, config: Option<&Config>, faults: &mut ConfigErrors) -> Option<QueueName> {
     let queue = faults.check("QUEUE", queue_name(&args.queue));
     if config.is_some_and(|config| !config.queues.iter().any(|known| known.name == args.queue)) {
         let what = format!("the configuration has no [queues.{}]; nobody would take it out", args.queue);

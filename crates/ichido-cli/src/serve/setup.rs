@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_mock_broker::{Behaviour, InProcess};
 use ichido_server::config::DEFAULT_URL;
 use ichido_server::config::{self, Config, FILE_NAME, Outside};
@@ -46,7 +46,7 @@ impl Setup {
 /// Creates a configuration with one queue to a mock broker.
 ///
 /// The broker runs in this process and is called over HTTP like any other.
-fn built_in(mock_broker: &InProcess) -> Result<Config, Faults> {
+fn built_in(mock_broker: &InProcess) -> Result<Config, ConfigErrors> {
     let text = format!(
         "[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n\n[queues.{DEMO}]\ndestination = \"paper\"\nrequeue = true\n",
         mock_broker.address

@@ -67,7 +67,7 @@ impl Leaf {
     const BYTES_CHAINED: usize = Self::BYTES + 32;
 
     /// Creates the leaf of an entry at a position of a seal.
-    pub fn of(
+    pub fn new(
         entry: &Entry,
         (previous, follows): (Previous, bool),
         key: Option<&AuditKey>,

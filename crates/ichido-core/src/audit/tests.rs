@@ -140,7 +140,7 @@ fn sealed(entries: Vec<Entry>, sizes: &[usize], key: Option<&AuditKey>) -> Trail
             .enumerate()
             .map(|(index, entry)| {
                 let previous = previous_of.insert(entry.id.message, Previous::Entry(entry.content()));
-                Leaf::of(entry, (previous.unwrap(), true), key, number, u32::try_from(index).unwrap())
+                Leaf::new(entry, (previous.unwrap(), true), key, number, u32::try_from(index).unwrap())
             })
             .collect();
         let seal = seal_after(last, &leaves).signed(key);
@@ -314,7 +314,7 @@ fn an_entry_removed_or_put_in_together_with_its_leaf_shows_where() {
     let mut inserted = trail(12, Some(&key));
     let new = entry(9, 99);
     let mut leaves = inserted.leaves(2);
-    leaves.insert(3, Leaf::of(&new, (Previous::Nothing, true), None, 3, 3));
+    leaves.insert(3, Leaf::new(&new, (Previous::Nothing, true), None, 3, 3));
     inserted.put_leaves(2, &leaves);
     inserted.entries.push(new.clone());
     assert_eq!(named(&inserted.verify(Some(&key), None)), [(Kind::Inserted, new.id)]);
@@ -345,7 +345,7 @@ fn a_key_that_comes_later_vouches_for_what_was_before() {
         .iter()
         .enumerate()
         .map(|(index, entry)| {
-            Leaf::of(entry, (Previous::Nothing, true), Some(&key), 3, u32::try_from(index).unwrap())
+            Leaf::new(entry, (Previous::Nothing, true), Some(&key), 3, u32::try_from(index).unwrap())
         })
         .collect();
     trail.seals[2] = (seal_after(Some(last), &leaves).signed(Some(&key)), Some(leaf::write(&leaves)), None);

@@ -15,11 +15,11 @@ impl Inputs {
     /// ```
     /// use ichido_core::fingerprint::Inputs;
     ///
-    /// let tenant = |values: &[&[u8]]| Inputs::of([("headers/x-tenant", values)]);
+    /// let tenant = |values: &[&[u8]]| Inputs::new([("headers/x-tenant", values)]);
     /// assert_ne!(tenant(&[b"a", b"b"]), tenant(&[b"a, b"]));
     /// assert_ne!(tenant(&[]), tenant(&[b""]));
     /// ```
-    pub fn of<N, V, B>(inputs: impl IntoIterator<Item = (N, V)>) -> Option<Self>
+    pub fn new<N, V, B>(inputs: impl IntoIterator<Item = (N, V)>) -> Option<Self>
     where
         N: AsRef<str>,
         V: AsRef<[B]>,

@@ -15,15 +15,15 @@ const PARTS: RequestParts<'static> = RequestParts {
 
 /// A further input with these values.
 fn tenant(values: &[&str]) -> Option<Inputs> {
-    Inputs::of([("claims/tenant_id", values)])
+    Inputs::new([("claims/tenant_id", values)])
 }
 
 /// Two tenants whose requests differ in nothing else must not share a response.
 #[test]
 fn every_further_input_counts_and_none_runs_into_the_next() {
     let none: [(&str, &[&str]); 0] = [];
-    assert_eq!(Inputs::of(none), None, "stored fingerprints still match");
-    let of = |inputs: &[(&str, &[&str])]| Inputs::of(inputs.iter().copied());
+    assert_eq!(Inputs::new(none), None, "stored fingerprints still match");
+    let of = |inputs: &[(&str, &[&str])]| Inputs::new(inputs.iter().copied());
     let others = [
         of(&[("a", &["b"])]),
         of(&[("a", &["c"])]),
@@ -44,7 +44,7 @@ fn every_further_input_counts_and_none_runs_into_the_next() {
 
 #[test]
 fn every_part_counts() {
-    let first = Fingerprint::of(&PARTS);
+    let first = Fingerprint::new(&PARTS);
     let others = [
         RequestParts { operation: "orders.cancel", ..PARTS },
         RequestParts { identity: "tenant-2/alice", ..PARTS },
@@ -58,14 +58,14 @@ fn every_part_counts() {
         RequestParts { inputs: tenant(&["a"]), ..PARTS },
     ];
     for other in &others {
-        assert_ne!(Fingerprint::of(other), first, "{other:?}");
+        assert_ne!(Fingerprint::new(other), first, "{other:?}");
     }
-    assert_eq!(Fingerprint::of(&PARTS), first);
+    assert_eq!(Fingerprint::new(&PARTS), first);
 }
 
 #[test]
 fn media_types_that_mean_the_same_are_one() {
-    let of = |media_type| Fingerprint::of(&RequestParts { media_type, ..PARTS });
+    let of = |media_type| Fingerprint::new(&RequestParts { media_type, ..PARTS });
     assert_eq!(of("application/json"), of("Application/JSON ; charset=utf-8"));
     assert_eq!(of("text/plain"), of("TEXT/plain"));
     assert_ne!(of("text/plain; charset=utf-8"), of("text/plain; charset=latin1"));
@@ -73,7 +73,7 @@ fn media_types_that_mean_the_same_are_one() {
 
 #[test]
 fn a_fingerprint_reads_back_from_its_text_and_is_no_digest() {
-    let print = Fingerprint::of(&PARTS);
+    let print = Fingerprint::new(&PARTS);
     assert_eq!(Fingerprint::parse(&print.to_string()), Some(print));
     assert_eq!(Digest::parse(&print.to_string()), None);
     for bad in ["", "v1:", "v2:00", &print.to_string()[1..]] {
@@ -85,7 +85,7 @@ fn a_fingerprint_reads_back_from_its_text_and_is_no_digest() {
 #[test]
 fn the_scheme_does_not_change_between_releases() {
     assert_eq!(
-        Fingerprint::of(&PARTS).to_string(),
+        Fingerprint::new(&PARTS).to_string(),
         "v1:505828def9380747739becf855b74691f4df86026609381042175fd3abe43b5f"
     );
 }
@@ -96,7 +96,7 @@ fn texts() -> impl Strategy<Value = [String; 5]> {
 
 fn print_of(texts: &[String; 5]) -> Fingerprint {
     let [operation, identity, method, path, query] = texts;
-    Fingerprint::of(&RequestParts { operation, identity, method, path, query, ..PARTS })
+    Fingerprint::new(&RequestParts { operation, identity, method, path, query, ..PARTS })
 }
 
 proptest! {

@@ -15,7 +15,7 @@ impl LineColumn {
     /// Returns the line and column of the byte at `position`.
     ///
     /// Any position beyond the end gives those of the end.
-    pub fn of(text: &[u8], position: usize) -> Self {
+    pub fn new(text: &[u8], position: usize) -> Self {
         let before = &text[..position.min(text.len())];
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let line = before.split(|byte| *byte == b'\n').count();

@@ -140,7 +140,7 @@ impl PolicyDraft {
     ///
     /// The mode is [`EffectMode::Opaque`] for every class: an operation whose effect commits with its outcome, or whose
     /// upstream honours the key, must declare it.
-    pub fn of(class: Class) -> Self {
+    pub fn new(class: Class) -> Self {
         Self { class, ..Self::default() }
     }
 }
@@ -276,13 +276,13 @@ impl Policy {
     /// use std::time::Duration;
     /// use ichido_core::ledger::{Class, EffectMode, OnUnknown, Policy, PolicyDraft};
     ///
-    /// let policy = Policy::build(PolicyDraft::of(Class::ExternalEffect))?;
+    /// let policy = Policy::build(PolicyDraft::new(Class::ExternalEffect))?;
     /// assert_eq!(policy.on_unknown(), OnUnknown::Hold, "nothing was declared, so nothing is guessed");
     ///
     /// let hasty = PolicyDraft {
     ///     mode: Some(EffectMode::Keyed),
     ///     ttl: Some(Duration::from_mins(10)),
-    ///     ..PolicyDraft::of(Class::ExternalEffect)
+    ///     ..PolicyDraft::new(Class::ExternalEffect)
     /// };
     /// let errors = Policy::build(hasty).unwrap_err();
     /// assert_eq!(errors.len(), 2, "under 24 hours, and shorter than a client may retry:\n{errors}");

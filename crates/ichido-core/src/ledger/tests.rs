@@ -19,7 +19,7 @@ fn fence(number: u64) -> Fence {
 }
 
 fn policy(mode: EffectMode) -> Policy {
-    Policy::build(PolicyDraft { mode: Some(mode), ..PolicyDraft::of(Class::Mutate) }).unwrap()
+    Policy::build(PolicyDraft { mode: Some(mode), ..PolicyDraft::new(Class::Mutate) }).unwrap()
 }
 
 fn modes() -> [Policy; 3] {
@@ -183,7 +183,7 @@ fn an_unknown_outcome_is_never_run_again_in_opaque_mode() {
     for on_unknown in [OnUnknown::Hold, OnUnknown::Reconcile] {
         let mode = Some(EffectMode::Opaque);
         let draft =
-            PolicyDraft { mode, on_unknown: Some(on_unknown), ..PolicyDraft::of(Class::ExternalEffect) };
+            PolicyDraft { mode, on_unknown: Some(on_unknown), ..PolicyDraft::new(Class::ExternalEffect) };
         let policy = Policy::build(draft).unwrap();
         assert_eq!(
             admit(Some(&unknown), SAME, &policy, Timestamp::MAX),
@@ -256,7 +256,7 @@ fn a_keyed_operation_runs_again_only_while_its_upstream_remembers_the_key() {
     let draft = PolicyDraft {
         mode: Some(EffectMode::Keyed),
         upstream_keeps_keys_for: Some(HOUR),
-        ..PolicyDraft::of(Class::ExternalEffect)
+        ..PolicyDraft::new(Class::ExternalEffect)
     };
     let policy = Policy::build(draft).unwrap();
     let lapsed = record(Phase::Claimed { lease_until: at(-1) });
@@ -381,7 +381,7 @@ fn the_class_sets_the_defaults() {
     for (class, is_kept_a_day) in
         [(Class::Mutate, false), (Class::Irreversible, true), (Class::ExternalEffect, true)]
     {
-        let policy = Policy::build(PolicyDraft::of(class)).unwrap();
+        let policy = Policy::build(PolicyDraft::new(class)).unwrap();
         assert_eq!(
             (policy.mode(), policy.on_unknown()),
             (EffectMode::Opaque, OnUnknown::Hold),
@@ -390,7 +390,7 @@ fn the_class_sets_the_defaults() {
         assert_eq!(policy.ttl(), 72 * HOUR);
         assert_eq!(policy.key_need(), KeyNeed::Required);
         assert_eq!(policy.in_flight_wait(), Duration::from_secs(2));
-        let short = Policy::build(PolicyDraft { ttl: Some(HOUR), ..PolicyDraft::of(class) });
+        let short = Policy::build(PolicyDraft { ttl: Some(HOUR), ..PolicyDraft::new(class) });
         assert_eq!(short.is_err(), is_kept_a_day, "{class:?}");
     }
 }
@@ -410,7 +410,7 @@ fn faults(draft: PolicyDraft) -> Vec<PolicyError> {
 fn a_request_without_a_key_is_refused_where_one_is_needed() {
     let key = || Some(IdempotencyKey::parse("k").unwrap());
     let with_need =
-        |need| Policy::build(PolicyDraft { key: Some(need), ..PolicyDraft::of(Class::Mutate) }).unwrap();
+        |need| Policy::build(PolicyDraft { key: Some(need), ..PolicyDraft::new(Class::Mutate) }).unwrap();
     assert_eq!(with_need(KeyNeed::Required).require(None), Err(KeyError::Missing));
     assert_eq!(with_need(KeyNeed::Required).require(key()), Ok(key()));
     assert_eq!(with_need(KeyNeed::Optional).require(None), Ok(None));
@@ -419,27 +419,27 @@ fn a_request_without_a_key_is_refused_where_one_is_needed() {
 
 #[test]
 fn reads_are_not_deduplicated() {
-    assert_eq!(faults(PolicyDraft::of(Class::Read)), [PolicyError::ReadIsNotDeduplicated]);
+    assert_eq!(faults(PolicyDraft::new(Class::Read)), [PolicyError::ReadIsNotDeduplicated]);
 }
 
 #[test]
 fn an_effect_is_not_forgotten_within_24_hours_without_a_reason() {
     for class in [Class::Irreversible, Class::ExternalEffect] {
-        let short = PolicyDraft { ttl: Some(23 * HOUR), ..PolicyDraft::of(class) };
+        let short = PolicyDraft { ttl: Some(23 * HOUR), ..PolicyDraft::new(class) };
         assert_eq!(faults(short.clone()), [PolicyError::TtlTooShort { ttl: 23 * HOUR }]);
         let blank = PolicyDraft { short_ttl_reason: Some("  ".into()), ..short.clone() };
         assert_eq!(faults(blank), [PolicyError::TtlTooShort { ttl: 23 * HOUR }]);
         let reasoned = PolicyDraft { short_ttl_reason: Some("the broker forgets at noon".into()), ..short };
         assert!(Policy::build(reasoned).is_ok());
-        assert!(Policy::build(PolicyDraft { ttl: Some(24 * HOUR), ..PolicyDraft::of(class) }).is_ok());
+        assert!(Policy::build(PolicyDraft { ttl: Some(24 * HOUR), ..PolicyDraft::new(class) }).is_ok());
     }
-    assert!(Policy::build(PolicyDraft { ttl: Some(HOUR), ..PolicyDraft::of(Class::Mutate) }).is_ok());
+    assert!(Policy::build(PolicyDraft { ttl: Some(HOUR), ..PolicyDraft::new(Class::Mutate) }).is_ok());
 }
 
 #[test]
 fn an_opaque_operation_cannot_be_told_to_run_again() {
     let draft =
-        PolicyDraft { on_unknown: Some(OnUnknown::RunAgain), ..PolicyDraft::of(Class::ExternalEffect) };
+        PolicyDraft { on_unknown: Some(OnUnknown::RunAgain), ..PolicyDraft::new(Class::ExternalEffect) };
     assert_eq!(faults(draft.clone()), [PolicyError::OpaqueRunsAgain]);
     assert!(Policy::build(PolicyDraft { mode: Some(EffectMode::Keyed), ..draft }).is_ok());
 }
@@ -450,7 +450,7 @@ fn a_key_outlives_whoever_retries_under_it() {
         ttl: Some(48 * HOUR),
         dedupe_window: Some(HOUR),
         retry_horizon: Some(49 * HOUR),
-        ..PolicyDraft::of(Class::Mutate)
+        ..PolicyDraft::new(Class::Mutate)
     };
     let shorter = |what, window| PolicyError::ShorterThanRetries { what, window, horizon: 49 * HOUR };
     assert_eq!(faults(draft.clone()), [shorter("ttl", 48 * HOUR), shorter("dedupe_window", HOUR)]);
@@ -461,7 +461,7 @@ fn a_key_outlives_whoever_retries_under_it() {
 fn where_nothing_is_said_a_client_on_its_default_schedule_retries() {
     // 3 calls of 30 s, and 2 waits of 10 minutes and a tenth.
     let horizon = Duration::from_secs(3 * 30 + 2 * 660);
-    let with_ttl = |ttl| PolicyDraft { ttl: Some(ttl), ..PolicyDraft::of(Class::Mutate) };
+    let with_ttl = |ttl| PolicyDraft { ttl: Some(ttl), ..PolicyDraft::new(Class::Mutate) };
     assert!(Policy::build(with_ttl(horizon)).is_ok());
     let window = Duration::from_secs(3 * 30 + 2 * 660 - 1);
     assert_eq!(faults(with_ttl(window)), [PolicyError::ShorterThanRetries { what: "ttl", window, horizon }]);
@@ -474,7 +474,7 @@ fn a_transactional_operation_is_never_unknown() {
     let with = |mode, on_unknown| PolicyDraft {
         mode: Some(mode),
         on_unknown: Some(on_unknown),
-        ..PolicyDraft::of(Class::Mutate)
+        ..PolicyDraft::new(Class::Mutate)
     };
     for on_unknown in [OnUnknown::Hold, OnUnknown::Reconcile] {
         let draft = with(EffectMode::Transactional, on_unknown);
@@ -491,7 +491,7 @@ fn an_upstream_that_forgets_within_the_lease_does_not_count_as_keyed() {
         mode: Some(mode),
         lease: Some(lease),
         upstream_keeps_keys_for: Some(keeps_for),
-        ..PolicyDraft::of(Class::ExternalEffect)
+        ..PolicyDraft::new(Class::ExternalEffect)
     };
     for keeps_for in [Duration::ZERO, Duration::from_secs(59)] {
         let expected = [PolicyError::UpstreamForgetsTooSoon { keeps_for, lease }];
@@ -509,7 +509,7 @@ fn numbers_out_of_bounds_are_all_reported_at_once() {
         lease: Some(Duration::from_millis(999)),
         settles_within: Some(169 * HOUR),
         retry_horizon: Some(Duration::ZERO),
-        ..PolicyDraft::of(Class::Mutate)
+        ..PolicyDraft::new(Class::Mutate)
     };
     let expected = [
         PolicyError::TtlOutOfRange { ttl: Duration::ZERO },
@@ -527,7 +527,7 @@ fn errors_are_shown_one_a_line_with_the_values_found() {
     let draft = PolicyDraft {
         lease: Some(Duration::from_millis(500)),
         in_flight_wait: Some(Duration::from_millis(60_500)),
-        ..PolicyDraft::of(Class::Mutate)
+        ..PolicyDraft::new(Class::Mutate)
     };
     let errors = Policy::build(draft).unwrap_err();
     assert_eq!(errors.len(), 2);

@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ichido_core::settings::{Faults, duration};
+use ichido_core::settings::{ConfigErrors, duration};
 
 use super::limits::Limits;
 
@@ -50,7 +50,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// Applies the flags to `limits`. An invalid flag is added to `faults` and leaves its limit unchanged.
-    pub fn resolve(&self, mut limits: Limits, faults: &mut Faults) -> Limits {
+    pub fn resolve(&self, mut limits: Limits, faults: &mut ConfigErrors) -> Limits {
         for (flag, text, limit) in [
             ("--head-timeout", &self.head_timeout, &mut limits.head),
             ("--body-idle-timeout", &self.body_idle_timeout, &mut limits.body_idle),
@@ -75,7 +75,7 @@ impl Bounds {
 pub const COUNT_MAX: u32 = 1_000_000;
 
 /// Parses a positive duration. A timeout of zero would let nothing through.
-pub fn time(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
+pub fn time(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<Duration> {
     let parsed = faults.check(flag, duration::parse(text))?;
     if parsed.is_zero() {
         faults.add(flag, "no time at all would let nothing through; give it some, such as 3s");
@@ -85,7 +85,7 @@ pub fn time(flag: &str, text: &str, faults: &mut Faults) -> Option<Duration> {
 }
 
 /// Parses a count from 1 to [`COUNT_MAX`].
-pub fn count(flag: &str, text: &str, faults: &mut Faults) -> Option<u32> {
+pub fn count(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<u32> {
     let parsed = text.parse().ok().filter(|count| (1..=COUNT_MAX).contains(count));
     if parsed.is_none() {
         faults.add(flag, format!("\"{text}\" is no count; write a whole number from 1 to {COUNT_MAX}"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ichido_core::json::Document;
 use ichido_core::retry::Retry;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_store::message::QueueName;
 use serde_json::Value;
 
@@ -74,8 +74,8 @@ impl LlmSettings {
     }
 
     /// Validates the settings and returns the plan, or every problem.
-    pub fn resolve(&self, model: Arc<dyn Model>) -> Result<LlmPlan, Faults> {
-        let mut problems = Faults::default();
+    pub fn resolve(&self, model: Arc<dyn Model>) -> Result<LlmPlan, ConfigErrors> {
+        let mut problems = ConfigErrors::default();
         let prompt = problems.check("prompt", Template::parse(&self.prompt));
         if prompt.as_ref().is_some_and(|prompt| !prompt.has_placeholders()) {
             problems.add("prompt", "has no place for anything of the message, so that all would be asked the same; write one, such as {/title}");

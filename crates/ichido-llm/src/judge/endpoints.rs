@@ -60,7 +60,7 @@ impl EndpointPool {
         clock: &Arc<Clock>,
     ) -> Self {
         let paced = |endpoint: &String| {
-            let pacer = Pacer::of(endpoint.clone(), settings, store, Arc::clone(clock));
+            let pacer = Pacer::new(endpoint.clone(), settings, store, Arc::clone(clock));
             PacedEndpoint { pacer, budget: Mutex::new(Budget::NEW), record: Mutex::new(Record::NEW) }
         };
         Self { clock: Arc::clone(clock), endpoints: model.endpoints().iter().map(paced).collect() }

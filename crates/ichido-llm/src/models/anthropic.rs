@@ -2,7 +2,7 @@
 
 mod wire;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 
 use super::http_model::{ApiDialect, HttpModel, ServiceSettings};
 
@@ -35,7 +35,7 @@ impl AnthropicSettings {
     }
 
     /// Validates the settings and returns the model, or every problem.
-    pub fn resolve(&self) -> Result<Anthropic, Faults> {
+    pub fn resolve(&self) -> Result<Anthropic, ConfigErrors> {
         let tells_form = self.tells_form;
         self.service.resolve(ApiDialect {
             path: "/v1/messages",

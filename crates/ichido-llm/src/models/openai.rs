@@ -2,7 +2,7 @@
 
 mod wire;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 
 use super::http_model::{ApiDialect, HttpModel, ServiceSettings};
 
@@ -70,9 +70,9 @@ impl OpenAiSettings {
     /// };
     /// let model = OpenAiSettings::new(service).resolve()?;
     /// assert_eq!((model.name(), model.endpoints().len()), ("gpt-5-mini", 1));
-    /// # Ok::<(), ichido_core::settings::Faults>(())
+    /// # Ok::<(), ichido_core::settings::ConfigErrors>(())
     /// ```
-    pub fn resolve(&self) -> Result<OpenAi, Faults> {
+    pub fn resolve(&self) -> Result<OpenAi, ConfigErrors> {
         let is_openai = self.service.base_urls.iter().all(|url| wire::is_openai(url));
         let by_host = if is_openai { LimitBy::MaxCompletionTokens } else { LimitBy::MaxTokens };
         let (form_by, limit_by) = (self.form_by, self.limit_by.unwrap_or(by_host));

@@ -54,7 +54,7 @@ fn a_repetition_is_told_of_the_first_order() {
 #[test]
 fn every_fault_takes_effect_or_not_as_its_name_says_and_is_counted() {
     for (fault, name, meaning) in FailureMode::ALL {
-        let rates = Rates::of([(name, Some(1.0))]).expect("it fits");
+        let rates = Rates::new([(name, Some(1.0))]).expect("it fits");
         let behaviour = Behaviour { rates, ..behaviour(true) };
         let mut log = EffectLog::default();
         let outcome = log.take(&order_request("k", None, "x"), &behaviour, 0.5, NOW);

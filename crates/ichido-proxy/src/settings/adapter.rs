@@ -7,7 +7,7 @@ use http::header::HeaderName;
 use ichido_boundary::{Boundary, Effect, Enabled, FingerprintInput, Operation, OperationClass, owner};
 use ichido_core::json::Form;
 use ichido_core::ledger::{Class, EffectMode, KeyNeed, Policy, PolicyDraft, Profile};
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 
 use super::identities::Identities;
 use super::{Files, time};
@@ -72,7 +72,7 @@ pub(super) fn adapter(
     args: &Args,
     files: &Files,
     rules: &FilterRules,
-    faults: &mut Faults,
+    faults: &mut ConfigErrors,
 ) -> Option<AdapterSettings> {
     let both: Vec<Boundary> = files.iter().cloned().collect();
     let promises = owner(&both).map(|file| (file, &file.http.idempotency.enabled));
@@ -112,7 +112,7 @@ fn drafts<'a>(
     files: &'a Files,
     rules: &FilterRules,
     promises: Option<&Enabled>,
-    faults: &mut Faults,
+    faults: &mut ConfigErrors,
 ) -> Vec<OperationDraft<'a>> {
     let silent = Enabled::default();
     let promises = promises.unwrap_or(&silent);
@@ -154,7 +154,7 @@ fn operation_from_file<'a>(
     operation: &'a Operation,
     rules: &FilterRules,
     promises: &Enabled,
-    faults: &mut Faults,
+    faults: &mut ConfigErrors,
 ) -> Option<OperationDraft<'a>> {
     let Some(path) = &operation.path else {
         faults.add(location, "the operation has no path; add one, such as \"/v1/orders/{id}\"");
@@ -195,7 +195,7 @@ impl OperationDraft<'_> {
         key_need: KeyNeed,
         chosen_key: Option<ServiceKey>,
         identities: &mut Identities<'_>,
-        faults: &mut Faults,
+        faults: &mut ConfigErrors,
     ) -> Option<OperationSettings> {
         overlay(&mut self.policy, args, faults);
         self.policy.key = Some(key_need);
@@ -246,7 +246,7 @@ impl OperationDraft<'_> {
 }
 
 /// Applies the flags for all operations to a policy.
-fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut Faults) {
+fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut ConfigErrors) {
     let flags = &args.adapter;
     let classes = [
         OperationClass::Mutate,
@@ -274,7 +274,12 @@ fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut Faults) {
 }
 
 /// Returns the value that a flag names, or `None` if absent or unknown.
-fn pick<T: Copy>(flag: &str, text: Option<&String>, known: &[(&str, T)], faults: &mut Faults) -> Option<T> {
+fn pick<T: Copy>(
+    flag: &str,
+    text: Option<&String>,
+    known: &[(&str, T)],
+    faults: &mut ConfigErrors,
+) -> Option<T> {
     let text = text?;
     let found = known.iter().find(|(name, _)| name == text).map(|(_, value)| *value);
     if found.is_none() {
@@ -306,7 +311,7 @@ fn method_and_pattern(text: &str) -> Result<(Method, Pattern), String> {
 }
 
 /// Sorts operations by precedence and reports those that match the same requests.
-fn sort(drafts: &mut [OperationDraft<'_>], faults: &mut Faults) {
+fn sort(drafts: &mut [OperationDraft<'_>], faults: &mut ConfigErrors) {
     drafts.sort_by(|one, other| one.pattern.precedes(&other.pattern));
     for pair in drafts.windows(2) {
         let [one, other] = pair else { continue };

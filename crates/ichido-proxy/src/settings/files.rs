@@ -2,7 +2,7 @@
 
 use ichido_boundary::{Boundary, Finding, Party, Rule, Severity, check};
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 
 /// The boundary files of a role.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ impl Files {
 }
 
 /// Assigns each file to the role's receiving or sending side.
-pub(super) fn sort(party: Party, readable: Vec<Boundary>, faults: &mut Faults) -> Files {
+pub(super) fn sort(party: Party, readable: Vec<Boundary>, faults: &mut ConfigErrors) -> Files {
     let mut files = Files::default();
     refuse_errors(&readable, faults);
     for file in readable {
@@ -46,7 +46,7 @@ pub(super) fn sort(party: Party, readable: Vec<Boundary>, faults: &mut Faults) -
 }
 
 /// Refuses files with errors, because the proxy would not keep what they promise. Warnings are allowed.
-fn refuse_errors(files: &[Boundary], faults: &mut Faults) {
+fn refuse_errors(files: &[Boundary], faults: &mut ConfigErrors) {
     for Finding { rule, place, what, .. } in check(files) {
         if rule.severity == Severity::Error {
             let Rule { id, title, mend, .. } = rule;

@@ -8,7 +8,7 @@ use ichido_boundary::{
     Backoff, Boundary, HeaderLists, Methods, RequestId, Retry, RetryGate, RetryPlan, Traceparent, owner,
 };
 use ichido_core::hops::HopName;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
 
 use super::{Files, count, refuse_given, time};
@@ -27,7 +27,7 @@ const ATTEMPTS_MAX: u32 = 10;
 const STATUSES: [u16; 3] = [502, 503, 504];
 
 /// Resolves the rules for all requests.
-pub(super) fn rules(args: &Args, files: &Files, faults: &mut Faults) -> Option<FilterRules> {
+pub(super) fn rules(args: &Args, files: &Files, faults: &mut ConfigErrors) -> Option<FilterRules> {
     let role = args.role;
     let name = args.name.as_deref().unwrap_or(role.party().as_str());
     let name = faults.check("--name", HopName::parse(name));
@@ -47,7 +47,7 @@ pub(super) fn rules(args: &Args, files: &Files, faults: &mut Faults) -> Option<F
     })
 }
 
-fn methods(args: &Args, files: &Files, faults: &mut Faults) -> Methods {
+fn methods(args: &Args, files: &Files, faults: &mut ConfigErrors) -> Methods {
     let mut methods = files.receiving.as_ref().map(|file| file.http.methods.clone()).unwrap_or_default();
     if let Some(key_on) = &args.passing.key_on {
         for method in key_on {
@@ -60,7 +60,7 @@ fn methods(args: &Args, files: &Files, faults: &mut Faults) -> Methods {
     methods
 }
 
-fn key_rule(args: &Args, files: &Files, faults: &mut Faults) -> Option<KeyRule> {
+fn key_rule(args: &Args, files: &Files, faults: &mut ConfigErrors) -> Option<KeyRule> {
     let refusal = |status, code: Option<&String>| KeyRule::Required {
         status,
         code: code.cloned().unwrap_or_else(|| KeyRule::CODE.to_owned()),
@@ -89,7 +89,7 @@ fn key_rule(args: &Args, files: &Files, faults: &mut Faults) -> Option<KeyRule> 
     }
 }
 
-fn lists(args: &Args, files: &Files, faults: &mut Faults) -> HeaderFilter {
+fn lists(args: &Args, files: &Files, faults: &mut ConfigErrors) -> HeaderFilter {
     let flags = &args.passing;
     for (flag, names) in [
         ("--allow-headers", &flags.allow_headers),
@@ -112,7 +112,7 @@ fn lists(args: &Args, files: &Files, faults: &mut Faults) -> HeaderFilter {
 }
 
 /// Resolves the timeouts and the retry plan.
-pub(super) fn timeouts(args: &Args, files: &Files, faults: &mut Faults) -> Option<RetryTimeouts> {
+pub(super) fn timeouts(args: &Args, files: &Files, faults: &mut ConfigErrors) -> Option<RetryTimeouts> {
     let flags = &args.passing;
     let written = files.sending.as_ref().map(|file| &file.http);
     let timeouts = written.map(|http| http.timeouts.clone()).unwrap_or_default();
@@ -143,7 +143,7 @@ fn default_total(try_max: Duration, plan: Option<&RetryPlan>) -> Duration {
 }
 
 /// Resolves the retry plan. Errors go to `faults`, which keep the proxy from starting.
-fn plan(args: &Args, written: Option<&Retry>, faults: &mut Faults) -> Option<RetryPlan> {
+fn plan(args: &Args, written: Option<&Retry>, faults: &mut ConfigErrors) -> Option<RetryPlan> {
     let flags = &args.passing;
     if args.role == Role::Adapter {
         let given = [

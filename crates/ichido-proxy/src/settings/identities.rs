@@ -5,7 +5,7 @@ use std::sync::{Arc, Once};
 
 use http::header::HeaderName;
 use ichido_boundary::{ClaimPath, Identity as IdentityConfig, IdentityNames, IdentityRule, IdentitySource};
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 
 use super::{Files, refuse_given};
 use crate::args::{AdapterArgs, Args};
@@ -35,7 +35,7 @@ impl<'a> Identities<'a> {
         &mut self,
         location: &str,
         own: Option<&IdentityConfig>,
-        faults: &mut Faults,
+        faults: &mut ConfigErrors,
     ) -> Option<Arc<Identity>> {
         let rule = self.rule(location, own, faults)?;
         if let Some((_, resolved)) = self.resolved.iter().find(|(known, _)| *known == rule) {
@@ -50,7 +50,7 @@ impl<'a> Identities<'a> {
         &mut self,
         location: &str,
         own: Option<&IdentityConfig>,
-        faults: &mut Faults,
+        faults: &mut ConfigErrors,
     ) -> Option<IdentityRule> {
         if let Some(text) = &self.flags.identity {
             let rule = parse(text);
@@ -71,7 +71,7 @@ impl<'a> Identities<'a> {
     }
 
     /// Refuses flags that nothing reads.
-    pub(super) fn check_flags(&self, faults: &mut Faults) {
+    pub(super) fn check_flags(&self, faults: &mut ConfigErrors) {
         let uses = |is_it: fn(&IdentityRule) -> bool| self.resolved.iter().any(|(used, _)| is_it(used));
         let flags = self.flags;
         let of_jwt = [
@@ -111,7 +111,7 @@ fn parse(text: &str) -> Result<IdentityRule, String> {
     identity.rule().map_err(|error| error.to_string())
 }
 
-fn make(rule: &IdentityRule, flags: &AdapterArgs, faults: &mut Faults) -> Option<Identity> {
+fn make(rule: &IdentityRule, flags: &AdapterArgs, faults: &mut ConfigErrors) -> Option<Identity> {
     let mut header = |name: &String| {
         let header = HeaderName::from_bytes(name.as_bytes());
         faults.check("--identity", header.map_err(|_| format!("\"{name}\" is no header's name")))
@@ -138,7 +138,7 @@ fn make(rule: &IdentityRule, flags: &AdapterArgs, faults: &mut Faults) -> Option
     }
 }
 
-fn jwt(claims: &[ClaimPath], flags: &AdapterArgs, faults: &mut Faults) -> Option<Jwt> {
+fn jwt(claims: &[ClaimPath], flags: &AdapterArgs, faults: &mut ConfigErrors) -> Option<Jwt> {
     let mut given = |flag: &str, is_given: bool, what: &str| {
         if !is_given {
             faults.add(flag, format!("a JWT is verified; say {what}"));

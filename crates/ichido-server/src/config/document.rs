@@ -11,7 +11,7 @@ mod show;
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -30,7 +30,7 @@ pub(super) struct Source<'a> {
     /// The environment overrides, which follow the end of the text, each one character wide.
     pub(super) variables: &'a [Override],
     pub(super) outside: &'a Outside<'a>,
-    pub(super) faults: RefCell<Faults>,
+    pub(super) faults: RefCell<ConfigErrors>,
 }
 
 impl Source<'_> {
@@ -185,7 +185,7 @@ impl<'a> Section<'a> {
     }
 
     /// Reports all errors of what was built from these settings, which uses the same names.
-    pub(super) fn report_all(&self, faults: Faults) {
+    pub(super) fn report_all(&self, faults: ConfigErrors) {
         for fault in faults.0 {
             self.report(&fault.place, fault.what);
         }

@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -49,7 +49,7 @@ pub(super) struct Override {
 /// Collects all overrides.
 ///
 /// Variables with names of their own follow those named after settings, and win.
-pub(super) fn overrides(outside: &Outside<'_>, faults: &mut Faults) -> Vec<Override> {
+pub(super) fn overrides(outside: &Outside<'_>, faults: &mut ConfigErrors) -> Vec<Override> {
     let named = outside.named.iter().cloned();
     let mut all: Vec<_> =
         named.map(|(name, value)| Override { setting: name.clone(), name, value }).collect();
@@ -77,7 +77,7 @@ pub(super) fn apply<'a>(
     document: &mut DeTable<'a>,
     variables: &'a [Override],
     end: usize,
-    faults: &mut Faults,
+    faults: &mut ConfigErrors,
 ) {
     for (index, variable) in variables.iter().enumerate() {
         if let Err(what) = set(document, &variable.setting, &variable.value, end + index) {

@@ -29,11 +29,11 @@ pub(super) fn variables() -> BTreeMap<&'static str, String> {
     ])
 }
 
-pub(super) fn resolved_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Config, Faults> {
+pub(super) fn resolved_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Config, ConfigErrors> {
     traced_with(text, variables).map(|traced| traced.config)
 }
 
-pub(super) fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Traced, Faults> {
+pub(super) fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Traced, ConfigErrors> {
     let outside = Outside {
         variable: &|name| variables.get(name).cloned(),
         file: &|path: &Path| match path.to_str() {

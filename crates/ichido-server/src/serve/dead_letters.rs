@@ -108,7 +108,7 @@ impl Letter {
     fn new(published: &PublishedQueues, row: &LetterRow, now: Timestamp) -> Self {
         let refused = |work: Work| work.judge(&published.policies, row, now).err().map(|why| why.to_string());
         let key = published.keys.get(&row.queue);
-        let sent_as = key.map(|key| key.of(&row.queue, &row.identity, &row.key).as_str().to_owned());
+        let sent_as = key.map(|key| key.key_for(&row.queue, &row.identity, &row.key).as_str().to_owned());
         Self {
             id: row.id,
             state: row.state.to_string(),

@@ -164,7 +164,7 @@ pub(super) async fn set_destination_pace(
 ) -> Result<Response, Problem> {
     let configured = find_destination(&api, &name)?;
     let rate = rate.map(per_second).transpose()?;
-    let paces = Paces::of(api.store.clone());
+    let paces = Paces::new(api.store.clone());
     let before = paces.read(&name).await?;
     let kind = if rate.is_some() { "pace_set" } else { "pace_cleared" };
     let record = action(configured, kind, (format_rate(before.rate_max), format_rate(rate)), &caller.name);
@@ -186,7 +186,7 @@ pub(super) async fn resume_destination(
     Segment(name): Segment,
 ) -> Result<Response, Problem> {
     let configured = find_destination(&api, &name)?;
-    let paces = Paces::of(api.store.clone());
+    let paces = Paces::new(api.store.clone());
     let before = paces.read(&name).await?;
     let now = api.store.now().await?;
     if let Some(until) = configured.paused_until(&before.pace, now) {
@@ -227,13 +227,13 @@ async fn destination_response(
     configured: &ConfiguredDestination,
 ) -> Result<Response, Problem> {
     let now = api.store.now().await?;
-    let shared = Paces::of(api.store.clone()).read(&configured.name).await?;
+    let shared = Paces::new(api.store.clone()).read(&configured.name).await?;
     Ok(json(StatusCode::OK, &Destination::new(configured, shared, now)))
 }
 
 /// Returns the current state of all configured destinations.
 pub(super) async fn current_destinations(api: &ApiState) -> Result<Vec<Destination>, StoreError> {
-    let paces = Paces::of(api.store.clone());
+    let paces = Paces::new(api.store.clone());
     let now = api.store.now().await?;
     let mut destinations = Vec::with_capacity(api.destinations.len());
     for configured in &api.destinations {

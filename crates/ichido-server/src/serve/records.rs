@@ -295,7 +295,7 @@ fn policy(settles_within: Option<&str>) -> Result<Policy, Problem> {
     let settles_within = settles_within.map(duration::parse).transpose();
     let settles_within = settles_within
         .map_err(|_| wrong("write a whole number and a unit, such as 90s or 10m".to_owned()))?;
-    let draft = PolicyDraft::of(Class::ExternalEffect);
+    let draft = PolicyDraft::new(Class::ExternalEffect);
     let draft = PolicyDraft { settles_within: settles_within.or(draft.settles_within), ..draft };
     Policy::build(draft).map_err(|error| wrong(error.to_string()))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 use ichido_client::{Action, Cause, Outcome};
 use ichido_core::key::IdempotencyKey;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -25,7 +25,7 @@ pub struct Exporting(Option<(oneshot::Sender<()>, JoinHandle<()>)>);
 /// Starts the exporter if there is a collector.
 ///
 /// The environment names it, or the given endpoint of the configuration.
-pub fn start(endpoint: Option<&str>) -> Result<Exporting, Faults> {
+pub fn start(endpoint: Option<&str>) -> Result<Exporting, ConfigErrors> {
     let Some(collector) = settings::resolve(endpoint, |name| std::env::var(name))? else {
         return Ok(Exporting(None));
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ichido_client::{Client, ClientSettings, Problems};
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::url::{HttpUrl, UrlError, percent_decoded};
 use uuid::Uuid;
 
@@ -44,8 +44,8 @@ pub(super) struct Collector {
 pub(super) fn resolve(
     endpoint: Option<&str>,
     variable: impl Fn(&str) -> Result<String, VarError>,
-) -> Result<Option<Collector>, Faults> {
-    let mut variables = Variables { variable, faults: Faults::default() };
+) -> Result<Option<Collector>, ConfigErrors> {
+    let mut variables = Variables { variable, faults: ConfigErrors::default() };
     let set = endpoint.map(|url| (SETTING, url.to_owned()));
     let Some((place, url)) = variables.first(ENDPOINTS).or(set) else {
         return variables.faults.or(Some(None));
@@ -58,7 +58,7 @@ pub(super) fn resolve(
 /// The environment, and its errors so far.
 struct Variables<V> {
     variable: V,
-    faults: Faults,
+    faults: ConfigErrors,
 }
 
 impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {

@@ -52,7 +52,7 @@ fn name(text: &str) -> RecordName {
 }
 
 fn claim(text: &str) -> KeyClaim {
-    let draft = PolicyDraft { mode: Some(EffectMode::Transactional), ..PolicyDraft::of(Class::Mutate) };
+    let draft = PolicyDraft { mode: Some(EffectMode::Transactional), ..PolicyDraft::new(Class::Mutate) };
     KeyClaim {
         name: name(text),
         fingerprint: Fingerprint::from_bytes([7; 32]),
@@ -170,7 +170,7 @@ async fn send_some(store: &Store, print_line: &impl Fn(String)) {
         Err(error) => return expected(&error),
     };
     for work in work {
-        let settlement = Settlement::of(&work, Event::Succeeded { fence: work.fence }, Note::default());
+        let settlement = Settlement::new(&work, Event::Succeeded { fence: work.fence }, Note::default());
         match store.claims().settle(settlement).await {
             Ok(Stepped::Now(State::Sent)) => print_line(format!("sent {}", work.id)),
             Ok(other) => panic!("{}: {other:?}", work.id),
@@ -305,7 +305,7 @@ async fn finish(store: &Store) {
         }
         let settlements = work
             .iter()
-            .map(|work| Settlement::of(work, Event::Succeeded { fence: work.fence }, Note::default()))
+            .map(|work| Settlement::new(work, Event::Succeeded { fence: work.fence }, Note::default()))
             .collect();
         for stepped in store.claims().settle_all(settlements).await {
             assert_eq!(stepped.expect("settled"), Stepped::Now(State::Sent));

@@ -126,7 +126,7 @@ async fn nothing_is_acknowledged_once_the_file_is_not_where_it_was_opened() {
                 }
                 "mark" => lost(what, path, store.claims().begin(&[(work.id, work.fence)]).await),
                 "report" => {
-                    let report = Settlement::of(&work, succeeded(&work), Note::default());
+                    let report = Settlement::new(&work, succeeded(&work), Note::default());
                     lost(what, path, store.claims().settle(report).await);
                 }
                 "many in a transaction" => {

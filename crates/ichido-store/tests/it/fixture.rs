@@ -135,7 +135,7 @@ impl StoreFixture {
     }
 
     pub(crate) async fn settle_with_note(&self, work: &Work, event: Event, note: Note) -> Stepped {
-        self.store.claims().settle(Settlement::of(work, event, note)).await.expect("an answer")
+        self.store.claims().settle(Settlement::new(work, event, note)).await.expect("an answer")
     }
 
     pub(crate) async fn send(&self, work: &Work) {

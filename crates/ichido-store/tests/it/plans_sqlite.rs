@@ -388,7 +388,7 @@ impl CountedStore {
             name: name.clone(),
             fingerprint: Fingerprint::from_bytes([1; 32]),
             request_digest: Digest::of_bytes(b"request"),
-            policy: Arc::new(Policy::build(PolicyDraft::of(Class::Mutate)).unwrap()),
+            policy: Arc::new(Policy::build(PolicyDraft::new(Class::Mutate)).unwrap()),
             hops: None,
             trace: None,
         };
@@ -406,7 +406,7 @@ impl CountedStore {
         let (claim, work) = self.claimed().await;
         let settlements = work
             .iter()
-            .map(|work| Settlement::of(work, Event::Succeeded { fence: work.fence }, Note::default()));
+            .map(|work| Settlement::new(work, Event::Succeeded { fence: work.fence }, Note::default()));
         let (settle, settled) = self.cost(self.store.claims().settle_all(settlements.collect())).await;
         assert!(settled.iter().all(Result::is_ok));
         let (_, work) = self.claimed().await;

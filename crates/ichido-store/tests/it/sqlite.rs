@@ -59,7 +59,7 @@ fn claim() -> KeyClaim {
 
 fn claim_of(key: &str) -> KeyClaim {
     let mode = Some(EffectMode::Keyed);
-    let draft = PolicyDraft { mode, lease: Some(LEASE), ..PolicyDraft::of(Class::ExternalEffect) };
+    let draft = PolicyDraft { mode, lease: Some(LEASE), ..PolicyDraft::new(Class::ExternalEffect) };
     KeyClaim {
         name: RecordName {
             operation: "orders.create".to_owned(),
@@ -342,7 +342,7 @@ async fn a_row_that_is_refused_fails_alone_among_work_of_every_kind() {
     });
     let send = tokio::spawn({
         let store = store.clone();
-        let settlement = Settlement::of(&work, Event::Succeeded { fence: work.fence }, Note::default());
+        let settlement = Settlement::new(&work, Event::Succeeded { fence: work.fence }, Note::default());
         async move { store.claims().settle(settlement).await }
     });
     all_wait().await;

@@ -117,7 +117,7 @@ async fn child_one_after_another() {
         };
         let work = store.claims().take(&queue(), NonZeroU32::MIN, terms).await.unwrap().remove(0);
         mark();
-        let settlement = Settlement::of(&work, Event::Succeeded { fence: work.fence }, Note::default());
+        let settlement = Settlement::new(&work, Event::Succeeded { fence: work.fence }, Note::default());
         assert_eq!(store.claims().settle(settlement).await.unwrap(), Stepped::Now(State::Sent));
         mark();
         let claim = claim();
@@ -181,7 +181,7 @@ fn claim() -> KeyClaim {
         name: RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key: key() },
         fingerprint: Fingerprint::from_bytes([1; 32]),
         request_digest: Digest::of_bytes(b"request"),
-        policy: Arc::new(Policy::build(PolicyDraft::of(Class::Mutate)).unwrap()),
+        policy: Arc::new(Policy::build(PolicyDraft::new(Class::Mutate)).unwrap()),
         hops: None,
         trace: None,
     }

@@ -160,7 +160,7 @@ async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
             identity: "alice".to_owned(),
             key: IdempotencyKey::parse(&format!("k{number}")).expect("a key"),
         };
-        let policy = PolicyDraft { mode: Some(EffectMode::Transactional), ..PolicyDraft::of(Class::Mutate) };
+        let policy = PolicyDraft { mode: Some(EffectMode::Transactional), ..PolicyDraft::new(Class::Mutate) };
         let claim = KeyClaim {
             name: name.clone(),
             fingerprint: Fingerprint::from_bytes([1; 32]),

@@ -40,7 +40,7 @@ async fn die(store: &Store, key: &str) -> Uuid {
     let (fence, failure, effect) = (work.fence, Failure::ForGood, Effect::NotDone);
     let event =
         Event::Failed { fence, failure, effect, safety: Safety::Keyed, travels_until: work.claimed_at };
-    store.claims().settle(Settlement::of(&work, event, Note::default())).await.expect("settled");
+    store.claims().settle(Settlement::new(&work, event, Note::default())).await.expect("settled");
     store.queues().pause(&message(key).queue, false, Some("olivia")).await.expect("recorded");
     id
 }

@@ -121,7 +121,7 @@ where
         digest_of_json(&body, &name.key, &settings.rules)?
     };
     let uri = requested_uri(&parts);
-    let fingerprint = Fingerprint::of(&RequestParts {
+    let fingerprint = Fingerprint::new(&RequestParts {
         operation: &name.operation,
         identity: &name.identity,
         method: parts.method.as_str(),

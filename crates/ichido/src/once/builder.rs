@@ -55,7 +55,7 @@ impl Once {
         Self {
             operation,
             // The class has no default; `has_class` records whether it was set.
-            policy: PolicyDraft::of(Class::Mutate),
+            policy: PolicyDraft::new(Class::Mutate),
             has_class: false,
             effect: Effect::Opaque,
             caller: None,

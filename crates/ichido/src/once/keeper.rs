@@ -54,7 +54,7 @@ impl Keeper {
     /// Creates the keeper of a store.
     ///
     /// Call it within a tokio runtime, which runs the renewals.
-    pub fn of(store: Store) -> Self {
+    pub fn new(store: Store) -> Self {
         let clock = Arc::new(Clock::new(store.clone()));
         let claims = Leases::new(KeyClaims(store.clone()), Arc::clone(&clock));
         tokio::spawn(lease::run(Arc::downgrade(&claims)));

@@ -89,7 +89,7 @@ impl Attempt {
             Ok(ready) => self.call(ready).await,
             Err(skipped) => self.skipped(&skipped),
         };
-        let settlement = Settlement::of(&self.leased.work, report.event, report.note);
+        let settlement = Settlement::new(&self.leased.work, report.event, report.note);
         self.node.settle(&self.served, &self.leased, settlement).await;
         if self.leased.suspect.is_some() {
             let Self { node, served, leased } = self;

@@ -42,7 +42,7 @@ pub struct Worker {
 
 impl Worker {
     /// Creates a worker on a store.
-    pub fn of(store: Store) -> Self {
+    pub fn new(store: Store) -> Self {
         Self {
             store,
             name: "worker".to_owned(),
@@ -181,7 +181,7 @@ impl Worker {
         Arc::new(Dispatcher {
             promise: target.destination.promise(),
             destination: target.destination.clone(),
-            pacer: Pacer::of(target.name.clone(), target.pace, Some(&self.store), Arc::clone(clock)),
+            pacer: Pacer::new(target.name.clone(), target.pace, Some(&self.store), Arc::clone(clock)),
             permits,
             interval: target.interval,
         })

@@ -122,7 +122,7 @@ impl ServedQueue {
 
     /// Returns the key that calls for a message carry.
     pub(super) fn outbound(&self, identity: &str, key: &IdempotencyKey) -> IdempotencyKey {
-        self.settings.key.of(&self.name, identity, key)
+        self.settings.key.key_for(&self.name, identity, key)
     }
 }
 

@@ -92,7 +92,7 @@ impl Pacer {
     /// Creates the pace of `name`, shared through the store.
     ///
     /// Without a store, local to this process.
-    pub fn of(name: String, settings: Settings, store: Option<&Store>, clock: Arc<Clock>) -> Self {
+    pub fn new(name: String, settings: Settings, store: Option<&Store>, clock: Arc<Clock>) -> Self {
         Self {
             status: StatusReporter::new(&name),
             name,

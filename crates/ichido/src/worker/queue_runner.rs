@@ -172,7 +172,7 @@ impl QueueRunner {
         for leased in unstarted {
             let (node, served) = (Arc::clone(&self.node), Arc::clone(&self.served));
             giving.spawn(async move {
-                let settlement = Settlement::of(&leased.work, leased.give_back_event(), Note::default());
+                let settlement = Settlement::new(&leased.work, leased.give_back_event(), Note::default());
                 node.settle(&served, &leased, settlement).await;
             });
         }

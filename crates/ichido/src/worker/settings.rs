@@ -131,7 +131,7 @@ impl OutboundKey {
     }
 
     /// Returns the key that calls for a message carry.
-    pub fn of(self, queue: &QueueName, identity: &str, key: &IdempotencyKey) -> IdempotencyKey {
+    pub fn key_for(self, queue: &QueueName, identity: &str, key: &IdempotencyKey) -> IdempotencyKey {
         match self {
             Self::Own => key.clone(),
             Self::Derived => IdempotencyKey::derived(

@@ -86,7 +86,7 @@ async fn many_dead(fixture: &WorkerFixture) {
             let (failure, effect, safety) = (Failure::ForGood, Effect::NotDone, Safety::Neither);
             let event =
                 Event::Failed { fence: work.fence, failure, effect, safety, travels_until: work.claimed_at };
-            Settlement::of(work, event, Note::default())
+            Settlement::new(work, event, Note::default())
         });
         for settled in fixture.store.claims().settle_all(died.collect()).await {
             settled.unwrap();

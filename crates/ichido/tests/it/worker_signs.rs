@@ -354,7 +354,7 @@ async fn standings(fixture: &WorkerFixture, signs: &Signs) {
         fixture.until(id, Stage::Sent).await;
     }
     signs.until_is(paused, 0.0).await;
-    let paces = Paces::of(fixture.store.clone());
+    let paces = Paces::new(fixture.store.clone());
     paces.set_rate_max("broker", Some(PerSecond::clamped(0.2))).await.unwrap();
     signs.until(rate, |rate| (rate - 0.2).abs() < 0.01).await;
     worker.stop();

@@ -31,11 +31,11 @@ pub(crate) fn asks(fake: &Fake) -> impl FnOnce(&mut Settings) {
 }
 
 pub(crate) fn say(words: &str) -> Rule {
-    Rule::of(Action::Say(words.to_owned()))
+    Rule::new(Action::Say(words.to_owned()))
 }
 
 fn first(action: Action) -> Rule {
-    Rule { first: Some(1), ..Rule::of(action) }
+    Rule { first: Some(1), ..Rule::new(action) }
 }
 
 both_databases! {

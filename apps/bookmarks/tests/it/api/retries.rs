@@ -19,7 +19,7 @@ both_databases! {
     /// The key to the model was wrong all night; after it is fixed, nobody retries each link by hand.
     #[test]
     async fn an_operator_puts_all_back_that_a_retry_can_help(fixture: ApiFixture) {
-        let fake = playing(vec![Rule::of(Action::Fail(Fault::Denied))]);
+        let fake = playing(vec![Rule::new(Action::Fail(Fault::Denied))]);
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|path, _| if path == "/gone" { http_response("410 Gone", "", b"") } else { story() }).await;
         let mut refused = Vec::new();
@@ -58,7 +58,7 @@ both_databases! {
 
     #[test]
     async fn an_operator_puts_those_back_that_failed_with_a_code(fixture: ApiFixture) {
-        let fake = playing(vec![Rule::of(Action::Fail(Fault::Denied))]);
+        let fake = playing(vec![Rule::new(Action::Fail(Fault::Denied))]);
         let service = fixture.work_as(asks(&fake)).await;
         let is_back = Arc::new(AtomicBool::new(false));
         let back = Arc::clone(&is_back);

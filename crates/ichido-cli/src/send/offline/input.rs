@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_server::body_key;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
@@ -71,7 +71,7 @@ async fn ensure_no_piped_input() -> Result<(), Exit> {
 
 async fn read_one(key: &str) -> Result<NumberedMessage, Exit> {
     let body = read_body().await?;
-    let mut faults = Faults::default();
+    let mut faults = ConfigErrors::default();
     let key = faults.check("--key", IdempotencyKey::parse(key));
     if let Some(key) = &key {
         faults.check("--key", body_key::agrees(key, &body));

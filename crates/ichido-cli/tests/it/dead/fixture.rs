@@ -180,7 +180,7 @@ impl StoreFixture {
             let travels_until = work.claimed_at.plus(travels_for);
             let event =
                 Event::Failed { fence: work.fence, failure, effect, safety: Safety::Neither, travels_until };
-            Settlement::of(work, event, note.clone())
+            Settlement::new(work, event, note.clone())
         });
         for settled in self.store.claims().settle_all(settlements.collect()).await {
             settled.expect("settled");

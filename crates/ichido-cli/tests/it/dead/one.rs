@@ -60,7 +60,7 @@ both_databases! {
             let id = fixture.dead(queue, 1).await[0];
             let row = fixture.store.messages().get(id).await.expect("read").expect("there");
             let queue = QueueName::parse(queue).expect("a name");
-            let sent_as = kind.of(&queue, &row.identity, &row.key);
+            let sent_as = kind.key_for(&queue, &row.identity, &row.key);
             let shown = fixture.run(&["show", &id.to_string()]);
             assert!(shown.out.contains(&format!("sent as      {}\n", sent_as.as_str())), "{shown:?}");
             assert_eq!(fixture.json(&["show", &id.to_string()])[0]["sent_as"], sent_as.as_str());

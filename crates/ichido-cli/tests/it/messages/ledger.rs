@@ -20,7 +20,7 @@ async fn add_unknown(store: &Store, key: &str) {
         name: name.clone(),
         fingerprint: Fingerprint::from_bytes([7; 32]),
         request_digest: Digest::of_bytes(b"secret"),
-        policy: Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect)).unwrap()),
+        policy: Arc::new(Policy::build(PolicyDraft::new(Class::ExternalEffect)).unwrap()),
         hops: None,
         trace: None,
     };

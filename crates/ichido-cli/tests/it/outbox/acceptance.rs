@@ -48,7 +48,7 @@ fn worker(store: &Store, paper: &MockBroker) -> Running {
         ..HttpSettings::new(format!("http://{}/orders", paper.address))
     };
     let queue = Queue { key: OutboundKey::Own, ..Queue::new(QUEUE, "broker") };
-    let builder = Worker::of(store.clone()).idle_sleep(Duration::from_millis(10)).queue(queue);
+    let builder = Worker::new(store.clone()).idle_sleep(Duration::from_millis(10)).queue(queue);
     builder.destination(Target::new("broker", broker.resolve().unwrap())).start().unwrap()
 }
 
@@ -191,7 +191,7 @@ both_databases! {
         let row = database.until(refused, |row| row.status == Stage::Failed).await;
         assert_eq!(row.last_error.as_deref(), Some("RATE_LIMITED"));
         faults(&paper, "").await;
-        let shared = Paces::of(database.store.clone()).read("broker").await.unwrap();
+        let shared = Paces::new(database.store.clone()).read("broker").await.unwrap();
         assert!(row.updated_at.plus(Duration::from_mins(29)) < shared.pace.paused_until, "{shared:?}");
         assert!(matches!(shared.pace.rate, Rate::Paced(_)), "{shared:?}");
         // Later messages wait as well, whichever worker would claim them.

@@ -37,7 +37,7 @@ both_databases! {
     #[test]
     async fn an_answer_of_a_model_is_delivered_once(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
-        let once = |action| Rule { first: Some(1), ..Rule::of(action) };
+        let once = |action| Rule { first: Some(1), ..Rule::new(action) };
         let rules = vec![once(Action::Fail(Fault::Throttle)), once(Action::DropCompleted)];
         let fake = fake_llm::start(Script { rules, ..Script::default() });
         folder.write("ichido.toml", &config(&database, &paper, &fake));
@@ -55,9 +55,9 @@ both_databases! {
         }
         // The answer's key derives from the question's outbound key, and the broker saw it once.
         let queue = |name: &str| QueueName::parse(name).unwrap();
-        let asked = OutboundKey::Derived.of(&queue("articles"), "ann", &IdempotencyKey::parse("k-1").unwrap());
+        let asked = OutboundKey::Derived.key_for(&queue("articles"), "ann", &IdempotencyKey::parse("k-1").unwrap());
         let answer = IdempotencyKey::derived("llm-answer", &[asked.as_str().as_bytes()]);
-        let outbound = OutboundKey::Derived.of(&queue("summaries"), "ann", &answer);
+        let outbound = OutboundKey::Derived.key_for(&queue("summaries"), "ann", &answer);
         assert_eq!(paper.counts(outbound.as_str()).await, (1, 1));
         let rows = database.store.messages().list(&MessageFilter::default(), 9).await.unwrap();
         let summary = rows.iter().find(|row| row.queue == "summaries").expect("an answer");

@@ -46,7 +46,7 @@ both_databases! {
             tokio::time::sleep(POLL_EVERY).await;
         }
         for identity in ["ann", "bob"] {
-            let outbound = OutboundKey::Derived.of(&QueueName::parse("orders").unwrap(), identity, &key("k-secret"));
+            let outbound = OutboundKey::Derived.key_for(&QueueName::parse("orders").unwrap(), identity, &key("k-secret"));
             assert_eq!(paper.counts(outbound.as_str()).await, (1, 1));
         }
         let rows = database.store.messages().list(&ichido_store::message::MessageFilter::default(), 9).await.unwrap();

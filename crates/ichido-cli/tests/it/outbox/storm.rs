@@ -158,7 +158,7 @@ async fn ask_after_what_is_parked(database: &OutboxDatabase, paper: &MockBroker)
     let queue = Queue { key: ichido::worker::OutboundKey::Own, ..Queue::new(QUEUE, "broker") };
     let target = Target::new("broker", broker.resolve().unwrap());
     database.store.skew_by(Duration::from_mins(5));
-    let builder = Worker::of(database.store.clone()).idle_sleep(Duration::from_millis(20));
+    let builder = Worker::new(database.store.clone()).idle_sleep(Duration::from_millis(20));
     let worker = builder.destination(target).queue(queue).start().unwrap();
     while database.count(&[Stage::Parked, Stage::Queued, Stage::Failed, Stage::Sending]).await != 0 {
         tokio::time::sleep(POLL_EVERY).await;

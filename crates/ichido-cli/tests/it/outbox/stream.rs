@@ -31,7 +31,7 @@ fn config(store: &str, url: &str, more: &str) -> String {
 /// Returns the key under which the stream knows a message of the command line.
 fn outbound(text: &str) -> String {
     let queue = QueueName::parse("orders").unwrap();
-    OutboundKey::Derived.of(&queue, "local", &key(text)).as_str().to_owned()
+    OutboundKey::Derived.key_for(&queue, "local", &key(text)).as_str().to_owned()
 }
 
 both_databases! {

@@ -20,7 +20,7 @@ use super::service::{FakeService, ReleaseGate, ServiceAction};
 async fn add_unknown(store: &Store, operation: &str, identity: &str, key: &str) {
     let key = IdempotencyKey::parse(key).expect("a key");
     let name = RecordName { operation: operation.to_owned(), identity: identity.to_owned(), key };
-    let policy = Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect)).expect("a policy"));
+    let policy = Arc::new(Policy::build(PolicyDraft::new(Class::ExternalEffect)).expect("a policy"));
     let claim = KeyClaim {
         name: name.clone(),
         fingerprint: Fingerprint::from_bytes([7; 32]),

@@ -105,7 +105,7 @@ both_databases! {
     #[test]
     async fn a_pause_is_listed_and_lifted_and_that_is_in_the_audit(fixture: StoreFixture) {
         let server = serve(&fixture).await;
-        let paces = Paces::of(fixture.store.clone());
+        let paces = Paces::new(fixture.store.clone());
         let resume = RawRequest::new("POST", "/v1/destinations/broker/resume");
         assert_eq!(server.send(&resume).await.json()["paused_until"], Value::Null, "there is none to lift");
         paused(&fixture).await;

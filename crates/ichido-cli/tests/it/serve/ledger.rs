@@ -17,14 +17,14 @@ use crate::http_message::HttpMessage;
 
 /// Settles a request under a key.
 async fn settled(store: &Store, key: &str, outcome: KeyOutcome) {
-    let policy = Arc::new(Policy::build(PolicyDraft::of(Class::ExternalEffect)).expect("a policy"));
+    let policy = Arc::new(Policy::build(PolicyDraft::new(Class::ExternalEffect)).expect("a policy"));
     let name = RecordName {
         operation: "orders.create".to_owned(),
         identity: "ann".to_owned(),
         key: IdempotencyKey::parse(key).expect("a key"),
     };
     let request_digest = Digest::of_bytes(b"one apple");
-    let fingerprint = Fingerprint::of(&RequestParts {
+    let fingerprint = Fingerprint::new(&RequestParts {
         operation: &name.operation,
         identity: &name.identity,
         method: "POST",

@@ -166,7 +166,7 @@ fn a_value_knows_where_it_begins() {
 
 #[test]
 fn a_place_is_counted_in_lines_and_characters() {
-    let place = |text: &[u8], position| LineColumn::of(text, position).to_string();
+    let place = |text: &[u8], position| LineColumn::new(text, position).to_string();
     assert_eq!(place(b"", 0), "1:1");
     assert_eq!(place(b"ab\ncd", 2), "1:3");
     assert_eq!(place(b"ab\ncd", 3), "2:1");

@@ -6,7 +6,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ichido::destination::http::TIMEOUT_MAX;
 use ichido::destination::http::reach::Reach;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::client::CallLimits;
 use ichido_http::url::HttpUrl;
 
@@ -57,8 +57,8 @@ impl ServiceSettings {
     }
 
     /// Validates the settings and returns the model, or every problem.
-    pub(in crate::models) fn resolve(&self, api: ApiDialect) -> Result<HttpModel, Faults> {
-        let mut problems = Faults::default();
+    pub(in crate::models) fn resolve(&self, api: ApiDialect) -> Result<HttpModel, ConfigErrors> {
+        let mut problems = ConfigErrors::default();
         self.check(&mut problems);
         let mut headers = HeaderMap::new();
         for (name, value) in api.fields {
@@ -105,7 +105,7 @@ impl ServiceSettings {
         }))
     }
 
-    fn check(&self, problems: &mut Faults) {
+    fn check(&self, problems: &mut ConfigErrors) {
         let is_visible = self.model.bytes().all(|byte| byte.is_ascii_graphic());
         if self.model.is_empty() || MODEL_BYTES_MAX < self.model.len() || !is_visible {
             problems.add("model", format!("must be 1 to {MODEL_BYTES_MAX} visible ASCII characters without a space, as the provider names the model"));

@@ -12,7 +12,7 @@ use super::recorder::RecordedCounters;
 
 #[tokio::test]
 async fn calls_are_counted_by_what_came_of_them() {
-    let answer = |action| Rule { first: Some(1), ..Rule::of(action) };
+    let answer = |action| Rule { first: Some(1), ..Rule::new(action) };
     let rules = vec![
         answer(Action::DropCompleted),
         answer(Action::Fail(Fault::Throttle)),

@@ -67,7 +67,7 @@ impl DestinationFixture {
             jitter: Jitter::None,
             ..Retry::OUTBOX
         };
-        Worker::of(self.store.clone())
+        Worker::new(self.store.clone())
             .idle_sleep(Duration::from_millis(10))
             .destination(Target::new("model", self.llm()))
             .queue(Queue { retry, ..Queue::new(ARTICLES, "model") })
@@ -162,7 +162,7 @@ fn judged(outcome: DeliveryOutcome) -> (Verdict, Note) {
 }
 
 fn saying(text: &str) -> Fake {
-    playing(Rule::of(Action::Say(text.to_owned())))
+    playing(Rule::new(Action::Say(text.to_owned())))
 }
 
 async fn an_answer_is_handed_on(fixture: DestinationFixture) {
@@ -219,7 +219,7 @@ async fn a_call_that_is_repeated_hands_on_one_answer() {
 
 #[tokio::test]
 async fn an_answer_has_the_form_that_was_asked_for() {
-    let fake = playing(Rule { first: Some(1), ..Rule::of(Action::Answer(AnswerShape::SchemaMiss)) });
+    let fake = playing(Rule { first: Some(1), ..Rule::new(Action::Answer(AnswerShape::SchemaMiss)) });
     let mut fixture = DestinationFixture::new(Dialect::OpenAi, fake).await;
     fixture.settings.form = Some(form());
     let answers = ReceivedAnswers::default();
@@ -241,7 +241,7 @@ async fn an_answer_that_is_no_use_is_asked_for_again_unless_it_was_declined() {
         for (shape, advice) in
             [(AnswerShape::CutOff, Advice::RetryAnswer), (AnswerShape::Filtered, Advice::GiveUp)]
         {
-            let fixture = DestinationFixture::new(dialect, playing(Rule::of(Action::Answer(shape)))).await;
+            let fixture = DestinationFixture::new(dialect, playing(Rule::new(Action::Answer(shape)))).await;
             let (verdict, note) = judged(fixture.llm().call(&call(ARTICLES, &article())).await);
             let seen = (verdict.code, verdict.effect, verdict.advice);
             assert_eq!(
@@ -277,7 +277,7 @@ async fn a_message_that_the_prompt_cannot_be_made_of_is_dead_and_asks_nobody() {
 #[tokio::test]
 async fn a_call_that_was_lost_is_made_again() {
     for dialect in BOTH {
-        let lost = Rule { first: Some(1), ..Rule::of(Action::DropCompleted) };
+        let lost = Rule { first: Some(1), ..Rule::new(Action::DropCompleted) };
         let fixture = DestinationFixture::new(dialect, playing(lost)).await;
         assert_eq!(fixture.llm().promise().guarantee, Guarantee::Repeatable);
         let answers = ReceivedAnswers::default();
@@ -297,7 +297,7 @@ async fn an_endpoint_that_throttles_rests_and_the_other_takes_over() {
     let throttle = Rule {
         endpoint: Some("/east".to_owned()),
         retry_after: Some(RetryAfter::Seconds(300)),
-        ..Rule::of(Action::Fail(Fault::Throttle))
+        ..Rule::new(Action::Fail(Fault::Throttle))
     };
     for dialect in BOTH {
         let fixture = DestinationFixture::new(dialect, playing(throttle.clone())).await;
@@ -322,7 +322,7 @@ async fn an_endpoint_that_throttles_rests_and_the_other_takes_over() {
 #[tokio::test]
 async fn the_only_endpoint_tells_the_pace_of_the_destination() {
     let throttle =
-        Rule { retry_after: Some(RetryAfter::Seconds(7)), ..Rule::of(Action::Fail(Fault::Throttle)) };
+        Rule { retry_after: Some(RetryAfter::Seconds(7)), ..Rule::new(Action::Fail(Fault::Throttle)) };
     let fixture = DestinationFixture::new(Dialect::Anthropic, playing(throttle)).await;
     let (verdict, note) = judged(fixture.llm().call(&call(ARTICLES, &article())).await);
     assert_eq!(verdict.hint, Some(Duration::from_secs(7)));

@@ -120,7 +120,7 @@ async fn a_hint_is_read_in_each_of_its_spellings() {
             (RetryAfter::DateInSeconds(90), 1_000, 90_000),
         ] {
             let throttle =
-                Rule { retry_after: Some(hint.clone()), ..Rule::of(Action::Fail(Fault::Throttle)) };
+                Rule { retry_after: Some(hint.clone()), ..Rule::new(Action::Fail(Fault::Throttle)) };
             let fake = playing(throttle);
             let hint_ms = dialect.call_error(&fake).await.verdict.hint.expect("a hint").as_millis();
             assert!((least..=most).contains(&hint_ms), "{dialect:?} {hint:?}: {hint_ms}");

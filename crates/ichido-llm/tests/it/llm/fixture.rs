@@ -25,7 +25,7 @@ pub(crate) const BOTH: [Dialect; 2] = [Dialect::OpenAi, Dialect::Anthropic];
 
 /// Starts a provider that does this with every call.
 pub(crate) fn doing(action: Action) -> Fake {
-    playing(Rule::of(action))
+    playing(Rule::new(action))
 }
 
 pub(crate) fn playing(rule: Rule) -> Fake {

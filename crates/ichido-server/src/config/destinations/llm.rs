@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_llm::destination::{LlmPlan, LlmSettings};
 use ichido_llm::models::{AnthropicSettings, Form, FormBy, LimitBy, Model, OpenAiSettings, ServiceSettings};
 
@@ -35,7 +35,7 @@ fn placeholder_model() -> Option<Arc<dyn Model>> {
 }
 
 /// Reads the model.
-fn model(section: &Section<'_>, is_openai: bool) -> Result<Arc<dyn Model>, Faults> {
+fn model(section: &Section<'_>, is_openai: bool) -> Result<Arc<dyn Model>, ConfigErrors> {
     let service = ServiceSettings {
         base_urls: section.all_resolved("base_urls").unwrap_or_else(|| vec![PLACEHOLDER_URL.to_owned()]),
         api_key: section.resolved("api_key"),

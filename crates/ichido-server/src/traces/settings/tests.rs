@@ -4,7 +4,7 @@ use super::*;
 
 const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
 
-fn resolved(endpoint: Option<&str>, variables: &[(&str, &str)]) -> Result<Option<Collector>, Faults> {
+fn resolved(endpoint: Option<&str>, variables: &[(&str, &str)]) -> Result<Option<Collector>, ConfigErrors> {
     resolve(endpoint, |name| {
         let found = variables.iter().find(|(set, _)| *set == name);
         found.map(|(_, value)| (*value).to_owned()).ok_or(VarError::NotPresent)
@@ -48,7 +48,7 @@ fn an_endpoint_for_traces_is_used_as_it_is() {
 #[test]
 fn a_list_is_decoded_and_its_blanks_are_dropped() {
     let mut variables =
-        Variables { variable: |_: &str| Err(VarError::NotPresent), faults: Faults::default() };
+        Variables { variable: |_: &str| Err(VarError::NotPresent), faults: ConfigErrors::default() };
     let entries = variables.entries(HEADERS[0], " Authorization = Basic%20YTpi== ,, api-key=a%2Cb+c,empty=,");
     let expected = [(1, "Authorization", "Basic YTpi=="), (3, "api-key", "a,b+c"), (4, "empty", "")];
     let expected = expected.map(|(position, name, value)| (position, name.to_owned(), value.to_owned()));
@@ -59,7 +59,7 @@ fn a_list_is_decoded_and_its_blanks_are_dropped() {
 #[test]
 fn headers_for_traces_replace_those_for_all_signals() {
     let mut variables =
-        Variables { variable: |name: &str| Ok(format!("x-from={name}")), faults: Faults::default() };
+        Variables { variable: |name: &str| Ok(format!("x-from={name}")), faults: ConfigErrors::default() };
     let (place, list) = variables.first(HEADERS).unwrap();
     let headers = variables.headers(place, &list);
     assert_eq!(headers["x-from"], "OTEL_EXPORTER_OTLP_TRACES_HEADERS");

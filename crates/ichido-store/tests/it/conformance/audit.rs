@@ -443,7 +443,7 @@ both_databases! {
             fixture.enqueue(&format!("k{round}")).await;
             let store = if round % 2 == 0 { &ahead } else { &fixture.store };
             let work = store.claims().take(&queue(), many(1), terms()).await.unwrap().remove(0);
-            let settlement = Settlement::of(&work, succeeded(&work), Note::default());
+            let settlement = Settlement::new(&work, succeeded(&work), Note::default());
             store.claims().settle(settlement).await.unwrap();
             assert_eq!(seal(store, 10).await, 1);
         }
@@ -505,7 +505,7 @@ both_databases! {
             let work = while_busy(|| fixture.store.claims().take(&queue, many(20), terms())).await;
             settled += work.len();
             for work in &work {
-                let settlement = Settlement::of(work, succeeded(work), Note::default());
+                let settlement = Settlement::new(work, succeeded(work), Note::default());
                 let sent = while_busy(|| fixture.store.claims().settle(settlement.clone())).await;
                 assert_eq!(sent, Stepped::Now(State::Sent));
             }

@@ -120,7 +120,7 @@ both_databases! {
             fixture.pass(BACKOFF);
             fixture.promote().await;
             let second = fixture.claim_one().await;
-            let report = |work: &Work, event| Settlement::of(work, event, Note::default());
+            let report = |work: &Work, event| Settlement::new(work, event, Note::default());
             let (proof, end) = (report(&zombie, succeeded(&zombie)), report(&second, will_retry(&second)));
             let store = fixture.store.clone();
             // Both lock the same row, and a batch does not wait long for a lock.

@@ -24,7 +24,7 @@ use crate::fixture::{AFTER_LEASE, DAY, LEASE, StoreFixture, key};
 pub(crate) const TTL: Duration = Duration::from_hours(72);
 
 pub(crate) fn policy(mode: EffectMode) -> Arc<Policy> {
-    let draft = PolicyDraft { mode: Some(mode), lease: Some(LEASE), ..PolicyDraft::of(Class::Mutate) };
+    let draft = PolicyDraft { mode: Some(mode), lease: Some(LEASE), ..PolicyDraft::new(Class::Mutate) };
     Arc::new(Policy::build(draft).expect("a policy"))
 }
 
@@ -238,7 +238,7 @@ both_databases! {
             mode: Some(EffectMode::Keyed),
             on_unknown: Some(OnUnknown::Reconcile),
             lease: Some(LEASE),
-            ..PolicyDraft::of(Class::Mutate)
+            ..PolicyDraft::new(Class::Mutate)
         };
         let policy = Arc::new(Policy::build(draft).unwrap());
         let asked = || KeyClaim { policy: Arc::clone(&policy), ..request("k1", EffectMode::Keyed) };

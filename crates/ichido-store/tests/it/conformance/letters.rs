@@ -59,7 +59,7 @@ impl StoreFixture {
         let id = new_id(self.put(new).await);
         let work = only(self.store.claims().take(queue, many(10), terms()).await.unwrap());
         let note = Note { code: Some(code), excerpt: Some(text.to_owned()), ..Note::default() };
-        let settlement = Settlement::of(&work, final_failure(&work, Effect::NotDone), note);
+        let settlement = Settlement::new(&work, final_failure(&work, Effect::NotDone), note);
         self.store.claims().settle(settlement).await.unwrap();
         id
     }
@@ -73,7 +73,7 @@ impl StoreFixture {
             left -= works.len();
             let settlements = works
                 .iter()
-                .map(|work| Settlement::of(work, final_failure(work, Effect::NotDone), bad_request()));
+                .map(|work| Settlement::new(work, final_failure(work, Effect::NotDone), bad_request()));
             for settled in self.store.claims().settle_all(settlements.collect()).await {
                 settled.unwrap();
             }

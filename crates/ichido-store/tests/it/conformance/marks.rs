@@ -32,7 +32,7 @@ both_databases! {
         let all = fixture.enqueue_many(3).await;
         let work = fixture.claim_with_marks(3).await;
         fixture.store.claims().begin(&[(work[1].id, work[1].fence)]).await.unwrap();
-        let back = work.iter().map(|work| Settlement::of(work, given_back(work), Note::default())).collect();
+        let back = work.iter().map(|work| Settlement::new(work, given_back(work), Note::default())).collect();
         let answers = fixture.store.claims().settle_all(back).await;
         for (index, answer) in answers.into_iter().enumerate() {
             match answer.unwrap() {
@@ -63,7 +63,7 @@ both_databases! {
             let work = fixture.claim_with_marks(2).await;
             let (store, calls) = (fixture.store.clone(), [(work[0].id, work[0].fence)]);
             let begun = tokio::spawn(async move { while_busy(|| store.claims().begin(&calls)).await });
-            let settlement = Settlement::of(&work[0], given_back(&work[0]), Note::default());
+            let settlement = Settlement::new(&work[0], given_back(&work[0]), Note::default());
             let back = while_busy(|| fixture.store.claims().settle(settlement.clone())).await;
             let begun = begun.await.unwrap() == [true];
             assert_eq!(begun, back == Stepped::Refused(Why::MayHaveBegun), "round {round}: {back:?}");

@@ -13,7 +13,7 @@ use crate::fixture::{
 /// Creates reports about another message than the one that is held.
 fn about(other: Uuid, work: &Work) -> Vec<Settlement> {
     [succeeded(work), will_retry(work), given_back(work)]
-        .map(|event| Settlement { id: other, ..Settlement::of(work, event, Note::default()) })
+        .map(|event| Settlement { id: other, ..Settlement::new(work, event, Note::default()) })
         .to_vec()
 }
 
@@ -79,7 +79,7 @@ both_databases! {
         let work = fixture.claim(3).await;
         let reports = [succeeded(&work[0]), will_retry(&work[1]), given_back(&work[2])];
         for (work, event) in work.iter().zip(reports) {
-            let answer = other.claims().settle(Settlement::of(work, event, Note::default())).await.unwrap();
+            let answer = other.claims().settle(Settlement::new(work, event, Note::default())).await.unwrap();
             assert!(matches!(answer, Stepped::Now(_)), "{answer:?}");
         }
         assert_eq!(fixture.status(all[0]).await, "sent");

@@ -34,7 +34,7 @@ async fn step(store: &Store, id: Uuid, event: Event) -> Stepped {
 }
 
 async fn settle(store: Store, work: Work, event: Event) -> Stepped {
-    while_busy(|| store.claims().settle(Settlement::of(&work, event, Note::default()))).await
+    while_busy(|| store.claims().settle(Settlement::new(&work, event, Note::default()))).await
 }
 
 async fn claim(store: &Store, count: u32) -> Vec<Work> {
@@ -307,7 +307,7 @@ both_databases! {
     #[test]
     async fn of_a_sweep_and_a_replay_at_once_both_are_right(fixture: StoreFixture) {
         let other = fixture.another_node().await;
-        let draft = PolicyDraft { mode: Some(EffectMode::Opaque), ..PolicyDraft::of(Class::Mutate) };
+        let draft = PolicyDraft { mode: Some(EffectMode::Opaque), ..PolicyDraft::new(Class::Mutate) };
         let policy = Arc::new(Policy::build(draft).unwrap());
         let ttl = policy.ttl();
         for round in 0..ROUNDS {

@@ -432,7 +432,7 @@ both_databases! {
         let other = fixture.another_node().await;
         for work in &work {
             // Another node does not know how many messages the claim holds, so it may leave the claim behind.
-            let report = Settlement::of(work, succeeded(work), Note::default());
+            let report = Settlement::new(work, succeeded(work), Note::default());
             other.claims().settle(report).await.unwrap();
         }
         fixture.pass(AFTER_LEASE);

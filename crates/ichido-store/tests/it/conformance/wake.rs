@@ -33,7 +33,7 @@ fn name() -> RecordName {
 }
 
 fn claim() -> KeyClaim {
-    let draft = PolicyDraft { mode: Some(EffectMode::Keyed), ..PolicyDraft::of(Class::Mutate) };
+    let draft = PolicyDraft { mode: Some(EffectMode::Keyed), ..PolicyDraft::new(Class::Mutate) };
     KeyClaim {
         name: name(),
         fingerprint: Fingerprint::from_bytes([1; 32]),

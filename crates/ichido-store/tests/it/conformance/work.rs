@@ -391,7 +391,7 @@ both_databases! {
             .enumerate()
             .map(|(number, work)| {
                 let event = if number % 2 == 0 { succeeded(work) } else { will_retry(work) };
-                let settlement = Settlement::of(work, event, Note::default());
+                let settlement = Settlement::new(work, event, Note::default());
                 let store = fixture.store.clone();
                 tokio::spawn(async move { while_busy(|| store.claims().settle(settlement.clone())).await })
             })
@@ -473,7 +473,7 @@ both_databases! {
                 [will_retry(work), given_back(work), will_retry(work), in_doubt(work)].map(|event| (work, event))
             })
             .map(|(work, event)| {
-                let settlement = Settlement::of(work, event, Note::default());
+                let settlement = Settlement::new(work, event, Note::default());
                 let store = fixture.store.clone();
                 tokio::spawn(async move { while_busy(|| store.claims().settle(settlement.clone())).await })
             })
@@ -651,7 +651,7 @@ both_databases! {
         let work = fixture.claim(2).await;
         let other = fixture.another_node().await;
         // The node that claims need not be the one that reports: the claim is in the database, not in the node.
-        let report = |work: &Work| Settlement::of(work, succeeded(work), Note::default());
+        let report = |work: &Work| Settlement::new(work, succeeded(work), Note::default());
         assert_eq!(other.claims().settle(report(&work[0])).await.unwrap(), Stepped::Now(State::Sent));
         fixture.send(&work[1]).await;
         fixture.pass(AFTER_LEASE);

@@ -149,7 +149,7 @@ async fn reports_about_the_same_messages_never_deadlock() {
             let work = nodes.work(round, 20, terms()).await;
             let report = |work: &Work, succeeds: bool| {
                 let event = if succeeds { succeeded(work) } else { will_retry(work) };
-                Settlement::of(work, event, Note::default())
+                Settlement::new(work, event, Note::default())
             };
             let reports = |odd: bool| -> Vec<Settlement> {
                 work.iter().enumerate().map(|(index, work)| report(work, (index % 2 == 1) == odd)).collect()

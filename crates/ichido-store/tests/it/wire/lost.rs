@@ -30,7 +30,7 @@ async fn claim_one(store: &Store) -> Work {
 }
 
 async fn settle(store: &Store, work: &Work, event: Event) -> Stepped {
-    store.claims().settle(Settlement::of(work, event, Note::default())).await.unwrap()
+    store.claims().settle(Settlement::new(work, event, Note::default())).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,7 +63,7 @@ async fn the_answer_to_a_batch_is_read_back() {
         let work = claim_one(&store).await;
         proxy.hang_up_after("receipt-7");
         let note = Note { receipt: Some("receipt-7".to_owned()), ..Note::default() };
-        let settled = store.claims().settle(Settlement::of(&work, succeeded(&work), note)).await.unwrap();
+        let settled = store.claims().settle(Settlement::new(&work, succeeded(&work), note)).await.unwrap();
         assert_eq!(settled, Stepped::Now(State::Sent));
         assert_eq!(proxy.met(), 6);
     })

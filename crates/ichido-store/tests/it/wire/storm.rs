@@ -51,7 +51,7 @@ async fn call(store: Store, thrown: u64, number: u64) -> Result<(), StoreError> 
             for (index, work) in store.claims().take(&queue(), many(3), terms()).await?.iter().enumerate() {
                 let fails = !(thrown / KINDS + index as u64).is_multiple_of(2);
                 let event = if fails { will_retry(work) } else { succeeded(work) };
-                store.claims().settle(Settlement::of(work, event, Note::default())).await?;
+                store.claims().settle(Settlement::new(work, event, Note::default())).await?;
             }
         }
         5 => {
@@ -97,7 +97,7 @@ async fn sends_all(store: &Store) -> bool {
     while while_busy(|| store.claims().rescue(|_| rescue_terms(KEYED))).await.is_some() {}
     while_busy(|| store.claims().promote(1_000)).await;
     for work in while_busy(|| store.claims().take(&queue, many(1_000), terms())).await {
-        while_busy(|| store.claims().settle(Settlement::of(&work, succeeded(&work), Note::default()))).await;
+        while_busy(|| store.claims().settle(Settlement::new(&work, succeeded(&work), Note::default()))).await;
     }
     let [listed, _] = listed_and_counted(store).await;
     ["queued", "sending", "failed"].iter().all(|state| !listed.contains_key(state))

@@ -25,7 +25,7 @@ pub(crate) fn name(text: &str) -> RecordName {
 }
 
 pub(crate) fn claim(text: &str, mode: EffectMode) -> KeyClaim {
-    let draft = PolicyDraft { mode: Some(mode), lease: Some(LEASE), ..PolicyDraft::of(Class::Mutate) };
+    let draft = PolicyDraft { mode: Some(mode), lease: Some(LEASE), ..PolicyDraft::new(Class::Mutate) };
     KeyClaim {
         name: name(text),
         fingerprint: Fingerprint::from_bytes([7; 32]),

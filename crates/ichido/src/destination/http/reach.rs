@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{HOST, USER_AGENT};
 use http::{HeaderMap, Method, Request, Uri};
 use http_body_util::Full;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::client::HttpClient;
 use ichido_http::guard::is_link_local;
 use ichido_http::trust;
@@ -40,7 +40,7 @@ impl<'a> Reach<'a> {
         &mut self,
         place: &str,
         url: &str,
-        problems: &mut Faults,
+        problems: &mut ConfigErrors,
     ) -> Option<(HttpClient<Full<Bytes>>, HttpUrl)> {
         let url = problems.check(place, HttpUrl::parse(url))?;
         let host = url.authority.host();

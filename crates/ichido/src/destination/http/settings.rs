@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ichido_core::retry::Guarantee;
 
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 
 use super::{Found, Http, Meaning};
 
@@ -160,7 +160,7 @@ impl HttpSettings {
     /// let problems = wrong.resolve().expect_err("two of them");
     /// assert_eq!(problems.0.len(), 2);
     /// ```
-    pub fn resolve(&self) -> Result<Http, Faults> {
+    pub fn resolve(&self) -> Result<Http, ConfigErrors> {
         self.resolved()
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, ServerAddr};
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::trust;
 use rustls::ClientConfig;
 
@@ -111,8 +111,8 @@ impl NatsSettings {
     /// let problems = wrong.resolve().expect_err("two of them");
     /// assert_eq!(problems.0.len(), 2);
     /// ```
-    pub fn resolve(&self) -> Result<NatsPlan, Faults> {
-        let mut problems = Faults::default();
+    pub fn resolve(&self) -> Result<NatsPlan, ConfigErrors> {
+        let mut problems = ConfigErrors::default();
         self.check_times(&mut problems);
         problems.check("subject", check_subject(&self.subject));
         problems.within("urls", self.urls.len(), 1..=URLS_MAX);
@@ -134,7 +134,7 @@ impl NatsSettings {
         }))
     }
 
-    fn check_times(&self, problems: &mut Faults) {
+    fn check_times(&self, problems: &mut ConfigErrors) {
         let min = Duration::from_millis(1);
         problems.within("timeout", self.timeout, min..=TIMEOUT_MAX);
         if self.connect_timeout < min || self.timeout < self.connect_timeout {
@@ -146,7 +146,7 @@ impl NatsSettings {
     /// Configures TLS.
     ///
     /// If TLS may not be needed, missing system certificates are not an error yet.
-    fn tls(&self, servers: &[ServerAddr], problems: &mut Faults) -> Option<ClientConfig> {
+    fn tls(&self, servers: &[ServerAddr], problems: &mut ConfigErrors) -> Option<ClientConfig> {
         let is_needed = self.trusted_roots.is_some() || servers.iter().any(ServerAddr::tls_required);
         let config = trust::client(self.trusted_roots.as_deref());
         if is_needed { problems.check("trusted_roots", config) } else { config.ok() }

@@ -42,7 +42,7 @@ impl MeasureRound<'_> {
         self.deaths(&queues, &mut readings).await?;
         self.traffic(&mut readings).await?;
         self.waiting(&queues, &counts, &mut readings).await?;
-        for (name, rate) in Paces::of(self.store.clone()).list().await? {
+        for (name, rate) in Paces::new(self.store.clone()).list().await? {
             if !mutes(&name) {
                 let is_down = u64::from(self.is_down(rate.pace.circuit));
                 readings.insert((Rule::CircuitOpen, About::Destination(name)), Reading::of_count(is_down));

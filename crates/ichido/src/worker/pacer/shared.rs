@@ -23,7 +23,7 @@ pub struct SharedRate {
 
 impl Paces {
     /// Creates a view of the paces in a store.
-    pub fn of(store: Store) -> Self {
+    pub fn new(store: Store) -> Self {
         Self(store)
     }
 

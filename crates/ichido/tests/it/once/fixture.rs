@@ -101,7 +101,7 @@ impl OnceFixture {
 
     async fn on(url: &str, outside: Arc<AtomicUsize>, database: Option<DatabaseCleanup>) -> Self {
         let store = Store::open(url, 4).await.expect("the store opens");
-        let keeper = Keeper::of(store.clone());
+        let keeper = Keeper::new(store.clone());
         let business = business(url).await;
         Self { store, keeper, url: url.to_owned(), business, outside, _database: database }
     }

@@ -33,7 +33,7 @@ async fn app(url: &str) -> Result<Router, Failed> {
         .class(Class::Mutate)
         .effect(Effect::Transactional(pool.into()))
         .identity_header(HeaderName::from_static("x-user"))
-        .build(&Keeper::of(store))?;
+        .build(&Keeper::new(store))?;
     Ok(Router::new().route("/notes", post(create).layer(once)))
 }
 

@@ -269,7 +269,7 @@ both_databases! {
         let listed = fixture.store.keys().list_unknown(None, 10).await.unwrap();
         let keys: Vec<&str> = listed.iter().map(|record| record.name.key.as_str()).collect();
         assert_eq!(keys, ["k1", "k2", "k3"]);
-        let policy = ichido_core::ledger::Policy::build(ichido_core::ledger::PolicyDraft::of(
+        let policy = ichido_core::ledger::Policy::build(ichido_core::ledger::PolicyDraft::new(
             ichido_core::ledger::Class::Mutate,
         ))
         .unwrap();

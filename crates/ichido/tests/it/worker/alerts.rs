@@ -102,7 +102,7 @@ impl WorkerFixture {
             travels_until: work.claimed_at,
         };
         let stepped =
-            self.store.claims().settle(Settlement::of(&work, event, Note::default())).await.unwrap();
+            self.store.claims().settle(Settlement::new(&work, event, Note::default())).await.unwrap();
         assert!(matches!(stepped, Stepped::Now(_)), "{stepped:?}");
         id
     }

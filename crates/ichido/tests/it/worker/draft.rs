@@ -22,7 +22,7 @@ both_databases! {
             retry: unkept,
             ..Queue::new("no blanks", "nowhere")
         };
-        let errors = Worker::of(fixture.store.clone())
+        let errors = Worker::new(fixture.store.clone())
             .name("")
             .idle_sleep(Duration::ZERO)
             .destination(Target::new("slow", receiver.done().timeout(seconds(20))))
@@ -64,7 +64,7 @@ both_databases! {
 
     #[test]
     async fn the_defaults_start(fixture: WorkerFixture) {
-        let worker = Worker::of(fixture.store.clone()).handle("orders", |_: Job<u64>| async { Ok(()) });
+        let worker = Worker::new(fixture.store.clone()).handle("orders", |_: Job<u64>| async { Ok(()) });
         let worker = worker.start().unwrap();
         worker.stop();
         worker.ended().await;

@@ -78,7 +78,7 @@ impl WorkerFixture {
 
     /// A builder of a worker that polls often.
     pub(crate) fn builder(&self) -> Worker {
-        Worker::of(self.store.clone()).idle_sleep(IDLE).stop_within(CASE_MAX)
+        Worker::new(self.store.clone()).idle_sleep(IDLE).stop_within(CASE_MAX)
     }
 
     /// A worker of one queue with a handler.
@@ -302,7 +302,7 @@ pub(crate) async fn in_time<A: Future<Output = ()>>(
             println!("    {step:?}");
         }
     }
-    println!("{:?}", Paces::of(store).read("broker").await.expect("an answer"));
+    println!("{:?}", Paces::new(store).read("broker").await.expect("an answer"));
     panic!("the case does not end; it is {now} now");
 }
 

@@ -78,7 +78,7 @@ fn work(store: Store, mailer: Mailer) -> Result<Running, Error> {
     let mail = Target::new("mail", handler.honours_keys(KEEPS_KEYS_FOR));
     // An operator may send again what could not be delivered.
     let queue = Queue { requeue: true, ..Queue::new("mail", "mail") };
-    Ok(Worker::of(store).destination(mail).queue(queue).start()?)
+    Ok(Worker::new(store).destination(mail).queue(queue).start()?)
 }
 
 #[tokio::main]

@@ -92,7 +92,7 @@ impl WorkerFixture {
                 safety: Safety::Neither,
                 travels_until: work.claimed_at,
             };
-            Settlement::of(work, event, note.clone())
+            Settlement::new(work, event, note.clone())
         };
         for settled in self.store.claims().settle_all(works.iter().map(died).collect()).await {
             settled.unwrap();

@@ -85,7 +85,7 @@ both_databases! {
         }
         let refused = fixture.put("k1").await;
         fixture.until(refused, Stage::Failed).await;
-        let shared = Paces::of(fixture.store.clone()).read("broker").await.unwrap();
+        let shared = Paces::new(fixture.store.clone()).read("broker").await.unwrap();
         assert!(fixture.store.now().await.unwrap().plus(Duration::from_mins(29)) < shared.pace.paused_until);
         assert!(matches!(shared.pace.rate, Rate::Paced(_)), "{shared:?}");
         let waiting = fixture.put("k2").await;
@@ -117,7 +117,7 @@ both_databases! {
         let _worker = paced(&fixture, handler, at_most);
         fixture.until_count(Stage::Failed, 1).await;
         fixture.until_count(Stage::Queued, 3).await;
-        Paces::of(fixture.store.clone()).lift_pause("broker").await.unwrap();
+        Paces::new(fixture.store.clone()).lift_pause("broker").await.unwrap();
         fixture.pass(Duration::from_secs(15));
         fixture.until_count(Stage::Sent, 3).await;
     }
@@ -135,7 +135,7 @@ both_databases! {
             fixture.put(&format!("k{number}")).await;
         }
         fixture.until_count(Stage::Sent, 40).await;
-        let shared = Paces::of(fixture.store.clone()).read("broker").await.unwrap();
+        let shared = Paces::new(fixture.store.clone()).read("broker").await.unwrap();
         assert!(before.plus(SPACING * 39) <= shared.pace.last_slot, "{before} {shared:?}");
         assert_eq!(receiver.count(), 40);
     }
@@ -144,7 +144,7 @@ both_databases! {
     async fn a_rate_is_set_while_workers_run(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let _worker = paced(&fixture, receiver.done(), |_| ());
-        let paces = Paces::of(fixture.store.clone());
+        let paces = Paces::new(fixture.store.clone());
         let id = fixture.put("k0").await;
         fixture.until(id, Stage::Sent).await;
         assert_eq!(paces.read("broker").await.unwrap().pace.last_slot, Timestamp::EPOCH, "nothing limits it");
@@ -168,7 +168,7 @@ both_databases! {
             if number <= 3 { Err(Failed::unreachable("refused")) } else { Ok(Done::default()) }
         });
         let _worker = paced(&fixture, handler, |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
-        let paces = Paces::of(fixture.store.clone());
+        let paces = Paces::new(fixture.store.clone());
         let mut ids = Vec::new();
         for number in 0..6 {
             ids.push(fixture.put(&format!("k{number}")).await);
@@ -199,7 +199,7 @@ both_databases! {
         const TRIES: u32 = 4;
         let receiver = FakeReceiver::default();
         let _worker = paced(&fixture, bad_fail(&receiver), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
-        let paces = Paces::of(fixture.store.clone());
+        let paces = Paces::new(fixture.store.clone());
         let (mut bad, mut good) = (Vec::new(), Vec::new());
         // Never as many bad ones in a row as open the circuit, while none has failed before.
         for number in 0..10 {
@@ -234,7 +234,7 @@ both_databases! {
     async fn a_message_that_has_not_failed_is_the_probe(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let _worker = paced(&fixture, bad_fail(&receiver), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
-        let paces = Paces::of(fixture.store.clone());
+        let paces = Paces::new(fixture.store.clone());
         let mut bad = Vec::new();
         for number in 0..3 {
             bad.push(fixture.put_in(NewMessage { tries_allowed: many(3), ..message(&format!("bad{number}")) }).await);

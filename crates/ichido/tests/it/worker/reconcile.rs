@@ -60,7 +60,7 @@ both_databases! {
         assert_eq!(asked.lock().unwrap().len(), 0, "its call may still be travelling");
         fixture.pass(SETTLES_WITHIN);
         fixture.until(id, Stage::Sent).await;
-        let outbound = OutboundKey::Derived.of(&queue(QUEUE), "alice", &key("k1"));
+        let outbound = OutboundKey::Derived.key_for(&queue(QUEUE), "alice", &key("k1"));
         assert_eq!((receiver.count(), &*asked.lock().unwrap()), (1, &vec![outbound.as_str().to_owned()]));
     }
 

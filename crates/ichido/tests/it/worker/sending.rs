@@ -139,7 +139,7 @@ both_databases! {
         assert_eq!(calls.len(), 2);
         assert_ne!(calls[0].key, calls[1].key);
         for call in calls {
-            assert_eq!(call.key, OutboundKey::Derived.of(&queue(QUEUE), &call.identity, &key("same")).as_str());
+            assert_eq!(call.key, OutboundKey::Derived.key_for(&queue(QUEUE), &call.identity, &key("same")).as_str());
         }
     }
 

@@ -41,7 +41,7 @@ async fn expired_keys_are_forgotten_in_the_background() {
     for url in [&file.url, &database.url] {
         let store = Store::open(url, 2).await.expect("the store");
         let name = name("POST /orders", "old");
-        let policy = Arc::new(Policy::build(PolicyDraft::of(Class::Mutate)).expect("a policy"));
+        let policy = Arc::new(Policy::build(PolicyDraft::new(Class::Mutate)).expect("a policy"));
         let claim = KeyClaim {
             name: name.clone(),
             fingerprint: ichido_core::fingerprint::Fingerprint::from_bytes([1; 32]),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ichido_core::json::Pointer;
 use ichido_core::retry::Guarantee;
-use ichido_core::settings::Faults;
+use ichido_core::settings::ConfigErrors;
 use ichido_http::client::CallLimits;
 use ichido_http::url::HttpUrl;
 
@@ -22,8 +22,8 @@ use crate::destination::http::sign::Secret;
 use crate::destination::http::Http;
 
 impl HttpSettings {
-    pub(super) fn resolved(&self) -> Result<Http, Faults> {
-        let mut problems = Faults::default();
+    pub(super) fn resolved(&self) -> Result<Http, ConfigErrors> {
+        let mut problems = ConfigErrors::default();
         self.check_bounds(&mut problems);
         let headers = self.header_map(&mut problems);
         let secrets = self.secrets(&mut problems);
@@ -63,7 +63,7 @@ impl HttpSettings {
         }
     }
 
-    fn check_bounds(&self, problems: &mut Faults) {
+    fn check_bounds(&self, problems: &mut ConfigErrors) {
         let min = Duration::from_millis(1);
         problems.within("total_timeout", self.total_timeout, min..=TIMEOUT_MAX);
         for (path, timeout) in
@@ -94,7 +94,7 @@ impl HttpSettings {
         }
     }
 
-    fn header_map(&self, problems: &mut Faults) -> HeaderMap {
+    fn header_map(&self, problems: &mut ConfigErrors) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (index, (name, value)) in self.headers.iter().enumerate() {
             let path = format!("headers[{index}]");
@@ -122,7 +122,7 @@ impl HttpSettings {
         headers
     }
 
-    fn secrets(&self, problems: &mut Faults) -> Vec<Secret> {
+    fn secrets(&self, problems: &mut ConfigErrors) -> Vec<Secret> {
         problems.within("signing_secrets", self.signing_secrets.len(), 0..=SECRETS_MAX);
         let secrets = self.signing_secrets.iter().enumerate();
         secrets
@@ -136,7 +136,7 @@ impl HttpSettings {
 fn reconcile(
     settings: &ReconcileSettings,
     reach: &mut Reach<'_>,
-    problems: &mut Faults,
+    problems: &mut ConfigErrors,
 ) -> Option<ReconcileEndpoint> {
     problems.within("reconcile.rules", settings.rules.len(), 1..=RULES_MAX);
     if !settings.rules.iter().any(|rule| rule.means != Found::Unknown) {
@@ -164,7 +164,11 @@ fn reconcile(
 const KEY_STAND_IN: &str = "ichido--key--stand-in";
 
 /// Parses rules. One that cannot be parsed is an error.
-fn patterns<M: Copy>(path: &str, rules: &[Rule<M>], problems: &mut Faults) -> Vec<(ResponsePattern, M)> {
+fn patterns<M: Copy>(
+    path: &str,
+    rules: &[Rule<M>],
+    problems: &mut ConfigErrors,
+) -> Vec<(ResponsePattern, M)> {
     let mut patterns = Vec::new();
     for (index, Rule { status, at, means }) in rules.iter().enumerate() {
         let path = format!("{path}[{index}]");
