@@ -4,8 +4,8 @@
 //!
 //! A worker publishes when it starts, and periodically afterwards. The facts of a queue combine those of the node that was seen
 //! last and of all nodes that were alive then, that is, seen within [`ALIVE_WITHIN`] before it. While workers run, these are
-//! the live ones; when all are gone, they are the last ones that lived. A node that stops cleanly no longer counts beside a
-//! live one, so a restart with other settings applies at once.
+//! the live ones; when all are gone, they are the last ones that lived. A node that stopped cleanly no longer counts once another
+//! node is seen after it, so a restart with other settings applies at once.
 //!
 //! ```
 //! use std::num::NonZeroU32;
@@ -141,23 +141,23 @@ pub(crate) async fn read_published(
 /// Groups rows by queue. The rows of a queue are adjacent, the node seen last first.
 pub(crate) fn by_queue(rows: &[Row], now: Timestamp) -> Result<Vec<PublishedQueue>, StoreError> {
     let mut queues: Vec<PublishedQueue> = Vec::new();
-    // Whether the nodes that apply to the last queue so far have stopped.
-    let mut have_ended = false;
+    // Whether the node of the last queue that was seen last has stopped.
+    let mut last_ended = false;
     for row in rows {
         let (queue, key_kind, node, facts) = read_row(row)?;
         let ended = row.truth("ended")?;
         let Some(known) = queues.last_mut().filter(|known| known.queue == queue) else {
             queues.push(PublishedQueue { queue, key_kind, facts, nodes: vec![(node, facts)] });
-            have_ended = ended;
+            last_ended = ended;
             continue;
         };
         // Its node sent a heartbeat while the clock was ahead, so the time of that heartbeat is unknown.
         let is_ahead = now.plus(ALIVE_WITHIN) < known.seen_at();
         let counts = known.seen_at().since(node.seen_at) <= ALIVE_WITHIN;
-        if is_ahead || (counts && have_ended && !ended) {
+        if is_ahead {
             (known.facts, known.nodes) = (facts, vec![(node, facts)]);
-            have_ended = ended;
-        } else if counts && have_ended == ended {
+            last_ended = ended;
+        } else if counts && (last_ended || !ended) {
             known.facts = known.facts.weaker(facts);
             known.nodes.push((node, facts));
         }

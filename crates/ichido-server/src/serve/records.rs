@@ -80,7 +80,7 @@ pub struct LedgerRecord {
     pub hops: Option<String>,
     pub trace: Option<String>,
     /// What its requests are answered with.
-    pub response: Option<Response>,
+    pub response: Option<StoredResponse>,
 }
 
 /// A response that is kept.

@@ -264,9 +264,15 @@ impl Bulk {
         let note = Note { actor: Some(self.actor.clone()), excerpt: self.reason.clone(), ..Note::default() };
         // Read first: once the letters are moved, nothing may prevent recording it.
         let now = self.store.now().await?;
+        // A worker may have started since the operation was planned, with settings that allow less.
+        let policies = self.policies.current(&self.store).await?;
+        let event = |letter: &LetterRow, now| match self.work {
+            Work::Requeue { .. } => policies.event(letter, now),
+            Work::Discard => Event::Discarded,
+        };
         let mut tries = 1;
         let stepped = loop {
-            match self.store.dead_letters().step(&ids, |letter, now| self.event(letter, now), &note).await {
+            match self.store.dead_letters().step(&ids, event, &note).await {
                 Err(StoreError::Busy) if tries < limits::BUSY_TRIES => tries += 1,
                 outcome => break outcome?,
             }
@@ -283,30 +289,12 @@ impl Bulk {
                 }
                 LetterStepped::NoLetter => report.gone += 1,
                 LetterStepped::Refused(why) => {
-                    *report.refused.entry(self.refusal_for(letter, why)).or_default() += 1;
+                    *report.refused.entry(refusal_for(&policies, letter, why)).or_default() += 1;
                 }
             }
         }
         report.moved += u64::try_from(moved.len()).unwrap_or(u64::MAX);
         Ok(moved)
-    }
-
-    fn event(&self, letter: &LetterRow, now: Timestamp) -> Event {
-        match self.work {
-            Work::Requeue { .. } => self.policies.event(letter, now),
-            Work::Discard => Event::Discarded,
-        }
-    }
-
-    /// Translates the lifecycle's refusal into a preflight's words.
-    fn refusal_for(&self, letter: &LetterRow, why: Why) -> Refusal {
-        match (why, self.policies.judge(letter, letter.since)) {
-            (Why::HasSuccessor, _) => Refusal::HasSuccessor,
-            (Why::NotFromHere, _) => Refusal::Parked,
-            (_, Err(refusal)) => refusal,
-            // It was covered by the key when it died, and is not any more.
-            (_, Ok(())) => Refusal::KeyForgotten,
-        }
     }
 
     /// Restricts the filter to letters counted by the preflight.
@@ -320,6 +308,17 @@ impl Bulk {
 
 const fn progress_with(found: &Preflight, report: &Report, watched: Option<Watched>) -> Progress {
     Progress { operation: report.operation, of: found.would_go, moved: report.moved, watched }
+}
+
+/// Translates the lifecycle's refusal into a preflight's words.
+fn refusal_for(policies: &Policies, letter: &LetterRow, why: Why) -> Refusal {
+    match (why, policies.judge(letter, letter.since)) {
+        (Why::HasSuccessor, _) => Refusal::HasSuccessor,
+        (Why::NotFromHere, _) => Refusal::Parked,
+        (_, Err(refusal)) => refusal,
+        // It was covered by the key when it died, and is not any more.
+        (_, Ok(())) => Refusal::KeyForgotten,
+    }
 }
 
 impl std::fmt::Debug for Bulk {

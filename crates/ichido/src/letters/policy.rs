@@ -32,6 +32,18 @@ impl Policies {
         Ok(store.facts().list().await?.iter().collect())
     }
 
+    /// Returns these policies, weakened by what workers publish now.
+    pub(super) async fn current(&self, store: &Store) -> Result<Self, StoreError> {
+        let mut current = self.clone();
+        for (queue, published) in Self::published(store).await?.0 {
+            if let Some(policy) = current.0.get_mut(&queue) {
+                policy.requeue &= published.requeue;
+                policy.guarantee = policy.guarantee.weaker(published.guarantee);
+            }
+        }
+        Ok(current)
+    }
+
     /// Sets the policy of one queue.
     #[must_use]
     pub fn with(mut self, queue: QueueName, policy: QueuePolicy) -> Self {

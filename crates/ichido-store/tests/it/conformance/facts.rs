@@ -92,6 +92,18 @@ both_databases! {
     }
 
     #[test]
+    async fn a_node_that_was_not_seen_since_another_stopped_does_not_replace_it(fixture: StoreFixture) {
+        let store = &fixture.store;
+        let forbidden = QueueFacts { requeue: false, ..KEPT };
+        publish(store, A, "orders", KEPT).await;
+        publish(store, B, "orders", forbidden).await;
+        store.facts().end(B).await.unwrap();
+        assert_eq!(published(store, "orders").await.facts, forbidden, "A may have been killed before");
+        publish(store, A, "orders", KEPT).await;
+        assert_eq!(published(store, "orders").await.facts, KEPT, "A lives, and B has stopped");
+    }
+
+    #[test]
     async fn where_nodes_disagree_the_weaker_counts(fixture: StoreFixture) {
         let other = QueueFacts {
             guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(1) },

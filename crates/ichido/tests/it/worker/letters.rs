@@ -141,7 +141,7 @@ both_databases! {
         assert_eq!((report.moved, report.gone, report.ended), (5, 0, Ended::Done));
         assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [(Refusal::EffectUnknown, 2)]);
         let receiver = FakeReceiver::default();
-        let worker = fixture.work(receiver.done());
+        let worker = fixture.work_as(receiver.done(), |queue| queue.requeue = true);
         fixture.until_count(Stage::Sent, 5).await;
         worker.stop();
         let row = fixture.row(ids[0]).await;
@@ -160,6 +160,19 @@ both_databases! {
         assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [(Refusal::NotAllowed, 3)]);
         assert!(Refusal::NotAllowed.to_string().contains("requeue = true"));
         assert_eq!(fixture.count(Stage::Dead).await, 3);
+    }
+
+    #[test]
+    async fn a_bulk_obeys_what_workers_publish_after_it_was_planned(fixture: WorkerFixture) {
+        fixture.dead(3).await;
+        let bulk = bulk(&fixture.store, &allowed(), REQUEUE);
+        let found = bulk.preflight().await.unwrap();
+        assert_eq!(found.would_go, 3);
+        let worker = fixture.work_as(FakeReceiver::default().done(), |queue| queue.requeue = false);
+        worker.started().await;
+        let report = bulk.run(&found, || false, |_| ()).await.unwrap();
+        assert_eq!((report.moved, report.refused.into_iter().collect::<Vec<_>>()), (0, vec![(Refusal::NotAllowed, 3)]));
+        worker.stop();
     }
 
     #[test]
@@ -204,7 +217,7 @@ both_databases! {
         let (sender, mut operations) = tokio::sync::mpsc::unbounded_channel();
         let stopping = async {
             let operation = operations.recv().await.unwrap();
-            assert_eq!(ask_to_stop(&elsewhere.store, operation, "pete").await.unwrap(), StopAsked::ReconcileOutcome);
+            assert_eq!(ask_to_stop(&elsewhere.store, operation, "pete").await.unwrap(), StopAsked::Asked);
         };
         // No worker runs, so the canary would be watched for an hour.
         let running = bulk.run(&found, || false, |progress| sender.send(progress.operation).unwrap());
@@ -226,7 +239,7 @@ both_databases! {
         let is_abandoned = async || Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at);
         assert!(!is_abandoned().await, "it may only be slow");
         assert_eq!(taken_by(&bulk(&fixture.store, &policies, REQUEUE)).await, Some(operation));
-        assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::ReconcileOutcome);
+        assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Asked);
         fixture.store.skew_by(limits::LEASE);
         assert!(is_abandoned().await);
         assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Over);
@@ -255,7 +268,7 @@ both_databases! {
         };
         let running = bulk.run(&found, || false, |progress| _ = sender.send(progress.operation));
         let (report, asked) = tokio::join!(running, looking);
-        assert_eq!((report.unwrap().ended, asked), (Ended::Stopped { by: Some("pete".to_owned()) }, StopAsked::ReconcileOutcome));
+        assert_eq!((report.unwrap().ended, asked), (Ended::Stopped { by: Some("pete".to_owned()) }, StopAsked::Asked));
     }
 
     /// As after a laptop slept: another operation took its letters over, and it reports what it did.
@@ -304,7 +317,7 @@ both_databases! {
     async fn a_canary_widens_until_all_are_sent(fixture: WorkerFixture) {
         fixture.dead(200).await;
         let receiver = FakeReceiver::default();
-        let worker = fixture.work(receiver.done());
+        let worker = fixture.work_as(receiver.done(), |queue| queue.requeue = true);
         let policies = allowed();
         let bulk = bulk(&fixture.store, &policies, CAREFUL);
         let found = bulk.preflight().await.unwrap();
@@ -324,7 +337,7 @@ both_databases! {
     async fn a_canary_halts_when_the_receiver_still_fails(fixture: WorkerFixture) {
         fixture.dead(200).await;
         let receiver = FakeReceiver::default();
-        let worker = fixture.work(receiver.handler(|_, _| async { Err::<Done, _>(Failed::dead("still down")) }));
+        let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<Done, _>(Failed::dead("still down")) }), |queue| queue.requeue = true);
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
         let Ended::Halted { watched } = report.ended else { panic!("{report:?}") };
@@ -345,7 +358,10 @@ both_databases! {
             if job.attempt == 1 { Err(Failed::retry("still shaky")) } else { Ok(Done::default()) }
         });
         let soon = Retry { schedule: Schedule::List(vec![Duration::from_millis(1)]), jitter: Jitter::None, ..Retry::OUTBOX };
-        let worker = fixture.work_as(handler, |queue| queue.retry = soon);
+        let worker = fixture.work_as(handler, |queue| {
+            queue.retry = soon;
+            queue.requeue = true;
+        });
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
         let Ended::Halted { watched } = report.ended else { panic!("{report:?}") };
@@ -400,7 +416,7 @@ both_databases! {
     async fn letters_that_die_again_meanwhile_are_not_requeued_again(fixture: WorkerFixture) {
         fixture.dead(40).await;
         let receiver = FakeReceiver::default();
-        let worker = fixture.work(receiver.handler(|_, _| async { Err::<Done, _>(Failed::dead("no")) }));
+        let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<Done, _>(Failed::dead("no")) }), |queue| queue.requeue = true);
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
         assert_eq!(report.moved, 40);
