@@ -13,6 +13,7 @@ pub mod features;
 pub mod guarantee;
 mod js;
 pub mod length;
+pub mod names;
 mod rust;
 pub mod schemas;
 pub mod spec;
@@ -81,6 +82,7 @@ pub fn check(root: &Path) -> Result<TidyReport, String> {
         features::check(&features::trees(root)?),
         guarantee::check(&tree),
         length::check(&tree),
+        names::check(&tree),
         schemas::check(&tree),
         spec::check(&tree),
         thin::check(&tree),

@@ -2,7 +2,9 @@
 
 use xtask::root;
 use xtask::tidy::tree::Tree;
-use xtask::tidy::{TidyFinding, arrows, cases, circles, features, guarantee, length, schemas, spec, thin};
+use xtask::tidy::{
+    TidyFinding, arrows, cases, circles, features, guarantee, length, names, schemas, spec, thin,
+};
 
 fn tree() -> Tree {
     Tree::read(&root()).expect("the repository is readable")
@@ -47,6 +49,11 @@ fn every_public_module_opens_with_its_guarantee() {
 #[test]
 fn no_file_is_too_long() {
     assert_clean(&length::check(&tree()));
+}
+
+#[test]
+fn type_names_mean_one_thing() {
+    assert_clean(&names::check(&tree()));
 }
 
 #[test]
