@@ -31,7 +31,7 @@ const STILL_SHARED: [&str; 13] = [
 const BANNED: [&str; 8] = ["Asked", "Came", "Held", "Kept", "Place", "Told", "Way", "Whom"];
 const MAX_TYPES: usize = 2;
 
-/// Finds names that more than [`MAX_TYPES`] types share, and banned ones.
+/// Finds names that more than `MAX_TYPES` types share, and banned ones.
 pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     let mut named: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (path, text) in tree.rust() {
