@@ -76,8 +76,8 @@ fn compare(pair: &Pair<'_>) -> Vec<Finding> {
 
 fn finding(file: &Boundary, change: &Loosening) -> Option<Finding> {
     let rule = rule(change.rule)?;
-    let mend = format!("Put it back; or, if it is meant, say why: --allow {}=REASON.", rule.id);
-    Some(Finding { mend, ..Finding::new(rule, file.place(&change.pointer), &change.what) })
+    let help = format!("Put it back; or, if it is meant, say why: --allow {}=REASON.", rule.id);
+    Some(Finding { help, ..Finding::new(rule, file.place(&change.pointer), &change.what) })
 }
 
 /// Returns how long this file's hop chain keeps outcomes.
@@ -144,9 +144,9 @@ fn newly_found(old: &[Boundary], new: &[Boundary], pairs: &[Pair<'_>], known: &[
         let change = pair(&finding).and_then(|pair| render::change(pair, &finding.place.pointer));
         let what =
             change.map_or_else(|| finding.what.clone(), |change| format!("{}: {change}", finding.what));
-        let mend =
-            format!("{} Or, if it is meant, say why: --allow {}=REASON.", finding.mend, finding.rule.id);
-        Finding { mend, ..Finding::new(finding.rule, finding.place, &what) }
+        let help =
+            format!("{} Or, if it is meant, say why: --allow {}=REASON.", finding.help, finding.rule.id);
+        Finding { help, ..Finding::new(finding.rule, finding.place, &what) }
     };
     news.into_iter().map(describe).collect()
 }

@@ -11,14 +11,12 @@ pub struct Rule {
     pub id: &'static str,
     /// How severe a violation is.
     pub severity: Severity,
-    /// The requirements it covers.
-    pub spec: &'static str,
     /// What must hold, in one sentence.
     pub title: &'static str,
     /// What goes wrong otherwise.
     pub why: &'static str,
     /// How to fix it.
-    pub mend: &'static str,
+    pub help: &'static str,
     /// The whole page, in Markdown.
     pub page: &'static str,
     pub(super) check: RuleCheck,
@@ -47,7 +45,7 @@ pub struct Example {
     /// A value that breaks the rule; `null` if the file is left out.
     pub failing: &'static str,
     /// A value that satisfies it.
-    pub mended: &'static str,
+    pub fixed: &'static str,
     /// A file of the starting set that is missing in both cases.
     pub without: Option<&'static str>,
 }
@@ -57,27 +55,26 @@ impl Rule {
     pub(super) const fn new(page: &'static str, check: RuleCheck) -> Self {
         let (_, rest) = split(page, "# ");
         let (id, rest) = split(rest, ": ");
-        let (title, rest) = split(rest, "\n\n");
-        let (severity, rest) = split(rest, ", SPEC ");
+        let (title, rest) = split(rest, "\n\nSeverity: ");
+        let (severity, rest) = split(rest, "\n\n## Why\n\n");
         let severity = match severity.as_bytes() {
             b"error" => Severity::Error,
             b"warning" => Severity::Warning,
             _ => panic!("a rule is an error or a warning"),
         };
-        let (spec, rest) = split(rest, "\n\n## Why\n\n");
-        let (why, rest) = split(rest, "\n\n## Mend\n\n");
-        let (mend, _) = split(rest, "\n\n## Example\n\n");
-        Self { id, severity, spec, title, why, mend, page, check }
+        let (why, rest) = split(rest, "\n\n## How to fix\n\n");
+        let (help, _) = split(rest, "\n\n## Example\n\n");
+        Self { id, severity, title, why, help, page, check }
     }
 
     /// Returns the example of its page; `None` if the page has a different format.
     pub fn example(&self) -> Option<Example> {
-        let (location, values) = self.page.split_once("\nFound, ")?.1.split_once(":\n\n")?;
-        let (failing, mended) = values.split_once("\nMended, ")?;
+        let (location, values) = self.page.split_once("\nThis fails (")?.1.split_once("):\n\n")?;
+        let (failing, fixed) = values.split_once("\nThis passes (")?;
         let mut names = location.split('`').skip(1).step_by(2).peekable();
         let pointer = names.next_if(|name| name.starts_with('/')).unwrap_or_default();
         let file = names.next()?;
-        Some(Example { file, pointer, failing: value(failing), mended: value(mended), without: names.next() })
+        Some(Example { file, pointer, failing: value(failing), fixed: value(fixed), without: names.next() })
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Finding {
     /// How to fix it.
     ///
     /// As the rule says or, if a change is judged, by reverting it.
-    pub mend: String,
+    pub help: String,
 }
 
 /// What a check found, before its location is looked up.
@@ -76,68 +76,69 @@ macro_rules! rule {
 }
 
 /// The rule that a file must be readable; [`Boundary::read`] checks it.
+// SPEC C8.
 pub static UNREADABLE: Rule = rule!("ICH-B000", |_| Vec::new());
 
 /// All other rules, in the order of their ids.
 static RULES: [Rule; 58] = [
-    rule!("ICH-B001", key::mode_is_declared),
-    rule!("ICH-B002", key::key_is_required),
-    rule!("ICH-B003", key::missing_key_is_refused),
-    rule!("ICH-B004", key::unsafe_methods_change_state),
-    rule!("ICH-B005", key::safe_methods_change_nothing),
-    rule!("ICH-B006", key::members_are_spelled_right),
-    rule!("ICH-B010", |chain| headers::stopped(chain, Traffic::Requests, &NAMES)),
-    rule!("ICH-B011", headers::key_passes_cors),
-    rule!("ICH-B012", headers::one_spelling_passes_all),
-    rule!("ICH-B013", |chain| headers::stopped(chain, Traffic::Requests, &[HOPS_HEADER])),
-    rule!("ICH-B014", headers::trace_passes),
-    rule!("ICH-B015", headers::lists_name_headers),
-    rule!("ICH-B016", headers::answers::pass),
-    rule!("ICH-B017", headers::answers::are_exposed),
-    rule!("ICH-B018", headers::type_passes),
-    rule!("ICH-B020", retry::retries_need_the_key),
-    rule!("ICH-B021", retry::hops_retry_post_alone),
-    rule!("ICH-B022", retry::statuses_are_repeatable),
-    rule!("ICH-B023", retry::retries_are_bounded),
-    rule!("ICH-B024", retry::opaque_calls_are_not_repeated),
-    rule!("ICH-B030", fingerprint::inputs_are_there),
-    rule!("ICH-B031", fingerprint::inputs_are_stable),
-    rule!("ICH-B032", fingerprint::hash_is_strong),
-    rule!("ICH-B033", fingerprint::normal_form_is_declared),
-    rule!("ICH-B034", fingerprint::numbers_are_exact),
-    rule!("ICH-B035", fingerprint::large_bodies_are_refused),
-    rule!("ICH-B036", fingerprint::inputs_are_read),
-    rule!("ICH-B040", outcome::conflicts_are_refused),
-    rule!("ICH-B041", outcome::duplicates_are_replayed),
-    rule!("ICH-B042", outcome::in_flight_is_reported),
-    rule!("ICH-B043", outcome::statuses_differ),
-    rule!("ICH-B044", outcome::replayed_headers_are_declared),
-    rule!("ICH-B045", outcome::replayed_headers_are_lasting),
-    rule!("ICH-B050", retention::ttl_is_declared),
-    rule!("ICH-B051", retention::ttl_covers_a_day),
-    rule!("ICH-B052", retention::ttl_covers_retries),
-    rule!("ICH-B060", time::timeouts_are_declared),
-    rule!("ICH-B061", time::attempts_fit_total),
-    rule!("ICH-B062", time::attempts_fit_above),
-    rule!("ICH-B063", time::wait_fits_above),
-    rule!("ICH-B070", owner::only_the_adapter_owns),
-    rule!("ICH-B071", owner::the_owner_is_named),
-    rule!("ICH-B072", owner::somebody_owns),
-    rule!("ICH-B073", owner::echo_is_the_same),
-    rule!("ICH-B074", owner::one_file_each),
-    rule!("ICH-B075", owner::no_gap),
-    rule!("ICH-B076", owner::methods_agree),
-    rule!("ICH-B077", owner::guarantees::agree),
-    rule!("ICH-B078", owner::guarantees::are_in_the_right_member),
-    rule!("ICH-B079", owner::the_owner_is_among_them),
-    rule!("ICH-B080", adapter::identity::is_declared),
-    rule!("ICH-B081", adapter::operation::are_declared),
-    rule!("ICH-B082", adapter::operation::can_be_kept),
-    rule!("ICH-B083", adapter::identity::is_not_forged),
-    rule!("ICH-B084", adapter::identity::arrives),
-    rule!("ICH-B085", adapter::path::differ),
-    rule!("ICH-B086", adapter::operation::reads_are_safe),
-    rule!("ICH-B090", observability::keys_are_redacted),
+    rule!("ICH-B001", key::mode_is_declared),            // SPEC C2, C8
+    rule!("ICH-B002", key::key_is_required),             // SPEC A1, C1, C2, C8
+    rule!("ICH-B003", key::missing_key_is_refused),      // SPEC A1, C1
+    rule!("ICH-B004", key::unsafe_methods_change_state), // SPEC C4, C8
+    rule!("ICH-B005", key::safe_methods_change_nothing), // SPEC C11
+    rule!("ICH-B006", key::members_are_spelled_right),   // SPEC C8
+    rule!("ICH-B010", |chain| headers::stopped(chain, Traffic::Requests, &NAMES)), // SPEC C1, C8
+    rule!("ICH-B011", headers::key_passes_cors),         // SPEC C1, C8
+    rule!("ICH-B012", headers::one_spelling_passes_all), // SPEC C1, C8
+    rule!("ICH-B013", |chain| headers::stopped(chain, Traffic::Requests, &[HOPS_HEADER])), // SPEC F1
+    rule!("ICH-B014", headers::trace_passes),            // SPEC C5, F1
+    rule!("ICH-B015", headers::lists_name_headers),      // SPEC C8
+    rule!("ICH-B016", headers::answers::pass),           // SPEC C5, C6, A8
+    rule!("ICH-B017", headers::answers::are_exposed),    // SPEC C5, C6, A8
+    rule!("ICH-B018", headers::type_passes),             // SPEC C8, C9
+    rule!("ICH-B020", retry::retries_need_the_key),      // SPEC C4
+    rule!("ICH-B021", retry::hops_retry_post_alone),     // SPEC C4
+    rule!("ICH-B022", retry::statuses_are_repeatable),   // SPEC C4, A8
+    rule!("ICH-B023", retry::retries_are_bounded),       // SPEC C8
+    rule!("ICH-B024", retry::opaque_calls_are_not_repeated), // SPEC C4, F2
+    rule!("ICH-B030", fingerprint::inputs_are_there),    // SPEC C3, C8, C12
+    rule!("ICH-B031", fingerprint::inputs_are_stable),   // SPEC C3, C12
+    rule!("ICH-B032", fingerprint::hash_is_strong),      // SPEC C9
+    rule!("ICH-B033", fingerprint::normal_form_is_declared), // SPEC C8, C9
+    rule!("ICH-B034", fingerprint::numbers_are_exact),   // SPEC C9
+    rule!("ICH-B035", fingerprint::large_bodies_are_refused), // SPEC C8, C9
+    rule!("ICH-B036", fingerprint::inputs_are_read),     // SPEC C3
+    rule!("ICH-B040", outcome::conflicts_are_refused),   // SPEC A4, C8
+    rule!("ICH-B041", outcome::duplicates_are_replayed), // SPEC A3, C5, C8
+    rule!("ICH-B042", outcome::in_flight_is_reported),   // SPEC C6, C8
+    rule!("ICH-B043", outcome::statuses_differ),         // SPEC A4, C6
+    rule!("ICH-B044", outcome::replayed_headers_are_declared), // SPEC C5, C8
+    rule!("ICH-B045", outcome::replayed_headers_are_lasting), // SPEC C5
+    rule!("ICH-B050", retention::ttl_is_declared),       // SPEC A2, C7, C8
+    rule!("ICH-B051", retention::ttl_covers_a_day),      // SPEC C7, C12
+    rule!("ICH-B052", retention::ttl_covers_retries),    // SPEC C7, C12
+    rule!("ICH-B060", time::timeouts_are_declared),      // SPEC C8
+    rule!("ICH-B061", time::attempts_fit_total),         // SPEC C8
+    rule!("ICH-B062", time::attempts_fit_above),         // SPEC C8
+    rule!("ICH-B063", time::wait_fits_above),            // SPEC C6, C8
+    rule!("ICH-B070", owner::only_the_adapter_owns),     // SPEC C2, C8, C12
+    rule!("ICH-B071", owner::the_owner_is_named),        // SPEC C2
+    rule!("ICH-B072", owner::somebody_owns),             // SPEC C2, C8
+    rule!("ICH-B073", owner::echo_is_the_same),          // SPEC C5, C8
+    rule!("ICH-B074", owner::one_file_each),             // SPEC C8
+    rule!("ICH-B075", owner::no_gap),                    // SPEC C8
+    rule!("ICH-B076", owner::methods_agree),             // SPEC C8
+    rule!("ICH-B077", owner::guarantees::agree),         // SPEC C2, C8
+    rule!("ICH-B078", owner::guarantees::are_in_the_right_member), // SPEC C2, C8
+    rule!("ICH-B079", owner::the_owner_is_among_them),   // SPEC C2, C8
+    rule!("ICH-B080", adapter::identity::is_declared),   // SPEC C3
+    rule!("ICH-B081", adapter::operation::are_declared), // SPEC C10, F2
+    rule!("ICH-B082", adapter::operation::can_be_kept),  // SPEC C7, C10
+    rule!("ICH-B083", adapter::identity::is_not_forged), // SPEC C3
+    rule!("ICH-B084", adapter::identity::arrives),       // SPEC C3, C8
+    rule!("ICH-B085", adapter::path::differ),            // SPEC C3
+    rule!("ICH-B086", adapter::operation::reads_are_safe), // SPEC C10, C11
+    rule!("ICH-B090", observability::keys_are_redacted), // SPEC C5
 ];
 
 /// Returns every rule in the order of its id, [`UNREADABLE`] first.
@@ -185,7 +186,7 @@ impl Finding {
     pub(super) fn new(rule: &'static Rule, place: Location, what: &str) -> Self {
         let cut = what.chars().take(WHAT_CHARS_MAX);
         let plain = |one: char| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one };
-        Self { rule, place, what: cut.map(plain).collect(), mend: rule.mend.to_owned() }
+        Self { rule, place, what: cut.map(plain).collect(), help: rule.help.to_owned() }
     }
 
     /// Returns the sort key of findings.

@@ -55,14 +55,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
 }
 
 fn list() -> String {
-    let rows =
-        rules().map(|rule| [rule.id, rule.severity.as_str(), rule.spec, rule.title].map(str::to_owned));
-    table(["RULE", "SEVERITY", "SPEC", "WHAT MUST HOLD"], rows)
+    let rows = rules().map(|rule| [rule.id, rule.severity.as_str(), rule.title].map(str::to_owned));
+    table(["RULE", "SEVERITY", "REQUIREMENT"], rows)
 }
 
 fn to_json(rule: &Rule) -> Value {
-    let Rule { id, severity, spec, title, why, mend, .. } = rule;
-    json!({ "id": id, "severity": severity.as_str(), "spec": spec, "title": title, "why": why, "mend": mend })
+    let Rule { id, severity, title, why, help, .. } = rule;
+    json!({ "id": id, "severity": severity.as_str(), "title": title, "why": why, "help": help })
 }
 
 fn fail_on(findings: &[Finding]) -> Result<(), Exit> {

@@ -8,7 +8,7 @@ use crate::Finding;
 /// Writes one command per line: `::error file=…,line=…,col=…,title=…::…`. An allowed finding is a `notice`.
 pub fn github(findings: &Findings<'_>) -> String {
     let open = findings.open.iter().map(|finding| {
-        command(finding.rule.severity.as_str(), "", finding, &format!("Mend: {}", finding.mend))
+        command(finding.rule.severity.as_str(), "", finding, &format!("Help: {}", finding.help))
     });
     let allowed = findings.allowed.iter().map(|Allowed { finding, reason }| {
         command("notice", "allowed ", finding, &format!("Allowed: {}", visible(reason)))

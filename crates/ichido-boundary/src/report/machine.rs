@@ -25,7 +25,7 @@ pub fn json(findings: &Findings<'_>, files: usize) -> String {
     }))
 }
 
-fn to_json(Finding { rule, place, what, mend }: &Finding) -> Value {
+fn to_json(Finding { rule, place, what, help }: &Finding) -> Value {
     json!({
         "rule": rule.id,
         "severity": rule.severity.as_str(),
@@ -36,6 +36,6 @@ fn to_json(Finding { rule, place, what, mend }: &Finding) -> Value {
         "what": what,
         "title": rule.title,
         "why": rule.why,
-        "mend": mend,
+        "help": help,
     })
 }

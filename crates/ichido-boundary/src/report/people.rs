@@ -16,7 +16,7 @@ pub fn people(findings: &Findings<'_>) -> String {
         for finding in findings.open.iter().filter(|finding| finding.rule.severity == severity) {
             // A `String` takes whatever is written to it.
             _ = writeln!(text, "{} {}", severity.as_str(), head(finding));
-            _ = writeln!(text, "  mend:  {}\n", finding.mend);
+            _ = writeln!(text, "  help:  {}\n", finding.help);
         }
     }
     for Allowed { finding, reason } in findings.allowed {
@@ -42,7 +42,7 @@ pub fn summary(findings: &Findings<'_>, files: &[Boundary]) -> String {
         count => format!(", {count} allowed"),
     };
     match findings.counts() {
-        (0, 0) => format!("{judged}, {} rules: nothing to mend{allowed}\n", rules().count()),
+        (0, 0) => format!("{judged}, {} rules: no findings{allowed}\n", rules().count()),
         (errors, warnings) => {
             format!("{judged}: {}, {}{allowed}\n", number(errors, "error"), number(warnings, "warning"))
         }

@@ -33,7 +33,7 @@ fn descriptor(rule: &Rule) -> Value {
         "id": rule.id,
         "shortDescription": { "text": rule.title },
         "fullDescription": { "text": rule.why },
-        "help": { "text": rule.mend, "markdown": rule.page },
+        "help": { "text": rule.help, "markdown": rule.page },
         "defaultConfiguration": { "level": rule.severity.as_str() },
     })
 }
@@ -41,7 +41,7 @@ fn descriptor(rule: &Rule) -> Value {
 /// Suppressions are written even if there are none.
 ///
 /// The standard requires them for all results of a run or for none.
-fn result(Finding { rule, place, what, mend }: &Finding, suppressions: &Value) -> Value {
+fn result(Finding { rule, place, what, help }: &Finding, suppressions: &Value) -> Value {
     let mut location = json!({
         "physicalLocation": {
             "artifactLocation": { "uri": uri(&place.file) },
@@ -55,7 +55,7 @@ fn result(Finding { rule, place, what, mend }: &Finding, suppressions: &Value) -
         "ruleId": rule.id,
         "ruleIndex": rules().position(|one| one == *rule).unwrap_or_default(),
         "level": rule.severity.as_str(),
-        "message": { "text": format!("{}. {mend}", visible(what)) },
+        "message": { "text": format!("{}. {help}", visible(what)) },
         "locations": [location],
         "suppressions": suppressions,
     })

@@ -71,8 +71,8 @@ fn each_change_of_the_table_is_found_with_what_was_and_what_is() {
         if !found.iter().any(is_told) {
             missed.push(format!("{member}: {rule} {says}, but: {texts:#?}"));
         }
-        for Finding { rule, mend, .. } in &found {
-            assert!(mend.ends_with(&format!("say why: --allow {}=REASON.", rule.id)), "{member}: {mend}");
+        for Finding { rule, help, .. } in &found {
+            assert!(help.ends_with(&format!("say why: --allow {}=REASON.", rule.id)), "{member}: {help}");
         }
         assert_eq!(findings(&new, &new), [], "{member}: what is so already is no change");
     }

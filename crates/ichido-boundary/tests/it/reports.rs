@@ -27,13 +27,13 @@ fn a_person_is_told_where_what_and_how_to_mend() {
     let expected = "error ICH-B022: A request is sent again only after the statuses that allow it
   where: bff_to_gateway.json:80:9 (/http/retry/retry_on_status/0)
   what:  the bff would send again after 409
-  mend:  For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 to 599.";
+  help:  For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 to 599.";
     assert_eq!(first, expected);
     assert_eq!(files[1].text().lines().nth(80 - 1).map(str::trim), Some("409,"));
     let judged = "4 files (browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter)";
     assert_eq!(summary(&found, &files), format!("{judged}: 1 error, 1 warning\n"));
     let none = Findings::open(&[]);
-    let clean = format!("{judged}, {} rules: nothing to mend\n", rules().count());
+    let clean = format!("{judged}, {} rules: no findings\n", rules().count());
     assert_eq!((people(&none), summary(&none, &files)), (String::new(), clean));
 }
 
@@ -58,7 +58,7 @@ fn json_has_every_part_of_a_finding() {
     assert_eq!(first["pointer"], "/http/retry/retry_on_status/0");
     assert_eq!(first["what"], "the bff would send again after 409");
     assert!(
-        ["title", "why", "mend"].iter().all(|part| first[part].as_str().is_some_and(|text| !text.is_empty()))
+        ["title", "why", "help"].iter().all(|part| first[part].as_str().is_some_and(|text| !text.is_empty()))
     );
     assert_eq!(value(&json(&Findings::open(&[]), 0))["findings"], Value::Array(Vec::new()));
 }
@@ -95,7 +95,7 @@ fn a_workflow_command_cannot_be_ended_by_what_it_says() {
     let text = github(&Findings::open(&findings));
     let start = "::error file=a%2Cb%3Ac.json,line=80,col=9,title=ICH-B022%3A A request is sent";
     assert!(text.starts_with(start), "{text}");
-    assert!(text.contains(r"::50%25\n::error::forged (/http/retry/retry_on_status/0)%0AMend: "), "{text}");
+    assert!(text.contains(r"::50%25\n::error::forged (/http/retry/retry_on_status/0)%0AHelp: "), "{text}");
     assert_eq!(text.lines().count(), 1);
 }
 

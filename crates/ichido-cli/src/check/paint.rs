@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     const REPORT: &str = "error ICH-B002: A key: needed\n  where: a.json:1:2 (/http)\n  what:  error ICH-B001: \
-                          not me\n  mend:  Do.\n\nwarning ICH-B090: Logs\n\n1 file: 1 error, 1 warning\n";
+                          not me\n  help:  Do.\n\nwarning ICH-B090: Logs\n\n1 file: 1 error, 1 warning\n";
 
     #[test]
     fn headings_and_labels_are_coloured_and_nothing_else() {

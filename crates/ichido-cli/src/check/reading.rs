@@ -47,7 +47,7 @@ impl Unreadable {
             Self::NoText { file, why } => {
                 let at = LineColumn { line: 1, column: 1 };
                 let place = Location { file, at, pointer: String::new() };
-                Finding { rule: &UNREADABLE, place, what: why, mend: UNREADABLE.mend.to_owned() }
+                Finding { rule: &UNREADABLE, place, what: why, help: UNREADABLE.help.to_owned() }
             }
         }
     }

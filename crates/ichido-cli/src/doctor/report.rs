@@ -78,7 +78,7 @@ pub(super) fn render_json(checks: &[DoctorCheck]) -> String {
     let shown = |DoctorCheck { name, what, state, help }: &DoctorCheck| -> Value {
         let mut shown = json!({ "name": name, "state": state.as_str(), "what": what });
         if let Some(help) = help {
-            shown["mend"] = json!(help);
+            shown["help"] = json!(help);
         }
         shown
     };

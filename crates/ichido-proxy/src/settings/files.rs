@@ -49,9 +49,9 @@ pub(super) fn sort(party: Party, readable: Vec<Boundary>, faults: &mut ConfigErr
 fn refuse_errors(files: &[Boundary], faults: &mut ConfigErrors) {
     for Finding { rule, place, what, .. } in check(files) {
         if rule.severity == Severity::Error {
-            let Rule { id, title, mend, .. } = rule;
+            let Rule { id, title, help, .. } = rule;
             let place = format!("{}:{}", place.file, place.at);
-            faults.add(place, format!("error {id}: {title}\nwhat:  {what}\nmend:  {mend}"));
+            faults.add(place, format!("error {id}: {title}\nwhat:  {what}\nhelp:  {help}"));
         }
     }
 }

@@ -39,7 +39,7 @@ fn a_change_that_loosens_is_found_although_every_rule_still_holds() {
         "{out}"
     );
     assert!(out.contains("\n  what:  outcomes are kept: was 3 days, is 2 days\n"), "{out}");
-    let help = "\n  mend:  Put it back; or, if it is meant, say why: --allow ICH-B052=REASON.\n";
+    let help = "\n  help:  Put it back; or, if it is meant, say why: --allow ICH-B052=REASON.\n";
     assert!(out.contains(help), "{out}");
     assert!(out.ends_with("\nold files: 4, new files: 4; 1 change loosens a guarantee\n"), "{out}");
     let json = folder.check(&["--diff", "--format", "json", "old", "new"]).quietly(1);

@@ -86,7 +86,7 @@ impl CheckFolder {
 
 /// Returns the output for this many files, in complete chains, without findings.
 pub(crate) fn clean(files: usize) -> String {
-    format!("{} rules: nothing to mend\n", judged(files) + &format!(", {}", rules().count()))
+    format!("{} rules: no findings\n", judged(files) + &format!(", {}", rules().count()))
 }
 
 /// Returns the start of the last line for this many files in complete chains.

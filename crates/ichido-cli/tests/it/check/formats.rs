@@ -51,7 +51,7 @@ fn people_read_what_where_and_how_to_mend_it() {
 error ICH-B022: A request is sent again only after the statuses that allow it
   where: bff_to_gateway.json:98:9 (/http/retry/retry_on_status/1)
   what:  the bff would send again after 500
-  mend:  For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 to 599.
+  help:  For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 to 599.
 
 why: ichido check --explain ICH-B022
 4 files (browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter): 1 error, 0 warnings
@@ -73,7 +73,7 @@ fn json_has_counts_and_findings_with_all_that_is_known() {
     let findings = report["findings"].as_array().expect("a list");
     assert_eq!(findings.len(), 3);
     for finding in findings {
-        for member in ["rule", "severity", "file", "pointer", "what", "title", "why", "mend"] {
+        for member in ["rule", "severity", "file", "pointer", "what", "title", "why", "help"] {
             assert!(finding[member].as_str().is_some_and(|text| !text.is_empty()), "{member}: {finding}");
         }
     }

@@ -16,14 +16,14 @@ fn the_list_is_that_of_the_docs() {
     let out = fresh().check(&["--list"]).quietly(0);
     let mut lines = out.lines();
     assert_eq!(lines.next().map(|head| head.split_whitespace().next()), Some(Some("RULE")));
-    // `| [ICH-B000](ICH-B000.md) | error | C8 | … |`
+    // `| [ICH-B000](ICH-B000.md) | error | … |`
     let readme = page("README.md");
     let rows = readme.lines().filter(|line| line.starts_with("| [ICH-"));
     let documented: Vec<Vec<String>> = rows
         .map(|row| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect())
         .map(|cells: Vec<String>| {
             let id = cells[0].trim_start_matches('[').split(']').next().unwrap_or_default();
-            vec![id.to_owned(), cells[1].clone(), cells[2].clone(), cells[3].clone()]
+            vec![id.to_owned(), cells[1].clone(), cells[2].clone()]
         })
         .collect();
     let listed: Vec<Vec<String>> = lines
@@ -90,9 +90,9 @@ fn each_failing_example_is_found_and_each_mended_one_is_clean() {
             assert!(last[0].contains(" files (") && last[0].contains(" error"), "{out}");
         }
         let folder = given();
-        folder.put(example.file, example.pointer, example.mended);
+        folder.put(example.file, example.pointer, example.fixed);
         let out = folder.check(&["."]).quietly(0);
-        assert!(out.ends_with("nothing to mend\n"), "{}: {out}", rule.id);
+        assert!(out.ends_with("no findings\n"), "{}: {out}", rule.id);
     }
 }
 
@@ -108,7 +108,7 @@ fn a_warning_is_a_finding_and_can_be_allowed_with_a_reason() {
         "{allowed}"
     );
     assert!(allowed.contains("\n  reason: no logs \\u{1b}here\n"), "{allowed}");
-    assert!(allowed.ends_with(&clean(4).replace("mend\n", "mend, 1 allowed\n")), "{allowed}");
+    assert!(allowed.ends_with(&clean(4).replace("findings\n", "findings, 1 allowed\n")), "{allowed}");
     let needless = folder.check(&["--allow", "ICH-B034=partner", "--allow", "ICH-B090=none", "."]);
     assert!(needless.err.contains("--allow ICH-B034 is not needed"), "{needless:?}");
 }

@@ -39,7 +39,7 @@ fn doctor(folder: &Path, arguments: &[&str]) -> (Option<i32>, Value, String) {
     assert_eq!(report["findings"], findings.clone().count());
     assert_eq!(human.matches("FINDING").count(), findings.clone().count(), "{human}");
     for finding in findings {
-        assert!(finding["mend"].as_str().is_some_and(|help| !help.is_empty()), "{finding}");
+        assert!(finding["help"].as_str().is_some_and(|help| !help.is_empty()), "{finding}");
     }
     (code, report, err)
 }

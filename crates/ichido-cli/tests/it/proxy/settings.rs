@@ -85,7 +85,7 @@ fn a_proxy_does_not_start_on_a_file_with_errors_and_lists_them_all() {
     for error in errors {
         assert!(err.contains(error), "{error} in {err}");
     }
-    assert!(err.contains(&format!("{file}:1:")) && err.contains("mend: "), "{err}");
+    assert!(err.contains(&format!("{file}:1:")) && err.contains("help: "), "{err}");
 }
 
 #[tokio::test]
