@@ -24,10 +24,10 @@ fn a_person_is_told_where_what_and_how_to_mend() {
     let found = Findings::open(&findings);
     let text = people(&found);
     let first = text.split("\n\n").next().unwrap_or_default();
-    let expected = "error ICH-B022: A request is sent again only after the statuses that allow it
+    let expected = "error ICH-B022: A request is retried only after statuses that allow it
   where: bff_to_gateway.json:80:9 (/http/retry/retry_on_status/0)
   what:  the bff would send again after 409
-  help:  For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 to 599.";
+  help:  For a BFF or gateway, use only 502, 503 and 504 in `retry_on_status`; for the browser and the adapter, only 408, 429 and 500 to 599.";
     assert_eq!(first, expected);
     assert_eq!(files[1].text().lines().nth(80 - 1).map(str::trim), Some("409,"));
     let judged = "4 files (browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter)";
@@ -93,7 +93,7 @@ fn a_workflow_command_cannot_be_ended_by_what_it_says() {
     findings[0].place.file = "a,b:c.json".to_owned();
     findings[0].what = "50%\n::error::forged".to_owned();
     let text = github(&Findings::open(&findings));
-    let start = "::error file=a%2Cb%3Ac.json,line=80,col=9,title=ICH-B022%3A A request is sent";
+    let start = "::error file=a%2Cb%3Ac.json,line=80,col=9,title=ICH-B022%3A A request is retried";
     assert!(text.starts_with(start), "{text}");
     assert!(text.contains(r"::50%25\n::error::forged (/http/retry/retry_on_status/0)%0AHelp: "), "{text}");
     assert_eq!(text.lines().count(), 1);

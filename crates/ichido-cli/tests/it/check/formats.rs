@@ -48,10 +48,10 @@ fn people_read_what_where_and_how_to_mend_it() {
     let folder = starting();
     folder.put("bff_to_gateway.json", "/http/retry/retry_on_status", "[502, 500]");
     let expected = "\
-error ICH-B022: A request is sent again only after the statuses that allow it
+error ICH-B022: A request is retried only after statuses that allow it
   where: bff_to_gateway.json:98:9 (/http/retry/retry_on_status/1)
   what:  the bff would send again after 500
-  help:  For a hop keep `retry_on_status` within 502, 503, 504; for the browser and the adapter within 408, 429, 500 to 599.
+  help:  For a BFF or gateway, use only 502, 503 and 504 in `retry_on_status`; for the browser and the adapter, only 408, 429 and 500 to 599.
 
 why: ichido check --explain ICH-B022
 4 files (browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter): 1 error, 0 warnings
