@@ -60,7 +60,9 @@ pub fn loosened(old: &[Boundary], new: &[Boundary]) -> Vec<Finding> {
                     default_ttl: (default_ttl(before, &old_chains), default_ttl(after, &new_chains)),
                 });
             }
-            None => findings.extend(finding(before, &loosening("ICH-B075", "/boundary", "the file is gone"))),
+            None => {
+                findings.extend(finding(before, &loosening("ICH-B075", "/boundary", "the file was removed")))
+            }
         }
     }
     findings.extend(pairs.iter().flat_map(compare));
@@ -76,7 +78,7 @@ fn compare(pair: &Pair<'_>) -> Vec<Finding> {
 
 fn finding(file: &Boundary, change: &Loosening) -> Option<Finding> {
     let rule = rule(change.rule)?;
-    let help = format!("Put it back; or, if it is meant, say why: --allow {}=REASON.", rule.id);
+    let help = format!("Revert the change, or allow it with a reason: --allow {}=REASON.", rule.id);
     Some(Finding { help, ..Finding::new(rule, file.place(&change.pointer), &change.what) })
 }
 
@@ -144,8 +146,10 @@ fn newly_found(old: &[Boundary], new: &[Boundary], pairs: &[Pair<'_>], known: &[
         let change = pair(&finding).and_then(|pair| render::change(pair, &finding.place.pointer));
         let what =
             change.map_or_else(|| finding.what.clone(), |change| format!("{}: {change}", finding.what));
-        let help =
-            format!("{} Or, if it is meant, say why: --allow {}=REASON.", finding.help, finding.rule.id);
+        let help = format!(
+            "{} Or allow the change with a reason: --allow {}=REASON.",
+            finding.help, finding.rule.id
+        );
         Finding { help, ..Finding::new(finding.rule, finding.place, &what) }
     };
     news.into_iter().map(describe).collect()

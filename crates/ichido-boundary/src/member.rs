@@ -205,7 +205,7 @@ impl<'d> LocatedValue<'d> {
     pub(super) fn count(self, count: usize) -> Result<(), InvalidValue> {
         match count {
             0..=COUNT_MAX => Ok(()),
-            _ => Err(self.wrong(format!("there are {count} in here; the most is {COUNT_MAX}"))),
+            _ => Err(self.wrong(format!("found {count} entries; the maximum is {COUNT_MAX}"))),
         }
     }
 
@@ -221,10 +221,10 @@ impl<'d> LocatedValue<'d> {
 
     pub(super) fn mismatch(self, expected: &str) -> InvalidValue {
         let found = match self.kind() {
-            Kind::Null => "null; leave the member out to say nothing",
-            Kind::Bool => "true or false",
+            Kind::Null => "null; remove the member to leave it unset",
+            Kind::Bool => "a boolean",
             Kind::Number => "a number",
-            Kind::String => "a text",
+            Kind::String => "a string",
             Kind::Array => "an array",
             Kind::Object => "an object",
         };

@@ -60,7 +60,7 @@ impl Rule {
         let severity = match severity.as_bytes() {
             b"error" => Severity::Error,
             b"warning" => Severity::Warning,
-            _ => panic!("a rule is an error or a warning"),
+            _ => panic!("the severity of a rule is `error` or `warning`"),
         };
         let (why, rest) = split(rest, "\n\n## How to fix\n\n");
         let (help, _) = split(rest, "\n\n## Example\n\n");
@@ -96,7 +96,7 @@ const fn split(text: &'static str, mark: &str) -> (&'static str, &'static str) {
 
 /// Returns whether `mark` is at this position of the text, which must not end before it.
 const fn begins(text: &[u8], at: usize, mark: &[u8]) -> bool {
-    assert!(at + mark.len() <= text.len(), "a rule's page lacks a part, or has it in another place");
+    assert!(at + mark.len() <= text.len(), "a part of a rule page is missing or out of order");
     let mut index = 0;
     while index < mark.len() && text[at + index] == mark[index] {
         index += 1;

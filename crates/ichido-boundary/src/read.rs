@@ -48,7 +48,7 @@ pub struct ReadError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadErrorKind {
     /// Larger than [`BYTES_MAX`].
-    #[error("the file is larger than {BYTES_MAX} bytes; a boundary file has a few thousand")]
+    #[error("the file is larger than {BYTES_MAX} bytes; a boundary file has a few kilobytes")]
     TooLarge,
     /// Not JSON, nested too deep, or with a repeated member.
     #[error("{0}")]
@@ -62,7 +62,7 @@ pub enum ReadErrorKind {
         what: String,
     },
     /// `boundary` is missing.
-    #[error("the file does not say which boundary it is about; add \"boundary\": one of {}", Name::WORDS.join(", "))]
+    #[error("the member `boundary` is missing; add \"boundary\" with one of {}", Name::WORDS.join(", "))]
     NoName,
 }
 

@@ -25,7 +25,7 @@ pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loosening> {
         if let Some((_, new)) = operations.find(|(other, _)| *other == name) {
             found.extend(operation(pair, old, new, &pointer));
         } else {
-            let what = "the operation was there, is gone: nothing protects its requests";
+            let what = "the operation was removed: nothing protects its requests";
             found.push(loosening("ICH-B081", pointer, what));
         }
     }
@@ -34,31 +34,31 @@ pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loosening> {
 
 fn describe_identity_change(was: &Identity, is: Option<&Identity>) -> String {
     let describe = |identity: &Identity| {
-        let source = identity.source.map_or("nothing", IdentitySource::as_str);
+        let source = identity.source.map_or("no source", IdentitySource::as_str);
         let names = identity.name.as_ref().map(|names| names.0.join(" and ")).unwrap_or_default();
         format!("{source} {names}").trim_end().to_owned()
     };
-    let is = is.map_or("not said".to_owned(), describe);
-    format!("who asks: was {}, is {is}; keys of before count as new", describe(was))
+    let is = is.map_or("not set".to_owned(), describe);
+    format!("the caller's identity: was {}, now {is}; existing keys count as new", describe(was))
 }
 
 fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -> Vec<Loosening> {
     let mut found = class_and_effect_changes(old, new, pointer);
     let methods = |operation: &Operation| match &operation.methods {
         Some(methods) => render_names(methods),
-        None => "every state-changing one".to_owned(),
+        None => "all state-changing methods".to_owned(),
     };
     let is_narrowed = old.methods.is_none() && new.methods.is_some();
     let is_lost = lost(list(old.methods.as_ref()), list(new.methods.as_ref())).next().is_some();
     if is_narrowed || (new.methods.is_some() && is_lost) {
-        let what = format!("its methods: was {}, is {}", methods(old), methods(new));
+        let what = format!("its methods: was {}, now {}", methods(old), methods(new));
         found.push(loosening("ICH-B081", format!("{pointer}/methods"), what));
     }
     if old.path != new.path {
         let describe =
-            |path: &Option<String>| path.as_ref().map_or("left out".to_owned(), |path| format!("`{path}`"));
+            |path: &Option<String>| path.as_ref().map_or("not set".to_owned(), |path| format!("`{path}`"));
         let (was, is) = (describe(&old.path), describe(&new.path));
-        let what = format!("its path: was {was}, is {is}; it does not protect requests to the old one");
+        let what = format!("its path: was {was}, now {is}; requests to the old path are not protected");
         found.push(loosening("ICH-B081", format!("{pointer}/path"), what));
     }
     let was = old.identity.as_ref().or(pair.before.identity.as_ref());
@@ -76,7 +76,7 @@ fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -
     let ttl = |operation: &Operation, default| operation.ttl.as_ref().map(Ttl::length).or(default);
     // A change for all operations is reported once, where it was made.
     let shorter_ttl =
-        shorter("its outcomes are kept", ttl(old, pair.default_ttl.0), ttl(new, pair.default_ttl.1));
+        shorter("retention of its outcomes", ttl(old, pair.default_ttl.0), ttl(new, pair.default_ttl.1));
     let shorter_ttl = shorter_ttl.filter(|_| old.ttl != new.ttl);
     found.extend(shorter_ttl.map(|what| loosening("ICH-B052", format!("{pointer}/ttl"), what)));
     let keeps = |operation: &Operation| operation.upstream_keeps_keys_for.as_ref().map(Length::length);
@@ -84,7 +84,7 @@ fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -
         && was < is
     {
         let what = format!(
-            "its service is relied on to remember a key: was {}, is {}",
+            "how long its service must keep a key: was {}, now {}",
             render_duration(was),
             render_duration(is)
         );
@@ -98,15 +98,15 @@ fn class_and_effect_changes(old: &Operation, new: &Operation, pointer: &str) -> 
     let class = |operation: &Operation| operation.class.map_or(Class::ExternalEffect, OperationClass::class);
     let is_weaker = class(old).is_permanent() && !class(new).is_permanent();
     if is_weaker || (class(old) != Class::Read && class(new) == Class::Read) {
-        let describe = |operation: &Operation| operation.class.map_or("left out", OperationClass::as_str);
-        let what = format!("its class: was {}, is {}, which protects less", describe(old), describe(new));
+        let describe = |operation: &Operation| operation.class.map_or("not set", OperationClass::as_str);
+        let what = format!("its class: was {}, now {}, which protects less", describe(old), describe(new));
         found.push(loosening("ICH-B081", format!("{pointer}/class"), what));
     }
     let effect = |operation: &Operation| operation.effect.unwrap_or(Effect::Opaque);
     if effect(old) == Effect::Opaque && effect(new) != Effect::Opaque {
         let is = effect(new);
         let what =
-            format!("its effect: was opaque, is {is}; a call without an answer is repeated, and was held");
+            format!("its effect: was opaque, now {is}; a call without a response was parked, now is retried");
         found.push(loosening("ICH-B081", format!("{pointer}/effect"), what));
     }
     found

@@ -18,9 +18,11 @@ pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
 fn lists(rule: &'static str, member: &str, done: &str, old: &Items, new: &Items) -> Vec<Loosening> {
     let (old, new) = (list(old.items.as_ref()), list(new.items.as_ref()));
     let lost = lost_names(old, new).into_iter();
-    let lost = lost.map(|header| format!("`{header}`: was {done} by pages on other origins, is not"));
+    let lost =
+        lost.map(|header| format!("`{header}`: could be {done} by pages on other origins, now cannot"));
     // Adding a header name is what the list is for; a star is not a name.
     let wide = lost_names(new, old).into_iter().filter(|header| header.contains('*'));
-    let wide = wide.map(|header| format!("`{header}`: was not in the list, is, and stands for every header"));
+    let wide =
+        wide.map(|header| format!("`{header}`: was not in the list, now is, and matches every header"));
     lost.chain(wide).map(|what| loosening(rule, format!("/cors/{member}/items"), what)).collect()
 }

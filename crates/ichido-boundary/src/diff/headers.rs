@@ -78,7 +78,7 @@ fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loosening> {
     };
     let mut found = Vec::new();
     if old.allow.is_some() && new.allow.is_none() {
-        let what = "the headers that pass: was those of a list, is all of them";
+        let what = "allowed headers: was a list, now all headers";
         found.push(loosening(rule_about_lists(traffic), pointer.clone(), what));
     }
     let relied_on_headers = relied_on_headers(pair.before, &old, traffic, wanted);
@@ -88,15 +88,15 @@ fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loosening> {
             let rule = wanted.iter().find(|(name, _)| name.eq_ignore_ascii_case(&header));
             let rule = rule.map_or(rule_about_lists(traffic), |(_, rule)| rule);
             let how = if new.drops(&header) { "dropped" } else { "not allowed" };
-            found.push(loosening(rule, pointer.clone(), format!("`{header}`: was let through, is {how}")));
+            found.push(loosening(rule, pointer.clone(), format!("`{header}`: was passed on, now {how}")));
         } else if old.drops(&header) && !new.drops(&header) && named(old.drop.as_ref(), &header) {
             let is_from_browser = pair.after.name() == Name::BrowserToBff && traffic == Traffic::Requests;
             let rule = if is_from_browser { "ICH-B083" } else { rule_about_lists(traffic) };
-            let how = if new.passes(&header) { "let through" } else { "no longer named in `drop`" };
-            found.push(loosening(rule, pointer.clone(), format!("`{header}`: was dropped, is {how}")));
+            let how = if new.passes(&header) { "passed on" } else { "no longer listed in `drop`" };
+            found.push(loosening(rule, pointer.clone(), format!("`{header}`: was dropped, now {how}")));
         } else if header.ends_with('*') && !old.allows(&header) && new.passes(&header) && new.allow.is_some()
         {
-            let what = format!("`{header}`: was not allowed, is, with every header that begins so");
+            let what = format!("`{header}`: was not allowed, now is, with every header that has this prefix");
             found.push(loosening(rule_about_lists(traffic), pointer.clone(), what));
         }
     }

@@ -13,8 +13,8 @@ fn key(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let (old, new) = (&before.http.idempotency, &after.http.idempotency);
     let mut found = Vec::new();
     let may_own = matches!(after.name(), Name::GatewayToAdapter | Name::Adapter);
-    let mode = |mode: Option<Mode>| mode.map_or("not said", Mode::as_str);
-    let change = format!("the mode was {}, is {}", mode(old.mode), mode(new.mode));
+    let mode = |mode: Option<Mode>| mode.map_or("not set", Mode::as_str);
+    let change = format!("the mode was {}, now {}", mode(old.mode), mode(new.mode));
     match (old.mode, new.mode) {
         (Some(Mode::Enabled), now) if may_own && now != Some(Mode::Enabled) => {
             found.push(loosening("ICH-B072", "/http/idempotency/mode", change));
@@ -26,16 +26,16 @@ fn key(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     }
     let is_on = matches!(new.mode, Some(Mode::ValidateOnly | Mode::Enabled));
     if is_on && old.requires_key() && !new.requires_key() {
-        found.push(loosening("ICH-B002", "/http/idempotency", "the key was required, is not"));
+        found.push(loosening("ICH-B002", "/http/idempotency", "the key was required, now is not"));
     }
     let (was, is) = (old.on_missing_key(), new.on_missing_key());
     if is_on && was.is_some_and(Reaction::refuses) && !is.is_some_and(Reaction::refuses) {
-        let is = is.map_or("not said".to_owned(), reaction);
-        let what = format!("a missing key: was {}, is {is}", was.map_or_else(String::new, reaction));
+        let is = is.map_or("not set".to_owned(), reaction);
+        let what = format!("a missing key: was {}, now {is}", was.map_or_else(String::new, reaction));
         found.push(loosening("ICH-B003", "/http/idempotency", what));
     }
     if old.echo_key == Some(true) && new.echo_key != Some(true) {
-        let what = "the answers carried the key: was true, is not";
+        let what = "the key was echoed in responses, now is not";
         found.push(loosening("ICH-B073", "/http/idempotency/echo_key", what));
     }
     found
@@ -53,7 +53,7 @@ fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let is_opened = old.allowed.is_some() && new.allowed.is_none();
     if is_opened {
         let was = render_names(list(old.allowed.as_ref()));
-        let what = format!("the methods that pass: was {was}, is not said, so that all pass");
+        let what = format!("allowed methods: was {was}, now not set, so all pass");
         found.push(loosening("ICH-B004", "/http/methods/allowed", what));
     }
     let lists = [&old.allowed, &new.allowed, &old.state_changing];
@@ -65,10 +65,10 @@ fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     known.retain(|method| !SAFE_METHODS.contains(method));
     for method in known.into_iter().filter(|method| new.allows(method) && !new.changes_state(method)) {
         if old.changes_state(method) {
-            let what = format!("{method}: was state-changing and needed a key, is not");
+            let what = format!("{method}: was state-changing and needed a key, now is not");
             found.push(loosening("ICH-B004", "/http/methods/state_changing", what));
         } else if !old.allows(method) {
-            let what = format!("{method}: was refused, is let through without a key");
+            let what = format!("{method}: was refused, now passes without a key");
             found.push(loosening("ICH-B004", "/http/methods/allowed", what));
         }
     }
@@ -81,12 +81,18 @@ fn methods(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
 fn timeouts(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let (old, new) = (&before.http.timeouts, &after.http.timeouts);
     let bounds = [
-        ("ICH-B060", "upstream_timeout_ms", "each try", old.upstream_timeout_ms, new.upstream_timeout_ms),
-        ("ICH-B061", "client_timeout_ms", "all tries together", old.client_timeout_ms, new.client_timeout_ms),
+        ("ICH-B060", "upstream_timeout_ms", "each attempt", old.upstream_timeout_ms, new.upstream_timeout_ms),
+        (
+            "ICH-B061",
+            "client_timeout_ms",
+            "all attempts together",
+            old.client_timeout_ms,
+            new.client_timeout_ms,
+        ),
     ];
     let gone = bounds.into_iter().filter_map(|(rule, member, what, old, new)| {
         let was = old.filter(|_| new.is_none())?;
-        let what = format!("the bound on {what}: was {was} ms, is left out");
+        let what = format!("the time limit of {what}: was {was} ms, now not set");
         Some(loosening(rule, format!("/http/timeouts/{member}"), what))
     });
     gone.collect()
@@ -99,6 +105,6 @@ fn redaction(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     lost.retain(|name| old.names(name) && !new.names(name));
     lost.sort_unstable();
     lost.dedup();
-    let lost = lost.into_iter().map(|name| format!("`{name}`: was kept out of the logs, is not"));
+    let lost = lost.into_iter().map(|name| format!("`{name}`: was kept out of the logs, now is not"));
     lost.map(|what| loosening("ICH-B090", "/observability/redaction", what)).collect()
 }

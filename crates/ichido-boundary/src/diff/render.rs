@@ -60,9 +60,9 @@ fn members<'d, 'a>(was: Value<'d, 'a>, is: Value<'d, 'a>) -> Vec<Member<'d, 'a>>
 }
 
 fn render_change(was: Option<Value<'_, '_>>, is: Option<Value<'_, '_>>) -> Option<String> {
-    let text = |value: Option<Value<'_, '_>>| value.map_or_else(|| "left out".to_owned(), render_value);
+    let text = |value: Option<Value<'_, '_>>| value.map_or_else(|| "not set".to_owned(), render_value);
     let (was, is) = (text(was), text(is));
-    (was != is).then(|| format!("was {was}, is {is}"))
+    (was != is).then(|| format!("was {was}, now {is}"))
 }
 
 fn render_value(value: Value<'_, '_>) -> String {
@@ -91,7 +91,7 @@ fn bracketed(open: char, inside: impl Iterator<Item = String>, close: char) -> S
 /// Returns `…: was …, is …` for a time that has become shorter.
 pub(super) fn shorter(what: &str, was: Option<Duration>, is: Option<Duration>) -> Option<String> {
     let (was, is) = (was?, is?);
-    (is < was).then(|| format!("{what}: was {}, is {}", render_duration(was), render_duration(is)))
+    (is < was).then(|| format!("{what}: was {}, now {}", render_duration(was), render_duration(is)))
 }
 
 /// Formats a duration in the greatest exact unit.

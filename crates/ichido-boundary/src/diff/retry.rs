@@ -14,26 +14,26 @@ pub(super) fn compare(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let mut found = Vec::new();
     let attempts = old.as_ref().map_or(1, |plan| plan.attempts.get());
     if attempts < new.attempts.get() {
-        let what = format!("tries in all: was {attempts}, is {}", new.attempts);
+        let what = format!("attempts: was {attempts}, now {}", new.attempts);
         found.push(loosening("ICH-B023", "/http/retry/max_attempts", what));
     }
     let was = |part: fn(&RetryPlan) -> bool| old.as_ref().is_some_and(part);
     if was(|plan| plan.needs_key) && !new.needs_key {
         let pointer = "/http/retry/retry_gate/require_idempotency_key_when_state_changing";
-        found.push(loosening("ICH-B020", pointer, "a key before another try: was required, is not"));
+        found.push(loosening("ICH-B020", pointer, "a key for a retry: was required, now is not"));
     }
     if !was(|plan| plan.on_network_error) && new.on_network_error {
-        let what = "another try when no answer came: was not made, is made";
+        let what = "a request without a response: was not retried, now is";
         found.push(loosening("ICH-B022", "/http/retry/retry_on_network_error", what));
     }
     let statuses = old.as_ref().map_or(&[][..], |plan| &plan.statuses);
     for status in lost(&new.statuses, statuses) {
-        let what = format!("another try after {status}: was not made, is made");
+        let what = format!("status {status}: was not retried, now is");
         found.push(loosening("ICH-B022", "/http/retry/retry_on_status", what));
     }
     let methods = old.as_ref().map_or(&[][..], |plan| &plan.methods);
     for method in lost(&new.methods, methods) {
-        let what = format!("another try of {method}: was not made, is made");
+        let what = format!("{method}: was not retried, now is");
         found.push(loosening("ICH-B021", "/http/retry/apply_to_methods", what));
     }
     found.extend(old.and_then(|old| sooner(&old, &new)));
@@ -48,7 +48,7 @@ fn sooner(old: &RetryPlan, new: &RetryPlan) -> Option<Loosening> {
     failures.find_map(|failure| {
         let (was, is) = (old.wait_after(failure)?, new.wait_after(failure)?);
         let what = format!(
-            "the wait before try {}: was {}, is {}",
+            "the wait before attempt {}: was {}, now {}",
             failure.get() + 1,
             render_duration(was),
             render_duration(is)

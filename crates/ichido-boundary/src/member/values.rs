@@ -22,7 +22,7 @@ impl FromJson for String {
     }
 
     fn read(at: LocatedValue<'_>, _: &mut ReadContext) -> Result<Self, InvalidValue> {
-        at.text().map(Cow::into_owned).ok_or_else(|| at.mismatch("a text"))
+        at.text().map(Cow::into_owned).ok_or_else(|| at.mismatch("a string"))
     }
 }
 
@@ -33,7 +33,7 @@ impl FromJson for u64 {
     }
 
     fn read(at: LocatedValue<'_>, _: &mut ReadContext) -> Result<Self, InvalidValue> {
-        integer(at, 0, WHOLE_MAX, "a whole number")
+        integer(at, 0, WHOLE_MAX, "an integer")
     }
 }
 
@@ -98,7 +98,7 @@ impl<T: FromJson> FromJson for NamedValues<T> {
         let mut named = Vec::new();
         for (name, value) in at.value.members() {
             if NAME_BYTES_MAX < name.len() {
-                return Err(at.wrong(format!("a name in here is longer than {NAME_BYTES_MAX} bytes")));
+                return Err(at.wrong(format!("a member name is longer than {NAME_BYTES_MAX} bytes")));
             }
             let value = T::read(at.member(&name, value), context)?;
             named.push((name.into_owned(), value));

@@ -9,7 +9,7 @@ use super::BodyHash;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyRulesError {
     /// An unknown word for how numbers, texts or bodies are compared.
-    #[error("`{member}` says \"{word}\", which is not one of: {}", known.join(", "))]
+    #[error("`{member}` is \"{word}\", expected one of: {}", known.join(", "))]
     UnknownWord {
         /// The member, relative to `body_hash`.
         member: &'static str,
@@ -27,7 +27,7 @@ pub enum BodyRulesError {
         error: PointerError,
     },
     /// A pointer in `leave_out` that seems to mean everything: a step without a name, or a `*`.
-    #[error("`input.leave_out` has \"{pointer}\": each step must be the name of a member, and `*` is none")]
+    #[error("`input.leave_out` has \"{pointer}\": each segment must be a member name, and `*` is not one")]
     TooWide {
         /// The text.
         pointer: String,

@@ -104,7 +104,7 @@ pub(crate) fn malformed_name(members: &Members) -> Option<(String, String)> {
         let index = list.iter().flatten().position(|entry| !is_name(entry))?;
         let entry: String = list.as_ref()?.get(index)?.chars().take(SHOWN_CHARS_MAX).collect();
         let what = format!(
-            "expected a header's name, such as content-type, or its beginning with `*` at the end, found \"{}\"",
+            "expected a header name such as content-type, or a prefix that ends with `*`, found \"{}\"",
             entry.escape_debug()
         );
         Some((format!("{pointer}/{index}"), what))

@@ -22,10 +22,10 @@ impl FromJson for IdentityNames {
             Kind::String => Ok(Self(vec![String::read(at, context)?])),
             Kind::Array => {
                 let names = Vec::read(at, context);
-                names.map(Self).map_err(|_| at.wrong("expected a text, or an array of texts".to_owned()))
+                names.map(Self).map_err(|_| at.wrong("expected a string or an array of strings".to_owned()))
             }
             Kind::Null | Kind::Bool | Kind::Number | Kind::Object => {
-                Err(at.mismatch("a text, or an array of texts"))
+                Err(at.mismatch("a string or an array of strings"))
             }
         }
     }
@@ -54,16 +54,16 @@ pub enum IdentityError {
     #[error("`name` is missing")]
     NoName,
     /// Several names where only one is allowed.
-    #[error("`name` has several names; only claims name a caller together, so write one, or use jwt_claim")]
+    #[error("`name` has several names, which only jwt_claim allows; use one name, or jwt_claim")]
     SeveralNames,
     /// More claims than an identity may have.
     #[error("`name` has more than {IDENTITY_CLAIMS_MAX} claims")]
     TooManyClaims,
     /// Not a claim name.
-    #[error("`{0}` is not a claim; write its name, such as sub, or the path to it, such as actor.actor_id")]
+    #[error("`{0}` is not a claim; use its name, such as sub, or its path, such as actor.actor_id")]
     NotAClaim(String),
     /// Not a header name.
-    #[error("`{0}` is no header's name")]
+    #[error("`{0}` is not a header name")]
     NotAHeader(String),
     /// A header name that proxies drop.
     #[error("proxies drop the header `{0}`; use a name of letters, digits and hyphens")]

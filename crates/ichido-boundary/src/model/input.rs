@@ -38,13 +38,13 @@ pub enum FingerprintInput {
 pub enum InputError {
     /// Not a known word.
     #[error(
-        "the adapter cannot read `{0}`; write `claims.NAME`, `headers.NAME`, `identity`, `route.operation`, \
+        "the adapter cannot read `{0}`; use `claims.NAME`, `headers.NAME`, `identity`, `route.operation`, \
          `idempotency-key`, `method`, `path`, `query` or `body_hash`"
     )]
     Unknown(String),
     /// A header that a proxy removes, or that is not about the request.
     #[error(
-        "the adapter does not get the header in `{0}`: it belongs to one connection, or proxies drop its name"
+        "the adapter does not receive the header in `{0}`: it belongs to one connection, or proxies drop its name"
     )]
     NotRead(String),
 }

@@ -166,7 +166,7 @@ impl FromJson for Reaction {
                 })
             }
             Kind::Null | Kind::Bool | Kind::Array => {
-                Err(at.mismatch("a word, a status, or an object with action and status"))
+                Err(at.mismatch("a string, a status, or an object with action and status"))
             }
         }
     }

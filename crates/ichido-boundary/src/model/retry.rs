@@ -51,7 +51,7 @@ impl FromJson for Backoff {
             Kind::Number => Ok(Self(vec![u64::read(at, context)?])),
             Kind::Array => Vec::read(at, context).map(Self),
             Kind::Null | Kind::Bool | Kind::String | Kind::Object => {
-                Err(at.mismatch("a whole number of milliseconds, or an array of them"))
+                Err(at.mismatch("an integer number of milliseconds, or an array of them"))
             }
         }
     }

@@ -73,7 +73,7 @@ fn role(chain: &HopChain<'_>, party: Party) -> String {
     let receives = chain.files().find(|file| file.name().receiver() == party);
     let owner = chain.owner().map(Boundary::name);
     let does = match party {
-        Party::Browser => "makes the key",
+        Party::Browser => "creates the key",
         Party::Service => "does the work",
         Party::Adapter if matches!(owner, Some(Name::GatewayToAdapter | Name::Adapter)) => "owns the outcome",
         Party::Bff | Party::Gateway | Party::Adapter => match receives {
@@ -99,8 +99,8 @@ fn describe_attempts(file: &Boundary) -> String {
             let methods =
                 plan.methods.iter().map(|method| method.chars().filter(char::is_ascii_alphabetic).collect());
             let methods: Vec<String> = methods.collect();
-            format!("{} tries of {}, {attempt} each", plan.attempts, methods.join(" "))
+            format!("{} attempts of {}, {attempt} each", plan.attempts, methods.join(" "))
         }
-        None => format!("one try, {attempt}"),
+        None => format!("one attempt, {attempt}"),
     }
 }

@@ -56,11 +56,11 @@ fn hops(files: &[Boundary]) -> String {
     let joined = |names: &[Name]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
     let mut words = joined(&judged);
     if !judged.is_empty() && !missing.is_empty() {
-        _ = write!(words, "; none about {}", joined(&missing));
+        _ = write!(words, "; no file for {}", joined(&missing));
     }
     match hop_chains(files).len() {
         0 | 1 => words,
-        count => format!("{count} ways; {words}"),
+        count => format!("{count} hop chains; {words}"),
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn inputs_are_there<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
         let asks = inputs.iter().any(|one| input::is_caller(one) || input::is_identity_header(chain, one));
         let wanted: [(&str, bool); 4] = [
             // If the adapter names its claim, that claim is required.
-            ("who asks (`claims.sub`, or `identity`)", asks || !claims.is_empty()),
+            ("the caller (`claims.sub` or `identity`)", asks || !claims.is_empty()),
             ("`route.operation`", inputs.contains(&FingerprintInput::Operation)),
             ("`idempotency-key`", inputs.contains(&FingerprintInput::Key)),
             ("`body_hash`", inputs.contains(&FingerprintInput::BodyHash)),
@@ -30,11 +30,9 @@ pub(super) fn inputs_are_there<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
         let mut missing: Vec<String> =
             wanted.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| (*name).to_owned()).collect();
         let unnamed = claims.iter().filter(|(_, claim)| !inputs.iter().any(|one| input::names(one, claim)));
-        missing.extend(
-            unnamed.map(|(adapter, claim)| {
-                format!("`claims.{claim}`, by which {} says who asks", adapter.name())
-            }),
-        );
+        missing.extend(unnamed.map(|(adapter, claim)| {
+            format!("`claims.{claim}`, with which {} identifies the caller", adapter.name())
+        }));
         if !missing.is_empty() {
             let pointer = format!("{base}/fingerprint/include");
             found.push(Violation::new(file, pointer, format!("missing: {}", missing.join(", "))));
@@ -47,8 +45,8 @@ pub(super) fn inputs_are_stable<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> 
     in_guarantees(chain, |guarantees| {
         include(guarantees).enumerate().filter_map(|(index, one)| {
             let what = match () {
-                () if input::is_nameless(one) => format!("`{one}` names nothing, or all there is"),
-                () if input::changes(one) => format!("`{one}` differs from one try to the next"),
+                () if input::is_nameless(one) => format!("`{one}` does not name a single value"),
+                () if input::changes(one) => format!("`{one}` differs between attempts"),
                 () => return None,
             };
             Some((format!("fingerprint/include/{index}"), what))
@@ -123,7 +121,7 @@ pub(super) fn numbers_are_exact<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> 
         let is_partners_form = body_hash.input.encoding.r#type.as_deref().is_some_and(is_jcs);
         let numbers = body_hash.body_rules().ok()?.form.numbers;
         let pointer = "fingerprint/body_hash/input/encoding/rules/number_representation";
-        let what = "integers beyond 2^53 that differ are taken for equal";
+        let what = "different integers above 2^53 count as equal";
         (numbers == Numbers::Double && !is_partners_form).then_some((pointer, what))
     })
 }
@@ -133,7 +131,7 @@ pub(super) fn large_bodies_are_refused<'a>(chain: &HopChain<'a>) -> Vec<Violatio
         let body_hash = &guarantees.fingerprint.body_hash;
         let bound = match body_hash.max_body_bytes_to_hash {
             None => Some("`max_body_bytes_to_hash` is missing".to_owned()),
-            Some(0) => Some("nothing is hashed".to_owned()),
+            Some(0) => Some("the limit is 0, so nothing is hashed".to_owned()),
             Some(_) => None,
         };
         let reaction = match &body_hash.on_body_too_large {

@@ -29,9 +29,7 @@ pub(super) fn key_passes_cors<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let lists = chain.files().filter_map(|file| Some((file, file.cors.as_ref()?)));
     lists
         .filter(|(_, cors)| !NAMES.iter().any(|header| cors.allowed_headers.names(header)))
-        .map(|(file, _)| {
-            Violation::new(file, "/cors/allowed_headers/items", "idempotency-key is not among them")
-        })
+        .map(|(file, _)| Violation::new(file, "/cors/allowed_headers/items", "idempotency-key is not listed"))
         .collect()
 }
 
@@ -50,8 +48,8 @@ pub(super) fn one_spelling_passes_all<'a>(chain: &HopChain<'a>) -> Vec<Violation
         let still = [left[0] && passes[0], left[1] && passes[1]];
         if still == [false; NAMES.len()] {
             let (here, before) = if passes[0] { (NAMES[0], NAMES[1]) } else { (NAMES[1], NAMES[0]) };
-            let what =
-                format!("only {here} passes here, and only {before} passed before").to_ascii_lowercase();
+            let what = format!("only {here} passes here, but only {before} passes earlier hops")
+                .to_ascii_lowercase();
             return vec![Violation::new(file, pointer, what)];
         }
         left = still;
@@ -75,7 +73,7 @@ pub(super) fn lists_name_headers<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
         .lists(Traffic::Requests)
         .filter_map(|(file, direction, lists)| {
             let pointer = format!("/headers/{}/allow/{}", escape(direction), wide(lists)?);
-            Some(Violation::new(file, pointer, "`*` lets every header through"))
+            Some(Violation::new(file, pointer, "`*` allows every header"))
         })
         .collect()
 }

@@ -37,7 +37,7 @@ pub(super) fn key_is_required<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
             Mode::Enabled => format!("{}/require_key", idempotency.enabled_pointer()),
             Mode::Disabled => return None,
         };
-        let what = "a state-changing request without a key is not stopped here";
+        let what = "a state-changing request without a key is not refused here";
         (!idempotency.requires_key()).then(|| Violation::new(file, pointer, what))
     };
     chain.files().filter_map(found).collect()
@@ -58,8 +58,8 @@ pub(super) fn missing_key_is_refused<'a>(chain: &HopChain<'a>) -> Vec<Violation<
             (Some(reaction), _) => match (not_refused(reaction), reaction.status) {
                 (Some(what), _) => what,
                 (None, Some(MISSING_KEY_STATUS)) => return None,
-                (None, Some(status)) => format!("a request without a key is answered {status}, not 400"),
-                (None, None) => "its `status` is missing".to_owned(),
+                (None, Some(status)) => format!("a request without a key gets {status}, not 400"),
+                (None, None) => "`status` is missing".to_owned(),
             },
         };
         Some(Violation::new(file, pointer, what))
@@ -77,8 +77,11 @@ pub(super) fn unsafe_methods_change_state<'a>(chain: &HopChain<'a>) -> Vec<Viola
                 .collect();
             let what = match &methods.state_changing {
                 _ if missing.is_empty() => return None,
-                None => format!("`state_changing` is missing, and these pass: {}", missing.join(", ")),
-                Some(_) => format!("not named, and passing: {}", missing.join(", ")),
+                None => format!(
+                    "`state_changing` is missing, but these methods are allowed: {}",
+                    missing.join(", ")
+                ),
+                Some(_) => format!("allowed, but not listed as state-changing: {}", missing.join(", ")),
             };
             Some(Violation::new(file, "/http/methods/state_changing", what))
         })
@@ -91,7 +94,11 @@ pub(super) fn safe_methods_change_nothing<'a>(chain: &HopChain<'a>) -> Vec<Viola
         let named = file.http.methods.state_changing.iter().flatten().enumerate();
         for (index, method) in named.filter(|(_, method)| SAFE_METHODS.contains(&method.as_str())) {
             let pointer = format!("/http/methods/state_changing/{index}");
-            found.push(Violation::new(file, pointer, format!("{method} changes nothing")));
+            found.push(Violation::new(
+                file,
+                pointer,
+                format!("{method} is a safe method and changes nothing"),
+            ));
         }
     }
     found
@@ -103,7 +110,11 @@ pub(super) fn members_are_spelled_right<'a>(chain: &HopChain<'a>) -> Vec<Violati
         .files()
         .flat_map(of_file)
         .map(|(file, MisspelledMember { pointer, meant })| {
-            Violation::new(file, pointer, format!("nobody reads this; is `{meant}` meant?"))
+            Violation::new(
+                file,
+                pointer,
+                format!("unknown member, which is ignored; did you mean `{meant}`?"),
+            )
         })
         .collect()
 }

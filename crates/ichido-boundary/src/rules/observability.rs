@@ -25,7 +25,7 @@ pub(super) fn keys_are_redacted<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> 
                         None if spelled.any(|(name, _)| redaction.names(name)) => return None,
                         None => {
                             let name = if sent[0] { NAMES[0] } else { NAMES[1] };
-                            format!("{name} is not among what is kept out of the logs").to_ascii_lowercase()
+                            format!("{name} is not kept out of the logs").to_ascii_lowercase()
                         }
                     }
                 }

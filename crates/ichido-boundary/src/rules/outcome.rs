@@ -13,7 +13,7 @@ pub(super) fn conflicts_are_refused<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
         let what = match &guarantees.conflict_rule.same_key_different_fingerprint {
             None => "`same_key_different_fingerprint` is missing".to_owned(),
             Some(reaction) => not_refused(reaction)
-                .or_else(|| reaction.status.is_none().then(|| "its `status` is missing".to_owned()))?,
+                .or_else(|| reaction.status.is_none().then(|| "`status` is missing".to_owned()))?,
         };
         Some(("conflict_rule/same_key_different_fingerprint", what))
     })
@@ -23,10 +23,10 @@ pub(super) fn duplicates_are_replayed<'a>(chain: &HopChain<'a>) -> Vec<Violation
     in_guarantees(chain, |guarantees| {
         let what = match &guarantees.response_replay.on_duplicate_after_success {
             None => "`on_duplicate_after_success` is missing".to_owned(),
-            Some(Reaction { action: None, .. }) => "its `action` is missing".to_owned(),
+            Some(Reaction { action: None, .. }) => "`action` is missing".to_owned(),
             Some(reaction @ Reaction { action: Some(action), .. }) => match reaction.status {
                 _ if !reaction.replays() => format!("`{action}` is not a replay"),
-                Some(status) => format!("a replay has the first answer's status, not always {status}"),
+                Some(status) => format!("a replay has the status of the first response, not always {status}"),
                 None => return None,
             },
         };
@@ -35,7 +35,7 @@ pub(super) fn duplicates_are_replayed<'a>(chain: &HopChain<'a>) -> Vec<Violation
 }
 
 pub(super) fn in_flight_is_reported<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    const UNHELD: &str = "nothing holds a key while its request runs";
+    const UNHELD: &str = "nothing locks a key while its request is in flight";
     in_guarantees(chain, |guarantees| {
         let mut found = Vec::new();
         match &guarantees.inflight_lock {
@@ -49,7 +49,7 @@ pub(super) fn in_flight_is_reported<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
             None => Some("`wait_up_to_ms` is missing".to_owned()),
             Some(wait) => (IN_FLIGHT_WAIT_MAX < wait).then(|| {
                 let (wait, most) = (wait.as_millis(), IN_FLIGHT_WAIT_MAX.as_millis());
-                format!("a duplicate waits {wait} ms; the most is {most}")
+                format!("a duplicate waits {wait} ms; the maximum is {most} ms")
             }),
         };
         found.extend(wait.map(|what| ("response_replay/on_duplicate_while_inflight/wait_up_to_ms", what)));
@@ -67,12 +67,12 @@ fn timeout_reaction_problem(on_timeout: Option<&Reaction>) -> Option<String> {
     };
     match (&reaction.action, reaction.status) {
         (Some(action), _) if !reaction.reports_in_flight() => {
-            Some(format!("`{action}` does not tell that the first request still runs"))
+            Some(format!("`{action}` does not say that the first request is in flight"))
         }
-        (_, None) => Some("its `status` is missing".to_owned()),
+        (_, None) => Some("`status` is missing".to_owned()),
         (_, Some(status)) => {
             let named = reaction.conflicting_status()?;
-            Some(format!("the action says {named}, and the status is {status}"))
+            Some(format!("the action says {named}, but the status is {status}"))
         }
     }
 }
@@ -82,7 +82,7 @@ pub(super) fn statuses_differ<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
         let (conflict, running) = (guarantees.conflict_status()?, guarantees.in_flight_status()?);
         if guarantees.profile().is_none() {
             let what =
-                format!("{conflict} for a conflict and {running} while it runs are no profile's statuses");
+                format!("no profile has {conflict} for a conflict and {running} for a request in flight");
             return Some(("response_replay/on_duplicate_while_inflight/on_timeout", what));
         }
         let on_lock = guarantees.inflight_lock.as_ref().and_then(|lock| lock.status_on_lock_conflict);
@@ -90,7 +90,7 @@ pub(super) fn statuses_differ<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
         let what = if status == conflict {
             format!("{status} is also the status of a conflict")
         } else {
-            format!("{status} meets a running request, and {running} one that waited for it")
+            format!("a duplicate gets {status} from the lock, but {running} after waiting")
         };
         Some(("inflight_lock/status_on_lock_conflict", what))
     })
@@ -103,7 +103,7 @@ pub(super) fn replayed_headers_are_declared<'a>(chain: &HopChain<'a>) -> Vec<Vio
             Some(list) if list.iter().any(|header| header.eq_ignore_ascii_case("content-type")) => {
                 return None;
             }
-            Some(_) => "content-type is not among them",
+            Some(_) => "content-type is not listed",
         };
         Some(("response_replay/response_headers_subset_allowlist", what))
     })
@@ -114,8 +114,8 @@ pub(super) fn replayed_headers_are_lasting<'a>(chain: &HopChain<'a>) -> Vec<Viol
         let list = guarantees.response_replay.response_headers_subset_allowlist.iter().flatten();
         list.enumerate().filter_map(|(index, header)| {
             let what = match () {
-                () if header.contains('*') => format!("`{header}` stands for headers that nobody named"),
-                () if is_of_one_exchange(header) => format!("`{header}` belongs to the first exchange alone"),
+                () if header.contains('*') => format!("`{header}` also matches headers that are not listed"),
+                () if is_of_one_exchange(header) => format!("`{header}` belongs only to the first exchange"),
                 () => return None,
             };
             Some((format!("response_replay/response_headers_subset_allowlist/{index}"), what))

@@ -17,7 +17,7 @@ pub(super) fn only_the_adapter_owns<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
     wrong
         .map(|(file, ..)| {
             let receiver = file.name().receiver().as_str();
-            Violation::new(file, MODE_POINTER, format!("the {receiver} would complete idempotency here"))
+            Violation::new(file, MODE_POINTER, format!("the {receiver} would own the outcome here"))
         })
         .collect()
 }
@@ -46,7 +46,7 @@ pub(super) fn somebody_owns<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     };
     let candidate = candidate.filter(|_| !is_owned).filter(is_said);
     candidate
-        .map(|file| Violation::new(file, MODE_POINTER, "nobody on this way completes idempotency"))
+        .map(|file| Violation::new(file, MODE_POINTER, "no boundary of this hop chain owns the outcome"))
         .into_iter()
         .collect()
 }
@@ -62,7 +62,7 @@ pub(super) fn the_owner_is_among_them<'a>(chain: &HopChain<'a>) -> Vec<Violation
     }
     let mut judged: Vec<&str> = files.iter().map(|file| file.name().as_str()).collect();
     judged.dedup();
-    let what = format!("judged are {}, and none of them completes idempotency", judged.join(" and "));
+    let what = format!("only {} were checked, and none of them owns the outcome", judged.join(" and "));
     vec![Violation::new(last, "/boundary", what)]
 }
 
@@ -76,7 +76,7 @@ pub(super) fn echo_is_the_same<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let silent = chain.files().filter(|file| counts(file) && !echoes(file));
     silent
         .map(|file| {
-            let what = format!("the key is not echoed here, and it is at {}", echoing.name());
+            let what = format!("the key is not echoed here, but it is at {}", echoing.name());
             Violation::new(file, "/http/idempotency/echo_key", what)
         })
         .collect()
@@ -114,7 +114,7 @@ pub(super) fn methods_agree<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
                 .map(String::as_str)
                 .filter(|method| *method != "OPTIONS" && !below.http.methods.allows(method))
                 .collect();
-            let what = format!("{} lets {} pass", above.name(), stopped.join(", "));
+            let what = format!("{} allows {}", above.name(), stopped.join(", "));
             (!stopped.is_empty()).then(|| Violation::new(below, "/http/methods/allowed", what))
         })
         .collect()

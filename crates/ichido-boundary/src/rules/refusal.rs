@@ -14,16 +14,16 @@ pub(super) fn not_refused(reaction: &Reaction) -> Option<String> {
     match (&reaction.action, reaction.status) {
         (Some(action), _) if !reaction.refuses() => Some(format!("`{action}` is not a refusal")),
         (_, Some(status)) if !(400..500).contains(&status) => {
-            Some(format!("it is answered {status}, which is not a refusal"))
+            Some(format!("status {status} is not a refusal"))
         }
         (_, Some(status)) if REPEATED.contains(&status) => {
-            Some(format!("it is answered {status}, after which clients try again"))
+            Some(format!("clients retry after status {status}"))
         }
         (_, Some(status)) => {
             let named = reaction.conflicting_status()?;
-            Some(format!("the action says {named}, and the status is {status}"))
+            Some(format!("the action says {named}, but the status is {status}"))
         }
         (Some(_), None) => None,
-        (None, None) => Some("its `action` and its `status` are missing".to_owned()),
+        (None, None) => Some("`action` and `status` are missing".to_owned()),
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn ttl_is_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
             found.push(Violation::new(
                 file,
                 pointer,
-                "`days`, `hours` and `minutes` make 0, or more than ten years",
+                "the sum of `days`, `hours` and `minutes` is 0 or more than ten years",
             ));
         }
     }
@@ -27,13 +27,13 @@ pub(super) fn ttl_is_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
 
 pub(super) fn ttl_covers_a_day<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let is_short = |error: &PolicyError| matches!(error, PolicyError::TtlTooShort { .. });
-    broken(chain, is_short, |ttl, _| format!("{} without a reason", in_words(ttl)))
+    broken(chain, is_short, |ttl, _| format!("kept for only {}, without a reason", in_words(ttl)))
 }
 
 pub(super) fn ttl_covers_retries<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let is_short = |error: &PolicyError| matches!(error, PolicyError::ShorterThanRetries { .. });
     broken(chain, is_short, |ttl, horizon| {
-        format!("{}, and somebody may still be trying after {}", in_words(ttl), in_words(horizon))
+        format!("kept for {}, but a client may still retry after {}", in_words(ttl), in_words(horizon))
     })
 }
 

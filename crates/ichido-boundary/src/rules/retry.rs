@@ -17,7 +17,7 @@ pub(super) fn retries_need_the_key<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a
         let is_safe = |method: &String| SAFE_METHODS.contains(&method.as_str());
         let is_at_risk = plan.methods.is_empty() || !plan.methods.iter().all(is_safe);
         let pointer = "/http/retry/retry_gate/require_idempotency_key_when_state_changing";
-        let what = "a state-changing request without a key would be sent again";
+        let what = "a state-changing request without a key would be retried";
         (is_at_risk && !plan.needs_key).then(|| Violation::new(file, pointer, what))
     };
     chain.files().filter_map(found).collect()
@@ -38,7 +38,7 @@ pub(super) fn hops_retry_post_alone<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
             Violation::new(
                 file,
                 pointer,
-                format!("the {} would send {method} again", file.name().sender().as_str()),
+                format!("the {} would retry {method}", file.name().sender().as_str()),
             )
         }));
     }
@@ -56,7 +56,7 @@ pub(super) fn statuses_are_repeatable<'a>(chain: &HopChain<'a>) -> Vec<Violation
         };
         for (index, status) in plan.statuses.iter().enumerate().filter(|(_, status)| !is_repeatable(**status))
         {
-            let what = format!("the {} would send again after {status}", file.name().sender().as_str());
+            let what = format!("the {} would retry after {status}", file.name().sender().as_str());
             found.push(Violation::new(file, format!("/http/retry/retry_on_status/{index}"), what));
         }
     }
@@ -72,12 +72,12 @@ pub(super) fn retries_are_bounded<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>
             None => found.push(Violation::new(file, "/http/retry/max_attempts", "`max_attempts` is missing")),
             Some(1..=ATTEMPTS_MAX) => (),
             Some(attempts) => {
-                let what = format!("{attempts} tries, where 1 to {ATTEMPTS_MAX} make sense");
+                let what = format!("{attempts} attempts; use 1 to {ATTEMPTS_MAX}");
                 found.push(Violation::new(file, "/http/retry/max_attempts", what));
             }
         }
         if retry.backoff_ms.as_ref().is_none_or(|backoff| backoff.0.is_empty()) {
-            found.push(Violation::new(file, "/http/retry/backoff_ms", "`backoff_ms` is missing, or empty"));
+            found.push(Violation::new(file, "/http/retry/backoff_ms", "`backoff_ms` is missing or empty"));
         }
         found.extend(unknown_methods(chain, file));
     }
@@ -89,14 +89,14 @@ fn unknown_methods<'a>(chain: &HopChain<'a>, file: &'a Boundary) -> Vec<Violatio
     const POINTER: &str = "/http/retry/apply_to_methods";
     let Some(methods) = file.http.retry.apply_to_methods.as_ref().filter(|methods| !methods.is_empty())
     else {
-        return vec![Violation::new(file, POINTER, "`apply_to_methods` is missing, or empty")];
+        return vec![Violation::new(file, POINTER, "`apply_to_methods` is missing or empty")];
     };
     // For a hop, another rule finds everything but POST.
     let unknown =
         methods.iter().enumerate().filter(|(_, method)| !sender_is_a_hop(file) && !is_method(chain, method));
     unknown
         .map(|(index, method)| {
-            let what = format!("`{method}` is no method; write POST, PATCH and so on");
+            let what = format!("`{method}` is not an HTTP method; use POST, PATCH and so on");
             Violation::new(file, format!("{POINTER}/{index}"), what)
         })
         .collect()
@@ -111,11 +111,7 @@ pub(super) fn opaque_calls_are_not_repeated<'a>(chain: &HopChain<'a>) -> Vec<Vio
             changes && operation.effect.is_none_or(|effect| effect == Effect::Opaque)
         });
         let (name, _) = opaque.next()?;
-        Some(Violation::new(
-            file,
-            "/http/retry/mode",
-            format!("`{name}` is opaque and would be called again"),
-        ))
+        Some(Violation::new(file, "/http/retry/mode", format!("`{name}` is `opaque` and would be retried")))
     };
     chain.files().filter(|file| file.name() == Name::Adapter).filter_map(found).collect()
 }

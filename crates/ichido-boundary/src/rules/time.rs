@@ -11,14 +11,15 @@ use crate::{Boundary, Enabled, HopChain, Name, timing};
 const TRY_POINTER: &str = "/http/timeouts/upstream_timeout_ms";
 
 pub(super) fn timeouts_are_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    chain.files()
+    chain
+        .files()
         .filter_map(|file| {
             let timeouts = &file.http.timeouts;
             let what = match (timeouts.of_a_try(), timeouts.upstream_timeout_ms) {
                 (None, _) => "`upstream_timeout_ms` is missing",
-                (Some(Duration::ZERO), _) => "it waits for nothing",
+                (Some(Duration::ZERO), _) => "the timeout is 0",
                 (Some(_), None) if file.http.retry.plan().is_some() => {
-                    "`upstream_timeout_ms` is missing: the first try may take all the time there is for the others"
+                    "`upstream_timeout_ms` is missing: the first attempt may use up the time of all others"
                 }
                 (Some(_), _) => return None,
             };
@@ -30,8 +31,11 @@ pub(super) fn timeouts_are_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
 pub(super) fn attempts_fit_total<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
         let (attempts, bound) = (timing::total_time(file)?, file.http.timeouts.in_all()?);
-        let what =
-            format!("all tries take up to {} ms, and there are {}", attempts.as_millis(), bound.as_millis());
+        let what = format!(
+            "all attempts take up to {} ms, but the total is limited to {} ms",
+            attempts.as_millis(),
+            bound.as_millis()
+        );
         (bound < attempts).then(|| Violation::new(file, "/http/timeouts/client_timeout_ms", what))
     };
     chain.files().filter_map(found).collect()
@@ -47,7 +51,7 @@ pub(super) fn attempts_fit_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
         .filter_map(|(above, below)| {
             let (attempt, attempts) = (above.http.timeouts.of_a_try()?, timing::total_time(below)?);
             let what = format!(
-                "all tries of {} take up to {} ms, and one try of {} has {} ms",
+                "all attempts of {} take up to {} ms, but one attempt of {} has {} ms",
                 below.name(),
                 attempts.as_millis(),
                 above.name(),
@@ -73,7 +77,7 @@ pub(super) fn wait_fits_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
         return Vec::new();
     }
     let what = format!(
-        "a try has {} ms, and the wait for a running request ({}) with the call after it ({}) needs more",
+        "an attempt has {} ms, but the wait for a request in flight ({} ms) plus the call after it ({} ms) needs more",
         attempt.as_millis(),
         wait.as_millis(),
         calls.as_millis()

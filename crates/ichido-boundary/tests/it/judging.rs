@@ -157,10 +157,11 @@ fn times_fit_from_the_bottom_up() {
 #[test]
 fn a_finding_about_two_boundaries_names_both() {
     let set = Set::starting().with(BFF, "/http/timeouts/upstream_timeout_ms", "7451");
-    let what = "all tries of bff_to_gateway take up to 15002 ms, and one try of browser_to_bff has 15000 ms";
+    let what =
+        "all attempts of bff_to_gateway take up to 15002 ms, but one attempt of browser_to_bff has 15000 ms";
     assert_eq!(set.findings().iter().map(|one| one.what.as_str()).collect::<Vec<_>>(), [what]);
     let forged = Set::starting().with(ADAPTER, "/identity", r#"{ "source": "header", "name": "accept" }"#);
-    let what = "browser_to_bff lets a browser send `accept`, by which adapter says who asks";
+    let what = "browser_to_bff lets a browser send `accept`, with which adapter identifies the caller";
     assert_eq!(forged.findings().iter().map(|one| one.what.as_str()).collect::<Vec<_>>(), [what]);
 }
 

@@ -72,7 +72,10 @@ fn each_change_of_the_table_is_found_with_what_was_and_what_is() {
             missed.push(format!("{member}: {rule} {says}, but: {texts:#?}"));
         }
         for Finding { rule, help, .. } in &found {
-            assert!(help.ends_with(&format!("say why: --allow {}=REASON.", rule.id)), "{member}: {help}");
+            assert!(
+                help.ends_with(&format!("with a reason: --allow {}=REASON.", rule.id)),
+                "{member}: {help}"
+            );
         }
         assert_eq!(findings(&new, &new), [], "{member}: what is so already is no change");
     }
@@ -297,18 +300,21 @@ fn lists_of_headers_are_compared_by_what_gets_through() {
     assert_eq!(change(&plain, &list(&common.to_uppercase(), "")), [""; 0]);
     assert_eq!(change(&plain, &list(common, r#""x-user-id""#)), [""; 0]);
     let wild = list(&with(r#", "x-app-*""#), "");
-    assert_eq!(change(&plain, &wild), ["`x-app-*`: was not allowed, is, with every header that begins so"]);
+    assert_eq!(
+        change(&plain, &wild),
+        ["`x-app-*`: was not allowed, now is, with every header that has this prefix"]
+    );
     assert_eq!(change(&wild, &list(&with(r#", "x-*""#), "")).len(), 1, "a wider wildcard is another");
     assert_eq!(
         change(&wild, &list(&with(r#", "x-app-a*""#), "")),
-        ["`x-app-*`: was let through, is not allowed"]
+        ["`x-app-*`: was passed on, now not allowed"]
     );
     let dropping = list(common, r#""x-user-*""#);
     assert_eq!(change(&dropping, &list(common, r#""X-User-*""#)), [""; 0]);
     assert_eq!(change(&dropping, &list(common, r#""x-u*""#)), [""; 0], "more is dropped");
     assert_eq!(
         change(&dropping, &list(common, r#""x-user-id""#)),
-        ["`x-user-*`: was dropped, is no longer named in `drop`"]
+        ["`x-user-*`: was dropped, now no longer listed in `drop`"]
     );
 }
 

@@ -37,7 +37,7 @@ fn a_text_nested_10_000_deep_is_refused() {
 fn a_file_of_50_megabytes_is_refused() {
     let text = vec![b' '; 50_000_000];
     let expected =
-        "b.json:1:1048577: the file is larger than 1048576 bytes; a boundary file has a few thousand";
+        "b.json:1:1048577: the file is larger than 1048576 bytes; a boundary file has a few kilobytes";
     assert_eq!(refusal(text), expected);
     let fits = format!("{{\"boundary\":\"adapter\"}}{}", " ".repeat(BYTES_MAX - 22));
     assert_eq!(fits.len(), BYTES_MAX);
@@ -51,11 +51,11 @@ fn a_wrong_type_is_refused_with_its_pointer_and_place() {
         (r#""http":[]"#, "b.json:2:8: /http: expected an object, found an array"),
         (
             r#""http":{"retry":{"max_attempts":"3"}}"#,
-            "b.json:2:33: /http/retry/max_attempts: expected a whole number, found a text",
+            "b.json:2:33: /http/retry/max_attempts: expected an integer, found a string",
         ),
         (
             r#""http":{"retry":{"max_attempts":-1}}"#,
-            "b.json:2:33: /http/retry/max_attempts: expected a whole number, found -1",
+            "b.json:2:33: /http/retry/max_attempts: expected an integer, found -1",
         ),
         (
             r#""http":{"retry":{"retry_on_status":[502,{}]}}"#,
@@ -71,11 +71,11 @@ fn a_wrong_type_is_refused_with_its_pointer_and_place() {
         ),
         (
             r#""headers":{"a/b":{"allow":null}}"#,
-            "b.json:2:27: /headers/a~1b/allow: expected an array, found null; leave the member out to say nothing",
+            "b.json:2:27: /headers/a~1b/allow: expected an array, found null; remove the member to leave it unset",
         ),
         (
             r#""cors":{"allowed_headers":{"items":["a",true]}}"#,
-            "b.json:2:41: /cors/allowed_headers/items/1: expected a text, found true or false",
+            "b.json:2:41: /cors/allowed_headers/items/1: expected a string, found a boolean",
         ),
     ];
     for (members, expected) in cases {
@@ -88,9 +88,7 @@ fn a_file_must_say_which_boundary_it_is_about() {
     let words = "browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter";
     assert_eq!(
         refusal(" {}"),
-        format!(
-            "b.json:1:2: the file does not say which boundary it is about; add \"boundary\": one of {words}"
-        )
+        format!("b.json:1:2: the member `boundary` is missing; add \"boundary\" with one of {words}")
     );
     assert_eq!(
         refusal("{\"boundary\":\"bff\\n\"}"),
@@ -108,16 +106,16 @@ fn a_list_has_its_bound() {
     assert!(Boundary::read("b.json", headers(COUNT_MAX).as_bytes()).is_ok());
     assert_eq!(
         refusal(headers(COUNT_MAX + 1)),
-        "b.json:1:48: /headers/in/allow: there are 1001 in here; the most is 1000"
+        "b.json:1:48: /headers/in/allow: found 1001 entries; the maximum is 1000"
     );
     let named: Vec<String> = (0..=COUNT_MAX).map(|number| format!("\"{number}\":{{}}")).collect();
     let operations = format!("{{\"boundary\":\"adapter\",\"operations\":{{{}}}}}", named.join(","));
-    assert_eq!(refusal(operations), "b.json:1:36: /operations: there are 1001 in here; the most is 1000");
+    assert_eq!(refusal(operations), "b.json:1:36: /operations: found 1001 entries; the maximum is 1000");
     let redaction =
         format!("{{\"boundary\":\"adapter\",\"observability\":{{\"redaction\":[{}]}}}}", list(COUNT_MAX + 1));
     assert_eq!(
         refusal(redaction),
-        "b.json:1:52: /observability/redaction: there are 1001 in here; the most is 1000"
+        "b.json:1:52: /observability/redaction: found 1001 entries; the maximum is 1000"
     );
 }
 
@@ -125,5 +123,5 @@ fn a_list_has_its_bound() {
 fn a_name_has_its_bound() {
     let name = "d".repeat(NAME_BYTES_MAX + 1);
     let text = format!("{{\"boundary\":\"adapter\",\"headers\":{{\"{name}\":{{}}}}}}");
-    assert_eq!(refusal(text), "b.json:1:33: /headers: a name in here is longer than 255 bytes");
+    assert_eq!(refusal(text), "b.json:1:33: /headers: a member name is longer than 255 bytes");
 }

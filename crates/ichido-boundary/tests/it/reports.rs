@@ -26,7 +26,7 @@ fn a_person_is_told_where_what_and_how_to_mend() {
     let first = text.split("\n\n").next().unwrap_or_default();
     let expected = "error ICH-B022: A request is retried only after statuses that allow it
   where: bff_to_gateway.json:80:9 (/http/retry/retry_on_status/0)
-  what:  the bff would send again after 409
+  what:  the bff would retry after 409
   help:  For a BFF or gateway, use only 502, 503 and 504 in `retry_on_status`; for the browser and the adapter, only 408, 429 and 500 to 599.";
     assert_eq!(first, expected);
     assert_eq!(files[1].text().lines().nth(80 - 1).map(str::trim), Some("409,"));
@@ -56,7 +56,7 @@ fn json_has_every_part_of_a_finding() {
     assert_eq!(first["file"], "bff_to_gateway.json");
     assert_eq!((&first["line"], &first["column"]), (&80.into(), &9.into()));
     assert_eq!(first["pointer"], "/http/retry/retry_on_status/0");
-    assert_eq!(first["what"], "the bff would send again after 409");
+    assert_eq!(first["what"], "the bff would retry after 409");
     assert!(
         ["title", "why", "help"].iter().all(|part| first[part].as_str().is_some_and(|text| !text.is_empty()))
     );
@@ -118,15 +118,15 @@ fn words_of_a_file_do_not_reach_the_terminal_as_they_are() {
 fn the_drawing_shows_who_does_what_and_a_broken_link_in_red() {
     let (files, findings) = broken();
     let expected = "flowchart LR
-    browser0[\"browser<br/>makes the key\"]
+    browser0[\"browser<br/>creates the key\"]
     bff0[\"bff<br/>requires and passes the key\"]
     gateway0[\"gateway<br/>requires and passes the key\"]
     adapter0[\"adapter<br/>owns the outcome\"]
     service0[\"service<br/>does the work\"]
-    browser0 -->|\"3 tries of POST PUT PATCH DELETE, 15000 ms each\"| bff0
-    bff0 -->|\"2 tries of POST, 7000 ms each<br/>ICH-B022\"| gateway0
-    gateway0 -->|\"one try, 6500 ms<br/>ICH-B013\"| adapter0
-    adapter0 -->|\"one try, 4000 ms\"| service0
+    browser0 -->|\"3 attempts of POST PUT PATCH DELETE, 15000 ms each\"| bff0
+    bff0 -->|\"2 attempts of POST, 7000 ms each<br/>ICH-B022\"| gateway0
+    gateway0 -->|\"one attempt, 6500 ms<br/>ICH-B013\"| adapter0
+    adapter0 -->|\"one attempt, 4000 ms\"| service0
     linkStyle 1 stroke:#c00,stroke-width:3px,color:#c00
 ";
     assert_eq!(mermaid(&files, &findings), expected);
@@ -137,5 +137,5 @@ fn the_drawing_shows_where_a_file_is_missing() {
     let files = Set::starting().with("bff_to_gateway.json", "", "null").read().expect("they are readable");
     let drawing = mermaid(&files, &check(&files));
     assert!(drawing.contains("    bff0 -.->|\"no file\"| gateway0\n"), "{drawing}");
-    assert!(drawing.contains("|\"one try, 6500 ms<br/>ICH-B075\"|"), "{drawing}");
+    assert!(drawing.contains("|\"one attempt, 6500 ms<br/>ICH-B075\"|"), "{drawing}");
 }

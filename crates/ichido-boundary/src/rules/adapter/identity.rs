@@ -15,12 +15,12 @@ fn identity_problem(identity: &Identity) -> Option<String> {
         Err(error) => Some(error.to_string()),
         Ok(IdentityRule::Claims(claims)) => {
             let changing = claims.iter().find(|claim| changes_by_name(claim.last()))?;
-            Some(format!("`{}` is another with every token", changing.last()))
+            Some(format!("`{}` differs in every token", changing.last()))
         }
         // An API key may be in `authorization`.
         Ok(IdentityRule::Header(name) | IdentityRule::ApiKey(name)) => {
             (!name.eq_ignore_ascii_case("authorization") && differs(&name))
-                .then(|| format!("`{name}` is another with every request"))
+                .then(|| format!("`{name}` differs in every request"))
         }
         Ok(IdentityRule::Single(_)) => None,
     }
@@ -67,7 +67,9 @@ pub(in crate::rules) fn is_not_forged<'a>(chain: &HopChain<'a>) -> Vec<Violation
             };
             if browser.passes(Party::Bff, Crossing::Arriving, Traffic::Requests, &header) {
                 let (above, below) = (browser.name(), file.name());
-                let what = format!("{above} lets a browser send `{header}`, by which {below} says who asks");
+                let what = format!(
+                    "{above} lets a browser send `{header}`, with which {below} identifies the caller"
+                );
                 found.push(Violation::new(file, format!("{pointer}/name"), what));
             }
         }
@@ -103,7 +105,7 @@ pub(in crate::rules) fn arrives<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> 
             found.push(Violation::new(
                 file,
                 pointer,
-                format!("`{header}`, by which the adapter knows who asks, does not pass"),
+                format!("`{header}`, with which the adapter identifies the caller, does not pass"),
             ));
         }
     }

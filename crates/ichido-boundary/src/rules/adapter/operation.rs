@@ -11,7 +11,7 @@ pub(in crate::rules) fn are_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<
     let mut found = Vec::new();
     for file in adapters(chain) {
         if operations(file).next().is_none() {
-            found.push(Violation::new(file, "/operations", "`operations` is missing, or empty"));
+            found.push(Violation::new(file, "/operations", "`operations` is missing or empty"));
         }
         for (pointer, _, operation) in operations(file) {
             let silent =
@@ -45,16 +45,16 @@ fn wrong_methods(chain: &HopChain<'_>, operation: &Operation) -> Vec<(String, St
         return Vec::new();
     };
     if methods.is_empty() {
-        return vec![("methods".to_owned(), "it answers to no method".to_owned())];
+        return vec![("methods".to_owned(), "the list of methods is empty".to_owned())];
     }
     let is_read = operation.class == Some(OperationClass::Read);
     let wrong = methods.iter().enumerate().filter_map(|(index, method)| {
         let what = match () {
             () if !is_method(chain, method) => {
-                format!("`{method}` is no method; write POST, PATCH and so on")
+                format!("`{method}` is not an HTTP method; use POST, PATCH and so on")
             }
             () if is_safe(method) && operation.class.is_some() && !is_read => {
-                format!("{method} changes nothing, so that its class is `read`")
+                format!("{method} changes nothing; use class `read`")
             }
             () => return None,
         };
@@ -101,7 +101,7 @@ pub(in crate::rules) fn reads_are_safe<'a>(chain: &HopChain<'a>) -> Vec<Violatio
         let reads = operations(file).filter(|(_, _, one)| one.class == Some(OperationClass::Read));
         for (pointer, _, operation) in reads {
             let Some(methods) = &operation.methods else {
-                let what = "`methods` is missing, so that it has every state-changing request to its path";
+                let what = "`methods` is missing, so it matches every state-changing request to its path";
                 found.push(Violation::new(file, format!("{pointer}/methods"), what));
                 continue;
             };
@@ -109,7 +109,7 @@ pub(in crate::rules) fn reads_are_safe<'a>(chain: &HopChain<'a>) -> Vec<Violatio
             let unsafe_ones =
                 methods.iter().enumerate().filter(|(_, method)| !is_safe(method) && is_method(chain, method));
             found.extend(unsafe_ones.map(|(index, method)| {
-                let what = format!("{method} may change something, and a read is not protected");
+                let what = format!("{method} may change something, but a read is not protected");
                 Violation::new(file, format!("{pointer}/methods/{index}"), what)
             }));
         }

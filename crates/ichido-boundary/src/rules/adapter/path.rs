@@ -14,18 +14,18 @@ pub(super) fn path_problem(path: &str) -> Option<String> {
     };
     let segments: Vec<&str> = rest.split('/').collect();
     if SEGMENTS_MAX < segments.len() {
-        return Some(format!("there are more than {SEGMENTS_MAX} segments"));
+        return Some(format!("the path has more than {SEGMENTS_MAX} segments"));
     }
     // A trailing slash is one empty segment, and makes a different path.
     let (last, inner) = segments.split_last()?;
     let odd = inner.iter().find(|segment| segment.is_empty() || !is_segment(segment));
     let odd = odd.or(Some(last).filter(|last| !last.is_empty() && !is_segment(last)))?;
     Some(match *odd {
-        "" => "`//` is in no request's path".to_owned(),
+        "" => "`//` matches no request".to_owned(),
         odd if odd.starts_with(':') || odd.contains('*') => {
-            format!("`{odd}` stands for itself; write a name as `{{id}}`")
+            format!("`{odd}` is not a parameter; write it as `{{id}}`")
         }
-        odd => format!("`{odd}` is no segment of a path; write it like `orders`, or `{{id}}` for any"),
+        odd => format!("`{odd}` is not a path segment; use a literal such as `orders`, or `{{id}}` for any"),
     })
 }
 
@@ -49,7 +49,7 @@ pub(in crate::rules) fn differ<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
                 paths.is_some_and(|(one, other)| collide(one, other)) && methods_meet(earlier, operation)
             });
             if let Some((_, name, _)) = twin {
-                let what = format!("`{name}` answers to the same requests");
+                let what = format!("`{name}` matches the same requests");
                 found.push(Violation::new(file, format!("{pointer}/path"), what));
             }
         }

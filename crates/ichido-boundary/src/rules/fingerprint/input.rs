@@ -138,7 +138,7 @@ pub(super) fn unreadable_reason(chain: &HopChain<'_>, input: &FingerprintInput) 
         FingerprintInput::Claim(_) => {
             let (file, pointer) = operation_without_token(chain)?;
             let file = file.name();
-            Some(format!("{file} takes no token for {pointer}, so there are no claims; write `identity`"))
+            Some(format!("{file} uses no token for {pointer}, so there are no claims; use `identity`"))
         }
         FingerprintInput::Header(header) => {
             let listed = stopping(chain, header).map(|(file, direction)| (file, direction.to_owned())).next();

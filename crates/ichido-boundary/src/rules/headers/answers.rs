@@ -78,7 +78,7 @@ fn echo<'a>(chain: &HopChain<'a>) -> Vec<Lost<'a>> {
             continue;
         }
         let header = if left[0] { NAMES[0] } else { NAMES[1] };
-        let what = format!("the key is echoed, and {header} does not come back").to_ascii_lowercase();
+        let what = format!("the key is echoed, but {header} does not pass").to_ascii_lowercase();
         lost.push(Lost { found: Violation::new(file, pointer, what), is_of_lists });
     }
     lost

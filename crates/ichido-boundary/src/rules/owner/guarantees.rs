@@ -11,20 +11,20 @@ pub(in crate::rules) fn are_in_the_right_member<'a>(chain: &HopChain<'a>) -> Vec
         let is_enabled = idempotency.mode == Some(Mode::Enabled);
         found.extend(idempotency.unread_members.iter().map(|member| {
             let what = if is_enabled {
-                format!("`enabled` says something else of `{member}`, or nothing")
+                format!("`enabled` contradicts or omits `{member}`")
             } else {
-                format!("`{member}` is promised where the mode is not `enabled`")
+                format!("`{member}` is declared, but the mode is not `enabled`")
             };
             Violation::new(file, format!("/http/idempotency/{member}"), what)
         }));
         if is_enabled && !agrees_with_enabled(&idempotency.validate_only) {
-            let what = "`validate_only` lets requests without a key pass, and the mode is `enabled`";
+            let what = "`validate_only` allows requests without a key, but the mode is `enabled`";
             found.push(Violation::new(file, "/http/idempotency/validate_only", what));
         }
         let guarantees = &idempotency.enabled;
         let only_names_owner = Enabled { owner: Some("adapter".to_owned()), ..Enabled::default() };
         if !is_enabled && *guarantees != Enabled::default() && *guarantees != only_names_owner {
-            let what = "`enabled` promises something, and the mode is another";
+            let what = "`enabled` declares guarantees, but the mode is not `enabled`";
             found.push(Violation::new(file, "/http/idempotency/enabled", what));
         }
     }
@@ -47,6 +47,6 @@ pub(in crate::rules) fn agree<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     // Another rule finds who owns, and a missing key is refused alike at every hop.
     let members = Enabled::NAMES.iter().filter(|name| !matches!(**name, "owner" | "on_missing_key"));
     let differing = members.filter(|member| !own.agrees(before, member));
-    let what = format!("{} promises something else", gateway.name());
+    let what = format!("{} declares something else", gateway.name());
     differing.map(|member| Violation::new(file, format!("{base}/{member}"), what.clone())).collect()
 }

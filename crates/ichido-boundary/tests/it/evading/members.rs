@@ -29,7 +29,7 @@ fn a_member_that_is_almost_known_is_told() {
         // Read or not, a member under its right name stays as it is, unless it is another word.
         let set = Set::starting().with(file, pointer, r#""x""#);
         let set = if typos(&set).is_empty() { set.without(file, &known) } else { set };
-        let what = format!("nobody reads this; is `{meant}` meant?");
+        let what = format!("unknown member, which is ignored; did you mean `{meant}`?");
         assert_eq!(typos(&set), [(pointer.to_owned(), what)]);
     }
 }

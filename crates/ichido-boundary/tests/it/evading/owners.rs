@@ -63,7 +63,7 @@ fn hops_without_an_owner_are_judged_and_named() {
     let found = hops.findings();
     let summary: Vec<_> =
         found.iter().map(|one| (one.rule.id, one.place.file.as_str(), one.what.as_str())).collect();
-    let what = "judged are browser_to_bff and bff_to_gateway, and none of them completes idempotency";
+    let what = "only browser_to_bff and bff_to_gateway were checked, and none of them owns the outcome";
     assert_eq!(summary, [("ICH-B079", BFF, what)]);
     // One file alone is not a hop chain, and two about one boundary are not either.
     let alone = hops.clone().with(BROWSER, "", "null");

@@ -38,8 +38,8 @@ fn a_change_that_loosens_is_found_although_every_rule_still_holds() {
         out.starts_with("error ICH-B052: ") && out.contains("\n  where: new/gateway_to_adapter.json:"),
         "{out}"
     );
-    assert!(out.contains("\n  what:  outcomes are kept: was 3 days, is 2 days\n"), "{out}");
-    let help = "\n  help:  Put it back; or, if it is meant, say why: --allow ICH-B052=REASON.\n";
+    assert!(out.contains("\n  what:  retention of outcomes: was 3 days, now 2 days\n"), "{out}");
+    let help = "\n  help:  Revert the change, or allow it with a reason: --allow ICH-B052=REASON.\n";
     assert!(out.contains(help), "{out}");
     assert!(out.ends_with("\nold files: 4, new files: 4; 1 change loosens a guarantee\n"), "{out}");
     let json = folder.check(&["--diff", "--format", "json", "old", "new"]).quietly(1);
@@ -81,7 +81,7 @@ fn a_file_that_is_gone_loosens() {
     assert!(
         out.contains("ICH-B075")
             && out.contains("old/bff_to_gateway.json")
-            && out.contains("the file is gone"),
+            && out.contains("the file was removed"),
         "{out}"
     );
 }

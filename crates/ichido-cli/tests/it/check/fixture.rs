@@ -91,7 +91,7 @@ pub(crate) fn clean(files: usize) -> String {
 
 /// Returns the start of the last line for this many files in complete chains.
 pub(crate) fn judged(files: usize) -> String {
-    let ways = if files == 4 { String::new() } else { format!("{} ways; ", files / 4) };
+    let ways = if files == 4 { String::new() } else { format!("{} hop chains; ", files / 4) };
     format!("{files} files ({ways}browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter)")
 }
 

@@ -50,7 +50,7 @@ fn people_read_what_where_and_how_to_mend_it() {
     let expected = "\
 error ICH-B022: A request is retried only after statuses that allow it
   where: bff_to_gateway.json:98:9 (/http/retry/retry_on_status/1)
-  what:  the bff would send again after 500
+  what:  the bff would retry after 500
   help:  For a BFF or gateway, use only 502, 503 and 504 in `retry_on_status`; for the browser and the adapter, only 408, 429 and 500 to 599.
 
 why: ichido check --explain ICH-B022
@@ -135,7 +135,7 @@ fn github_gets_one_annotation_a_line_at_the_same_places() {
     let places = out.lines().map(|line| {
         let (command, message) =
             line.strip_prefix("::").and_then(|rest| rest.split_once("::")).expect("a command");
-        assert!(message.contains("%0AMend: "), "{line}");
+        assert!(message.contains("%0AHelp: "), "{line}");
         let (severity, properties) = command.split_once(' ').expect("properties");
         let values: Vec<(&str, &str)> =
             properties.split(',').map(|property| property.split_once('=').expect("a property")).collect();
@@ -167,7 +167,7 @@ fn people_read_errors_first_and_the_sum_last() {
     assert!(out.ends_with(": 2 errors, 1 warning\n"), "{out}");
     let folder = starting();
     let alone = folder.check(&["bff_to_gateway.json"]).quietly(0);
-    let output = "1 file (bff_to_gateway; none about browser_to_bff, gateway_to_adapter, adapter), ";
+    let output = "1 file (bff_to_gateway; no file for browser_to_bff, gateway_to_adapter, adapter), ";
     assert!(alone.starts_with(output), "{alone}");
 }
 
@@ -222,15 +222,15 @@ fn an_odd_name_is_told_whole_to_machines_and_harmless_to_people() {
 fn mermaid_draws_the_way_with_broken_links_in_red() {
     let folder = broken();
     let expected = r#"flowchart LR
-    browser0["browser<br/>makes the key"]
+    browser0["browser<br/>creates the key"]
     bff0["bff<br/>requires and passes the key"]
     gateway0["gateway<br/>requires and passes the key"]
     adapter0["adapter<br/>owns the outcome"]
     service0["service<br/>does the work"]
-    browser0 -->|"3 tries of POST PUT PATCH DELETE, 15000 ms each"| bff0
-    bff0 -->|"2 tries of POST, 7000 ms each<br/>ICH-B010<br/>ICH-B022"| gateway0
-    gateway0 -->|"one try, 6500 ms"| adapter0
-    adapter0 -->|"one try, 4000 ms<br/>ICH-B090"| service0
+    browser0 -->|"3 attempts of POST PUT PATCH DELETE, 15000 ms each"| bff0
+    bff0 -->|"2 attempts of POST, 7000 ms each<br/>ICH-B010<br/>ICH-B022"| gateway0
+    gateway0 -->|"one attempt, 6500 ms"| adapter0
+    adapter0 -->|"one attempt, 4000 ms<br/>ICH-B090"| service0
     linkStyle 1 stroke:#c00,stroke-width:3px,color:#c00
 "#;
     assert_eq!(folder.check(&["--format", "mermaid", "."]).quietly(1), expected);
