@@ -86,20 +86,20 @@ impl Name {
 object! {
     /// Everything that a file says.
     Members {
-        /// Which boundary the file is about.
+        /// The boundary that the file describes.
         boundary: Option<Name>,
-        /// How requests cross the boundary.
+        /// Methods, idempotency, retries and timeouts.
         http: Http,
-        /// Which headers cross it, by direction: `inbound`, `outbound`, `bff_outbound`, `gateway_inbound` and so on. A
-        /// direction whose name has `response` in it is about answers, any other about requests.
+        /// The headers that pass, by direction: `inbound`, `outbound`, `bff_outbound`, `gateway_inbound` and so on. A
+        /// direction whose name contains `response` applies to responses, any other to requests.
         headers: Option<NamedValues<HeaderLists>>,
-        /// What browsers on other origins may send and read. Without it only the page's own origin calls.
+        /// The headers that pages on other origins may send and read. Default: only pages of the same origin call.
         cors: Option<Cors>,
-        /// What is logged and traced.
+        /// Logs and traces.
         observability: Observability,
-        /// Adapter only: who asks, where an operation does not say otherwise.
+        /// Adapter only: the caller's identity, for operations without their own.
         identity: Option<Identity>,
-        /// Adapter only: what can be asked for, by the operation's name.
+        /// Adapter only: the operations, by name.
         operations: Option<NamedValues<Operation>>,
     }
 }

@@ -42,10 +42,10 @@ words! {
 object! {
     /// The caller's identity. Its secrets and public keys are not part of the file.
     Identity {
-        /// Where the caller's stable name comes from.
+        /// Where the caller's identity comes from.
         source: Option<IdentitySource>,
-        /// The header's name, the claim's name, the API key's header, or the single caller's name. Several claims name the
-        /// caller together (`["tenant_id", "sub"]`); a dot leads into a claim that is an object (`actor.actor_id`).
+        /// The name of the header, of the claim, of the API key's header, or of the single caller. Several claims can
+        /// identify the caller together (`["tenant_id", "sub"]`); a dot selects a member of a claim (`actor.actor_id`).
         name: Option<IdentityNames>,
     }
 }
@@ -53,19 +53,19 @@ object! {
 object! {
     /// One operation that can be requested.
     Operation {
-        /// The methods it answers to; without it, every state-changing one.
+        /// The methods of the operation. Default: all state-changing methods.
         methods: Option<Vec<String>>,
-        /// The route's pattern, such as `/v1/orders/{id}`.
+        /// The path pattern, such as `/v1/orders/{id}`.
         path: Option<String>,
-        /// What kind of work it is.
+        /// The kind of work.
         class: Option<OperationClass>,
-        /// How its outcome becomes durable; without it, `opaque`.
+        /// What repeating the effect would do. Default: `opaque`.
         effect: Option<Effect>,
-        /// Who asks, where it is not as for the others.
+        /// The caller's identity, if this operation has its own.
         identity: Option<Identity>,
-        /// How long its outcomes are kept, where it is not as for the others.
+        /// How long its outcomes are kept, if this operation has its own time.
         ttl: Option<Ttl>,
-        /// How long the service remembers a key, where the effect is `keyed`.
+        /// How long the service keeps a key, if the effect is `keyed`.
         upstream_keeps_keys_for: Option<Length>,
     }
 }

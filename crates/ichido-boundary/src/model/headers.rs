@@ -6,19 +6,19 @@ use crate::member::{NamedValues, SHOWN_CHARS_MAX, escape, object};
 object! {
     /// Which headers pass in one direction.
     HeaderLists {
-        /// The headers that pass; without it, all of them. A name that ends with `*` stands for all that begin so.
+        /// The headers that pass. Default: all. A name that ends with `*` is a prefix.
         allow: Option<Vec<String>>,
-        /// The headers that are taken out, whatever `allow` says.
+        /// The headers that are removed, even if `allow` lists them.
         drop: Option<Vec<String>>,
     }
 }
 
 object! {
-    /// What browsers on other origins may send and read.
+    /// The headers that pages on other origins may send and read.
     Cors {
-        /// The request headers they may send.
+        /// The request headers that pages may send.
         allowed_headers: Items,
-        /// The answer's headers they may read.
+        /// The response headers that pages may read.
         exposed_headers: Items,
     }
 }

@@ -11,11 +11,11 @@ const STATE_CHANGING_DEFAULT: [&str; 2] = ["POST", "PATCH"];
 object! {
     /// How requests cross the boundary.
     Http {
-        /// Which methods pass, and which of them change state.
+        /// The allowed methods, and which of them change state.
         methods: Methods,
-        /// Who requires the key, and who owns the outcome.
+        /// Which party requires the key, and which owns the outcome.
         idempotency: Idempotency,
-        /// Whether and when the sender tries again.
+        /// Whether and when the sender retries.
         retry: Retry,
         /// How long the sender waits.
         timeouts: Timeouts,
@@ -25,9 +25,9 @@ object! {
 object! {
     /// Which methods pass, and which of them change state.
     Methods {
-        /// The methods that pass; without it, all of them.
+        /// The methods that pass. Default: all.
         allowed: Option<Vec<String>>,
-        /// The methods that need a key; without it, POST and PATCH.
+        /// The methods that need a key. Default: POST and PATCH.
         state_changing: Option<Vec<String>>,
     }
 }
@@ -35,9 +35,9 @@ object! {
 object! {
     /// How long the sender at this boundary waits.
     Timeouts {
-        /// How long the sender waits for the receiver, on each try.
+        /// How long the sender waits for the receiver in each attempt, in milliseconds.
         upstream_timeout_ms: Option<u64>,
-        /// How long the sender has in all, every try and the waits between them included.
+        /// The time limit for all attempts of the sender and the waits between them, in milliseconds.
         client_timeout_ms: Option<u64>,
     }
 }

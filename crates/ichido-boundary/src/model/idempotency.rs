@@ -8,10 +8,10 @@ use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema, m
 words! {
     /// What a boundary does about idempotency.
     Mode {
-        /// It checks that the key is there and passes it on; it stores nothing.
+        /// It checks that the key is present and passes it on; it stores nothing.
         // SPEC C2.
         ValidateOnly = "validate_only",
-        /// It completes idempotency: only the adapter does.
+        /// It owns the outcome: only the adapter does.
         Enabled = "enabled",
         /// It does nothing.
         Disabled = "disabled",
@@ -21,9 +21,9 @@ words! {
 object! {
     /// What a boundary checks if it does not own the outcome.
     ValidateOnly {
-        /// Whether a state-changing request without a key is stopped here.
+        /// Whether a state-changing request without a key is refused here.
         require_header_when_state_changing: Option<bool>,
-        /// What is done about a state-changing request without a key.
+        /// The response to a state-changing request without a key.
         on_missing_key: Option<Reaction>,
     }
 }
@@ -34,11 +34,11 @@ members! {
         /// What the boundary does about idempotency.
         mode: Option<Mode>,
         // SPEC C5.
-        /// Whether the receiver's answers carry the key: at all boundaries or at none.
+        /// Whether the receiver's responses echo the key: at all boundaries or at none.
         echo_key: Option<bool>,
-        /// What is checked where the mode is `validate_only`.
+        /// The checks of the mode `validate_only`.
         validate_only: ValidateOnly,
-        /// What is promised where the mode is `enabled`; its members may also stand beside `mode`.
+        /// The guarantees of the mode `enabled`. Its members may also be next to `mode`.
         enabled: Enabled,
     }
 }

@@ -6,11 +6,11 @@ use crate::member::{object, words};
 object! {
     /// What is logged and traced.
     Observability {
-        /// What is kept out of logs: names of headers and fields, in a list or an object of any form.
+        /// The headers and fields that are kept out of the logs: their names, in a list or in an object of any form.
         redaction: Option<Redaction>,
-        /// What becomes of `x-request-id` here: `keep` (make one where none came) or `new`. Without it, `keep`.
+        /// What happens to `x-request-id`: `keep` (create one if it is missing) or `new`. Default: `keep`.
         request_id: Option<RequestId>,
-        /// What becomes of `traceparent` and `tracestate` here: `pass` or `drop`. Without it, `pass`.
+        /// What happens to `traceparent` and `tracestate`: `pass` or `drop`. Default: `pass`.
         traceparent: Option<Traceparent>,
     }
 }

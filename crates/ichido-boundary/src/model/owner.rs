@@ -10,31 +10,31 @@ use crate::member::object;
 object! {
     /// The guarantees of the outcome's owner.
     Enabled {
-        /// Who completes idempotency: `adapter`.
+        /// The owner of the outcome: `adapter`.
         owner: Option<String>,
         /// Whether a state-changing request without a key is refused.
         require_key: Option<bool>,
-        /// What is done about a state-changing request without a key.
+        /// The response to a state-changing request without a key.
         on_missing_key: Option<Reaction>,
-        /// What makes two requests under one key the same request.
+        /// The values that must be equal for two requests with the same key to count as the same request.
         fingerprint: Fingerprint,
-        /// What holds a key while its first request runs.
+        /// The lock of a key while its first request is in flight.
         inflight_lock: Option<InFlightLock>,
-        /// What is done when a key comes back with another request.
+        /// The response to a different request with the same key.
         conflict_rule: ConflictRule,
-        /// What a duplicate is answered.
+        /// The response to a duplicate.
         response_replay: ResponseReplay,
-        /// How long outcomes are kept.
+        /// Where and how long outcomes are kept.
         storage: Storage,
     }
 }
 
 object! {
-    /// What makes two requests under one key the same request.
+    /// The values that must be equal for two requests with the same key to count as the same request.
     Fingerprint {
-        /// Its inputs: `identity`, `route.operation`, `idempotency-key`, `method`, `path`, `query`, `body_hash`, and of your
-        /// own choice `claims.NAME` (`claims.tenant_id`, `claims.actor.actor_id`) and `headers.NAME` (`headers.x-tenant`). The
-        /// adapter compares every one of them.
+        /// The inputs: `identity`, `route.operation`, `idempotency-key`, `method`, `path`, `query`, `body_hash`, and any
+        /// `claims.NAME` (`claims.tenant_id`, `claims.actor.actor_id`) and `headers.NAME` (`headers.x-tenant`). The
+        /// adapter compares all of them.
         include: Option<Vec<String>>,
         /// How the body is hashed.
         body_hash: BodyHash,
@@ -44,45 +44,45 @@ object! {
 object! {
     /// How the body is hashed.
     BodyHash {
-        /// The hash: `sha256`.
+        /// The hash algorithm: `sha256`.
         algorithm: Option<String>,
-        /// What is hashed.
+        /// The part of the body that is hashed.
         input: Input,
-        /// The largest body that is hashed.
+        /// The maximum size of a body that is hashed, in bytes.
         max_body_bytes_to_hash: Option<u64>,
-        /// What is done about a larger body.
+        /// The response to a larger body.
         on_body_too_large: Option<Reaction>,
     }
 }
 
 object! {
-    /// What is hashed of a body.
+    /// The part of the body that is hashed.
     Input {
-        /// The form a body is brought to first.
+        /// The canonical form of the body.
         encoding: Encoding,
-        /// JSON pointers to members that do not count, such as `/trace_id`.
+        /// JSON pointers to members that are not hashed, such as `/trace_id`.
         leave_out: Option<Vec<String>>,
     }
 }
 
 object! {
-    /// The form a body is brought to before it is hashed.
+    /// The canonical form of the body.
     Encoding {
-        /// `canonical_json`; `jcs` for RFC 8785. Bodies that are not JSON are hashed as they are.
+        /// The form: `canonical_json`, or `jcs` for RFC 8785. Bodies that are not JSON are hashed as they are.
         r#type: Option<String>,
-        /// The details of the form.
+        /// The rules of the canonical form.
         rules: EncodingRules,
     }
 }
 
 object! {
-    /// The details of canonical JSON.
+    /// The rules of canonical JSON.
     EncodingRules {
-        /// How members are ordered: `sorted`.
+        /// The order of members: `sorted`.
         object_member_order: Option<String>,
-        /// What makes two numbers equal: `exact`, `exact_no_exponent` (exponents are refused) or `double`.
+        /// How numbers are compared: `exact`, `exact_no_exponent` (exponents are refused) or `double`.
         number_representation: Option<String>,
-        /// What makes two texts equal: `as_written` or `nfc`.
+        /// How strings are compared: `as_written` or `nfc`.
         unicode_normalization: Option<String>,
     }
 }
@@ -90,9 +90,9 @@ object! {
 object! {
     /// The lock of a key while its first request is in flight.
     InFlightLock {
-        /// Whether it is there at all; without it, it is.
+        /// Whether the key is locked. Default: true.
         enabled: Option<bool>,
-        /// The status for a duplicate that meets it and is not made to wait.
+        /// The status for a duplicate that finds the lock and does not wait.
         status_on_lock_conflict: Option<u16>,
     }
 }
@@ -100,7 +100,7 @@ object! {
 object! {
     /// The reaction to a key that is reused for a different request.
     ConflictRule {
-        /// The reaction: refused, and nothing stored is shown.
+        /// The refusal, which shows nothing of the stored response.
         same_key_different_fingerprint: Option<Reaction>,
     }
 }
@@ -108,11 +108,11 @@ object! {
 object! {
     /// The response to a duplicate.
     ResponseReplay {
-        /// When the first request has its outcome: `replay`.
+        /// The response after the first request has completed: `replay`.
         on_duplicate_after_success: Option<Reaction>,
-        /// When it is still running.
+        /// The response while the first request is in flight.
         on_duplicate_while_inflight: WhileInFlight,
-        /// The headers of the first answer that are kept and given again.
+        /// The headers of the first response that a replay repeats.
         response_headers_subset_allowlist: Option<Vec<String>>,
     }
 }
@@ -120,9 +120,9 @@ object! {
 object! {
     /// The response to a duplicate of a request in flight.
     WhileInFlight {
-        /// How long it waits for the outcome.
+        /// How long a duplicate waits for the outcome, in milliseconds.
         wait_up_to_ms: Option<u64>,
-        /// What it is answered then: 202 in our profile, 409 in the IETF's.
+        /// The response after that wait: 202 in Ichido's profile, 409 in the IETF profile.
         on_timeout: Option<Reaction>,
     }
 }
@@ -136,7 +136,7 @@ object! {
 }
 
 object! {
-    /// How long something is kept: the sum of its units.
+    /// How long outcomes are kept: the sum of the units.
     Ttl {
         /// Days.
         days: Option<u64>,
@@ -144,13 +144,14 @@ object! {
         hours: Option<u64>,
         /// Minutes.
         minutes: Option<u64>,
-        /// Why it may be shorter than 24 hours, where it is (SPEC C7).
+        // SPEC C7.
+        /// The reason, if the time is shorter than 24 hours.
         reason: Option<String>,
     }
 }
 
 object! {
-    /// A length of time: the sum of its units.
+    /// A duration: the sum of the units.
     Length {
         /// Days.
         days: Option<u64>,

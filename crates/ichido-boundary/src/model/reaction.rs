@@ -5,15 +5,15 @@ use ichido_core::json::Kind;
 use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema, members};
 
 members! {
-    /// What is done: an object with `action`, `status` and `error_code`, or the action or the status alone.
+    /// A reaction: an object with `action`, `status` and `error_code`, or only the action or the status.
     ///
     /// A word that names its status (`return_202`) has that status.
     Reaction {
-        /// What is done, in a word: `reject`, `replay`.
+        /// The action, such as `reject` or `replay`.
         action: Option<String>,
-        /// The status that is answered.
+        /// The status of the response.
         status: Option<u16>,
-        /// The stable code in the answer's body.
+        /// The error code in the response body.
         error_code: Option<String>,
     }
 }

@@ -12,19 +12,19 @@ use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema, o
 object! {
     /// Whether and when the sender at this boundary retries automatically.
     Retry {
-        /// `disabled` (also `none`, `off`, `never`), or any other word for a retry as the members beside it say.
+        /// Whether to retry: `disabled` (also `none`, `off`, `never`) turns retries off; any other value turns them on.
         mode: Option<String>,
-        /// The methods that are tried again.
+        /// The methods that are retried.
         apply_to_methods: Option<Vec<String>>,
-        /// The tries in all, the first one included.
+        /// The maximum number of attempts, including the first.
         max_attempts: Option<u64>,
-        /// The statuses after which it is tried again.
+        /// The statuses after which the request is retried.
         retry_on_status: Option<Vec<u16>>,
-        /// Whether it is tried again when no answer came.
+        /// Whether the request is retried if there was no response.
         retry_on_network_error: Option<bool>,
-        /// The waits before the second, third … try; the last one again when they run out.
+        /// The waits before the second, third and later attempts, in milliseconds. The last one repeats.
         backoff_ms: Option<Backoff>,
-        /// What must be there before a try is repeated.
+        /// What a retry requires.
         retry_gate: RetryGate,
     }
 }
@@ -32,7 +32,8 @@ object! {
 object! {
     /// What a retry requires.
     RetryGate {
-        /// Whether a state-changing request is tried again only with a key (SPEC C4).
+        // SPEC C4.
+        /// Whether a state-changing request is retried only with a key.
         require_idempotency_key_when_state_changing: Option<bool>,
     }
 }

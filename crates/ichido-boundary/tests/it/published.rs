@@ -22,7 +22,7 @@ fn published(file: &str, expected: &str) {
     }
     let found = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let hint = "run `UPDATE_DOCS=1 cargo test -p ichido-boundary --test it published`";
-    assert!(found == expected, "docs/{file} is not what the code says; {hint}");
+    assert!(found == expected, "docs/{file} differs from the code; {hint}");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn the_list_of_rules_is_whole_and_there_is_no_page_without_a_rule() {
 fn the_schema_is_that_of_the_model() {
     let mut document = Map::new();
     document.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
-    document.insert("title".to_owned(), json!("A boundary on the way of an idempotency key"));
+    document.insert("title".to_owned(), json!("A boundary file of Ichido"));
     document.insert("required".to_owned(), json!(["boundary"]));
     document.extend(schema_of(&schema()));
     let text = serde_json::to_string_pretty(&document).expect("a value has a text");
@@ -74,7 +74,7 @@ fn the_table_of_members_is_that_of_the_model() {
 /// The end of the page, which is written by hand.
 fn by_hand() -> String {
     let page = std::fs::read_to_string(docs().join("boundary-files.md")).expect("it is readable");
-    let start = page.find("\n## A whole way").expect("the section is there");
+    let start = page.find("\n## A complete hop chain").expect("the section is there");
     page[start..].to_owned()
 }
 
@@ -101,19 +101,19 @@ fn the_whole_way_checks_clean() {
 
 const MEMBERS_HEAD: &str = "# Boundary files, member by member
 
-One file in JSON is about one boundary: who sends, who receives, and what holds between them. `browser_to_bff` is what
-the browser sends and the BFF receives, and so on; `adapter` is what the adapter sends to the service with the side
-effect. What a file says of retries and time is the sender's, what it says of keys is the receiver's, and a list of
-headers belongs to whoever its name says: `bff_outbound` to the BFF as it sends, plain `inbound` to the receiver.
+A boundary file is a JSON file about one boundary between a sender and a receiver. `browser_to_bff` is between the
+browser and the BFF, and so on; `adapter` is between the adapter and the service with the side effect. Retries and
+timeouts in a file apply to the sender, and keys to the receiver. Each list of headers applies to the party that its
+direction names: `bff_outbound` to the BFF when it sends, plain `inbound` to the receiver.
 
-`ichido check --init` writes a set to begin with into the current folder, and `ichido check .` judges it
-([guide](guides/check-boundaries.md)). `ichido proxy --boundary FILE` runs on the same files; it takes those in which its
-role receives or sends, and does not start on one with errors ([guide](guides/run-proxies.md)).
+`ichido check --init` writes a starting set into the current folder, and `ichido check .` checks it
+([guide](guides/check-boundaries.md)). `ichido proxy --boundary FILE` runs on the same files. It uses those in which its
+role receives or sends, and does not start if one of them has errors ([guide](guides/run-proxies.md)).
 
-A member that is not listed here is left alone. One that is left out says nothing; what then holds stands beside it, and
-[the rules](rules/README.md) say which must not be left out. `*` is a name of your own.
+Unknown members are ignored. The table gives the default of a member that may be missing, and
+[the rules](rules/README.md) say which members are required. `*` is a name of your own.
 
-| member | holds | meaning |
+| member | value | meaning |
 |---|---|---|
 ";
 
@@ -137,9 +137,9 @@ fn list_members(pointer: &str, schema: &Schema, page: &mut String) {
 fn in_words(schema: &Schema) -> String {
     match schema {
         Schema::Bool => "true or false".to_owned(),
-        Schema::Integer { min: 0, .. } => "whole number".to_owned(),
+        Schema::Integer { min: 0, .. } => "integer".to_owned(),
         Schema::Integer { min, max } => format!("{min} to {max}"),
-        Schema::String => "text".to_owned(),
+        Schema::String => "string".to_owned(),
         Schema::OneOf(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Schema::Array(inside) => format!("list: {}", in_words(inside)),
         Schema::Object(_) => "object".to_owned(),
@@ -171,7 +171,7 @@ fn schema_of(schema: &Schema) -> Map<String, Value> {
     };
     match schema {
         Value::Object(schema) => schema,
-        other => panic!("{other} is no schema"),
+        other => panic!("{other} is not a schema"),
     }
 }
 
