@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_known_by_its_nearness() {
+    fn typo_is_matched_to_the_nearest_name() {
         let known = ["retry", "headers", "allow", "drop", "max_attempts", "state_changing", "days", "status"];
         for (name, expected) in [
             ("retries", "retry"),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_beside_its_namesake_is_somebodys_own_unless_it_is_the_same_word() {
+    fn similar_member_is_not_a_typo_beside_the_known_one() {
         assert_eq!(meant("owners", &["owner"], |_| true), None);
         assert_eq!(meant("Owner", &["owner"], |_| true), Some("owner"));
     }

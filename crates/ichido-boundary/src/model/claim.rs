@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_names_nothing_or_everything_is_not_a_path() {
+    fn empty_or_wildcard_text_is_not_a_claim_path() {
         for text in ["", ".", "a.", ".a", "a..b", "*", "a.*", "[]", "['']", "['a'", "['a]", "[a]", "['a']b"] {
             assert_eq!(ClaimPath::parse(text), None, "{text}");
         }

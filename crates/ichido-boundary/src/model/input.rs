@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_nothing_reads_is_refused() {
+    fn unknown_input_is_refused() {
         for text in [
             "",
             "tenant",

@@ -19,20 +19,20 @@ fn failing(rule: &Rule) -> Set {
 }
 
 #[test]
-fn the_starting_set_keeps_every_rule() {
+fn starting_set_satisfies_every_rule() {
     let findings = Set::starting().findings();
     assert_eq!(findings, [], "{findings:#?}");
 }
 
 #[test]
-fn each_failing_example_breaks_its_rule_and_no_other() {
+fn each_failing_example_breaks_only_its_rule() {
     for rule in rules() {
         assert_eq!(failing(rule).broken(), [rule.id], "{:#?}", failing(rule).findings());
     }
 }
 
 #[test]
-fn each_mended_example_keeps_every_rule() {
+fn each_fixed_example_satisfies_every_rule() {
     for rule in rules() {
         let example @ Example { file, pointer, fixed, .. } = example(rule);
         let findings = given(&example).with(file, pointer, fixed).findings();
@@ -46,14 +46,14 @@ fn rules_are_listed_in_the_order_of_their_ids() {
     assert!(ids.is_sorted(), "{ids:?}");
     let mut once = ids.clone();
     once.dedup();
-    assert_eq!(once, ids, "an id stands for one rule");
+    assert_eq!(once, ids, "an id belongs to one rule");
     assert!(ids.iter().all(|id| id.strip_prefix("ICH-B").is_some_and(|number| number.len() == 3)), "{ids:?}");
     assert_eq!(rule("ich-b020").map(|rule| rule.id), Some("ICH-B020"));
     assert!(rule("ICH-B999").is_none());
 }
 
 #[test]
-fn each_rule_says_what_why_and_how_to_mend() {
+fn each_rule_has_title_reason_and_help() {
     for rule in rules() {
         let Rule { id, title, why, help, .. } = rule;
         assert!(!title.ends_with('.') && title.len() < 100, "{id}: {title}");

@@ -61,7 +61,7 @@ pub(crate) fn pointers(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn each_member_of_the_dialect_has_a_rule_or_a_reason_to_be_free() {
+fn each_member_has_a_rule_or_a_reason() {
     let members: Vec<String> = dialect::members().into_iter().map(|(member, _)| member).collect();
     let listed: Vec<&str> = TABLE.iter().map(|(member, _)| *member).collect();
     assert_eq!(listed, members);
@@ -87,7 +87,7 @@ fn each_rule_of_the_table_finds_its_change() {
 }
 
 #[test]
-fn what_can_be_removed_from_the_starting_set_unseen_is_listed_with_its_reason() {
+fn each_harmless_removal_from_the_starting_set_has_a_reason() {
     let mut unseen = Vec::new();
     for (file, value) in Set::starting().0 {
         for pointer in pointers(&value) {
@@ -153,7 +153,7 @@ fn retyped(value: &Value) -> Value {
 
 proptest! {
     #[test]
-    fn a_random_change_is_judged_and_nothing_panics(
+    fn checking_a_random_change_never_panics(
         file in 0_usize..4,
         at in any::<prop::sample::Index>(),
         twist in prop::sample::select(vec![Twist::Remove, Twist::Widen, Twist::Retype]),

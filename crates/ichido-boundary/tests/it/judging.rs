@@ -12,7 +12,7 @@ fn summaries(set: &Set) -> Vec<String> {
 }
 
 #[test]
-fn the_known_ways_to_fail_are_found() {
+fn known_failure_modes_are_found() {
     // SPEC C12: completed upstream, retry without a key, weak fingerprint, differing replays, TTL too short.
     let owner = r#"{ "mode": "enabled", "enabled": { "require_key": true } }"#;
     assert!(Set::starting().with(BFF, "/http/idempotency", owner).broken().contains(&"ICH-B070"));
@@ -24,7 +24,7 @@ fn the_known_ways_to_fail_are_found() {
 }
 
 #[test]
-fn the_trio_in_use_is_judged() {
+fn files_in_use_today_are_checked() {
     let files = wild();
     let findings = check(&files);
     let ids: Vec<String> =
@@ -49,7 +49,7 @@ fn the_trio_in_use_is_judged() {
 }
 
 #[test]
-fn the_browser_may_repeat_what_the_client_rules_allow_and_a_hop_less() {
+fn browser_may_retry_more_statuses_than_a_hop() {
     finds(BROWSER, "/http/retry/retry_on_status", "[408, 429, 500, 501, 599]", &[]);
     finds(BROWSER, "/http/retry/retry_on_status", "[409]", &["ICH-B022"]);
     finds(BROWSER, "/http/retry/retry_on_status", "[202]", &["ICH-B022"]);
@@ -60,7 +60,7 @@ fn the_browser_may_repeat_what_the_client_rules_allow_and_a_hop_less() {
 }
 
 #[test]
-fn a_retry_that_is_off_is_not_judged() {
+fn disabled_retry_is_not_checked() {
     let off =
         r#"{ "mode": "none", "max_attempts": 99, "apply_to_methods": ["PUT"], "retry_on_status": [400] }"#;
     finds(BFF, "/http/retry", off, &[]);
@@ -70,7 +70,7 @@ fn a_retry_that_is_off_is_not_judged() {
 }
 
 #[test]
-fn a_retry_of_every_method_is_a_retry_of_those_that_change_state() {
+fn invalid_retry_methods_count_as_state_changing() {
     let methods = "/http/retry/apply_to_methods";
     for text in [r#"["*"]"#, r#"["post"]"#, r#"["GET", ""]"#] {
         finds(BROWSER, methods, text, &["ICH-B023"]);
@@ -83,7 +83,7 @@ fn a_retry_of_every_method_is_a_retry_of_those_that_change_state() {
 }
 
 #[test]
-fn either_spelling_of_the_key_will_do_if_it_is_the_same_everywhere() {
+fn either_spelling_of_the_key_is_accepted_if_consistent() {
     let mut set = Set::starting();
     let spell = |text: String| text.replace("idempotency-key", "x-idempotency-key");
     for (_, value) in &mut set.0 {
@@ -97,7 +97,7 @@ fn either_spelling_of_the_key_will_do_if_it_is_the_same_everywhere() {
 }
 
 #[test]
-fn a_beginning_with_a_star_stands_for_all_that_begin_so() {
+fn prefix_with_a_star_matches_every_header_with_it() {
     let allow = r#"["authorization", "content-*", "I*", "trace*"]"#;
     finds(BFF, "/headers/bff_outbound/allow", allow, &[]);
     finds(BFF, "/headers/bff_outbound/drop", r#"["idem*"]"#, &["ICH-B010"]);
@@ -111,7 +111,7 @@ fn a_list_that_drops_the_key_is_found_whatever_it_allows() {
 }
 
 #[test]
-fn the_profiles_of_others_are_as_good_as_ours() {
+fn ietf_and_stripe_profiles_are_accepted() {
     let profile = |conflict: u16, running: u16| {
         let mut set = Set::starting()
             .with(
@@ -133,7 +133,7 @@ fn the_profiles_of_others_are_as_good_as_ours() {
 }
 
 #[test]
-fn times_fit_from_the_bottom_up() {
+fn timeouts_must_cover_the_next_hop() {
     // 2 × 7450 + 100 is all that one attempt of the browser has.
     finds(BFF, "/http/timeouts/upstream_timeout_ms", "7450", &[]);
     finds(BFF, "/http/timeouts/upstream_timeout_ms", "7451", &["ICH-B062"]);
@@ -182,7 +182,7 @@ fn errors_come_before_warnings() {
 }
 
 #[test]
-fn a_hop_without_a_file_in_between_still_has_to_fit() {
+fn timeouts_fit_across_a_missing_file() {
     let far =
         Set::starting().with(BFF, "", "null").with(GATEWAY, "/http/timeouts/upstream_timeout_ms", "15001");
     assert_eq!(far.broken(), ["ICH-B062", "ICH-B075"]);
@@ -205,7 +205,7 @@ fn numbers_of_any_size_are_added_without_overflow() {
 }
 
 #[test]
-fn a_time_to_live_follows_the_class_of_the_work() {
+fn minimum_ttl_depends_on_the_class() {
     let pointer = "/operations/profiles.update/ttl";
     finds(ADAPTER, pointer, r#"{ "hours": 1 }"#, &[]);
     let pointer = "/operations/orders.create/ttl";
@@ -223,7 +223,7 @@ fn a_time_to_live_follows_the_class_of_the_work() {
 }
 
 #[test]
-fn whoever_says_who_asks_is_not_the_browser() {
+fn browser_cannot_set_the_identity_header() {
     let header = r#"{ "source": "header", "name": "X-User-Id" }"#;
     let set = Set::starting().with(ADAPTER, "/identity", header);
     let lists = [
@@ -246,7 +246,7 @@ fn whoever_says_who_asks_is_not_the_browser() {
 }
 
 #[test]
-fn promises_beside_the_mode_are_judged_where_they_stand() {
+fn guarantees_next_to_the_mode_are_checked_there() {
     let mut set = Set::starting();
     let idempotency = &mut set.file(GATEWAY)["http"]["idempotency"];
     let guarantees = idempotency["enabled"].take();
@@ -262,13 +262,13 @@ fn promises_beside_the_mode_are_judged_where_they_stand() {
 }
 
 #[test]
-fn a_read_is_passed_on_and_asked_for_nothing() {
+fn read_needs_no_guarantees() {
     let read = r#"{ "methods": ["GET"], "path": "/v1/orders", "class": "read" }"#;
     finds(ADAPTER, "/operations/orders.list", read, &[]);
 }
 
 #[test]
-fn a_file_alone_is_judged_by_itself() {
+fn single_file_is_checked_alone() {
     for (index, (file, value)) in Set::starting().0.into_iter().enumerate() {
         let alone = Set(vec![(file, value)]);
         // The adapter's file alone has nobody that completes idempotency; the one before it says who does.
@@ -281,7 +281,7 @@ fn a_file_alone_is_judged_by_itself() {
 }
 
 #[test]
-fn files_of_several_ways_are_judged_by_folder() {
+fn hop_chains_are_grouped_by_folder() {
     let ours = Set::starting().read().expect("they are readable");
     let placed = |folder: &str| {
         let texts = ours.iter().map(|file| (format!("{folder}/{}", file.file()), file.text()));

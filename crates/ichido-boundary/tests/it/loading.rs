@@ -15,7 +15,7 @@ const fn millis(count: u64) -> Duration {
 }
 
 #[test]
-fn the_dialect_in_use_loads_as_it_is() {
+fn files_in_use_today_load_unchanged() {
     let [browser, bff, gateway] = wild();
     assert_eq!([browser.name(), bff.name(), gateway.name()], Name::ALL[..3]);
 
@@ -40,7 +40,7 @@ fn the_dialect_in_use_loads_as_it_is() {
 }
 
 #[test]
-fn the_owners_promises_are_read() {
+fn guarantees_of_the_owner_are_read() {
     let [_, _, gateway] = wild();
     let idempotency = &gateway.http.idempotency;
     assert_eq!(idempotency.mode, Some(Mode::Enabled));
@@ -50,12 +50,12 @@ fn the_owners_promises_are_read() {
     assert_eq!(guarantees.profile(), Some(Profile::Ichido), "409 for a conflict, 202 in flight");
     assert_eq!(guarantees.ttl(), Some(Duration::from_hours(7 * 24)));
     assert!(guarantees.response_replay.on_duplicate_after_success.as_ref().is_some_and(Reaction::replays));
-    let error = guarantees.fingerprint.body_hash.body_rules().expect_err("a word that nobody defined");
+    let error = guarantees.fingerprint.body_hash.body_rules().expect_err("an unknown word");
     assert!(error.to_string().contains("\"shortest_roundtrip\""), "{error}");
 }
 
 #[test]
-fn members_that_the_dialect_does_not_know_are_kept_and_ignored() {
+fn unknown_members_are_kept_and_ignored() {
     let [browser, bff, _] = wild();
     assert_eq!(bff.unknown_members().len(), 4, "{:?}", bff.unknown_members());
     assert!(bff.unknown_members().contains(&"/http/retry/jitter".to_owned()));
@@ -66,7 +66,7 @@ fn members_that_the_dialect_does_not_know_are_kept_and_ignored() {
 }
 
 #[test]
-fn what_the_owner_promises_may_stand_beside_the_mode() {
+fn guarantees_may_be_next_to_the_mode() {
     let nested = read(
         r#"{"boundary":"gateway_to_adapter","http":{"idempotency":{"mode":"enabled",
             "enabled":{"owner":"adapter","storage":{"ttl":{"days":3},"engine":"x"}}}}}"#,
@@ -82,7 +82,7 @@ fn what_the_owner_promises_may_stand_beside_the_mode() {
 }
 
 #[test]
-fn a_header_passes_the_lists_of_whoever_handles_it() {
+fn header_must_pass_the_lists_of_the_handling_party() {
     let file = read(
         r#"{"boundary":"bff_to_gateway","headers":{
             "bff_outbound":{"allow":["x-*","Accept"],"drop":["x-user-id"]},
@@ -103,7 +103,7 @@ fn a_header_passes_the_lists_of_whoever_handles_it() {
 }
 
 #[test]
-fn waits_between_tries_repeat_the_last() {
+fn last_wait_between_attempts_repeats() {
     let file = read(
         r#"{"boundary":"bff_to_gateway","http":{"retry":{"mode":"enabled","max_attempts":4,"backoff_ms":[100,200]}}}"#,
     );

@@ -38,7 +38,7 @@ fn loosens(file: &str, pointer: &str, text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn each_member_of_the_dialect_has_a_change_that_loosens_or_a_reason_to_be_free() {
+fn each_member_has_a_loosening_change_or_a_reason() {
     let members: Vec<String> = dialect::members().into_iter().map(|(member, _)| member).collect();
     let listed: Vec<String> = table().map(|(member, _)| member).collect();
     assert_eq!(listed, members);
@@ -50,7 +50,7 @@ fn each_member_of_the_dialect_has_a_change_that_loosens_or_a_reason_to_be_free()
 }
 
 #[test]
-fn each_change_of_the_table_is_found_with_what_was_and_what_is() {
+fn each_change_of_the_table_shows_old_and_new_value() {
     let mut missed = Vec::new();
     for (member, effect) in table() {
         let ChangeEffect::Loosens(Loosening { rule, file, pointer, from, to, says }) = effect else {
@@ -85,7 +85,7 @@ fn each_change_of_the_table_is_found_with_what_was_and_what_is() {
 /// What can be removed from some part of the starting set without loosening anything, and why that is right.
 const HARMLESS: &[(&str, &[&str])] = &[
     (
-        "Fewer tries, or none: the work is done once all the more.",
+        "Fewer attempts, or none, cannot repeat the work.",
         &[
             "/http/retry",
             "/http/retry/apply_to_methods",
@@ -96,7 +96,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "Without the first wait, the second holds before every try, and it is longer.",
+        "Without the first wait, the second applies before every retry, and it is longer.",
         &["/http/retry/backoff_ms"],
     ),
     ("A method less passes.", &["/http/methods/allowed"]),
@@ -104,7 +104,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("More of the body is hashed.", &["/http/idempotency/enabled/fingerprint/body_hash/input/leave_out"]),
     ("Without it only the page's own origin calls.", &["/cors"]),
     (
-        "What is left out has the value that stood there.",
+        "A missing member has the value that was removed.",
         &[
             "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/unicode_normalization",
             "/http/idempotency/enabled/fingerprint/body_hash/on_body_too_large/status",
@@ -124,7 +124,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "Clients go by the status; the code is a name for people and logs.",
+        "Clients depend on the status; the code is for people and logs.",
         &[
             "/http/idempotency/enabled/conflict_rule/same_key_different_fingerprint/error_code",
             "/http/idempotency/enabled/fingerprint/body_hash/on_body_too_large/error_code",
@@ -136,7 +136,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn whatever_is_taken_out_of_the_starting_set_loosens_or_is_listed_with_its_reason() {
+fn each_removal_loosens_or_has_a_reason() {
     let mut unseen = Vec::new();
     for (file, value) in Set::starting().0 {
         for pointer in pointers(&value) {
@@ -172,7 +172,7 @@ fn turned(value: &Value) -> Value {
 }
 
 #[test]
-fn the_order_of_members_and_files_means_nothing() {
+fn order_of_members_and_files_does_not_matter() {
     // A set of values has its members sorted; the texts have them in reading order.
     let sorted = Set::starting().read().unwrap_or_else(|error| panic!("{error}"));
     let read = |(file, text): &(&str, &str)| {
@@ -186,7 +186,7 @@ fn the_order_of_members_and_files_means_nothing() {
 
 proptest! {
     #[test]
-    fn files_that_only_say_it_in_another_order_loosen_nothing_however_broken(
+    fn reordering_loosens_nothing_even_in_broken_files(
         file in 0_usize..4,
         at in any::<prop::sample::Index>(),
         again in any::<prop::sample::Index>(),
@@ -211,7 +211,7 @@ fn the_same_files_loosen_nothing() {
 }
 
 #[test]
-fn each_guarantee_that_is_cut_is_named() {
+fn each_removed_guarantee_is_reported() {
     let changes = [
         (BFF, "/http/retry/retry_on_status", "[500, 502, 503, 504]", "ICH-B022"),
         (BFF, "/http/retry/apply_to_methods", r#"["POST", "PATCH"]"#, "ICH-B021"),
@@ -276,7 +276,7 @@ fn a_change_can_loosen_more_than_one_guarantee() {
 }
 
 #[test]
-fn a_list_that_is_taken_away_lets_more_through() {
+fn removing_a_list_of_headers_loosens() {
     let open = Set::starting().without(BROWSER, "/headers/inbound");
     assert_eq!(rules(&Set::starting(), &open), ["ICH-B015", "ICH-B083"]);
     let answers =
@@ -285,7 +285,7 @@ fn a_list_that_is_taken_away_lets_more_through() {
 }
 
 #[test]
-fn lists_of_headers_are_compared_by_what_gets_through() {
+fn lists_of_headers_are_compared_by_their_effect() {
     let list = |allow: &str, drop: &str| format!(r#"{{ "allow": [{allow}], "drop": [{drop}] }}"#);
     let change = |was: &str, is: &str| {
         let old = Set::starting().with(BFF, "/headers/extra", was);
@@ -319,7 +319,7 @@ fn lists_of_headers_are_compared_by_what_gets_through() {
 }
 
 #[test]
-fn a_direction_under_another_name_that_means_the_same_loosens_nothing() {
+fn renaming_a_direction_loosens_nothing() {
     let list = Set::starting().file(BROWSER)["headers"]["inbound"].to_string();
     let renamed =
         |name: &str| Set::starting().with(BROWSER, "/headers", &format!(r#"{{ "{name}": {list} }}"#));
@@ -330,7 +330,7 @@ fn a_direction_under_another_name_that_means_the_same_loosens_nothing() {
 }
 
 #[test]
-fn what_an_operation_keeps_is_compared_with_what_holds_for_all() {
+fn ttl_of_an_operation_is_compared_with_the_default() {
     let ttl = "/operations/profiles.update/ttl";
     // Without its own member, 3 days apply.
     loosens(ADAPTER, ttl, r#"{ "days": 2 }"#, &["ICH-B052"]);
@@ -340,7 +340,7 @@ fn what_an_operation_keeps_is_compared_with_what_holds_for_all() {
 }
 
 #[test]
-fn the_same_fault_in_another_way_is_news() {
+fn same_violation_in_another_hop_chain_is_new() {
     let both = |orders: &str, search: &str| {
         let files = [("orders", orders), ("search", search)].map(|(folder, redaction)| {
             let set = Set::starting().with(BFF, "/observability/redaction", redaction);
@@ -357,7 +357,7 @@ fn the_same_fault_in_another_way_is_news() {
 }
 
 #[test]
-fn a_file_that_is_gone_is_named() {
+fn removed_file_is_reported() {
     let fewer = Set::starting().with(BFF, "", "null");
     assert_eq!(rules(&Set::starting(), &fewer), ["ICH-B075"]);
 }
@@ -383,14 +383,14 @@ fn tightening_is_not_loosening() {
 }
 
 #[test]
-fn what_was_wrong_before_is_not_news() {
+fn old_violations_are_not_reported_as_loosened() {
     let wrong = Set::starting().with(BFF, "/http/retry/retry_on_status", "[429, 502]");
     let still_wrong = wrong.clone().with(BFF, "/http/retry/retry_on_status", "[502, 429]");
     assert_eq!(rules(&wrong, &still_wrong), [""; 0]);
 }
 
 #[test]
-fn files_of_several_ways_are_compared_with_their_own() {
+fn hop_chains_are_compared_with_their_own_old_files() {
     let text = |days: u32| {
         format!(
             "{{\"boundary\":\"gateway_to_adapter\",\"http\":{{\"idempotency\":{{\"mode\":\"enabled\",\"enabled\":{{\"storage\":{{\"ttl\":{{\"days\":{days}}}}}}}}}}}}}"

@@ -33,7 +33,7 @@ fn each_rule_has_its_page() {
 }
 
 #[test]
-fn the_list_of_rules_is_whole_and_there_is_no_page_without_a_rule() {
+fn each_page_has_a_rule_and_the_list_is_complete() {
     let mut list = String::from(
         "# Rules of `ichido check`\n\n\
          Each page says why the rule exists, how to fix a finding, and shows an example that the tests run.\n\n\
@@ -54,7 +54,7 @@ fn the_list_of_rules_is_whole_and_there_is_no_page_without_a_rule() {
 }
 
 #[test]
-fn the_schema_is_that_of_the_model() {
+fn published_schema_matches_the_model() {
     let mut document = Map::new();
     document.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
     document.insert("title".to_owned(), json!("A boundary file of Ichido"));
@@ -65,7 +65,7 @@ fn the_schema_is_that_of_the_model() {
 }
 
 #[test]
-fn the_table_of_members_is_that_of_the_model() {
+fn published_table_matches_the_model() {
     let mut page = String::from(MEMBERS_HEAD);
     list_members("", &schema(), &mut page);
     published("boundary-files.md", &format!("{page}{}", by_hand()));
@@ -84,7 +84,7 @@ fn without_comments(text: &str) -> String {
 }
 
 #[test]
-fn the_whole_way_checks_clean() {
+fn documented_hop_chain_has_no_findings() {
     let page = by_hand();
     let texts: Vec<&str> =
         page.split("```jsonc\n").skip(1).filter_map(|rest| rest.split("\n```").next()).collect();
@@ -176,7 +176,7 @@ fn schema_of(schema: &Schema) -> Map<String, Value> {
 }
 
 #[test]
-fn the_starting_set_uses_every_word_it_explains_and_no_unknown_one() {
+fn starting_set_has_no_unknown_members() {
     let names: Vec<Name> = STARTING
         .iter()
         .map(|(file, text)| {

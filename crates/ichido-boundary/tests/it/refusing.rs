@@ -9,7 +9,7 @@ fn refusal(text: impl AsRef<[u8]>) -> String {
 }
 
 #[test]
-fn a_text_that_is_not_json_is_refused_where_it_goes_wrong() {
+fn invalid_json_is_refused_with_its_location() {
     assert_eq!(refusal(""), "b.json:1:1: the text is empty");
     assert_eq!(refusal("boundary: adapter"), "b.json:1:1: expected a value");
     assert_eq!(
@@ -20,7 +20,7 @@ fn a_text_that_is_not_json_is_refused_where_it_goes_wrong() {
 }
 
 #[test]
-fn a_member_that_stands_twice_is_refused_at_its_second_place() {
+fn repeated_member_is_refused_at_its_second_location() {
     assert_eq!(
         refusal("{\"boundary\":\"adapter\",\n \"http\":{},\n \"http\":{}}"),
         "b.json:3:2: this member name repeats an earlier one of the same object"
@@ -45,7 +45,7 @@ fn a_file_of_50_megabytes_is_refused() {
 }
 
 #[test]
-fn a_wrong_type_is_refused_with_its_pointer_and_place() {
+fn wrong_type_is_refused_with_pointer_and_location() {
     let refused = |members: &str| refusal(format!("{{\"boundary\":\"adapter\",\n{members}}}"));
     let cases = [
         (r#""http":[]"#, "b.json:2:8: /http: expected an object, found an array"),
@@ -84,7 +84,7 @@ fn a_wrong_type_is_refused_with_its_pointer_and_place() {
 }
 
 #[test]
-fn a_file_must_say_which_boundary_it_is_about() {
+fn file_without_a_boundary_is_refused() {
     let words = "browser_to_bff, bff_to_gateway, gateway_to_adapter, adapter";
     assert_eq!(
         refusal(" {}"),
@@ -98,7 +98,7 @@ fn a_file_must_say_which_boundary_it_is_about() {
 }
 
 #[test]
-fn a_list_has_its_bound() {
+fn list_with_too_many_entries_is_refused() {
     let list = |count: usize| vec!["\"a\""; count].join(",");
     let headers = |count| {
         format!("{{\"boundary\":\"adapter\",\"headers\":{{\"in\":{{\"allow\":[{}]}}}}}}", list(count))
@@ -120,7 +120,7 @@ fn a_list_has_its_bound() {
 }
 
 #[test]
-fn a_name_has_its_bound() {
+fn too_long_name_is_refused() {
     let name = "d".repeat(NAME_BYTES_MAX + 1);
     let text = format!("{{\"boundary\":\"adapter\",\"headers\":{{\"{name}\":{{}}}}}}");
     assert_eq!(refusal(text), "b.json:1:33: /headers: a member name is longer than 255 bytes");

@@ -19,7 +19,7 @@ fn broken() -> (Vec<Boundary>, Vec<Finding>) {
 }
 
 #[test]
-fn a_person_is_told_where_what_and_how_to_mend() {
+fn text_report_shows_location_problem_and_help() {
     let (files, findings) = broken();
     let found = Findings::open(&findings);
     let text = people(&found);
@@ -38,7 +38,7 @@ fn a_person_is_told_where_what_and_how_to_mend() {
 }
 
 #[test]
-fn findings_come_in_the_order_of_their_places_whatever_the_order_of_the_files() {
+fn findings_are_sorted_by_location() {
     let (mut files, findings) = broken();
     files.reverse();
     assert_eq!(check(&files), findings);
@@ -87,7 +87,7 @@ fn sarif_lists_all_rules_and_points_into_them() {
 }
 
 #[test]
-fn a_workflow_command_cannot_be_ended_by_what_it_says() {
+fn text_of_a_finding_cannot_end_a_workflow_command() {
     let (_, mut findings) = broken();
     findings.truncate(1);
     findings[0].place.file = "a,b:c.json".to_owned();
@@ -100,7 +100,7 @@ fn a_workflow_command_cannot_be_ended_by_what_it_says() {
 }
 
 #[test]
-fn words_of_a_file_do_not_reach_the_terminal_as_they_are() {
+fn text_from_files_is_escaped_for_the_terminal() {
     let method = format!("\u{1b}[31m{}", "x".repeat(5_000));
     let text = serde_json::json!({ "boundary": "bff_to_gateway", "http": { "methods": { "allowed": [method] } },
         "headers": { "\u{1b}[2J": { "allow": [] } } });
@@ -115,7 +115,7 @@ fn words_of_a_file_do_not_reach_the_terminal_as_they_are() {
 }
 
 #[test]
-fn the_drawing_shows_who_does_what_and_a_broken_link_in_red() {
+fn drawing_shows_roles_and_broken_links() {
     let (files, findings) = broken();
     let expected = "flowchart LR
     browser0[\"browser<br/>creates the key\"]

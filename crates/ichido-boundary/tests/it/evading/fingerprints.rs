@@ -17,7 +17,7 @@ fn asking(input: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_belongs_to_one_token_or_one_try_is_found() {
+fn inputs_that_change_between_attempts_are_found() {
     let changing = [
         "claims.exp",
         "claims.iat",
@@ -43,7 +43,7 @@ fn what_belongs_to_one_token_or_one_try_is_found() {
 }
 
 #[test]
-fn an_input_that_names_nothing_or_everything_is_found() {
+fn empty_or_wildcard_input_is_found() {
     for input in ["", "claims.", "claims", "claims.*", "headers", "*", "."] {
         assert_eq!(adding(input), ["ICH-B031"], "{input}");
         assert_eq!(asking(input), ["ICH-B030", "ICH-B031"], "{input}");
@@ -52,7 +52,7 @@ fn an_input_that_names_nothing_or_everything_is_found() {
 }
 
 #[test]
-fn the_claim_that_says_who_asks_is_in_the_fingerprint() {
+fn identity_claim_must_be_in_the_fingerprint() {
     assert_eq!(asking("claims.tenant_id"), ["ICH-B030"], "the adapter goes by `sub`");
     assert_eq!(asking("claims.SUB"), ["ICH-B030"], "claims differ by case");
     for input in ["claims.sub", "claim:sub", "claims['sub']", "identity", "principal"] {
@@ -72,7 +72,7 @@ fn the_claim_that_says_who_asks_is_in_the_fingerprint() {
 }
 
 #[test]
-fn all_claims_that_say_who_asks_are_in_the_fingerprint() {
+fn every_identity_claim_must_be_in_the_fingerprint() {
     let both = r#"{ "source": "jwt_claim", "name": ["tenant_id", "actor.actor_id"] }"#;
     let set = Set::starting().with(ADAPTER, "/identity", both);
     assert_eq!(set.broken(), [""; 0], "`identity` is all of them");
@@ -143,7 +143,7 @@ fn there_are_no_claims_without_a_token() {
 }
 
 #[test]
-fn a_header_that_says_who_asks_counts_as_the_caller() {
+fn identity_header_counts_as_the_caller() {
     let header = Set::starting()
         .with(ADAPTER, "/identity", r#"{ "source": "api_key", "name": "Authorization-Id" }"#)
         .without(GATEWAY, "/headers")
@@ -151,11 +151,15 @@ fn a_header_that_says_who_asks_counts_as_the_caller() {
     let include = r#"["authorization-id", "route.operation", "idempotency-key", "body_hash"]"#;
     let pointer = format!("{ENABLED}/fingerprint/include");
     assert_eq!(header.with(GATEWAY, &pointer, include).broken(), [""; 0]);
-    assert_eq!(asking("authorization-id"), ["ICH-B030", "ICH-B036"], "it is not who asks, and does not pass");
+    assert_eq!(
+        asking("authorization-id"),
+        ["ICH-B030", "ICH-B036"],
+        "it is not the identity, and does not pass"
+    );
 }
 
 #[test]
-fn whoever_asks_is_not_known_by_what_changes_with_every_token() {
+fn identity_must_not_change_with_every_token() {
     for name in ["jti", "exp", "sid"] {
         let identity = format!(r#"{{ "source": "jwt_claim", "name": "{name}" }}"#);
         let broken = Set::starting().with(ADAPTER, "/identity", &identity).broken();
@@ -165,7 +169,7 @@ fn whoever_asks_is_not_known_by_what_changes_with_every_token() {
 }
 
 #[test]
-fn not_all_of_a_body_can_be_left_out_of_its_hash() {
+fn leave_out_cannot_exclude_the_whole_body() {
     let pointer = format!("{ENABLED}/fingerprint/body_hash/input/leave_out");
     for text in ["", "/", "/*", "/items/*/price", "/a//b", "/**", "$.a"] {
         finds(GATEWAY, &pointer, &format!(r#"["/trace_id", "{text}"]"#), &["ICH-B033"]);

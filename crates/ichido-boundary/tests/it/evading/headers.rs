@@ -5,7 +5,7 @@ use crate::set::{ADAPTER, BFF, BROWSER, ENABLED, GATEWAY, Set, finds};
 const EXPOSED: &str = "/cors/exposed_headers/items";
 
 #[test]
-fn an_echoed_key_comes_back_in_the_spelling_in_which_it_went() {
+fn echoed_key_returns_in_the_spelling_that_was_sent() {
     let exposed =
         |key: &str| format!(r#"["{key}", "idempotency-replayed", "idempotency-status", "retry-after"]"#);
     finds(BROWSER, EXPOSED, &exposed("x-idempotency-key"), &["ICH-B017"]);
@@ -22,7 +22,7 @@ fn an_echoed_key_comes_back_in_the_spelling_in_which_it_went() {
 }
 
 #[test]
-fn an_echoed_key_has_one_spelling_on_its_way_back() {
+fn echoed_key_needs_one_spelling_in_every_list() {
     // Requests may use either, and each list of responses passes a different one.
     let both = [BROWSER, BFF, GATEWAY]
         .into_iter()
@@ -46,7 +46,7 @@ fn the_case_of_a_direction_does_not_matter() {
 }
 
 #[test]
-fn a_name_that_no_header_can_have_is_refused() {
+fn invalid_header_name_is_refused() {
     let refused = [
         "/headers/gateway_inbound/allow",
         "/headers/gateway_inbound/drop",
@@ -94,7 +94,7 @@ fn a_replay_repeats_named_headers_that_last() {
 }
 
 #[test]
-fn the_type_of_a_body_reaches_whoever_hashes_it() {
+fn content_type_must_reach_the_adapter() {
     for (file, list) in [
         (BROWSER, "inbound"),
         (BFF, "bff_outbound"),

@@ -13,7 +13,7 @@ fn typos(set: &Set) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_member_that_is_almost_known_is_told() {
+fn misspelled_member_is_reported() {
     for (file, pointer, meant) in [
         (BFF, "/http/retries", "retry"),
         (BFF, "/http/Retry", "retry"),
@@ -35,7 +35,7 @@ fn a_member_that_is_almost_known_is_told() {
 }
 
 #[test]
-fn other_members_are_left_alone() {
+fn members_of_other_names_are_not_typos() {
     for (file, pointer) in [
         (BFF, "/version"),
         (BFF, "/owners"),
@@ -52,7 +52,7 @@ fn other_members_are_left_alone() {
 }
 
 #[test]
-fn promises_beside_the_mode_are_spelled_right_or_told() {
+fn misspelled_guarantees_next_to_the_mode_are_reported() {
     let flat = read(
         r#"{"boundary":"gateway_to_adapter","http":{"idempotency":{"mode":"enabled","Owner":"adapter",
             "storage":{"TTL":{"days":3}}}}}"#,
@@ -62,7 +62,7 @@ fn promises_beside_the_mode_are_spelled_right_or_told() {
 }
 
 #[test]
-fn a_crowd_of_unknown_members_hides_no_misspelt_one() {
+fn many_unknown_members_hide_no_misspelled_one() {
     let mut set = Set::starting();
     let members = set.file(GATEWAY)["http"].as_object_mut().expect("an object");
     members.extend((0..=UNKNOWN_MAX).map(|number| (format!("a{number}"), true.into())));

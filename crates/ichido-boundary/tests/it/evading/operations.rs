@@ -7,7 +7,7 @@ use crate::set::{ADAPTER, BFF, BROWSER, GATEWAY, Set, finds};
 const CREATE: &str = "/operations/orders.create";
 
 #[test]
-fn a_method_is_spelled_as_http_has_it() {
+fn method_must_be_spelled_as_in_http() {
     for methods in [r#"["post"]"#, r#"["Post"]"#, r#"["POST", "PSOT"]"#, r#"[""]"#, r#"["POST "]"#, "[]"] {
         finds(ADAPTER, &format!("{CREATE}/methods"), methods, &["ICH-B081"]);
     }
@@ -21,7 +21,7 @@ fn a_method_is_spelled_as_http_has_it() {
 }
 
 #[test]
-fn a_path_is_one_that_a_request_can_have() {
+fn path_must_match_some_request() {
     let odd = [
         "",
         "v1/orders",
@@ -60,7 +60,7 @@ fn two(one: (&str, &str), other: (&str, &str)) -> Vec<&'static str> {
 }
 
 #[test]
-fn no_request_belongs_to_two_operations() {
+fn no_request_matches_two_operations() {
     let post = r#"["POST"]"#;
     for (one, other) in [
         ("/a/{x}", "/a/{y}"),
@@ -78,14 +78,14 @@ fn no_request_belongs_to_two_operations() {
 }
 
 #[test]
-fn a_read_beside_an_operation_without_methods_is_no_twin_of_it() {
+fn read_does_not_overlap_an_operation_without_methods() {
     let set = Set::starting().without(ADAPTER, &format!("{CREATE}/methods"));
     let read = r#"{ "methods": ["GET"], "path": "/v1/orders", "class": "read" }"#;
     assert_eq!(set.with(ADAPTER, "/operations/orders.list", read).broken(), [""; 0]);
 }
 
 #[test]
-fn a_read_that_may_change_something_is_told() {
+fn read_with_an_unsafe_method_is_found() {
     let read = |methods: &str| format!(r#"{{ {methods} "path": "/v1/search", "class": "read" }}"#);
     let pointer = "/operations/orders.search";
     for methods in [r#""methods": ["POST"],"#, r#""methods": ["GET", "DELETE"],"#, ""] {
@@ -95,7 +95,7 @@ fn a_read_that_may_change_something_is_told() {
 }
 
 #[test]
-fn a_header_that_says_who_asks_is_a_header_and_stays_the_same() {
+fn identity_header_is_a_valid_and_stable_header() {
     for name in ["x user", "", "x-user-*", "x-request-id", "Idempotency-Key", "x-forwarded-for"] {
         let identity = json!({ "source": "header", "name": name }).to_string();
         let broken = Set::starting().with(ADAPTER, "/identity", &identity).broken();

@@ -3,7 +3,7 @@
 use crate::set::{ADAPTER, BFF, BROWSER, GATEWAY, Set, finds};
 
 #[test]
-fn what_stands_beside_enabled_may_not_say_otherwise() {
+fn members_next_to_enabled_must_agree() {
     let beside = |member: &str| format!("/http/idempotency/{member}");
     for (member, text) in [
         ("require_key", "false"),
@@ -30,7 +30,7 @@ fn what_stands_beside_enabled_may_not_say_otherwise() {
 }
 
 #[test]
-fn a_hop_that_only_validates_promises_no_outcome() {
+fn validating_hop_declares_no_guarantees() {
     for (member, text) in [
         ("owner", r#""bff""#),
         ("storage", r#"{ "ttl": { "days": 1 } }"#),
@@ -58,7 +58,7 @@ fn a_hop_that_only_validates_promises_no_outcome() {
 }
 
 #[test]
-fn hops_without_an_owner_are_judged_and_named() {
+fn hop_chain_without_an_owner_is_reported() {
     let hops = Set::starting().with(GATEWAY, "", "null").with(ADAPTER, "", "null");
     let found = hops.findings();
     let summary: Vec<_> =

@@ -12,7 +12,7 @@ fn each(member: &str, cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn whoever_waited_in_vain_is_told_so_and_nothing_is_run() {
+fn timed_out_duplicate_is_reported_as_in_flight() {
     each(
         "response_replay/on_duplicate_while_inflight/on_timeout",
         &[
@@ -32,7 +32,7 @@ fn whoever_waited_in_vain_is_told_so_and_nothing_is_run() {
 }
 
 #[test]
-fn a_lock_that_is_switched_off_holds_nothing() {
+fn disabled_lock_is_found() {
     each(
         "inflight_lock",
         &[
@@ -43,7 +43,7 @@ fn a_lock_that_is_switched_off_holds_nothing() {
 }
 
 #[test]
-fn whoever_meets_the_lock_is_answered_like_whoever_waited() {
+fn lock_conflict_has_the_status_of_a_timed_out_wait() {
     each(
         "inflight_lock/status_on_lock_conflict",
         &[("200", "ICH-B043"), ("201", "ICH-B043"), ("409", "ICH-B043"), ("503", "ICH-B043"), ("202", "")],
@@ -51,7 +51,7 @@ fn whoever_meets_the_lock_is_answered_like_whoever_waited() {
 }
 
 #[test]
-fn a_replay_has_the_first_answers_status() {
+fn replay_has_the_status_of_the_first_response() {
     each(
         "response_replay/on_duplicate_after_success",
         &[
@@ -67,7 +67,7 @@ fn a_replay_has_the_first_answers_status() {
 }
 
 #[test]
-fn a_conflict_is_refused_by_its_words_and_by_its_status() {
+fn conflict_needs_a_refusing_action_and_status() {
     each(
         "conflict_rule/same_key_different_fingerprint",
         &[
@@ -85,7 +85,7 @@ fn a_conflict_is_refused_by_its_words_and_by_its_status() {
 }
 
 #[test]
-fn a_body_too_large_is_refused_for_good() {
+fn too_large_body_gets_a_final_refusal() {
     each(
         "fingerprint/body_hash/on_body_too_large",
         &[
@@ -103,7 +103,7 @@ fn a_body_too_large_is_refused_for_good() {
 }
 
 #[test]
-fn a_missing_key_is_refused_and_not_let_through() {
+fn missing_key_must_be_refused() {
     for file in [BROWSER, BFF] {
         let pointer = "/http/idempotency/validate_only/on_missing_key";
         finds(file, pointer, r#"{ "action": "fail_open", "status": 400 }"#, &["ICH-B003"]);

@@ -5,7 +5,7 @@ use crate::set::{BFF, BROWSER, GATEWAY, Set, finds};
 const POINTER: &str = "/observability/redaction";
 
 #[test]
-fn a_redaction_that_is_switched_off_keeps_nothing_out() {
+fn disabled_redaction_redacts_nothing() {
     for text in [
         "false",
         "[]",
@@ -21,7 +21,7 @@ fn a_redaction_that_is_switched_off_keeps_nothing_out() {
 }
 
 #[test]
-fn what_is_named_to_be_shown_is_shown() {
+fn credentials_listed_as_shown_are_found() {
     for text in [
         r#"{ "idempotency-key": false }"#,
         r#"{ "headers": { "idempotency-key": "plain" } }"#,
@@ -43,7 +43,7 @@ fn what_is_named_to_be_shown_is_shown() {
 }
 
 #[test]
-fn the_key_is_kept_out_in_the_spelling_in_which_it_comes() {
+fn key_is_redacted_in_the_spelling_that_is_sent() {
     finds(BFF, POINTER, r#"["x-idempotency-key"]"#, &["ICH-B090"]);
     finds(BFF, POINTER, r#"["Idempotency-Key"]"#, &[]);
     // If no list says which spelling comes, either will do.

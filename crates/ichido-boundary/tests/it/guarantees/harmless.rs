@@ -3,7 +3,7 @@
 /// A reason, and the removals that it covers: a file and a pointer, with the element of a list.
 pub(super) const HARMLESS: &[(&str, &[&str])] = &[
     (
-        "A list says what passes; where there is none, the key passes as well.",
+        "A missing list passes every header, including the key.",
         &[
             "bff_to_gateway.json/headers",
             "browser_to_bff.json/headers",
@@ -21,7 +21,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "The key does not depend on these headers, and the service itself fails loudly without them.",
+        "The key does not depend on these headers, and the service itself fails visibly without them.",
         &[
             "bff_to_gateway.json/headers/bff_outbound/allow accept",
             "bff_to_gateway.json/headers/bff_outbound/allow tracestate",
@@ -48,7 +48,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "A page on another origin is refused by its own browser without them, before anything is sent.",
+        "Without them, the browser refuses the request of a page on another origin before it sends anything.",
         &[
             "browser_to_bff.json/headers/inbound/allow access-control-request-headers",
             "browser_to_bff.json/headers/inbound/allow access-control-request-method",
@@ -78,11 +78,11 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "Without CORS only the page's own origin calls, and no list stands in the key's way.",
+        "Without CORS only pages of the same origin call, and no list can stop the key.",
         &["browser_to_bff.json/cors"],
     ),
     (
-        "Fewer tries, or after fewer failures, are always allowed.",
+        "Fewer attempts, or retries after fewer failures, are always allowed.",
         &[
             "adapter.json/http/retry",
             "bff_to_gateway.json/http/retry",
@@ -108,7 +108,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "The number of tries says the same as the mode, and the other way round.",
+        "The number of attempts implies the mode, and the mode implies the number.",
         &[
             "adapter.json/http/retry/mode",
             "bff_to_gateway.json/http/retry/mode",
@@ -119,15 +119,15 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "The wait that is left is taken for all.",
+        "The remaining wait applies to all retries.",
         &["browser_to_bff.json/http/retry/backoff_ms 1000", "browser_to_bff.json/http/retry/backoff_ms 2000"],
     ),
     (
-        "The tries and the waits between them bound the request as well.",
+        "The attempts and the waits between them limit the request as well.",
         &["browser_to_bff.json/http/timeouts/client_timeout_ms"],
     ),
     (
-        "A method that is not let in does no harm; where nothing is said, the others are still asked for a key.",
+        "A method that does not pass does no harm; by default the others still need a key.",
         &[
             "bff_to_gateway.json/http/methods/allowed",
             "browser_to_bff.json/http/methods/allowed",
@@ -144,7 +144,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "The status alone is a refusal, and the one that the rules ask for.",
+        "The status alone is a refusal, and the one that the rules require.",
         &[
             "bff_to_gateway.json/http/idempotency/validate_only/on_missing_key/action",
             "browser_to_bff.json/http/idempotency/validate_only/on_missing_key/action",
@@ -163,7 +163,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         &["gateway_to_adapter.json/http/idempotency/enabled/on_missing_key"],
     ),
     (
-        "Clients go by the status; the code is a name for people and logs.",
+        "Clients depend on the status; the code is for people and logs.",
         &[
             "bff_to_gateway.json/http/idempotency/validate_only/on_missing_key/error_code",
             "browser_to_bff.json/http/idempotency/validate_only/on_missing_key/error_code",
@@ -174,7 +174,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "The status after waiting holds.",
+        "The status after waiting applies.",
         &["gateway_to_adapter.json/http/idempotency/enabled/inflight_lock/status_on_lock_conflict"],
     ),
     (
@@ -195,7 +195,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "Which headers an answer has is the service's to say, but for its type.",
+        "The service decides which headers a response has, except for its type.",
         &[
             "gateway_to_adapter.json/http/idempotency/enabled/response_replay/response_headers_subset_allowlist content-language",
             "gateway_to_adapter.json/http/idempotency/enabled/response_replay/response_headers_subset_allowlist etag",
@@ -203,16 +203,16 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "What an adapter offers is its own to say; the comparison of two versions names an operation that is gone.",
+        "The adapter decides which operations it has; the comparison of two versions reports a removed one.",
         &["adapter.json/operations/orders.create", "adapter.json/operations/profiles.update"],
     ),
     (
-        "Without methods, the operation has every state-changing request to its path.",
+        "Without methods, the operation matches every state-changing request to its path.",
         &["adapter.json/operations/orders.create/methods", "adapter.json/operations/profiles.update/methods"],
     ),
-    ("The owner's time holds where the operation says none.", &["adapter.json/operations/orders.create/ttl"]),
+    ("The owner's time applies if the operation has none.", &["adapter.json/operations/orders.create/ttl"]),
     (
-        "Kept out of the logs for their own sake, not for the key's.",
+        "They are redacted for their own sake, not for the key.",
         &[
             "adapter.json/observability/redaction/headers authorization",
             "adapter.json/observability/redaction/headers cookie",
@@ -225,7 +225,7 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "An id is made where none came, and the trace context passes, unless the file says otherwise.",
+        "By default a missing id is created, and the trace context passes.",
         &[
             "adapter.json/observability/request_id",
             "adapter.json/observability/traceparent",

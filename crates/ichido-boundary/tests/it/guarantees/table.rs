@@ -62,7 +62,7 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
     ),
     (
         "/http/idempotency/validate_only/on_missing_key/error_code",
-        free("Clients go by the status; the code is a name for people and logs."),
+        free("Clients depend on the status; the code is for people and logs."),
     ),
     ("/http/idempotency/enabled", gone("ICH-B030", GATEWAY, "/http/idempotency/enabled")),
     ("/http/idempotency/enabled/owner", gone("ICH-B071", GATEWAY, "/http/idempotency/enabled/owner")),
@@ -84,7 +84,7 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
     ),
     (
         "/http/idempotency/enabled/on_missing_key/error_code",
-        free("Clients go by the status; the code is a name for people and logs."),
+        free("Clients depend on the status; the code is for people and logs."),
     ),
     (
         "/http/idempotency/enabled/fingerprint",
@@ -180,7 +180,7 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
     ),
     (
         "/http/idempotency/enabled/fingerprint/body_hash/on_body_too_large/error_code",
-        free("Clients go by the status; the code is a name for people and logs."),
+        free("Clients depend on the status; the code is for people and logs."),
     ),
     (
         "/http/idempotency/enabled/inflight_lock",
@@ -221,7 +221,7 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
     ),
     (
         "/http/idempotency/enabled/conflict_rule/same_key_different_fingerprint/error_code",
-        free("Clients go by the status; the code is a name for people and logs."),
+        free("Clients depend on the status; the code is for people and logs."),
     ),
     (
         "/http/idempotency/enabled/response_replay",
@@ -250,7 +250,7 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
     ),
     (
         "/http/idempotency/enabled/response_replay/on_duplicate_after_success/error_code",
-        free("A replay is the first answer, and has no code of its own."),
+        free("A replay is the first response, and has no code of its own."),
     ),
     (
         "/http/idempotency/enabled/response_replay/on_duplicate_while_inflight",
@@ -291,7 +291,7 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
     ),
     (
         "/http/idempotency/enabled/response_replay/on_duplicate_while_inflight/on_timeout/error_code",
-        free("Clients go by the status; the code is a name for people and logs."),
+        free("Clients depend on the status; the code is for people and logs."),
     ),
     (
         "/http/idempotency/enabled/response_replay/response_headers_subset_allowlist",
@@ -322,7 +322,7 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
         "/http/idempotency/enabled/storage/ttl/reason",
         free("It is asked for where the time is short, and ICH-B051 misses it there."),
     ),
-    ("/http/retry", free("Without it nobody tries again, which is safe.")),
+    ("/http/retry", free("Without it there are no retries, which is safe.")),
     ("/http/retry/mode", put("ICH-B023", GATEWAY, "/http/retry/mode", r#""enabled""#)),
     ("/http/retry/apply_to_methods", gone("ICH-B023", BFF, "/http/retry/apply_to_methods")),
     ("/http/retry/max_attempts", gone("ICH-B023", BFF, "/http/retry/max_attempts")),
@@ -352,7 +352,7 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
     ("/headers/*", put("ICH-B010", BFF, "/headers/gateway_inbound", r#"{ "allow": ["accept"] }"#)),
     ("/headers/*/allow", put("ICH-B010", BFF, "/headers/gateway_inbound/allow", r#"["accept"]"#)),
     ("/headers/*/drop", put("ICH-B010", BFF, "/headers/gateway_inbound/drop", r#"["idempotency-key"]"#)),
-    ("/cors", free("Without it only the page's own origin calls, and no list stands in the key's way.")),
+    ("/cors", free("Without it only pages of the same origin call, and no list can stop the key.")),
     ("/cors/allowed_headers", gone("ICH-B011", BROWSER, "/cors/allowed_headers")),
     ("/cors/allowed_headers/items", gone("ICH-B011", BROWSER, "/cors/allowed_headers/items")),
     ("/cors/exposed_headers", gone("ICH-B017", BROWSER, "/cors/exposed_headers")),
@@ -379,11 +379,11 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
     ),
     (
         "/operations/*/identity/source",
-        free("ICH-B080 asks for it wherever an identity stands; the starting set has none here."),
+        free("ICH-B080 requires it in every identity; the starting set has none here."),
     ),
     (
         "/operations/*/identity/name",
-        free("ICH-B080 asks for it wherever an identity stands; the starting set has none here."),
+        free("ICH-B080 requires it in every identity; the starting set has none here."),
     ),
     ("/operations/*/ttl", put("ICH-B051", ADAPTER, "/operations/orders.create/ttl", r#"{ "hours": 1 }"#)),
     ("/operations/*/ttl/days", put("ICH-B050", ADAPTER, "/operations/orders.create/ttl/days", "0")),

@@ -42,7 +42,7 @@ const GATEWAY: &str = "gateway_to_adapter.json";
 const ADAPTER: &str = "adapter.json";
 
 /// Why names in responses are free.
-const NAME_ONLY: &str = "Clients go by the status; the code is a name for people and logs.";
+const NAME_ONLY: &str = "Clients depend on the status; the code is for people and logs.";
 
 const fn free(reason: &'static str) -> ChangeEffect {
     ChangeEffect::Free(reason)

@@ -114,7 +114,7 @@ pub(super) const REST: &[(&str, ChangeEffect)] = &[
             gone("ICH-B083", BROWSER, "`x-tenant-id`: was dropped, now no longer listed in `drop`"),
         ),
     ),
-    ("/cors", free("Without it only the page's own origin calls, and no list stands in the key's way.")),
+    ("/cors", free("Without it only pages of the same origin call, and no list can stop the key.")),
     (
         "/cors/allowed_headers",
         gone("ICH-B011", BROWSER, "`traceparent`: could be sent by pages on other origins, now cannot"),

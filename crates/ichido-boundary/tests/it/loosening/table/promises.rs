@@ -104,11 +104,11 @@ pub(super) const PROMISES: &[(&str, ChangeEffect)] = &[
     ("/response_replay/on_duplicate_after_success/action", put("ICH-B041", GATEWAY, r#""run""#, "run")),
     (
         "/response_replay/on_duplicate_after_success/status",
-        free("A replay has the first answer's status, whatever is written here."),
+        free("A replay has the status of the first response, whatever this member says."),
     ),
     (
         "/response_replay/on_duplicate_after_success/error_code",
-        free("A replay is the first answer, and has no code of its own."),
+        free("A replay is the first response, and has no code of its own."),
     ),
     ("/response_replay/on_duplicate_while_inflight", gone("ICH-B042", GATEWAY, "now not set")),
     (
