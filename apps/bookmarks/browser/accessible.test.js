@@ -1,11 +1,11 @@
-// axe-core looks at every page, in light and dark, on a phone and on a desk, with each state on it.
+// axe-core checks every page, light and dark, on a phone and a desktop, with a bookmark in each state.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { axe } from '../../../clients/js/test/browser/program.js';
 import { ready, save, Stage, story, untilRows } from './stage.js';
 
-/** What a person cannot work with. */
+/** The impacts that fail the test. */
 const GRAVE = ['serious', 'critical'];
 
 async function assertAccessible(page, what) {
@@ -14,7 +14,7 @@ async function assertAccessible(page, what) {
   assert.deepEqual(grave.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]), [], what);
 }
 
-test('axe-core finds no serious fault on any page', async (t) => {
+test('axe-core finds no serious violation on any page', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const page = await stage.signedIn();
   await save(page, stage.site.put('/fox', story('The fox')));

@@ -1,10 +1,10 @@
-// What a person does with Bookmarks, on both databases, in a real browser.
+// Bookmarks as a person uses it: in a real browser, on both databases.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { ready, rows, save, Stage, story, until, untilRows } from './stage.js';
 
-/** The same on both databases. */
+/** Runs a test on both databases. */
 const onBoth = (wanted, work) => async (t) => {
   for (const kind of ['sqlite', 'postgres']) await t.test(kind, async (t) => work(await Stage.start(t, kind, wanted)));
 };
@@ -18,22 +18,22 @@ test('five fast presses make one bookmark', onBoth({}, async (stage) => {
   });
   await untilRows(page, 'one row that is done', (found) => found.length === 1 && found[0].state === 'done' && found[0].title === 'The fox');
   assert.equal((await stage.bookmarks()).length, 1);
-  // And once more, when the first is long saved: another key, and the same bookmark.
+  // Once more after the first is saved: another key, and the same bookmark.
   await save(page, `${url}#again`);
-  await until('it says that this was saved before', async () => /before/.test(await page.textContent('#said')));
+  await until('it says that the page is already saved', async () => /already saved/.test(await page.textContent('#said')));
   await untilRows(page, 'the first, and no other', (found) => found.length === 1 && found[0].title === 'The fox');
   assert.equal((await stage.bookmarks()).length, 1);
 }));
 
-test('what is saved offline is saved once when the network is back, with the server restarted in between', onBoth({}, async (stage) => {
+test('an offline save is saved once after the network is back and the server was restarted', onBoth({}, async (stage) => {
   const urls = ['/a', '/b', '/c'].map((path) => stage.site.put(path, story(path)));
   const page = await stage.signedIn();
   await stage.context.setOffline(true);
   for (const url of urls) {
     await save(page, url);
-    await until('it is kept', async () => (await page.inputValue('#url')) === '');
+    await until('it is stored', async () => (await page.inputValue('#url')) === '');
   }
-  await until('the bar says how many wait', async () => /3 pages wait/.test(await page.textContent('#bar')));
+  await until('the bar shows how many are waiting', async () => /3 pages are waiting/.test(await page.textContent('#bar')));
   assert.deepEqual(await stage.bookmarks(), []);
   await stage.killProduct();
   await stage.startProduct();
@@ -44,25 +44,25 @@ test('what is saved offline is saved once when the network is back, with the ser
   await until('the bar is gone', async () => !(await page.isVisible('#bar')));
 }));
 
-test('a summary that fails says why, and a retry helps', onBoth({ llm: true }, async (stage) => {
+test('a failed summary shows why, and a retry fixes it', onBoth({ llm: true }, async (stage) => {
   await stage.script({ rules: [{ do: { fail: 'denied' } }] });
   const page = await stage.signedIn();
   await save(page, stage.site.put('/fox', story('The fox')));
   const [failed] = await untilRows(page, 'failed', (found) => found[0]?.state === 'failed');
-  assert.match(failed.text, /summariser does not let us in/);
+  assert.match(failed.text, /summariser rejected the request/);
   assert.deepEqual(failed.steps, ['retry', 'remove']);
   await stage.script({ rules: [{ do: { say: 'A fox jumped.' } }] });
   await page.click('[data-step=retry]');
   const [done] = await untilRows(page, 'done', (found) => found[0]?.state === 'done');
   assert.equal(done.text, 'A fox jumped.');
-  // What no retry can mend has no such button.
+  // Without the button if a retry cannot help.
   await save(page, `${stage.site.url}/not-there`);
-  const [gone] = await untilRows(page, 'failed for good', (found) => found.length === 2 && found[0].state === 'failed');
-  assert.match(gone.text, /no such page/);
+  const [gone] = await untilRows(page, 'failed permanently', (found) => found.length === 2 && found[0].state === 'failed');
+  assert.match(gone.text, /does not exist/);
   assert.deepEqual(gone.steps, ['remove']);
 }));
 
-test('two tabs show the same, and send once', onBoth({}, async (stage) => {
+test('two tabs show the same rows and send once', onBoth({}, async (stage) => {
   const [one, url] = [await stage.signedIn(), stage.site.put('/fox', story('The fox'))];
   const other = await stage.tab();
   await stage.context.setOffline(true);
@@ -73,13 +73,13 @@ test('two tabs show the same, and send once', onBoth({}, async (stage) => {
   assert.equal((await stage.bookmarks()).length, 1);
 }));
 
-test("nobody sees what is somebody else's", onBoth({}, async (stage) => {
+test('each person sees only their own bookmarks', onBoth({}, async (stage) => {
   const url = stage.site.put('/fox', story('The fox'));
   const mine = await stage.signedIn();
   await save(mine, url);
   await untilRows(mine, 'mine', (found) => found[0]?.state === 'done');
   const token = await stage.addPerson('ann');
-  // The same browser, and another person: what waits of the first is not sent as the second.
+  // Another person in the same browser: the first person's waiting save is not sent as the second.
   await stage.context.setOffline(true);
   await save(mine, stage.site.put('/secret', story('Secret')));
   await untilRows(mine, 'it waits', (found) => found.some(({ state }) => state === 'saving'));
@@ -94,7 +94,7 @@ test("nobody sees what is somebody else's", onBoth({}, async (stage) => {
   assert.equal(asked, 404);
 }));
 
-test('a page whose title is a script stays text', async (t) => {
+test('a script in a title is shown as text', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const title = '<script>window.isBroken = true</script><img src=x onerror="window.isBroken = true">';
   const url = stage.site.put('/evil', story(title.replaceAll('<', '&lt;'), `${title.replaceAll('<', '&lt;')} A fox jumped over a dog.`));
@@ -106,7 +106,7 @@ test('a page whose title is a script stays text', async (t) => {
   assert.equal(await page.$('#list script, #list img'), null);
 });
 
-test('the lid is closed in mid-save, and one bookmark is there when it is opened', async (t) => {
+test('a browser killed while saving makes one bookmark', async (t) => {
   const stage = await Stage.start(t, 'sqlite', { ownBrowser: true });
   const url = stage.site.put('/fox', story('The fox'));
   const page = await stage.signedIn();
@@ -116,13 +116,13 @@ test('the lid is closed in mid-save, and one bookmark is there when it is opened
   await stage.killBrowser();
   await stage.startProduct();
   await stage.startBrowser();
-  // A browser that was killed may have forgotten who was signed in, and nothing else.
+  // A killed browser may have lost the session, and nothing else.
   const later = await stage.signedIn();
   await untilRows(later, 'one row that is done', (found) => found.length === 1 && found[0].state === 'done');
   assert.equal((await stage.bookmarks()).length, 1);
 });
 
-test('the page opens without a network, with what was there and what waits', async (t) => {
+test('the page opens offline with its bookmarks and waiting saves', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const page = await stage.signedIn();
   await save(page, stage.site.put('/fox', story('The fox')));
@@ -139,7 +139,7 @@ test('the page opens without a network, with what was there and what waits', asy
   await untilRows(page, 'both are done', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
 });
 
-test('the page speaks Japanese to whoever reads it', async (t) => {
+test('the page can be read in Japanese', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const page = await stage.signedIn();
   await page.click('#language');
@@ -147,13 +147,13 @@ test('the page speaks Japanese to whoever reads it', async (t) => {
   assert.equal(await page.textContent('#add button'), '保存');
   await save(page, `${stage.site.url}/not-there`);
   const [row] = await untilRows(page, 'failed', (found) => found[0]?.state === 'failed');
-  assert.equal(row.text, 'そのページはありません。');
+  assert.equal(row.text, 'このページは存在しません。');
   await page.reload();
   await ready(page);
-  assert.equal(await page.title(), 'しおり', 'it is remembered');
+  assert.equal(await page.title(), 'しおり', 'the language is remembered');
 });
 
-test('a link to sign in works in a tab that is there already', async (t) => {
+test('a sign-in link works in a tab that is already open', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const page = await stage.context.newPage();
   await page.goto(`${stage.url}/`);
@@ -161,13 +161,13 @@ test('a link to sign in works in a tab that is there already', async (t) => {
   await page.waitForSelector('html[data-ready]');
   await page.evaluate((token) => (location.hash = `token=${token}`), stage.token);
   await until('the token is in the field', async () => (await page.inputValue('#token')) === stage.token);
-  assert.equal(page.url(), `${stage.url}/sign-in`, 'and nowhere else');
+  assert.equal(page.url(), `${stage.url}/sign-in`, 'and not in the address bar');
   await page.click('#sign-in button');
   await page.waitForURL(`${stage.url}/`);
   await ready(page);
 });
 
-test('the small window saves on a press and not by being opened, and lets in whoever is not signed in first', async (t) => {
+test('the small window saves only on a press, after signing in if necessary', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const url = stage.site.put('/fox', story('The fox'));
   const page = await stage.context.newPage();
@@ -176,7 +176,7 @@ test('the small window saves on a press and not by being opened, and lets in who
   await page.waitForURL(/sign-in/);
   await page.fill('#token', 'bm_wrong');
   await page.click('#sign-in button');
-  await until('it says that the token is wrong', async () => /not a token/.test(await page.textContent('#hint')));
+  await until('it says that the token is wrong', async () => /not valid/.test(await page.textContent('#hint')));
   await page.fill('#token', stage.token);
   await page.click('#sign-in button');
   await page.waitForURL(stage.url + shared);
@@ -189,13 +189,13 @@ test('the small window saves on a press and not by being opened, and lets in who
   const list = await stage.tab();
   const bookmarklet = await list.getAttribute('#bookmarklet', 'href');
   assert.match(bookmarklet, /^javascript:void\(open\("http:\/\/localhost:\d+\/save\?from=bookmarklet&url="/);
-  assert.doesNotMatch(bookmarklet, /bm_/, 'no token stands in it');
+  assert.doesNotMatch(bookmarklet, /bm_/, 'it contains no token');
 });
 
-test('what is searched for is found, and what is deleted is gone', async (t) => {
+test('search finds bookmarks, and delete removes them', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const page = await stage.signedIn();
-  for (const name of ['fox', 'dog']) await save(page, stage.site.put(`/${name}`, story(`The ${name}`, `Only the ${name} stands here, all by itself.`)));
+  for (const name of ['fox', 'dog']) await save(page, stage.site.put(`/${name}`, story(`The ${name}`, `Only the ${name} is mentioned on this page.`)));
   await untilRows(page, 'both', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
   await page.keyboard.press('Escape');
   await page.keyboard.press('/');
@@ -211,7 +211,7 @@ test('what is searched for is found, and what is deleted is gone', async (t) => 
   assert.equal((await stage.bookmarks()).length, 1);
 });
 
-test('a keyboard suffices: the next row, its whole summary, and away with it', async (t) => {
+test('the keyboard moves through rows, opens summaries and deletes', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const page = await stage.signedIn();
   for (const name of ['fox', 'dog']) await save(page, stage.site.put(`/${name}`, story(`The ${name}`)));
@@ -225,15 +225,15 @@ test('a keyboard suffices: the next row, its whole summary, and away with it', a
   await page.keyboard.press('d');
   await untilRows(page, 'one', (found) => found.length === 1 && found[0].title === 'The fox');
   assert.deepEqual(asked, ['Delete “The dog”?']);
-  assert.equal(await page.evaluate(() => document.activeElement.getAttribute('data-state')), 'done', 'and on at the next row');
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute('data-state')), 'done', 'the next row has the focus');
 });
 
-test('what waits can be taken back, and what is tried again later can be tried at once', async (t) => {
+test('a waiting save can be discarded, and a waiting retry can run at once', async (t) => {
   const stage = await Stage.start(t, 'sqlite');
   const page = await stage.signedIn();
   let isUp = false;
   await save(page, stage.site.put('/fox', (response) => response.writeHead(isUp ? 200 : 503, { 'content-type': 'text/html' }).end(story('The fox'))));
-  const [waits] = await untilRows(page, 'it is tried again', (found) => found[0]?.state === 'retrying');
+  const [waits] = await untilRows(page, 'it is to be retried', (found) => found[0]?.state === 'retrying');
   assert.deepEqual(waits.steps, ['retry', 'remove']);
   isUp = true;
   await page.click('[data-step=retry]');

@@ -1,4 +1,4 @@
-// Two people and one browser: the cookie is the browser's, and each page is one person's.
+// Two people in one browser: the cookie belongs to the browser, and each page to one person.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -10,11 +10,11 @@ async function two(t, wanted) {
   return { stage, ann: await stage.addPerson('ann') };
 }
 
-/** Signs somebody in as another site's script would have it, past every page that is open. */
+/** Signs a person in without the open pages noticing. */
 const signInUnseen = (stage, token) =>
   stage.context.request.post(`${stage.url}/session`, { data: { token }, headers: { origin: stage.url } }).then((answer) => assert.equal(answer.status(), 204));
 
-/** All that a script of our origin could still read. */
+/** Everything that a script of our origin could still read. */
 const readable = (page) =>
   page.evaluate(async () => {
     const all = [JSON.stringify({ ...localStorage }), await (await fetch('/v1/bookmarks?', { cache: 'force-cache' })).text()];
@@ -34,11 +34,11 @@ const readable = (page) =>
     return all.join('\n');
   });
 
-test('what was asked for as somebody else signs in is not done in their name', async (t) => {
-  // A service worker would send it by itself, past what is put in the way here.
+test("a save during another person's sign-in is not done in their name", async (t) => {
+  // A service worker would send it past the route below.
   const { stage, ann } = await two(t, { serviceWorkers: 'block' });
   const mine = await stage.signedIn();
-  // Between the answer to who is signed in and the save itself, the cookie becomes another's.
+  // Between the check who is signed in and the save, the cookie becomes another person's.
   const asksWho = async (route) => {
     const answer = await route.fetch();
     await signInUnseen(stage, ann);
@@ -48,34 +48,34 @@ test('what was asked for as somebody else signs in is not done in their name', a
   await save(mine, stage.site.put('/mine', story('Mine')));
   await until("it is ann's page now", async () => (await mine.textContent('#who')) === 'ann');
   assert.deepEqual([await stage.bookmarks(ann), await stage.bookmarks()], [[], []]);
-  // It is still there for whom it is of, and goes on when they are back.
+  // It is still stored for its own person and is sent when they are back.
   const back = await stage.signedIn();
   await untilRows(back, 'done', (found) => found[0]?.state === 'done');
   assert.deepEqual([(await stage.bookmarks(ann)).length, (await stage.bookmarks()).length], [0, 1]);
 });
 
-test("a tab of one person never shows another's, nor saves as them", async (t) => {
+test("a tab of one person neither shows nor saves another's bookmarks", async (t) => {
   const { stage, ann } = await two(t);
   const mine = await stage.signedIn();
   await save(mine, stage.site.put('/mine', story('Mine')));
   await untilRows(mine, 'mine', (found) => found[0]?.state === 'done');
   await signInUnseen(stage, ann);
   const kept = stage.site.put('/kept', story('Kept'));
-  // The tab has not heard of it: what is saved there goes nowhere, and the page becomes that of whoever is signed in.
+  // The tab does not know of it: its save is not sent, and the page becomes that of the signed-in person.
   await save(mine, kept);
   await until("it is ann's page now", async () => (await mine.textContent('#who')) === 'ann');
   await ready(mine);
   assert.deepEqual(await rows(mine), []);
   assert.deepEqual(await stage.bookmarks(ann), []);
   const list = await mine.evaluate(() => localStorage.getItem('list'));
-  assert.doesNotMatch(list ?? '', /Mine/, 'what the first had is not kept as hers');
-  // What was saved waits for its own person.
+  assert.doesNotMatch(list ?? '', /Mine/, 'the first list is not stored as hers');
+  // The save waits for its own person.
   const back = await stage.signedIn();
   await untilRows(back, 'both are mine', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
-  await until("ann's page is told", async () => (await mine.textContent('#who')) === 'me');
+  await until("ann's page is reloaded", async () => (await mine.textContent('#who')) === 'me');
 });
 
-test('who signs out leaves nothing behind that can be read, but for what waits', async (t) => {
+test('signing out leaves nothing readable but waiting saves', async (t) => {
   const { stage } = await two(t);
   const page = await stage.signedIn();
   const other = await stage.tab();
@@ -84,31 +84,31 @@ test('who signs out leaves nothing behind that can be read, but for what waits',
   await stage.context.setOffline(true);
   await save(page, stage.site.put('/dog', story('The dog')));
   await untilRows(page, 'it waits', (found) => found.length === 2);
-  // Offline nobody can sign out; and the page says so.
+  // Offline nobody can sign out, and the page says so.
   const asked = [];
   page.on('dialog', (dialog) => (asked.push(dialog.message()), dialog.accept()));
   await page.click('#sign-out');
-  await until('it says why not', async () => /cannot be reached/.test(await page.textContent('#hint')));
+  await until('it says why not', async () => /Cannot reach the server/.test(await page.textContent('#hint')));
   assert.match(asked[0], /1 page is not saved yet/);
   await stage.context.setOffline(false);
   await untilRows(page, 'both', (found) => found.length === 2 && found.every(({ state }) => state === 'done'));
   await page.click('#sign-out');
   for (const tab of [page, other]) await tab.waitForURL(/sign-in/);
-  assert.equal(asked.length, 1, 'nothing waits any more');
+  assert.equal(asked.length, 1, 'nothing is waiting any more');
   assert.doesNotMatch(await readable(page), /fox|dog/i);
 });
 
-test('who is shown out leaves nothing behind either', async (t) => {
+test('a session that was ended leaves nothing readable either', async (t) => {
   const { stage, ann } = await two(t);
   const page = await stage.signedIn();
   await save(page, stage.site.put('/fox', story('Secret fox')));
   await untilRows(page, 'done', (found) => found[0]?.state === 'done');
-  assert.match(await readable(page), /Secret fox/, 'it is there to be forgotten');
+  assert.match(await readable(page), /Secret fox/, 'there is something to delete');
   await stage.renew('me');
   await page.reload();
   await page.waitForURL(/sign-in/);
   await until('nothing is left', async () => !/fox/i.test(await readable(page)));
-  // And when somebody else signs in over them.
+  // The same if another person signs in over them.
   const hers = await stage.signedIn(ann);
   await save(hers, stage.site.put('/dog', story('Secret dog')));
   await untilRows(hers, 'done', (found) => found[0]?.state === 'done');
@@ -117,12 +117,12 @@ test('who is shown out leaves nothing behind either', async (t) => {
   assert.doesNotMatch(await readable(mine), /dog/i);
 });
 
-test('a key that is held presses no button, and a press that is meant does', async (t) => {
+test('a held key presses no button, a deliberate press does', async (t) => {
   const { stage, ann } = await two(t);
   const page = await stage.signedIn();
   const url = stage.site.put('/fox', story('The fox'));
   for (const [path, button] of [[`/save?url=${encodeURIComponent(url)}`, '#go'], [`/sign-in#token=${ann}`, '#sign-in button']]) {
-    // As a foreign page would have it: the key goes down there.
+    // The key is pressed on a foreign page.
     await page.goto('about:blank');
     await page.keyboard.down('Enter');
     await page.goto(stage.url + path);
@@ -138,7 +138,7 @@ test('a key that is held presses no button, and a press that is meant does', asy
   await until('it is saved', async () => (await stage.bookmarks()).length === 1);
 });
 
-test('a link to sign in takes a press, and says who is signed in already', async (t) => {
+test('a sign-in link needs a press and shows who is signed in', async (t) => {
   const { stage, ann } = await two(t);
   await stage.signedIn();
   const page = await stage.context.newPage();

@@ -1,4 +1,4 @@
-// Takes the pictures of the README: the real page in a real browser, with links that read well in it.
+// Takes the README's screenshots: the real page in a real browser, with made-up links.
 //   cd clients/js && npm run screenshots
 import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ const FOLDER = fileURLToPath(new URL('../screenshots/', import.meta.url));
 const PHONE = { width: 390, height: 844 };
 const DESK = { width: 1100, height: 820 };
 
-/** A bookmark as the server shows it, saved so many minutes ago. */
+/** A bookmark as the server returns it, saved this many minutes ago. */
 const bookmark = (id, minutes, rest) => ({
   id, state: 'done', title: null, summary: null, summaryBy: null, errorCode: null, errorMessage: null, canRetry: false, retryAt: null,
   createdAt: new Date(Date.now() - minutes * 60_000).toISOString(), ...rest,
@@ -20,10 +20,10 @@ const LINKS = [
   bookmark('1', 0, { url: 'https://www.postgresql.org/docs/current/wal-intro.html', state: 'processing' }),
   bookmark('2', 4, {
     url: 'https://www.rfc-editor.org/rfc/rfc9110.html', title: 'RFC 9110: HTTP Semantics', summaryBy: 'model',
-    summary: 'What a request means, whatever version of HTTP carries it: methods, status codes and fields. A method is idempotent when sending it several times is meant to do the same as sending it once.',
+    summary: 'Defines the meaning of HTTP requests in every version of the protocol: methods, status codes and fields. A method is idempotent if sending it several times is meant to have the same effect as sending it once.',
   }),
   bookmark('3', 19, {
-    url: 'https://status.example.com/incidents/7', title: 'Elevated error rates', state: 'retrying', errorCode: 'page_busy', canRetry: true, errorMessage: 'The site has too much to do.',
+    url: 'https://status.example.com/incidents/7', title: 'Elevated error rates', state: 'retrying', errorCode: 'page_busy', canRetry: true, errorMessage: 'The site is too busy at the moment',
     retryAt: new Date(Date.now() + 8 * 60_000).toISOString(),
   }),
   bookmark('4', 95, {
@@ -32,7 +32,7 @@ const LINKS = [
   }),
   bookmark('5', 60 * 5, {
     url: 'https://intranet.example.com/wiki/runbook', title: 'intranet.example.com/wiki/runbook', state: 'failed', errorCode: 'page_refused',
-    errorMessage: 'The page cannot be read without signing in there.',
+    errorMessage: 'The site did not show the page; you may have to sign in there',
   }),
   bookmark('6', 60 * 50, {
     url: 'https://sqlite.org/wal.html', title: 'Write-Ahead Logging', summaryBy: 'model',
@@ -40,7 +40,7 @@ const LINKS = [
   }),
 ];
 
-/** A tab of the list, with the links in it. */
+/** A tab with the list of links. */
 async function listed(stage) {
   await stage.context.route(/\/v1\/bookmarks\?/, (route) => route.fulfill({ json: { bookmarks: LINKS, next: null } }));
   const page = await stage.signedIn();
@@ -81,7 +81,7 @@ test('screenshots', async (t) => {
   await take(page, 'desktop-light', { size: DESK });
   await take(page, 'desktop-dark', { size: DESK, colorScheme: 'dark' });
   const small = await desk.tab('/save?from=bookmarklet&url=https://sqlite.org/wal.html&title=Write-Ahead%20Logging');
-  // A button can be pressed when its page was seen for a moment.
+  // A button is enabled after its page was visible for a moment.
   await small.waitForSelector('#go:enabled');
   await take(small, 'window', { size: { width: 440, height: 420 } });
 });

@@ -1,4 +1,4 @@
-// A whole stage for one test: the product itself, pages for it to read, a model that does as it is told, and a real browser.
+// Everything one test needs: the product itself, pages for it to read, a scripted model, and a real browser.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -12,11 +12,11 @@ import { built, kill, launched, openBrowser, started, until } from '../../../cli
 
 export { until };
 
-/** A page with a story, as a site has it. */
+/** A page with some text. */
 export const story = (title, text = 'A fox jumped over a dog. The dog did not mind. Nobody knows why the fox did it, and nobody asked.') =>
   `<!doctype html><html><head><meta charset="utf-8"><title>${title}</title></head><body><main><p>${text}</p></main></body></html>`;
 
-/** Pages by path: a text, or a function that answers. */
+/** Pages by path: a text, or a function that responds. */
 class Site {
   constructor() {
     this.pages = new Map();
@@ -33,7 +33,7 @@ class Site {
     this.url = `http://127.0.0.1:${this.server.address().port}`;
   }
 
-  /** Puts a page there, and answers its address. */
+  /** Adds a page and returns its URL. */
   put(path, page) {
     this.pages.set(path, page);
     return this.url + path;
@@ -45,7 +45,7 @@ class Site {
   }
 }
 
-/** What all tests of a file share, because starting it takes longer than a test: a browser, and a PostgreSQL with a database for each. */
+/** Shared by all tests of a file, because starting it takes longer than a test: a browser, and PostgreSQL with a database for each. */
 const shared = { folder: await mkdtemp(join(tmpdir(), 'bookmarks-')), browser: null, postgres: null };
 after(async () => {
   await shared.browser?.browser.close().catch(() => {});
@@ -60,12 +60,12 @@ async function freshDatabase() {
   }
   shared.postgres.child.stdin.write('\n');
   const { value } = await shared.postgres.lines.next();
-  assert.ok(value, 'there is no database');
+  assert.ok(value, 'no database was created');
   return value;
 }
 
 export class Stage {
-  /** @param {'sqlite' | 'postgres'} kind where the product keeps everything */
+  /** @param {'sqlite' | 'postgres'} kind the product's database */
   static async start(t, kind, { llm = false, ownBrowser = false, serviceWorkers = 'allow', screen = {} } = {}) {
     const stage = new Stage();
     stage.folder = await mkdtemp(join(tmpdir(), 'bookmarks-'));
@@ -93,13 +93,13 @@ export class Stage {
     return `http://${found}`;
   }
 
-  /** Tells the model how to behave. */
+  /** Scripts the model. */
   async script(script) {
     const answer = await fetch(`${this.llm}/_script`, { method: 'POST', body: JSON.stringify(script) });
     assert.ok(answer.ok, await answer.text());
   }
 
-  /** The port stays, because a browser knows a page by it. */
+  /** Starts the product, always on the same port, because a browser knows a page by it. */
   async startProduct() {
     const args = ['--listen', `127.0.0.1:${this.port}`, '--store', this.store, '--allow-private-addresses'];
     if (this.llm) args.push('--llm', 'openai:a-model', '--llm-url', `${this.llm}/v1`);
@@ -115,7 +115,7 @@ export class Stage {
     return kill(this.product);
   }
 
-  /** A browser of its own, whose profile is still there when it is started again. */
+  /** Starts a separate browser. Its profile survives a restart. */
   async startBrowser() {
     this.own = await openBrowser(this.folder);
     this.context = this.own.context;
@@ -125,19 +125,19 @@ export class Stage {
     return kill(this.own.child);
   }
 
-  /** Somebody else, who may come in. */
+  /** Adds a person and returns their token. */
   async addPerson(name) {
     const { found } = await started(built('bookmarks'), ['person', 'add', name, '--store', this.store], this.folder, /^(bm_\S+)/);
     return found;
   }
 
-  /** A new token for somebody; the old one and every session are over. */
+  /** Replaces a person's token, which ends their sessions. */
   async renew(name) {
     const { found } = await started(built('bookmarks'), ['person', 'renew', name, '--store', this.store], this.folder, /^(bm_\S+)/);
     return found;
   }
 
-  /** A tab of somebody who has signed in by their token. */
+  /** Opens a tab and signs in with a token. */
   async signedIn(token = this.token, context = this.context) {
     const page = await this.#tab(context);
     await page.goto(`${this.url}/sign-in#token=${token}`);
@@ -147,7 +147,7 @@ export class Stage {
     return page;
   }
 
-  /** A further tab. */
+  /** Opens another tab. */
   async tab(path = '/', context = this.context) {
     const page = await this.#tab(context);
     await page.goto(this.url + path);
@@ -162,7 +162,7 @@ export class Stage {
     return page;
   }
 
-  /** What the product has, asked past the page. */
+  /** Returns the bookmarks from the API, without the page. */
   async bookmarks(token = this.token) {
     const answer = await fetch(`http://127.0.0.1:${this.port}/v1/bookmarks?limit=100`, { headers: { authorization: `Bearer ${token}` } });
     return (await answer.json()).bookmarks;
@@ -178,16 +178,16 @@ export class Stage {
   }
 }
 
-/** Until the page has its data. */
+/** Waits until the page has its data. */
 export const ready = (page) => page.waitForSelector('html[data-started]', { state: 'attached' });
 
-/** Types an address and presses the button. */
+/** Types a URL and presses the button. */
 export async function save(page, url) {
   await page.fill('#url', url);
   await page.click('#add button');
 }
 
-/** The rows, as a person sees them. */
+/** Returns the rows as a person sees them. */
 export const rows = (page) =>
   page.$$eval('#list > li', (items) =>
     items.map((item) => ({
@@ -198,7 +198,7 @@ export const rows = (page) =>
     })),
   );
 
-/** Until the rows are as wanted. */
+/** Waits until the rows are as wanted. */
 export function untilRows(page, what, isSo) {
   return until(what, async () => {
     const found = await rows(page);

@@ -1,4 +1,4 @@
-// The pages hold to the types that they name, as strictly as the module they are built on.
+// The pages match their declared types, as strictly as the module they are built on.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -10,10 +10,10 @@ import { fileURLToPath } from 'node:url';
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const MODULE = join(HERE, '../../../clients/js');
 
-test('the pages hold to their types', async (t) => {
+test('the pages match their types', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'bookmarks-types-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
-  // As they are served: the module in a folder of its own beside the pages.
+  // As served: the module in its own folder beside the pages.
   await cp(join(HERE, '../page'), folder, { recursive: true });
   await cp(MODULE, join(folder, 'ichido'), { recursive: true, filter: (path) => !/node_modules|test$/.test(path.slice(MODULE.length)) });
   const compilerOptions = {

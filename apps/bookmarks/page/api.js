@@ -1,5 +1,5 @@
 // @ts-check
-// What the server is asked, but for saving, which goes through the queue (saves.js).
+// Requests to the server, except saving, which goes through the queue (saves.js).
 
 /**
  * @typedef {object} Bookmark as the server shows it
@@ -20,19 +20,18 @@
 /** @typedef {{ id: string, name: string }} Person */
 /** @typedef {{ bookmarks: Bookmark[], next: string | null }} Listed */
 
-/** Thrown where the server does not know who asks. */
+/** Thrown if nobody is signed in. */
 export class SignedOut extends Error {}
-/** Thrown where somebody else is signed in than who opened this page. */
+/** Thrown if another person is signed in than the one who opened this page. */
 export class SomebodyElse extends Error {}
 
 /**
- * Names in a request whose it is. The cookie goes with every request, whoever has signed in since: with this nothing is done or shown
- * unless it is still the same person's.
+ * Names the person that a request is for. The cookie may be another person's by now: the server then does nothing and shows nothing.
  * @param {Person} person
  */
 export const inNameOf = (person) => ({ 'bookmarks-person': person.id });
 
-/** Whose page this is. @type {Record<string, string>} */
+/** The header that names the person of this page. @type {Record<string, string>} */
 let named = {};
 
 /** @param {Person} person */
@@ -44,24 +43,24 @@ export function actAs(person) {
 async function ask(path, init) {
   const answer = await fetch(path, { credentials: 'same-origin', redirect: 'error', headers: named, ...init });
   if (answer.status === 401) throw new SignedOut('nobody is signed in');
-  if (answer.status === 403 && (await answer.clone().json()).code === 'person_other') throw new SomebodyElse('somebody else is signed in');
+  if (answer.status === 403 && (await answer.clone().json()).code === 'person_other') throw new SomebodyElse('another person is signed in');
   return answer;
 }
 
 /** @param {Response} answer @returns {Response} */
 function good(answer) {
-  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+  if (!answer.ok) throw new Error(`the server responded with ${answer.status}`);
   return answer;
 }
 
-/** Who is signed in, whoever opened this page. @returns {Promise<Person>} */
+/** Returns the person who is signed in, even if another one opened this page. @returns {Promise<Person>} */
 export async function me() {
   return good(await ask('/v1/me', { headers: {} })).json();
 }
 
 /**
- * A page of the list. The first one is asked for over and over, and mostly has not changed: then it is not sent again. It is kept here, and not
- * by the browser, where it would still be when the person has signed out.
+ * Returns a page of the list. The first page is requested often and seldom changes, so it is revalidated. The copy is kept here and not in the
+ * browser's cache, where it would still be after signing out.
  * @param {{ q: string, before?: string | undefined }} what
  * @returns {Promise<Listed>}
  */
@@ -78,7 +77,7 @@ export async function list({ q, before }) {
   return page;
 }
 
-/** The page of the list that came last. @type {{ path: string, tag: string, page: Listed } | null} */
+/** The latest page of the list. @type {{ path: string, tag: string, page: Listed } | null} */
 let latest = null;
 
 /** @param {string} id */
@@ -89,7 +88,7 @@ export async function reprocess(id) {
 /** @param {string} id */
 export async function remove(id) {
   const answer = await ask(`/v1/bookmarks/${encodeURIComponent(id)}`, { method: 'DELETE' });
-  // What is not there any more was deleted, in another tab perhaps.
+  // A bookmark that does not exist was deleted, perhaps in another tab.
   if (answer.status !== 404) good(answer);
 }
 

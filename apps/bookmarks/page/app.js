@@ -1,5 +1,5 @@
 // @ts-check
-// The list: what the server has and what waits here, as it is now.
+// The list: the server's bookmarks, and the saves that wait on this device.
 
 import * as api from './api.js';
 import { listenToKeys } from './keys.js';
@@ -13,7 +13,7 @@ import { languageButton, speak, words } from './words.js';
 /** @typedef {import('./ichido/ichido.js').Queue} Queue */
 /** @typedef {import('./state.js').Step} Step */
 
-/** How often the server is looked at while something changes by itself, and while nothing does. */
+/** How often the server is asked while a bookmark is being processed, and otherwise. */
 const SOON_MS = 2_000;
 const LATER_MS = 20_000;
 
@@ -23,21 +23,21 @@ const list = at('list');
 const field = /** @type {HTMLInputElement} */ (at('url'));
 const search = /** @type {HTMLInputElement} */ (at('q'));
 
-/** Whose page this is, from its opening to its end. @type {api.Person} */
+/** The person this page belongs to, as long as it is open. @type {api.Person} */
 let person;
-/** The first page of the list, and what was loaded below it. @type {api.Bookmark[]} */
+/** The first page of the list, and the bookmarks loaded below it. @type {api.Bookmark[]} */
 let bookmarks = [];
 /** @type {api.Bookmark[]} */
 let further = [];
 /** @type {Entry[]} */
 let entries = [];
-/** What was saved on this page, and has not been answered. @type {Set<number>} */
+/** Saves made on this page that have no response yet. @type {Set<number>} */
 const pressed = new Set();
 /** @type {string | null} */
 let next = null;
-/** What was looked for when the list was read. */
+/** The search that the list was read with. */
 let q = '';
-/** Whether the list was ever read: before that nobody knows whether it is empty. */
+/** Whether the list was ever read. Before that, an empty list means nothing. */
 let isRead = false;
 let isReached = true;
 
@@ -61,32 +61,32 @@ function draw() {
   return shown;
 }
 
-/** Says what became of a press, in the line below the field. @param {string} text */
+/** Shows the result of an action below the field. @param {string} text */
 function announce(text) {
   at('said').textContent = text;
   at('hint').textContent = '';
 }
 
-/** Says what is wrong, there too. @param {string} text */
+/** Shows an error in the same line. @param {string} text */
 function complain(text) {
   at('hint').textContent = text;
   at('said').textContent = '';
 }
 
-/** Nobody is signed in. */
+/** Goes to the sign-in page, because nobody is signed in. */
 async function toSignIn() {
   await forget();
   location.replace('/sign-in');
 }
 
-/** Whether the failure was that this page is not this person's any more; then another one comes. @param {unknown} error */
+/** Whether the page no longer belongs to this person. It is then replaced. @param {unknown} error */
 function isOver(error) {
   if (error instanceof api.SignedOut) void toSignIn();
   if (error instanceof api.SomebodyElse) location.reload();
   return error instanceof api.SignedOut || error instanceof api.SomebodyElse;
 }
 
-/** Which reading of the list is the latest: an answer that was overtaken is dropped. */
+/** The number of the latest read of the list. A response to an earlier one is dropped. */
 let reading = 0;
 
 async function read() {
@@ -95,7 +95,7 @@ async function read() {
   try {
     const page = await api.list({ q: wanted });
     if (mine !== reading) return;
-    // What was loaded further down stays, as long as it is the same search.
+    // Bookmarks loaded further down stay as long as the search is the same.
     if (wanted !== q) further = [];
     if (further.length === 0) next = page.next;
     bookmarks = page.bookmarks;
@@ -111,7 +111,7 @@ async function read() {
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
 
-/** Looks now, and again when it is worth it. A page that nobody sees does not ask. */
+/** Reads the list now, and again later. A hidden page does not ask. */
 async function look() {
   clearTimeout(timer);
   await read();
@@ -147,7 +147,7 @@ function listen(queue) {
   return changed(queue);
 }
 
-/** 201 made it, and 200 found it: the person saved the page before, and is shown where. @param {Entry} entry @param {string | undefined} id */
+/** 201 is a new bookmark. 200 is an earlier one, which is scrolled into view. @param {Entry} entry @param {string | undefined} id */
 function told(entry, id) {
   const isOld = entry.answer?.status === 200;
   announce(isOld ? words().savedBefore : words().saved);
@@ -162,7 +162,7 @@ async function add(queue) {
   if (address === null) return field.focus();
   try {
     pressed.add((await save(queue, address, 'page')).id);
-    // Emptied only when it is kept: what cannot be kept is still there to be copied.
+    // Cleared only when the link is stored. Otherwise the person can still copy it.
     if (addressOf(field.value) === address) field.value = '';
     await changed(queue);
     announce(isOnline() ? words().state.saving : words().savedLater);
@@ -185,7 +185,7 @@ async function step(queue, row, step) {
     } else {
       if (!confirm(words().removeSure(row.querySelector('.link')?.textContent ?? ''))) return;
       await api.remove(id);
-      // Whoever goes on by keyboard goes on at the next row.
+      // A person who uses the keyboard continues at the next row.
       const nearest = /** @type {HTMLElement | null} */ (row.nextElementSibling ?? row.previousElementSibling);
       (nearest ?? field).focus();
       bookmarks = bookmarks.filter((bookmark) => bookmark.id !== id);
@@ -199,7 +199,7 @@ async function step(queue, row, step) {
   void look();
 }
 
-/** What was refused because its person was not signed in just then is sent again when they are. @param {Queue} queue */
+/** Retries saves that were refused while their person was signed out. @param {Queue} queue */
 async function sendAgain(queue) {
   for (const { id, canRetry, answer } of entries) {
     if (canRetry && (answer?.status === 401 || answer?.status === 403)) await queue.retry(id);
@@ -236,7 +236,7 @@ function wire() {
   });
   at('sign-out').addEventListener('click', () => void signOut());
   at('more').addEventListener('click', () => void more());
-  // The second is of browsers that empty the field on Escape.
+  // Some browsers clear the field on Escape and send only `search`.
   for (const event of ['input', 'search']) search.addEventListener(event, () => void look());
   at('find').addEventListener('submit', (event) => event.preventDefault());
   list.addEventListener('click', (event) => {
@@ -266,7 +266,7 @@ async function start() {
   await sendAgain(queue);
   await look();
   document.documentElement.setAttribute('data-started', '');
-  // Without it the page needs a network to be opened, and nothing else is amiss: the next visit tries again.
+  // Without it, the page only opens online. The next visit registers it again.
   await navigator.serviceWorker?.register('/sw.js', { type: 'module' }).catch(() => {});
 }
 

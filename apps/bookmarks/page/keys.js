@@ -1,5 +1,5 @@
 // @ts-check
-// The keyboard: one key for each thing that a person does often.
+// Keyboard shortcuts.
 
 /** @param {HTMLElement} list @param {HTMLInputElement} field @param {HTMLInputElement} search */
 export function listenToKeys(list, field, search) {
@@ -20,7 +20,7 @@ export function listenToKeys(list, field, search) {
       r: () => press('retry'),
       d: () => press('remove'),
     };
-    // On a link or a button Enter is its own.
+    // On a link or a button, Enter keeps its usual meaning.
     if (rows[here] && document.activeElement === rows[here]) does.Enter = () => rows[here]?.toggleAttribute('data-open');
     const act = does[event.key];
     if (!act) return;

@@ -1,5 +1,5 @@
 // @ts-check
-// Who is signed in in this browser, and what is remembered of them here: so that the page opens without a network, as theirs.
+// The person who is signed in in this browser, and the copy of their list that lets the page open offline.
 
 import { Queue } from './ichido/ichido.js';
 import { actAs, me, SignedOut } from './api.js';
@@ -21,13 +21,13 @@ function kept(name) {
 }
 
 /**
- * Who is signed in, or nobody; whoever was, where the server is not reached. From here on the page asks in this person's name, and in no other.
+ * Returns the person who is signed in, or the last known one if the server cannot be reached. From then on the page only acts for them.
  * @returns {Promise<{ person: Person | null, isReached: boolean }>}
  */
 export async function whoIsHere() {
   try {
     const person = await me();
-    // Somebody else was here, and may not have signed out.
+    // Another person was signed in here and may not have signed out.
     if (kept(PERSON)?.id !== person.id) await forget();
     localStorage.setItem(PERSON, JSON.stringify(person));
     actAs(person);
@@ -41,15 +41,15 @@ export async function whoIsHere() {
   }
 }
 
-/** Calls `changed` when somebody else has signed in in another tab, or this person has signed out there. @param {Person} person @param {() => void} changed */
+/** Calls `changed` when another person signs in in another tab, or this person signs out there. @param {Person} person @param {() => void} changed */
 export function watchPerson(person, changed) {
   const look = () => kept(PERSON)?.id === person.id || changed();
   addEventListener('storage', look);
-  // A page that a browser has kept frozen heard of nothing.
+  // A page that was frozen by the browser has received no events.
   addEventListener('pageshow', look);
 }
 
-/** What somebody had when the list was last read here; it is a copy, and nobody else's to see. @param {Person} person @returns {Bookmark[]} */
+/** Returns the copy of this person's list. @param {Person} person @returns {Bookmark[]} */
 export function remembered(person) {
   const list = kept(LIST);
   return list?.id === person.id && Array.isArray(list.bookmarks) ? list.bookmarks : [];
@@ -57,20 +57,20 @@ export function remembered(person) {
 
 /** @param {Person} person @param {Bookmark[]} bookmarks */
 export function remember(person, bookmarks) {
-  // An answer may come when they have signed out.
+  // A response may arrive after they signed out.
   if (kept(PERSON)?.id !== person.id) return;
   try {
     localStorage.setItem(LIST, JSON.stringify({ id: person.id, bookmarks }));
   } catch {
-    // There is no room: without a network the page opens with what waits alone.
+    // The storage is full. Offline, the page then only shows the saves that wait.
     localStorage.removeItem(LIST);
   }
 }
 
-/** Whoever was signed in here is not any more: nothing of theirs stays readable, but for what is not saved yet. */
+/** Deletes the local data of the person who was signed in, except saves that are not sent yet. */
 export async function forget() {
   localStorage.removeItem(PERSON);
   localStorage.removeItem(LIST);
-  // What cannot be forgotten now is forgotten at the next time.
+  // If this fails, it is repeated next time.
   await Queue.forgetDone({ name: QUEUE }).catch(() => {});
 }

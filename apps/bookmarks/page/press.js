@@ -1,11 +1,11 @@
 // @ts-check
-// A press that a person means. A foreign page can have somebody hold a key, or click twice, and bring one of ours under it meanwhile: so a
-// button counts when its page was seen for a moment, and a key that is merely held presses nothing.
+// Accepts deliberate presses only. A foreign page can make a person hold a key or double-click, and show one of our pages meanwhile. So a
+// button is enabled after its page was visible for a moment, and a held key presses nothing.
 
-/** How long a page is seen before its button can be pressed. */
+/** How long a page must be visible before its button is enabled. */
 const SEEN_MS = 500;
 
-/** Lets a button be pressed when the page was seen long enough; anew when it was away. @param {HTMLButtonElement} button @param {() => void} [ready] */
+/** Enables a button when the page was visible long enough, and again after it was hidden. @param {HTMLButtonElement} button @param {() => void} [ready] */
 export function heedPresses(button, ready = () => {}) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;

@@ -1,6 +1,6 @@
 // @ts-check
-// The small window of the bookmarklet, and what is shared to the app: it shows what it would save, and saves on a press. Opening it does
-// nothing by itself, so that no other site can save in somebody's name by opening it.
+// The small window of the bookmarklet and of the Share menu. It shows the page and saves it on a press. Opening the window saves nothing, so
+// no other site can save in a person's name by opening it.
 
 import { forget, watchPerson, whoIsHere } from './person.js';
 import { addressOf, openQueue, save } from './saves.js';
@@ -49,7 +49,7 @@ async function press(url) {
   unheed();
   go.disabled = true;
   try {
-    // Somebody else may have signed in since the window was opened: it is saved for whoever presses.
+    // Another person may have signed in since the window was opened. The page is saved for the person who presses.
     const { person } = await whoIsHere();
     if (person === null) return toSignIn();
     await keep(person, url);

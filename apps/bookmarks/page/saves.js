@@ -1,20 +1,20 @@
 // @ts-check
-// Saving: every save goes through the queue of whoever is signed in, so that it is kept before it is sent, and sent once.
+// Saving: every save goes through the offline queue of the signed-in person. It is stored before it is sent, and takes effect once.
 
 import { Queue } from './ichido/ichido.js';
 import { inNameOf, me, SignedOut } from './api.js';
 import { intentOf } from './state.js';
 
-/** What the queues of this page are called, whoever's they are. */
+/** The name of the queue, the same for all people. */
 export const QUEUE = 'bookmarks';
-/** Where bookmarks are made. */
+/** The endpoint that saves bookmarks. */
 const PATH = '/v1/bookmarks';
-/** As long as the server keeps keys: 72 h (SPEC A2). */
+/** How long the server keeps keys: 72 h (SPEC A2). */
 const KEYS_KEPT_MS = 72 * 60 * 60 * 1000;
 
 /**
  * @param {import('./api.js').Person} person
- * @param {() => void} [lost] called when it turns out that this person is not signed in any more
+ * @param {() => void} [lost] called when this person is no longer signed in
  * @returns {Promise<Queue>}
  */
 export function openQueue(person, lost = () => {}) {
@@ -22,10 +22,10 @@ export function openQueue(person, lost = () => {}) {
     identity: person.id,
     name: QUEUE,
     keepsKeysForMs: KEYS_KEPT_MS,
-    // A network's login page answers 200 as well.
+    // The login page of a network returns 200 as well.
     isOurs: (answer) => typeof (/** @type {any} */ (answer.json())?.id) === 'string',
-    // The session is a cookie, which goes with every request: nothing is sent while it is somebody else's, and what was sent just as it
-    // became somebody else's is not done, because it says whose it is.
+    // The session is a cookie, which the browser adds to every request. Nothing is sent while it is another person's. A request that was
+    // sent just before that names its person, so the server refuses it.
     authorize: async () => {
       try {
         if ((await me()).id === person.id) return inNameOf(person);
@@ -40,10 +40,10 @@ export function openQueue(person, lost = () => {}) {
   });
 }
 
-/** An address as it is saved, or `null` for what is none. @param {string} text @returns {string | null} */
+/** Returns the URL to save, or `null` if the text is not one. @param {string} text @returns {string | null} */
 export function addressOf(text) {
   const trimmed = text.trim();
-  // What people copy often lacks the beginning; a name with a dot is meant as a page.
+  // People often copy a URL without its scheme; a name with a dot is meant as a page.
   const given = /^[a-z][a-z0-9+.-]*:/i.test(trimmed) ? trimmed : `https://${trimmed}`;
   try {
     const url = new URL(given);
@@ -54,7 +54,7 @@ export function addressOf(text) {
   }
 }
 
-/** Keeps a page, and has it sent. @param {Queue} queue @param {string} url @param {'page' | 'bookmarklet' | 'share'} hint */
+/** Stores a save in the queue, which sends it. @param {Queue} queue @param {string} url @param {'page' | 'bookmarklet' | 'share'} hint */
 export function save(queue, url, hint) {
   return queue.enqueue({
     url: PATH,

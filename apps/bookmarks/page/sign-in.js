@@ -1,6 +1,6 @@
 // @ts-check
-// Signing in: the token is typed, or comes in the fragment of the link that the server printed, which no server and no log sees. A link only
-// fills the field: signing in takes a press that is meant, so that no foreign page can sign somebody in as somebody else by opening it.
+// Signing in: the token is typed, or is in the fragment of the link that the server printed, which no server and no log sees. A link only
+// fills the field: signing in takes a deliberate press, so no foreign page can sign a person in as somebody else by opening it.
 
 import { me, signIn, SignedOut } from './api.js';
 import { forget } from './person.js';
@@ -14,10 +14,10 @@ const field = /** @type {HTMLInputElement} */ (at('token'));
 const hint = at('hint');
 const button = /** @type {HTMLButtonElement} */ (form.querySelector('button'));
 
-/** Where the person was going when it turned out that nobody is signed in; a path of this site. */
+/** The path on this site to open after signing in. */
 const AFTER = 'after-sign-in';
 
-/** Whoever is signed in already. @type {string | null} */
+/** The name of the person who is already signed in. @type {string | null} */
 let here = null;
 
 function sayWho() {
@@ -31,7 +31,7 @@ async function enter(token) {
   try {
     const came = await signIn(token);
     if (came === 'in') {
-      // To where the person was going, once, and to nowhere else than this site.
+      // Open the page that the person asked for, once, and only on this site.
       const after = sessionStorage.getItem(AFTER) ?? '/';
       sessionStorage.removeItem(AFTER);
       return location.replace(after);
@@ -55,20 +55,20 @@ speak(document);
 function takeGiven() {
   const given = new URLSearchParams(location.hash.slice(1)).get('token');
   if (!given) return;
-  // Out of the address bar and the history, before anything else.
+  // Remove the token from the address bar and the history first.
   history.replaceState(null, '', '/sign-in');
   field.value = given;
 }
 
 takeGiven();
-// A link that is opened where this page already is changes nothing but the fragment.
+// A link opened on this page only changes the fragment.
 addEventListener('hashchange', takeGiven);
 me().then(
   (person) => {
     here = person.name;
     sayWho();
   },
-  // Whoever was here may not have signed out, but been shown out.
+  // The session may have ended without a sign-out.
   async (error) => {
     if (error instanceof SignedOut) await forget();
   },

@@ -1,5 +1,5 @@
 // @ts-check
-// What is on the page, given what the server has and what waits here. Pure: no clock, no network, no document.
+// Computes the rows from the server's bookmarks and the saves that wait on this device. Pure: no clock, no network, no document.
 
 /** @typedef {import('./api.js').Bookmark} Bookmark */
 /** @typedef {import('./ichido/ichido.js').Entry} Entry */
@@ -7,7 +7,7 @@
 
 /**
  * @typedef {object} Item one row of the list
- * @property {string} key  the same as long as it is the same row
+ * @property {string} key  identifies the row
  * @property {'bookmark' | 'entry'} from
  * @property {string} id
  * @property {string} url
@@ -23,14 +23,14 @@
 
 const INTENT = 'save ';
 
-/** What a person means by pressing "save": while it is open, a second press is the same action. @param {string} url */
+/** The intent of a save. While the save is open, a second press is the same action. @param {string} url */
 export const intentOf = (url) => INTENT + url;
 
 /** @param {Entry} entry */
 export const urlOf = (entry) => (entry.intent?.startsWith(INTENT) ? entry.intent.slice(INTENT.length) : '');
 
 /**
- * The rows, in order: what waits here first, the newest at the top.
+ * Returns the rows, newest first: saves that wait here, then bookmarks.
  * @param {Bookmark[]} bookmarks @param {Entry[]} entries @param {{ q: string, isOnline: boolean }} seen
  * @returns {Item[]}
  */
@@ -41,11 +41,11 @@ export function items(bookmarks, entries, { q, isOnline }) {
   return [...waiting, ...bookmarks.map(ofBookmark)];
 }
 
-/** How many were not heard to be saved, and will be sent by themselves. @param {Entry[]} entries */
+/** Returns how many saves will still be sent automatically. @param {Entry[]} entries */
 export const waitingCount = (entries) => entries.filter((entry) => entry.state !== 'done' && entry.state !== 'failed').length;
 
 /**
- * The bookmark that an entry became, out of the server's answer; `null` while it is none, or where the answer was too long to keep.
+ * Returns the bookmark in the response to an entry; `null` without a response, or if it was too long to store.
  * @param {Entry} entry @returns {Bookmark | null}
  */
 export function becameOf(entry) {
@@ -58,16 +58,16 @@ export function becameOf(entry) {
   }
 }
 
-/** The list with a bookmark in it, once, and as it is now. @param {Bookmark[]} list @param {Bookmark} bookmark */
+/** Returns the list with this bookmark added or updated. @param {Bookmark[]} list @param {Bookmark} bookmark */
 export function withBookmark(list, bookmark) {
   const known = list.some((one) => one.id === bookmark.id);
   return known ? list.map((one) => (one.id === bookmark.id ? bookmark : one)) : [bookmark, ...list];
 }
 
-/** Whether anything changes by itself, so that it is worth to look again soon. @param {Item[]} shown */
+/** Whether a row is about to change, so the list is read again soon. @param {Item[]} shown */
 export const isMoving = (shown) => shown.some((item) => item.state === 'processing' || item.state === 'saving');
 
-/** An address as people say it; a title where there is none. @param {string} url */
+/** A short form of the URL, shown where there is no title. @param {string} url */
 const bare = (url) => url.replace(/^https?:\/\/(www\.)?/, '').replace(/\/$/, '');
 
 /** @param {Entry} entry @param {boolean} isOnline @returns {Item} */
@@ -90,7 +90,7 @@ function ofEntry(entry, isOnline) {
 function textOfEntry(entry, isOnline) {
   if (entry.isHeld) return { kind: 'error', code: 'held', message: null };
   if (entry.state === 'failed') {
-    // The server's own words where it has some: it knows what was wrong with the address.
+    // The server's own text if there is one: it says what is wrong with the URL.
     const refused = entry.answer !== null && entry.answer.status >= 400 && entry.answer.status < 500;
     return { kind: 'error', code: refused ? 'refused' : 'lost', message: refused ? detailOf(entry) : null };
   }
@@ -112,7 +112,7 @@ function detailOf(entry) {
 /** @param {Entry} entry @returns {Step[]} */
 function stepsOfEntry(entry) {
   if (entry.isHeld) return ['release', 'discard'];
-  // What waits can be taken back.
+  // A save that waits can be discarded.
   if (entry.state === 'saving' || entry.state === 'retrying') return ['discard'];
   if (entry.state !== 'failed') return [];
   return entry.canRetry ? ['retry', 'discard'] : ['discard'];
@@ -150,5 +150,5 @@ function textOfBookmark(bookmark) {
   }
 }
 
-/** What is under way. @param {Bookmark} bookmark @returns {Item['text']} */
+/** The step that the job is at. @param {Bookmark} bookmark @returns {Item['text']} */
 const going = (bookmark) => ({ kind: bookmark.jobType === 'llm_processing' ? 'summarising' : 'reading' });

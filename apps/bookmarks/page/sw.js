@@ -1,5 +1,5 @@
 // @ts-check
-// The service worker: the page opens without a network, and what waits is sent when the browser says that it is back.
+// The service worker: the page opens offline, and waiting saves are sent when the browser reports that the network is back.
 
 import { drainOnSync } from './ichido/ichido.js';
 import { me } from './api.js';
@@ -8,7 +8,7 @@ import { openQueue } from './saves.js';
 /** @type {any} */
 const worker = self;
 const CACHE = 'shell';
-/** All that the page is made of; no data of anybody's. */
+/** All files of the pages. They contain no personal data. */
 const SHELL = [
   '/', '/save', '/sign-in', '/app.css', '/app.js', '/save.js', '/sign-in.js', '/api.js', '/keys.js', '/person.js', '/press.js', '/saves.js', '/state.js', '/view.js', '/words.js',
   '/icon.svg', '/manifest.webmanifest',
@@ -20,7 +20,7 @@ worker.addEventListener('install', (/** @type {any} */ event) => {
 });
 worker.addEventListener('activate', (/** @type {any} */ event) => event.waitUntil(worker.clients.claim()));
 
-// The network first, so that nobody sees yesterday's page; the copy where there is none.
+// The network first, so nobody sees an old page; offline, the copy.
 worker.addEventListener('fetch', (/** @type {any} */ event) => {
   const url = new URL(event.request.url);
   if (event.request.method !== 'GET' || url.origin !== location.origin || !SHELL.includes(url.pathname)) return;

@@ -1,16 +1,16 @@
 // @ts-check
-// The rows of the list. Everything is put in as text: no markup of anybody's is ever read.
+// The rows of the list. Everything is inserted as text, so no foreign markup is parsed.
 
 import { language, words } from './words.js';
 
 /** @typedef {import('./state.js').Item} Item */
 /** @typedef {import('./state.js').Step} Step */
 
-/** Brings the rows of `list` up to date, and touches only what changed. @param {HTMLElement} list @param {Item[]} items @param {number} now */
+/** Updates the rows of `list`, and changes only what differs. @param {HTMLElement} list @param {Item[]} items @param {number} now */
 export function show(list, items, now) {
   const before = new Map([...list.children].map((row) => [row.getAttribute('data-key'), /** @type {HTMLElement} */ (row)]));
   const wanted = new Set(items.map((item) => item.key));
-  // First what goes: a row that is moved loses the focus.
+  // Remove rows first: a row that is moved loses the focus.
   for (const [key, row] of before) if (!wanted.has(key ?? '')) row.remove();
   items.forEach((item, place) => {
     const row = before.get(item.key) ?? newRow(item);
@@ -67,7 +67,7 @@ function fill(row, item, now) {
 function link(link, item) {
   say(link, item.title);
   link.title = item.title;
-  // Nothing but a page is ever opened, whatever the server says.
+  // Only web pages are linked, whatever the server returns.
   if (/^https?:\/\//i.test(item.url)) link.href = item.url;
   link.target = '_blank';
   link.rel = 'noopener noreferrer';
@@ -88,7 +88,7 @@ function buttons(place, item) {
       button.type = 'button';
       button.setAttribute('data-step', step);
       button.textContent = words()[NAMES[step]];
-      // Whoever hears the page instead of seeing it is told which row it is about.
+      // A screen reader says which row the button belongs to.
       button.setAttribute('aria-label', `${words()[NAMES[step]]}: ${item.title}`);
       return button;
     }),
@@ -107,7 +107,7 @@ function textOf(text) {
       return said.retryAt(why, new Date(text.at).toLocaleTimeString(language(), { hour: 'numeric', minute: '2-digit' }));
     }
     case 'error':
-      // Words of ours where there are some, in the reader's language; the server's else.
+      // Our own text in the reader's language if there is one, otherwise the server's.
       return text.message !== null && !(text.code in errors && text.code !== 'refused') ? text.message : (errors[text.code] ?? errors.job_failed ?? '');
     default:
       return said[text.kind];
