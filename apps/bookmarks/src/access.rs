@@ -135,7 +135,8 @@ pub(crate) fn comes_from(headers: &HeaderMap, settings: &Settings) -> Origin {
 }
 
 pub(crate) fn foreign() -> Problem {
-    let detail = "the request does not come from a page of this service; nothing was done";
+    let detail =
+        "nothing was done: the request does not come from one of our pages; use these, or send a token";
     Problem::new(Code::OriginForeign, detail)
 }
 
@@ -152,7 +153,7 @@ pub(crate) fn needs_own_host(headers: &HeaderMap) -> Result<(), Problem> {
     if hosts.next().is_some_and(is_own) && hosts.next().is_none() {
         return Ok(());
     }
-    let detail = "the Host header does not name this machine, and nothing else tells who asks; call it as localhost or 127.0.0.1";
+    let detail = "the Host header does not name this machine; use localhost or 127.0.0.1 in the URL";
     Err(Problem::new(Code::HostForeign, detail))
 }
 
@@ -168,7 +169,8 @@ fn needs_person(headers: &HeaderMap, person: &Person) -> Result<(), Problem> {
     if headers.get_all(PERSON).iter().all(is_theirs) {
         return Ok(());
     }
-    let detail = "the request is of somebody else than who is signed in now; nothing was done";
+    let detail =
+        "nothing was done: the request is for another person than the one signed in; reload the page";
     Err(Problem::new(Code::PersonOther, detail))
 }
 
@@ -203,10 +205,10 @@ impl Guesses {
         let (since, count) = window.filter(|(since, _)| now < *since + A_MINUTE).unwrap_or((now, 0));
         *window = Some((since, count.saturating_add(1)));
         if count < limits::WRONG_TOKENS_A_MINUTE_MAX {
-            return Problem::new(Code::TokenWrong, "this is nobody's token");
+            return Problem::new(Code::TokenWrong, "the token is not valid; check it or ask for a new one");
         }
         let wait = (since + A_MINUTE).saturating_duration_since(now).as_secs() + 1;
-        let detail = "this is nobody's token, and too many wrong ones were tried; wait, and try again";
+        let detail = "the token is not valid, and too many wrong tokens were sent; wait, then try again";
         Problem::new(Code::SignInBusy, detail).after(Duration::from_secs(wait))
     }
 }

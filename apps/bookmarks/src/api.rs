@@ -56,7 +56,7 @@ pub(crate) fn router(app: &Arc<App>, keeper: &Keeper) -> Result<Router, BuildErr
         .route("/metrics", get(metrics::page))
         .fallback(unknown)
         .method_not_allowed_fallback(async || {
-            Problem::new(Code::MethodNotAllowed, "this path does not take this method")
+            Problem::new(Code::MethodNotAllowed, "method not allowed for this path")
         })
         .layer(DefaultBodyLimit::max(limits::BODY_BYTES_MAX))
         .layer(from_fn(with_policies))
@@ -100,7 +100,7 @@ async fn unknown(headers: HeaderMap) -> Response {
     if headers.get(ACCEPT).is_some_and(is_page) {
         return (StatusCode::NOT_FOUND, assets::not_found()).into_response();
     }
-    Problem::new(Code::PathUnknown, "there is nothing at this path").into_response()
+    Problem::new(Code::PathUnknown, "the path does not exist").into_response()
 }
 
 /// Sets a policy that allows only our own scripts and sends no referrer.
@@ -119,8 +119,8 @@ fn answer(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_string(value) {
         Ok(body) => (status, as_json(), body).into_response(),
         Err(error) => {
-            tracing::error!(%error, "an answer could not be written");
-            Problem::new(Code::Failed, "the answer could not be written").into_response()
+            tracing::error!(%error, "could not serialise response");
+            Problem::new(Code::Failed, "the response could not be serialised").into_response()
         }
     }
 }

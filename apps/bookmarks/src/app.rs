@@ -35,7 +35,7 @@ pub struct App {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The database failed.
-    #[error("the store cannot be opened: {store_url}: {}", .error.in_full())]
+    #[error("cannot open the store: {store_url}: {}", .error.in_full())]
     Store {
         /// Which database.
         store_url: StoreUrl,
@@ -44,13 +44,13 @@ pub enum StartError {
         error: StoreError,
     },
     /// The protected operations are misconfigured.
-    #[error("the endpoints cannot be protected: {0}")]
+    #[error("cannot protect the endpoints: {0}")]
     Once(#[from] once::BuildErrors),
     /// The worker is misconfigured.
-    #[error("the worker cannot work: {0}")]
+    #[error("cannot start the worker: {0}")]
     Worker(#[from] worker::BuildErrors),
     /// The metrics could not be set up.
-    #[error("nothing can be measured: {0}")]
+    #[error("cannot set up metrics: {0}")]
     Metrics(String),
     /// The database file was lost while the service ran.
     #[error("stopped: {0}")]
@@ -128,7 +128,8 @@ impl App {
             () = metrics::tend() => Ended::Drained,
         };
         if let Ended::Cut { connections, .. } = ended {
-            tracing::warn!(connections, "not all requests ended in time; their leases resolve them");
+            // Their leases expire, and a retry under the same key gets the outcome.
+            tracing::warn!(connections, "shutdown closed connections with requests in flight");
         }
         worker.stop();
         let files = self.store.check_files().map_err(StartError::Lost);

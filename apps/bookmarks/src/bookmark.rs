@@ -73,8 +73,8 @@ pub(crate) struct Bookmark {
 }
 
 /// The error of a message with an unknown effect, and of a cancelled one.
-const PARKED: (&str, &str) = ("job_parked", "It was interrupted, and waits for somebody to look at it");
-const CANCELLED: (&str, &str) = ("job_cancelled", "It was taken back before it was done");
+const PARKED: (&str, &str) = ("job_parked", "The job was interrupted and waits for an operator's decision");
+const CANCELLED: (&str, &str) = ("job_cancelled", "The job was cancelled before it finished");
 
 impl From<Row> for Bookmark {
     fn from(row: Row) -> Self {

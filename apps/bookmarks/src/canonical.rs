@@ -21,13 +21,13 @@ pub enum UrlError {
     #[error("it is longer than {URL_BYTES_MAX} bytes")]
     TooLong,
     /// The text is not a URL.
-    #[error("it is no URL; write it like https://example.com/page")]
+    #[error("it is not a URL; write it like https://example.com/page")]
     Malformed,
     /// The URL does not lead to a page.
-    #[error("only http:// and https:// lead to pages")]
+    #[error("only http:// and https:// URLs lead to pages")]
     Scheme,
     /// The URL has a user or a password, which would be stored and sent.
-    #[error("it holds a user or a password; leave them out")]
+    #[error("it contains a user name or a password; remove it")]
     Credentials,
 }
 

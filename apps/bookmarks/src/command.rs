@@ -17,11 +17,11 @@ type CommandError = Box<dyn Error>;
 
 const LISTEN: &str = "127.0.0.1:4190";
 
-/// Save links from anywhere, and have them summarised
+/// Save links and have them summarised
 #[derive(clap::Parser)]
 #[command(name = "bookmarks", version, args_conflicts_with_subcommands = true)]
 pub(crate) struct Command {
-    /// Where everything is kept: sqlite:FILE or postgres://…
+    /// Store URL: sqlite:FILE or postgres://…
     #[arg(
         long,
         value_name = "URL",
@@ -41,12 +41,12 @@ pub(crate) struct Command {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Serve, which is what happens when nothing is said
+    /// Start the service (default)
     Serve(Serve),
-    /// Who may come in
+    /// Manage the people who can sign in
     #[command(subcommand)]
     Person(PersonCommand),
-    /// Put failed jobs back into their queues, when what was wrong has been mended
+    /// Requeue failed jobs after their cause was fixed
     RetryFailed(RetryFailed),
 }
 
@@ -66,8 +66,8 @@ fn require_store(store: &str) -> Result<(), CommandError> {
     let Some(file) = StoreUrl::new(store).missing_file() else { return Ok(()) };
     let shown = file.display();
     Err(format!(
-        "there is no store at {shown}, and none was made; mend the path: after --store and in BOOKMARKS_STORE it counts from the folder that \
-         you are in"
+        "cannot open the store: {shown} does not exist; check --store or BOOKMARKS_STORE: a relative path starts in \
+         the current folder"
     )
     .into())
 }
@@ -81,5 +81,5 @@ fn origin(url: &str) -> Result<String, CommandError> {
     let parsed = url::Url::parse(url).ok().filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
     let parsed = parsed.filter(|parsed| parsed.path() == "/" && parsed.query().is_none());
     let origin = parsed.map(|parsed| parsed.origin().ascii_serialization());
-    origin.ok_or_else(|| "--public-url must be like https://bookmarks.example, without a path".into())
+    origin.ok_or_else(|| "--public-url must look like https://bookmarks.example, without a path".into())
 }

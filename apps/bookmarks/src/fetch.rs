@@ -47,16 +47,18 @@ impl Fetcher {
     pub(crate) fn new(settings: &Settings) -> Self {
         let tls = trust::https(None).ok();
         if tls.is_none() {
-            tracing::warn!("the system has no trusted certificates, so that no page is fetched by https");
+            tracing::warn!("no trusted certificates found; https pages cannot be fetched");
         }
         Self { may_reach: settings.may_reach, within: settings.page_within, tls }
     }
 
     /// Fetches a page. `now` is for a `Retry-After` with a date.
     pub(crate) async fn get(&self, url: &str, now: Timestamp) -> Result<Fetched, JobFailure> {
-        let url = Url::parse(url).map_err(|_| JobFailure::new(JobError::AddressRefused, "it is no URL"))?;
-        let late =
-            |_| JobFailure::new(JobError::PageTooSlow, format!("it was not there within {:?}", self.within));
+        let url =
+            Url::parse(url).map_err(|_| JobFailure::new(JobError::AddressRefused, "it is not a URL"))?;
+        let late = |_| {
+            JobFailure::new(JobError::PageTooSlow, format!("it was not received within {:?}", self.within))
+        };
         timeout(self.within, self.follow(url, now)).await.map_err(late)?
     }
 
@@ -70,10 +72,11 @@ impl Fetcher {
                 return Ok(Fetched { media, charset, body });
             };
             let next = url.join(location).ok().filter(|next| matches!(next.scheme(), "http" | "https"));
-            url =
-                next.ok_or_else(|| JobFailure::new(JobError::AddressRefused, "it leads to what is no page"))?;
+            url = next.ok_or_else(|| {
+                JobFailure::new(JobError::AddressRefused, "it redirects to a URL that is not a page")
+            })?;
         }
-        let detail = format!("it leads on more than {} times", limits::REDIRECTS_MAX);
+        let detail = format!("it redirects more than {} times", limits::REDIRECTS_MAX);
         Err(JobFailure::new(JobError::PageFailing, detail))
     }
 }
@@ -99,20 +102,20 @@ fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), 
     };
     let wait = text(headers, &RETRY_AFTER).and_then(|value| retry_after(value, now));
     let wait = wait.map(|wait| wait.min(limits::PAGE_RETRY_AFTER_MAX));
-    Err(JobFailure { wait, ..JobFailure::new(job_error, format!("it answered {}", status.as_u16())) })
+    Err(JobFailure { wait, ..JobFailure::new(job_error, format!("the site returned {}", status.as_u16())) })
 }
 
 /// Returns the media type and encoding, if it is text.
 fn media(headers: &HeaderMap) -> Result<(String, Option<String>), JobFailure> {
     let not_text = |what: String| JobFailure::new(JobError::PageNotText, what);
     if let Some(coding) = headers.get_all(&CONTENT_ENCODING).iter().find(|coding| *coding != "identity") {
-        return Err(not_text(format!("it is in the coding {coding:?}, which was not asked for")));
+        return Err(not_text(format!("it has the content encoding {coding:?}, which was not requested")));
     }
     // A response without a media type is usually a page.
     let mut parts = text(headers, &CONTENT_TYPE).unwrap_or(MEDIA[0]).split(';').map(str::trim);
     let media = parts.next().unwrap_or_default().to_ascii_lowercase();
     if !MEDIA.contains(&media.as_str()) {
-        return Err(not_text(format!("it is {media:?}")));
+        return Err(not_text(format!("its media type is {media:?}")));
     }
     let charset =
         parts.filter_map(|part| part.split_once('=')).find(|(name, _)| name.eq_ignore_ascii_case("charset"));

@@ -28,19 +28,19 @@ macro_rules! job_errors {
 
 job_errors! {
     PageUnreachable: "page_unreachable", "The page could not be reached", Passing;
-    PageTooSlow: "page_too_slow", "The page took too long to answer", Passing;
-    PageFailing: "page_failing", "The page's server has a problem", Passing;
-    PageBusy: "page_busy", "The page's server has too much to do", Passing;
-    PageNotFound: "page_not_found", "There is no such page", Lasting;
-    PageRefused: "page_refused", "The page may not be read without signing in there", Lasting;
-    PageUntrusted: "page_untrusted", "The page's certificate cannot be trusted", Lasting;
-    PageTooLarge: "page_too_large", "The page is too large", Lasting;
-    PageNotText: "page_not_text", "This is not a page of text", Lasting;
-    AddressRefused: "address_refused", "Pages at this address are not fetched", Lasting;
-    ModelBusy: "model_busy", "The summariser has too much to do", Passing;
+    PageTooSlow: "page_too_slow", "The page took too long to load", Passing;
+    PageFailing: "page_failing", "The site has a problem at the moment", Passing;
+    PageBusy: "page_busy", "The site is too busy at the moment", Passing;
+    PageNotFound: "page_not_found", "The page does not exist", Lasting;
+    PageRefused: "page_refused", "The site did not show the page; you may have to sign in there", Lasting;
+    PageUntrusted: "page_untrusted", "The certificate of the site is not trusted", Lasting;
+    PageTooLarge: "page_too_large", "The page is too large to read", Lasting;
+    PageNotText: "page_not_text", "This is not a text page, so it cannot be summarised", Lasting;
+    AddressRefused: "address_refused", "Pages at this address cannot be summarised", Lasting;
+    ModelBusy: "model_busy", "The summariser is too busy at the moment", Passing;
     ModelUnavailable: "model_unavailable", "The summariser could not be reached", Passing;
-    ModelRefused: "model_refused", "The summariser does not take our requests", Lasting;
-    ModelUnusable: "model_unusable", "The summariser gave no usable answer", Passing;
+    ModelRefused: "model_refused", "The summariser rejected the request", Lasting;
+    ModelUnusable: "model_unusable", "The summariser did not return a usable summary", Passing;
     /// Anything else: a database that was away, a program that was terminated.
     JobFailed: "job_failed", "Something went wrong on our side", Passing;
 }

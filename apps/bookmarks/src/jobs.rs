@@ -68,11 +68,11 @@ impl JobPayload {
 }
 
 pub(crate) fn extraction_queue() -> QueueName {
-    QueueName::parse(EXTRACTION).expect("letters alone")
+    QueueName::parse(EXTRACTION).expect("the name has only letters")
 }
 
 fn llm_processing_queue() -> QueueName {
-    QueueName::parse(LLM_PROCESSING).expect("letters and _")
+    QueueName::parse(LLM_PROCESSING).expect("the name has only letters and _")
 }
 
 /// Returns both queues, in the order in which a bookmark passes through them.
@@ -168,7 +168,7 @@ fn alerts() -> Alerts {
 // SPEC D17.
 fn queue(name: &str, within: Duration, retry: &Retry) -> Queue {
     Queue {
-        parallelism: limits::PARALLEL.try_into().expect("more than none"),
+        parallelism: limits::PARALLEL.try_into().expect("the limit is above 0"),
         retry: retry.clone(),
         requeue: true,
         lease: within + LEASE_BESIDES,

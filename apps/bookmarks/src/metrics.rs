@@ -50,10 +50,10 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, P
     let unready = |what: &'static str| Problem::new(Code::NotReady, what).after(READY_RETRY_AFTER);
     match timeout(READY_WITHIN, app.store.check_ready()).await {
         Ok(Ok(())) if *app.worker_lives.borrow() => Ok("ready\n"),
-        Ok(Ok(())) => Err(unready("the worker has ended; the log says why")),
+        Ok(Ok(())) => Err(unready("the worker has stopped; see the log")),
         Ok(Err(StoreError::Full)) => Err(unready("the disk is full")),
-        Ok(Err(_)) => Err(unready("the database does not answer as it should")),
-        Err(_) => Err(unready("the database does not answer")),
+        Ok(Err(_)) => Err(unready("the database failed the readiness check")),
+        Err(_) => Err(unready("the database did not respond in time")),
     }
 }
 

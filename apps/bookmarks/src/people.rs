@@ -23,21 +23,24 @@ pub struct Person {
 #[derive(Debug, thiserror::Error)]
 pub enum PersonError {
     /// The name is invalid.
-    #[error("a name is 1 to {} bytes of visible text", limits::NAME_BYTES_MAX)]
+    #[error(
+        "a name must have 1 to {} bytes, without control characters or surrounding spaces",
+        limits::NAME_BYTES_MAX
+    )]
     NotAName,
     /// The name is taken.
-    #[error("there is somebody of this name")]
+    #[error("the name is taken; choose another")]
     Taken,
     /// Nobody has this name.
-    #[error("there is nobody of this name; {}", who(.there_are))]
+    #[error("nobody has this name; {}", who(.there_are))]
     Unknown {
         /// The names that exist.
         there_are: Vec<String>,
     },
     /// A running job of this person does not end.
     #[error(
-        "nobody comes in by this name any more, and the bookmarks are gone; but a job that was under way has not ended, and what the engine keeps of \
-         it is still there: see that the service runs, and say it again"
+        "the person can no longer sign in and the bookmarks were deleted, but a running job has not finished; make \
+         sure the service is running, then run this command again"
     )]
     AtWork,
     /// The database or the system's random generator failed.
@@ -67,9 +70,9 @@ impl From<StoreError> for PersonError {
 fn who(names: &[String]) -> String {
     let shown = names.iter().take(limits::NAMES_SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len() {
-        0 => "there is nobody at all".to_owned(),
-        count if limits::NAMES_SHOWN_MAX < count => format!("there are {shown} and more"),
-        _ => format!("there are: {shown}"),
+        0 => "nobody was added yet".to_owned(),
+        count if limits::NAMES_SHOWN_MAX < count => format!("known names: {shown} and more"),
+        _ => format!("known names: {shown}"),
     }
 }
 

@@ -38,7 +38,7 @@ ichido_http::problems! {
 impl Problem {
     pub(crate) fn signed_out() -> Self {
         let detail =
-            "nobody is signed in: send a token as `Authorization: Bearer …`, or sign in by POST /session";
+            "not signed in; send a token as `Authorization: Bearer …`, or sign in with POST /session";
         Self::new(Code::SignedOut, detail)
     }
 
@@ -49,14 +49,13 @@ impl Problem {
     }
 
     pub(crate) fn too_large() -> Self {
-        let detail =
-            format!("the body is longer than {} bytes, or did not come whole", limits::BODY_BYTES_MAX);
+        let detail = format!("the body is longer than {} bytes or was cut off", limits::BODY_BYTES_MAX);
         Self::new(Code::BodyTooLarge, detail)
     }
 
     fn unavailable(error: &dyn std::fmt::Display) -> Self {
-        tracing::error!(%error, "the database could not be used");
-        let detail = "the database cannot be used at the moment; send the same request again";
+        tracing::error!(%error, "database operation failed");
+        let detail = "the database is unavailable; retry the same request";
         Self::new(Code::StoreUnavailable, detail).after(STORE_RETRY_AFTER)
     }
 }
@@ -85,8 +84,8 @@ impl From<TxError> for Problem {
 
 impl From<getrandom::Error> for Problem {
     fn from(error: getrandom::Error) -> Self {
-        tracing::error!(%error, "the system gives no random numbers");
-        Self::new(Code::Failed, "the server cannot make secrets at the moment")
+        tracing::error!(%error, "system random generator failed");
+        Self::new(Code::Failed, "the server cannot generate a secret; try again later")
     }
 }
 

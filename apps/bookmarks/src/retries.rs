@@ -32,13 +32,17 @@ pub struct Retried {
 #[derive(Debug, thiserror::Error)]
 pub enum RetryError {
     /// The code does not exist.
-    #[error("no job fails with {code:?}; the codes are {}", codes())]
+    #[error("unknown error code {code:?}; use one of {}", codes())]
     CodeUnknown {
         /// The code asked for.
         code: String,
     },
     /// The database failed.
-    #[error("the store failed after {} jobs were put back; say it again to go on with the rest: {}", .before.put_back, .error.in_full())]
+    #[error(
+        "the store failed after {} jobs were requeued: {}; run the command again to requeue the rest",
+        .before.put_back,
+        .error.in_full()
+    )]
     Store {
         /// What was done before.
         before: Retried,

@@ -44,15 +44,14 @@ impl Answers for BookmarkServer {
     }
 
     fn overloaded(&self, _: &Request<Incoming>) -> Response<AnswerBody> {
-        let detail = "too many requests are in flight; send the same request again, under the same key";
+        let detail = "too many requests are in flight; retry the same request with the same key";
         boxed(Problem::new(Code::Overloaded, detail).after(OVERLOADED_RETRY_AFTER).into_response())
     }
 }
 
 /// The request may still take effect, and the same key gets its outcome.
 fn late() -> Problem {
-    let detail =
-        "the request took too long to come or to be done; send the same request again, under the same key";
+    let detail = "the request was not received or completed in time; retry it with the same key";
     Problem::new(Code::RequestTimeout, detail)
 }
 

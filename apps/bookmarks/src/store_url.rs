@@ -75,7 +75,7 @@ impl fmt::Display for StoreUrl {
                 write!(f, "PostgreSQL, database {database:?} on {server}")
             }
             Self::Unknown(Some(address)) => write!(f, "{address:?}"),
-            Self::Unknown(None) => f.write_str("the address that was given"),
+            Self::Unknown(None) => f.write_str("the given URL"),
         }
     }
 }
@@ -93,9 +93,9 @@ mod tests {
             ),
             ("postgresql://ann:s3cret@db.example/links", "PostgreSQL, database \"links\" on db.example:5432"),
             ("postgres://ann:s3cret@db.example", "PostgreSQL, database \"ann\" on db.example:5432"),
-            ("postgres://ann:s3/cret@db.example/links", "the address that was given"),
-            ("postgress://ann:s3cret@db.example/links", "the address that was given"),
-            ("host=db.example password=s3cret", "the address that was given"),
+            ("postgres://ann:s3/cret@db.example/links", "the given URL"),
+            ("postgress://ann:s3cret@db.example/links", "the given URL"),
+            ("host=db.example password=s3cret", "the given URL"),
             ("bookmarks.db", "\"bookmarks.db\""),
             ("sqlite:/links.db", "SQLite, /links.db"),
             ("sqlite:///links.db", "SQLite, /links.db"),

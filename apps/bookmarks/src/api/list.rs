@@ -50,21 +50,19 @@ fn read(person: Uuid, query: &str) -> Result<BookmarkFilter, Problem> {
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
             "q" if SEARCH_CHARS_MAX < value.chars().count() || value.contains('\0') => {
-                return Err(bad(format!(
-                    "`q` must be at most {SEARCH_CHARS_MAX} characters, none of them NUL"
-                )));
+                return Err(bad(format!("`q` must have at most {SEARCH_CHARS_MAX} characters and no NUL")));
             }
             "q" => filter.search = Some(value.trim().to_owned()),
             "before" => {
                 let id = Uuid::parse_str(&value);
                 filter.before =
-                    Some(id.map_err(|_| bad("`before` must be the `next` of a page".to_owned()))?);
+                    Some(id.map_err(|_| bad("`before` must be the `next` of an earlier page".to_owned()))?);
             }
             "limit" => {
                 let limit = value.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
                 filter.limit = limit.ok_or_else(|| bad(format!("`limit` must be from 1 to {PAGE_MAX}")))?;
             }
-            _ => return Err(bad(format!("`{name}` is no parameter; there are q, before and limit"))),
+            _ => return Err(bad(format!("unknown parameter `{name}`; use q, before or limit"))),
         }
     }
     Ok(filter)

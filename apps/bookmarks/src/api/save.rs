@@ -56,7 +56,7 @@ pub(super) async fn save(
         id: Uuid::now_v7(),
         person: caller.person.id,
         url: canonical(&save_request.url)
-            .map_err(|why| Problem::new(Code::UrlRefused, format!("`url` is refused: {why}")))?,
+            .map_err(|why| Problem::new(Code::UrlRefused, format!("`url` cannot be saved: {why}")))?,
         idempotency_key: claim.name.key.as_str().to_owned(),
         source_hint: save_request.source_hint,
         created_from: save_request.created_from,
@@ -90,14 +90,14 @@ pub(super) async fn save(
 fn read(body: &[u8]) -> Result<SaveRequest, Problem> {
     let save_request: SaveRequest = serde_json::from_slice(body).map_err(|error| {
         let form = r#"{"url": "https://…", "source_hint": "…", "created_from": "web"}"#;
-        Problem::new(Code::BodyInvalid, format!("the body is not {form}: {error}"))
+        Problem::new(Code::BodyInvalid, format!("the body does not match {form}: {error}"))
     })?;
     for (member, text) in
         [("source_hint", &save_request.source_hint), ("created_from", &save_request.created_from)]
     {
         let text = text.as_deref().unwrap_or_default();
         if HINT_CHARS_MAX < text.chars().count() || text.contains('\0') {
-            let detail = format!("`{member}` must be at most {HINT_CHARS_MAX} characters, none of them NUL");
+            let detail = format!("`{member}` must have at most {HINT_CHARS_MAX} characters and no NUL");
             return Err(Problem::new(Code::BodyInvalid, detail));
         }
     }

@@ -33,7 +33,7 @@ pub(super) async fn sign_in(
     }
     needs_json(&headers, !body.is_empty())?;
     let shown: Shown = serde_json::from_slice(&body)
-        .map_err(|_| Problem::new(Code::BodyInvalid, r#"the body is not {"token": "bm_…"}"#))?;
+        .map_err(|_| Problem::new(Code::BodyInvalid, r#"the body does not match {"token": "bm_…"}"#))?;
     let wrong = || app.guesses.wrong();
     let token = Credential::parse(&shown.token).ok_or_else(wrong)?;
     let mut pooled = app.database.connect().await?;

@@ -19,15 +19,16 @@ pub(super) struct NamedModel {
 impl NamedModel {
     /// Parses `--llm` and `--llm-url`.
     pub(super) fn new(llm: &str, url: Option<&str>) -> Result<Self, CommandError> {
-        let forms = "write openai:MODEL or anthropic:MODEL";
+        let forms = "use openai:MODEL or anthropic:MODEL";
         let parts = llm.split_once(':').filter(|(_, name)| !name.is_empty());
-        let (provider, name) = parts.ok_or_else(|| format!("--llm: {forms}"))?;
+        let (provider, name) =
+            parts.ok_or_else(|| format!("--llm: {llm:?} does not name a provider and a model; {forms}"))?;
         let service = |base_url: &str, key: &'static str| {
             let mut service = ServiceSettings::new(name, url.unwrap_or(base_url));
             service.api_key = std::env::var(key).ok().filter(|key| !key.is_empty());
             // A self-hosted server may need no key.
             if service.api_key.is_none() && url.is_none() {
-                return Err(format!("--llm: its key is missing: set {key} in the environment"));
+                return Err(format!("--llm: the API key is missing; set {key} in the environment"));
             }
             Ok(service)
         };
@@ -45,7 +46,7 @@ impl NamedModel {
                     Arc::new(settings.resolve().map_err(|problems| render_problems(&problems, key))?),
                 )
             }
-            other => return Err(format!("--llm: {other:?} is no provider that is known; {forms}").into()),
+            other => return Err(format!("--llm: unknown provider {other:?}; {forms}").into()),
         };
         Ok(Self { model, provider, is_elsewhere: url.is_some() })
     }
@@ -66,9 +67,9 @@ fn render_problems(problems: &ConfigErrors, key: &str) -> String {
 
 impl fmt::Display for NamedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} of {}", self.model.name(), self.provider)?;
+        write!(f, "{} model {:?}", self.provider, self.model.name())?;
         match self.model.endpoints() {
-            [url, ..] if self.is_elsewhere => write!(f, ", at {url}"),
+            [url, ..] if self.is_elsewhere => write!(f, " at {url}"),
             _ => Ok(()),
         }
     }

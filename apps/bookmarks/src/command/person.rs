@@ -8,29 +8,29 @@ use super::{CommandError, LISTEN, link, origin, require_store};
 
 #[derive(clap::Subcommand)]
 pub(super) enum PersonCommand {
-    /// Add somebody, and show the token, once
+    /// Add a person and print their token once
     Add(TokenArgs),
-    /// Give somebody a new token, shown once; the old one and all sessions are over
+    /// Replace a person's token and end their sessions
     Renew(TokenArgs),
-    /// Take somebody away, with all their bookmarks, for good
+    /// Permanently delete a person and all their bookmarks
     Remove {
-        /// The name
+        /// Name of the person
         name: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// List everybody
+    /// List people: id and name
     List,
 }
 
-/// Whom a token is for.
+/// Arguments of `bookmarks person add` and `bookmarks person renew`.
 #[derive(clap::Args)]
 pub(super) struct TokenArgs {
-    /// The name
+    /// Name of the person
     name: String,
 
-    /// How people reach the service, for the link by which to sign in
+    /// Public URL of the service, for the sign-in link
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 }
@@ -50,29 +50,25 @@ impl PersonCommand {
         let app = App::open(Settings::new(store, LISTEN.parse()?)).await?;
         match self {
             Self::Add(TokenArgs { name, .. }) => {
-                eprintln!(
-                    "bookmarks: kept in {store_url}{}",
-                    if is_new { ", which was made anew" } else { "" }
-                );
+                eprintln!("bookmarks: store: {store_url}{}", if is_new { " (created)" } else { "" });
                 let token = app.add_person(&name).await;
-                let token = token.map_err(|error| format!("{name:?} cannot be added: {error}"))?;
+                let token = token.map_err(|error| format!("cannot add {name:?}: {error}"))?;
                 hand_over(&name, &token, public_origin.as_deref());
             }
             Self::Renew(TokenArgs { name, .. }) => {
                 let token = app.renew_person(&name).await;
-                let token =
-                    token.map_err(|error| format!("the token of {name:?} cannot be renewed: {error}"))?;
-                eprintln!("bookmarks: the old token of {name:?} and all sessions are over");
+                let token = token.map_err(|error| format!("cannot renew the token of {name:?}: {error}"))?;
+                eprintln!("bookmarks: revoked the old token and all sessions of {name:?}");
                 hand_over(&name, &token, public_origin.as_deref());
             }
             Self::Remove { name, yes } => {
-                let cannot = |error| format!("{name:?} cannot be removed: {error}");
+                let cannot = |error| format!("cannot remove {name:?}: {error}");
                 let count = app.bookmarks_of(&name).await.map_err(cannot)?;
                 if !yes {
                     confirm(&name, count)?;
                 }
                 app.remove_person(&name).await.map_err(cannot)?;
-                eprintln!("bookmarks: {name:?} was removed, with {count} bookmarks");
+                eprintln!("bookmarks: removed {name:?}; bookmarks deleted: {count}");
             }
             Self::List => {
                 // The engine's own tools show the id as the identity.
@@ -89,11 +85,11 @@ impl PersonCommand {
 /// Prints the token alone on standard output, for programs, and a link on standard error, for people.
 fn hand_over(name: &str, token: &Credential, public_origin: Option<&str>) {
     println!("{}", token.to_text());
-    eprintln!("bookmarks: this is the token of {name:?}. It is not shown again. By this link it signs in:");
+    eprintln!("bookmarks: this is the token of {name:?}; it is shown only once. Sign in with this link:");
     let usual = format!("http://{LISTEN}");
     eprintln!("  {}", link(public_origin.unwrap_or(&usual), token));
     if public_origin.is_none() {
-        eprintln!("bookmarks: a service that is not at {usual} is named by --public-url");
+        eprintln!("bookmarks: if the service is not at {usual}, pass its URL with --public-url");
     }
 }
 
@@ -101,12 +97,13 @@ fn hand_over(name: &str, token: &Credential, public_origin: Option<&str>) {
 fn confirm(name: &str, count: u64) -> Result<(), CommandError> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        return Err(
-            format!("{name:?} and {count} bookmarks would be removed for good; say so by --yes").into()
-        );
+        return Err(format!(
+            "this permanently deletes {name:?} and {count} bookmarks; pass --yes to confirm"
+        )
+        .into());
     }
-    eprint!("{name:?} and {count} bookmarks will be removed for good; type the name to go on: ");
+    eprint!("this permanently deletes {name:?} and {count} bookmarks; type the name to confirm: ");
     let mut answer = String::new();
     stdin.lock().read_line(&mut answer)?;
-    if answer.trim() == name { Ok(()) } else { Err("nothing was done".into()) }
+    if answer.trim() == name { Ok(()) } else { Err("the name does not match; nothing was deleted".into()) }
 }

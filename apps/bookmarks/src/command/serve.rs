@@ -15,23 +15,23 @@ const FIRST: &str = "me";
 
 #[derive(Clone, clap::Args)]
 pub(super) struct Serve {
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = LISTEN)]
     listen: SocketAddr,
 
-    /// How people reach it, where something in front of it speaks TLS, such as `https://bookmarks.example`
+    /// Public URL of the TLS proxy in front, such as `https://bookmarks.example`
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
 
-    /// Fetch pages from private addresses too: for a service that only people use who may see them
+    /// Also fetch pages from private addresses, for every user
     #[arg(long)]
     allow_private_addresses: bool,
 
-    /// Who summarises: openai:MODEL or anthropic:MODEL, with the key in `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` [default: sentences out of the page]
+    /// Model for summaries: openai:MODEL or anthropic:MODEL; set `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` [default: extract sentences]
     #[arg(long, value_name = "PROVIDER:MODEL", env = "BOOKMARKS_LLM")]
     llm: Option<String>,
 
-    /// Where the model's API begins [default: the provider's own]
+    /// Base URL of the model's API [default: the provider's own]
     #[arg(long, value_name = "URL", requires = "llm")]
     llm_url: Option<String>,
 }
@@ -41,10 +41,7 @@ impl Serve {
         // Before the first connection, so a signal always finds a server that shuts down cleanly.
         let stops = Signals::listen()?.stops();
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
-            format!(
-                "cannot listen on {}: {error}; another address or port is chosen by --listen",
-                self.listen
-            )
+            format!("cannot listen on {}: {error}; choose another address or port with --listen", self.listen)
         })?;
         let address = listener.local_addr()?;
         let mut settings = Settings::new(store, address);
@@ -76,20 +73,20 @@ fn announce(
     first: Option<&Credential>,
 ) {
     let here = settings.public_origin.clone().unwrap_or_else(|| format!("http://{address}"));
-    println!("bookmarks: kept in {}", StoreUrl::new(&settings.store));
+    println!("bookmarks: store: {}", StoreUrl::new(&settings.store));
     match named {
-        Some(named) => println!("bookmarks: summarised by {named}"),
-        None => println!("bookmarks: summarised by sentences out of the page; --llm names a model"),
+        Some(named) => println!("bookmarks: summariser: {named}"),
+        None => println!("bookmarks: summariser: sentences from the page; pass --llm to use a model"),
     }
     if !address.ip().is_loopback() && settings.public_origin.is_none() {
         println!(
-            "bookmarks: {address} can be reached from other machines, and what is sent there, tokens too, can be read on the way; let something \
-             in front of it speak TLS, and name that by --public-url https://…"
+            "bookmarks: warning: other machines can reach {address} without TLS, so tokens can be read in transit; put \
+             a TLS proxy in front and pass its URL with --public-url https://…"
         );
     }
     if let Some(token) = first {
         println!(
-            "bookmarks: nobody was here yet, so {FIRST:?} was added. Sign in by this link; it is not shown again:"
+            "bookmarks: added the first person, {FIRST:?}. Sign in with this link; it is shown only once:"
         );
         println!("  {}", link(&here, token));
     }

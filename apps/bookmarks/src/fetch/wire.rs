@@ -27,7 +27,7 @@ fn unreachable(why: impl std::fmt::Display) -> JobFailure {
 fn failed(error: NetworkError) -> JobFailure {
     let job_error = match error.kind {
         NetworkFault::HeldBack => {
-            return JobFailure::new(JobError::AddressRefused, "its address is not of the public Internet");
+            return JobFailure::new(JobError::AddressRefused, "its address is not on the public Internet");
         }
         NetworkFault::ConnectTimeout | NetworkFault::Timeout => JobError::PageTooSlow,
         // An untrusted certificate is still untrusted at the next attempt.
@@ -42,7 +42,7 @@ impl Fetcher {
     pub(super) async fn ask(&self, url: &Url) -> Result<Response<Incoming>, JobFailure> {
         let is_plain = url.scheme() == "http";
         if !is_plain && self.tls.is_none() {
-            return Err(unreachable("the system has no trusted certificates, so https cannot be spoken"));
+            return Err(unreachable("the system has no trusted certificates, so https cannot be used"));
         }
         let address = format!(
             "{}://{}{}",
@@ -68,7 +68,7 @@ impl Fetcher {
 /// Reads a page to its end, up to the size limit.
 pub(super) async fn read(answer: Response<Incoming>) -> Result<Bytes, JobFailure> {
     let too_large = || {
-        let detail = format!("it is over {} bytes", limits::PAGE_BYTES_MAX);
+        let detail = format!("it is larger than {} bytes", limits::PAGE_BYTES_MAX);
         JobFailure::new(JobError::PageTooLarge, detail)
     };
     let mut incoming = answer.into_body();

@@ -49,7 +49,7 @@ async fn ask(model: &dyn Model, page: &Page) -> Result<String, Failed> {
     let reply = model.ask(0, &prompt).await.outcome.map_err(|refusal| refused(&refusal))?;
     let unusable = |why: &str| Failed::retry(JobError::ModelUnusable.why(why));
     let words = reply.whole().map_err(|error| unusable(&error.to_string()))?;
-    summary::fitting(words).ok_or_else(|| unusable("the model said nothing"))
+    summary::fitting(words).ok_or_else(|| unusable("the model returned an empty summary"))
 }
 
 /// All jobs share one model, so its pace learns of the failure. A call with a lost answer may be billed twice.

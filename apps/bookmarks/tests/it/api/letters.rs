@@ -52,7 +52,7 @@ both_databases! {
         let row = service.row(columns).await;
         let text = |column: usize| row[column].clone().unwrap();
         assert_eq!((text(0), text(1)), (gone, "extraction".to_owned()));
-        assert_eq!(text(2), "page_not_found: it answered 410");
+        assert_eq!(text(2), "page_not_found: the site returned 410");
         assert!(["0", "false"].contains(&text(3).as_str()), "{row:?}");
         let payload: Value = serde_json::from_str(&text(4)).unwrap();
         assert_eq!(payload["original_request"], json!({ "url": pages.url("/gone"), "idempotency_key": "k1" }));
@@ -77,7 +77,7 @@ both_databases! {
         let pages = Pages::start(move |_, _| if is_fixed.load(Ordering::SeqCst) { story() } else { http_response("500 Oh", "", b"") }).await;
         let id = service.saved("k1", &pages.url("/")).await;
         let failed = service.until_failed(&id).await;
-        assert_eq!((&failed["errorMessage"], &failed["canRetry"], &failed["attempt"]), (&json!("The page's server has a problem"), &json!(true), &json!(3)));
+        assert_eq!((&failed["errorMessage"], &failed["canRetry"], &failed["attempt"]), (&json!("The site has a problem at the moment"), &json!(true), &json!(3)));
         fixed.store(true, Ordering::SeqCst);
         let answer = service.reprocess(&id).send().await;
         assert_eq!((answer.status, answer.text("/state")), (StatusCode::ACCEPTED, "processing".to_owned()));

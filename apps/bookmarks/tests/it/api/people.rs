@@ -239,7 +239,7 @@ both_databases! {
         assert_eq!(service.sign_in(&renewed).await.status, StatusCode::NO_CONTENT);
         assert_eq!(service.get("/v1/me").bearing(&bob).send().await.status, StatusCode::OK, "another's token stays");
         let unknown = service.app.renew_person("carol").await.unwrap_err().to_string();
-        assert_eq!(unknown, "there is nobody of this name; there are: ann, bob");
+        assert_eq!(unknown, "nobody has this name; known names: ann, bob");
     }
 
     /// Sign-ins during a renewal: whichever comes first, no session of the old token is left.

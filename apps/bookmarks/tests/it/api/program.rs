@@ -86,34 +86,37 @@ async fn people_are_added_renewed_removed_and_listed() {
     assert!(added.status.success() && token.starts_with("bm_") && token.lines().count() == 1, "{token}");
     assert!(printed.contains(&format!("  http://127.0.0.1:4190/sign-in#token={token}")), "{printed}");
     assert!(
-        printed.contains("a service that is not at http://127.0.0.1:4190 is named by --public-url"),
+        printed.contains("if the service is not at http://127.0.0.1:4190, pass its URL with --public-url"),
         "{printed}"
     );
-    let stored_in = format!("kept in SQLite, {}", file.path().display());
-    assert!(printed.contains(&format!("{stored_in}, which was made anew\n")), "{printed}");
+    let stored_in = format!("store: SQLite, {}", file.path().display());
+    assert!(printed.contains(&format!("{stored_in} (created)\n")), "{printed}");
     let again = run(&file.url, &["person", "add", "ann"]).await;
     let why = String::from_utf8(again.stderr).unwrap();
-    assert!(!again.status.success() && why.contains("there is somebody of this name"), "{why}");
-    assert!(why.contains(&format!("{stored_in}\n")), "it was there: {why}");
+    assert!(!again.status.success() && why.contains("the name is taken"), "{why}");
+    assert!(why.contains(&format!("{stored_in}\n")), "it already existed: {why}");
 
     let renewed = run(&file.url, &["person", "renew", "ann", "--public-url", "https://b.example"]).await;
     let next = String::from_utf8(renewed.stdout).unwrap();
     let printed = String::from_utf8(renewed.stderr).unwrap();
     assert!(renewed.status.success() && next.starts_with("bm_") && next != token, "{next}");
     assert!(printed.contains(&format!("  https://b.example/sign-in#token={next}")), "{printed}");
-    assert!(!printed.contains("--public-url"), "it was said: {printed}");
+    assert!(!printed.contains("--public-url"), "it was given: {printed}");
 
     assert!(run(&file.url, &["person", "add", "bob"]).await.status.success());
     for (arguments, why) in [
         (
             ["person", "renew", "carol"],
-            "the token of \"carol\" cannot be renewed: there is nobody of this name; there are: ann, bob",
+            "cannot renew the token of \"carol\": nobody has this name; known names: ann, bob",
         ),
         (
             ["person", "remove", "carol"],
-            "\"carol\" cannot be removed: there is nobody of this name; there are: ann, bob",
+            "cannot remove \"carol\": nobody has this name; known names: ann, bob",
         ),
-        (["person", "remove", "ann"], "\"ann\" and 0 bookmarks would be removed for good; say so by --yes"),
+        (
+            ["person", "remove", "ann"],
+            "this permanently deletes \"ann\" and 0 bookmarks; pass --yes to confirm",
+        ),
     ] {
         let refused = run(&file.url, &arguments).await;
         let printed = String::from_utf8(refused.stderr).unwrap();
@@ -135,7 +138,7 @@ async fn people_are_added_renewed_removed_and_listed() {
 #[tokio::test]
 async fn a_store_that_is_not_there_is_not_made_to_look_into() {
     let file = sqlite::fresh_file();
-    let why = format!("there is no store at {}, and none was made", file.path().display());
+    let why = format!("cannot open the store: {} does not exist", file.path().display());
     for arguments in [
         &["person", "list"][..],
         &["person", "renew", "ann"],
@@ -152,7 +155,7 @@ async fn a_store_that_is_not_there_is_not_made_to_look_into() {
 #[tokio::test]
 async fn a_store_that_cannot_be_opened_is_named_with_one_cause_and_no_password() {
     let file = sqlite::fresh_file();
-    std::fs::write(file.path(), "this is no database, but it is long enough to be taken for one".repeat(20))
+    std::fs::write(file.path(), "this is not a database, but it is long enough to look like one".repeat(20))
         .unwrap();
     for (store, name, cause) in [
         (file.url.clone(), format!("SQLite, {}", file.path().display()), "file is not a database"),
@@ -166,7 +169,7 @@ async fn a_store_that_cannot_be_opened_is_named_with_one_cause_and_no_password()
         let refused = run(&store, &["person", "list"]).await;
         let printed = String::from_utf8(refused.stderr).unwrap();
         assert!(
-            !refused.status.success() && printed.contains(&format!("cannot be opened: {name}: ")),
+            !refused.status.success() && printed.contains(&format!("cannot open the store: {name}: ")),
             "{printed}"
         );
         assert_eq!(printed.matches(cause).count(), 1, "{printed}");
@@ -185,11 +188,11 @@ async fn the_start_says_where_it_keeps_and_listens_and_who_summarises() {
         .await;
         let kept = printed
             .iter()
-            .find_map(|line| line.strip_prefix("bookmarks: kept in PostgreSQL, database "))
+            .find_map(|line| line.strip_prefix("bookmarks: store: PostgreSQL, database "))
             .unwrap();
         let address = url::Url::parse(&database.url).unwrap();
         assert!(kept.starts_with(&format!("{:?} on ", &address.path()[1..])), "{kept}");
-        let by = "bookmarks: summarised by \"a-model\" of openai, at http://127.0.0.1:9/v1";
+        let by = "bookmarks: summariser: openai model \"a-model\" at http://127.0.0.1:9/v1";
         assert!(printed.iter().any(|line| line == by), "{printed:?}");
         let [.., listening, serving] = &printed[..] else { panic!("{printed:?}") };
         let address: SocketAddr =
@@ -205,12 +208,12 @@ async fn the_start_says_where_it_keeps_and_listens_and_who_summarises() {
 async fn what_makes_no_sense_is_said_before_anything_is_made() {
     let file = sqlite::fresh_file();
     for (arguments, why) in [
-        (vec!["--llm", "gpt-5"], "write openai:MODEL or anthropic:MODEL"),
+        (vec!["--llm", "gpt-5"], "use openai:MODEL or anthropic:MODEL"),
         (vec!["--llm", "openai:gpt-5"], "set OPENAI_API_KEY in the environment"),
-        (vec!["--llm", "nobody:x"], "is no provider that is known"),
+        (vec!["--llm", "nobody:x"], "unknown provider \"nobody\""),
         (vec!["--llm", "openai:gpt-5", "--llm-url", "nonsense"], "bookmarks: --llm-url: must begin with"),
         (vec!["--llm", "openai:gpt 5", "--llm-url", "http://127.0.0.1:9"], "bookmarks: --llm: must be 1 to"),
-        (vec!["--public-url", "bookmarks.example"], "must be like https://bookmarks.example"),
+        (vec!["--public-url", "bookmarks.example"], "must look like https://bookmarks.example"),
         (vec!["--public-url", "https://bookmarks.example/path"], "without a path"),
     ] {
         let mut command = Command::new(PROGRAM);

@@ -34,11 +34,11 @@ both_databases! {
         fake.script(Script { rules: vec![say("A fox.")], ..Script::default() });
         let counted = run(&fixture.url, &["retry-failed", "--dry-run"]).await;
         let stdout = String::from_utf8(counted.stdout).unwrap();
-        assert!(counted.status.success() && stdout.contains("3 of 4 failed jobs would be put back"), "{stdout}");
+        assert!(counted.status.success() && stdout.contains("would requeue 3 of 4 failed jobs"), "{stdout}");
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 4, "nothing was done");
         let done = run(&fixture.url, &["retry-failed"]).await;
         let stdout = String::from_utf8(done.stdout).unwrap();
-        assert!(done.status.success() && stdout.contains("3 of 4 failed jobs were put back"), "{stdout}");
+        assert!(done.status.success() && stdout.contains("requeued 3 of 4 failed jobs"), "{stdout}");
         for id in &refused {
             let bookmark = service.until(id, "done").await;
             assert_eq!((&bookmark["summary"], &bookmark["attempt"]), (&json!("A fox."), &json!(1)), "its count began again");
@@ -53,7 +53,7 @@ both_databases! {
         assert_eq!(kinds, ["claimed", "failed", "requeued", "claimed", "succeeded"], "its history is kept");
         assert_eq!(steps[2].actor.as_deref(), Some("bookmarks retry-failed"));
         let again = run(&fixture.url, &["retry-failed"]).await;
-        assert!(String::from_utf8(again.stdout).unwrap().contains("0 of 1 failed jobs were put back"));
+        assert!(String::from_utf8(again.stdout).unwrap().contains("requeued 0 of 1 failed jobs"));
     }
 
     #[test]
@@ -79,6 +79,6 @@ both_databases! {
         assert_eq!(service.bookmark(&refused).await["errorCode"], "model_refused");
 
         let unknown = service.app.retry_failed(Some("page_gone"), false).await.unwrap_err().to_string();
-        assert!(unknown.starts_with("no job fails with \"page_gone\"; the codes are page_unreachable, "), "{unknown}");
+        assert!(unknown.starts_with("unknown error code \"page_gone\"; use one of page_unreachable, "), "{unknown}");
     }
 }
