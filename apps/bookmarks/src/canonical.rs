@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_of_one_address_have_one_form() {
+    fn spellings_of_one_url_have_one_form() {
         for (spelling, form) in [
             ("http://example.com", "http://example.com/"),
             ("  https://example.com/a \n", "https://example.com/a"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_differ_keep_apart() {
+    fn different_urls_stay_different() {
         let apart = [
             "http://a.example/",
             "https://a.example/",
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_no_page_is_refused() {
+    fn urls_that_are_not_pages_are_refused() {
         let long = format!("http://example.com/{}", "a".repeat(URL_BYTES_MAX));
         let grows = format!("http://example.com/{}", "あ".repeat(500));
         for (text, why) in [
@@ -175,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_canonical_stays_as_it_is(
+        fn a_canonical_url_stays_unchanged(
             host in "[a-zA-Z0-9あ.-]{1,12}",
             path in r"[a-z0-9A-Z./%~あ ?&=#+_-]{0,40}",
             encoded in "(%[0-9a-fA-F]{2}){0,6}",
@@ -187,7 +187,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_breaks_it(text in any::<String>()) {
+        fn any_text_is_parsed_without_a_panic(text in any::<String>()) {
             drop(canonical(&text));
         }
     }

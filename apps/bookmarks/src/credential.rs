@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_shown_fits_what_was_kept_and_nothing_else_does() {
+    fn only_the_shown_credential_matches_the_stored_hash() {
         let made = Credential::draw(Uuid::now_v7()).unwrap();
         let other = Credential::draw(made.id()).unwrap();
         let read = Credential::parse(&made.to_text()).unwrap();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_credential_is_not_read() {
+    fn malformed_credentials_are_refused() {
         let whole = Credential::draw(Uuid::now_v7()).unwrap().to_text();
         for wrong in ["", "bm_", "bm_.", &whole[3..], &whole[..whole.len() - 2], &whole.replace('.', "")] {
             assert!(Credential::parse(wrong).is_none(), "{wrong}");

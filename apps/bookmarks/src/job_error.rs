@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_view_of_failed_jobs_says_the_same_of_retries() {
+    fn the_view_of_failed_jobs_agrees_about_retries() {
         let hopeless = JobError::ALL.iter().filter(|job_error| !job_error.can_retry());
         let listed: Vec<String> = hopeless.map(|job_error| format!("'{}'", job_error.as_str())).collect();
         let expected = format!("NOT IN ({}) AS can_retry", listed.join(", "));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_words_for_each_in_both_languages() {
+    fn the_page_has_each_error_in_both_languages() {
         let words = include_str!("../page/words.js");
         for job_error in JobError::ALL {
             let code = format!(" {}: '", job_error.as_str());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_known_by_its_code_again() {
+    fn an_error_is_parsed_from_its_code() {
         for job_error in JobError::ALL {
             assert_eq!(JobError::of_error(Some(&job_error.why("a: b"))), *job_error);
         }

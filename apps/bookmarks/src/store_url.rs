@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_shown_by_host_port_and_database_and_never_with_a_password() {
+    fn a_store_url_is_displayed_without_its_password() {
         for (address, shown) in [
             (
                 "postgres://ann:s3cret@db.example:5433/links",

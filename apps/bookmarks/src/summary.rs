@@ -87,14 +87,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_there_twice_is_said_once() {
+    fn a_repeated_sentence_is_used_once() {
         let text = "The same sentence stands on this page twice. The same sentence stands on this page twice. And then there is another one.";
         let said = "The same sentence stands on this page twice. And then there is another one.";
         assert_eq!(extract(text).as_deref(), Some(said));
     }
 
     #[test]
-    fn the_first_sentences_that_say_something_are_taken() {
+    fn the_first_meaningful_sentences_are_used() {
         let text = "Home\nBy Ann.\nThe fox of version 3.5 jumped over the lazy dog. Did the dog mind? It slept on in the sun, and did not. \nMore";
         let expected =
             "The fox of version 3.5 jumped over the lazy dog. It slept on in the sun, and did not.";
@@ -102,14 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn japanese_sentences_end_with_their_own_mark() {
+    fn japanese_sentences_end_with_their_own_marks() {
         let text = "ホーム\n吾輩は猫である。名前はまだ無いのである、と猫は言った。どこで生れたかとんと見当がつかぬ。";
         let expected = "名前はまだ無いのである、と猫は言った。どこで生れたかとんと見当がつかぬ。";
         assert_eq!(extract(text).as_deref(), Some(expected));
     }
 
     #[test]
-    fn a_text_without_sentences_is_cut() {
+    fn a_text_without_sentences_is_truncated() {
         assert_eq!(extract("only words"), Some("only words".to_owned()));
         assert_eq!(extract(" \n"), None);
         let long = extract(&"word ".repeat(200)).unwrap();

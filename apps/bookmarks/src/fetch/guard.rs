@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inner_addresses_are_refused_and_public_ones_are_not() {
+    fn private_addresses_are_refused_and_public_ones_are_not() {
         for inner in [
             "0.0.0.0",
             "0.1.2.3",
@@ -131,7 +131,7 @@ mod tests {
     proptest! {
         /// No address that the standard library considers internal counts as public.
         #[test]
-        fn no_address_that_is_known_to_be_inner_is_public(bits in any::<u32>(), more in any::<u128>()) {
+        fn no_address_that_std_calls_private_is_public(bits in any::<u32>(), more in any::<u128>()) {
             let four = Ipv4Addr::from_bits(bits);
             let inner = four.is_private() || four.is_loopback() || four.is_link_local() || four.is_multicast()
                 || four.is_broadcast() || four.is_documentation() || four.is_unspecified();

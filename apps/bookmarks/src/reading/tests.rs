@@ -11,7 +11,7 @@ const STORY: &str = "A long story about a fox that jumped over a dog, which did 
                      asleep in the sun; and about what the two of them did when the evening came.";
 
 #[test]
-fn the_text_is_read_without_what_stands_around_it() {
+fn navigation_and_footer_are_left_out() {
     let html = format!(
         "<html><head><title> The\n fox </title><style>p {{}}</style><script>let a = '<p>no';</script></head>\
          <body><nav><a>Home</a></nav><main><h1>Fox</h1><p>{STORY}</p><p>The <b>end</b>&amp;more.</p></main>\
@@ -23,13 +23,13 @@ fn the_text_is_read_without_what_stands_around_it() {
 }
 
 #[test]
-fn an_element_that_is_never_closed_does_not_swallow_the_page() {
+fn an_unclosed_element_does_not_swallow_the_page() {
     let page = page(format!("<title>A</title><nav><p>{STORY}").as_bytes(), None);
     assert_eq!(page.text, STORY);
 }
 
 #[test]
-fn a_page_of_scripts_alone_is_told_by_its_description() {
+fn a_page_of_scripts_is_read_by_its_description() {
     let html = r#"<meta property="og:title" content="App"><meta name=description content="It does things."><div id=root></div><script>x</script>"#;
     let page = page(html.as_bytes(), None);
     assert_eq!((page.title.as_deref(), page.text.as_str()), (Some("App"), "It does things."));
@@ -64,7 +64,7 @@ fn japanese_is_read_in_each_of_its_encodings() {
 }
 
 #[test]
-fn plain_text_is_taken_as_it_is() {
+fn plain_text_is_not_parsed_as_html() {
     let fetched =
         Fetched { media: "text/plain".to_owned(), charset: None, body: "<b>one</b>\n\n two\0 ".into() };
     let page = read(&fetched);
@@ -73,7 +73,7 @@ fn plain_text_is_taken_as_it_is() {
 
 proptest! {
     #[test]
-    fn whatever_comes_is_read_within_bounds(bytes in any::<Vec<u8>>(), tags in "(<[a-z]{1,6}[> ]|</[a-z]{1,6}>|[a-z ]|<!--|&){0,80}") {
+    fn any_bytes_are_read_within_limits(bytes in any::<Vec<u8>>(), tags in "(<[a-z]{1,6}[> ]|</[a-z]{1,6}>|[a-z ]|<!--|&){0,80}") {
         for body in [bytes, tags.into_bytes()] {
             let page = page(&body, None);
             prop_assert!(page.text.chars().count() <= TEXT_CHARS_MAX && !page.text.contains('\0'));

@@ -37,7 +37,7 @@ fn kills() -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_saved_is_there_once_however_often_it_is_killed_on_sqlite() {
+async fn killed_at_random_each_save_is_one_bookmark_on_sqlite() {
     let file = sqlite::fresh_file();
     let log = killed_over_and_over(&file.url).await;
     let mut connection = SqliteConnection::connect(&file.url).await.unwrap();
@@ -55,7 +55,7 @@ async fn what_was_saved_is_there_once_however_often_it_is_killed_on_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_saved_is_there_once_however_often_it_is_killed_on_postgres() {
+async fn killed_at_random_each_save_is_one_bookmark_on_postgres() {
     let database = postgres::durable_database().await;
     let log = killed_over_and_over(&database.url).await;
     let mut connection = PgConnection::connect(&database.url).await.unwrap();

@@ -41,7 +41,7 @@ both_databases! {
     /// Failure n waits 2^n × 60 s, and the last failure is final.
     // SPEC A10.
     #[test]
-    async fn a_page_that_fails_is_tried_again_by_the_schedule(fixture: ApiFixture) {
+    async fn a_failing_page_is_retried_on_schedule(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, count| match (path, count) {
             ("/mends", 1) | ("/never", _) => http_response("500 Oh", "", b""),
@@ -77,7 +77,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_no_retry_can_mend_fails_at_once(fixture: ApiFixture) {
+    async fn permanent_errors_fail_at_once(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| match path {
             "/gone" => http_response("404 Not Found", "", b""),
@@ -113,7 +113,7 @@ both_databases! {
 
     /// No connection is made to a private address, neither by address nor by name.
     #[test]
-    async fn pages_of_this_machine_are_not_fetched_without_leave(fixture: ApiFixture) {
+    async fn pages_on_private_addresses_are_not_fetched_by_default(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.may_reach = bookmarks::is_public).await;
         let pages = Pages::start(|_, _| story()).await;
         for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1"] {
@@ -124,7 +124,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_passes_is_tried_again(fixture: ApiFixture) {
+    async fn temporary_errors_are_retried(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.page_within = PAGE_WITHIN).await;
         let pages = Pages::start(|path, _| match path {
             "/busy" => http_response("429 Too Many", "Retry-After: 1800\r\n", b""),
@@ -154,7 +154,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_page_that_has_moved_is_followed(fixture: ApiFixture) {
+    async fn redirects_are_followed(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| match path {
             "/old" => http_response("301 Moved", "Location: new?a=1\r\n", b""),
@@ -190,7 +190,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_title_of_markup_stays_text(fixture: ApiFixture) {
+    async fn markup_in_a_title_stays_text(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|_, _| html("<title><script>alert('\"')</script></title><p>It is a page.")).await;
         let id = service.saved("k1", &pages.url("/")).await;

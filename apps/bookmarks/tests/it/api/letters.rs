@@ -70,7 +70,7 @@ both_databases! {
     /// A bookmark fails with a reason, a person retries it, and it is done.
     // SPEC A12.
     #[test]
-    async fn a_retry_by_a_person_begins_again_and_ends_well(fixture: ApiFixture) {
+    async fn a_retry_by_a_person_starts_over_and_succeeds(fixture: ApiFixture) {
         let service = fixture.work().await;
         let fixed = Arc::new(AtomicBool::new(false));
         let is_fixed = Arc::clone(&fixed);
@@ -94,7 +94,7 @@ both_databases! {
     /// Without a key there is at most one open job; with a key, the same response again.
     // SPEC A12.
     #[test]
-    async fn a_bookmark_has_one_open_job_however_often_it_is_asked_for(fixture: ApiFixture) {
+    async fn repeated_retries_leave_one_open_job(fixture: ApiFixture) {
         let service = fixture.start().await;
         let id = service.saved("k1", "https://example.com/").await;
         let presses: Vec<_> = (0..8).map(|_| tokio::spawn(service.reprocess(&id).send_while_busy())).collect();
@@ -157,7 +157,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_deleted_bookmark_takes_its_waiting_job_with_it(fixture: ApiFixture) {
+    async fn deleting_a_bookmark_cancels_its_waiting_job(fixture: ApiFixture) {
         let service = fixture.start().await;
         let id = service.saved("k1", "https://example.com/").await;
         service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
@@ -166,7 +166,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_deleted_bookmark_leaves_no_letter_to_look_at(fixture: ApiFixture) {
+    async fn deleting_a_bookmark_closes_its_dead_letter(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
         let id = service.saved("k1", "http://127.0.0.1/").await;
         service.until(&id, "failed").await;
@@ -178,7 +178,7 @@ both_databases! {
 
     /// The page arrives after the bookmark was deleted: nothing is written, and nothing fails.
     #[test]
-    async fn a_job_under_way_whose_bookmark_is_deleted_does_nothing(fixture: ApiFixture) {
+    async fn a_running_job_of_a_deleted_bookmark_does_nothing(fixture: ApiFixture) {
         let service = fixture.work().await;
         let (deleted, gate) = PageGate::shut();
         let pages = Pages::start(move |_, _| {

@@ -22,7 +22,7 @@ impl RunningService {
 
 both_databases! {
     #[test]
-    async fn the_list_is_newest_first_a_page_at_a_time(fixture: ApiFixture) {
+    async fn the_list_is_paged_newest_first(fixture: ApiFixture) {
         let service = fixture.start().await;
         for number in 1..=5 {
             service.saved(&format!("k{number}"), &format!("https://example.com/{number}")).await;
@@ -39,7 +39,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_list_that_has_not_changed_is_not_sent_again(fixture: ApiFixture) {
+    async fn an_unchanged_list_returns_304(fixture: ApiFixture) {
         let service = fixture.start().await;
         let id = service.saved("k1", "https://example.com/").await;
         let first = service.get("/v1/bookmarks").send().await;
@@ -52,7 +52,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_search_takes_words_for_what_they_are(fixture: ApiFixture) {
+    async fn search_words_are_matched_literally(fixture: ApiFixture) {
         let service = fixture.start().await;
         for (number, url) in ["https://example.com/Foxes", "https://example.com/100%25_sure", "https://example.com/other"].iter().enumerate() {
             service.saved(&format!("k{number}"), url).await;
@@ -76,7 +76,7 @@ both_databases! {
     }
 
     #[test]
-    async fn everybody_may_load_the_pages_and_no_foreign_script_runs_there(fixture: ApiFixture) {
+    async fn pages_are_public_and_run_only_our_scripts(fixture: ApiFixture) {
         let service = fixture.start().await;
         for (path, media) in [
             ("/", "text/html; charset=utf-8"),

@@ -40,7 +40,7 @@ fn first(action: Action) -> Rule {
 
 both_databases! {
     #[test]
-    async fn a_model_summarises_and_is_named_as_who_did(fixture: ApiFixture) {
+    async fn a_summary_by_a_model_names_the_model_as_author(fixture: ApiFixture) {
         let fake = playing(vec![say("  A fox jumped\nover a dog. ")]);
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|_, _| story()).await;
@@ -53,7 +53,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_long_summary_is_cut(fixture: ApiFixture) {
+    async fn a_long_summary_is_truncated(fixture: ApiFixture) {
         let fake = playing(vec![say(&"word ".repeat(300))]);
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|_, _| story()).await;
@@ -64,7 +64,7 @@ both_databases! {
 
     /// Throttled, down, truncated: each is retried without fetching the page again.
     #[test]
-    async fn a_model_that_mends_is_asked_again(fixture: ApiFixture) {
+    async fn a_model_that_recovers_is_called_again(fixture: ApiFixture) {
         let fake = playing(Vec::new());
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|_, _| story()).await;
@@ -91,7 +91,7 @@ both_databases! {
     /// A wrong key is not the fault of the person who saves links: it fails at once, and a retry helps once it is
     /// fixed.
     #[test]
-    async fn a_model_that_refuses_us_fails_at_once_and_a_retry_can_help(fixture: ApiFixture) {
+    async fn a_rejected_api_key_fails_at_once_and_is_retryable(fixture: ApiFixture) {
         let fake = playing(vec![first(Action::Fail(Fault::Denied)), say("A fox.")]);
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|_, _| story()).await;

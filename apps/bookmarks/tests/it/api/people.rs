@@ -36,7 +36,7 @@ both_databases! {
     /// Another person's bookmark does not exist, and the same key of another person is another action.
     // SPEC C3.
     #[test]
-    async fn nobody_sees_what_is_anothers(fixture: ApiFixture) {
+    async fn each_person_sees_only_their_own_bookmarks(fixture: ApiFixture) {
         let service = fixture.start().await;
         let bob = service.app.add_person("bob").await.unwrap().to_text();
         let anns = service.saved("k1", "https://example.com/").await;
@@ -57,7 +57,7 @@ both_databases! {
     }
 
     #[test]
-    async fn who_is_not_known_gets_nothing(fixture: ApiFixture) {
+    async fn unauthenticated_requests_are_refused(fixture: ApiFixture) {
         let service = fixture.start().await;
         let wrong = service.token.replace('.', ".A");
         for (method, path) in [
@@ -79,7 +79,7 @@ both_databases! {
     /// The cookie belongs to the browser: what ann's page sends after bob has signed in there is neither done nor shown
     /// as bob's.
     #[test]
-    async fn what_is_asked_in_anothers_name_is_not_done(fixture: ApiFixture) {
+    async fn a_request_for_another_person_is_refused(fixture: ApiFixture) {
         let service = fixture.start().await;
         let bob = service.app.add_person("bob").await.unwrap().to_text();
         let ann = service.get("/v1/me").send().await.text("/id");
@@ -104,7 +104,7 @@ both_databases! {
     }
 
     #[test]
-    async fn who_signs_in_where_another_is_ends_the_others_session(fixture: ApiFixture) {
+    async fn signing_in_ends_the_previous_session_in_that_browser(fixture: ApiFixture) {
         let service = fixture.start().await;
         let bob = service.app.add_person("bob").await.unwrap().to_text();
         let anns = service.cookie().await;
@@ -117,7 +117,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_token_becomes_a_cookie_that_ends(fixture: ApiFixture) {
+    async fn a_sign_in_sets_a_cookie_that_expires(fixture: ApiFixture) {
         let service = fixture.start().await;
         let answer = service.sign_in(&service.token).await;
         let set = answer.header("set-cookie").unwrap();
@@ -134,7 +134,7 @@ both_databases! {
     }
 
     #[test]
-    async fn behind_tls_the_cookie_goes_no_other_way(fixture: ApiFixture) {
+    async fn behind_tls_the_cookie_is_secure(fixture: ApiFixture) {
         let service = fixture.start_as(|settings| settings.public_origin = Some("https://b.example".to_owned())).await;
         let answer = service.sign_in(&service.token).await;
         let set = answer.header("set-cookie").unwrap().to_owned();
@@ -151,7 +151,7 @@ both_databases! {
 
     /// A domain that somebody else controls can be made to resolve to this machine (DNS rebinding).
     #[test]
-    async fn what_is_measured_is_not_for_a_page_of_another_name(fixture: ApiFixture) {
+    async fn metrics_require_a_host_header_of_this_machine(fixture: ApiFixture) {
         let service = fixture.start().await;
         let page = |host: &str| service.bare(Method::GET, "/metrics").header("host", host);
         for own in ["localhost:4190", "127.0.0.1", "[::1]:4190"] {
@@ -163,7 +163,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_a_cookie_asks_for_must_come_from_our_own_page(fixture: ApiFixture) {
+    async fn requests_with_a_cookie_must_come_from_our_pages(fixture: ApiFixture) {
         let service = fixture.start().await;
         let cookie = service.cookie().await;
         let here = format!("http://{}", service.address);
@@ -189,7 +189,7 @@ both_databases! {
     }
 
     #[test]
-    async fn too_many_wrong_tokens_are_told_to_wait_and_the_right_one_comes_in(fixture: ApiFixture) {
+    async fn wrong_tokens_are_throttled_and_the_right_one_is_not(fixture: ApiFixture) {
         let service = fixture.start().await;
         let (start, _) = service.token.split_at(service.token.len() - 8);
         let wrong = format!("{start}AAAAAAAA");
@@ -212,7 +212,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_token_is_kept_nowhere_and_names_are_names(fixture: ApiFixture) {
+    async fn only_hashes_are_stored_and_bad_names_are_refused(fixture: ApiFixture) {
         let service = fixture.start().await;
         service.cookie().await;
         assert_eq!(service.number("SELECT count(*) FROM people WHERE length(token_hash) = 32").await, 1);

@@ -60,7 +60,7 @@ pub(crate) async fn stop(mut child: Child) {
 }
 
 #[tokio::test]
-async fn the_first_start_says_how_to_come_in_and_the_next_does_not() {
+async fn only_the_first_start_prints_a_sign_in_link() {
     in_time(async {
         let file = sqlite::fresh_file();
         let (child, printed) = start(&file.url).await;
@@ -136,7 +136,7 @@ async fn people_are_added_renewed_removed_and_listed() {
 
 /// A mistyped path is not an empty store.
 #[tokio::test]
-async fn a_store_that_is_not_there_is_not_made_to_look_into() {
+async fn reading_commands_do_not_create_a_missing_store() {
     let file = sqlite::fresh_file();
     let why = format!("cannot open the store: {} does not exist", file.path().display());
     for arguments in [
@@ -153,7 +153,7 @@ async fn a_store_that_is_not_there_is_not_made_to_look_into() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_opened_is_named_with_one_cause_and_no_password() {
+async fn a_store_error_names_the_store_without_its_password() {
     let file = sqlite::fresh_file();
     std::fs::write(file.path(), "this is not a database, but it is long enough to look like one".repeat(20))
         .unwrap();
@@ -178,7 +178,7 @@ async fn a_store_that_cannot_be_opened_is_named_with_one_cause_and_no_password()
 }
 
 #[tokio::test]
-async fn the_start_says_where_it_keeps_and_listens_and_who_summarises() {
+async fn startup_prints_store_address_and_summariser() {
     in_time(async {
         let database = postgres::fresh_database().await;
         let (child, printed) = start_as(&database.url, |command| {
@@ -205,7 +205,7 @@ async fn the_start_says_where_it_keeps_and_listens_and_who_summarises() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_said_before_anything_is_made() {
+async fn invalid_arguments_are_refused_before_anything_is_created() {
     let file = sqlite::fresh_file();
     for (arguments, why) in [
         (vec!["--llm", "gpt-5"], "use openai:MODEL or anthropic:MODEL"),

@@ -68,7 +68,7 @@ fn page_of(pages: &Pages, path: &str) -> String {
 both_databases! {
     /// A summarised page, a missing one, a failing one, a deleted one, one that was saved again, and a session.
     #[test]
-    async fn who_is_removed_leaves_nothing_behind(fixture: ApiFixture) {
+    async fn removing_a_person_deletes_all_their_data(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, _| match path.rsplit('/').next() {
             Some("gone") => http_response("404 Not Found", "", b""),
@@ -111,7 +111,7 @@ both_databases! {
 
     /// The running job ends, finds nothing to write to, and only then is it deleted.
     #[test]
-    async fn a_job_under_way_is_waited_for_when_its_person_is_removed(fixture: ApiFixture) {
+    async fn removing_a_person_waits_for_a_running_job(fixture: ApiFixture) {
         let service = fixture.work().await;
         let (release, gate) = PageGate::shut();
         let pages = Pages::start(move |_, _| {
@@ -137,7 +137,7 @@ both_databases! {
 
     /// Neither waits for the other in a cycle, so nobody can block it.
     #[test]
-    async fn who_saves_and_deletes_all_the_while_is_removed(fixture: ApiFixture) {
+    async fn a_person_who_keeps_saving_can_be_removed(fixture: ApiFixture) {
         let service = fixture.start().await;
         let other = Other::come(&service).await;
         let busy: Vec<_> = (0..24).map(|number| {
@@ -166,7 +166,7 @@ both_databases! {
 
     /// Concurrent saves are refused, or deleted with the rest.
     #[test]
-    async fn what_is_saved_beside_a_removal_goes_with_it(fixture: ApiFixture) {
+    async fn saves_during_a_removal_are_deleted_too(fixture: ApiFixture) {
         let service = fixture.start().await;
         let other = Other::come(&service).await;
         let saving: Vec<_> = (0..24)

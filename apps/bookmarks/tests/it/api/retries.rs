@@ -18,7 +18,7 @@ use crate::both_databases;
 both_databases! {
     /// The key to the model was wrong all night; after it is fixed, nobody retries each link by hand.
     #[test]
-    async fn an_operator_puts_all_back_that_a_retry_can_help(fixture: ApiFixture) {
+    async fn retry_failed_requeues_all_retryable_jobs(fixture: ApiFixture) {
         let fake = playing(vec![Rule::new(Action::Fail(Fault::Denied))]);
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|path, _| if path == "/gone" { http_response("410 Gone", "", b"") } else { story() }).await;
@@ -57,7 +57,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_operator_puts_those_back_that_failed_with_a_code(fixture: ApiFixture) {
+    async fn retry_failed_with_a_code_requeues_only_those_jobs(fixture: ApiFixture) {
         let fake = playing(vec![Rule::new(Action::Fail(Fault::Denied))]);
         let service = fixture.work_as(asks(&fake)).await;
         let is_back = Arc::new(AtomicBool::new(false));

@@ -10,7 +10,7 @@ use crate::both_databases;
 
 both_databases! {
     #[test]
-    async fn other_spellings_of_a_url_are_the_first_bookmark(fixture: ApiFixture) {
+    async fn other_spellings_of_a_url_return_the_first_bookmark(fixture: ApiFixture) {
         let service = fixture.start().await;
         let first = service.saved("k1", "https://example.com/a").await;
         let again = service.save("k2", "HTTPS://EXAMPLE.com:443/b/../a?utm_source=mail#top").send().await;
@@ -24,7 +24,7 @@ both_databases! {
     }
 
     #[test]
-    async fn two_keys_for_one_url_at_once_are_one_bookmark(fixture: ApiFixture) {
+    async fn concurrent_keys_for_one_url_make_one_bookmark(fixture: ApiFixture) {
         let service = fixture.start().await;
         for round in 0..5 {
             let url = format!("https://example.com/{round}");
@@ -45,7 +45,7 @@ both_databases! {
     }
 
     #[test]
-    async fn after_the_window_a_url_is_a_new_bookmark(fixture: ApiFixture) {
+    async fn after_the_window_the_same_url_is_a_new_bookmark(fixture: ApiFixture) {
         let service = fixture.start_as(|settings| settings.same_url_for = Duration::from_hours(1)).await;
         let first = service.saved("k1", "https://example.com/").await;
         service.pass(Duration::from_mins(59));
@@ -57,7 +57,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_url_whose_bookmark_was_deleted_is_a_new_one(fixture: ApiFixture) {
+    async fn the_url_of_a_deleted_bookmark_is_new_again(fixture: ApiFixture) {
         let service = fixture.start().await;
         let first = service.saved("k1", "https://example.com/").await;
         let path = format!("/v1/bookmarks/{first}");

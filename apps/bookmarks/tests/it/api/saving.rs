@@ -31,7 +31,7 @@ both_databases! {
     /// The bookmark, the message and the response are stored together.
     // SPEC A6, D4.
     #[test]
-    async fn a_save_is_a_bookmark_a_message_and_an_answer(fixture: ApiFixture) {
+    async fn a_save_stores_bookmark_message_and_response(fixture: ApiFixture) {
         let service = fixture.start().await;
         let payload = json!({ "url": "https://example.com/a#part", "source_hint": "news", "created_from": "ios" });
         let answer = service.save("k1", "").json(&payload).send().await;
@@ -56,7 +56,7 @@ both_databases! {
 
     // SPEC A3, C5.
     #[test]
-    async fn the_same_key_gets_the_same_bytes_again(fixture: ApiFixture) {
+    async fn the_same_key_replays_the_same_bytes(fixture: ApiFixture) {
         let service = fixture.start().await;
         let first = service.save("k1", "https://example.com/").send().await;
         let second = service.save("k1", "https://example.com/").send().await;
@@ -79,7 +79,7 @@ both_databases! {
     /// An impatient finger.
     // SPEC A3, C6.
     #[test]
-    async fn ten_presses_at_once_are_one_bookmark(fixture: ApiFixture) {
+    async fn ten_concurrent_saves_make_one_bookmark(fixture: ApiFixture) {
         let service = fixture.start().await;
         let presses: Vec<_> =
             (0..10).map(|_| tokio::spawn(service.save("k1", "https://example.com/").send_while_busy())).collect();
@@ -112,7 +112,7 @@ both_databases! {
     /// Whatever fails on the way, nothing is stored, and the key is free.
     // SPEC D4.
     #[test]
-    async fn a_save_that_fails_leaves_nothing(fixture: ApiFixture) {
+    async fn a_failed_save_stores_nothing(fixture: ApiFixture) {
         let service = fixture.start().await;
         service
             .tamper(
@@ -141,7 +141,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_no_wish_is_refused_with_a_reason(fixture: ApiFixture) {
+    async fn invalid_saves_are_refused_with_a_code(fixture: ApiFixture) {
         let service = fixture.start().await;
         let long = "a".repeat(201);
         for (number, (body, expected)) in [

@@ -51,7 +51,7 @@ impl RunningService {
 
 both_databases! {
     #[test]
-    async fn it_says_that_it_lives_and_is_ready(fixture: ApiFixture) {
+    async fn health_endpoints_report_live_and_ready(fixture: ApiFixture) {
         let service = fixture.work().await;
         assert_eq!(service.bare(Method::GET, "/livez").send().await.status, StatusCode::OK);
         while service.bare(Method::GET, "/readyz").send().await.status != StatusCode::OK {
@@ -62,7 +62,7 @@ both_databases! {
     /// Requests with a key, detected duplicates, attempts, dead letters.
     // SPEC A14.
     #[test]
-    async fn requests_duplicates_tries_and_dead_letters_are_measured(fixture: ApiFixture) {
+    async fn requests_duplicates_attempts_and_dead_letters_are_counted(fixture: ApiFixture) {
         const REQUESTS: &str = "ichido_once_requests_total";
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
         let replayed = ["operation=\"bookmarks.create\"", "result=\"replayed\""];
@@ -92,7 +92,7 @@ both_databases! {
 
     /// The names and buckets are those of the engine's own programs, so rules and dashboards apply to both.
     #[test]
-    async fn what_the_engine_measures_is_whole_on_our_page(fixture: ApiFixture) {
+    async fn the_metrics_page_has_all_engine_metrics(fixture: ApiFixture) {
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
         let id = service.saved("k1", "http://127.0.0.1/").await;
         service.until(&id, "failed").await;

@@ -54,7 +54,7 @@ impl Drop for Roots {
 }
 
 #[tokio::test]
-async fn a_page_by_https_is_read_from_whom_the_roots_vouch_for_and_from_nobody_else() {
+async fn https_pages_need_a_certificate_of_the_system_roots() {
     in_time(async {
         let (known, stranger) = (Authority::new("known"), Authority::new("stranger"));
         let file = sqlite::fresh_file();
