@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_chore_has_its_word() {
+    fn each_chore_is_parsed_from_its_name() {
         assert_eq!(Chore::parse(&["test"]), Ok(Chore::Test { scope: Scope::Usual }));
         assert_eq!(Chore::parse(&["test", "--all"]), Ok(Chore::Test { scope: Scope::All }));
         assert_eq!(Chore::parse(&["test", "--quick"]), Ok(Chore::Test { scope: Scope::Quick }));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_help_anywhere_gets_it() {
+    fn a_help_flag_anywhere_prints_the_help() {
         let asking: [&[&str]; 5] =
             [&["--help"], &["-h"], &["test", "--help"], &["fuzz", "--seconds", "-h"], &["tset", "-h"]];
         for words in asking {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_finger_is_told_what_was_meant() {
+    fn a_typo_gets_a_suggestion() {
         let complaint = |word: &str| Chore::parse(&[word]).expect_err(word);
         assert_eq!(complaint("tset"), "there is no chore `tset`; did you mean `test`?");
         assert_eq!(complaint("tests"), "there is no chore `tests`; did you mean `test`?");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_counted() {
+    fn edit_distance_is_counted() {
         assert_eq!(slips("", ""), 0);
         assert_eq!(slips("", "abc"), 3);
         assert_eq!(slips("abc", ""), 3);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn invalid_arguments_are_refused() {
         let wrong: [&[&str]; 12] = [
             &[],
             &["bench"],

@@ -137,13 +137,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_reads_as_one_would_type_it() {
+    fn a_command_line_is_displayed_as_typed() {
         let line = CommandLine::cargo(&["doc", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
         assert_eq!(line.to_string(), "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps");
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_an_error_not_a_panic() {
+    fn a_missing_program_is_an_error_not_a_panic() {
         let line = CommandLine::new("no-such-program-as-this", &[]);
         assert!(line.run(Path::new(".")).is_err());
         assert_eq!(line.answer(Path::new(".")), None);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_made_with_the_same_words_but_those_about_examples() {
+    fn pages_are_built_without_the_arguments_about_examples() {
         let words =
             ["--crate-name", "a", "--test", "a/src/lib.rs", "--test-run-directory", "a", "--extern", "b"];
         let kept = for_pages(Path::new("target/doc"), &words.map(str::to_owned));
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crates_own_library_is_found_among_the_others() {
+    fn a_crates_own_library_is_found_among_others() {
         let words = ["--crate-name", "a", "--extern", "ab=/ab.rlib", "--extern", "a=/a.rlib"];
         assert_eq!(library(&words.map(str::to_owned)), Some(("a", Path::new("/a.rlib"))));
         assert_eq!(library(&["--version".to_owned()]), None);

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_fails_is_timed_and_named() {
+    fn a_failed_step_is_timed_and_named() {
         let run = TestRun { root: Path::new("."), ran: Mutex::new(Vec::new()) };
         let outcome: Result<(), String> = run.step("build", || Err("no".to_owned()));
         assert_eq!(outcome, Err("step `build`: no".to_owned()));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_of_steps_side_by_side_is_reported() {
+    fn all_failures_of_parallel_steps_are_reported() {
         let failed = |what: &str| -> Result<(), String> { Err(what.to_owned()) };
         assert_eq!(both(failed("a"), failed("b")).map(drop), failed("a\n\nb"));
         assert_eq!(both(Ok(1), failed("b")).map(drop), failed("b"));

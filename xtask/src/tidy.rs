@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_tree_is_told_what_was_checked() {
+    fn a_clean_tree_reports_what_was_checked() {
         assert_eq!(report(&[]).verdict(), Ok("tidy: 4 rules, 70 files, nothing to mend".to_owned()));
     }
 

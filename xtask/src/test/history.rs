@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_knows_every_module_that_it_uses() {
+    fn a_lane_lists_every_module_that_it_uses() {
         let tree = Tree::read(root()).expect("the repository is read");
         for (lane, folders) in
             [(BEDROCK, &["crates/ichido-bedrock/", "bench/llm/"][..]), (FUZZ, &["fuzz/"][..])]
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_is_told_from_what_is_inside() {
+    fn an_interface_is_distinguished_from_its_body() {
         let is_interface = |line: &str| {
             let grep = CommandLine::new(
                 "sh",
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_all_crates_concerns_them_all() {
+    fn a_shared_file_concerns_all_crates() {
         assert_eq!(changed_in("Cargo.lock\n", &packages()).len(), 4);
         assert_eq!(
             changed_in("docs/spec.md\nbench/src/main.rs\n", &packages()),

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn free_memory_is_read_from_what_df_says() {
+    fn free_memory_is_parsed_from_df() {
         assert_eq!(mebibytes(" Avail\n 23894\n"), Some(23_894));
         assert_eq!(mebibytes("df: no such file"), None);
         assert_eq!(mebibytes(""), None);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arrows_of_the_design_are_allowed() {
+    fn allowed_dependencies_pass() {
         let house = [
             package("ichido-core", "crates/ichido-core/Cargo.toml", &["sha2", "ichido-core"]),
             package("ichido-boundary", "crates/ichido-boundary/Cargo.toml", &["ichido-core"]),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_against_the_arrows_is_found() {
+    fn a_forbidden_dependency_is_found() {
         let against = [
             ("ichido-core", "crates/ichido-core/Cargo.toml", "ichido-store"),
             ("ichido-core", "crates/ichido-core/Cargo.toml", "ichido-boundary"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_counts_by_its_real_name_and_whatever_its_kind() {
+    fn renamed_and_dev_dependencies_count_too() {
         let metadata = json!({
             "workspace_root": "/house",
             "packages": [{

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feature_that_only_tests_switch_on_is_found() {
+    fn a_feature_that_only_tests_enable_is_found() {
         let shipped = "ichido-cli v0.1.0 (/repo/crates/ichido-cli) []\ntokio v1.54.1 [net,time]\nserde v1.0.0 [std] (*)\n";
         let tested = "tokio v1.54.1 [net,process,time]\nserde v1.0.0 [std]\nproptest v1.12.0 [std]\n";
         assert_eq!(found(shipped, tested), ["only the tests switch on `process` of tokio v1.54.1"]);

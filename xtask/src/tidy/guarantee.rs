@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_keeps_the_rule_passes() {
+    fn a_crate_that_follows_the_rule_passes() {
         assert_eq!(found(LIB, KEY, INNER), []);
     }
 
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_module_needs_docs_alone() {
+    fn a_private_module_needs_only_docs() {
         let what = "the file does not open with `//!` docs";
         assert_eq!(found(LIB, KEY, "fn help() {}\n"), one("crates/a/src/inner.rs", what));
     }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inline_module_stands_under_the_guarantee_of_its_file() {
+    fn an_inline_module_is_covered_by_its_file() {
         let lib = format!(
             "{LIB}pub mod limits {{ pub const MAX: u8 = 1; }}
 "
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nested_module_is_looked_for_beside_its_parent() {
+    fn a_nested_module_is_searched_beside_its_parent() {
         let files = [
             ("apps/b/src/main.rs", "//! A program.\n\nmod page;\n"),
             ("apps/b/src/page.rs", "//! Pages.\n\npub mod list;\npub mod lost;\n"),

@@ -29,7 +29,7 @@ pub(super) fn tests(text: &str) -> impl Iterator<Item = Titled> + '_ {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_test_is_known_by_its_title_and_one_that_is_skipped_as_such() {
+    fn tests_and_skipped_tests_are_found_by_title() {
         let text = "import test from 'node:test';\ntest('one, with a comma', () => {\n  test(\"it's two\", { timeout: 1 }, () => {});\n\
                     test.skip('three', () => {});\ntest('four', { skip: true }, f);\ntested('five');\n// test('six')\ntest(seven, f);\n";
         let found: Vec<(String, bool)> =

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_found_wherever_they_stand() {
+    fn tests_are_found_at_any_depth() {
         let text = "
             #[test] fn plain() {}
             mod tests {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_run_is_not_a_test() {
+    fn functions_that_do_not_run_are_not_tests() {
         let text = "
             // #[test] fn in_a_comment() {}
             /* #[test] fn in_a_block() {} */
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_rust_is_an_error() {
+    fn invalid_rust_is_an_error() {
         assert!(Source::read("fn open() {").is_err());
     }
 }

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_two_described_types_share_is_found() {
+    fn a_schema_name_of_two_types_is_found() {
         let one = "#[derive(Debug, ToSchema)]\nstruct Outcome {}\n#[derive(Debug)]\nstruct Other;";
         let two = "/// Text.\n#[derive(ToSchema)]\n#[serde(x)]\npub(super) enum Outcome<T> {}";
         let shared = Tree::new(&[("crates/a/src/one.rs", one), ("crates/a/src/two.rs", two)]);

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_there_twice_is_found() {
+    fn a_duplicate_number_is_found() {
         let twice = "| B3 | open |\n".repeat(2);
         assert_eq!(found(&page(|number| (number == "B3").then(|| twice.clone()))), ["B3 is there twice"]);
     }
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_nobody_asked_for_is_found() {
+    fn an_unknown_number_is_found() {
         let text = page(|_| None) + "| F7 | open |\n";
         assert_eq!(found(&text), ["F7 is not a requirement's number"]);
     }

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_goes_to_the_store_is_found() {
+    fn a_command_that_uses_the_store_is_found() {
         let import = "use ichido_store::Store;\n";
         assert_eq!(findings("token.rs", import), 1);
         assert_eq!(findings("dead/edit.rs", import), 1);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_of_code_too_many_is_found_and_no_other_line_counts() {
+    fn one_line_of_code_over_the_limit_is_found() {
         let fits = "let x = 1;\n\n// why\n".repeat(CODE_LINES_MAX);
         assert_eq!(findings("send.rs", &fits), 0);
         assert_eq!(findings("send.rs", &format!("{fits}let y = 2;\n")), 1);

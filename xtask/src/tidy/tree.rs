@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rust_of_ours_is_neither_other_text_nor_elsewhere() {
+    fn only_rust_files_of_our_folders_are_returned() {
         let paths = ["apps/b/src/main.rs", "crates/a/README.md", "crates/a/src/lib.rs", "fuzz/src/lib.rs"];
         let tree = Tree::new(&paths.map(|path| (path, "")));
         let rust: Vec<&str> = tree.rust().map(|(path, _)| path).collect();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn this_repository_is_read_without_what_tools_make() {
+    fn generated_files_are_not_read() {
         let tree = Tree::read(&crate::root()).expect("readable");
         assert!(tree.get("Cargo.toml").is_some());
         assert!(tree.get("xtask/src/tidy/tree.rs").is_some());

@@ -22,12 +22,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_read_from_what_chromium_says() {
+    fn the_version_is_parsed_from_chromium() {
         assert_eq!(version("Chromium 140.0.7339.80 built on Debian\n"), Some("140.0.7339.80"));
     }
 
     #[test]
-    fn a_program_that_only_bears_the_name_is_not_taken() {
+    fn another_program_of_the_same_name_is_refused() {
         for answer in ["", "140.0", "Google Chrome 140.0"] {
             assert_eq!(version(answer), None, "{answer:?}");
         }

@@ -21,12 +21,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_read_from_what_curl_says() {
+    fn the_version_is_parsed_from_curl() {
         assert_eq!(version("curl 7.88.1 (x86_64-pc-linux-gnu) libcurl/7.88.1\n"), Some("7.88.1"));
     }
 
     #[test]
-    fn a_program_that_only_bears_the_name_is_not_taken() {
+    fn another_program_of_the_same_name_is_refused() {
         for answer in ["", "7.88.1", "curly 1.0"] {
             assert_eq!(version(answer), None, "{answer:?}");
         }

@@ -47,14 +47,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pinned_version_and_later_ones_are_taken() {
+    fn the_pinned_version_and_later_ones_are_accepted() {
         for answer in ["cargo-deny 0.20.2\n", "cargo-deny 0.20.10", "cargo-deny 0.21.0", "cargo-deny 1.0.0"] {
             assert!(is_new_enough(answer), "{answer:?}");
         }
     }
 
     #[test]
-    fn older_and_unknown_ones_are_not() {
+    fn older_and_unknown_versions_are_refused() {
         for answer in ["cargo-deny 0.20.1", "cargo-deny 0.9.99", "cargo-deny", "cargo-deny next", ""] {
             assert!(!is_new_enough(answer), "{answer:?}");
         }

@@ -22,12 +22,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_read_from_what_nats_server_says() {
+    fn the_version_is_parsed_from_nats_server() {
         assert_eq!(version("nats-server: v2.9.10\n"), Some("2.9.10"));
     }
 
     #[test]
-    fn a_program_that_only_bears_the_name_is_not_taken() {
+    fn another_program_of_the_same_name_is_refused() {
         for answer in ["", "2.9.10", "nats: v0.1.1"] {
             assert_eq!(version(answer), None, "{answer:?}");
         }

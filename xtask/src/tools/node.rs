@@ -65,13 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_versions_are_read_from_what_node_and_npm_say() {
+    fn the_versions_are_parsed_from_node_and_npm() {
         assert_eq!(node_version("v18.20.4\n"), Some("18.20.4"));
         assert_eq!(npm_version("9.2.0\n"), Some("9.2.0"));
     }
 
     #[test]
-    fn an_old_node_and_what_only_bears_the_name_are_not_taken() {
+    fn an_old_node_and_other_programs_are_refused() {
         for answer in ["v16.20.2", "18.20.4", "", "node"] {
             assert_eq!(node_version(answer), None, "{answer:?}");
         }

@@ -102,14 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn the_major_version_is_read_from_what_postgres_says() {
+    fn the_major_version_is_parsed_from_postgres() {
         assert_eq!(major("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"), Some(15));
         assert_eq!(major("postgres (PostgreSQL) 19beta1\n"), Some(19));
         assert_eq!(major("postgres (PostgreSQL) 17"), Some(17));
     }
 
     #[test]
-    fn a_program_that_only_bears_the_name_is_not_taken() {
+    fn another_program_of_the_same_name_is_refused() {
         for answer in ["", "15", "postgres 15.1", "postgres (Other) 15.1", "postgres (PostgreSQL) devel"] {
             assert_eq!(major(answer), None, "{answer:?}");
         }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_lacks_a_program_is_not_whole() {
+    fn a_folder_without_all_programs_is_refused() {
         assert!(!is_whole(Path::new(env!("CARGO_MANIFEST_DIR"))));
     }
 }

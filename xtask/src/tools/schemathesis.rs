@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_pinned_version_is_taken() {
+    fn only_the_pinned_version_is_accepted() {
         let (wanted, answer) = ("schemathesis==4.32.5\n", Some("schemathesis, version 4.32.5\n"));
         assert!(is_pinned(Some(wanted), wanted, answer));
         for (installed, answer) in

@@ -21,13 +21,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_read_from_what_strace_says() {
+    fn the_version_is_parsed_from_strace() {
         let answer = "strace -- version 6.1\nCopyright (c) 1991-2022 The strace developers\n";
         assert_eq!(version(answer), Some("6.1"));
     }
 
     #[test]
-    fn a_program_that_only_bears_the_name_is_not_taken() {
+    fn another_program_of_the_same_name_is_refused() {
         for answer in ["", "6.1", "trace -- version 6.1"] {
             assert_eq!(version(answer), None, "{answer:?}");
         }

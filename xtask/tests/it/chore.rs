@@ -31,7 +31,7 @@ fn asking_for_help_is_not_an_error() {
 }
 
 #[test]
-fn without_cargo_fuzz_one_is_told_how_to_install_it() {
+fn without_cargo_fuzz_the_error_says_how_to_install_it() {
     // A cargo that does not exist knows no `fuzz`, whatever this machine has.
     let output = command(&["fuzz"]).env("CARGO", "no-such-cargo").output().expect("xtask starts");
     assert_eq!(output.status.code(), Some(1));

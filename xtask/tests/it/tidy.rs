@@ -17,7 +17,7 @@ fn assert_clean(findings: &[TidyFinding]) {
 }
 
 #[test]
-fn no_crate_depends_against_the_arrows() {
+fn crates_depend_only_on_allowed_crates() {
     assert_clean(&arrows::check(&arrows::packages(&root()).expect("cargo knows the workspace")));
 }
 
@@ -27,22 +27,22 @@ fn every_test_named_in_the_cases_exists_and_runs() {
 }
 
 #[test]
-fn no_modules_use_each_other_in_a_circle() {
+fn modules_do_not_depend_on_each_other_in_cycles() {
     assert_clean(&circles::check(&tree()));
 }
 
 #[test]
-fn no_two_types_share_a_name_in_the_description_of_the_api() {
+fn no_two_api_types_share_a_schema_name() {
     assert_clean(&schemas::check(&tree()));
 }
 
 #[test]
-fn the_tests_switch_on_no_feature_that_is_not_shipped() {
+fn tests_enable_only_shipped_features() {
     assert_clean(&features::check(&features::trees(&root()).expect("cargo knows the features")));
 }
 
 #[test]
-fn every_public_module_opens_with_its_guarantee() {
+fn every_public_module_documents_its_guarantee() {
     assert_clean(&guarantee::check(&tree()));
 }
 
@@ -62,6 +62,6 @@ fn every_test_named_in_the_specification_exists_and_runs() {
 }
 
 #[test]
-fn the_commands_are_thin_and_only_what_opens_or_examines_a_store_names_it() {
+fn commands_are_thin_and_leave_the_store_to_the_api() {
     assert_clean(&thin::check(&tree()));
 }
