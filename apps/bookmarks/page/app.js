@@ -132,7 +132,7 @@ function listen(queue) {
     if (became && !q) bookmarks = withBookmark(bookmarks, became);
     void changed(queue);
     if (entry?.state !== 'done' && entry?.state !== 'failed') return;
-    if (entry.state === 'done' && pressed.delete(id)) told(entry, became?.id);
+    if (entry.state === 'done' && pressed.delete(id)) showResult(entry, became?.id);
     void look();
   });
   at('add').addEventListener('submit', (event) => {
@@ -148,7 +148,7 @@ function listen(queue) {
 }
 
 /** 201 is a new bookmark. 200 is an earlier one, which is scrolled into view. @param {Entry} entry @param {string | undefined} id */
-function told(entry, id) {
+function showResult(entry, id) {
   const isOld = entry.answer?.status === 200;
   announce(isOld ? words().savedBefore : words().saved);
   if (isOld) list.querySelector(`[data-key="bookmark-${CSS.escape(id ?? '')}"]`)?.scrollIntoView({ block: 'nearest' });

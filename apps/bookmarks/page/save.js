@@ -30,7 +30,7 @@ async function toSignIn() {
 async function keep(person, url) {
   const queue = await openQueue(person);
   const first = await save(queue, url, hint);
-  const told = (/** @type {import('./ichido/ichido.js').Entry | null} */ entry) => {
+  const showResult = (/** @type {import('./ichido/ichido.js').Entry | null} */ entry) => {
     if (entry?.state === 'done') {
       at('said').textContent = entry.answer?.status === 200 ? words().savedBefore : words().saved;
       go.hidden = true;
@@ -39,9 +39,9 @@ async function keep(person, url) {
     at('said').textContent = '';
     at('hint').textContent = entry.errorMessage ?? words().errors.refused;
   };
-  queue.subscribe((change) => change.id === first.id && told(change.entry));
+  queue.subscribe((change) => change.id === first.id && showResult(change.entry));
   at('said').textContent = navigator.onLine ? words().state.saving : words().savedLater;
-  told(await queue.get(first.id));
+  showResult(await queue.get(first.id));
 }
 
 /** @param {string} url */

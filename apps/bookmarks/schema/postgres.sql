@@ -1,5 +1,5 @@
--- The app's own tables, beside the engine's in the same database: a bookmark, the answer under its key and the message that has it
--- summarised commit together. Times are microseconds since 1970, as the engine has them; ids are UUIDs, the newest greatest.
+-- The app's own tables, in the same database as the engine's: a bookmark, the response under its key and the message for its first job
+-- commit together. Times are microseconds since 1970, as in the engine's tables. Ids are time-ordered UUIDs.
 
 CREATE TABLE IF NOT EXISTS people (
     id         uuid    NOT NULL PRIMARY KEY,
@@ -21,23 +21,23 @@ CREATE TABLE IF NOT EXISTS bookmarks (
     id              uuid    NOT NULL PRIMARY KEY,
     person_id       uuid    NOT NULL REFERENCES people (id),
     url             text    NOT NULL, -- In canonical form.
-    idempotency_key text    NOT NULL, -- Of the request that saved it.
+    idempotency_key text    NOT NULL, -- The key of the request that saved it.
     source_hint     text,
     created_from    text,
     created_at      bigint  NOT NULL,
     title           text,
-    text            text,             -- What the page says, for who summarises it.
+    text            text,             -- The text of the page, to summarise.
     summary         text,
     summary_by      text CHECK (summary_by IN ('model', 'extract')),
-    search          text    NOT NULL, -- URL, title and summary in small letters.
-    jobs            bigint  NOT NULL DEFAULT 0, -- How many times it was given to the background.
-    job             uuid    NOT NULL, -- The message that stands for it now. Only the job that it names may write to it.
+    search          text    NOT NULL, -- URL, title and summary in lowercase.
+    jobs            bigint  NOT NULL DEFAULT 0, -- The number of retries, part of the next job's key.
+    job             uuid    NOT NULL, -- The message of its current job, the only one that may write to it.
     CONSTRAINT bookmarks_summary CHECK ((summary IS NULL) = (summary_by IS NULL))
 );
 
 CREATE INDEX IF NOT EXISTS bookmarks_newest ON bookmarks (person_id, id DESC);
 
--- Which bookmark a URL is until when (SPEC A7). A row of its own, so that two saves at once meet on it.
+-- The bookmark of a URL, and until when a second save returns it. A separate row, so two concurrent saves meet on it.
 CREATE TABLE IF NOT EXISTS saved_urls (
     person_id   uuid    NOT NULL,
     url         text    NOT NULL,
@@ -46,11 +46,11 @@ CREATE TABLE IF NOT EXISTS saved_urls (
     PRIMARY KEY (person_id, url)
 );
 
--- Views are made anew at every start, so that they are always those of this release.
+-- Views are recreated at every start, so they always match this release.
 DROP VIEW IF EXISTS bookmark_now;
 DROP VIEW IF EXISTS failed_jobs;
 
--- A bookmark with what the engine knows of its job (SPEC A12).
+-- A bookmark with the engine's data about its job.
 CREATE VIEW bookmark_now AS
 SELECT b.id, b.person_id, b.url, b.title, b.summary, b.summary_by, b.source_hint, b.created_from, b.created_at, b.search, b.job,
        m.queue AS job_type, m.status, m.tries::bigint AS tries, m.tries_allowed::bigint AS tries_allowed,
@@ -59,7 +59,7 @@ SELECT b.id, b.person_id, b.url, b.title, b.summary, b.summary_by, b.source_hint
 FROM bookmarks b
 LEFT JOIN ichido.message m ON m.id = b.job;
 
--- The dead letters of this app (SPEC A11). A letter begins with the code of what was wrong.
+-- The dead letters of this app. The error begins with its code.
 CREATE VIEW failed_jobs AS
 SELECT m.id,
        convert_from(m.request, 'UTF8')::jsonb ->> 'bookmark_id' AS bookmark_id,

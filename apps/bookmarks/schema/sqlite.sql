@@ -1,5 +1,5 @@
--- The app's own tables, beside the engine's in the same file: a bookmark, the answer under its key and the message that has it
--- summarised commit together. Times are microseconds since 1970, as the engine has them; ids are UUIDs, the newest greatest.
+-- The app's own tables, in the same file as the engine's: a bookmark, the response under its key and the message for its first job
+-- commit together. Times are microseconds since 1970, as in the engine's tables. Ids are time-ordered UUIDs.
 
 CREATE TABLE IF NOT EXISTS people (
     id         BLOB    NOT NULL PRIMARY KEY,
@@ -21,23 +21,23 @@ CREATE TABLE IF NOT EXISTS bookmarks (
     id              BLOB    NOT NULL PRIMARY KEY,
     person_id       BLOB    NOT NULL REFERENCES people (id),
     url             TEXT    NOT NULL, -- In canonical form.
-    idempotency_key TEXT    NOT NULL, -- Of the request that saved it.
+    idempotency_key TEXT    NOT NULL, -- The key of the request that saved it.
     source_hint     TEXT,
     created_from    TEXT,
     created_at      INTEGER NOT NULL,
     title           TEXT,
-    text            TEXT,             -- What the page says, for who summarises it.
+    text            TEXT,             -- The text of the page, to summarise.
     summary         TEXT,
     summary_by      TEXT CHECK (summary_by IN ('model', 'extract')),
-    search          TEXT    NOT NULL, -- URL, title and summary in small letters.
-    jobs            INTEGER NOT NULL DEFAULT 0, -- How many times it was given to the background.
-    job             BLOB    NOT NULL, -- The message that stands for it now. Only the job that it names may write to it.
+    search          TEXT    NOT NULL, -- URL, title and summary in lowercase.
+    jobs            INTEGER NOT NULL DEFAULT 0, -- The number of retries, part of the next job's key.
+    job             BLOB    NOT NULL, -- The message of its current job, the only one that may write to it.
     CONSTRAINT bookmarks_summary CHECK ((summary IS NULL) = (summary_by IS NULL))
 ) STRICT;
 
 CREATE INDEX IF NOT EXISTS bookmarks_newest ON bookmarks (person_id, id DESC);
 
--- Which bookmark a URL is until when (SPEC A7). A row of its own, so that two saves at once meet on it.
+-- The bookmark of a URL, and until when a second save returns it. A separate row, so two concurrent saves meet on it.
 CREATE TABLE IF NOT EXISTS saved_urls (
     person_id   BLOB    NOT NULL,
     url         TEXT    NOT NULL,
@@ -46,11 +46,11 @@ CREATE TABLE IF NOT EXISTS saved_urls (
     PRIMARY KEY (person_id, url)
 ) STRICT, WITHOUT ROWID;
 
--- Views are made anew at every start, so that they are always those of this release.
+-- Views are recreated at every start, so they always match this release.
 DROP VIEW IF EXISTS bookmark_now;
 DROP VIEW IF EXISTS failed_jobs;
 
--- A bookmark with what the engine knows of its job (SPEC A12).
+-- A bookmark with the engine's data about its job.
 CREATE VIEW bookmark_now AS
 SELECT b.id, b.person_id, b.url, b.title, b.summary, b.summary_by, b.source_hint, b.created_from, b.created_at, b.search, b.job,
        m.queue AS job_type, m.status, m.tries, m.tries_allowed,
@@ -59,7 +59,7 @@ SELECT b.id, b.person_id, b.url, b.title, b.summary, b.summary_by, b.source_hint
 FROM bookmarks b
 LEFT JOIN ichido_message m ON m.id = b.job;
 
--- The dead letters of this app (SPEC A11), for people: ids and times are text here. A letter begins with the code of what was wrong.
+-- The dead letters of this app, for people: ids and times are text here. The error begins with its code.
 CREATE VIEW failed_jobs AS
 SELECT lower(substr(hex(m.id), 1, 8) || '-' || substr(hex(m.id), 9, 4) || '-' || substr(hex(m.id), 13, 4) || '-' ||
              substr(hex(m.id), 17, 4) || '-' || substr(hex(m.id), 21)) AS id,

@@ -74,7 +74,7 @@ mod tests {
         let other = Credential::draw(made.id()).unwrap();
         let read = Credential::parse(&made.to_text()).unwrap();
         assert!(read.fits(&made.hash()) && read.id() == made.id());
-        assert!(!other.fits(&made.hash()), "another secret of the same person");
+        assert!(!other.fits(&made.hash()), "another secret of the same id");
         assert!(!format!("{made:?}").contains(&URL_SAFE_NO_PAD.encode(made.secret)));
     }
 

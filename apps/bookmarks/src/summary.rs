@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn a_repeated_sentence_is_used_once() {
-        let text = "The same sentence stands on this page twice. The same sentence stands on this page twice. And then there is another one.";
-        let said = "The same sentence stands on this page twice. And then there is another one.";
+        let text = "The same sentence occurs on this page twice. The same sentence occurs on this page twice. And then there is another one.";
+        let said = "The same sentence occurs on this page twice. And then there is another one.";
         assert_eq!(extract(text).as_deref(), Some(said));
     }
 

@@ -60,7 +60,7 @@ fn japanese_is_read_in_each_of_its_encodings() {
         }
     }
     let page = page("\u{feff}<title>印</title>".as_bytes(), Some("shift_jis"));
-    assert_eq!(page.title.as_deref(), Some("印"), "a mark at the beginning wins");
+    assert_eq!(page.title.as_deref(), Some("印"), "a byte order mark wins");
 }
 
 #[test]

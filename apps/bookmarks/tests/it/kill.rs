@@ -78,7 +78,7 @@ const BOOKMARKS: &str = "SELECT url, id, job FROM bookmarks";
 /// answered.
 async fn killed_over_and_over(store: &str) -> Arc<ClientLog> {
     let within = MIN_CASE_TIME.max(KILL_MAX * kills());
-    tokio::time::timeout(within, save_and_kill(store)).await.expect("the case does not end")
+    tokio::time::timeout(within, save_and_kill(store)).await.expect("the test finishes in time")
 }
 
 async fn save_and_kill(store: &str) -> Arc<ClientLog> {

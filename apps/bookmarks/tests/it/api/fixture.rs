@@ -334,7 +334,7 @@ pub(crate) async fn look_again() {
 
 /// A case that waits forever has failed.
 pub(crate) async fn in_time(case: impl Future<Output = ()>) {
-    tokio::time::timeout(CASE_MAX, case).await.expect("the case does not end");
+    tokio::time::timeout(CASE_MAX, case).await.expect("the test finishes in time");
 }
 
 /// One behaviour, one test per database.

@@ -44,14 +44,14 @@ both_databases! {
     async fn a_failing_page_is_retried_on_schedule(fixture: ApiFixture) {
         let service = fixture.work().await;
         let pages = Pages::start(|path, count| match (path, count) {
-            ("/mends", 1) | ("/never", _) => http_response("500 Oh", "", b""),
+            ("/recovers", 1) | ("/never", _) => http_response("500 Oh", "", b""),
             _ => story(),
         })
         .await;
-        let recovers = service.saved("k1", &pages.url("/mends")).await;
+        let recovers = service.saved("k1", &pages.url("/recovers")).await;
         let never = service.saved("k2", &pages.url("/never")).await;
         let waiting = service.until(&recovers, "retrying").await;
-        assert_eq!(error_of(&waiting), ("page_failing".to_owned(), true), "it comes again by itself, or at once");
+        assert_eq!(error_of(&waiting), ("page_failing".to_owned(), true), "it is retried automatically, or at once");
         assert_eq!((&waiting["attempt"], &waiting["maxAttempts"]), (&json!(1), &json!(3)));
         for (failure, secs) in [(1_i64, 120_u64), (2, 240)] {
             let waiting = loop {
@@ -67,13 +67,13 @@ both_databases! {
             let (least, most) = (Duration::from_secs(secs - 60), Duration::from_secs(secs + 5));
             assert!(least < left && left < most, "{failure}: {left:?}");
             if failure == 2 {
-                // Its second attempt must be over: the leap of the clock below would end its lease.
+                // Its second attempt must have ended: the jump of the clock below would end its lease.
                 assert_eq!(service.until(&recovers, "done").await["title"], "The fox");
             }
             service.pass(Duration::from_secs(secs));
         }
         assert_eq!(error_of(&service.until(&never, "failed").await), ("page_failing".to_owned(), true));
-        assert_eq!((pages.requests("/mends"), pages.requests("/never")), (2, 3));
+        assert_eq!((pages.requests("/recovers"), pages.requests("/never")), (2, 3));
     }
 
     #[test]
@@ -148,7 +148,7 @@ both_databases! {
             let left = due.since(service.store().now().await.unwrap());
             assert_eq!(Duration::from_mins(20) < left, path == "/busy", "{path}: {left:?}");
         }
-        assert_eq!(pages.requests("/round"), 6, "the first, and five redirects");
+        assert_eq!(pages.requests("/round"), 6, "the first request and five redirects");
         let nobody = service.saved("nobody", "http://127.0.0.1:1/").await;
         assert_eq!(error_of(&service.until(&nobody, "retrying").await).0, "page_unreachable");
     }

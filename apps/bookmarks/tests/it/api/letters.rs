@@ -57,7 +57,7 @@ both_databases! {
         let payload: Value = serde_json::from_str(&text(4)).unwrap();
         assert_eq!(payload["original_request"], json!({ "url": pages.url("/gone"), "idempotency_key": "k1" }));
         let letter = service.store().dead_letters().list(LetterState::Dead, None, None, 1).await.unwrap().remove(0);
-        assert_eq!(text(6), letter.message.id.to_string(), "as the engine's own tools show it");
+        assert_eq!(text(6), letter.message.id.to_string(), "the id is the one that the engine's tools show");
         let failed_at = Timestamp::parse(&text(5).replace(' ', "T").replace("+00", "Z")).unwrap();
         assert!(failed_at.as_micros().abs_diff(letter.since.as_micros()) <= 1_000, "{row:?}, {letter:?}");
 
@@ -84,11 +84,11 @@ both_databases! {
         let done = service.until(&id, "done").await;
         assert_eq!((&done["title"], &done["errorMessage"], &done["canRetry"]), (&json!("The fox"), &Value::Null, &json!(false)));
         let open = service.store().dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap();
-        assert!(open.is_empty(), "nobody needs to look at the letter any more");
+        assert!(open.is_empty(), "the dead letter is closed");
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
         let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let dead = messages.iter().find(|message| message.status == Stage::Dead).unwrap();
-        assert!(messages.iter().any(|message| message.made_from == Some(dead.id)), "and what took its place names it");
+        assert!(messages.iter().any(|message| message.made_from == Some(dead.id)), "the new message names the one it replaced");
     }
 
     /// Without a key there is at most one open job; with a key, the same response again.
@@ -112,7 +112,7 @@ both_databases! {
         for press in presses {
             assert_eq!(press.await.unwrap().status, StatusCode::ACCEPTED);
         }
-        assert_eq!(service.jobs().await, 2, "all of these are one more");
+        assert_eq!(service.jobs().await, 2, "all eight retries make one job");
 
         let first = service.reprocess(&id).header("idempotency-key", "again").send().await;
         let second = service.reprocess(&id).header("idempotency-key", "again").send().await;

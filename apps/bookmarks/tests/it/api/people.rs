@@ -128,7 +128,7 @@ both_databases! {
         let out = service.bare(Method::DELETE, "/session").header("cookie", &first).send().await;
         assert!(out.status == StatusCode::NO_CONTENT && out.header("set-cookie").unwrap().contains("Max-Age=0"));
         assert_eq!(service.status_with(&first).await, StatusCode::UNAUTHORIZED);
-        assert_eq!(service.status_with(&second).await, StatusCode::OK, "the other session goes on");
+        assert_eq!(service.status_with(&second).await, StatusCode::OK, "the other session continues");
         service.pass(Duration::from_hours(91 * 24));
         assert_eq!(service.status_with(&second).await, StatusCode::UNAUTHORIZED);
     }
@@ -145,7 +145,7 @@ both_databases! {
         let here = format!("http://{}", service.address);
         assert_eq!(delete.header("origin", &here).send().await.refusal().0, 403);
         let metrics = service.bare(Method::GET, "/metrics").send().await;
-        assert_eq!(metrics.status, StatusCode::UNAUTHORIZED, "what is measured is not for everybody");
+        assert_eq!(metrics.status, StatusCode::UNAUTHORIZED, "metrics need a token");
         assert_eq!(service.get("/metrics").send().await.status, StatusCode::OK);
     }
 
@@ -193,10 +193,10 @@ both_databases! {
         let service = fixture.start().await;
         let (start, _) = service.token.split_at(service.token.len() - 8);
         let wrong = format!("{start}AAAAAAAA");
-        assert!(bookmarks::Credential::parse(&wrong).is_some(), "it is one that is looked for");
+        assert!(bookmarks::Credential::parse(&wrong).is_some(), "it is well formed, so it is looked up");
         assert_eq!(service.sign_in("").await.refusal(), (401, "token_wrong".to_owned()));
         for _ in 0..5 {
-            service.cookie().await; // What is right is not counted.
+            service.cookie().await; // Right tokens are not counted.
         }
         for _ in 0..bookmarks::limits::WRONG_TOKENS_A_MINUTE_MAX - 1 {
             assert_eq!(service.sign_in(&wrong).await.refusal(), (401, "token_wrong".to_owned()));
@@ -237,7 +237,7 @@ both_databases! {
         let mine = service.get(&format!("/v1/bookmarks/{id}")).bearing(&renewed).send().await;
         assert_eq!(mine.status, StatusCode::OK, "the bookmarks stay");
         assert_eq!(service.sign_in(&renewed).await.status, StatusCode::NO_CONTENT);
-        assert_eq!(service.get("/v1/me").bearing(&bob).send().await.status, StatusCode::OK, "another's token stays");
+        assert_eq!(service.get("/v1/me").bearing(&bob).send().await.status, StatusCode::OK, "another person's token stays valid");
         let unknown = service.app.renew_person("carol").await.unwrap_err().to_string();
         assert_eq!(unknown, "nobody has this name; known names: ann, bob");
     }

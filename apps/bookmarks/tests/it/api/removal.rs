@@ -104,7 +104,7 @@ both_databases! {
         other.assert_gone().await;
         assert_eq!(service.bookmark(&anns).await["title"], "The fox");
         assert_eq!(service.bookmark(&anns_gone).await["state"], "failed");
-        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "ann's letter is kept");
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "ann's dead letter is kept");
         let replayed = service.save("k1", &pages.url("/anns")).send().await;
         assert_eq!(replayed.header("idempotency-replayed"), Some("true"), "and so are ann's keys");
     }

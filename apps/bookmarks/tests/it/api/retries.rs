@@ -35,16 +35,16 @@ both_databases! {
         let counted = run(&fixture.url, &["retry-failed", "--dry-run"]).await;
         let stdout = String::from_utf8(counted.stdout).unwrap();
         assert!(counted.status.success() && stdout.contains("would requeue 3 of 4 failed jobs"), "{stdout}");
-        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 4, "nothing was done");
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 4, "nothing was changed");
         let done = run(&fixture.url, &["retry-failed"]).await;
         let stdout = String::from_utf8(done.stdout).unwrap();
         assert!(done.status.success() && stdout.contains("requeued 3 of 4 failed jobs"), "{stdout}");
         for id in &refused {
             let bookmark = service.until(id, "done").await;
-            assert_eq!((&bookmark["summary"], &bookmark["attempt"]), (&json!("A fox."), &json!(1)), "its count began again");
+            assert_eq!((&bookmark["summary"], &bookmark["attempt"]), (&json!("A fox."), &json!(1)), "its attempts start again at 1");
         }
         assert_eq!(service.bookmark(&gone).await["state"], "failed");
-        assert_eq!(pages.requests("/k1"), 1, "the page was read before");
+        assert_eq!(pages.requests("/k1"), 1, "the page is not read again");
 
         let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let summarising = messages.iter().find(|message| message.queue.as_str() == "llm_processing").unwrap();

@@ -103,7 +103,7 @@ both_databases! {
         let page = service.bare(Method::GET, "/metrics").send().await;
         let page = String::from_utf8(page.body.to_vec()).unwrap();
         assert!(page.contains("# TYPE outbox_retry_count histogram\n"), "{page}");
-        assert!(!page.contains("\noutbox_retry_count{"), "a count is not under the name of the whole");
+        assert!(!page.contains("\noutbox_retry_count{"), "the histogram has no sample under its bare name");
     }
 
     /// More than 10 dead letters an hour.
@@ -116,7 +116,7 @@ both_databases! {
         }
         service.until_firing(Rule::DeadLetters, &About::Queue("extraction".to_owned())).await;
         let alerts = service.store().alerts().list(None, 10).await.unwrap();
-        assert!(!alerts.iter().any(|alert| alert.rule == Rule::DeadLetter), "one of them is nobody's incident");
+        assert!(!alerts.iter().any(|alert| alert.rule == Rule::DeadLetter), "a single dead letter does not alert");
     }
 
     /// More than 50 % duplicates.

@@ -88,11 +88,7 @@ async fn https_pages_need_a_certificate_of_the_system_roots() {
                 (&json!("page_untrusted"), &json!("failed"), &json!(true)),
                 "{refused}"
             );
-            assert_eq!(
-                (&refused["title"], pages.requests("/")),
-                (&Value::Null, 0),
-                "nothing was even asked for"
-            );
+            assert_eq!((&refused["title"], pages.requests("/")), (&Value::Null, 0), "no request was sent");
             let mut connection = SqliteConnection::connect(&file.url).await.unwrap();
             let query = sqlx::query_scalar("SELECT error FROM bookmark_now WHERE url = $1");
             let error: String = query.bind(pages.url("/")).fetch_one(&mut connection).await.unwrap();

@@ -105,7 +105,7 @@ impl Device {
         let person = SimulatedPerson { log: &self.log, queue: &queue, news: &news, no_more: &self.no_more };
         let end = tokio::select! {
             ended = sender.run(std::future::pending(), on_event) => panic!("the sender ended: {ended:?}"),
-            () = online => panic!("the case is over, and the client is not"),
+            () = online => panic!("the test ended before the client"),
             () = person.saves() => LifeEnd::AllSent,
             () = self.log.more(|tally| tally.answers, fastrand::u32(..ANSWERS_IN_A_LIFE_MAX)) => LifeEnd::Died,
         };

@@ -138,21 +138,21 @@ impl ClientLog {
         let notes = self.notes.lock().unwrap();
         let ids: HashMap<String, String> =
             state.bookmarks.iter().map(|(url, id, _)| (url.clone(), id.to_string())).collect();
-        assert_eq!(ids.len(), state.bookmarks.len(), "a URL is there twice");
+        assert_eq!(ids.len(), state.bookmarks.len(), "a URL has two bookmarks");
         let jobs: BTreeSet<Uuid> = state.bookmarks.iter().map(|(_, _, job)| *job).collect();
-        assert_eq!(jobs.len(), state.bookmarks.len(), "each bookmark has a job of its own");
+        assert_eq!(jobs.len(), state.bookmarks.len(), "each bookmark has its own job");
         assert_eq!(jobs, state.jobs.into_iter().collect(), "each job has its bookmark");
         let begun: BTreeSet<&String> = notes.begun.values().collect();
         assert!(ids.keys().all(|url| begun.contains(url)), "a URL that nobody saved");
         let done: BTreeMap<String, String> =
             state.answers.into_iter().map(|(key, body)| (key, id_in(&body))).collect();
         for Save { key, url } in &notes.acknowledged {
-            assert!(ids.contains_key(url) && done.contains_key(key), "{key} was acknowledged, and is lost");
-            assert_eq!(done[key], ids[url], "{key} stands as what its URL is");
+            assert!(ids.contains_key(url) && done.contains_key(key), "{key} was acknowledged but is lost");
+            assert_eq!(done[key], ids[url], "{key} is stored with the bookmark of its URL");
         }
         for (key, printed) in &notes.answered {
             let id = &ids[&notes.begun[key]];
-            assert_eq!(printed.iter().collect::<Vec<_>>(), [id], "{key} was answered as what its URL is");
+            assert_eq!(printed.iter().collect::<Vec<_>>(), [id], "{key} returned the bookmark of its URL");
         }
     }
 
@@ -160,7 +160,7 @@ impl ClientLog {
     pub(crate) fn check_that_kills_hit(&self, kills: u32) {
         let ClientCounts { saved_away, cut_off, offline, died_sending, .. } = *self.tally.borrow();
         let seldom = [saved_away, cut_off, offline, died_sending].into_iter().min().unwrap();
-        assert!(kills / 8 <= seldom, "they missed");
+        assert!(kills / 8 <= seldom, "the kills interrupted too little");
     }
 }
 

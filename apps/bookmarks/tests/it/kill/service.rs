@@ -27,7 +27,7 @@ impl KilledService {
             }
             assert!(why.contains("cannot listen on"), "the service did not start: {why}");
         }
-        panic!("somebody else has the port: {why}");
+        panic!("another program has the port: {why}");
     }
 
     /// Returns its URL.
