@@ -1,4 +1,4 @@
-"""What schemathesis cannot send or read by itself: JSON, a value a line, and ids of messages that are there."""
+"""Teaches schemathesis to send and read JSON lines, and to use ids of existing messages."""
 
 import json
 
@@ -20,14 +20,14 @@ def write_lines(ctx, value):
 
 @schemathesis.deserializer("application/x-ndjson")
 def read_line(ctx, response):
-    """The description is that of one line. One is sent at most; none has no result."""
+    """Reads one line, which is what the description covers. An empty body has no result line."""
     lines = response.content.splitlines()
     return json.loads(lines[0]) if lines else {"line": 1, "status": 201}
 
 
 @schemathesis.hook
 def map_path_parameters(ctx, path_parameters):
-    """Half of the messages that are asked for are there."""
+    """Replaces half of the random message ids with an existing one."""
     drawn = (path_parameters or {}).get("id")
     if isinstance(drawn, str) and sum(drawn.encode("utf-8", errors="replace")) % 2:
         path_parameters["id"] = message_of(ctx.operation.base_url)

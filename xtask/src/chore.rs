@@ -11,26 +11,30 @@ use crate::test::Scope;
 pub const USAGE: &str = "\
 Usage: cargo xtask <chore>
 
-  test                  everything CI checks: format, clippy, tests, docs, browser tests; also AWS and licences if a change of the
-                        last 30 commits concerns them
-  test --all            the same with AWS and licences in any case
-  test --quick          format, clippy, and the tests of the crates that changed, without process suites; before each commit
-  tidy                  the rules about the repository itself (also part of `test`)
+  test                  Check what CI checks: format, clippy, tests, docs, browser tests; AWS, licences and fuzz
+                        targets only if one of the last 30 commits concerns them
+  test --all            Check all of that in any case
+  test --quick          Check format, clippy and the tests of changed crates, without process suites; run it
+                        before each commit
+  tidy                  Check the rules about the repository itself (part of `test`)
   bench store [DATABASE]
-                        the store's speed beside the least SQL for the same work, on `postgres`, on `sqlite`, or on
-                        both if not said (a release build, some minutes)
-  bench once [DATABASE] an endpoint behind the layer beside the same one bare, likewise
+                        Measure the store against minimal SQL for the same work
+  bench once [DATABASE] Measure an endpoint with the layer and without it
   bench outbox [DATABASE]
-                        the worker beside the floor and beside a peer, likewise
+                        Measure the worker against minimal SQL and against a peer
   bench serve [DATABASE]
-                        accepting over HTTP beside a handler written by hand, likewise
+                        Measure accepting over HTTP against a handwritten handler
   bench llm [--items N] [--rate N]
-                        a batch of calls to a throttled model beside other ways to keep its limit: 2000 calls at 50 a second if
-                        not said (a release build of AWS's SDK, many minutes)
-  soak                  the long forms: 500 kills of the store, a storm over 20,000 messages, for each database; 20 rounds of many machines, 10 of each example
-  fuzz [--seconds N]    every fuzz target for N seconds each (60 if not said); needs cargo-fuzz
-  fuzz-api              requests drawn from the API's description, sent to a server (a short form is part of `test`)
-  help, --help, -h      this text";
+                        Measure a batch of calls to a throttled model against other rate limiters
+                        [default: 2000 calls, 50 per second]
+  soak                  Run the long crash tests: 500 kills of the store and 20,000 messages for each database,
+                        20 rounds of many machines, 10 of each example
+  fuzz [--seconds N]    Run every fuzz target for N seconds [default: 60]; needs cargo-fuzz
+  fuzz-api              Send a server requests generated from the API description (short form: part of `test`)
+  help, --help, -h      Print this help
+
+DATABASE is `postgres` or `sqlite` [default: both]. Benchmarks need a release build and take minutes; `bench llm`
+also builds AWS's SDK and takes many minutes.";
 
 /// The names of the chores, as in [`USAGE`] and [`Chore::parse`].
 const WORDS: [&str; 11] = [
@@ -49,7 +53,7 @@ const WORDS: [&str; 11] = [
 
 /// The parts that are measured on a database.
 const PARTS: [&str; 4] = ["store", "once", "outbox", "serve"];
-const ONE_PART: &str = "`bench` measures one thing: `store`, `once`, `outbox`, `serve` or `llm`";
+const ONE_PART: &str = "`bench` needs one part: `store`, `once`, `outbox`, `serve` or `llm`";
 
 /// Maximum distance of a typo from a chore's name.
 const SLIPS_MAX: usize = 2;
@@ -106,7 +110,7 @@ pub enum BenchDatabase {
 impl BenchDatabase {
     fn parse(word: &str) -> Result<Self, String> {
         let known = [Self::Postgres, Self::Sqlite].into_iter().find(|database| database.word() == word);
-        known.ok_or_else(|| format!("`{word}` is no database that the store runs on: `postgres` or `sqlite`"))
+        known.ok_or_else(|| format!("unknown database `{word}`; use `postgres` or `sqlite`"))
     }
 
     /// Returns the name on the command line.
@@ -126,7 +130,7 @@ impl Chore {
             return Ok(Self::Help);
         }
         match words.as_slice() {
-            [] => Err("which chore?".to_owned()),
+            [] => Err("no chore given".to_owned()),
             ["test"] => Ok(Self::Test { scope: Scope::Usual }),
             ["test", "--all"] => Ok(Self::Test { scope: Scope::All }),
             ["test", "--quick"] => Ok(Self::Test { scope: Scope::Quick }),
@@ -139,10 +143,10 @@ impl Chore {
             ["bench", ..] => Err(ONE_PART.to_owned()),
             ["soak"] => Ok(Self::Soak),
             ["fuzz"] => Ok(Self::Fuzz { seconds: FUZZ_SECONDS_DEFAULT }),
-            ["fuzz", "--seconds"] => Err("`--seconds` wants a number, such as `--seconds 60`".to_owned()),
+            ["fuzz", "--seconds"] => Err("`--seconds` needs a number, such as `--seconds 60`".to_owned()),
             ["fuzz", "--seconds", count] => match count.parse() {
                 // libFuzzer reads 0 as "no limit", which nobody means by it.
-                Ok(0) | Err(_) => Err(format!("`--seconds {count}`: a whole number above 0 is wanted")),
+                Ok(0) | Err(_) => Err(format!("`--seconds {count}`: must be a whole number above 0")),
                 Ok(seconds) => Ok(Self::Fuzz { seconds }),
             },
             ["fuzz-api"] => Ok(Self::FuzzApi),
@@ -150,7 +154,7 @@ impl Chore {
             [word, ..] if !WORDS.iter().any(|known| known.split(' ').next() == Some(*word)) => {
                 Err(no_such_chore(word))
             }
-            other => Err(format!("`{}` is not understood", other.join(" "))),
+            other => Err(format!("invalid arguments: `{}`", other.join(" "))),
         }
     }
 }
@@ -167,7 +171,7 @@ fn bench_llm(options: &[&str]) -> Result<Chore, String> {
             [name @ "--items", count] => (&mut items, name, count),
             [name @ "--rate", count] => (&mut rate, name, count),
             [name @ ("--items" | "--rate")] => {
-                return Err(format!("`{name}` wants a number, such as `{name} 100`"));
+                return Err(format!("`{name}` needs a number, such as `{name} 100`"));
             }
             other => {
                 return Err(format!(
@@ -176,9 +180,9 @@ fn bench_llm(options: &[&str]) -> Result<Chore, String> {
                 ));
             }
         };
-        let wrong = |_| format!("`{name} {count}`: a whole number above 0 is wanted");
+        let wrong = |_| format!("`{name} {count}`: must be a whole number above 0");
         if of.replace(count.parse().map_err(wrong)?).is_some() {
-            return Err(format!("`{name}` is said twice"));
+            return Err(format!("`{name}` is given twice"));
         }
     }
     Ok(Chore::BenchLlm { items, rate })
@@ -188,9 +192,9 @@ fn no_such_chore(word: &str) -> String {
     let near = WORDS.iter().map(|known| (slips(word, known), known)).min();
     match near {
         Some((count, known)) if count <= SLIPS_MAX => {
-            format!("there is no chore `{word}`; did you mean `{known}`?")
+            format!("unknown chore `{word}`; did you mean `{known}`?")
         }
-        _ => format!("there is no chore `{word}`"),
+        _ => format!("unknown chore `{word}`"),
     }
 }
 
@@ -251,12 +255,12 @@ mod tests {
     #[test]
     fn a_typo_gets_a_suggestion() {
         let complaint = |word: &str| Chore::parse(&[word]).expect_err(word);
-        assert_eq!(complaint("tset"), "there is no chore `tset`; did you mean `test`?");
-        assert_eq!(complaint("tests"), "there is no chore `tests`; did you mean `test`?");
-        assert_eq!(complaint("tidi"), "there is no chore `tidi`; did you mean `tidy`?");
-        assert_eq!(complaint("fuz"), "there is no chore `fuz`; did you mean `fuzz`?");
-        assert_eq!(complaint("release"), "there is no chore `release`");
-        assert_eq!(complaint(""), "there is no chore ``");
+        assert_eq!(complaint("tset"), "unknown chore `tset`; did you mean `test`?");
+        assert_eq!(complaint("tests"), "unknown chore `tests`; did you mean `test`?");
+        assert_eq!(complaint("tidi"), "unknown chore `tidi`; did you mean `tidy`?");
+        assert_eq!(complaint("fuz"), "unknown chore `fuz`; did you mean `fuzz`?");
+        assert_eq!(complaint("release"), "unknown chore `release`");
+        assert_eq!(complaint(""), "unknown chore ``");
     }
 
     #[test]
@@ -272,7 +276,7 @@ mod tests {
     #[test]
     fn seconds_without_a_number_get_an_example() {
         let complaint = Chore::parse(&["fuzz", "--seconds"]).expect_err("no number");
-        assert_eq!(complaint, "`--seconds` wants a number, such as `--seconds 60`");
+        assert_eq!(complaint, "`--seconds` needs a number, such as `--seconds 60`");
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl CommandLine {
         match status {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(format!("`{self}` failed ({status})")),
-            Err(error) => Err(format!("`{self}` did not start: {error}")),
+            Err(error) => Err(format!("cannot start `{self}`: {error}")),
         }
     }
 
@@ -70,7 +70,7 @@ impl CommandLine {
                 };
                 (String::from_utf8_lossy(&printed).into_owned(), outcome)
             }
-            Err(error) => (String::new(), Err(format!("`{self}` did not start: {error}"))),
+            Err(error) => (String::new(), Err(format!("cannot start `{self}`: {error}"))),
         }
     }
 
@@ -78,7 +78,7 @@ impl CommandLine {
     pub(crate) fn spawn_piped(&self, folder: &Path) -> Result<Child, String> {
         let mut command = self.command(folder);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        child.map_err(|error| format!("`{self}` did not start: {error}"))
+        child.map_err(|error| format!("cannot start `{self}`: {error}"))
     }
 
     /// Returns its standard output if it succeeds; `None` if it fails or does not exist.

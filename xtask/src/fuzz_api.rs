@@ -85,14 +85,15 @@ impl FuzzedServer {
         for name in ["ICHIDO_STORE", "ICHIDO_CONFIG", "ICHIDO_LOG"] {
             command.env_remove(name);
         }
-        let mut child = command.spawn().map_err(|error| format!("`ichido serve` did not start: {error}"))?;
-        let out = child.stdout.take().expect("it was asked for");
+        let mut child = command.spawn().map_err(|error| format!("cannot start `ichido serve`: {error}"))?;
+        let out = child.stdout.take().expect("stdout is piped");
         let mut lines = BufReader::new(out).lines();
         let address = lines.by_ref().map_while(Result::ok).find_map(|line| address(&line));
         // The output must be read on, or the server would block on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let mut server = Self { child, address: String::new(), folder };
-        server.address = address.ok_or("`ichido serve` ended before it said where it listens")?;
+        server.address =
+            address.ok_or("`ichido serve` exited before it printed its address; see its output above")?;
         Ok(server)
     }
 }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 /// If the crate was moved out of the workspace, which cannot happen to a binary that cargo built in it.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().expect("xtask lies in a folder of the workspace").to_path_buf()
+    here.parent().expect("xtask is a folder of the workspace").to_path_buf()
 }
 
 /// Returns cargo's folder for debug builds.

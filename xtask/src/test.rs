@@ -225,7 +225,7 @@ fn same_features(root: &Path) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "these have other features beside AWS's SDK; enable the same ones in xtask/Cargo.toml: {}",
+        "these crates have other features in the build with AWS's SDK; enable the same ones in xtask/Cargo.toml: {}",
         differ.join("; ")
     ))
 }
@@ -240,7 +240,7 @@ fn both<A, B>(one: Result<A, String>, other: Result<B, String>) -> Result<(A, B)
 }
 
 fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, String>>) -> Result<T, String> {
-    thread.join().unwrap_or_else(|_| Err("a step panicked; its message is above".to_owned()))
+    thread.join().unwrap_or_else(|_| Err("a step panicked; see its message above".to_owned()))
 }
 
 #[expect(

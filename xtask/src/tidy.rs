@@ -38,7 +38,7 @@ pub struct TidyFinding {
 
 impl fmt::Display for TidyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n  where: {}\n  mend:  {}", self.what, self.location, self.fix)
+        write!(f, "{}\n  where: {}\n  fix:   {}", self.what, self.location, self.fix)
     }
 }
 
@@ -58,7 +58,7 @@ impl TidyReport {
     pub fn verdict(&self) -> Result<String, String> {
         let listed: Vec<String> = self.findings.iter().map(TidyFinding::to_string).collect();
         let count = match listed.len() {
-            0 => return Ok(format!("tidy: {} rules, {} files, nothing to mend", self.rules, self.files)),
+            0 => return Ok(format!("tidy: {} rules, {} files, no findings", self.rules, self.files)),
             1 => "1 finding".to_owned(),
             more => format!("{more} findings"),
         };
@@ -98,20 +98,20 @@ mod tests {
         let finding = |what: &&str| TidyFinding {
             what: (*what).to_owned(),
             location: "src/lib.rs".to_owned(),
-            fix: "mend it".to_owned(),
+            fix: "split it".to_owned(),
         };
         TidyReport { rules: 4, files: 70, findings: findings.iter().map(finding).collect() }
     }
 
     #[test]
     fn a_clean_tree_reports_what_was_checked() {
-        assert_eq!(report(&[]).verdict(), Ok("tidy: 4 rules, 70 files, nothing to mend".to_owned()));
+        assert_eq!(report(&[]).verdict(), Ok("tidy: 4 rules, 70 files, no findings".to_owned()));
     }
 
     #[test]
     fn findings_are_counted_and_listed() {
         let one = report(&["too long"]).verdict().expect_err("a finding");
-        assert_eq!(one, "tidy: 1 finding\n\ntoo long\n  where: src/lib.rs\n  mend:  mend it");
+        assert_eq!(one, "tidy: 1 finding\n\ntoo long\n  where: src/lib.rs\n  fix:   split it");
         let two = report(&["too long", "too wide"]).verdict().expect_err("findings");
         assert!(two.starts_with("tidy: 2 findings\n\ntoo long\n"), "{two}");
         assert!(two.contains("\n\ntoo wide\n"), "{two}");

@@ -46,10 +46,10 @@ pub(super) fn build(root: &Path, chosen: &[String]) -> Result<Vec<Binary>, Strin
     let binaries: Vec<Binary> = lines.filter_map(|line| binary(&serde_json::from_str(&line).ok()?)).collect();
     match child.wait() {
         Ok(status) if status.success() && binaries.is_empty() => {
-            Err(format!("cargo reported no test binary; has the form of its messages changed?\n  {line}"))
+            Err(format!("cargo reported no test binary; has its message format changed?\n  {line}"))
         }
         Ok(status) if status.success() => Ok(binaries),
-        Ok(status) => Err(format!("it failed ({status})\nTo run it alone:\n\n  {line}")),
+        Ok(status) => Err(format!("the build failed ({status})\nTo run it alone:\n\n  {line}")),
         Err(error) => Err(format!("`{line}`: {error}")),
     }
 }

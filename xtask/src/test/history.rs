@@ -113,7 +113,7 @@ fn changed(root: &Path, pattern: &str, paths: &[&str]) -> bool {
 pub(super) fn crates_to_test(root: &Path, packages: &[Package]) -> Result<BTreeSet<String>, String> {
     let git = |words: &[&str]| {
         let line = CommandLine::new("git", words);
-        line.answer(root).ok_or_else(|| format!("`{line}` failed; `--quick` needs git"))
+        line.answer(root).ok_or_else(|| format!("`{line}` failed; `--quick` needs git and a repository"))
     };
     let untracked = git(&["ls-files", "--others", "--exclude-standard"])?;
     let mut files = format!("{}{untracked}", git(&["diff", "--name-only", "--no-renames", "HEAD"])?);
@@ -185,7 +185,10 @@ mod tests {
             for path in lane.files.iter().chain(lane.interfaces) {
                 let files = CommandLine::new("git", &["ls-files", "--", path]).answer(root());
                 // A copy without history has no list of files either; every lane is due there.
-                assert!(files.is_none_or(|files| !files.is_empty()), "{path} is gone: where is it now?");
+                assert!(
+                    files.is_none_or(|files| !files.is_empty()),
+                    "{path} does not exist; update the lane"
+                );
             }
         }
     }

@@ -150,7 +150,7 @@ fn tests_of(binary: &Binary) -> Result<Vec<String>, String> {
         let output = Command::new(&binary.path).args(arguments).current_dir(&binary.folder).output();
         let output = output.map_err(|error| format!("{}: {error}", binary.path.display()))?;
         if !output.status.success() {
-            return Err(format!("{} lists no tests ({})", binary.path.display(), output.status));
+            return Err(format!("{} cannot list its tests ({})", binary.path.display(), output.status));
         }
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
@@ -194,7 +194,7 @@ fn run_process(job: &TestProcess, log: &Path, env: &[(String, String)]) -> Resul
                 Command::new("kill").args(["-KILL", &pid]).status(),
             ];
             drop((killed, waiting.join()));
-            return Err(format!("{}\nkilled: it ran for more than {LIMIT:?}", read(log)));
+            return Err(format!("{}\nkilled: it ran longer than {LIMIT:?}", read(log)));
         }
     };
     let printed = read(log);
@@ -217,7 +217,7 @@ fn passed(printed: &str) -> Option<usize> {
 
 fn report(mut ran: Vec<TestResult>) -> Result<(), String> {
     ran.sort_by_key(|job| std::cmp::Reverse(job.took));
-    println!("\nThe slowest:");
+    println!("\nSlowest tests:");
     for job in ran.iter().take(SLOWEST) {
         println!("{:>7.1} s  {}", job.took.as_secs_f64(), job.name);
     }

@@ -43,7 +43,7 @@ impl Servers {
             let mut lines = BufReader::new(out).lines().map_while(Result::ok);
             for variable in variables {
                 let value =
-                    lines.next().ok_or_else(|| format!("{name} did not start; its message is above"))?;
+                    lines.next().ok_or_else(|| format!("{name} did not start; see its message above"))?;
                 servers.env.push(((*variable).to_owned(), value));
             }
         }

@@ -89,7 +89,8 @@ pub fn packages(root: &Path) -> Result<Vec<Package>, String> {
     let line = CommandLine::cargo(&["metadata", "--no-deps", "--format-version", "1"]);
     let answer = line.answer(root).ok_or_else(|| format!("`{line}` failed"))?;
     let metadata: Value = serde_json::from_str(&answer).map_err(|error| format!("`{line}`: {error}"))?;
-    read(&metadata).ok_or_else(|| format!("`{line}` answered in a form that is not known here"))
+    read(&metadata)
+        .ok_or_else(|| format!("`{line}` returned an unknown format; update xtask/src/tidy/arrows.rs"))
 }
 
 fn read(metadata: &Value) -> Option<Vec<Package>> {
@@ -114,7 +115,7 @@ pub fn check(packages: &[Package]) -> Vec<TidyFinding> {
 fn check_one(package: &Package, packages: &[Package]) -> Vec<TidyFinding> {
     let Some(allowed) = allowed(package) else {
         return vec![TidyFinding {
-            what: format!("nothing says which crates `{}` may depend on", package.name),
+            what: format!("the table of dependencies does not list `{}`", package.name),
             location: package.manifest.clone(),
             fix: "add it to the table in xtask/src/tidy/arrows.rs and to ARCHITECTURE.md".to_owned(),
         }];
@@ -128,9 +129,12 @@ fn check_one(package: &Package, packages: &[Package]) -> Vec<TidyFinding> {
         .filter(|need| is_ours(need) && **need != package.name && !allowed.contains(&need.as_str()));
     against
         .map(|need| TidyFinding {
-            what: format!("`{}` depends on `{need}`, against the arrows", package.name),
+            what: format!("`{}` must not depend on `{need}`", package.name),
             location: package.manifest.clone(),
-            fix: format!("move what it needs below both, or pass it in; it may use {}", listed(allowed)),
+            fix: format!(
+                "move the shared code into a crate below both, or pass it in; allowed: {}",
+                listed(allowed)
+            ),
         })
         .collect()
 }
@@ -143,7 +147,7 @@ fn allowed(package: &Package) -> Option<&'static [&'static str]> {
 }
 
 fn listed(names: &[&str]) -> String {
-    if names.is_empty() { "none of ours".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "none of our crates".to_owned() } else { names.join(", ") }
 }
 
 #[cfg(test)]
@@ -187,7 +191,7 @@ mod tests {
         for (name, manifest, need) in against {
             let findings = check(&[package(name, manifest, &[need])]);
             assert_eq!(findings.len(), 1, "{name} on {need}");
-            assert_eq!(findings[0].what, format!("`{name}` depends on `{need}`, against the arrows"));
+            assert_eq!(findings[0].what, format!("`{name}` must not depend on `{need}`"));
             assert_eq!(findings[0].location, manifest);
         }
     }

@@ -15,7 +15,7 @@ const CASES: usize = 30;
 /// Finds cases that are missing or out of order, and tests that do not exist.
 pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     let Some(text) = tree.get(FILE) else {
-        return vec![finding(0, "there is no page of cases".to_owned(), "write it")];
+        return vec![finding(0, "the page of cases is missing".to_owned(), "write it")];
     };
     let tests = tests(tree);
     let mut findings = Vec::new();
@@ -28,7 +28,7 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
             Ok(named) if !named.is_empty() && !proof.contains("open") => named,
             _ => {
                 let what = format!("`{proof}` is not a list of tests");
-                findings.push(finding(line, what, "write names of tests in backticks with commas between"));
+                findings.push(finding(line, what, "write test names in backticks, separated with commas"));
                 continue;
             }
         };
@@ -37,7 +37,7 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     }
     if numbers != (1..=CASES).collect::<Vec<_>>() {
         let what = format!("the cases are not 1 to {CASES} in order: {numbers:?}");
-        findings.push(finding(0, what, "a case is never dropped; give each its row"));
+        findings.push(finding(0, what, "do not drop a case; give each case its row"));
     }
     findings
 }
@@ -46,12 +46,12 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
 fn fault(name: &str, tests: &BTreeMap<String, Vec<Test>>) -> Option<(String, &'static str)> {
     let Some(found) = tests.get(name) else {
         return Some((
-            format!("there is no test `{name}`"),
-            "name the test as it is called now, or write it",
+            format!("test `{name}` does not exist"),
+            "use the test's current name, or write the test",
         ));
     };
     let ignored = found.iter().find(|test| test.is_ignored)?;
-    Some((format!("`{name}` is ignored in {}", ignored.file), "let it run"))
+    Some((format!("`{name}` is ignored in {}", ignored.file), "remove its `#[ignore]`"))
 }
 
 /// Returns whether a row is a table's heading.
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_case_without_a_test_that_runs_is_found() {
         for (proof, what) in [
-            ("`gone`", "there is no test `gone`"),
+            ("`gone`", "test `gone` does not exist"),
             ("`asleep`", "`asleep` is ignored in crates/a/tests/it.rs"),
             ("open", "`open` is not a list of tests"),
             ("later", "`later` is not a list of tests"),

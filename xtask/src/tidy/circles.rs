@@ -95,9 +95,9 @@ fn circles(package: &str, uses: &Uses) -> Vec<TidyFinding> {
         }
     }
     let finding = |circle: &Vec<&str>| TidyFinding {
-        what: format!("these modules use each other in a circle: {}", circle.join(", ")),
+        what: format!("these modules depend on each other in a cycle: {}", circle.join(", ")),
         location: format!("{package}/src"),
-        fix: "move what both need below both, or one module into the other".to_owned(),
+        fix: "move the shared code into a module below both, or merge the modules".to_owned(),
     };
     found.iter().map(finding).collect()
 }
@@ -133,7 +133,7 @@ mod tests {
         ]);
         let findings = check(&tree);
         assert_eq!(findings.len(), 1, "{findings:?}");
-        assert_eq!(findings[0].what, "these modules use each other in a circle: one, three, two");
+        assert_eq!(findings[0].what, "these modules depend on each other in a cycle: one, three, two");
     }
 
     #[test]

@@ -46,9 +46,9 @@ pub fn check([shipped, tested]: &[String; 2]) -> Vec<TidyFinding> {
         let added = tested.get(name).into_iter().flatten();
         let added = added.filter(|feature| !shipped.contains(*feature) && !is_known(feature));
         findings.extend(added.map(|feature| TidyFinding {
-            what: format!("only the tests switch on `{feature}` of {name}"),
+            what: format!("only the tests enable feature `{feature}` of {name}"),
             location: "crates/ichido-cli/Cargo.toml".to_owned(),
-            fix: "add it to the dependencies of `ichido-cli`, or do without it in tests".to_owned(),
+            fix: "enable it in the dependencies of `ichido-cli`, or do not use it in tests".to_owned(),
         }));
     }
     findings
@@ -79,7 +79,7 @@ mod tests {
     fn a_feature_that_only_tests_enable_is_found() {
         let shipped = "ichido-cli v0.1.0 (/repo/crates/ichido-cli) []\ntokio v1.54.1 [net,time]\nserde v1.0.0 [std] (*)\n";
         let tested = "tokio v1.54.1 [net,process,time]\nserde v1.0.0 [std]\nproptest v1.12.0 [std]\n";
-        assert_eq!(found(shipped, tested), ["only the tests switch on `process` of tokio v1.54.1"]);
+        assert_eq!(found(shipped, tested), ["only the tests enable feature `process` of tokio v1.54.1"]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn check_file(tree: &Tree, path: &str, text: &str) -> Vec<TidyFinding> {
     let source = match Source::read(text) {
         Ok(source) => source,
         Err(error) => {
-            return vec![finding(format!("not readable as Rust: {error}"), path, "make it compile")];
+            return vec![finding(format!("cannot parse the file as Rust: {error}"), path, "make it compile")];
         }
     };
     let mut findings = Vec::new();
@@ -39,7 +39,7 @@ fn check_file(tree: &Tree, path: &str, text: &str) -> Vec<TidyFinding> {
         findings.push(finding(
             "the file does not open with `//!` docs".to_owned(),
             path,
-            "say in its first lines what it is for",
+            "state its purpose in the first lines",
         ));
     }
     if path.ends_with("/src/lib.rs") && !has_guarantee(&source) {
@@ -56,8 +56,8 @@ fn check_module(tree: &Tree, declared_in: &str, module: &Module) -> Option<TidyF
     let locations = [format!("{folder}/{}.rs", module.path), format!("{folder}/{}/mod.rs", module.path)];
     let Some((location, text)) = locations.iter().find_map(|location| Some((location, tree.get(location)?)))
     else {
-        let fix = format!("put it at {}, without a `#[path]`", locations[0]);
-        return Some(finding(format!("{name} has no file where one would look"), declared_in, &fix));
+        let fix = format!("move it to {}, without a `#[path]`", locations[0]);
+        return Some(finding(format!("{name} has no file at the usual path"), declared_in, &fix));
     };
     // A file that is not Rust is reported on its own.
     let source = Source::read(text).ok()?;
@@ -82,8 +82,9 @@ fn has_mark(docs: &[String]) -> bool {
 }
 
 fn missing_guarantee(what: &str, location: &str) -> TidyFinding {
-    let fix = format!("begin a line of its `//!` docs with `{MARK}` and say what callers can rely on");
-    finding(format!("{what} does not say what it guarantees"), location, &fix)
+    let fix =
+        format!("add a line to its `//!` docs that begins with `{MARK}` and states what callers can rely on");
+    finding(format!("{what} does not document its guarantee"), location, &fix)
 }
 
 fn finding(what: String, location: &str, fix: &str) -> TidyFinding {
@@ -116,7 +117,7 @@ mod tests {
     #[test]
     fn a_public_module_without_a_guarantee_is_found() {
         let key = "//! Keys. They come without any Guarantee: none.\n\npub struct Key;\n";
-        let what = "the public module `key` does not say what it guarantees";
+        let what = "the public module `key` does not document its guarantee";
         assert_eq!(found(LIB, key, INNER), one("crates/a/src/key.rs", what));
     }
 
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn a_crate_root_without_a_guarantee_is_found() {
         let lib = "//! A crate.\n\npub mod key;\n";
-        let what = "the crate does not say what it guarantees";
+        let what = "the crate does not document its guarantee";
         assert_eq!(found(lib, KEY, INNER), one("crates/a/src/lib.rs", what));
     }
 

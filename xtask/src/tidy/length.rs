@@ -15,9 +15,9 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     counted
         .filter(|(path, lines)| LINES_MAX < *lines && *path != "CHANGELOG.md")
         .map(|(path, lines)| TidyFinding {
-            what: format!("the file has {lines} lines; the most is {LINES_MAX}"),
+            what: format!("the file has {lines} lines; the maximum is {LINES_MAX}"),
             location: path.to_owned(),
-            fix: "split it by topic, and move its tests to a file of their own".to_owned(),
+            fix: "split it by topic, or move its tests to a separate file".to_owned(),
         })
         .collect()
 }
@@ -34,7 +34,7 @@ mod tests {
         let findings = check(&Tree::new(&[("crates/a/src/lib.rs", &long)]));
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].location, "crates/a/src/lib.rs");
-        assert_eq!(findings[0].what, "the file has 701 lines; the most is 700");
+        assert_eq!(findings[0].what, "the file has 701 lines; the maximum is 700");
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn finding(name: &str, paths: &[&str]) -> Option<TidyFinding> {
     } else {
         return None;
     };
-    let fix = "choose a specific name; docs/glossary.md has our words".to_owned();
+    let fix = "choose a specific name; see docs/glossary.md".to_owned();
     Some(TidyFinding { what, location: paths.join(", "), fix })
 }
 

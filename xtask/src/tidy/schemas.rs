@@ -19,9 +19,11 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     }
     let shared = named.into_iter().filter(|(_, locations)| 1 < locations.len());
     let finding = |((_, name), locations): ((&str, &str), Vec<&str>)| TidyFinding {
-        what: format!("two types are described as `{name}`, so that the description has only one of them"),
+        what: format!(
+            "two types are described as `{name}`, so the API description contains only one of them"
+        ),
         location: locations.join(", "),
-        fix: "give each a name of its own".to_owned(),
+        fix: "give each its own name".to_owned(),
     };
     shared.map(finding).collect()
 }

@@ -49,7 +49,7 @@ fn check_page(
             findings.extend(check_cells(row));
         } else {
             let what = format!("{} has {} cells, not {CELLS}", row.number, row.cells.len());
-            let fix = "write the number and one cell more; a bar inside a cell is `\\|`";
+            let fix = "write the number and one more cell; escape a bar inside a cell as `\\|`";
             findings.push(finding(page, row.line, what, fix));
         }
     }
@@ -108,7 +108,7 @@ fn check_numbers(page: &str, rows: &[Row<'_>]) -> Vec<TidyFinding> {
             continue;
         };
         if !seen.insert(row.number) {
-            let what = format!("{} is there twice", row.number);
+            let what = format!("{} occurs twice", row.number);
             findings.push(finding(page, row.line, what, "keep one of the rows"));
         } else if Some(position) < position_last {
             let what = format!("{} is out of order", row.number);
@@ -118,7 +118,7 @@ fn check_numbers(page: &str, rows: &[Row<'_>]) -> Vec<TidyFinding> {
     }
     let missing = wanted.iter().filter(|number| !seen.contains(number.as_str()));
     findings.extend(missing.map(|number| {
-        finding(page, 0, format!("{number} is missing"), "a requirement is never dropped; add its row")
+        finding(page, 0, format!("{number} is missing"), "do not drop a requirement; add its row")
     }));
     findings
 }
@@ -129,7 +129,7 @@ fn check_proof(row: &Row<'_>, tests: &BTreeMap<String, Vec<Test>>) -> Vec<TidyFi
         Ok(names) => names,
         Err(problem) => {
             let fix =
-                "write names of tests in backticks with commas between, or `open`, or `open: …` at the end";
+                "write test names in backticks, separated with commas, or `open`, or end with `open: …`";
             return vec![finding(PROOFS, row.line, format!("{}: {problem}", row.number), fix)];
         }
     };
@@ -137,12 +137,12 @@ fn check_proof(row: &Row<'_>, tests: &BTreeMap<String, Vec<Test>>) -> Vec<TidyFi
         None => Some(finding(
             PROOFS,
             row.line,
-            format!("{} names `{name}`, and there is no such test", row.number),
-            "name the test as it is called now, or say `open`",
+            format!("{} names `{name}`, which does not exist", row.number),
+            "use the test's current name, or write `open`",
         )),
         Some(found) => found.iter().find(|test| test.is_ignored).map(|test| {
             let what = format!("{} names `{name}`, which is ignored in {}", row.number, test.file);
-            finding(PROOFS, row.line, what, "let it run, or say `open`")
+            finding(PROOFS, row.line, what, "remove its `#[ignore]`, or write `open`")
         }),
     };
     names.into_iter().filter_map(check_name).collect()
@@ -155,11 +155,11 @@ pub(super) fn names(proof: &str) -> Result<Vec<&str>, String> {
     loop {
         if let Some(after) = rest.strip_prefix("open") {
             return match after.strip_prefix(':').map(str::trim) {
-                Some("") => Err("`open:` without what is missing".to_owned()),
+                Some("") => Err("`open:` does not say what is missing".to_owned()),
                 Some(_) => Ok(names),
                 None if !after.is_empty() => Err(format!("`{rest}` is neither a test nor `open`")),
                 None if names.is_empty() => Ok(names),
-                None => Err("`open` after tests, without what is missing".to_owned()),
+                None => Err("`open` after tests does not say what is missing".to_owned()),
             };
         }
         let Some((name, after)) = rest.strip_prefix('`').and_then(|quoted| quoted.split_once('`')) else {
@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn a_test_that_does_not_exist_is_found() {
-        assert_eq!(found_for("`proved`, `promised`"), ["D7 names `promised`, and there is no such test"]);
-        assert_eq!(found_for("`helper`"), ["D7 names `helper`, and there is no such test"]);
+        assert_eq!(found_for("`proved`, `promised`"), ["D7 names `promised`, which does not exist"]);
+        assert_eq!(found_for("`helper`"), ["D7 names `helper`, which does not exist"]);
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_duplicate_number_is_found() {
         let twice = "| B3 | open |\n".repeat(2);
-        assert_eq!(found(&page(|number| (number == "B3").then(|| twice.clone()))), ["B3 is there twice"]);
+        assert_eq!(found(&page(|number| (number == "B3").then(|| twice.clone()))), ["B3 occurs twice"]);
     }
 
     #[test]

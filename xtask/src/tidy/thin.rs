@@ -27,14 +27,14 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
         .map(|(file, _)| TidyFinding {
             what: "a command names `ichido_store`".to_owned(),
             location: format!("{FOLDER}{file}"),
-            fix: "ask the API by `api_client`, or put what needs the store into a library, such as `ichido_server::admin`"
+            fix: "call the API with `api_client`, or move the code into a library, such as `ichido_server::admin`"
                 .to_owned(),
         });
     let lines: usize = files.iter().map(|(_, text)| code(text).count()).sum();
     let length = (CODE_LINES_MAX < lines).then(|| TidyFinding {
-        what: format!("the commands have {lines} lines of code; the most is {CODE_LINES_MAX}"),
+        what: format!("the commands have {lines} lines of code; the maximum is {CODE_LINES_MAX}"),
         location: FOLDER.to_owned(),
-        fix: "simplify them, or move what is not about the command line into a library".to_owned(),
+        fix: "simplify them, or move code that is not about the command line into a library".to_owned(),
     });
     imports.chain(length).collect()
 }

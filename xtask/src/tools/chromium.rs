@@ -7,7 +7,7 @@ pub(super) const CHROMIUM: Program = Program {
     package: "chromium",
     version,
     advice: "\
-the browser's module is tested in a real browser, and `chromium` is not on PATH.
+the browser client is tested in a real browser, but `chromium` is not on PATH.
 Install it with `sudo apt-get install chromium` (Debian), `sudo dnf install chromium` (Fedora) or `brew install chromium` (macOS).
 No window is opened.",
 };

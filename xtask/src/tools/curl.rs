@@ -7,7 +7,7 @@ pub(super) const CURL: Program = Program {
     package: "curl",
     version,
     advice: "\
-the tests run the commands of the README, which call curl, and it is not on PATH.
+the tests run the README's commands, which call curl, but `curl` is not on PATH.
 Install it with `sudo apt-get install curl` (Debian, Ubuntu) or `sudo dnf install curl` (Fedora).",
 };
 

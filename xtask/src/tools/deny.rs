@@ -20,7 +20,7 @@ pub(crate) fn ensure(root: &Path) -> Result<CommandLine, String> {
             return Ok(line.clone());
         }
     }
-    println!("cargo-deny {VERSION} is not on the path; building it into {FOLDER} (once, a minute or two)");
+    println!("cargo-deny {VERSION} is not on PATH; building it into {FOLDER} (once, a minute or two)");
     install().run(root)?;
     Ok(ours)
 }

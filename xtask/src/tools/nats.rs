@@ -7,9 +7,9 @@ pub(super) const NATS: Program = Program {
     package: "nats-server",
     version,
     advice: "\
-the tests publish to servers of NATS that they start themselves, and nats-server is not on PATH.
+the tests start their own NATS servers, but `nats-server` is not on PATH.
 Install it with `sudo apt-get install nats-server` (Debian, Ubuntu) or `brew install nats-server` (macOS), or put the
-binary from https://github.com/nats-io/nats-server/releases there. No server has to run.",
+binary from https://github.com/nats-io/nats-server/releases on PATH. No server has to run.",
 };
 
 /// Returns the version in `nats-server: v2.9.10`.

@@ -19,7 +19,7 @@ pub(super) const NODE: Program = Program {
     package: "nodejs",
     version: node_version,
     advice: "\
-the tests of the browser's module need Node 18 or later, and no such `node` is on PATH.
+the tests of the browser client need Node 18 or later, but no such `node` is on PATH.
 Install it with `sudo apt-get install nodejs npm` (Debian, Ubuntu) or `brew install node` (macOS).",
 };
 
@@ -28,13 +28,13 @@ pub(super) const NPM: Program = Program {
     package: "npm",
     version: npm_version,
     advice: "\
-the tests of the browser's module fetch their packages with npm, which is not on PATH.
+the tests of the browser client install their packages with npm, but `npm` is not on PATH.
 Install it with `sudo apt-get install npm` (Debian, Ubuntu); elsewhere it comes with Node.",
 };
 
 /// Installs the packages of the lock file, each verified by its checksum, unless that was done.
 pub(super) fn ensure_packages(root: &Path, folder: &str) -> Result<(), String> {
-    println!("packages of {folder}");
+    println!("npm packages of {folder}");
     let folder = root.join(folder);
     let lock = folder.join("package-lock.json");
     let wanted = std::fs::read(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
@@ -42,7 +42,7 @@ pub(super) fn ensure_packages(root: &Path, folder: &str) -> Result<(), String> {
     if std::fs::read(&installed).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
-    println!("installing them");
+    println!("installing the packages");
     CommandLine::new("npm", &["ci", "--loglevel", "error"]).run(&folder)?;
     std::fs::write(&installed, wanted).map_err(|error| format!("{}: {error}", installed.display()))
 }

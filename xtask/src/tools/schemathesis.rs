@@ -15,9 +15,9 @@ const INSTALLED: &str = "installed.txt";
 
 /// What a person can do where it is not installed automatically.
 const ADVICE: &str = "\
-requests are drawn by schemathesis, a program in Python, and `python3 -m venv` does not work here.
+schemathesis, a Python program, generates the requests, but `python3 -m venv` does not work here.
 Install Python 3.10 or later with its venv: `sudo apt-get install python3-venv` (Debian, Ubuntu) or `brew install python`
-(macOS). The program itself is then installed under `target`, from the Python Package Index.";
+(macOS). schemathesis itself is then installed under `target`, from the Python Package Index.";
 
 /// Returns the command line that runs schemathesis, and installs it first if necessary.
 pub(crate) fn ensure(root: &Path) -> Result<CommandLine, String> {
@@ -30,7 +30,7 @@ pub(crate) fn ensure(root: &Path) -> Result<CommandLine, String> {
     if is_pinned(std::fs::read_to_string(&mark).ok().as_deref(), &wanted, answer.as_deref()) {
         return Ok(ours);
     }
-    println!("schemathesis is not there; installing it into {FOLDER} (once, half a minute)");
+    println!("schemathesis is missing; installing it into {FOLDER} (once, half a minute)");
     let venv = CommandLine::new("python3", &["-m", "venv", "--clear", FOLDER]);
     if venv.answer(root).is_none() {
         if !debian::is_root_on_it(root) {

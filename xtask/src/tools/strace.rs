@@ -7,7 +7,7 @@ pub(super) const STRACE: Program = Program {
     package: "strace",
     version,
     advice: "\
-the tests count syncs of the disk with strace, which is not on PATH.
+the tests count disk syncs with strace, but `strace` is not on PATH.
 Install it with `sudo apt-get install strace` (Debian, Ubuntu) or `sudo dnf install strace` (Fedora).",
 };
 
