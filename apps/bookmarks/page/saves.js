@@ -9,7 +9,7 @@ import { intentOf } from './state.js';
 export const QUEUE = 'bookmarks';
 /** The endpoint that saves bookmarks. */
 const PATH = '/v1/bookmarks';
-/** How long the server keeps keys: 72 h (SPEC A2). */
+/** How long the server keeps keys: 72 h. */
 const KEYS_KEPT_MS = 72 * 60 * 60 * 1000;
 
 /**

@@ -135,8 +135,7 @@ pub(crate) fn comes_from(headers: &HeaderMap, settings: &Settings) -> Origin {
 }
 
 pub(crate) fn foreign() -> Problem {
-    let detail =
-        "nothing was done: the request does not come from one of our pages; use these, or send a token";
+    let detail = "nothing was done: the request does not come from our own pages; use them, or send a token";
     Problem::new(Code::OriginForeign, detail)
 }
 
@@ -193,7 +192,7 @@ pub(crate) fn needs_json(headers: &HeaderMap, has_body: bool) -> Result<(), Prob
 /// Each token is checked before it is counted, so nobody can lock out the owner of the right one. The check is cheap: a
 /// malformed token costs nothing, and any other one lookup by primary key and one hash, which is less than its
 /// connection, of which there are at most [`limits::CLIENTS_MAX`]. The secret is too long to be guessed at any rate.
-/// Callers over the limit are told to wait.
+/// Callers over the limit have to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Guesses(Mutex<Option<(Instant, u32)>>);
 

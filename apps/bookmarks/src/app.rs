@@ -105,7 +105,7 @@ impl App {
         Ok(people::list(&self.database).await?)
     }
 
-    /// Serves until told to stop.
+    /// Serves until asked to stop.
     ///
     /// Then it accepts nothing new, answers requests in flight, and the worker releases what it has not started.
     pub async fn serve(self: &Arc<Self>, listener: TcpListener, stops: &Stops) -> Result<(), StartError> {

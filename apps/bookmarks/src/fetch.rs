@@ -47,7 +47,7 @@ impl Fetcher {
     pub(crate) fn new(settings: &Settings) -> Self {
         let tls = trust::https(None).ok();
         if tls.is_none() {
-            tracing::warn!("no trusted certificates found; https pages cannot be fetched");
+            tracing::warn!("no trusted certificates found; https pages not fetched");
         }
         Self { may_reach: settings.may_reach, within: settings.page_within, tls }
     }

@@ -51,7 +51,7 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, P
     match timeout(READY_WITHIN, app.store.check_ready()).await {
         Ok(Ok(())) if *app.worker_lives.borrow() => Ok("ready\n"),
         Ok(Ok(())) => Err(unready("the worker has stopped; see the log")),
-        Ok(Err(StoreError::Full)) => Err(unready("the disk is full")),
+        Ok(Err(StoreError::Full)) => Err(unready("the disk is full; free some space")),
         Ok(Err(_)) => Err(unready("the database failed the readiness check")),
         Err(_) => Err(unready("the database did not respond in time")),
     }

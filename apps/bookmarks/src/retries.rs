@@ -81,7 +81,7 @@ pub(crate) async fn retry_failed(
     went.map(|()| retried).map_err(|error| RetryError::Store { before: retried, error })
 }
 
-/// Works one page at a time. The engine's bulk operation cannot tell our codes apart: its filter searches for a text
+/// Works one page at a time. The engine's bulk operation cannot distinguish our codes: its filter searches for a text
 /// anywhere in an error.
 async fn of_queue(
     store: &Store,

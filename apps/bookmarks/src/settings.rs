@@ -24,7 +24,7 @@ pub mod limits {
     pub const SAME_URL_FOR: Duration = Duration::from_hours(72);
     /// How long a session lasts.
     pub const SESSION_FOR: Duration = Duration::from_hours(90 * 24);
-    /// Maximum wrong tokens per minute, over all callers, that are simply refused; further callers are told to wait.
+    /// Maximum wrong tokens per minute, over all callers, that are simply refused; further callers have to wait.
     pub const WRONG_TOKENS_A_MINUTE_MAX: u32 = 30;
     /// Maximum length of a person's name, in bytes.
     pub const NAME_BYTES_MAX: usize = 64;

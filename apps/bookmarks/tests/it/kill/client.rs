@@ -1,7 +1,7 @@
 //! Clients: each saves into its own queue, from which a sender sends, and dies now and then in the middle of it.
 //!
 //! The sender is the real one; only its backoff is shorter. Its other waits stay: a key that was claimed when the
-//! service died is blocked until its lease expires (5 s), and callers are told that it is in flight.
+//! service died is blocked until its lease expires (5 s), and the response says that it is in flight.
 
 use std::num::NonZeroU32;
 use std::path::Path;
