@@ -78,7 +78,7 @@ impl fmt::Debug for AuditKey {
 pub enum AuditKeyError {
     /// Too few bytes.
     #[error(
-        "the key has {found} bytes and needs at least {}; make one by: openssl rand -hex 32",
+        "the key has {found} bytes and needs at least {}; create one with: openssl rand -hex 32",
         AuditKey::BYTES_MIN
     )]
     TooShort {
@@ -86,7 +86,10 @@ pub enum AuditKeyError {
         found: usize,
     },
     /// Too many bytes.
-    #[error("the key has {found} bytes and may have at most {}; is it another file?", AuditKey::BYTES_MAX)]
+    #[error(
+        "the key has {found} bytes; at most {} are allowed; check that it is the right file",
+        AuditKey::BYTES_MAX
+    )]
     TooLong {
         /// How many there are.
         found: usize,

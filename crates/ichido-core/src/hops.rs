@@ -72,11 +72,11 @@ pub struct RequestId(String); // Invariant: 1..=LEN_MAX of ASCII letters, digits
 pub enum HopError {
     /// Not a valid hop name.
     #[error(
-        "a hop's name has 1 to 32 characters, a lower-case letter first and then lower-case letters, digits, `_`, `-` or `.`"
+        "a hop's name has 1 to 32 characters: a lowercase letter, then lowercase letters, digits, `_`, `-` or `.`"
     )]
     Name,
     /// Not a valid request id.
-    #[error("a request id has 1 to 128 characters out of ASCII letters, digits and `-_.:/+=~@`")]
+    #[error("a request id has 1 to 128 characters: ASCII letters, digits and `-_.:/+=~@`")]
     RequestId,
 }
 

@@ -108,7 +108,7 @@ fn first_not_visible(raw: &[u8]) -> Option<usize> {
 pub enum KeyError {
     /// The key is missing and the operation needs one ([`Policy::require`](crate::ledger::Policy::require)).
     #[error(
-        "this request needs an Idempotency-Key header; send 1 to 255 visible ASCII characters, such as a UUID, and the same one on every resend"
+        "this request needs an Idempotency-Key header; send 1 to 255 visible ASCII characters, such as a UUID, and the same key on every retry"
     )]
     Missing,
     /// The value is empty.
@@ -121,14 +121,14 @@ pub enum KeyError {
         len: usize,
     },
     /// The field line is longer than [`FIELD_BYTES_MAX`].
-    #[error("the idempotency key's header line has {len} bytes; at most {FIELD_BYTES_MAX} are read")]
+    #[error("the idempotency key's header line has {len} bytes; at most {FIELD_BYTES_MAX} are allowed")]
     FieldTooLong {
         /// Bytes found.
         len: usize,
     },
     /// A space, a control character or a byte outside ASCII.
     #[error(
-        "in the idempotency key, after {index} characters there is one that is not visible ASCII (! to ~); no spaces, controls or accents; if a proxy joined two header lines, send the header once"
+        "the idempotency key has a character after the first {index} that is not visible ASCII (! to ~); use no spaces, control characters or accents; if a proxy joined two header lines, send the header once"
     )]
     NotVisible {
         /// How many characters of the key precede it.
@@ -136,7 +136,7 @@ pub enum KeyError {
     },
     /// It begins with a quote but is not a structured-field string.
     #[error(
-        "the idempotency key begins with a quote but is not one quoted string; write \"…\" with \\\" and \\\\ as the only escapes, or leave the quotes out"
+        "the idempotency key starts with a quote but is not one quoted string; write \"…\" with \\\" and \\\\ as the only escapes, or leave the quotes out"
     )]
     BadQuoting,
     /// The same header appears more than once, with equal or different values.
@@ -149,11 +149,11 @@ pub enum KeyError {
     },
     /// `Idempotency-Key` and `X-Idempotency-Key` contain different keys.
     #[error(
-        "Idempotency-Key and X-Idempotency-Key hold different keys; they are one header: send one, or the same key in both"
+        "Idempotency-Key and X-Idempotency-Key have different values; send only one, or the same key in both"
     )]
     HeadersDisagree,
     /// The body's `idempotency_key` differs from the header's.
-    #[error("the body's idempotency_key is not the key of the header; they must be the same")]
+    #[error("the body's idempotency_key differs from the key in the header; send the same key in both")]
     BodyDisagrees,
 }
 

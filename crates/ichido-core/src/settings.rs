@@ -9,7 +9,7 @@
 //! let timeout = faults.check("timeout", duration::parse("3s"));
 //! let limit = faults.check("limit", size::parse("64 KB"));
 //! assert!(timeout.is_some() && limit.is_none());
-//! assert!(faults.to_string().starts_with("1 problem\n  limit: \"64 KB\" is 64000 bytes to some"));
+//! assert!(faults.to_string().starts_with("1 problem\n  limit: \"64 KB\" is ambiguous: 64000"));
 //! ```
 
 pub mod duration;

@@ -23,14 +23,14 @@ fn invalid_json_is_refused_with_its_location() {
 fn repeated_member_is_refused_at_its_second_location() {
     assert_eq!(
         refusal("{\"boundary\":\"adapter\",\n \"http\":{},\n \"http\":{}}"),
-        "b.json:3:2: this member name repeats an earlier one of the same object"
+        "b.json:3:2: this member name repeats an earlier one in the same object"
     );
 }
 
 #[test]
 fn a_text_nested_10_000_deep_is_refused() {
     let text = "[".repeat(10_000);
-    assert_eq!(refusal(text), "b.json:1:65: more than 64 arrays and objects inside each other");
+    assert_eq!(refusal(text), "b.json:1:65: more than 64 nested arrays and objects");
 }
 
 #[test]

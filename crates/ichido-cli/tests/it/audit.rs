@@ -244,7 +244,7 @@ async fn it_says_what_it_could_not_show() {
     let other = KeyFile::new("another key, which is long enough as well");
     let (code, out, _) = run(&["audit", "verify", "--store", &file.url, "--key-file", other.path()]);
     assert_eq!(code, Some(1));
-    assert!(out.contains("this is not the key"), "{out}");
+    assert!(out.contains("this is a different key"), "{out}");
 }
 
 #[tokio::test]
@@ -263,7 +263,7 @@ async fn seals_cut_off_at_the_end_are_missed_by_who_kept_the_head() {
     assert_eq!(run(&verify).0, Some(0), "nothing else shows it");
     let (code, out, _) = run(&[&verify[..], &["--head", head["head"].as_str().expect("a head")]].concat());
     assert_eq!(code, Some(1));
-    assert!(out.starts_with("seal_removed: seal 2: the head that was kept"), "{out}");
+    assert!(out.starts_with("seal_removed: seal 2: the saved head"), "{out}");
 }
 
 #[test]

@@ -13,35 +13,33 @@ pub fn opened(rule: Rule, about: &About, terms: Terms, reading: Reading) -> Stri
     let window = terms.window.map(format_duration).unwrap_or_default();
     let samples = reading.samples;
     let what = match rule {
-        Rule::DeadLetter => format!("{value} moved to the dead letters within {window}"),
-        Rule::DeadLetters => format!("{value} moved to the dead letters within {window}, more than {above}"),
+        Rule::DeadLetter => format!("{value} dead-lettered within {window}"),
+        Rule::DeadLetters => format!("{value} dead-lettered within {window}, more than {above}"),
         Rule::DeadSurge => format!(
-            "{samples} moved to the dead letters within {window}, {value} times the usual, more than {above} times"
+            "{samples} dead-lettered within {window}, {value} times the usual rate, more than {above} times"
         ),
         Rule::FailedRetries => {
             format!("{value} of {samples} retries within {window} failed, more than {above}")
         }
         Rule::Duplicates => {
-            format!("{value} of {samples} requests within {window} had come before, more than {above}")
+            format!("{value} of {samples} requests within {window} were duplicates, more than {above}")
         }
         Rule::ProcessingDelay => format!(
-            "the {samples} messages that left within {window} took {value} on average, more than {above}"
+            "the {samples} messages that ended within {window} took {value} on average, more than {above}"
         ),
         Rule::LagP95 => format!(
-            "one of twenty of the {samples} messages that left within {window} took {value} or longer, more than {above}"
+            "5 % of the {samples} messages that ended within {window} took {value} or longer, more than {above}"
         ),
         Rule::OldestWaiting => {
-            format!("the oldest message that could be sent has waited for {value}, more than {above}")
+            format!("the oldest message ready to send has waited for {value}, more than {above}")
         }
         Rule::Parked => {
-            format!(
-                "of {value} nobody knows whether they took effect; they are parked, and a person must decide"
-            )
+            format!("{value} parked with an unknown effect; a person must decide")
         }
-        Rule::CircuitOpen => "it counts as down, and is left alone and probed".to_owned(),
+        Rule::CircuitOpen => "circuit open: it is down and not called, except for probes".to_owned(),
         Rule::AuditBroken => {
             format!(
-                "{value} of its entries or seals are not as they were sealed; `ichido audit verify` names them"
+                "{value} of its entries or seals differ from what was sealed; run `ichido audit verify` to list them"
             )
         }
     };
@@ -51,18 +49,20 @@ pub fn opened(rule: Rule, about: &About, terms: Terms, reading: Reading) -> Stri
 /// Says that an incident is over.
 pub fn resolved(rule: Rule, about: &About, lasted: Duration) -> String {
     let what = match rule {
-        Rule::DeadLetter => "no more messages are moved to the dead letters; those there wait for a person",
-        Rule::DeadLetters => {
-            "few messages are moved to the dead letters again; those there wait for a person"
+        Rule::DeadLetter => {
+            "no more messages are dead-lettered; existing dead letters still wait for a person"
         }
-        Rule::DeadSurge => "no more messages than usual are moved to the dead letters",
+        Rule::DeadLetters => {
+            "few messages are dead-lettered again; existing dead letters still wait for a person"
+        }
+        Rule::DeadSurge => "no more messages than usual are dead-lettered",
         Rule::FailedRetries => "retries succeed again, or there are few",
-        Rule::Duplicates => "most of what arrives is new again",
-        Rule::ProcessingDelay | Rule::LagP95 => "messages leave in time again, or there are few",
-        Rule::OldestWaiting => "no message has waited for long",
+        Rule::Duplicates => "most requests are new again",
+        Rule::ProcessingDelay | Rule::LagP95 => "messages end in time again, or there are few",
+        Rule::OldestWaiting => "no message has waited too long",
         Rule::Parked => "no message is parked",
-        Rule::CircuitOpen => "it is up again",
-        Rule::AuditBroken => "the trail is as it was sealed",
+        Rule::CircuitOpen => "circuit closed: it is up again",
+        Rule::AuditBroken => "its entries and seals are as sealed",
     };
     format!("{about}: resolved after {}: {what}", format_duration(lasted))
 }
@@ -72,7 +72,7 @@ pub fn resolved(rule: Rule, about: &About, lasted: Duration) -> String {
 /// Whether it is over is unknown.
 pub fn switched_off(rule: Rule, about: &About, lasted: Duration) -> String {
     format!(
-        "{about}: closed after {}: {} is switched off here, and not watched for any more",
+        "{about}: closed after {}: {} is switched off here and no longer watched",
         format_duration(lasted),
         rule.as_str()
     )

@@ -40,13 +40,11 @@ impl CourseViolation {
     pub const fn why(self) -> &'static str {
         match self {
             Self::FenceNotIssued => "its fence was never issued",
-            Self::OutOfPlace => "its fence and step do not come after those of the entry before it",
+            Self::OutOfPlace => "its fence and step do not come after those of the previous entry",
             Self::NoMessage => "there is no message with this id",
-            Self::NotAnAction => "it is an operator's action with what only a message has",
-            Self::NoSuchStep => "no step leads from the entry before it to what it says",
-            Self::ProofIgnored => {
-                "it proves that the work was done, yet the attempt that met it did not end as sent"
-            }
+            Self::NotAnAction => "it is an operator's action, but has fields that only a message has",
+            Self::NoSuchStep => "no lifecycle step leads from the previous entry to this one",
+            Self::ProofIgnored => "it proves that the work was done, but its attempt did not end as sent",
         }
     }
 }

@@ -228,13 +228,13 @@ impl<'k> Verifier<'k> {
                 continue;
             }
             if !leaf.follows {
-                let why = "it was sealed as one that does not follow by the rules from what was before it";
+                let why = "it was sealed as an entry that does not follow from the previous one by the rules";
                 self.report_entry(Kind::DoesNotFollow, &checked.seal, leaf, why);
             }
             match found.get(&leaf.id) {
                 Some(entry) => {
                     if entry.content() != leaf.content {
-                        let why = "it says something else than when it was sealed";
+                        let why = "it differs from what was sealed";
                         self.report_entry(Kind::Changed, &checked.seal, leaf, why);
                     }
                     self.request(&checked.seal, leaf, requests.get(&leaf.id.message));
@@ -246,14 +246,14 @@ impl<'k> Verifier<'k> {
 
     /// Reports an entry that is in a sealed span and in no list.
     pub fn inserted(&mut self, seal: Option<u64>, entry: EntryId, at: Timestamp) {
-        let why = "it lies among sealed entries, and no seal has it";
+        let why = "it lies among sealed entries, but no seal lists it";
         let message = Some(entry.message);
         self.add(Finding { kind: Kind::Inserted, seal, message, entry: Some(entry), at: Some(at), why });
     }
 
     /// Reports an entry that was noted for the next seal and is missing.
     pub fn removed_unsealed(&mut self, entry: EntryId) {
-        let why = "it was noted for the next seal, and is gone";
+        let why = "it was waiting for the next seal, and is missing";
         let message = Some(entry.message);
         self.add(Finding { kind: Kind::Removed, seal: None, message, entry: Some(entry), at: None, why });
     }
@@ -268,11 +268,11 @@ impl<'k> Verifier<'k> {
     pub fn finish(mut self) -> Report {
         if self.key.is_some() && self.last_keyed < self.report.seals {
             // The first seal under a key proves what came before it; nothing proves what comes after the last.
-            let why = "it and all after it were made without the key";
+            let why = "this seal and all later ones were made without the key";
             self.report_seal(Kind::SealUnkeyed, self.last_keyed + 1, why);
         }
         if let (Some(head), false) = (self.head, self.head_met) {
-            let why = "the head that was kept is not in the chain: seals were cut off, or made anew";
+            let why = "the saved head is not in the chain: seals were removed or made again";
             self.report_seal(Kind::SealRemoved, head.number, why);
         }
         self.report.head = self.last.map(|seal| seal.head());
@@ -288,15 +288,15 @@ impl<'k> Verifier<'k> {
         if seal.number != number {
             self.report_seal(Kind::SealRemoved, number, "seals are missing from here on");
         } else if seal.previous != previous {
-            self.seal_changed(seal, "it does not follow the seal before it");
+            self.seal_changed(seal, "it does not follow the previous seal");
         }
         if seal.number == number
             && (seal.total != total + u64::from(seal.count) || since.is_some_and(|since| since != seal.since))
         {
-            self.seal_changed(seal, "it does not go on where the seal before it ends");
+            self.seal_changed(seal, "it does not start where the previous seal ends");
         }
         if self.judges(seal) && seal.mac != seal.expected(self.key_of(seal)) {
-            let why = "its code does not fit: it was changed or made without the key, or this is not the key";
+            let why = "its code does not match: the seal was changed or made without the key, or this is a different key";
             self.seal_changed(seal, why);
         }
         if seal.keyed {
@@ -353,13 +353,13 @@ impl<'k> Verifier<'k> {
             match gap {
                 Some(gap) => {
                     if 0 < gap {
-                        self.removed(seal, leaf, "what came before it is gone from the seal's list");
+                        self.removed(seal, leaf, "entries before it are missing from the seal's list");
                     }
                     missing -= gap;
                     position += gap + 1;
                 }
                 None if 0 < extra => {
-                    self.report_entry(Kind::Inserted, seal, leaf, "it was put into the seal's list");
+                    self.report_entry(Kind::Inserted, seal, leaf, "it was inserted into the seal's list");
                     reported.insert(leaf.id);
                     extra -= 1;
                 }
@@ -368,7 +368,7 @@ impl<'k> Verifier<'k> {
                         Kind::Changed,
                         seal,
                         leaf,
-                        "it was changed in the seal's list, or has another's place",
+                        "it was changed in the seal's list, or moved",
                     );
                     reported.insert(leaf.id);
                     position += 1;
@@ -392,14 +392,18 @@ impl<'k> Verifier<'k> {
             Previous::Nothing | Previous::Entry(_) => return,
         };
         if sealed != code {
-            let why = "the request of its message differs from what was sealed: its bytes, media type, priority, due time, tries allowed or hops";
+            let why = "the request of its message differs from what was sealed: its bytes, media type, priority, due time, allowed attempts or hops";
             self.report_entry(Kind::RequestChanged, seal, leaf, why);
         }
     }
 
     fn missing(&mut self, seal: &Seal, leaf: &Leaf, forgotten: Option<&Forgotten>) {
         let Some(forgotten) = forgotten else {
-            return self.removed(seal, leaf, "it is gone, and nothing says that its message was forgotten");
+            return self.removed(
+                seal,
+                leaf,
+                "it is missing, and no record says that its message was deleted",
+            );
         };
         // Before there was a key, messages were deleted without one.
         let keyless = self.key.is_none() || !seal.keyed && forgotten.mac == forgotten.expected(None);
@@ -409,7 +413,7 @@ impl<'k> Verifier<'k> {
             self.removed(
                 seal,
                 leaf,
-                "it is gone, and that its message was forgotten was said without the key",
+                "it is missing, and the record that its message was deleted was made without the key",
             );
         }
     }
@@ -420,7 +424,10 @@ impl<'k> Verifier<'k> {
         if keyless || fits(self.key) || !seal.keyed && fits(None) {
             self.report.forgotten += u64::from(seal.count);
         } else {
-            self.seal_changed(seal, "its list of entries is gone, and nothing says that they were forgotten");
+            self.seal_changed(
+                seal,
+                "its list of entries is missing, and no record says that they were deleted",
+            );
         }
     }
 

@@ -36,7 +36,7 @@ pub enum JsonErrorKind {
     #[error("the text ends in the middle of a value")]
     UnexpectedEnd,
     /// Something follows the value.
-    #[error("something follows the end of the value")]
+    #[error("unexpected characters after the value")]
     TrailingContent,
     /// No value begins here.
     #[error("expected a value")]
@@ -54,16 +54,16 @@ pub enum JsonErrorKind {
     #[error("expected `,` or `}}` after the member")]
     ExpectedCommaOrBrace,
     /// Arrays and objects are nested deeper than [`DEPTH_MAX`].
-    #[error("more than {DEPTH_MAX} arrays and objects inside each other")]
+    #[error("more than {DEPTH_MAX} nested arrays and objects")]
     TooDeep,
     /// A name appears twice in its object.
-    #[error("this member name repeats an earlier one of the same object")]
+    #[error("this member name repeats an earlier one in the same object")]
     DuplicateMember,
     /// A control character is not escaped in a string.
     #[error("a control character in a string must be written as an escape")]
     ControlCharacter,
     /// A backslash is not followed by a JSON escape.
-    #[error("this is not an escape of JSON")]
+    #[error("this is not a JSON escape")]
     BadEscape,
     /// One half of a surrogate pair without the other.
     #[error("this escape is half of a surrogate pair, and the other half is missing")]
@@ -75,7 +75,7 @@ pub enum JsonErrorKind {
     #[error("a digit is missing in this number")]
     ExpectedDigit,
     /// `NaN`, `Infinity` or `-Infinity`.
-    #[error("NaN and Infinity are not numbers of JSON")]
+    #[error("NaN and Infinity are not JSON numbers")]
     NotFinite,
     /// An exponent, which the form does not allow.
     #[error("an exponent is not allowed here; write the number in plain digits")]
@@ -87,7 +87,7 @@ pub enum JsonErrorKind {
     #[error("this number is too large for a double")]
     NumberTooLarge,
     /// Two names of an object that differ as written are equal in Normalization Form C.
-    #[error("this member name equals an earlier one of the same object once both are in NFC")]
+    #[error("this member name equals an earlier one in the same object after NFC normalization")]
     DuplicateAfterNfc,
     /// The canonical form exceeds [`GROWTH_MAX`] times the limit on the text.
     #[error(

@@ -14,7 +14,7 @@ pub struct LeaveOut(Vec<Pointer>); // Invariant: LEAVE_OUT_MAX pointers at most.
 
 /// More pointers than [`LEAVE_OUT_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{count} members to leave out; name {LEAVE_OUT_MAX} at most, or one object that holds them all")]
+#[error("{count} members to leave out; name at most {LEAVE_OUT_MAX}, or one object that contains them all")]
 pub struct TooManyLeftOut {
     /// The number of pointers.
     pub count: usize,

@@ -165,35 +165,35 @@ pub struct Policy {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// A read has nothing to protect.
-    #[error("a read is not deduplicated; leave the layer off it, or class it by what it changes")]
+    #[error("a read is not deduplicated; remove the layer from it, or choose the class of what it changes")]
     ReadIsNotDeduplicated,
     /// The key of an effect that cannot be undone would expire within a day.
     #[error(
-        "keys of an irreversible or external effect are kept for at least 24 hours, and this one says {ttl:?}; keep them longer, or state the reason (short_ttl_reason)"
+        "keys of an irreversible or external effect must be kept for at least 24 hours, but the TTL is {ttl:?}; raise it, or give a reason (short_ttl_reason)"
     )]
     TtlTooShort {
         /// The requested time.
         ttl: Duration,
     },
     /// The time is zero or more than ten years.
-    #[error("keys are kept for {ttl:?}; choose more than 0 and at most ten years")]
+    #[error("the TTL of keys is {ttl:?}; it must be above 0 and at most ten years")]
     TtlOutOfRange {
         /// The requested time.
         ttl: Duration,
     },
     /// It could take effect twice.
     #[error(
-        "an opaque operation whose outcome is unknown may already have taken effect, so it cannot simply run again; reconcile it by a call, or hold it for a person"
+        "an opaque operation with an unknown outcome may already have taken effect, so it must not run again; reconcile it with a call, or hold it for a person"
     )]
     OpaqueRunsAgain,
     /// There would be nothing to hold or to reconcile.
     #[error(
-        "a transactional operation that left no outcome did not happen; leave on_unknown out, or declare another mode"
+        "a transactional operation without an outcome did not happen; remove on_unknown, or declare another mode"
     )]
     TransactionalIsNeverUnknown,
     /// A retry could arrive after the key expires.
     #[error(
-        "{what} is {window:?}, but somebody may retry for {horizon:?} under the same key; keep it at least that long"
+        "{what} is {window:?}, but callers may retry with the same key for {horizon:?}; make it at least that long"
     )]
     ShorterThanRetries {
         /// Which of the two windows.
@@ -205,7 +205,7 @@ pub enum PolicyError {
     },
     /// A duplicate would wait too long.
     #[error(
-        "a duplicate may wait at most {:?} for the first one's outcome, and in_flight_wait is {wait:?}",
+        "a duplicate may wait at most {:?} for the first request's outcome, but in_flight_wait is {wait:?}",
         limits::IN_FLIGHT_WAIT_MAX
     )]
     InFlightWaitTooLong {
@@ -214,7 +214,7 @@ pub enum PolicyError {
     },
     /// The lease is too short to renew, or so long that a crash blocks the key.
     #[error(
-        "the lease must be between {:?} and {:?}, and is {lease:?}",
+        "the lease must be between {:?} and {:?}, but is {lease:?}",
         limits::LEASE_MIN,
         limits::LEASE_MAX
     )]
@@ -224,7 +224,7 @@ pub enum PolicyError {
     },
     /// The time for a call to take effect is zero or too long.
     #[error(
-        "settles_within must be above 0 and at most {:?}, and is {settles_within:?}",
+        "settles_within must be above 0 and at most {:?}, but is {settles_within:?}",
         limits::SETTLES_WITHIN_MAX
     )]
     SettlesWithinOutOfRange {
@@ -233,7 +233,7 @@ pub enum PolicyError {
     },
     /// The upstream forgets the key before the first claim can lapse, so the key protects no second claim.
     #[error(
-        "the upstream keeps keys for {keeps_for:?}, which is less than the lease of {lease:?}, so it would never stop a repetition; shorten the lease, or declare the operation opaque"
+        "the upstream keeps keys for {keeps_for:?}, which is less than the lease of {lease:?}, so it would never prevent a repetition; shorten the lease, or declare the operation opaque"
     )]
     UpstreamForgetsTooSoon {
         /// How long the upstream keeps keys.

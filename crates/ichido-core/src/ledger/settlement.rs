@@ -131,10 +131,10 @@ pub enum Resolution {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// The outcome is already known.
-    #[error("the outcome of this key is not unknown; there is nothing to resolve")]
+    #[error("the outcome of this key is already known; there is nothing to resolve")]
     NotUnknown,
     /// The call may still be in transit.
-    #[error("the call may still take effect; decide that nothing was done no sooner than {from}")]
+    #[error("the call may still take effect; it can be decided as not done only from {from}")]
     TooEarly {
         /// When the resolution is accepted.
         from: Timestamp,

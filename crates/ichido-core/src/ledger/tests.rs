@@ -533,11 +533,11 @@ fn errors_are_shown_one_a_line_with_the_values_found() {
     assert_eq!(errors.len(), 2);
     assert_eq!(
         errors.to_string(),
-        "a duplicate may wait at most 60s for the first one's outcome, and in_flight_wait is 60.5s\n\
-         the lease must be between 1s and 3600s, and is 500ms"
+        "a duplicate may wait at most 60s for the first request's outcome, but in_flight_wait is 60.5s\n\
+         the lease must be between 1s and 3600s, but is 500ms"
     );
     let early = ResolveError::TooEarly { from: Timestamp::from_secs(1_800_000_000) };
-    assert!(early.to_string().ends_with("no sooner than 2027-01-15T08:00:00Z"), "{early}");
+    assert!(early.to_string().ends_with("only from 2027-01-15T08:00:00Z"), "{early}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub struct IllegalStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     /// The state has no such event.
-    #[error("nothing leads there from this state")]
+    #[error("the state does not allow it")]
     NotFromHere,
     /// The fence is not that of the current claim.
     ///
@@ -35,22 +35,22 @@ pub enum Why {
     #[error("it is not due yet")]
     NotDue,
     /// No attempt is left.
-    #[error("all tries are used up")]
+    #[error("no attempts are left")]
     NoTryLeft,
     /// An attempt is left.
-    #[error("a try is left, so it is not spent")]
+    #[error("an attempt is left")]
     TryLeft,
     /// The call may have started, so the attempt counts.
-    #[error("the call may have begun")]
+    #[error("the call may have started")]
     MayHaveBegun,
     /// The first call may still be in transit.
-    #[error("the call may still be travelling; decide later")]
+    #[error("the call may still be in flight; decide later")]
     TooEarly,
     /// The queue does not allow a requeue.
     #[error("its queue does not allow a requeue")]
     RequeueNotAllowed,
     /// It took effect or may have, and a repetition could apply it twice.
-    #[error("it may have taken effect, and sending it again could do it twice; ask after it first")]
+    #[error("it may have taken effect, and sending it again could do it twice; decide it first")]
     CouldDoItTwice,
     /// A new message was made from it and would be sent in addition to it.
     #[error("a new message was made from it; sending both could do it twice")]
@@ -83,7 +83,7 @@ impl State {
     /// let refused = queued.step(Event::CameDue, now).unwrap_err();
     /// assert_eq!(
     ///     refused.to_string(),
-    ///     "`came_due` does not apply to a message that is queued: nothing leads there from this state"
+    ///     "`came_due` does not apply to a message that is queued: the state does not allow it"
     /// );
     /// # Ok::<(), ichido_core::lifecycle::IllegalStep>(())
     /// ```

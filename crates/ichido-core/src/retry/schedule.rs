@@ -53,13 +53,13 @@ pub enum Jitter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// An empty list.
-    #[error("the list of waits is empty; give at least one")]
+    #[error("the list of backoff waits is empty; give at least one")]
     EmptyList,
     /// A factor of zero, which would make the second wait zero.
     #[error("the factor is 0; 1 keeps the wait, 2 doubles it")]
     FactorZero,
     /// A share that is negative, greater than 1 or not a number.
-    #[error("the jitter's share is not between 0 and 1")]
+    #[error("the jitter share must be between 0 and 1")]
     ShareOutOfRange,
     /// A wait over [`WAIT_MAX`].
     #[error("a wait is {wait:?}, which is longer than 30 days ({WAIT_MAX:?})")]
@@ -76,7 +76,7 @@ pub enum ScheduleError {
         cap: Duration,
     },
     /// More tries than [`TRIES_MAX`].
-    #[error("more than {TRIES_MAX} tries; allow fewer and wait longer in between")]
+    #[error("more than {TRIES_MAX} attempts; allow fewer and wait longer between them")]
     TooManyTries,
 }
 
@@ -84,7 +84,7 @@ pub enum ScheduleError {
 ///
 /// Failing now is better than waiting for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the next try would be at {come_back_at}, after the deadline")]
+#[error("the next attempt would be at {come_back_at}, after the deadline")]
 pub struct TooLate {
     /// When the next attempt would have been: the time to tell the caller to return.
     pub come_back_at: Timestamp,

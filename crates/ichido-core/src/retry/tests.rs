@@ -160,7 +160,7 @@ fn tries_without_end_are_refused_and_never_made() {
     }
     assert_eq!(
         ScheduleError::TooManyTries.to_string(),
-        "more than 1000 tries; allow fewer and wait longer in between"
+        "more than 1000 attempts; allow fewer and wait longer between them"
     );
 }
 
@@ -172,7 +172,7 @@ fn a_try_beyond_the_deadline_is_refused_at_once_with_the_time_to_come_back() {
     assert_eq!(Retry::due(now, wait, Some(Timestamp::from_secs(111))), Ok(Timestamp::from_secs(110)));
     let late = TooLate { come_back_at: Timestamp::from_secs(110) };
     assert_eq!(Retry::due(now, wait, Some(Timestamp::from_secs(110))), Err(late));
-    assert_eq!(late.to_string(), "the next try would be at 1970-01-01T00:01:50Z, after the deadline");
+    assert_eq!(late.to_string(), "the next attempt would be at 1970-01-01T00:01:50Z, after the deadline");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// Not a whole number and a unit.
-    #[error("\"{0}\" is no length of time; write a whole number and a unit: 250ms, 3s, 5m, 72h or 3d")]
+    #[error("\"{0}\" is not a duration; write a whole number and a unit: 250ms, 3s, 5m, 72h or 3d")]
     Malformed(String),
     /// Longer than any setting needs.
     #[error("\"{0}\" is longer than ten years")]

@@ -9,13 +9,11 @@
 pub enum SizeError {
     /// Not a whole number, with a binary unit or none.
     #[error(
-        "\"{0}\" is no size; write a whole number of bytes, or one with KiB, MiB or GiB, such as \"2 MiB\""
+        "\"{0}\" is not a size; write a whole number of bytes, or one with KiB, MiB or GiB, such as \"2 MiB\""
     )]
     Malformed(String),
     /// A unit that is decimal to some and binary to others.
-    #[error(
-        "\"{text}\" is {decimal} bytes to some and {binary} to others; write \"{meant}\", or a number of bytes"
-    )]
+    #[error("\"{text}\" is ambiguous: {decimal} or {binary} bytes; write \"{meant}\", or a number of bytes")]
     Ambiguous {
         /// What was written.
         text: String,
@@ -27,7 +25,7 @@ pub enum SizeError {
         meant: String,
     },
     /// More than a `u64` holds.
-    #[error("\"{0}\" is more bytes than can be counted")]
+    #[error("\"{0}\" is too large")]
     TooLarge(String),
 }
 
@@ -116,7 +114,7 @@ mod tests {
         let error = parse("64 KB").unwrap_err().to_string();
         assert_eq!(
             error,
-            "\"64 KB\" is 64000 bytes to some and 65536 to others; write \"64 KiB\", or a number of bytes"
+            "\"64 KB\" is ambiguous: 64000 or 65536 bytes; write \"64 KiB\", or a number of bytes"
         );
         for text in ["64kb", "64K", "2 mb", "2M", "1g", "1 GB"] {
             assert!(matches!(parse(text), Err(SizeError::Ambiguous { .. })), "{text}");

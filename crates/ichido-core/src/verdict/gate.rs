@@ -72,11 +72,11 @@ impl Guarantee {
 pub enum RepeatRefused {
     /// The effect is unknown, and no key would prevent a second one.
     #[error(
-        "not tried again: the call changes state, carries no idempotency key that the receiver honours, and may already have taken effect; send a key, or ask the receiver what happened"
+        "not retried: the call changes state, carries no idempotency key that the receiver deduplicates by, and may already have taken effect; send a key, or ask the receiver what happened"
     )]
     EffectUnknown,
     /// The work was done.
-    #[error("not tried again: the work was done")]
+    #[error("not retried: the work was done")]
     EffectDone,
 }
 

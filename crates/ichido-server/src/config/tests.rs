@@ -157,7 +157,7 @@ kind = "htpp"
         ),
         ("ichido.toml:6:1 queues.orders.paralellism", "did you mean parallelism?"),
         ("ichido.toml:7:14 queues.orders.batch_size", "write a whole number from 1 to 5000"),
-        ("ichido.toml:8:9 queues.orders.lease", "is no length of time"),
+        ("ichido.toml:8:9 queues.orders.lease", "is not a duration"),
         ("ichido.toml:12:9 queues.mail.retry", "\"soon\" is not known"),
         ("ichido.toml:11:9 queues.mail.lease", "is not longer than the destination's timeout"),
         ("ichido.toml:16:29 destinations.broker.headers.Authorization", "write \"env:NAME\""),
@@ -375,7 +375,7 @@ fn members_that_do_not_count_are_pointers() {
     assert_problems(&queue(r#"["trace_id"]"#), &[(place, "/")]);
     assert_problems(&queue(r#""/trace_id""#), &[(place, "write a list of texts")]);
     let many = format!("[{}]", vec![r#""/a""#; 65].join(", "));
-    assert_problems(&queue(&many), &[(place, "name 64 at most")]);
+    assert_problems(&queue(&many), &[(place, "name at most 64")]);
     let config = resolved(&queue(r#"["/trace_id", "/meta/sent_at"]"#));
     assert_ne!(config.intake("a").digest_without, config.intake("b").digest_without);
 }
@@ -443,7 +443,7 @@ fn a_variable_that_names_nothing_is_said_with_the_nearest_name() {
         (
             "ICHIDO__QUEUES__ORDERS__LEASE",
             "soon",
-            "the variable ICHIDO__QUEUES__ORDERS__LEASE queues.orders.lease: \"soon\" is no length",
+            "the variable ICHIDO__QUEUES__ORDERS__LEASE queues.orders.lease: \"soon\" is not a duration",
         ),
         (
             "ICHIDO__QUEUES__ORDERS__PARALLELISM",
@@ -506,8 +506,8 @@ fn sizes_are_understood_as_people_write_them_and_shown_the_same_way() {
         "[serve]\nbody_bytes_max = \"5 MiB\"\nbatch_bytes_max = \"64 KB\"\nhead_bytes_max = \"1 kib\"\nheaders_max = 101\nlisteners_max = \"3\"\n",
         &[
             ("ichido.toml:2:18 serve.body_bytes_max", "is 5 MiB; write a size from 1 byte to 4 MiB"),
-            ("ichido.toml:3:19 serve.batch_bytes_max", "is 64000 bytes to some and 65536 to others"),
-            ("ichido.toml:4:18 serve.head_bytes_max", "\"1 kib\" is no size"),
+            ("ichido.toml:3:19 serve.batch_bytes_max", "is ambiguous: 64000 or 65536 bytes"),
+            ("ichido.toml:4:18 serve.head_bytes_max", "\"1 kib\" is not a size"),
             ("ichido.toml:5:15 serve.headers_max", "a whole number from 8 to 100"),
             ("ichido.toml:6:17 serve.listeners_max", "a whole number from 0 to 10000"),
         ],

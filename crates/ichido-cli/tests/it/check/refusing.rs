@@ -21,7 +21,7 @@ fn a_text_that_is_no_boundary_file_is_refused_where_it_goes_wrong() {
         (b"{\"boundary\":\"adapter\",\n\"http\":3}", "b.json:2:8: /http: expected an object, found a number"),
         (b"{\"http\":{}}", "b.json:1:1: the member `boundary` is missing"),
         (b"[]", "b.json:1:1: the file: expected an object"),
-        (deep.as_bytes(), "more than 64 arrays and objects inside each other"),
+        (deep.as_bytes(), "more than 64 nested arrays and objects"),
     ];
     for (text, what) in cases {
         folder.write("b.json", text);

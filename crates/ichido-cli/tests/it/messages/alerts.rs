@@ -128,14 +128,14 @@ both_databases! {
         let mut texts: Vec<String> =
             chat.until(4).await.iter().map(|request| request.json()["text"].as_str().unwrap().to_owned()).collect();
         texts.sort_unstable();
-        assert_eq!(texts[0], ":rotating_light: queue mail: of 2 nobody knows whether they took effect; they are parked, and a person must decide");
-        let died = ":rotating_light: queue orders: 11 moved to the dead letters within 15m";
+        assert_eq!(texts[0], ":rotating_light: queue mail: 2 parked with an unknown effect; a person must decide");
+        let died = ":rotating_light: queue orders: 11 dead-lettered within 15m";
         assert!(texts.iter().any(|text| text == died), "{texts:?}");
 
         let listed = targets.success_output(&["alerts"]);
         let lines: Vec<&str> = listed.lines().collect();
         assert!(lines.len() == 5 && lines[0].starts_with("OPENED"), "{listed}");
-        assert!(listed.contains("firing  dead_letters  queue orders: 11 moved to the dead letters within 1h, more than 10"), "{listed}");
+        assert!(listed.contains("firing  dead_letters  queue orders: 11 dead-lettered within 1h, more than 10"), "{listed}");
         let objects = targets.json(&["alerts"]);
         let parked = objects.iter().find(|alert| alert["rule"] == "parked").unwrap();
         assert_eq!((&parked["about"], &parked["state"], &parked["unit"]), (&"queue mail".into(), &"firing".into(), &"count".into()));

@@ -52,7 +52,7 @@ both_databases! {
         assert_eq!(objects(&object.out)[0]["record"]["state"], "refused", "{object:?}");
         assert_eq!(targets.json(&["ledger", "unknown"]).len(), 98);
         for (key, finding, code, why) in [
-            ("k-0", "applied", 4, "not unknown"),
+            ("k-0", "applied", 4, "already known"),
             ("k-3", "nothing-done", 4, "may still take effect"),
             ("of-nobody", "applied", 1, "the ledger has nothing"),
         ] {

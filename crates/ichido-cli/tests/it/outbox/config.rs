@@ -110,7 +110,7 @@ fn what_holds_is_shown_with_what_flags_say_and_for_programs() {
     }
     let wrong = run(folder.path(), &["config", "show", "--head-timeout", "soon"], "");
     assert!(
-        wrong.code == Some(2) && wrong.err.contains("--head-timeout: \"soon\" is no length of time"),
+        wrong.code == Some(2) && wrong.err.contains("--head-timeout: \"soon\" is not a duration"),
         "{wrong:?}"
     );
 

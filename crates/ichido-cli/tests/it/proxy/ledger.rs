@@ -73,7 +73,7 @@ async fn a_decision_names_one_action_whose_outcome_is_unknown() {
     assert!(out.starts_with("decided: it was refused"), "{out}");
     let (code, _, err) = decide("k-1", "alice");
     assert_eq!(code, Some(4), "it stands against how things are");
-    assert!(err.contains("not unknown"), "{err}");
+    assert!(err.contains("already known"), "{err}");
 }
 
 #[tokio::test]

@@ -110,7 +110,7 @@ fn no_more_than_64_members_can_be_named_to_leave_out() {
     assert_eq!(refused, TooManyLeftOut { count: 65 });
     assert_eq!(
         refused.to_string(),
-        "65 members to leave out; name 64 at most, or one object that holds them all"
+        "65 members to leave out; name at most 64, or one object that contains them all"
     );
 }
 

@@ -157,6 +157,6 @@ fn nan_and_infinity_are_refused() {
 #[test]
 fn an_error_says_what_and_where_but_not_the_content() {
     let error = Document::parse(br#"{"secret":1,"secret":2}"#, 100).map(drop).unwrap_err();
-    let message = "this member name repeats an earlier one of the same object (at byte 12)";
+    let message = "this member name repeats an earlier one in the same object (at byte 12)";
     assert_eq!(error.to_string(), message);
 }

@@ -61,11 +61,11 @@ both_databases! {
         forge(&fixture, dead, 1, 1).await;
         let report = verify(&fixture).await;
         assert_eq!(named(&report), [(Kind::DoesNotFollow, dead)]);
-        assert_eq!(report.findings[0].why, "no step leads from the entry before it to what it says");
+        assert_eq!(report.findings[0].why, "no lifecycle step leads from the previous entry to this one");
         seal(&fixture.store, 100).await;
         let report = verify(&fixture).await;
         assert_eq!(named(&report), [(Kind::DoesNotFollow, dead)]);
-        assert!(report.findings[0].why.starts_with("it was sealed as one that does not follow"), "{report:?}");
+        assert!(report.findings[0].why.starts_with("it was sealed as an entry that does not follow"), "{report:?}");
     }
 
     #[test]

@@ -200,7 +200,7 @@ both_databases! {
         let many = fixture.until_firing(Rule::DeadLetters, &orders()).await;
         assert!((many.reading.value - 11.0).abs() < 0.1, "{many:?}");
         let text = fixture.until_notified(&ops, "alert.opened", many.id).await[0]["data"]["text"].clone();
-        assert_eq!(text, "queue orders: 11 moved to the dead letters within 1h, more than 10");
+        assert_eq!(text, "queue orders: 11 dead-lettered within 1h, more than 10");
         fixture.pass(HOUR);
         fixture.until_over(many.id).await;
         fixture.until_over(first.id).await;
@@ -504,7 +504,7 @@ both_databases! {
         fixture.until_over(open.id).await;
         let notified = fixture.until_notified(&ops, "alert.resolved", open.id).await;
         let text = notified[0]["data"]["text"].as_str().unwrap();
-        assert!(text.ends_with("dead_letter is switched off here, and not watched for any more"), "{text}");
+        assert!(text.ends_with("dead_letter is switched off here and no longer watched"), "{text}");
         fixture.die("more", 11).await;
         fixture.until_firing(Rule::DeadLetters, &orders()).await;
         fixture.watched("probe-1").await;
