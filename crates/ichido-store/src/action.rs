@@ -42,7 +42,7 @@ pub struct Action {
 
 impl Action {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        check::text("what the action is about", &self.about, NAME_BYTES_MAX)?;
+        check::text("the subject of the action", &self.about, NAME_BYTES_MAX)?;
         for name in [&self.kind, &self.from, &self.to] {
             check::text("the name of an action or a state", name, NAME_BYTES_MAX)?;
         }

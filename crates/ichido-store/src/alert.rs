@@ -77,7 +77,7 @@ pub struct NewAlert {
 
 impl NewAlert {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        check::text("what the alert is about", &self.about.to_string(), limits::ABOUT_BYTES_MAX)
+        check::text("the subject of the alert", &self.about.to_string(), limits::ABOUT_BYTES_MAX)
     }
 }
 

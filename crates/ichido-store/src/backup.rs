@@ -35,25 +35,25 @@ pub struct Backup {
 pub enum BackupError {
     /// PostgreSQL has its own tools.
     #[error(
-        "the store is on PostgreSQL, whose own tools back it up: pg_dump for one database, pg_basebackup with WAL archiving for the whole server and every moment"
+        "the store is on PostgreSQL; back it up with its own tools: pg_dump for one database, pg_basebackup with WAL archiving for the whole server and point-in-time recovery"
     )]
     Postgres,
     /// A file with that name exists.
-    #[error("{} is there already, and stays as it is; name another file", .0.display())]
+    #[error("{} already exists and was not changed; name another file", .0.display())]
     Exists(PathBuf),
     /// Another backup is running, or was killed.
     #[error(
-        "{} is there: another backup to the same name is under way, or one was cut off; once none is, remove it", .0.display()
+        "{} exists: another backup to the same name is running or was interrupted; remove the file if none is running", .0.display()
     )]
     UnderWay(PathBuf),
     /// A name that SQLite cannot be given.
-    #[error("{} has a name that is no UTF-8; name another file", .0.display())]
+    #[error("the name {} is not UTF-8; name another file", .0.display())]
     Name(PathBuf),
     /// A database without a store.
-    #[error("the database holds no store of Ichido's, so that there is nothing to back up")]
+    #[error("the database has no Ichido store; there is nothing to back up")]
     NoStore,
     /// The copy could not be written or made durable.
-    #[error("{} cannot be written: {error}", .file.display())]
+    #[error("cannot write {}: {error}", .file.display())]
     File {
         /// The file.
         file: PathBuf,
@@ -62,7 +62,7 @@ pub enum BackupError {
         error: io::Error,
     },
     /// The store could not be read or the copy not written. The disk may be full.
-    #[error("the store could not be copied: {}", .0.in_full())]
+    #[error("cannot copy the store: {}", .0.in_full())]
     Store(StoreError),
 }
 
@@ -124,7 +124,7 @@ fn refuse_own_names(url: &str, file: &Path) -> Result<(), BackupError> {
     let taken = || {
         io::Error::new(
             io::ErrorKind::InvalidInput,
-            "that name is the store's own, which removes it; take another",
+            "the store uses this name for its own files and removes them; name another file",
         )
     };
     if is_own { Err(failed(file, taken())) } else { Ok(()) }

@@ -47,7 +47,7 @@ impl Encode<'_, Postgres> for DbTimestamp {
 impl Decode<'_, Postgres> for DbTimestamp {
     fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
         if value.format() != PgValueFormat::Binary {
-            return Err("a moment must come in binary".into());
+            return Err("a timestamp must be in binary format".into());
         }
         let bytes: [u8; 8] = value.as_bytes()?.try_into()?;
         let micros = i64::from_be_bytes(bytes).saturating_add(POSTGRES_EPOCH_MICROS);

@@ -24,7 +24,7 @@ pub(crate) use on;
 
 /// The error for a URL of neither database.
 pub(crate) const UNKNOWN_ADDRESS: &str =
-    "the address names no database that we know: write sqlite:path or postgres://user@host/database";
+    "the URL does not name a supported database: write sqlite:path or postgres://user@host/database";
 
 pub(crate) enum Driver {
     Postgres(Arc<Postgres>),

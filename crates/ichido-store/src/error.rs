@@ -24,25 +24,23 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Too many callers, or somebody else has locked a row. Nothing was done; retry.
-    #[error("the store is busy; nothing was done, try again")]
+    #[error("the store is busy; nothing was done; try again")]
     Busy,
     /// The database was not reached in time, or refused the connection. Nothing was done.
     ///
     /// The server is down or full or became a follower, the password is wrong, the folder does not exist, or the file is not a
     /// database. The cause says which. A read whose connection broke twice ends here too.
-    #[error(
-        "the database could not be reached, or would not let us in; nothing was done (the cause says more)"
-    )]
+    #[error("the database could not be reached or refused the connection; nothing was done")]
     Unavailable(#[source] sqlx::Error),
     /// The disk, or the file system's quota, is full.
-    #[error("the disk is full; nothing was done: free some space, and try again")]
+    #[error("the disk is full; nothing was done; free some space and try again")]
     Full,
     /// An SQLite database is no longer where it was opened.
     ///
     /// The file, or the log beside it, was removed, moved or replaced. Anything written now would be gone at the next start, so
     /// nothing more is accepted until then.
     #[error(
-        "{} was removed, moved or replaced while it was in use, so nothing more is accepted; put it back or restore a backup before you start again: without it a new, empty store is made", .file.display()
+        "{} was removed, moved or replaced while it was in use, so nothing more is accepted; put it back or restore a backup before the next start, which otherwise creates a new, empty store", .file.display()
     )]
     FileLost {
         /// The database, or a file that SQLite keeps beside it.
@@ -53,7 +51,7 @@ pub enum StoreError {
     /// The connection broke before the answer, or no answer came in time, and the database could not be asked about it. The
     /// write can be repeated under the same key or fence. A read never ends like this.
     #[error(
-        "the connection to the database broke before its answer came; a write may or may not have been done"
+        "the connection to the database was lost before its response; a write may or may not have been done"
     )]
     Unknown(#[source] sqlx::Error),
     /// A row breaks an invariant. It is never read as something else.
@@ -66,7 +64,7 @@ pub enum StoreError {
     },
     /// The database is newer than this program.
     #[error(
-        "the database has schema version {found}, and this program knows versions up to {known}; start a newer program"
+        "the database has schema version {found}, but this program supports versions up to {known}; run a newer version"
     )]
     TooNew {
         /// The version in the database.
@@ -78,7 +76,7 @@ pub enum StoreError {
     ///
     /// On PostgreSQL the first start needs the right to create the schema `ichido`. On both databases, a table of ours that
     /// somebody else made or changed prevents them.
-    #[error("the database could not be brought to this program's schema (the cause says why)")]
+    #[error("the database could not be migrated to this program's schema")]
     Migration(#[source] sqlx::migrate::MigrateError),
     /// The URL names no supported database.
     #[error("{0}")]
@@ -109,13 +107,13 @@ pub enum StoreError {
         most: u32,
     },
     /// A name is empty.
-    #[error("{what} is empty; give it at least one character")]
+    #[error("{what} is empty; it must have at least one character")]
     Empty {
         /// The name.
         what: &'static str,
     },
     /// A text that PostgreSQL cannot hold. SQLite refuses it too, so both accept the same.
-    #[error("{what} has a NUL character, which PostgreSQL's text cannot hold; leave it out")]
+    #[error("{what} contains a NUL character, which PostgreSQL cannot store; remove it")]
     NulInText {
         /// The text.
         what: &'static str,
@@ -124,7 +122,7 @@ pub enum StoreError {
     ///
     /// Inside a PostgreSQL transaction of the caller's, that transaction is aborted: roll it back. A missing table means that
     /// the transaction is on another database than the store.
-    #[error("the database refused the statement; nothing was done (the cause says why)")]
+    #[error("the database refused the statement; nothing was done")]
     Refused(#[source] sqlx::Error),
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn guarantee(row: &impl Columns, table: &'static str) -> Result<Guara
         ("honours_keys", Some(keeps_for)) => Guarantee::HonoursKeys { keeps_for: duration(keeps_for) },
         ("repeatable", None) => Guarantee::Repeatable,
         ("nothing", None) => Guarantee::Nothing,
-        _ => return Err(StoreError::Corrupt { table, detail: "an unknown guarantee".to_owned() }),
+        _ => return Err(StoreError::Corrupt { table, detail: "unknown guarantee".to_owned() }),
     })
 }
 

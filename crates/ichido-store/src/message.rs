@@ -263,7 +263,7 @@ impl NewMessage {
         check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::HOPS_BYTES_MAX)?;
         check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::TRACE_BYTES_MAX)?;
         check::bytes("the request", self.request.len(), limits::REQUEST_BYTES_MAX)?;
-        check::number("the number of tries allowed", self.tries_allowed.get(), 1..=limits::ATTEMPTS_MAX)
+        check::number("the number of allowed attempts", self.tries_allowed.get(), 1..=limits::ATTEMPTS_MAX)
     }
 }
 

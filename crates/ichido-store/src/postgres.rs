@@ -166,7 +166,7 @@ pub(crate) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
     Ok(PgConnectOptions::from_str(&parameters::supported(url))
             .map_err(|_| {
                 StoreError::Address(
-                    "the address is no PostgreSQL address: write postgres://user:password@host:port/database, and / ? # @ : % inside the password as %2F %3F %23 %40 %3A %25",
+                    "the URL is not a valid PostgreSQL URL: write postgres://user:password@host:port/database, and / ? # @ : % in the password as %2F %3F %23 %40 %3A %25",
                 )
             })?
             // Explicit, because a role or a database may be configured differently, and an acknowledgement must mean durable.
@@ -189,7 +189,7 @@ pub(crate) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
 /// Returns an error that may be worth waiting for, to report if the pool times out.
 pub(crate) async fn first_connection(options: &PgConnectOptions) -> Result<Option<sqlx::Error>, StoreError> {
     let silent = || {
-        let detail = format!("the server did not answer within {ACQUIRE_TIMEOUT:?}");
+        let detail = format!("the server did not respond within {ACQUIRE_TIMEOUT:?}");
         sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, detail))
     };
     match tokio::time::timeout(ACQUIRE_TIMEOUT, PgConnection::connect_with(options)).await {

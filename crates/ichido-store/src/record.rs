@@ -145,12 +145,12 @@ fn phase(row: &impl Columns, response: Option<&Response>) -> Result<Phase, Store
             kept: if response.body.is_some() { StoredBody::Whole } else { StoredBody::WithoutBody },
             expiry: if row.truth("held")? { Expiry::HeldByMessage } else { Expiry::At(expires_at) },
         },
-        _ => return Err(corrupt("the state does not go with the other columns")),
+        _ => return Err(corrupt("the state does not match the other columns")),
     })
 }
 
 fn mode(name: &str) -> Result<EffectMode, StoreError> {
-    EffectMode::parse(name).ok_or_else(|| corrupt("the mode is none that is known"))
+    EffectMode::parse(name).ok_or_else(|| corrupt("unknown mode"))
 }
 
 /// Returns a phase's name in its column.

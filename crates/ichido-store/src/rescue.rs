@@ -192,10 +192,10 @@ fn death_note(begun: Begun, last: State) -> Note {
     };
     let excerpt = match begun {
         _ if History::DEATHS_MAX <= deaths => {
-            format!("{deaths} workers died while they called the destination with this message")
+            format!("{deaths} workers died while calling the destination with this message")
         }
-        Begun::NotYet => "the worker died before it called the destination".to_owned(),
-        Begun::Yes => "the worker died while it called the destination".to_owned(),
+        Begun::NotYet => "the worker died before calling the destination".to_owned(),
+        Begun::Yes => "the worker died while calling the destination".to_owned(),
         Begun::NotTracked => "the worker died; it may have called the destination".to_owned(),
     };
     Note { code: Some(ErrorCode::WorkerDied), excerpt: Some(excerpt), ..Note::default() }

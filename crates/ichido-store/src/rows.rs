@@ -27,7 +27,7 @@ pub(crate) fn history_of(row: &impl Columns, tries_allowed: i32) -> Result<Histo
         doubt: match (row.timestamp_or_none("doubt_since")?, row.timestamp_or_none("travels_until")?) {
             (Some(since), Some(travels_until)) => Some(Doubt { since, travels_until }),
             (None, None) => None,
-            _ => return Err(corrupt("a doubt has one of its moments only")),
+            _ => return Err(corrupt("a doubt has only one of its two timestamps")),
         },
         last_fence: row.number_or_none("last_fence")?.map(fence_from).transpose()?,
     })
@@ -128,7 +128,7 @@ pub(crate) fn letter_row(row: &impl Columns) -> Result<LetterRow, StoreError> {
 }
 
 fn standing(row: &impl Columns) -> Result<Standing, StoreError> {
-    Standing::parse(row.text("closed")?).ok_or_else(|| corrupt("an unknown standing of a letter"))
+    Standing::parse(row.text("closed")?).ok_or_else(|| corrupt("unknown state of a dead letter"))
 }
 
 /// Reads the state of a message and its number of attempts.
@@ -170,7 +170,7 @@ pub(crate) fn held_state(row: &impl Columns, tries_allowed: i32) -> Result<State
 }
 
 fn allowed(tries: i32) -> Result<NonZeroU32, StoreError> {
-    u32::try_from(tries).ok().and_then(NonZeroU32::new).ok_or_else(|| corrupt("no try is allowed"))
+    u32::try_from(tries).ok().and_then(NonZeroU32::new).ok_or_else(|| corrupt("no attempt is allowed"))
 }
 
 /// Reads how messages ended under their claims, and which are proven to be done.
@@ -321,7 +321,7 @@ pub(crate) fn last_id(moment: Timestamp) -> Uuid {
 
 /// Parses the queue that a column names.
 pub(crate) fn queue_name(name: &str) -> Result<QueueName, StoreError> {
-    QueueName::parse(name).ok_or_else(|| corrupt("a queue's name is none"))
+    QueueName::parse(name).ok_or_else(|| corrupt("invalid queue name"))
 }
 
 /// Reads the column `priority`.
@@ -334,11 +334,11 @@ fn key(row: &impl Columns, column: &str) -> Result<IdempotencyKey, StoreError> {
 }
 
 fn stage(row: &impl Columns, column: &str) -> Result<Stage, StoreError> {
-    Stage::parse(row.text(column)?).ok_or_else(|| corrupt("an unknown state"))
+    Stage::parse(row.text(column)?).ok_or_else(|| corrupt("unknown state"))
 }
 
 fn effect(row: &impl Columns) -> Result<Effect, StoreError> {
-    Effect::parse(row.text("effect")?).ok_or_else(|| corrupt("an unknown effect"))
+    Effect::parse(row.text("effect")?).ok_or_else(|| corrupt("unknown effect"))
 }
 
 fn corrupt(detail: &str) -> StoreError {

@@ -304,12 +304,12 @@ pub(crate) fn path_of(url: &str) -> Result<&Path, StoreError> {
     let path = address.strip_prefix("//").unwrap_or(address);
     if path.contains(":memory:") || path.contains("mode=memory") {
         return Err(StoreError::Address(
-            "a database in memory forgets what it acknowledged: name a file, as in sqlite:ichido.db",
+            "an in-memory database loses what it acknowledged: name a file, as in sqlite:ichido.db",
         ));
     }
     if path.is_empty() || path.contains('?') || path.starts_with("file:") {
         return Err(StoreError::Address(
-            "the address is no SQLite address: write sqlite:path, without parameters",
+            "the URL is not a valid SQLite URL: write sqlite:path, without parameters",
         ));
     }
     Ok(Path::new(path))
@@ -338,7 +338,7 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     };
     made.map_err(|error| {
         let detail = format!(
-            "{} cannot be opened for writing: {error}; its folder must be there, and both be this user's to write",
+            "cannot open {} for writing: {error}; its folder must exist, and this user needs write access to both",
             path.display()
         );
         StoreError::Unavailable(sqlx::Error::Io(std::io::Error::new(error.kind(), detail)))

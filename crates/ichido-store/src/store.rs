@@ -217,7 +217,7 @@ impl Store {
         match &*self.driver {
             Driver::Postgres(postgres) => Ok(postgres),
             Driver::Sqlite(_) => {
-                Err(StoreError::WrongDatabase("this store is on SQLite: give it an SQLite transaction"))
+                Err(StoreError::WrongDatabase("this store is on SQLite; pass an SQLite transaction"))
             }
         }
     }
@@ -225,9 +225,9 @@ impl Store {
     fn sqlite(&self) -> Result<&crate::sqlite::Sqlite, StoreError> {
         match &*self.driver {
             Driver::Sqlite(sqlite) => Ok(sqlite),
-            Driver::Postgres(_) => Err(StoreError::WrongDatabase(
-                "this store is on PostgreSQL: give it a PostgreSQL transaction",
-            )),
+            Driver::Postgres(_) => {
+                Err(StoreError::WrongDatabase("this store is on PostgreSQL; pass a PostgreSQL transaction"))
+            }
         }
     }
 }

@@ -88,10 +88,7 @@ impl Counters {
         }
         if SUBJECTS_MAX <= subjects.len() {
             if !self.is_full.swap(true, Ordering::Relaxed) {
-                tracing::warn!(
-                    SUBJECTS_MAX,
-                    "more queues or operations are in use than are counted for alerts"
-                );
+                tracing::warn!(SUBJECTS_MAX, "too many queues or operations to count for alerts");
             }
             return;
         }
@@ -148,7 +145,7 @@ impl Counted {
             RETRIED => self.retried += count,
             RETRY_FAILED => self.retry_failed += count,
             LEFT => {
-                let slot = u8::try_from(row.small("slot")?).map_err(|_| corrupt("a slot is none"))?;
+                let slot = u8::try_from(row.small("slot")?).map_err(|_| corrupt("invalid slot"))?;
                 *self.left.slots.entry(slot).or_default() += count;
                 self.left.micros = self.left.micros.saturating_add(micros);
             }

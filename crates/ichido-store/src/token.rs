@@ -179,7 +179,7 @@ impl Token {
 pub(crate) fn token(row: &impl Columns) -> Result<Token, StoreError> {
     let queues = row.text_or_none("queues")?;
     let role = Role::parse(row.text("role")?, row.text_or_none("identity")?, queues.as_deref());
-    let corrupt = || StoreError::Corrupt { table: "tokens", detail: "a role makes no sense".to_owned() };
+    let corrupt = || StoreError::Corrupt { table: "tokens", detail: "invalid role".to_owned() };
     Ok(Token {
         id: row.uuid("id")?,
         name: row.text("name")?.to_owned(),

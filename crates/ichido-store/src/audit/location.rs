@@ -55,25 +55,18 @@ impl MessageLocation {
             return match (stage, self.rows) {
                 (Stage::Queued | Stage::Failed | Stage::Sending, 0) => None,
                 (Stage::Queued | Stage::Failed | Stage::Sending, _) => {
-                    Some((Kind::StateChanged, "a worker holds it, and yet it could be claimed once more"))
+                    Some((Kind::StateChanged, "a worker holds it, but it can be claimed again"))
                 }
-                _ => {
-                    Some((Kind::StateChanged, "a lease names it, although its last entry left it elsewhere"))
-                }
+                _ => Some((Kind::StateChanged, "a lease names it, but its last entry says otherwise")),
             };
         }
         match (&self.row, self.rows) {
             (None, _) => Self::missing(stage).map(|why| (Kind::StateRemoved, why)),
             (Some((table, recorded)), 1) if tables(stage).contains(&table.as_str()) => {
                 let differs = !self.agrees(recorded);
-                differs.then_some((
-                    Kind::StateChanged,
-                    "the row that holds it says something else than its last entry",
-                ))
+                differs.then_some((Kind::StateChanged, "its row differs from its last entry"))
             }
-            (Some(_), 1) => {
-                Some((Kind::StateChanged, "a row holds it in another state than its last entry left it in"))
-            }
+            (Some(_), 1) => Some((Kind::StateChanged, "its row has a different state than its last entry")),
             (Some(_), _) => Some((Kind::StateChanged, "it is in more than one state at once")),
         }
     }
@@ -81,11 +74,13 @@ impl MessageLocation {
     const fn missing(stage: Stage) -> Option<&'static str> {
         match stage {
             Stage::Sent | Stage::Cancelled => None,
-            Stage::Queued => Some("it waits to be sent, and the row that holds it is gone"),
-            Stage::Failed => Some("it waits for its next attempt, and its row of scheduled messages is gone"),
-            Stage::Parked => Some("it is parked, and its row of parked messages is gone"),
-            Stage::Dead => Some("it is dead, and its row of dead letters is gone"),
-            Stage::Sending => Some("it is being sent, and the lease that holds it is gone"),
+            Stage::Queued => Some("it waits to be sent, but its row is missing"),
+            Stage::Failed => {
+                Some("it waits for its next attempt, but its row of scheduled messages is missing")
+            }
+            Stage::Parked => Some("it is parked, but its row of parked messages is missing"),
+            Stage::Dead => Some("it is dead, but its row of dead letters is missing"),
+            Stage::Sending => Some("it is being sent, but its lease is missing"),
         }
     }
 
@@ -121,7 +116,7 @@ pub(crate) fn check_page<C: Columns>(
 /// Reports rows that hold a message that does not exist.
 pub(crate) fn check_orphans<C: Columns>(verifier: &mut Verifier<'_>, rows: &[C]) -> Result<(), StoreError> {
     for row in rows {
-        let why = "a row holds it, and there is no such message";
+        let why = "a row names it, but the message does not exist";
         verifier.misplaced(row.uuid("message_id")?, Kind::StateChanged, why);
     }
     Ok(())

@@ -204,5 +204,5 @@ impl LastLoss {
 
 /// The error for an answer that did not arrive.
 fn no_answer() -> sqlx::Error {
-    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "no answer came in time"))
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "no response in time"))
 }

@@ -32,7 +32,7 @@ pub(super) fn supported(url: &str) -> String {
         let name = parameter.split('=').next().unwrap_or_default();
         let is_supported = name.is_empty() || name.starts_with("options[") || SUPPORTED.contains(&name);
         if !is_supported {
-            tracing::warn!(name, "a parameter of the PostgreSQL address is not supported and is ignored");
+            tracing::warn!(name, "ignored unsupported parameter of PostgreSQL URL");
         }
         is_supported
     };

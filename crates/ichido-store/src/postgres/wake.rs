@@ -137,7 +137,7 @@ async fn send_wake_ups(pool: ConnectionPool, origin: Uuid, mut waiting: mpsc::Re
         }
         let notify = sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(message);
         if let Err(error) = pool.execute(notify).await {
-            tracing::debug!(%error, "a wake-up was not sent; the other nodes poll");
+            tracing::debug!(%error, "wake-up not sent; other nodes poll");
         }
         tokio::time::sleep(GATHER_FOR).await;
     }
@@ -155,7 +155,7 @@ async fn listen(
         let heard = match &mut listening {
             Ok(listener) => receive(listener, &origin, &local).await,
             Err(error) => {
-                tracing::debug!(%error, "wake-ups of other nodes are not heard; polling goes on");
+                tracing::debug!(%error, "wake-ups from other nodes not received; polling");
                 Err(())
             }
         };
@@ -177,7 +177,7 @@ async fn listener(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error>
 
 /// Receives one notification, or pings the server. Our own notifications are ignored.
 async fn receive(listener: &mut PgListener, origin: &str, local: &Waiters<Topic>) -> Result<(), ()> {
-    let lost = |error: sqlx::Error| tracing::debug!(%error, "the connection that hears other nodes was lost");
+    let lost = |error: sqlx::Error| tracing::debug!(%error, "lost connection for wake-ups from other nodes");
     let Ok(heard) = timeout(SILENT_MAX, listener.recv()).await else {
         let asked = timeout(ANSWER_TIMEOUT, sqlx::query("SELECT 1").execute(listener)).await;
         return asked.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(drop).map_err(lost);

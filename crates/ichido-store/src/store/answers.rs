@@ -40,7 +40,7 @@ impl Answers<'_> {
         holder: Uuid,
         lease: Duration,
     ) -> Result<Asking, StoreError> {
-        check::name("the name of a topic", topic, TOPIC_BYTES_MAX)?;
+        check::name("the topic's name", topic, TOPIC_BYTES_MAX)?;
         let lease = micros(lease.min(DUTY_LEASE_MAX)).into();
         let values =
             [hash(&id), topic.into(), holder.into(), lease, SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
@@ -82,7 +82,7 @@ impl Answers<'_> {
     /// Deletes at most `limit` answers of a topic, with the record of lost calls. Questions in flight are kept. Returns how
     /// many.
     pub async fn forget(self, topic: &str, limit: u32) -> Result<u64, StoreError> {
-        check::name("the name of a topic", topic, TOPIC_BYTES_MAX)?;
+        check::name("the topic's name", topic, TOPIC_BYTES_MAX)?;
         let values = [topic.into(), i64::from(limit).into(), SqlValue::Now];
         self.0.driver.execute(paired!("answer_forget"), &values).await
     }

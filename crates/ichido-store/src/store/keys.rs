@@ -204,7 +204,7 @@ impl Keys<'_> {
         policy: &Policy,
         by: &str,
     ) -> Result<KeyResolved, StoreError> {
-        check::text("the name of who decides", by, EXCERPT_BYTES_MAX)?;
+        check::text("the actor", by, EXCERPT_BYTES_MAX)?;
         for _ in 0..RESOLVE_ROUNDS_MAX {
             let settle = match self.resolution(name, resolution, response.clone(), policy).await? {
                 Ok(settle) => settle,

@@ -73,7 +73,7 @@ impl Queues<'_> {
     ///
     /// Messages in flight continue, and new ones are still accepted.
     pub async fn pause(self, queue: &QueueName, paused: bool, by: Option<&str>) -> Result<(), StoreError> {
-        check::text("the name of who pauses", by.unwrap_or_default(), limits::EXCERPT_BYTES_MAX)?;
+        check::text("the actor", by.unwrap_or_default(), limits::EXCERPT_BYTES_MAX)?;
         let work = async |transaction: &mut Transaction<'_>| {
             let mut connection = transaction.connection();
             let before = connection.optional(paired!("queue_paused"), &[queue.as_str().into()]).await?;

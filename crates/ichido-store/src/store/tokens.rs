@@ -17,7 +17,7 @@ impl Tokens<'_> {
     /// Stores a new token, and records who created it.
     pub async fn add(self, token: &NewToken, by: &str) -> Result<(), StoreError> {
         token.check()?;
-        check::text("the name of who makes a token", by, EXCERPT_BYTES_MAX)?;
+        check::text("the actor", by, EXCERPT_BYTES_MAX)?;
         let queues = token.role.queues();
         let values = [
             token.id.into(),
@@ -45,7 +45,7 @@ impl Tokens<'_> {
 
     /// Revokes a token permanently, and records who did. Returns `false` if no such token is live.
     pub async fn revoke(self, id: Uuid, by: &str) -> Result<bool, StoreError> {
-        check::text("the name of who revokes a token", by, EXCERPT_BYTES_MAX)?;
+        check::text("the actor", by, EXCERPT_BYTES_MAX)?;
         let work = async |transaction: &mut Transaction<'_>| {
             let values = [id.into(), SqlValue::Now];
             let row = transaction.connection().optional(paired!("token_revoke"), &values).await?;

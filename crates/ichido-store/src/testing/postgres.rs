@@ -92,7 +92,7 @@ pub enum ClusterError {
     #[error("PostgreSQL refuses to run as root, and /etc/passwd has none of the users {}", ACCOUNTS.join(", "))]
     NoAccount,
     /// We are root, and the user who runs the server may not use the temporary folder.
-    #[error("user {account} may not use {}; set TMPDIR to a folder in which all may write", folder.display())]
+    #[error("user {account} may not use {}; set TMPDIR to a folder that all users can write to", folder.display())]
     Closed {
         /// The user who would run the server.
         account: &'static str,
@@ -250,7 +250,7 @@ impl Stop {
 
 /// Chooses the cluster's folder. The watcher creates it, so it never exists unwatched.
 fn choose_folder(account: Option<&Account>) -> Result<PathBuf, ClusterError> {
-    let io = ClusterError::io("look at the temporary folder");
+    let io = ClusterError::io("read the temporary folder");
     let parent = std::env::temp_dir().canonicalize().map_err(&io)?;
     if let Some(account) = account {
         for (index, folder) in parent.ancestors().enumerate() {

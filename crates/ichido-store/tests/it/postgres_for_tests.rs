@@ -385,7 +385,7 @@ async fn a_temporary_folder_closed_to_the_servers_user_is_told() {
     // Only root runs the server as another user.
     if folder.metadata().unwrap().uid() == 0 {
         assert!(!copy.status.success());
-        assert!(said.contains("set TMPDIR to a folder in which all may write"), "{said}");
+        assert!(said.contains("set TMPDIR to a folder that all users can write to"), "{said}");
     } else {
         assert!(copy.status.success(), "{said}");
     }

@@ -128,7 +128,7 @@ async fn what_cannot_be_copied_says_why_and_how_to_mend_it() {
     assert!(out.contains("copy.db is a copy of the store, "), "{out}");
     let (code, _, err) = fixture.run(&["backup", "copy.db"]);
     assert_eq!(code, Some(1));
-    assert!(err.contains("copy.db is there already, and stays as it is; name another file"), "{err}");
+    assert!(err.contains("copy.db already exists and was not changed; name another file"), "{err}");
 
     let mut command = crate::serve::program::ichido(fixture.folder.path());
     command.args(["backup", "other.db", "--store", "postgres://ichido:s3cret@127.0.0.1:1/ichido"]);

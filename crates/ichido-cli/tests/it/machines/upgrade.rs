@@ -118,5 +118,5 @@ fn this_release_does_not_start_any_more(url: &str, version: i64) {
     let printed = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success());
     assert!(printed.contains(&format!("has schema version {version}")), "{printed}");
-    assert!(printed.contains("start a newer program"), "{printed}");
+    assert!(printed.contains("run a newer version"), "{printed}");
 }

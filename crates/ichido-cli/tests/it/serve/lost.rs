@@ -41,7 +41,7 @@ async fn after(harm: fn(&Path)) -> ServerFixture {
     assert!(log.contains("database file removed, moved or replaced; nothing more is accepted"), "{log}");
     let last = log.lines().last().unwrap_or_default();
     assert!(last.contains("was removed, moved or replaced while it was in use"), "{log}");
-    assert!(last.contains("put it back or restore a backup before you start again"), "{log}");
+    assert!(last.contains("put it back or restore a backup before the next start"), "{log}");
     fixture
 }
 

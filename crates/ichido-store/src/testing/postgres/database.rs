@@ -141,7 +141,7 @@ impl Drop for Database {
         });
         let dropped: Result<(), DropError> = dropping.join().unwrap_or_else(|_| Err("it panicked".into()));
         if let Err(error) = dropped {
-            eprintln!("database {} stays behind: {}", self.name, with_causes(&*error));
+            eprintln!("cannot drop database {}: {}", self.name, with_causes(&*error));
         }
     }
 }

@@ -96,7 +96,7 @@ impl Watcher {
         let mut watcher = Self { shell, answers: BufReader::new(answers), folder: folder.to_owned() };
         match watcher.answer() {
             Ok(_) => Ok(watcher),
-            Err(_) => Err(io::Error::other(format!("it cannot make {}", folder.display()))),
+            Err(_) => Err(io::Error::other(format!("cannot create {}", folder.display()))),
         }
     }
 

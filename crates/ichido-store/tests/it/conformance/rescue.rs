@@ -264,7 +264,7 @@ both_databases! {
             assert!(fixture.claim(10).await.is_empty());
             let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
             assert_eq!(letter.code.as_deref(), Some("WORKER_DIED"));
-            let error = "2 workers died while they called the destination with this message";
+            let error = "2 workers died while calling the destination with this message";
             assert_eq!(letter.error.as_deref(), Some(error));
         }
     }
@@ -289,7 +289,7 @@ both_databases! {
                 let row = fixture.row(id).await;
                 assert_eq!(row.status.as_str(), "queued", "{row:?}");
                 assert_eq!(row.last_error.as_deref(), Some("WORKER_DIED"));
-                assert_eq!(row.last_error_text.as_deref(), Some("the worker died before it called the destination"));
+                assert_eq!(row.last_error_text.as_deref(), Some("the worker died before calling the destination"));
                 fixture.send(&fixture.claim_one().await).await;
             }
         }
@@ -303,7 +303,7 @@ both_databases! {
         fixture.rescue(Guarantee::Nothing).await;
         let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
         assert_eq!((letter.code.as_deref(), letter.effect), (Some("WORKER_DIED"), Effect::Unknown));
-        assert_eq!(letter.error.as_deref(), Some("the worker died while it called the destination"));
+        assert_eq!(letter.error.as_deref(), Some("the worker died while calling the destination"));
     }
 
     #[test]
