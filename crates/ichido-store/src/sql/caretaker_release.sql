@@ -1,2 +1,2 @@
--- A node that stops leaves its duties to the next one.
+-- A stopping node leaves its singleton tasks to the next one.
 DELETE FROM ichido.caretakers WHERE node = $1

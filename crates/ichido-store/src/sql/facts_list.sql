@@ -1,4 +1,4 @@
--- The kind of key is there: a worker has it settled before it publishes.
+-- The kind of key exists: a worker settles it before it publishes.
 SELECT f.queue, f.guarantee, f.keeps_for, f.requeue, f.max_attempts, f.horizon, f.ended, k.kind, n.id, n.name, n.started_at, n.seen_at
 FROM ichido.queue_facts f
 JOIN ichido.nodes n ON n.id = f.node

@@ -1,4 +1,4 @@
--- All entries, each message's in order, page by page: an audit judges whether each follows from the one before it.
+-- Lists all entries, ordered within each message, page by page: an audit checks whether each follows from the previous one.
 SELECT e.message_id, e.fence, e.step, e.claimed_at, e.at, e.from_state, e.to_state, e.kind, e.tries, e.deaths, e.doubt_since,
        e.travels_until, e.effect, e.code, e.status, e.result_digest, e.receipt, e.excerpt, e.node, e.actor, e.about,
        m.id AS m_id, m.queue AS m_queue, m.identity AS m_identity, m.key AS m_key, m.digest AS m_digest, m.trace AS m_trace,

@@ -1,4 +1,4 @@
--- What nobody knows the outcome of, oldest first, by its own index. It has no outcome, so no message holds it.
+-- Lists keys with an unknown outcome, oldest first, using their own index. They have no outcome, so no message holds them.
 SELECT l.name, l.operation, l.identity, l.key, l.fingerprint, l.request_digest, l.state, l.fence, l.claim_id, l.lease_until,
        l.status, l.headers, l.body, l.result_digest, l.message_id, l.created_at, l.claimed_at, l.completed_at, l.expires_at,
        l.hops, l.trace, l.mode, false AS held

@@ -1,4 +1,5 @@
--- Dead or parked messages, newest first (SPEC E3), by their own index. CROSS JOIN keeps SQLite from beginning with the messages.
+-- Lists dead or parked messages, newest first, using their own index. CROSS JOIN prevents SQLite from starting with the
+-- messages.
 SELECT v.id, v.queue, v.identity, v.idempotency_key, v.content_type, v.request, v.request_digest, v.status, v.tries,
        v.tries_allowed, v.next_attempt, v.last_error, v.last_error_text, v.effect, v.priority, v.hops, v.trace, v.made_from,
        v.created_at, v.updated_at, l.since

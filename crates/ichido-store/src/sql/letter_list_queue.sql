@@ -1,4 +1,4 @@
--- The same as letter_list.sql for one queue. SQLite plans a statement once for all values, so each has a statement of its own.
+-- Like letter_list.sql, for one queue. SQLite plans a statement once for all values, so each has its own statement.
 SELECT v.id, v.queue, v.identity, v.idempotency_key, v.content_type, v.request, v.request_digest, v.status, v.tries,
        v.tries_allowed, v.next_attempt, v.last_error, v.last_error_text, v.effect, v.priority, v.hops, v.trace, v.made_from,
        v.created_at, v.updated_at, l.since

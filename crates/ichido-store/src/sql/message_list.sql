@@ -1,4 +1,4 @@
--- Newest first, a page at a time. A NULL filter is no filter; $8 is never NULL, so SQLite finds a page by the index.
+-- Newest first, one page at a time. A NULL filter matches everything; $8 is never NULL, so SQLite finds a page with the index.
 SELECT id, queue, identity, idempotency_key, content_type, request, request_digest, status, tries, tries_allowed,
        next_attempt, last_error, last_error_text, effect, priority, hops, trace, made_from, created_at, updated_at
 FROM ichido.message

@@ -1,4 +1,4 @@
--- Rows that hold a message which is not there.
+-- Finds rows that name a message that does not exist.
 SELECT p.message_id
 FROM (SELECT message_id FROM ichido.letters
       UNION ALL SELECT message_id FROM ichido.scheduled

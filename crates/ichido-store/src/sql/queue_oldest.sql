@@ -1,5 +1,5 @@
--- When the oldest message that could be claimed now was put in. Within a priority ids are in order of time, so the first of each
--- priority in use is looked at, each by one step down the primary key.
+-- Returns when the oldest claimable message was enqueued. Within a priority, ids are in order of time, so the first message of
+-- each priority in use is read, each with one step down the primary key.
 WITH RECURSIVE urgency AS (
     SELECT min(priority) AS priority FROM ichido.ready WHERE queue = $1
     UNION ALL

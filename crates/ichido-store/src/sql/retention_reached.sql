@@ -1,2 +1,3 @@
--- How far retention has come. It is kept among the duties, as one that no node has: `lease_until` is the moment that it has reached.
+-- Returns how far retention has come. It is stored as a singleton task that no node holds: `lease_until` is the time that it
+-- has reached.
 SELECT lease_until AS reached FROM ichido.caretakers WHERE duty = 'retention'

@@ -1,5 +1,5 @@
--- Which of these calls were marked before, as when the answer was lost, and may still begin. A statement of its own, whose snapshot
--- sees the end of what was given back while the mark was waited for.
+-- Finds which of these calls were marked before (as after a lost response) and may still start. It is a separate statement, so
+-- its snapshot includes messages that were given back while the mark waited.
 SELECT b.message_id, b.fence
 FROM unnest($1::uuid[], $2::bigint[]) AS i (message_id, fence)
 JOIN ichido.begun b ON b.fence = i.fence AND b.message_id = i.message_id

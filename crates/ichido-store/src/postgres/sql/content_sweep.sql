@@ -1,4 +1,5 @@
--- Forgets contents whose window was over at a moment ($2), a bounded number at a time. One that is taken over just now is locked, or no longer over.
+-- Deletes contents whose window had ended at $2, a bounded number at a time. A row that is being replaced is locked, or its
+-- window has not ended any more.
 WITH over AS (
     SELECT c.queue, c.identity, c.content
     FROM ichido.contents c

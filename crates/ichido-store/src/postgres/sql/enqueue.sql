@@ -1,4 +1,4 @@
--- Messages, and what makes them claimable, in one statement. Rows come sorted by queue, identity and key.
+-- Inserts messages and makes them claimable in one statement. Rows are sorted by queue, identity and key.
 WITH now AS (SELECT clock_timestamp() + $13 * interval '1 microsecond' AS at),
 added AS (
     INSERT INTO ichido.messages

@@ -1,5 +1,5 @@
--- The same as enqueue.sql, for a batch in which no message was put in before: without ON CONFLICT and RETURNING an insert costs half.
--- A batch with a duplicate fails whole, and is put in by the other statement.
+-- Like enqueue.sql, for a batch in which no message was enqueued before: without ON CONFLICT and RETURNING an insert costs
+-- half. A batch with a duplicate fails as a whole and is enqueued with the other statement.
 WITH now AS (SELECT clock_timestamp() + $13 * interval '1 microsecond' AS at),
 added AS (
     INSERT INTO ichido.messages

@@ -1,2 +1,2 @@
--- The last fence that was issued. A sequence belongs to no snapshot: it is at least what the snapshot's entries have.
+-- Returns the last issued fence. A sequence is not part of a snapshot: the value is at least that of the snapshot's entries.
 SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS fence FROM ichido.fence

@@ -1,6 +1,5 @@
--- Forgets what is over of one identity in one queue, a bounded number at a time: also letters that a person is done with. Those are
--- locked first, because somebody may be taking one back to the queue.
--- Answers as `retention` does.
+-- Deletes ended messages of one identity in one queue, a bounded number at a time, including dead letters that a person has
+-- closed. Those are locked first, because somebody may be requeueing one. Returns the same as retention.sql.
 WITH closed AS (
     SELECT l.message_id AS id
     FROM ichido.messages m JOIN ichido.letters l ON l.message_id = m.id

@@ -1,4 +1,4 @@
--- One unique insert is the claim. Rows come sorted by name, so that two batches never wait for each other crosswise.
+-- One unique insert is the claim. Rows are sorted by name, so two batches cannot deadlock.
 INSERT INTO ichido.ledger
     (name, operation, identity, key, fingerprint, request_digest, state, fence, claim_id, lease_until, created_at, claimed_at, hops, trace, mode)
 SELECT i.name, i.operation, i.identity, i.key, i.fingerprint, i.request_digest,

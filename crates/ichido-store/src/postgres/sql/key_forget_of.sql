@@ -1,5 +1,5 @@
--- Forgets keys of one identity, a bounded number at a time, less what is being worked on, and less what a living message still uses. Nobody asks for keys by
--- whose they are but here, so there is no index for it: it walks what is kept, which expires.
+-- Deletes keys of one identity, a bounded number at a time, except keys in flight and keys that an unfinished message still
+-- uses. No other statement finds keys by identity, so there is no index for it: it scans the ledger, whose rows expire.
 DELETE FROM ichido.ledger WHERE name IN (
     SELECT l.name FROM ichido.ledger l
     WHERE l.identity = $1 AND (l.lease_until IS NULL OR l.lease_until <= clock_timestamp() + $3 * interval '1 microsecond')

@@ -1,6 +1,6 @@
--- Marks claims of these operations whose owner is gone, a bounded number at a time: their time is over, or, where $4 says so, they end
--- later than any lease ($5) can, because the clock was ahead when they were made. One that is renewed, settled or taken over
--- just now is locked, or no longer over. The fence stays, so that a late settle is still heard.
+-- Marks claims of these operations whose owner is gone, a bounded number at a time: their lease has expired, or, if $4 is true,
+-- ends later than any lease ($5) can, because the clock was ahead when it was taken. A claim that is being renewed, settled or
+-- replaced is locked, or no longer expired. The fence stays, so a late settle is still accepted.
 WITH now AS (SELECT clock_timestamp() + $3 * interval '1 microsecond' AS at),
 over AS (
     SELECT l.name

@@ -1,2 +1,2 @@
--- Before a settle of several statements: all its records in one order, so that two of them never meet crosswise.
+-- Locks all records of a settle of several statements in one order, so two settles cannot deadlock.
 SELECT 1 FROM ichido.ledger WHERE name = ANY ($1) ORDER BY name FOR UPDATE

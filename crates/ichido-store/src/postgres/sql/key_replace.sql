@@ -1,10 +1,10 @@
--- Takes the place of a lapsed claim, a lost outcome or an expired record, if it is still the one that was seen.
--- A renewal changes the lease and not the fence, so both are compared. A lease that ends later than any ($12) can has lapsed too.
--- A record expires when retention ($13) has come to its time as well.
+-- Replaces a lapsed claim, a lost outcome or an expired record, if it is still the one that was read. A renewal changes the
+-- lease but not the fence, so both are compared. A lease that ends later than any ($12) can has lapsed too. A record expires
+-- when retention ($13) has reached its time as well.
 UPDATE ichido.ledger l
 SET state = 'claimed', fence = nextval('ichido.fence'), claim_id = $4, fingerprint = $5, request_digest = $6,
     lease_until = now.at + $7 * interval '1 microsecond', claimed_at = now.at, hops = $8, trace = $9, mode = $10,
-    -- A taken-over action began with its first claim; an expired one begins anew.
+    -- A replaced action started with its first claim; an expired one starts again.
     created_at = CASE WHEN l.state IN ('applied', 'refused') THEN now.at ELSE l.created_at END,
     status = NULL, headers = NULL, body = NULL, result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL
 FROM (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at) AS now

@@ -1,4 +1,4 @@
--- Outcomes, each under its fence. Rows come sorted by name.
+-- Stores outcomes, each under its fence. Rows are sorted by name.
 UPDATE ichido.ledger l
 SET state = i.state, lease_until = NULL, status = i.status, headers = i.headers, body = i.body,
     result_digest = i.result_digest, message_id = i.message_id,

@@ -1,4 +1,5 @@
--- Forgets what had expired at a moment ($2), a bounded number at a time. What a living message still uses is looked at again later.
+-- Deletes keys that had expired at $2, a bounded number at a time. A key that an unfinished message still uses is checked again
+-- later.
 WITH now AS (SELECT $2::timestamptz AS at),
 due AS (
     SELECT l.name, l.message_id IS NOT NULL

@@ -1,2 +1,2 @@
--- Nobody settles or rescues what is under this claim until we are done. Nothing comes back when it is over.
+-- Prevents settles and rescues under this claim until this transaction ends. Returns no row if the claim has ended.
 SELECT fence FROM ichido.leases WHERE fence = $1 FOR UPDATE

@@ -1,5 +1,5 @@
--- How many messages of each queue died within a span and are dead still, whether or not a person is done with them. No more than the
--- limit are counted of each kind.
+-- Counts the messages of each queue that died within a span and are still dead, whether or not a person has closed them. Each
+-- kind is counted up to the limit.
 SELECT q.queue, sum(found.count)::bigint AS count
 FROM unnest($1::text[]) AS q (queue)
 CROSS JOIN (VALUES ('open'), ('discarded'), ('replaced')) AS c (closed)

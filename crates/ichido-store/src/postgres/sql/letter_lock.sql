@@ -1,4 +1,4 @@
--- In the order of their ids, so that two operators with the same letters do not wait for each other crosswise.
+-- Locks letters in the order of their ids, so two operators with the same letters cannot deadlock.
 SELECT l.message_id, l.queue, m.identity, m.key, l.state, l.closed, l.effect, l.code, l.error, l.since, false AS suspect, l.tries, l.deaths,
        l.doubt_since, l.travels_until, l.last_fence, m.tries_allowed, m.priority, m.made_from, m.created_at,
        octet_length(m.request)::bigint AS request_bytes,

@@ -1,4 +1,5 @@
--- Letters by a filter, newest first, without their requests. State, standing, queue and time go by an index; the rest is read past.
+-- Lists letters that match a filter, newest first, without their requests. State, standing, queue and time use an index; other
+-- filters skip rows.
 SELECT l.message_id, l.queue, m.identity, m.key, l.state, l.closed, l.effect, l.code, l.error, l.since, false AS suspect, l.tries, l.deaths,
        l.doubt_since, l.travels_until, l.last_fence, m.tries_allowed, m.priority, m.made_from, m.created_at,
        octet_length(m.request)::bigint AS request_bytes

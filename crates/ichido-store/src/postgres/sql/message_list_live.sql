@@ -1,5 +1,5 @@
--- The same as message_list.sql for a state that is not an end, found by the small tables of what is under way:
--- a rare state among millions of finished messages is not looked for among those.
+-- Like message_list.sql, for a state that is not final, read from the small tables of live messages: a rare state is not
+-- searched for among millions of finished messages.
 SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.tries,
        m.tries_allowed, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.made_from,
        m.created_at, m.updated_at

@@ -1,4 +1,4 @@
--- What has come due becomes claimable. That a failed message waits no more is a transition (SPEC D2), so it is in the audit.
+-- Makes due messages claimable. The end of a failed message's backoff is a transition, so it is in the audit trail.
 WITH now AS (SELECT clock_timestamp() + $2 * interval '1 microsecond' AS at),
 due AS (
     DELETE FROM ichido.scheduled WHERE message_id = ANY (ARRAY (

@@ -1,6 +1,7 @@
--- A success whose claim was lost, while another claim ($10) holds the message: kept under the claim that it belongs to, beside its end,
--- and looked for when the present try ends. The counts are those of that end, since the last event before a try tells what was tried.
--- The holder's lease is locked by now; should the message have ended under it meanwhile, nothing is kept, and the step is made anew.
+-- Stores a success whose claim was lost while another claim ($10) holds the message. It is stored under its own claim, next to
+-- its outcome, and read when the current attempt ends. The counts are those of that outcome, because the last event before an
+-- attempt says what was attempted. The holder's lease is locked; if the message has ended under it meanwhile, nothing is stored
+-- and the step is repeated.
 WITH ended AS (SELECT 1 FROM ichido.events WHERE message_id = $1 AND fence = $10 LIMIT 1),
 kept AS (
     INSERT INTO ichido.events

@@ -1,2 +1,2 @@
--- How many bytes these messages' requests have: of what is stored apart, its length stands beside it.
+-- Returns the sizes of these messages' requests. The length of a value that is stored out of line is stored with the row.
 SELECT coalesce(sum(octet_length(request)), 0)::bigint AS bytes FROM ichido.messages WHERE id = ANY ($1)

@@ -1,4 +1,4 @@
--- What these messages asked for, with the hash of its bytes.
+-- Returns the requests of these messages, with the hash of their bytes.
 SELECT id AS message_id, content_type, sha256(request) AS request_hash, priority, tries_allowed, due, hops
 FROM ichido.messages
 WHERE id = ANY ($1)

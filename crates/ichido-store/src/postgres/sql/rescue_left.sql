@@ -1,4 +1,5 @@
--- What the lease still holds: its messages without an end under its fence. What was tried before is in the last event.
+-- Returns the messages that the lease still holds: those without an end under its fence. Earlier attempts are in the last
+-- event.
 SELECT m.id, m.priority, m.tries_allowed,
        coalesce(e.tries, 0) AS tries, coalesce(e.deaths, 0) AS deaths, e.doubt_since, e.travels_until,
        $3::boolean AS suspect, $2::bigint AS last_fence,

@@ -1,6 +1,6 @@
--- Locks one lapsed lease, of the queues $2 if any are named: one whose time is over, or, where $3 says so, one that ends later than any
--- lease ($4) can, because the clock was ahead when it was taken. It is a statement of its own: what is left is computed by the next one,
--- whose snapshot sees every settle that held the lock before us.
+-- Locks one lapsed lease, of the queues $2 if any are named: one that has expired, or, if $3 is true, one that ends later than
+-- any lease ($4) can, because the clock was ahead when it was taken. It is a separate statement: the next one finds the
+-- remaining messages, and its snapshot includes every settle that held the lock before us.
 SELECT l.fence, l.queue, l.node, l.claimed_at, l.marks, l.suspect, l.guarantee, l.keeps_for, l.travels_for, l.message_ids, now.at AS now
 FROM ichido.leases l, (SELECT clock_timestamp() + $1 * interval '1 microsecond' AS at) AS now
 WHERE l.lease_until > (SELECT CASE WHEN $3 THEN clock_timestamp() + $1 * interval '1 microsecond' + $4 * interval '1 microsecond' ELSE '-infinity' END)

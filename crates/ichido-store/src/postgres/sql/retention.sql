@@ -1,6 +1,6 @@
--- Forgets finished messages that are old enough, a bounded number at a time. Dead and parked ones are kept (SPEC E3). A key
--- of the ledger outlives its message, never the other way round: the sweep asks for the message first.
--- Answers how many, and of which of them how many entries were sealed: that these are missing has a reason (SPEC F5).
+-- Deletes finished messages that are old enough, a bounded number at a time. Dead and parked ones are kept. A key of the ledger
+-- outlives its message, never the other way round: the sweep checks the message first. Returns how many were deleted, and how
+-- many entries of each message were sealed, which explains why they are missing.
 WITH old AS (
     SELECT m.id, e.to_state AS state
     FROM ichido.messages m,

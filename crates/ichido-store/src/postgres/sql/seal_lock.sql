@@ -1,2 +1,2 @@
--- One at a time makes seals or forgets what they cover; everybody may read them, and no write of an entry waits.
+-- Only one transaction at a time makes seals or deletes what they cover. Reads continue, and no write of an entry waits.
 LOCK TABLE ichido.seals IN SHARE ROW EXCLUSIVE MODE

@@ -1,7 +1,9 @@
--- The common end: sent. One event row each; the lease row goes with the last of its batch.
--- A message that has ended under its claim before is left as it is.
--- The lock keeps a rescue from computing what is left until this is committed, and finds the lease gone if it came first. It is
--- the one that the deletion needs, and taken in one order: two nodes that report of the same claims never wait crosswise.
+-- The common end: sent. Writes one event row per message; the lease row is deleted with the last message of its batch. A
+-- message that has already ended under its claim is not changed.
+--
+-- The lock prevents a rescue from reading the remaining messages before this commits; if the rescue came first, the lease is
+-- missing here. It is the lock that the deletion needs, taken in one order: two nodes that report on the same claims cannot
+-- deadlock.
 WITH now AS (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at),
 held AS (SELECT fence, node, queue FROM ichido.leases WHERE fence = ANY ($9) ORDER BY fence FOR UPDATE),
 ended AS (

@@ -1,5 +1,5 @@
--- The same as settle_sent.sql, for reports of which none was made before: without ON CONFLICT and RETURNING an insert costs less.
--- Answers which claims stand, and with them all their reports. A batch with a report that comes again fails whole, and is written by
+-- Like settle_sent.sql, for reports of which none was made before: without ON CONFLICT and RETURNING an insert costs less.
+-- Returns the valid claims, whose reports are all stored. A batch with a repeated report fails as a whole and is written with
 -- the other statement.
 WITH now AS (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at),
 held AS (SELECT fence, node, queue FROM ichido.leases WHERE fence = ANY ($9) ORDER BY fence FOR UPDATE),

@@ -1,4 +1,4 @@
--- Adds to the counts of this minute. Rows come sorted, so that two nodes do not meet crosswise.
+-- Adds to the counters of this minute. Rows are sorted, so two nodes cannot deadlock.
 WITH now AS (SELECT date_trunc('minute', clock_timestamp() + $6 * interval '1 microsecond') AS minute)
 INSERT INTO ichido.tallies (minute, about, kind, slot, count, micros)
 SELECT now.minute, i.about, i.kind, i.slot, i.count, i.micros

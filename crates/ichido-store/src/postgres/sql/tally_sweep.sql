@@ -1,4 +1,4 @@
--- The oldest minute, if no window looks back so far.
+-- Deletes the oldest minute, if no window reaches back that far.
 DELETE FROM ichido.tallies
 WHERE minute = (
     SELECT min(minute) FROM ichido.tallies

@@ -1,4 +1,4 @@
--- How the server is set up, as this connection meets it. reserved_connections is there from version 16 on.
+-- Returns the server's settings, as this connection sees them. reserved_connections exists from version 16 on.
 SELECT
     current_setting('fsync') = 'on' AS fsync,
     current_setting('full_page_writes') = 'on' AS full_page_writes,

@@ -1,5 +1,6 @@
--- Transactions of clients that have been open for longer than $1 microseconds; not what they asked, which may hold payloads. Those of
--- other users are seen by who may read all statistics. Vacuuming is no client's, and holds nobody up.
+-- Lists client transactions that have been open for longer than $1 microseconds, without their statements, which may contain
+-- payloads. Transactions of other users are visible to roles that may read all statistics. Vacuum does not belong to a client
+-- and blocks nobody.
 SELECT pid AS process, coalesce(usename::text, '') AS user_name, coalesce(application_name, '') AS application, xact_start AS since
 FROM pg_stat_activity
 WHERE datname = current_database()

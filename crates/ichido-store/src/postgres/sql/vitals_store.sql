@@ -1,4 +1,4 @@
--- The store's version, and how many nodes were heard of within the last $1 microseconds.
+-- Returns the store's version, and how many nodes were seen within the last $1 microseconds.
 SELECT
     (SELECT max(version) FROM ichido.migrations WHERE success) AS schema,
     (SELECT count(*)::int4 FROM ichido.nodes 

@@ -1,7 +1,8 @@
--- Takes up to $5 ready messages, most urgent and oldest first, under one lease row. They come back in no order: the caller sorts.
+-- Claims up to $5 ready messages, most urgent and oldest first, under one lease row. They are returned unordered: the caller
+-- sorts.
 --
--- The scan starts behind a mark ($3, $4): what was claimed before leaves dead index entries there, which nothing can
--- clean up while somebody's old snapshot is open. More urgent rows than the mark's priority are always looked at.
+-- The scan starts at a cursor ($3, $4): earlier claims leave dead index entries before it, which cannot be cleaned up while an
+-- old snapshot is open. Rows more urgent than the cursor's priority are always read.
 WITH now AS (SELECT clock_timestamp() + $8 * interval '1 microsecond' AS at),
 picked AS (
     DELETE FROM ichido.ready WHERE ctid = ANY (ARRAY (

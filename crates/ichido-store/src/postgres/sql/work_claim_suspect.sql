@@ -1,5 +1,5 @@
--- Takes one suspect message, alone: a worker died holding it, and now it is seen whether it was the cause. Its call is always marked, so
--- that a message that was never called is not charged with a death.
+-- Claims one suspect message alone: a worker died holding it, and this attempt shows whether it was the cause. Its call is
+-- always marked, so a message that was never called is not charged with a death.
 WITH now AS (SELECT clock_timestamp() + $4 * interval '1 microsecond' AS at),
 picked AS (
     DELETE FROM ichido.ready WHERE ctid = ANY (ARRAY (

@@ -1,6 +1,6 @@
--- The marks of calls that are about to begin, for claims that still stand and messages that have not ended under them and are not
--- proven to be done. Asked
--- again, as after a lost answer, the answer is the same: a mark that is there is written over with itself, so that it is returned.
+-- Marks calls that are about to start. Their claims must still be valid, and their messages must not have ended under them or
+-- be proven done. A repetition, as after a lost response, returns the same: an existing mark is overwritten with itself, so it
+-- is returned.
 INSERT INTO ichido_begun (message_id, fence)
 SELECT unhex(i.value ->> 0), i.value ->> 1
 FROM json_each(?1) AS i

@@ -1,2 +1,2 @@
--- Dead letters that a person is done with are counted as closed: they wait for nobody.
+-- Dead letters that a person has closed are counted as closed: they wait for nobody.
 SELECT queue, state, count FROM ichido_counts WHERE count <> 0 AND state <> 'closed' ORDER BY queue, state

@@ -1,4 +1,4 @@
--- Messages; a trigger makes them claimable in the same statement. The row is repeated for each of them.
+-- Inserts messages; a trigger makes them claimable in the same statement. The row is repeated for each message.
 INSERT INTO ichido_messages
     (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, due, made_from, created_at, hops)
 VALUES

@@ -1,2 +1,2 @@
--- The last fence that was issued.
+-- Returns the last issued fence.
 SELECT last AS fence FROM ichido_fence

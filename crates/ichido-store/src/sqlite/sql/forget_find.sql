@@ -1,4 +1,5 @@
--- What is over of one identity in one queue, a bounded number at a time: also letters that a person is done with.
+-- Finds ended messages of one identity in one queue, a bounded number at a time, including dead letters that a person has
+-- closed.
 SELECT m.id, m.queue, CASE WHEN l.message_id IS NULL THEN e.to_state ELSE 'closed' END AS to_state
 FROM ichido_messages m
 CROSS JOIN ichido_events e ON e.message_id = m.id

@@ -1,4 +1,4 @@
--- How many entries of each of these messages are sealed.
+-- Counts the sealed entries of each of these messages.
 SELECT e.message_id, count(*) AS entries
 FROM json_each(?1) AS i
 CROSS JOIN ichido_events e ON e.message_id = unhex(i.value)

@@ -1,4 +1,4 @@
--- What is stored under these names. `held`: a message that is not finished still uses the key.
+-- Finds the records of these names. `held`: an unfinished message still uses the key.
 SELECT l.name, l.operation, l.identity, l.key, l.fingerprint, l.request_digest, l.state, l.fence, l.claim_id, l.lease_until,
        l.status, l.headers, l.body, l.result_digest, l.message_id, l.created_at, l.claimed_at, l.completed_at, l.expires_at,
        l.hops, l.trace, l.mode,

@@ -1,5 +1,5 @@
--- Marks claims of these operations whose owner is gone, their leases ending from ?1 to ?5, a bounded number at a time, less those of this process, whose leases go by
--- its own clock. The fence stays, so that a late settle is still heard.
+-- Marks claims of these operations whose owner is gone and whose leases end between ?1 and ?5, a bounded number at a time,
+-- except those of this process, whose leases follow its own clock. The fence stays, so a late settle is still accepted.
 UPDATE ichido_ledger SET state = 'unknown', lease_until = NULL
 WHERE name IN (
     SELECT name FROM ichido_ledger

@@ -1,4 +1,4 @@
--- Outcomes, each under its fence. The row is repeated for each of them; no two are of one name.
+-- Stores outcomes, each under its fence. The row is repeated for each outcome; no two have the same name.
 WITH i (name, fence, state, status, headers, body, result_digest, message_id, completed_at, expires_at) AS (VALUES
 (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 )

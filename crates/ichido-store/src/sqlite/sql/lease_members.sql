@@ -1,5 +1,5 @@
--- Which of these messages (?1) their claims (?2) hold, or held: a lease names all that were claimed under it for as long as it is
--- there. The ids of a lease are looked for among those asked for, and not the other way round: there may be thousands.
+-- Finds which of these messages (?1) their claims (?2) hold or held. As long as a lease exists, it names all messages claimed
+-- under it. The ids of a lease are looked up among the requested ones, not the other way round: there may be thousands.
 SELECT unhex(h.value) AS message_id, l.fence
 FROM json_each(?2) AS f
 CROSS JOIN ichido_leases l ON l.fence = f.value

@@ -1,5 +1,5 @@
--- How many messages of each queue died within a span and are dead still, whether or not a person is done with them. No more than the
--- limit are counted of each kind. SQLite has no LATERAL, so that the kinds are written out.
+-- Counts the messages of each queue that died within a span and are still dead, whether or not a person has closed them. Each
+-- kind is counted up to the limit. SQLite has no LATERAL, so the kinds are written out.
 SELECT q.value AS queue,
     (SELECT count(*) FROM (
         SELECT 1 FROM ichido_letters l

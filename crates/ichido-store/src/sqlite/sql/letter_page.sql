@@ -1,5 +1,6 @@
--- Letters by a filter, newest first, without their requests. State, standing and time go by an index; the rest is read past. The letter
--- before the page is never NULL, and one queue's letters have a statement of their own: SQLite plans a statement once for all values.
+-- Lists letters that match a filter, newest first, without their requests. State, standing and time use an index; other filters
+-- skip rows. The cursor is never NULL, and one queue's letters have a separate statement: SQLite plans a statement once for all
+-- values.
 SELECT l.message_id, l.queue, m.identity, m.key, l.state, l.closed, l.effect, l.code, l.error, l.since, 0 AS suspect, l.tries, l.deaths,
        l.doubt_since, l.travels_until, l.last_fence, m.tries_allowed, m.priority, m.made_from, m.created_at,
        length(m.request) AS request_bytes

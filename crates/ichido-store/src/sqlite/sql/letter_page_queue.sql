@@ -1,4 +1,4 @@
--- Letters of one queue by a filter, newest first, without their requests.
+-- Lists letters of one queue that match a filter, newest first, without their requests.
 SELECT l.message_id, l.queue, m.identity, m.key, l.state, l.closed, l.effect, l.code, l.error, l.since, 0 AS suspect, l.tries, l.deaths,
        l.doubt_since, l.travels_until, l.last_fence, m.tries_allowed, m.priority, m.made_from, m.created_at,
        length(m.request) AS request_bytes

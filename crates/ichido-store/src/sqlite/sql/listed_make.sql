@@ -1,4 +1,4 @@
--- What all seals list, for the time of one audit and seen by it alone.
+-- Collects the entries that all seals list, for one audit and visible to it alone.
 CREATE TEMP TABLE IF NOT EXISTS ichido_listed (
     message_id BLOB    NOT NULL,
     fence      INTEGER NOT NULL,

@@ -1,7 +1,7 @@
--- The same as message_list.sql for a state that is not an end, found by the small tables of what is under way:
--- a rare state among millions of finished messages is not looked for among those. CROSS JOIN fixes that order on SQLite, which would
--- still read them all to sort them: so a page is cut out first where nothing more is asked of them. Of what is being sent, a lease also
--- names what has ended.
+-- Like message_list.sql, for a state that is not final, read from the small tables of live messages: a rare state is not
+-- searched for among millions of finished messages. CROSS JOIN fixes that order on SQLite, which would still read all of them
+-- to sort them: so without further filters a page is selected first. A lease of messages being sent also names messages that
+-- have ended.
 SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.tries,
        m.tries_allowed, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.made_from,
        m.created_at, m.updated_at

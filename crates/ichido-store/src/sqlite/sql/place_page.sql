@@ -1,4 +1,5 @@
--- Where messages are, page by page, and what the last entry of each says of that. A message has one row in one of these tables, or none.
+-- Lists where messages are, page by page, and the state in the last entry of each. A message has one row in one of these
+-- tables, or none.
 SELECT m.id AS message_id, e.fence, e.step, e.to_state, e.effect, e.tries, e.deaths, e.doubt_since, e.travels_until,
        (l.message_id IS NOT NULL) + (s.message_id IS NOT NULL) + (r.message_id IS NOT NULL) AS places,
        CASE WHEN l.message_id IS NOT NULL THEN 'letters' WHEN s.message_id IS NOT NULL THEN 'scheduled' ELSE 'ready' END AS place,

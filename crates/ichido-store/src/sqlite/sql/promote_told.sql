@@ -1,4 +1,4 @@
--- That a failed message waits no more is a transition (SPEC D2), so it is in the audit. Fences follow ?2, the last one drawn.
+-- The end of a failed message's backoff is a transition, so it is in the audit trail. Fences follow ?2, the last one issued.
 INSERT INTO ichido_events
     (message_id, fence, step, at, from_state, to_state, kind, tries, deaths, doubt_since, travels_until, effect)
 SELECT message_id, ?2 + row_number() OVER (ORDER BY due, message_id), 0, ?3, 'failed', 'queued', 'came_due', tries, deaths,

@@ -1,5 +1,6 @@
--- A success whose claim was lost, while another claim holds the message: kept under the claim that it belongs to, beside its end,
--- and looked for when the present try ends. The counts are those of that end, since the last event before a try tells what was tried.
+-- Stores a success whose claim was lost while another claim holds the message. It is stored under its own claim, next to its
+-- outcome, and read when the current attempt ends. The counts are those of that outcome, because the last event before an
+-- attempt says what was attempted.
 INSERT INTO ichido_events
     (message_id, fence, step, at, from_state, to_state, kind, tries, deaths, doubt_since, travels_until, effect,
      code, status, result_digest, receipt, excerpt, node, actor)

@@ -1,5 +1,5 @@
--- Finished messages that are old enough, a bounded number at a time. Dead and parked ones are kept (SPEC E3). A key of the
--- ledger outlives its message, never the other way round: the sweep asks for the message first.
+-- Finds finished messages that are old enough, a bounded number at a time. Dead and parked ones are kept. A key of the ledger
+-- outlives its message, never the other way round: the sweep checks the message first.
 SELECT m.id, m.queue, e.to_state
 FROM ichido_messages m
 CROSS JOIN ichido_events e ON e.message_id = m.id

@@ -1,4 +1,4 @@
--- The entries that a seal lists.
+-- Returns the entries that a seal lists.
 SELECT e.message_id, e.fence, e.step, e.claimed_at, e.at, e.from_state, e.to_state, e.kind, e.tries, e.deaths, e.doubt_since,
        e.travels_until, e.effect, e.code, e.status, e.result_digest, e.receipt, e.excerpt, e.node, e.actor, e.about,
        m.id AS m_id, m.queue AS m_queue, m.identity AS m_identity, m.key AS m_key, m.digest AS m_digest, m.trace AS m_trace,

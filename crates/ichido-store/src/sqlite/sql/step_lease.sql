@@ -1,4 +1,4 @@
--- The claim under which a message is being sent. Leases are few; a person's question about one message may look at all of them.
+-- Finds the claim under which a message is being sent. Leases are few, so one operator's request may read all of them.
 SELECT l.fence, l.node, l.claimed_at FROM ichido_leases l
 WHERE EXISTS (SELECT 1 FROM json_each(l.message_ids) AS i WHERE i.value = lower(hex(?1)))
   AND NOT EXISTS (SELECT 1 FROM ichido_events e WHERE e.message_id = ?1 AND e.fence = l.fence)

@@ -1,2 +1,2 @@
--- The oldest minute, if no window looks back so far.
+-- Deletes the oldest minute, if no window reaches back that far.
 DELETE FROM ichido_tallies WHERE minute = (SELECT min(minute) FROM ichido_tallies WHERE minute < ?2 - ?1)

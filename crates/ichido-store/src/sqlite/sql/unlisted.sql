@@ -1,4 +1,4 @@
--- Entries that no seal lists and that were not noted for the next.
+-- Finds entries that no seal lists and that were not noted for the next one.
 SELECT e.message_id, e.fence, e.step, e.at
 FROM ichido_events e
 WHERE (e.message_id, e.fence, e.step) > (?1, ?2, ?3)

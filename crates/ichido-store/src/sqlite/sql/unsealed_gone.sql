@@ -1,4 +1,4 @@
--- What was noted for the next seal and is gone.
+-- Finds entries that were noted for the next seal and are missing.
 SELECT u.message_id, u.fence, u.step
 FROM ichido_unsealed u
 WHERE (u.message_id, u.fence, u.step) > (?1, ?2, ?3)
