@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_age_of_a_moment_in_the_future_is_not_known() {
+    fn age_of_a_future_time_is_unknown() {
         assert_eq!(age(at(-5), NOW), Some(SECOND * 5));
         assert_eq!(age(at(60), NOW), Some(Duration::ZERO), "clocks differ a little");
         assert_eq!(age(at(61), NOW), None);

@@ -175,14 +175,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_bound_everything_is_taken() {
+    fn without_a_limit_everything_is_accepted() {
         for load in [load(0, 0, 0), load(u64::MAX, 0, 3600), load(1, u64::MAX, 60)] {
             assert_eq!(load.judge(Bounds::default()), Intake::Open);
         }
     }
 
     #[test]
-    fn no_more_wait_than_may() {
+    fn waiting_messages_never_exceed_the_limit() {
         let bounds = Bounds { waiting_max: Some(3), drain_within: None };
         let none = Bounds { waiting_max: Some(0), drain_within: None };
         for (load, bounds, expected) in [
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_leave_in_time_is_not_taken_in() {
+    fn messages_that_cannot_drain_in_time_are_refused() {
         let bounds = Bounds { waiting_max: None, drain_within: Some(secs(100)) };
         for (load, expected) in [
             // One a second: a hundred leave in time, one more does not.
@@ -227,19 +227,19 @@ mod tests {
     }
 
     #[test]
-    fn time_with_nothing_to_do_is_no_slowness() {
+    fn idle_time_does_not_count_as_slow() {
         assert_eq!(looked(&[(0, 0, 7), (60, 0, 7), (61, 1, 7)]), load(1, 0, 0));
         assert_eq!(looked(&[(0, 5, 0), (1, 4, 1), (2, 0, 5), (60, 3, 5)]), load(3, 0, 0));
         assert_eq!(looked(&[(0, 5, 10), (1, 5, 12), (3, 5, 15)]), load(5, 5, 3));
     }
 
     #[test]
-    fn looks_in_which_messages_were_forgotten_say_nothing() {
+    fn readings_with_deleted_messages_are_ignored() {
         assert_eq!(looked(&[(0, 5, 1_000), (1, 5, 1_002), (2, 5, 400), (3, 5, 403)]), load(5, 5, 2));
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_in_time_and_in_number() {
+    fn samples_are_bounded_in_age_and_number() {
         let minutes: Vec<_> = (0..300).map(|at| (at, 5, at * 10)).collect();
         assert_eq!(looked(&minutes), load(5, 600, 60));
         let mut window = Window::default();

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_person_can_see_is_left_as_it_is() {
+    fn visible_characters_stay_unescaped() {
         let plain = "a \"quoted\" path\\with 'everything' /é/日本/%,:.json";
         assert_eq!(visible(plain), plain);
         for one in "\0\u{7}\u{1b}\r\n\t\u{85}\u{9b}\u{ad}\u{61c}\u{200b}\u{200f}\u{2028}\u{202e}\u{2066}\u{feff}\u{e0041}".chars() {

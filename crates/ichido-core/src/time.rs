@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back_and_nothing_else_is() {
+    fn timestamps_parse_back_and_nothing_else_parses() {
         for micros in (0..253_402_300_799_000_000_i64).step_by(777_777_777_777_777) {
             let moment = Timestamp::from_micros(micros);
             assert_eq!(Timestamp::parse(&moment.to_string()), Some(moment));

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_try_is_known_by_its_number_and_who_began_it() {
+    fn attempt_is_identified_by_number_and_starter() {
         for (value, known) in [
             (None, Try::First),
             (Some("1; manual"), Try::First),

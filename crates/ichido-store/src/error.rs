@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cause_is_said_once() {
+    fn each_cause_appears_once() {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         let text = StoreError::Unavailable(sqlx::Error::Io(refused)).in_full();
         assert_eq!(text.matches("connection refused").count(), 1, "{text}");

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_column_is_no_headers() {
+    fn damaged_column_gives_no_headers() {
         let whole = encode(&[("a".to_owned(), b"b".to_vec())]);
         for cut in 2..whole.len() {
             assert_eq!(decode(&whole[..cut]), None, "cut at {cut}");

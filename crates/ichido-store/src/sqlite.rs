@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_commit_that_met_a_full_disk_is_known_not_to_be_done() {
+    async fn commit_on_a_full_disk_is_not_done() {
         let error = not_committed(full().await);
         assert!(matches!(error, StoreError::Full), "{error:?}");
     }

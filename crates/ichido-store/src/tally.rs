@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_added_is_counted_again() {
+    fn failed_counts_are_added_later() {
         let (tally, once) = (Counters::default(), Counters::default());
         counted_twice(&tally);
         let taken = tally.take();

@@ -167,21 +167,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn of_many_that_wait_one_looks_at_a_time() {
+    async fn one_waiter_checks_at_a_time() {
         let began = Instant::now();
         assert_eq!(looks_of_many(usize::MAX).await, 8, "one look after another, for as long as they wait");
         assert_eq!(began.elapsed(), WAIT, "and all of them wait for no longer");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_one_finds_is_news_for_all() {
+    async fn one_waiters_result_wakes_all() {
         let began = Instant::now();
         assert_eq!(looks_of_many(3).await, 3);
         assert_eq!(began.elapsed(), LOOK * 3);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_passes_on_when_its_holder_goes_away() {
+    async fn dropped_waiter_passes_its_turn_on() {
         let waiters = Waiters::default();
         let mut gone = Box::pin(waiters.wait_in_turn(&KEY, WAIT, std::future::pending()));
         let mut next = Box::pin(waiters.wait_in_turn(&KEY, WAIT, std::future::ready(true)));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wake_up_that_nobody_waits_for_is_kept_only_where_it_is_remembered() {
+    async fn wake_up_without_waiters_is_kept_only_if_remembered() {
         let waiters = Waiters::with_remembered(|key: &u8| *key == KEY, 1);
         waiters.wake(&KEY);
         waiters.wake(&8);

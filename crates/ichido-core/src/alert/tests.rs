@@ -23,14 +23,14 @@ fn took(each: &[Duration]) -> Took {
 }
 
 #[test]
-fn below_the_least_sample_nothing_fires_however_bad_it_looks() {
+fn too_few_samples_never_fire() {
     let terms = Rule::FailedRetries.terms();
     assert_eq!(judge(terms, Standing::Quiet, reading(1.0, 19), NOW), Step::Stay);
     assert_eq!(judge(terms, Standing::Quiet, reading(1.0, 20), NOW), Step::Open);
 }
 
 #[test]
-fn the_bound_itself_is_not_above_it() {
+fn value_equal_to_threshold_does_not_fire() {
     for rule in Rule::ALL {
         let terms = rule.terms();
         let at = reading(terms.above, u64::MAX);
@@ -61,7 +61,7 @@ fn an_incident_ends_only_after_it_stayed_clear_for_a_while() {
 }
 
 #[test]
-fn a_queue_has_its_own_terms_and_the_common_ones_where_it_says_nothing() {
+fn queue_terms_default_to_the_common_ones() {
     let mut rules = Rules::default();
     let (orders, mail) = (About::Queue("orders".to_owned()), About::Queue("mail".to_owned()));
     assert_eq!(rules.terms(Rule::DeadLetters, &orders), Some(Rule::DeadLetters.terms()));
@@ -79,7 +79,7 @@ fn a_queue_has_its_own_terms_and_the_common_ones_where_it_says_nothing() {
 }
 
 #[test]
-fn a_rule_is_off_for_all_or_for_one_queue_and_one_queue_may_have_it_all_the_same() {
+fn rule_can_be_switched_per_queue_or_for_all() {
     let queue = |name: &str| About::Queue(name.to_owned());
     let (rule, least) =
         (Rule::DeadLetters, RuleChange::On(TermsChange { least: Some(3), ..TermsChange::default() }));
@@ -99,7 +99,7 @@ fn a_rule_is_off_for_all_or_for_one_queue_and_one_queue_may_have_it_all_the_same
 }
 
 #[test]
-fn names_read_back_as_what_they_name() {
+fn subject_names_parse_back() {
     for rule in Rule::ALL {
         assert_eq!(Rule::parse(rule.as_str()), Some(rule));
     }
@@ -118,7 +118,7 @@ fn names_read_back_as_what_they_name() {
 }
 
 #[test]
-fn of_nothing_there_is_no_reading() {
+fn no_data_gives_no_reading() {
     assert_eq!(Took::default().mean(), Reading::NOTHING);
     assert_eq!(Took::default().p95(), Reading::NOTHING);
     assert_eq!(share(0, 0), Reading::NOTHING);
@@ -135,7 +135,7 @@ fn a_surge_is_measured_by_the_windows_before() {
 }
 
 #[test]
-fn the_mean_is_exact_and_the_slowest_of_twenty_is_found() {
+fn mean_is_exact_and_p95_is_found() {
     let mut all = vec![Duration::from_secs(1); 18];
     all.extend([Duration::from_mins(10); 2]);
     let took = took(&all);
@@ -145,14 +145,14 @@ fn the_mean_is_exact_and_the_slowest_of_twenty_is_found() {
 }
 
 #[test]
-fn one_in_a_hundred_is_not_the_slowest_of_twenty() {
+fn one_slow_message_in_a_hundred_is_not_p95() {
     let mut all = vec![Duration::from_secs(1); 99];
     all.push(Duration::from_hours(1));
     assert!(took(&all).p95().value < 1.3);
 }
 
 #[test]
-fn every_alert_says_what_was_measured() {
+fn every_alert_text_names_the_measured_value() {
     let about = About::Queue("orders".to_owned());
     for rule in Rule::ALL {
         let text = words::opened(rule, &about, rule.terms(), reading(1_234.0, 56));
@@ -171,7 +171,7 @@ fn every_alert_says_what_was_measured() {
 
 proptest! {
     #[test]
-    fn a_slot_tells_a_duration_to_a_quarter(millis in 0_u64..100_000_000_000, count in 1_u64..1_000) {
+    fn a_slot_is_within_a_quarter_of_the_duration(millis in 0_u64..100_000_000_000, count in 1_u64..1_000) {
         let took = Took { slots: BTreeMap::from([(slot(Duration::from_millis(millis)), count)]), micros: 0 };
         #[expect(clippy::cast_precision_loss, reason = "exact for so few")]
         let exact = millis as f64 / 1e3;

@@ -220,7 +220,7 @@ fn kinds(report: &Report) -> Vec<Kind> {
 }
 
 #[test]
-fn a_trail_that_nobody_touched_is_whole() {
+fn untouched_trail_verifies() {
     let key = key(1);
     for count in 1..40 {
         let trail = trail(count, Some(&key));
@@ -256,7 +256,7 @@ fn every_field_of_a_request_counts_and_its_message_is_named() {
 }
 
 #[test]
-fn a_request_that_was_forgotten_with_its_entries_is_not_missed() {
+fn request_deleted_with_its_entries_is_not_reported() {
     let key = key(1);
     let mut trail = trail(6, Some(&key));
     let message = trail.entries[0].id.message;
@@ -270,7 +270,7 @@ fn a_request_that_was_forgotten_with_its_entries_is_not_missed() {
 }
 
 #[test]
-fn without_the_key_no_seal_can_be_mended() {
+fn seals_cannot_be_forged_without_the_key() {
     let (right, wrong) = (key(1), key(2));
     let mut trail = trail(12, Some(&right));
     trail.entries[5].actor = Some("nobody".to_owned());
@@ -301,7 +301,7 @@ fn an_entry_changed_together_with_its_leaf_is_named() {
 }
 
 #[test]
-fn an_entry_removed_or_put_in_together_with_its_leaf_shows_where() {
+fn entry_removed_or_inserted_with_its_leaf_is_located() {
     let key = key(1);
     let mut removed = trail(12, Some(&key));
     let mut leaves = removed.leaves(2);
@@ -321,7 +321,7 @@ fn an_entry_removed_or_put_in_together_with_its_leaf_shows_where() {
 }
 
 #[test]
-fn seals_that_were_cut_off_are_missed_by_who_kept_the_head() {
+fn saved_head_reveals_removed_seals() {
     let key = key(1);
     let mut trail = trail(24, Some(&key));
     let head = trail.head();
@@ -337,7 +337,7 @@ fn seals_that_were_cut_off_are_missed_by_who_kept_the_head() {
 }
 
 #[test]
-fn a_key_that_comes_later_vouches_for_what_was_before() {
+fn later_key_covers_earlier_seals() {
     let key = key(1);
     let mut trail = trail(12, None);
     let last = trail.seals[1].0;
@@ -357,7 +357,7 @@ fn a_key_that_comes_later_vouches_for_what_was_before() {
 }
 
 #[test]
-fn what_was_forgotten_is_not_missed_unless_it_was_said_without_the_key() {
+fn deletion_recorded_without_the_key_is_reported() {
     let (right, wrong) = (key(1), key(2));
     let mut trail = trail(12, Some(&right));
     let message = Uuid::from_u128(1);
@@ -376,7 +376,7 @@ fn what_was_forgotten_is_not_missed_unless_it_was_said_without_the_key() {
 }
 
 #[test]
-fn a_seal_whose_entries_are_all_forgotten_keeps_root_and_count() {
+fn seal_of_deleted_entries_keeps_root_and_count() {
     let (right, wrong) = (key(1), key(2));
     let mut trail = trail(12, Some(&right));
     trail.entries.drain(..4);
@@ -395,7 +395,7 @@ fn a_seal_whose_entries_are_all_forgotten_keeps_root_and_count() {
 }
 
 #[test]
-fn an_entry_dated_long_before_what_was_sealed_earlier_is_pointed_out() {
+fn entry_dated_long_before_earlier_seals_is_noted() {
     let key = key(1);
     let mut entries: Vec<Entry> = (0..8).map(|n| entry(n, i64::try_from(n).unwrap())).collect();
     entries[6].at = Timestamp::from_secs(1_800_000_000 - 7_200);
@@ -406,7 +406,7 @@ fn an_entry_dated_long_before_what_was_sealed_earlier_is_pointed_out() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_is_one_note_and_accuses_nobody() {
+fn clock_set_back_is_one_note_and_no_finding() {
     let key = key(1);
     let mut entries: Vec<Entry> = (0..12).map(|n| entry(n, i64::try_from(n).unwrap())).collect();
     for entry in &mut entries[4..] {
@@ -427,7 +427,7 @@ fn a_clock_that_was_set_back_is_one_note_and_accuses_nobody() {
 }
 
 #[test]
-fn a_seal_from_before_hops_were_sealed_is_still_judged() {
+fn seals_without_hops_still_verify() {
     let key = key(1);
     let mut trail = trail(3, Some(&key));
     let mut leaves = trail.leaves(0);
@@ -449,7 +449,7 @@ fn a_seal_from_before_hops_were_sealed_is_still_judged() {
 }
 
 #[test]
-fn an_entry_that_was_sealed_as_one_that_does_not_follow_is_named_even_when_it_is_forgotten() {
+fn entry_sealed_as_not_following_is_reported_after_deletion() {
     let key = key(1);
     let mut trail = trail(3, Some(&key));
     let mut leaves = trail.leaves(0);
@@ -471,7 +471,7 @@ fn an_entry_that_was_sealed_as_one_that_does_not_follow_is_named_even_when_it_is
 }
 
 #[test]
-fn what_follows_from_a_finding_is_not_told_again() {
+fn consequences_of_a_finding_are_not_reported() {
     let (mut verifier, issued) = (Verifier::new(None, None), Issued { fence: 9, ..Issued::default() });
     let forged = [entry(1, 1), entry(2, 1), entry(2, 5), entry(3, 10)];
     verifier.inserted(None, forged[0].id, forged[0].at);

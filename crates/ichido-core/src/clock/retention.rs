@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_forgotten_in_a_round_in_which_the_clock_was_set() {
+    fn retention_skips_a_round_when_the_clock_was_set() {
         let mut retention = began();
         let step = ClockStep { by: DAY * 100, ahead: true };
         assert_eq!(retention.round(after(ROUND, DAY * 100)), Err(step));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_passed_counts_though_the_clock_was_set() {
+    fn elapsed_time_counts_even_if_the_clock_was_set() {
         let mut retention = began();
         assert!(retention.round(after(DAY, DAY * 100)).is_err());
         assert_eq!(retention.reached(), START.plus(DAY));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_100_days_ahead_for_15_seconds_forgets_minutes() {
+    fn clock_100_days_ahead_for_15_seconds_expires_only_minutes() {
         let mut retention = began();
         let mut furthest = START;
         for round in 1..=3 {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_a_days_worth_is_forgotten_in_an_hour() {
+    fn retention_advances_at_most_a_day_per_hour() {
         let mut retention = began();
         let mut passed = Duration::ZERO;
         assert!(retention.round(after(passed, DAY * 100)).is_err());
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_while_the_clock_is_ahead_begins_where_the_last_process_left_off() {
+    fn restart_with_clock_ahead_continues_from_last_process() {
         let reached = began().reached();
         let mut next = Retention::begin(after(Duration::ZERO, DAY * 100), Some(reached));
         assert_eq!(next.round(after(ROUND, DAY * 100)), Ok(START.plus(ROUND * RATE_MAX)));
     }
 
     #[test]
-    fn a_clock_that_began_at_1970_does_not_hold_retention_up() {
+    fn clock_starting_at_1970_does_not_block_retention() {
         let zero = Reading { wall: Timestamp::EPOCH, monotonic: Duration::ZERO };
         assert_eq!(Retention::begin(zero, None).reached(), EARLIEST);
     }

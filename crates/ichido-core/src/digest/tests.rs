@@ -81,7 +81,7 @@ fn only_json_types_are_compared_by_meaning() {
 }
 
 #[test]
-fn an_empty_body_has_a_digest_and_a_broken_one_has_none() {
+fn empty_body_has_a_digest_and_invalid_json_has_none() {
     let rules = BodyRules::default();
     assert_eq!(Digest::of_body("application/json", b"", &rules), Ok(Digest::of_bytes(b"")));
     for broken in ["{", r#"{"a":1,"a":2}"#, "[.5]", "01", "NaN", r#""\ud800""#, " "] {

@@ -72,7 +72,7 @@ fn media_types_that_mean_the_same_are_one() {
 }
 
 #[test]
-fn a_fingerprint_reads_back_from_its_text_and_is_no_digest() {
+fn fingerprint_parses_back_and_is_not_a_digest() {
     let print = Fingerprint::new(&PARTS);
     assert_eq!(Fingerprint::parse(&print.to_string()), Some(print));
     assert_eq!(Digest::parse(&print.to_string()), None);

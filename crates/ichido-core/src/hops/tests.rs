@@ -17,7 +17,7 @@ fn longest() -> Hop {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn hops_parse_back_as_written() {
     let hops = Hops::default().and(hop("bff", 0, "a:b/c")).and(hop("gateway-1", 1_800_000_000_012, "x"));
     assert_eq!(Hops::read([hops.to_string()]), hops);
     assert_eq!(Hops::read(Vec::<&str>::new()), Hops::default());
@@ -33,7 +33,7 @@ fn two_lines_are_one_list() {
 }
 
 #[test]
-fn a_malformed_value_is_no_hops() {
+fn malformed_value_gives_no_hops() {
     for value in [
         "bff",
         "bff;t=1",
@@ -61,7 +61,7 @@ fn a_malformed_value_is_no_hops() {
 }
 
 #[test]
-fn a_parameter_that_is_not_known_is_left_out() {
+fn unknown_parameter_is_ignored() {
     let hops = Hops::read([r#"bff;t=1;r="a";later=?1"#]);
     assert_eq!(hops, Hops::default().and(hop("bff", 1, "a")));
 }
@@ -78,7 +78,7 @@ fn a_ninth_hop_is_not_added_and_nine_are_not_read() {
 }
 
 #[test]
-fn a_value_over_the_bound_is_not_looked_at() {
+fn oversized_value_is_not_parsed() {
     let padded = format!("bff;t=1;r=\"a\"{}", " ".repeat(FIELD_BYTES_MAX));
     assert_eq!(Hops::read([padded]), Hops::default());
     let many = vec![""; FIELD_BYTES_MAX];

@@ -11,7 +11,7 @@ fn key(text: &str) -> IdempotencyKey {
 }
 
 #[test]
-fn no_header_is_no_key() {
+fn missing_header_means_no_key() {
     assert_eq!(read::<&str, &str>([]), Ok(None));
     assert_eq!(read([("Content-Type", b"application/json".as_slice())]), Ok(None));
 }
@@ -120,7 +120,7 @@ fn a_key_has_1_to_255_characters() {
 }
 
 #[test]
-fn no_character_of_a_key_has_a_meaning() {
+fn key_characters_have_no_special_meaning() {
     for text in [
         "a:b",
         "a/b",

@@ -86,7 +86,7 @@ fn a_settled_key_replays_and_does_no_work() {
 }
 
 #[test]
-fn an_expired_key_counts_as_new_whatever_was_asked_under_it() {
+fn expired_key_is_new_for_any_request() {
     for policy in modes() {
         for print in [SAME, OTHER] {
             let expired = settled(Settled::Applied, StoredBody::Whole, Expiry::At(NOW));
@@ -101,7 +101,7 @@ fn an_expired_key_counts_as_new_whatever_was_asked_under_it() {
 }
 
 #[test]
-fn a_wall_clock_that_is_ahead_makes_no_key_new() {
+fn clock_ahead_does_not_expire_keys() {
     let now = Now { wall: at(100), retention: at(50) };
     for policy in modes() {
         let kept = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(51)));
@@ -130,7 +130,7 @@ fn only_settled_records_expire_and_none_that_a_message_uses() {
 }
 
 #[test]
-fn another_request_under_the_key_is_refused_before_anything_else_is_said() {
+fn conflict_reveals_nothing_else() {
     let phases = [
         Phase::Claimed { lease_until: at(1) },
         Phase::Claimed { lease_until: at(-1) },
@@ -155,7 +155,7 @@ fn a_duplicate_in_flight_waits_until_the_lease_lapses() {
 
 /// The clock was ahead when it was claimed, and was set back: its age is unknown.
 #[test]
-fn a_claim_of_a_clock_that_was_ahead_has_lapsed_and_runs_again_only_in_a_transaction() {
+fn claim_from_a_clock_ahead_reruns_only_if_transactional() {
     let month = 30 * 24 * 3_600;
     let phase = Phase::Claimed { lease_until: at(month + 30) };
     let ahead = Record { first_claimed_at: at(month), claimed_at: at(month), ..record(phase) };
@@ -167,7 +167,7 @@ fn a_claim_of_a_clock_that_was_ahead_has_lapsed_and_runs_again_only_in_a_transac
 }
 
 #[test]
-fn a_lapsed_claim_is_taken_over_only_where_running_again_is_harmless() {
+fn lapsed_claim_is_taken_over_only_if_rerun_is_harmless() {
     let lapsed = record(Phase::Claimed { lease_until: NOW });
     for mode in [EffectMode::Transactional, EffectMode::Keyed] {
         let admission = admit(Some(&lapsed), SAME, &policy(mode), NOW);
@@ -198,7 +198,7 @@ fn an_unknown_outcome_is_never_run_again_in_opaque_mode() {
 }
 
 #[test]
-fn what_is_stored_follows_the_effect_and_not_the_status() {
+fn stored_outcome_follows_effect_not_status() {
     use Outcome::{Lost, NotBegun, NothingDone, Panicked, Responded, StillRunning};
     let kept = |outcome| Settlement::Keep { outcome, expires_at: NOW.plus(72 * HOUR) };
     let (applied, refused) = (kept(Settled::Applied), kept(Settled::Refused));
@@ -252,7 +252,7 @@ fn a_lost_outcome_leaves_the_key_bound_to_its_request() {
 }
 
 #[test]
-fn a_keyed_operation_runs_again_only_while_its_upstream_remembers_the_key() {
+fn keyed_operation_reruns_only_while_upstream_keeps_the_key() {
     let draft = PolicyDraft {
         mode: Some(EffectMode::Keyed),
         upstream_keeps_keys_for: Some(HOUR),
@@ -275,7 +275,7 @@ fn a_keyed_operation_runs_again_only_while_its_upstream_remembers_the_key() {
 }
 
 #[test]
-fn an_unknown_outcome_is_resolved_by_what_is_found_out() {
+fn finding_resolves_an_unknown_outcome() {
     let policy = policy(EffectMode::Opaque);
     let unknown = record(Phase::Unknown);
     let keep = |outcome| Ok(Settlement::Keep { outcome, expires_at: NOW.plus(72 * HOUR) });
@@ -314,7 +314,7 @@ fn a_takeover_keeps_the_moment_of_the_first_claim() {
 }
 
 #[test]
-fn what_was_claimed_under_a_stricter_mode_is_not_run_again_by_a_laxer_one() {
+fn stricter_mode_of_the_claim_prevents_a_rerun() {
     use EffectMode::{Keyed, Opaque, Transactional};
     let later = NOW.plus(limits::UPSTREAM_KEEPS_KEYS_DEFAULT);
     let mut runs_again = Vec::new();
@@ -349,7 +349,7 @@ fn a_takeover_keeps_the_stricter_mode() {
 }
 
 #[test]
-fn a_settlement_says_what_becomes_of_the_record() {
+fn settlement_decides_the_record_state() {
     for kept in [StoredBody::Whole, StoredBody::WithoutBody] {
         for outcome in [Settled::Applied, Settled::Refused] {
             let keep = Settlement::Keep { outcome, expires_at: at(5) };
@@ -361,7 +361,7 @@ fn a_settlement_says_what_becomes_of_the_record() {
 }
 
 #[test]
-fn only_the_owner_settles_and_late_is_not_too_late() {
+fn only_the_owner_settles_even_late() {
     let settled = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(1)));
     for (found, by, expected) in [
         (record(Phase::Claimed { lease_until: at(1) }), 7, Standing::Owner),
@@ -396,7 +396,7 @@ fn the_class_sets_the_defaults() {
 }
 
 #[test]
-fn a_mode_that_bears_it_runs_again_unless_told_otherwise() {
+fn repeatable_modes_rerun_by_default() {
     for mode in [EffectMode::Transactional, EffectMode::Keyed] {
         assert_eq!(policy(mode).on_unknown(), OnUnknown::RunAgain, "{mode:?}");
     }
@@ -407,7 +407,7 @@ fn faults(draft: PolicyDraft) -> Vec<PolicyError> {
 }
 
 #[test]
-fn a_request_without_a_key_is_refused_where_one_is_needed() {
+fn missing_key_is_refused_where_required() {
     let key = || Some(IdempotencyKey::parse("k").unwrap());
     let with_need =
         |need| Policy::build(PolicyDraft { key: Some(need), ..PolicyDraft::new(Class::Mutate) }).unwrap();
@@ -423,7 +423,7 @@ fn reads_are_not_deduplicated() {
 }
 
 #[test]
-fn an_effect_is_not_forgotten_within_24_hours_without_a_reason() {
+fn effect_keys_live_24_hours_unless_a_reason_is_given() {
     for class in [Class::Irreversible, Class::ExternalEffect] {
         let short = PolicyDraft { ttl: Some(23 * HOUR), ..PolicyDraft::new(class) };
         assert_eq!(faults(short.clone()), [PolicyError::TtlTooShort { ttl: 23 * HOUR }]);
@@ -437,7 +437,7 @@ fn an_effect_is_not_forgotten_within_24_hours_without_a_reason() {
 }
 
 #[test]
-fn an_opaque_operation_cannot_be_told_to_run_again() {
+fn opaque_operation_cannot_be_set_to_rerun() {
     let draft =
         PolicyDraft { on_unknown: Some(OnUnknown::RunAgain), ..PolicyDraft::new(Class::ExternalEffect) };
     assert_eq!(faults(draft.clone()), [PolicyError::OpaqueRunsAgain]);
@@ -445,7 +445,7 @@ fn an_opaque_operation_cannot_be_told_to_run_again() {
 }
 
 #[test]
-fn a_key_outlives_whoever_retries_under_it() {
+fn key_outlives_every_retry() {
     let draft = PolicyDraft {
         ttl: Some(48 * HOUR),
         dedupe_window: Some(HOUR),
@@ -458,7 +458,7 @@ fn a_key_outlives_whoever_retries_under_it() {
 }
 
 #[test]
-fn where_nothing_is_said_a_client_on_its_default_schedule_retries() {
+fn default_horizon_is_the_client_schedule() {
     // 3 calls of 30 s, and 2 waits of 10 minutes and a tenth.
     let horizon = Duration::from_secs(3 * 30 + 2 * 660);
     let with_ttl = |ttl| PolicyDraft { ttl: Some(ttl), ..PolicyDraft::new(Class::Mutate) };
@@ -485,7 +485,7 @@ fn a_transactional_operation_is_never_unknown() {
 }
 
 #[test]
-fn an_upstream_that_forgets_within_the_lease_does_not_count_as_keyed() {
+fn upstream_window_below_the_lease_is_not_keyed() {
     let lease = Duration::from_mins(1);
     let with = |mode, keeps_for| PolicyDraft {
         mode: Some(mode),
@@ -523,7 +523,7 @@ fn numbers_out_of_bounds_are_all_reported_at_once() {
 }
 
 #[test]
-fn errors_are_shown_one_a_line_with_the_values_found() {
+fn errors_are_one_per_line_with_values() {
     let draft = PolicyDraft {
         lease: Some(Duration::from_millis(500)),
         in_flight_wait: Some(Duration::from_millis(60_500)),
@@ -575,7 +575,7 @@ fn phases() -> impl Strategy<Value = Phase> {
 proptest! {
     /// Work runs only if there is nothing, if a settled record expired, or if repeating is harmless.
     #[test]
-    fn nothing_runs_twice_while_its_record_lives(phase in phases(), same in any::<bool>(), mode in 0_usize..3) {
+    fn no_action_runs_twice_while_its_record_exists(phase in phases(), same in any::<bool>(), mode in 0_usize..3) {
         let policy = &modes()[mode];
         let found = record(phase);
         let print = if same { SAME } else { OTHER };

@@ -116,7 +116,7 @@ fn the_arrows_of_the_specification() {
 }
 
 #[test]
-fn spent_tries_lead_through_failed_to_dead() {
+fn exhausted_attempts_lead_from_failed_to_dead() {
     let last_try =
         after(&[claimed(1), again(1, Effect::NotDone), claimed(2), again(2, Effect::NotDone), claimed(3)]);
     let (failed, dead) = last_try.advance(again(3, Effect::NotDone), SOON).unwrap();
@@ -158,7 +158,7 @@ fn a_zombie_settles_nothing() {
 }
 
 #[test]
-fn a_graceful_stop_gives_the_try_back() {
+fn graceful_stop_returns_the_attempt() {
     let back = after(&[claimed(1), Event::GivenBack { fence: fence(1), due: NOW }]);
     assert_eq!(
         back,
@@ -174,7 +174,7 @@ fn a_graceful_stop_gives_the_try_back() {
 }
 
 #[test]
-fn what_had_not_begun_when_the_worker_died_was_not_done() {
+fn unstarted_call_of_a_dead_worker_is_not_done() {
     for safety in [Safety::Neither, Safety::Keyed, Safety::Repeatable] {
         for alone in [true, false] {
             let mut state = State::queued(NOW, allowed(1));
@@ -194,7 +194,7 @@ fn what_had_not_begun_when_the_worker_died_was_not_done() {
 }
 
 #[test]
-fn what_may_have_begun_is_parked_where_twice_would_hurt() {
+fn possibly_started_call_is_parked_if_not_repeatable() {
     for alone in [true, false] {
         assert_eq!(after(&[claimed(1), died(1, alone, Safety::Neither)]).name(), "parked");
         let begun = [
@@ -207,7 +207,7 @@ fn what_may_have_begun_is_parked_where_twice_would_hurt() {
 }
 
 #[test]
-fn an_innocent_neighbour_is_not_charged_with_a_death() {
+fn other_messages_of_a_batch_are_not_charged() {
     let suspect = after(&[claimed(1), died(1, false, Safety::Keyed)]);
     assert!(matches!(suspect, State::Queued { due: THEN, .. }), "at once");
     let seen = history(suspect);
@@ -224,7 +224,7 @@ fn a_suspect_is_charged_when_a_worker_dies_with_it_again() {
 }
 
 #[test]
-fn a_suspect_that_was_not_called_is_charged_with_nothing() {
+fn suspect_without_a_call_is_not_charged() {
     let keyed = Safety::Keyed;
     let waited = after(&[claimed(1), died(1, false, keyed), marked(2), died(2, true, keyed)]);
     assert!(matches!(waited, State::Queued { due: THEN, .. }), "{waited:?}");
@@ -252,7 +252,7 @@ fn a_lone_death_counts_as_a_failure_and_the_second_means_quarantine() {
 
 /// It is unknown whether it was called, so the next call gets a start mark, and its last attempt is not used up.
 #[test]
-fn a_lone_death_without_a_mark_is_charged_to_nobody() {
+fn unmarked_lone_death_is_not_charged() {
     let once = after(&[claimed(1), died(1, true, Safety::Keyed)]);
     assert!(matches!(once, State::Failed { due: LATER, .. }), "{once:?}");
     let seen = history(once);
@@ -264,7 +264,7 @@ fn a_lone_death_without_a_mark_is_charged_to_nobody() {
 }
 
 #[test]
-fn an_automatic_reconcile_gives_no_new_tries() {
+fn automatic_reconcile_grants_no_new_attempts() {
     let mut state = State::queued(NOW, allowed(3));
     for number in 1..=3 {
         state = state.step(claimed(number), LATER).unwrap();
@@ -283,7 +283,7 @@ fn an_automatic_reconcile_gives_no_new_tries() {
 }
 
 #[test]
-fn a_failure_that_could_be_done_twice_is_parked_whatever_the_worker_says() {
+fn possibly_double_effect_is_parked_despite_the_worker() {
     let fail = |effect, safety| Event::Failed {
         fence: fence(1),
         failure: Failure::Again { due: SOON },
@@ -301,7 +301,7 @@ fn a_failure_that_could_be_done_twice_is_parked_whatever_the_worker_says() {
 }
 
 #[test]
-fn whatever_is_parked_is_in_doubt() {
+fn every_parked_message_is_in_doubt() {
     let parked = after(&[claimed(1), failed(1, Failure::InDoubt, Effect::NotDone)]);
     assert_eq!(history(parked).effect(), Effect::Unknown);
     let given_up = parked.step(Event::Decided(Decision::GiveUp), THEN).unwrap();
@@ -309,7 +309,7 @@ fn whatever_is_parked_is_in_doubt() {
 }
 
 #[test]
-fn a_doubt_begins_with_the_first_doubtful_try_and_travels_with_the_last() {
+fn doubt_spans_first_to_last_uncertain_attempt() {
     let first = State::queued(NOW, allowed(5)).step(claimed(1), NOW).unwrap();
     let lost = |number, until| Event::Failed {
         fence: fence(number),
@@ -328,7 +328,7 @@ fn a_doubt_begins_with_the_first_doubtful_try_and_travels_with_the_last() {
 }
 
 #[test]
-fn a_late_answer_resolves_a_parked_message_and_stops_a_resend() {
+fn late_success_resolves_parked_and_stops_resend() {
     let late = Event::LateSuccess { fence: fence(1) };
     assert_eq!(after(&[claimed(1), in_doubt(1), late]), State::Sent);
     assert_eq!(after(&[claimed(1), died(1, false, Safety::Keyed), late]), State::Sent);
@@ -347,7 +347,7 @@ fn a_late_answer_resolves_a_parked_message_and_stops_a_resend() {
 }
 
 #[test]
-fn a_late_answer_during_a_resend_counts_when_that_try_has_ended() {
+fn late_success_during_resend_counts_after_that_attempt() {
     let resent =
         [claimed(1), died(1, false, Safety::Keyed), claimed(2), Event::LateSuccess { fence: fence(1) }];
     let proven = after(&resent);
@@ -370,7 +370,7 @@ fn a_late_answer_during_a_resend_counts_when_that_try_has_ended() {
 }
 
 #[test]
-fn nobody_decides_while_the_call_may_still_be_travelling() {
+fn decision_waits_until_the_call_has_ended() {
     let parked = after(&[claimed(1), in_doubt(1)]);
     for event in [Event::Decided(Decision::SendAgain), Event::Decided(Decision::GiveUp), not_done()] {
         assert_eq!(parked.step(event, NOW).unwrap_err().why, Why::TooEarly, "{event:?}");
@@ -398,7 +398,7 @@ fn a_dead_message_is_requeued_only_where_the_queue_allows_it() {
 }
 
 #[test]
-fn a_dead_message_that_is_discarded_or_replaced_stays_dead_and_says_what_is_known_of_it() {
+fn discarded_or_replaced_message_stays_dead_with_its_effect() {
     let dead = after(&[claimed(1), for_good(1, Effect::NotDone)]);
     for event in [Event::Discarded, Event::Replaced] {
         assert_eq!(dead.step(event, THEN), Ok(dead), "{event:?}");
@@ -408,7 +408,7 @@ fn a_dead_message_that_is_discarded_or_replaced_stays_dead_and_says_what_is_know
 }
 
 #[test]
-fn nothing_is_made_from_a_message_whose_effect_is_unknown() {
+fn message_with_unknown_effect_is_not_replaced() {
     let dead = after(&[claimed(1), for_good(1, Effect::Unknown)]);
     assert_eq!(refusal(dead, Event::Replaced), Why::CouldDoItTwice);
     let asked_after = dead.step(not_done(), THEN).unwrap();
@@ -444,7 +444,7 @@ fn a_second_life_begins_with_a_clean_record() {
 }
 
 #[test]
-fn a_dead_message_of_unknown_effect_is_asked_after_first() {
+fn dead_message_with_unknown_effect_is_decided_first() {
     for unknown in [
         after(&[claimed(1), for_good(1, Effect::Unknown)]),
         after(&[claimed(1), in_doubt(1), Event::Decided(Decision::GiveUp)]),
@@ -478,7 +478,7 @@ fn a_clean_refusal_does_not_clear_an_earlier_doubt() {
 }
 
 #[test]
-fn what_follows_a_try_becomes_its_event() {
+fn attempt_outcome_becomes_its_event() {
     let tried = Tried {
         fence: fence(1),
         effect: Effect::Unknown,
@@ -598,7 +598,7 @@ proptest! {
 
     /// Attempts stay within the limit, and a doubt ends only with proof, a decision or success.
     #[test]
-    fn tries_are_bounded_and_doubts_are_kept(
+    fn attempts_are_bounded_and_doubts_stay(
         events in proptest::collection::vec(events(), 0..60), tries in 1_u32..5,
     ) {
         let mut state = State::queued(NOW, allowed(tries));

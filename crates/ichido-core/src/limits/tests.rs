@@ -44,7 +44,7 @@ fn openais_counters_are_read_with_their_durations() {
 }
 
 #[test]
-fn what_makes_no_sense_is_as_if_it_were_not_said() {
+fn invalid_limits_are_ignored() {
     for (limit, remaining, reset) in [
         ("-1", "59", "1s"),
         ("0", "0", "1s"),
@@ -127,7 +127,7 @@ fn budget_with(requests: Option<Counter>, tokens: Option<Counter>) -> Budget {
 }
 
 #[test]
-fn a_budget_that_was_told_nothing_holds_nobody_back() {
+fn budget_without_limits_delays_nothing() {
     let mut budget = Budget::NEW;
     for _ in 0..1_000 {
         budget = budget.take(NOW, u64::MAX).expect("nothing is known");
@@ -136,7 +136,7 @@ fn a_budget_that_was_told_nothing_holds_nobody_back() {
 }
 
 #[test]
-fn what_is_left_is_taken_and_comes_back_as_the_answer_showed() {
+fn remaining_budget_is_used_and_refills_at_the_reset() {
     // 7 of 10 were taken, and are back in 70 s: one in 10 s.
     let mut budget = budget_with(Some(counter(10, 3, at(70_000))), None);
     for _ in 0..3 {
@@ -158,7 +158,7 @@ fn tokens_count_as_requests_do() {
 }
 
 #[test]
-fn a_call_larger_than_the_limit_waits_until_nothing_of_it_is_taken() {
+fn oversized_call_waits_for_the_full_limit() {
     let full = budget_with(None, Some(counter(1_000, 1_000, at(1_000))));
     let after = full.take(NOW, 5_000).expect("rather than held for ever");
     assert!(after.take(NOW, 1).is_err(), "all of it is taken then");
@@ -169,7 +169,7 @@ fn a_call_larger_than_the_limit_waits_until_nothing_of_it_is_taken() {
 }
 
 #[test]
-fn an_answer_corrects_what_was_reserved() {
+fn response_corrects_the_reservation() {
     let spent = budget_with(Some(counter(10, 0, at(10_000))), None);
     assert!(spent.take(NOW, 0).is_err());
     let limits = Limits { requests: Some(counter(10, 5, at(5_000))), ..Limits::default() };
@@ -183,7 +183,7 @@ fn an_answer_corrects_what_was_reserved() {
 }
 
 #[test]
-fn after_a_silence_as_long_as_the_reset_one_call_is_let_through() {
+fn one_call_passes_after_a_silent_reset() {
     // A fixed window: 10 of 10,000 were taken, and it ends in a minute. By its refill the next call would be 50 minutes away.
     let window = budget_with(None, Some(counter(10_000, 9_990, at(60_000))));
     let budget = window.take(NOW, 9_990).expect("it is left");
@@ -220,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn a_call_that_was_put_off_is_let_through_at_the_moment_that_was_named(
+    fn delayed_call_passes_at_the_named_time(
         requests in counters(), tokens in counters(), calls in proptest::collection::vec((0..5_000_000_u64, any::<u64>()), 1..20),
     ) {
         let mut budget = budget_with(requests, tokens);
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn no_more_is_taken_than_was_left_and_came_back(remaining in 0..50_u32, reset_secs in 1..100_u32, waits in proptest::collection::vec(0..3_000_u32, 1..200)) {
+    fn usage_never_exceeds_remaining_plus_refilled(remaining in 0..50_u32, reset_secs in 1..100_u32, waits in proptest::collection::vec(0..3_000_u32, 1..200)) {
         let limit = 50_u32;
         let reset = at(u64::from(reset_secs) * 1_000);
         let mut budget = budget_with(Some(counter(limit.into(), remaining.into(), reset)), None);

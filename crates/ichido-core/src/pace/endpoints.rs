@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_endpoint_free_soonest_is_chosen_and_one_that_rests_is_not() {
+    fn earliest_free_endpoint_is_chosen_unless_resting() {
         let all_rest = |secs| Choice::AllRest { until: Timestamp::from_secs(secs) };
         for (openings, dice, expected) in [
             (vec![at(3), at(1), at(2)], 0.0, Choice::Endpoint(1)),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_left_out_is_not_chosen_though_the_others_rest() {
+    fn excluded_endpoint_is_not_chosen_even_if_others_rest() {
         let first = EndpointSet::EMPTY.with(0);
         for (openings, refused_by, expected) in [
             (vec![at(1), at(9)], EndpointSet::EMPTY, Choice::Endpoint(1)),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_refuse_all_calls_are_left_out_and_retries_avoid_those_that_fail() {
+    fn refusing_endpoints_are_excluded_and_retries_avoid_failing_ones() {
         use CallEnd::{Answered, Failed, Refused};
         let now = Timestamp::from_secs(1_800_000_000);
         let record = |ends: &[CallEnd]| ends.iter().fold(Record::NEW, |record, end| record.after(*end, now));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_endpoints_holds_what_was_put_in() {
+    fn endpoint_set_contains_what_was_added() {
         let set = EndpointSet::EMPTY.with(0).with(63).with(64).with(usize::MAX);
         let held: Vec<usize> = (0..200).filter(|index| set.contains(*index)).collect();
         assert_eq!(held, [0, 63]);

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_start_than_there_are_places() {
+    fn starts_never_exceed_permits() {
         for (max_parallel, in_flight, expected) in
             [(2, 0, 2), (2, 1, 1), (2, 2, 0), (2, 9, 0), (u32::MAX, 0, u32::MAX), (1, u32::MAX, 0)]
         {

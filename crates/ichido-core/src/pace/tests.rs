@@ -52,7 +52,7 @@ fn slots(grant: Grant) -> Slots {
 }
 
 #[test]
-fn a_destination_never_refusing_is_not_held_back() {
+fn destination_without_refusals_is_not_paced() {
     let (pace, grant) = Pace::NEW.reserve(&SETTINGS, NOW, count(1_000));
     let moments: Vec<_> = slots(grant).moments().collect();
     assert_eq!(moments, vec![NOW; 1_000]);
@@ -70,7 +70,7 @@ fn a_maximum_rate_is_kept_and_reached() {
 }
 
 #[test]
-fn a_destination_begun_with_slowly_is_asked_twice_what_it_bore_until_it_refuses() {
+fn slow_start_doubles_the_rate_until_refused() {
     let settings = Settings { rate_start: Some(PerSecond::clamped(10.0)), ..SETTINGS };
     let limit = |pace: &Pace| pace.rate.limit(&settings).map(PerSecond::get);
     let (pace, grant) = Pace::NEW.reserve(&settings, NOW, count(100));
@@ -116,7 +116,7 @@ fn two_nodes_never_get_the_same_slot() {
 }
 
 #[test]
-fn slots_nobody_took_are_not_saved_up_for_a_burst() {
+fn unused_slots_do_not_allow_a_burst() {
     let (pace, _) = paced(10.0).reserve(&SETTINGS, NOW, count(1));
     let (_, grant) = pace.reserve(&SETTINGS, after(60_000), count(3));
     let moments: Vec<_> = slots(grant).moments().collect();
@@ -259,13 +259,13 @@ fn a_pause_can_be_lifted() {
 }
 
 #[test]
-fn a_pause_nobody_can_mean_is_cut_short() {
+fn absurdly_long_pause_is_capped() {
     let pace = refused(paced(10.0), TOO_MANY, NOW, Some(Duration::MAX));
     assert_eq!(pace.paused_until, NOW.plus(SETTINGS.pause_max));
 }
 
 #[test]
-fn the_pace_recovers_by_itself_but_only_in_full_use() {
+fn pace_recovers_automatically_only_in_full_use() {
     let fallen = refused(paced(10.0), TOO_MANY, NOW, None);
     let (mut used, mut idle) = (fallen, fallen);
     for second in 2..20 {
@@ -290,7 +290,7 @@ fn many_successes_at_once_raise_the_pace_no_faster_than_time_passes() {
 }
 
 #[test]
-fn a_destination_that_is_down_is_left_alone_then_probed() {
+fn down_destination_rests_then_is_probed() {
     let mut pace = Pace::NEW;
     for _ in 0..SETTINGS.circuit.failures.get() {
         pace = pace.on_failure(&SETTINGS, NOW, NOW);
@@ -342,7 +342,7 @@ fn an_endpoint_that_throttles_is_rested() {
 }
 
 #[test]
-fn endpoints_share_the_load_by_what_each_bears() {
+fn endpoints_share_load_by_capacity() {
     let mut endpoints = [paced(10.0), paced(5.0)];
     let mut calls = [0_u32; 2];
     let mut now = NOW;
@@ -375,7 +375,7 @@ fn a_queue_drains_at_the_present_rate() {
 }
 
 #[test]
-fn nothing_is_claimed_for_a_slot_beyond_the_horizon() {
+fn slots_beyond_the_horizon_claim_nothing() {
     let slow = |pace: Pace| Pace { last_slot: NOW, ..pace };
     let rests = (0..10).fold(Pace::NEW, |pace, _| pace.on_failure(&SETTINGS, NOW, NOW));
     for (pace, closed_until) in [
@@ -395,7 +395,7 @@ fn nothing_is_claimed_for_a_slot_beyond_the_horizon() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_stops_nothing() {
+fn clock_set_back_does_not_stop_pacing() {
     let (pace, _) = paced(10.0).reserve(&SETTINGS, after(3_600_000), count(3));
     let pace = refused(pace, TOO_MANY, after(3_600_300), None);
     let (pace, grant) = pace.reserve(&SETTINGS, NOW, count(1));
@@ -405,7 +405,7 @@ fn a_clock_that_was_set_back_stops_nothing() {
 }
 
 #[test]
-fn what_is_not_a_number_is_the_slowest_rate() {
+fn nan_is_the_slowest_rate() {
     assert_eq!(PerSecond::clamped(f64::NAN), PerSecond::MIN);
     assert_eq!(PerSecond::clamped(-1.0), PerSecond::MIN);
     assert_eq!(PerSecond::clamped(f64::INFINITY), PerSecond::MAX);

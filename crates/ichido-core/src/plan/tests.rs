@@ -54,7 +54,7 @@ fn likely_does_not_retry_more_often_than_is_allowed() {
 }
 
 #[test]
-fn nothing_takes_no_time_and_too_much_takes_forever() {
+fn empty_batch_plans_zero_and_overflow_saturates() {
     let none = Batch { items: 0, ..articles() };
     assert_eq!(estimate_with(&none, &WORST), Duration::ZERO);
     let instant = Batch { interval: Duration::ZERO, latency: Duration::ZERO, waits: &[], ..articles() };
@@ -72,7 +72,7 @@ fn nothing_takes_no_time_and_too_much_takes_forever() {
 
 /// A Lambda function has a quarter of an hour.
 #[test]
-fn a_worst_case_beyond_the_deadline_gets_the_least_change_that_fits() {
+fn worst_case_beyond_deadline_gets_the_smallest_fitting_change() {
     let tuning = |at_a_time, interval_ms, retries| Tuning {
         parallel: parallel(at_a_time),
         interval: Duration::from_millis(interval_ms),
@@ -99,7 +99,7 @@ fn a_worst_case_beyond_the_deadline_gets_the_least_change_that_fits() {
 }
 
 #[test]
-fn a_batch_beyond_the_bounds_is_not_called_back() {
+fn proposal_keeps_a_tuning_beyond_its_bounds() {
     let bold = Batch { parallel: parallel(20), interval: Duration::ZERO, waits: &[], ..articles() };
     let proposed = propose(&bold, &WORST, &Bounds::DEFAULT, secs(10));
     let tuning = Tuning { parallel: parallel(20), interval: Duration::ZERO, retries: 0 };
@@ -107,7 +107,7 @@ fn a_batch_beyond_the_bounds_is_not_called_back() {
 }
 
 #[test]
-fn what_cannot_end_in_time_does_not_begin() {
+fn call_that_cannot_end_in_time_does_not_start() {
     let deadline = Timestamp::from_secs(900);
     let needs = Duration::from_millis(7_500);
     for (now_ms, needs, expected) in [
@@ -147,7 +147,7 @@ proptest! {
 
     /// The proposal fits, and one step back towards the original settings does not.
     #[test]
-    fn a_proposal_fits_and_nothing_less_does(
+    fn proposal_is_the_smallest_change_that_fits(
         items in 0..2_000_u64,
         at_a_time in 1..12_u32,
         interval in any_millis(5_000),

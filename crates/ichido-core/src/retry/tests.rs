@@ -33,7 +33,7 @@ fn assert_ranges(retry: &Retry, expected: &[(f64, f64)]) {
 }
 
 #[test]
-fn the_client_waits_1_2_4_seconds_and_up_to_a_tenth_more_in_3_tries() {
+fn client_waits_1_2_4_seconds_plus_tenth_jitter() {
     assert_ranges(&Retry::CLIENT, &[(1.0, 1.1), (2.0, 2.2), (4.0, 4.4)]);
     assert!(Retry::CLIENT.may_try_again(2) && !Retry::CLIENT.may_try_again(3));
 }
@@ -118,7 +118,7 @@ fn a_servers_hint_is_a_floor_with_jitter_above_it() {
 }
 
 #[test]
-fn numbers_that_make_no_schedule_are_refused() {
+fn invalid_schedules_are_refused() {
     let day = Duration::from_hours(24);
     let (second, half) = (Duration::from_secs(1), Duration::from_millis(500));
     let exponential = |factor, cap| Schedule::Exponential { base: second, factor, cap };
@@ -145,7 +145,7 @@ fn numbers_that_make_no_schedule_are_refused() {
 }
 
 #[test]
-fn tries_without_end_are_refused_and_never_made() {
+fn unbounded_attempts_are_refused() {
     let with_tries = |tries| Retry { tries: nth(tries), ..Retry::OUTBOX };
     let most = with_tries(TRIES_MAX);
     assert_eq!(most.clone().checked(), Ok(most.clone()));
@@ -165,7 +165,7 @@ fn tries_without_end_are_refused_and_never_made() {
 }
 
 #[test]
-fn a_try_beyond_the_deadline_is_refused_at_once_with_the_time_to_come_back() {
+fn attempt_beyond_deadline_is_refused_with_retry_time() {
     let now = Timestamp::from_secs(100);
     let wait = Duration::from_secs(10);
     assert_eq!(Retry::due(now, wait, None), Ok(Timestamp::from_secs(110)));
@@ -197,7 +197,7 @@ fn a_budget_lets_a_fifth_be_retries_once_its_savings_are_spent() {
 }
 
 #[test]
-fn without_a_key_only_what_was_not_done_is_repeated() {
+fn without_a_key_only_undone_calls_are_repeated() {
     use RepeatRefused::{EffectDone, EffectUnknown};
     let table = [
         (Safety::Neither, Effect::NotDone, Ok(())),
@@ -216,7 +216,7 @@ fn without_a_key_only_what_was_not_done_is_repeated() {
 }
 
 #[test]
-fn a_receiver_covers_a_repetition_only_while_it_remembers_the_key() {
+fn receiver_deduplicates_only_while_it_keeps_the_key() {
     let keyed = Guarantee::HonoursKeys { keeps_for: Duration::from_secs(100) };
     let since = Some(Timestamp::from_secs(50));
     assert_eq!(keyed.safety(None, Timestamp::MAX), Safety::Keyed, "nothing is in doubt");
@@ -229,7 +229,7 @@ fn a_receiver_covers_a_repetition_only_while_it_remembers_the_key() {
 }
 
 #[test]
-fn of_two_promises_the_weaker_is_believed() {
+fn weaker_guarantee_wins() {
     let keyed = |secs| Guarantee::HonoursKeys { keeps_for: Duration::from_secs(secs) };
     let of = |one: Guarantee, other: Guarantee| {
         assert_eq!(one.weaker(other), other.weaker(one), "whoever said which");
@@ -298,7 +298,7 @@ fn guarantees() -> impl Strategy<Value = Guarantee> {
 proptest! {
     /// A repetition that the weaker of two guarantees allows is allowed by each of them.
     #[test]
-    fn the_weaker_promise_lets_nothing_through_that_one_of_the_two_refuses(
+    fn weaker_guarantee_allows_only_what_both_allow(
         one in guarantees(),
         other in guarantees(),
         doubt in proptest::option::of(0_i64..100),
@@ -329,7 +329,7 @@ proptest! {
     }
 
     #[test]
-    fn no_run_of_tries_outlasts_the_horizon(
+    fn attempts_never_outlast_the_horizon(
         retry in retries(),
         runs in proptest::collection::vec((0.0..1.0, 0_u64..100_000, 0_u64..10_000_000), 20),
     ) {

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_two_sizes_is_refused_with_both() {
+    fn ambiguous_size_is_refused_with_both_values() {
         let error = parse("64 KB").unwrap_err().to_string();
         assert_eq!(
             error,
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_no_size() {
+    fn other_texts_are_not_sizes() {
         for text in ["", "KiB", "2  MiB", "2 ", "-1", "1.5 MiB", "2 mib", "2 bytes", "2 B", "½ KiB", "2 TiB"]
         {
             assert_eq!(parse(text), Err(SizeError::Malformed(text.to_owned())), "{text:?}");

@@ -27,7 +27,7 @@ fn assert_statuses(table: &Table, expected: &[(u16, &str, Effect, Advice)]) {
 }
 
 #[test]
-fn the_outbox_tells_statuses_apart() {
+fn outbox_distinguishes_statuses() {
     assert_statuses(
         &Table::http(),
         &[
@@ -71,7 +71,7 @@ fn a_client_retries_5xx_408_and_429_and_no_other_4xx() {
 }
 
 #[test]
-fn the_profiles_of_clients_differ_only_in_what_is_said_of_a_key() {
+fn client_profiles_differ_only_in_key_responses() {
     for status in 0..=999 {
         let judged = |profile: Profile| judge(&profile.client_table(), Seen::Answer(answer(status)));
         assert_eq!(Profile::Ichido.client_table(), Table::client());
@@ -85,7 +85,7 @@ fn the_profiles_of_clients_differ_only_in_what_is_said_of_a_key() {
 }
 
 #[test]
-fn a_client_tells_a_key_in_flight_from_one_in_use_elsewhere_by_the_words_of_the_profile() {
+fn client_distinguishes_key_in_flight_from_key_conflict() {
     use Profile::{Ichido, Ietf, Stripe};
     let in_flight = ("IN_PROGRESS", Unknown, Retry);
     let conflict = ("KEY_CONFLICT", Unknown, GiveUp);
@@ -117,7 +117,7 @@ fn a_client_tells_a_key_in_flight_from_one_in_use_elsewhere_by_the_words_of_the_
 }
 
 #[test]
-fn what_never_left_was_not_done_and_what_was_lost_is_unknown() {
+fn unsent_is_not_done_and_lost_is_unknown() {
     use NetworkFault::{
         AnswerCut, Broken, ClosedUnused, ConnectRefused, ConnectTimeout, HeldBack, NameNotResolved,
         StreamRefused, Timeout, Tls,
@@ -135,7 +135,7 @@ fn what_never_left_was_not_done_and_what_was_lost_is_unknown() {
 }
 
 #[test]
-fn a_202_that_says_in_flight_is_no_success() {
+fn in_flight_202_is_not_a_success() {
     let headers: &[(&str, &[u8])] = &[("Idempotency-Status", b" Processing "), ("Retry-After", b"3")];
     let seen = Seen::Answer(Answer { headers, ..answer(202) });
     let any_2xx = Row { when: When::StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
@@ -196,7 +196,7 @@ fn the_docs_of_a_table_show_its_rows() {
 }
 
 #[test]
-fn the_pace_hears_whether_the_destination_is_up_throttles_or_fails() {
+fn pace_signal_is_up_throttled_or_failed() {
     use PaceReport::{Failure, Success, Throttled};
     let pace_report = |table: &Table, seen| table.judge(&seen, NOW).tells_pace();
     for (status, expected) in [
@@ -311,7 +311,7 @@ fn an_echo_is_ours_in_either_spelling_under_either_name() {
 }
 
 #[test]
-fn an_answer_about_another_key_says_nothing_of_our_call() {
+fn response_for_another_key_proves_nothing() {
     for status in [201, 202, 400, 409, 429, 500] {
         let seen = Seen::Answer(Answer { echo: Echo::Other, ..answer(status) });
         for table in [Table::http(), broker(), Table::llm()] {
@@ -322,7 +322,7 @@ fn an_answer_about_another_key_says_nothing_of_our_call() {
 }
 
 #[test]
-fn bedrock_errors_are_told_apart_by_name() {
+fn bedrock_errors_are_distinguished_by_name() {
     let table = [
         ("ThrottlingException", "RATE_LIMITED", NotDone, Retry),
         ("ServiceUnavailableException", "BROKER_5XX", Unknown, Retry),
@@ -353,7 +353,7 @@ fn a_services_name_for_the_error_wins_over_the_status() {
 }
 
 #[test]
-fn the_most_telling_name_of_an_error_is_handed_out() {
+fn most_specific_error_name_is_used() {
     let name = |status, body| Answer { body, ..answer(status) }.error_name();
     assert_eq!(
         name(429, br#"{"error":{"type":"requests","code":"rate_limit_exceeded"}}"#).as_deref(),
@@ -368,7 +368,7 @@ fn the_most_telling_name_of_an_error_is_handed_out() {
 }
 
 #[test]
-fn the_two_meanings_of_429_are_told_apart() {
+fn both_meanings_of_429_are_distinguished() {
     let slow_down: &[&[u8]] = &[
         br#"{"error":{"message":"slow","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#,
         br#"{"type":"error","error":{"type":"rate_limit_error","message":"slow"},"request_id":"r"}"#,
@@ -391,7 +391,7 @@ fn the_two_meanings_of_429_are_told_apart() {
 }
 
 #[test]
-fn a_model_is_asked_again_when_throttled_or_down_and_never_when_wrong_or_not_known() {
+fn model_is_retried_when_throttled_or_down_only() {
     assert_statuses(
         &Table::llm(),
         &[
@@ -414,7 +414,7 @@ fn a_model_is_asked_again_when_throttled_or_down_and_never_when_wrong_or_not_kno
 }
 
 #[test]
-fn a_destination_puts_its_own_rows_first() {
+fn destination_rows_come_first() {
     let rejects_before_work =
         Row { when: When::Status(503), code: Some(ErrorCode::Broker5xx), effect: NotDone, advice: Retry };
     let table = Table { own: vec![rejects_before_work], ..Table::http() };
@@ -500,7 +500,7 @@ proptest! {
     }
 
     #[test]
-    fn every_answer_gets_a_verdict_and_only_2xx_is_done(status in any::<u16>(), body in proptest::collection::vec(any::<u8>(), 0..60)) {
+    fn every_response_gets_a_verdict_and_only_2xx_is_done(status in any::<u16>(), body in proptest::collection::vec(any::<u8>(), 0..60)) {
         let (ietf, stripe) = (Table::client_ietf(), Table::client_stripe());
         for table in [Table::http(), Table::client(), ietf, stripe, Table::llm()] {
             let verdict = table.judge(&Seen::Answer(Answer { body: &body, ..answer(status) }), NOW);

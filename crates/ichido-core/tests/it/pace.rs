@@ -50,7 +50,7 @@ fn a_destination_that_allows_ten_a_second_gets_nine_and_refuses_few() {
 }
 
 #[test]
-fn so_it_does_when_it_says_how_long_to_wait() {
+fn limit_is_found_with_retry_after_hints() {
     for model in MODELS {
         let worst = worst(|seed| Simulation::new(model, 10, 1, seed).with_retry_after().watch(60, 300));
         check(&format!("{model:?}"), worst, 9.0);
@@ -58,7 +58,7 @@ fn so_it_does_when_it_says_how_long_to_wait() {
 }
 
 #[test]
-fn so_it_does_when_answers_take_up_to_five_seconds() {
+fn limit_is_found_with_five_second_responses() {
     for model in MODELS {
         let worst = worst(|seed| Simulation::new(model, 10, 1, seed).with_latency(5).watch(60, 300));
         check(&format!("{model:?}"), worst, 9.0);
@@ -88,7 +88,7 @@ fn a_limit_that_was_raised_is_found_again_within_three_minutes() {
 }
 
 #[test]
-fn a_limit_that_was_lowered_is_kept_again_within_a_minute() {
+fn lowered_limit_is_respected_within_a_minute() {
     for model in MODELS {
         let worst = worst(|seed| Simulation::new(model, 10, 1, seed).with_limit_from(180, 3).watch(240, 420));
         check(&format!("{model:?}"), worst, 2.65);
@@ -109,7 +109,7 @@ fn a_destination_that_refused_everything_for_a_while_is_back_to_its_rate_in_two_
 }
 
 #[test]
-fn what_holds_for_ten_a_second_holds_for_one_and_for_a_hundred() {
+fn limit_is_found_for_one_and_a_hundred_per_second() {
     for (limit, seconds) in [(1, 1_200), (100, 120)] {
         for model in MODELS {
             let worst = worst(|seed| Simulation::new(model, limit, 1, seed).watch(60, seconds));

@@ -225,7 +225,7 @@ fn explore(assumptions: Assumptions) -> usize {
 }
 
 #[test]
-fn in_every_world_the_effect_happens_once_and_what_is_said_is_true() {
+fn every_world_has_one_effect_and_true_reports() {
     for safety in [Safety::Neither, Safety::Keyed, Safety::Repeatable] {
         for begun in [Begun::NotYet, Begun::NotTracked] {
             let scenarios = explore(Assumptions { safety, begun });

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_gone_is_missed() {
+    fn missing_row_is_reported() {
         for last in [None, Some("queued"), Some("failed"), Some("parked"), Some("dead"), Some("sending")] {
             let mismatch = location(last, &[]).mismatch(false);
             assert!(matches!(mismatch, Some((Kind::StateRemoved, _))), "{last:?}: {mismatch:?}");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_says_something_else_is_found() {
+    fn row_that_differs_from_its_entry_is_reported() {
         for (last, rows, is_sending) in [
             (Some("sent"), &[("ready", "queued")][..], false),
             (Some("cancelled"), &[("scheduled", "queued")], false),

@@ -28,7 +28,7 @@ impl Write<u32, u32> for GatedWriter {
 
 /// Measured by results, not by time. The others get results while the locked jobs still wait.
 #[tokio::test]
-async fn what_is_held_holds_up_nobody_who_comes_later() {
+async fn locked_jobs_do_not_block_later_ones() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
     let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
@@ -48,7 +48,7 @@ async fn what_is_held_holds_up_nobody_who_comes_later() {
 }
 
 #[tokio::test]
-async fn what_is_about_something_held_goes_behind_it() {
+async fn job_for_a_locked_row_waits_behind_it() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
     let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
@@ -69,7 +69,7 @@ async fn what_is_about_something_held_goes_behind_it() {
 }
 
 #[tokio::test]
-async fn too_much_that_is_held_is_busy() {
+async fn too_many_locked_jobs_return_busy() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
     let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cheap_look_comes_every_tenth_of_a_second() {
+    fn cheap_scan_runs_every_100_ms() {
         let now = Instant::now();
         let mut cursor = cursor_after(&[1, 1, 1], now);
         assert_eq!(cursor.start(now + ms(99)), Some(POSITION));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dear_look_takes_a_twentieth_of_the_time() {
+    fn expensive_scan_takes_at_most_5_percent() {
         let now = Instant::now();
         let mut cursor = cursor_after(&[400, 500, 600], now);
         assert_eq!(cursor.start(now + ms(7_999)), Some(POSITION));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_to_be_there_is_looked_for_at_any_price() {
+    fn announced_messages_are_scanned_for_at_any_cost() {
         let now = Instant::now();
         let mut cursor = cursor_after(&[400, 500, 600], now);
         cursor.wake();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_back_is_looked_for_at_any_price() {
+    fn returned_messages_are_scanned_for_at_any_cost() {
         let now = Instant::now();
         let mut cursor = cursor_after(&[400, 500, 600], now);
         cursor.rescan_next();
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn one_busy_moment_does_not_make_it_dear() {
+    fn one_slow_scan_is_not_expensive() {
         let now = Instant::now();
         let mut cursor = cursor_after(&[1, 900], now);
         assert!(cursor.should_rescan(now + ms(1)));
     }
 
     #[test]
-    fn what_any_claim_costs_is_not_counted() {
+    fn base_cost_of_a_claim_is_not_counted() {
         let now = Instant::now();
         let mut cursor = cursor_after(&[], now);
         cursor.record_scan(ms(300));

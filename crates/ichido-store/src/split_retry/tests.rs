@@ -78,7 +78,7 @@ fn jobs(count: usize, special: &[(usize, TestJob)]) -> Vec<TestJob> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_first_write_of_a_batch_waits_for_what_is_held() {
+async fn only_the_first_write_of_a_batch_waits_for_locks() {
     let database = FakeDatabase::default();
     let results = write_all(&database, &jobs(40, &[(3, Locked), (17, Locked), (39, Locked)])).await;
     let busy: Vec<usize> = (0..40).filter(|index| matches!(results[*index], Err(StoreError::Busy))).collect();
@@ -89,7 +89,7 @@ async fn only_the_first_write_of_a_batch_waits_for_what_is_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_one_writer_a_busy_batch_is_not_taken_apart() {
+async fn single_writer_does_not_split_a_busy_batch() {
     let database = OneWriter(FakeDatabase::default());
     let results = write_all(&database, &jobs(40, &[(3, Locked)])).await;
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Busy))));
@@ -107,7 +107,7 @@ async fn a_refused_job_is_refused_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_is_looked_for() {
+async fn lost_response_is_read_back() {
     let database = FakeDatabase::losing(1);
     let results = write_all(&database, &jobs(2, &[])).await;
     assert!(results.iter().all(|result| matches!(result, Ok(true))), "{results:?}");
@@ -115,7 +115,7 @@ async fn a_lost_answer_is_looked_for() {
 
 /// The database still executes the lost write, or somebody else has locked the row. Neither means that nothing was done.
 #[tokio::test(start_paused = true)]
-async fn busy_after_a_lost_answer_is_unknown() {
+async fn busy_after_a_lost_response_is_unknown() {
     for count in [1, 8] {
         let database = FakeDatabase::losing(1);
         let results = write_all(&database, &jobs(count, &[(0, Locked)])).await;
@@ -128,14 +128,14 @@ async fn busy_after_a_lost_answer_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn away_after_a_lost_answer_is_unknown() {
+async fn unavailable_after_a_lost_response_is_unknown() {
     let database = FakeDatabase { is_unreachable: true, ..FakeDatabase::losing(1) };
     let results = write_all(&database, &jobs(3, &[])).await;
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unknown(_)))), "{results:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_away_is_away_for_all() {
+async fn unavailable_database_fails_the_whole_batch() {
     let database = FakeDatabase { is_unreachable: true, ..FakeDatabase::default() };
     let results = write_all(&database, &jobs(1_000, &[])).await;
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unavailable(_)))));
@@ -154,7 +154,7 @@ async fn a_job_that_breaks_the_connection_is_found_and_is_unknown_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_breaks_everything_is_given_up_after_a_bound() {
+async fn batch_that_breaks_every_connection_stops_after_a_limit() {
     let database = FakeDatabase::default();
     let results = write_all(&database, &vec![Breaking; 1_000]).await;
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unknown(_)))));
@@ -164,7 +164,7 @@ async fn a_batch_that_breaks_everything_is_given_up_after_a_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_is_held_throughout_is_given_up_after_a_bound() {
+async fn batch_that_stays_locked_stops_after_a_limit() {
     let database = FakeDatabase::default();
     let results = write_all(&database, &vec![Locked; 1_000]).await;
     assert_eq!(results.len(), 1_000);

@@ -32,7 +32,7 @@ async fn claimed(store: &Store) -> usize {
 
 /// Messages that were committed late or given back are before the cursor. A claim after a wake-up must find them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_claim_finds_what_it_was_woken_for_however_dear_the_look() {
+async fn woken_claim_scans_at_any_cost() {
     let database = fresh_database().await;
     let store = Store::open(&database.url, 2).await.unwrap();
     let node = Store::open(&database.url, 2).await.unwrap();

@@ -25,7 +25,7 @@ fn code(error: &sqlx::Error) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_closed_port_is_told_as_refused() {
+async fn closed_port_is_reported_as_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("its number").port();
     drop(listener);
@@ -34,7 +34,7 @@ async fn a_closed_port_is_told_as_refused() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_there_is_told_as_missing() {
+async fn missing_database_is_reported_as_missing() {
     let database = fresh_database().await;
     let (before, after) = database.url.split_once('?').unwrap_or((&database.url, ""));
     let missing = format!("{before}_missing?{after}");
@@ -42,7 +42,7 @@ async fn a_database_that_is_not_there_is_told_as_missing() {
 }
 
 #[tokio::test]
-async fn a_role_that_is_not_there_is_told_as_such() {
+async fn missing_role_is_reported() {
     let database = fresh_database().await;
     let (scheme, rest) = database.url.split_once("://").expect("a URL");
     let (_, host) = rest.split_once('@').expect("a user");
@@ -51,7 +51,7 @@ async fn a_role_that_is_not_there_is_told_as_such() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_told_as_silent() {
+async fn silent_server_is_reported_as_timed_out() {
     // The system accepts connections, and nobody ever reads from them.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("its number").port();

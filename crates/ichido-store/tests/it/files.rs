@@ -94,7 +94,7 @@ fn by_content(key: &str) -> NewMessage {
 }
 
 #[tokio::test]
-async fn nothing_is_acknowledged_once_the_file_is_not_where_it_was_opened() {
+async fn moved_file_acknowledges_nothing() {
     for (what, harm) in FILE_DAMAGE {
         for path in PATHS {
             let (file, store) = opened().await;
@@ -147,7 +147,7 @@ async fn nothing_is_acknowledged_once_the_file_is_not_where_it_was_opened() {
 
 /// A readiness check reports the loss, though nothing was written since.
 #[tokio::test]
-async fn a_look_finds_the_loss_before_anything_is_written() {
+async fn readiness_check_finds_a_lost_file_before_a_write() {
     for (what, harm) in FILE_DAMAGE {
         let (file, store) = opened().await;
         harm(file.folder());
@@ -158,7 +158,7 @@ async fn a_look_finds_the_loss_before_anything_is_written() {
 
 /// Others may have created a new file meanwhile. Nothing more is written, so the next start finds only what was acknowledged.
 #[tokio::test]
-async fn a_file_that_was_lost_stays_lost_though_it_comes_back() {
+async fn lost_file_stays_lost_after_its_return() {
     let (file, store) = opened().await;
     store.messages().enqueue(message("before")).await.unwrap();
     let moved = file.folder().join("moved.db");
@@ -175,7 +175,7 @@ async fn a_file_that_was_lost_stays_lost_though_it_comes_back() {
 
 /// SQLite still has the log open, and moves it into the file.
 #[tokio::test]
-async fn what_was_acknowledged_before_the_log_was_removed_is_there_after_a_close() {
+async fn acknowledged_writes_survive_a_removed_log() {
     let (file, store) = opened().await;
     store.messages().enqueue(message("before")).await.unwrap();
     std::fs::remove_file(file.folder().join("ichido.db-wal")).unwrap();
@@ -193,7 +193,7 @@ async fn what_was_acknowledged_before_the_log_was_removed_is_there_after_a_close
 
 /// SQLite removes its log by name when it closes, but not once its database is elsewhere: that name is now another one's log.
 #[tokio::test]
-async fn the_log_of_a_database_that_was_put_in_its_place_is_left_alone() {
+async fn log_of_a_replacement_database_is_untouched() {
     let (file, store) = opened().await;
     let (other, restored) = opened().await;
     restored.messages().enqueue(message("restored")).await.unwrap();
@@ -212,7 +212,7 @@ async fn the_log_of_a_database_that_was_put_in_its_place_is_left_alone() {
 
 /// The next start opens the link's name.
 #[tokio::test]
-async fn a_link_to_the_file_is_followed_and_one_that_leads_elsewhere_is_found() {
+async fn link_is_followed_and_a_changed_link_is_detected() {
     let (real, other) = (fresh_file(), fresh_file());
     let link = real.folder().join("link.db");
     std::os::unix::fs::symlink(real.path(), &link).unwrap();

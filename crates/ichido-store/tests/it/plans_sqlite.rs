@@ -250,7 +250,7 @@ fn forms(sql: &str) -> Vec<String> {
     forms
 }
 
-async fn nothing_that_grows_is_read_from_end_to_end(connection: &mut SqliteConnection) {
+async fn growing_tables_are_never_scanned(connection: &mut SqliteConnection) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = 0;
     for entry in
@@ -270,7 +270,7 @@ async fn nothing_that_grows_is_read_from_end_to_end(connection: &mut SqliteConne
 
 /// Messages arrive while a queue is paused, and each of them wakes a worker that claims nothing.
 #[tokio::test]
-async fn asking_a_paused_queue_costs_the_same_however_many_wait_in_it() {
+async fn paused_queue_costs_the_same_at_any_size() {
     let file = fresh_file();
     let counted = CountedStore::open(&file).await;
     counted.store.queues().pause(&queue(), true, None).await.unwrap();
@@ -318,7 +318,7 @@ async fn sqlites_statements_go_by_their_indexes_with_history_behind() {
         for expected in statements() {
             assert_uses_indexes(&mut connection, &expected).await;
         }
-        nothing_that_grows_is_read_from_end_to_end(&mut connection).await;
+        growing_tables_are_never_scanned(&mut connection).await;
     }
 }
 

@@ -59,7 +59,7 @@ fn signal(signal: &str, pid: &str) {
 }
 
 #[tokio::test]
-async fn a_commit_is_durable_before_it_is_answered() {
+async fn commit_is_durable_before_its_response() {
     let cluster = Cluster::start(&[]).unwrap();
     let database = cluster.database().await.unwrap();
     assert_eq!(ask(&database.url, "SHOW fsync").await, "on");
@@ -96,7 +96,7 @@ fn many_tests_get_their_databases_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_clock_does_not_stand_in_the_way() {
+async fn paused_clock_does_not_block() {
     let database = fresh_database().await;
     assert_eq!(ask(&database.url, "SELECT 'here'").await, "here");
 }
@@ -116,7 +116,7 @@ async fn the_server_runs_as_an_ordinary_user_and_on_loopback_only() {
 }
 
 #[tokio::test]
-async fn settings_are_taken_but_for_what_is_guaranteed() {
+async fn settings_apply_except_guaranteed_ones() {
     let settings = [
         ("application_name", r"it's a \ sign"),
         ("max_connections", "17"),
@@ -183,7 +183,7 @@ async fn a_test_that_panics_leaves_no_server_and_no_folder() {
 }
 
 #[tokio::test]
-async fn a_frozen_server_goes_too() {
+async fn frozen_server_is_stopped_too() {
     let cluster = Cluster::start(&[]).unwrap();
     let (server, folder) = (server_of(cluster.folder()), cluster.folder().to_owned());
     signal("-STOP", &server);
@@ -365,7 +365,7 @@ fn panics_with(database: Database) {
 }
 
 #[tokio::test]
-async fn a_wrong_url_is_told_without_its_password() {
+async fn wrong_url_error_hides_the_password() {
     let mut copy = copy("part_with_a_given_server");
     copy.env(SERVER_VARIABLE, "mysql://u:hunter2@localhost/a");
     let copy = copy.stderr(Stdio::piped()).output().unwrap();
@@ -376,7 +376,7 @@ async fn a_wrong_url_is_told_without_its_password() {
 }
 
 #[tokio::test]
-async fn a_temporary_folder_closed_to_the_servers_user_is_told() {
+async fn inaccessible_temporary_folder_is_reported() {
     let folder = tempfolder();
     std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
     let mut copy = copy("part_with_the_shared_server");
@@ -394,7 +394,7 @@ async fn a_temporary_folder_closed_to_the_servers_user_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_server_acknowledged_is_on_the_standby_that_takes_its_place() {
+async fn acknowledged_writes_are_on_the_promoted_standby() {
     let primary = Cluster::start(&[Cluster::SYNCHRONOUS]).unwrap();
     let standby = primary.standby().unwrap();
     // The first write: it waits until the standby follows.

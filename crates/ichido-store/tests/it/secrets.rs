@@ -26,7 +26,7 @@ fn printed(error: &StoreError) -> String {
     all.join(" ")
 }
 
-fn tells_why_and_nothing_else(refused: Result<impl std::fmt::Debug, StoreError>, why: &str) {
+fn assert_names_only_the_cause(refused: Result<impl std::fmt::Debug, StoreError>, why: &str) {
     let error = refused.expect_err("it is refused");
     assert!(matches!(error, StoreError::Refused(_)), "{error:?}");
     let printed = printed(&error);
@@ -42,9 +42,12 @@ async fn a_row_that_postgres_refuses_is_not_in_the_error() {
     let mut connection = PgConnection::connect(&database.url).await.expect("connected");
     let refuse = "ALTER TABLE ichido.messages ADD CONSTRAINT no_orders CHECK (queue <> 'orders')";
     connection.execute(refuse).await.expect("a constraint of somebody's");
-    tells_why_and_nothing_else(store.messages().enqueue(message()).await, "no_orders");
+    assert_names_only_the_cause(store.messages().enqueue(message()).await, "no_orders");
     let mut open = connection.begin().await.expect("begun");
-    tells_why_and_nothing_else(store.messages().enqueue_in_postgres(&mut open, message()).await, "no_orders");
+    assert_names_only_the_cause(
+        store.messages().enqueue_in_postgres(&mut open, message()).await,
+        "no_orders",
+    );
 }
 
 #[tokio::test]
@@ -53,5 +56,5 @@ async fn a_row_that_sqlite_refuses_is_not_in_the_error() {
     let store = Store::open(&file.url, 2).await.expect("the store opens");
     let refuse = "CREATE TRIGGER no_orders BEFORE INSERT ON ichido_messages BEGIN SELECT RAISE(ABORT, 'no_orders'); END";
     store.sqlite_writer().expect("on SQLite").execute(refuse).await.expect("a trigger of somebody's");
-    tells_why_and_nothing_else(store.messages().enqueue(message()).await, "no_orders");
+    assert_names_only_the_cause(store.messages().enqueue(message()).await, "no_orders");
 }

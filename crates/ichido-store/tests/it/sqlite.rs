@@ -217,7 +217,7 @@ async fn the_file_and_its_log_are_for_their_owner_alone() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_the_writer_goes_on_when_there_is_room() {
+async fn full_disk_is_reported_and_the_writer_recovers() {
     let (_file, store) = opened().await;
     let writer = store.sqlite_writer().unwrap();
     let limit = |pages: i64| sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}")));
@@ -236,7 +236,7 @@ async fn a_full_disk_is_told_and_the_writer_goes_on_when_there_is_room() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_sqlite_rolled_back_by_itself_does_not_stop_the_writer() {
+async fn automatic_rollback_does_not_stop_the_writer() {
     let (file, store) = opened().await;
     let pool = callers(&file).await;
     // As SQLite does on some disk failures.
@@ -262,7 +262,7 @@ async fn a_relative_path_and_one_with_slashes_both_name_a_file() {
 }
 
 #[tokio::test]
-async fn of_outcomes_that_are_written_together_each_is_answered_for_itself() {
+async fn outcomes_written_together_get_their_own_results() {
     let (file, store) = opened().await;
     let pool = callers(&file).await;
     let mut fences = HashMap::new();

@@ -204,7 +204,7 @@ fn a_trace_is_read_by_its_marks() {
 }
 
 #[test]
-fn every_answer_of_sqlite_comes_after_a_sync_of_its_own() {
+fn every_sqlite_response_follows_its_own_sync() {
     let file = fresh_file();
     let syncs = trace("syncs::child_one_after_another", &file);
     let writes = &syncs[1..syncs.len() - 1];
@@ -266,7 +266,7 @@ async fn syncs_of_lifetime(url: &str, connection: &mut PgConnection, rounds: usi
 }
 
 #[tokio::test]
-async fn every_answer_of_postgres_comes_after_a_sync_of_its_own() {
+async fn every_postgres_response_follows_its_own_sync() {
     // Its own server, whose background writer does not sync while we count.
     let cluster = Cluster::start(&[("wal_writer_delay", "10s"), ("autovacuum", "off")]).unwrap();
     let database = cluster.database().await.unwrap();

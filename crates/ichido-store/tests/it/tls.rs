@@ -95,7 +95,7 @@ async fn every_connection_is_encrypted_and_knows_its_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_who_it_should_be_is_refused() {
+async fn server_with_a_wrong_certificate_is_refused() {
     let secured = TlsCluster::start().await;
     let other_name = Store::open(&secured.verified("127.0.0.1"), 2).await.map(drop);
     assert!(matches!(other_name, Err(StoreError::Unavailable(_))), "{other_name:?}");

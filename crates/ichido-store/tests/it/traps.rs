@@ -27,7 +27,7 @@ fn message(key: &str) -> NewMessage {
 /// One key in somebody's open transaction must not stall the whole batch: that row is retried alone and gets `Busy`, and the
 /// others are enqueued.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_in_an_open_transaction_does_not_hold_up_its_batch() {
+async fn key_in_an_open_transaction_does_not_block_its_batch() {
     let database = fresh_database().await;
     let store = Store::open(&database.url, 4).await.expect("the store opens");
     let mut theirs = PgConnection::connect(&database.url).await.expect("connected");

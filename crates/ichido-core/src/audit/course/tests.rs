@@ -279,7 +279,7 @@ proptest! {
     /// A success that is inserted after any end, as if there had been one more attempt, is refused unless the message
     /// waited.
     #[test]
-    fn a_success_that_nothing_leads_to_is_refused(
+    fn success_without_a_lifecycle_step_is_refused(
         events in proptest::collection::vec(events(), 1..60), tries in 1_i64..9,
     ) {
         let mut life = Life::new(3);
@@ -319,7 +319,7 @@ fn a_success_after_a_death_is_refused_whatever_its_fence_and_date() {
 }
 
 #[test]
-fn one_entry_that_was_put_in_or_taken_out_is_named_alone() {
+fn only_the_inserted_or_removed_entry_is_reported() {
     let complete = life(&[
         claimed(),
         again(),
@@ -398,7 +398,7 @@ fn each_kind_of_forgery_is_refused() {
 }
 
 #[test]
-fn what_an_operator_does_must_be_allowed() {
+fn operator_actions_must_be_allowed() {
     let refused = |life: &Life, kind: &str, to: &str, tries: i64, effect: &str| {
         let mut entries = life.entries.clone();
         let last = entries.last().unwrap();
@@ -432,7 +432,7 @@ fn what_an_operator_does_must_be_allowed() {
 }
 
 #[test]
-fn a_proof_stands_beside_its_attempt_and_is_heeded() {
+fn proof_belongs_to_its_attempt_and_counts() {
     let mut resent = life(&[claimed(), died(), Event::CameDue, claimed(), late()]);
     assert_eq!(resent.entries.last().map(|entry| entry.kind.as_str()), Some("came_due"));
     assert_eq!(resent.violations(), [], "its holder still sends it");
@@ -461,7 +461,7 @@ fn a_proof_stands_beside_its_attempt_and_is_heeded() {
 }
 
 #[test]
-fn an_action_on_something_else_says_nothing_of_attempts() {
+fn action_entries_have_no_attempts() {
     let action = Entry {
         claimed_at: None,
         tries: 0,

@@ -93,7 +93,7 @@ fn the_table_of_the_circuit() {
 }
 
 #[test]
-fn it_lets_through_all_none_or_a_few() {
+fn circuit_passes_all_none_or_probes() {
     for (circuit, admits, rests_until) in [
         (closed(2), u32::MAX, None),
         (open(SOON, 5), 0, Some(SOON)),
@@ -108,14 +108,14 @@ fn it_lets_through_all_none_or_a_few() {
 }
 
 #[test]
-fn a_rest_longer_than_the_longest_is_cut_to_it() {
+fn rest_is_capped_at_the_maximum() {
     let settings = CircuitSettings { rest: Duration::MAX, ..SETTINGS };
     assert_eq!(closed(2).step(&settings, NOW, FAILED), open(Timestamp::from_secs(115), 15));
     assert_eq!(half_open(0, SOON, 15).step(&settings, NOW, FAILED), open(Timestamp::from_secs(115), 15));
 }
 
 #[test]
-fn a_clock_that_was_set_back_leaves_no_probe_unheard() {
+fn clock_set_back_loses_no_probe_result() {
     let earlier = Timestamp::from_secs(40);
     let clamped = half_open(0, SOON, 5).without_future_times(&SETTINGS, earlier);
     assert_eq!(clamped, half_open_since(earlier, 0, Timestamp::from_secs(55), 5));

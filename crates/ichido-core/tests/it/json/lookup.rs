@@ -13,7 +13,7 @@ fn pointer(text: &str) -> Pointer {
 }
 
 #[test]
-fn a_value_answers_for_its_own_kind_only() {
+fn value_accessors_match_only_their_kind() {
     let document = document(r#"[null,true,-1.50,"a\u0041",[],{}]"#);
     let values: Vec<_> = document.root().elements().collect();
     let kinds: Vec<_> = values.iter().map(|value| value.kind()).collect();
@@ -165,7 +165,7 @@ fn a_value_knows_where_it_begins() {
 }
 
 #[test]
-fn a_place_is_counted_in_lines_and_characters() {
+fn location_counts_lines_and_characters() {
     let place = |text: &[u8], position| LineColumn::new(text, position).to_string();
     assert_eq!(place(b"", 0), "1:1");
     assert_eq!(place(b"ab\ncd", 2), "1:3");

@@ -31,7 +31,7 @@ fn the_first_name_that_repeats_is_the_one_named() {
 }
 
 #[test]
-fn equal_names_in_different_objects_are_no_duplicates() {
+fn equal_names_in_different_objects_are_not_duplicates() {
     let text = r#"{"a":{"a":{"a":1}},"b":[{"a":1},{"a":2}]}"#;
     assert_eq!(canonical(text), text);
 }
@@ -93,7 +93,7 @@ fn only_members_of_objects_are_left_out() {
 }
 
 #[test]
-fn what_is_left_out_must_still_be_json() {
+fn left_out_members_must_be_valid_json() {
     let form = leaving_out(&["/a"]);
     // Its numbers need no form, because they are not written.
     assert_eq!(canonical_in(&form, r#"{"a":1e1000000,"b":1}"#), r#"{"b":1}"#);
@@ -102,7 +102,7 @@ fn what_is_left_out_must_still_be_json() {
 }
 
 #[test]
-fn no_more_than_64_members_can_be_named_to_leave_out() {
+fn at_most_64_members_can_be_left_out() {
     let pointers = |count: usize| vec![Pointer::parse("/trace_id").unwrap(); count];
     assert_eq!(LEAVE_OUT_MAX, 64);
     assert!(LeaveOut::new(pointers(64)).is_ok());

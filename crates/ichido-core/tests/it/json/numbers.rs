@@ -90,7 +90,7 @@ fn strict_mode_refuses_exponents() {
 }
 
 #[test]
-fn doubles_merge_what_a_double_cannot_tell_apart() {
+fn doubles_merge_indistinguishable_numbers() {
     for (text, expected) in [
         ("9007199254740993", "9007199254740992"),
         ("0.1000000000000000055511151231257827", "0.1"),

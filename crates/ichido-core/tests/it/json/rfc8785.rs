@@ -76,7 +76,7 @@ fn the_numbers_of_appendix_b_have_the_published_spelling() {
 }
 
 #[test]
-fn what_appendix_b_refuses_is_refused() {
+fn values_refused_in_appendix_b_are_refused() {
     refused_in(&DOUBLE, "NaN", 0, JsonErrorKind::NotFinite);
     refused_in(&DOUBLE, "Infinity", 0, JsonErrorKind::NotFinite);
     refused_in(&DOUBLE, r#""\udead""#, 1, JsonErrorKind::LoneSurrogate);

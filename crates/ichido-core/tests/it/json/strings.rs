@@ -43,7 +43,7 @@ fn control_characters_must_be_escaped() {
 }
 
 #[test]
-fn a_string_ends_at_its_quote_wherever_the_quote_stands() {
+fn string_ends_at_its_quote_at_any_offset() {
     for length in 0..40 {
         for filler in ["x", "é", "茶", "😀", "\u{7f}", "!", "#", "[", "]", "\u{80}"] {
             let text = format!("[\"{}\",1]", filler.repeat(length));
@@ -97,7 +97,7 @@ fn text_is_kept_as_written_unless_nfc_is_asked_for() {
 }
 
 #[test]
-fn nfc_sorts_members_by_what_it_makes_of_them() {
+fn nfc_sorts_members_by_normalized_names() {
     // As written U+212B comes last; in NFC it is U+00C5 and comes before U+0160.
     let text = "{\"\u{160}\":1,\"\u{212b}\":2}";
     assert_eq!(canonical(text), text);

@@ -18,7 +18,7 @@ fn the_newest_binaries_are_chosen_and_the_old_refused() {
 }
 
 #[test]
-fn missing_binaries_are_told_with_what_to_install() {
+fn missing_binaries_error_names_the_packages() {
     let said = ClusterError::NotFound.to_string();
     for needed in [
         "initdb, pg_basebackup, pg_ctl, postgres",
@@ -41,7 +41,7 @@ fn the_account_is_postgres_if_there_is_one_and_else_nobody() {
 }
 
 #[test]
-fn another_database_is_put_into_a_url_and_the_rest_kept() {
+fn url_database_is_replaced_and_the_rest_kept() {
     for (url, with) in [
         ("postgres://u:p%2F@h:5433/postgres", "postgres://u:p%2F@h:5433/new"),
         ("postgresql://h", "postgresql://h/new"),
@@ -57,7 +57,7 @@ fn another_database_is_put_into_a_url_and_the_rest_kept() {
 }
 
 #[test]
-fn a_port_that_was_taken_meanwhile_is_passed_over() {
+fn taken_port_is_skipped() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let taken_port = taken.local_addr().unwrap().port();
     let ports = std::iter::once(taken_port).chain(free_ports());

@@ -37,7 +37,7 @@ impl StoreFixture {
 
 both_databases! {
     #[test]
-    async fn a_pause_and_its_end_are_in_the_trail_with_who_did_them(fixture: StoreFixture) {
+    async fn pause_and_resume_are_audited_with_their_actor(fixture: StoreFixture) {
         fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();
         fixture.store.queues().pause(&queue(), false, Some("pete")).await.unwrap();
         let actions = fixture.actions().await;
@@ -53,7 +53,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_decision_about_a_key_is_in_the_trail_with_who_decided(fixture: StoreFixture) {
+    async fn key_decision_is_audited_with_its_actor(fixture: StoreFixture) {
         fixture.unknown("k1").await;
         let (name, policy) = (name("k1"), policy(EffectMode::Opaque));
         let decided = fixture.store.keys().decide(&name, Resolution::Applied, None, &policy, "olivia").await.unwrap();

@@ -96,7 +96,7 @@ both_databases! {
 
     /// Two nodes hold the task for a moment: one opens the incident, and one message is enqueued.
     #[test]
-    async fn of_two_nodes_that_open_and_end_an_incident_one_does(fixture: StoreFixture) {
+    async fn only_one_of_two_nodes_opens_or_resolves_an_incident(fixture: StoreFixture) {
         let node = fixture.another_node().await;
         let (first, second) = (alert(&fixture).await, alert(&fixture).await);
         let (opened, opened_too) = tokio::join!(
@@ -120,7 +120,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_incident_that_came_back_is_not_ended_by_who_had_not_seen_it(fixture: StoreFixture) {
+    async fn returned_incident_is_not_resolved_by_a_stale_node(fixture: StoreFixture) {
         let new = alert(&fixture).await;
         fixture.store.alerts().open(&new, Vec::new()).await.unwrap();
         fixture.store.alerts().clear(new.id, Some(new.opened_at)).await.unwrap();
@@ -132,7 +132,7 @@ both_databases! {
 
     /// Record and message are one transaction: if one cannot be written, neither exists.
     #[test]
-    async fn an_incident_is_not_there_without_what_tells_of_it(fixture: StoreFixture) {
+    async fn incident_and_its_notification_commit_together(fixture: StoreFixture) {
         let new = alert(&fixture).await;
         refuse_messages(&fixture, true).await;
         fixture.store.alerts().open(&new, notices(&new, "opened")).await.unwrap_err();
@@ -150,7 +150,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_over_is_forgotten_after_a_while_and_what_is_open_is_not(fixture: StoreFixture) {
+    async fn resolved_incidents_expire_and_open_ones_do_not(fixture: StoreFixture) {
         let new = alert(&fixture).await;
         let open = NewAlert { id: Uuid::now_v7(), rule: Rule::Parked, ..new.clone() };
         for new in [&new, &open] {
@@ -166,7 +166,7 @@ both_databases! {
 
     /// A node of the next release may have more rules: this one continues with those it knows.
     #[test]
-    async fn what_a_later_release_watches_for_is_passed_over(fixture: StoreFixture) {
+    async fn rules_of_later_releases_are_skipped(fixture: StoreFixture) {
         let new = alert(&fixture).await;
         fixture.store.alerts().open(&new, Vec::new()).await.unwrap();
         fixture.enqueue("k1").await;
@@ -195,7 +195,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_an_alert_is_about_has_a_bound(fixture: StoreFixture) {
+    async fn alert_subject_is_bounded(fixture: StoreFixture) {
         let about = About::Operation("x".repeat(600));
         let refused = fixture.store.alerts().open(&NewAlert { about, ..alert(&fixture).await }, Vec::new()).await;
         assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
@@ -251,7 +251,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_could_not_be_added_is_added_later(fixture: StoreFixture) {
+    async fn failed_counts_are_stored_later(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         rename_tallies(&fixture, false).await;
         fixture.store.tallies().flush().await.unwrap_err();

@@ -24,7 +24,7 @@ async fn ask(store: &Store, number: u8, holder: Uuid) -> Asking {
 
 both_databases! {
     #[test]
-    async fn an_answer_is_kept_and_comes_back_to_whoever_asks(fixture: StoreFixture) {
+    async fn stored_answer_is_returned_to_every_caller(fixture: StoreFixture) {
         let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
         assert_eq!(store.answers().find(&[question(1)]).await.unwrap(), []);
         assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 });
@@ -40,7 +40,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_two_runs_one_asks_at_a_time(fixture: StoreFixture) {
+    async fn only_one_of_two_runs_asks(fixture: StoreFixture) {
         let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
         assert_eq!(ask(store, 1, ann).await, Asking::Ours { lost: 0 });
         assert!(matches!(ask(store, 1, bob).await, Asking::Theirs { .. }));
@@ -86,7 +86,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_first_answer_stands(fixture: StoreFixture) {
+    async fn first_answer_wins(fixture: StoreFixture) {
         let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
         ask(store, 1, ann).await;
         store.skew_by(LEASE);
@@ -100,7 +100,7 @@ both_databases! {
     }
 
     #[test]
-    async fn answers_are_forgotten_by_their_topic_and_not_while_somebody_asks(fixture: StoreFixture) {
+    async fn answers_are_deleted_by_topic_unless_being_asked(fixture: StoreFixture) {
         let (store, ann) = (&fixture.store, Uuid::now_v7());
         for number in 1..=3 {
             ask(store, number, ann).await;

@@ -244,7 +244,7 @@ both_databases! {
     /// What retention deleted with the entries is not missed, and what it left is still checked.
     // SPEC F5.
     #[test]
-    async fn a_changed_request_is_found_beside_what_was_forgotten(fixture: StoreFixture) {
+    async fn changed_request_is_found_next_to_deleted_ones(fixture: StoreFixture) {
         sent(&fixture, 5).await;
         let kept = fixture.dead("dead", Effect::NotDone).await;
         seal(&fixture.store, 3).await;
@@ -314,7 +314,7 @@ both_databases! {
 
     /// An attacker with write access who knows this code but not the key changes an entry and repairs what they can.
     #[test]
-    async fn without_the_key_nobody_mends_the_seals(fixture: StoreFixture) {
+    async fn stored_seals_cannot_be_forged_without_the_key(fixture: StoreFixture) {
         let ids = sent(&fixture, 6).await;
         seal(&fixture.store, 10).await;
         let id = literal(&fixture, ids[2]);
@@ -369,7 +369,7 @@ both_databases! {
     }
 
     #[test]
-    async fn seals_that_were_cut_off_are_missed_by_who_kept_the_head(fixture: StoreFixture) {
+    async fn saved_head_reveals_removed_seals(fixture: StoreFixture) {
         sent(&fixture, 9).await;
         seal(&fixture.store, 3).await;
         let head = fixture.store.audit().head().await.unwrap().unwrap();
@@ -403,7 +403,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_span_that_is_all_forgotten_keeps_root_and_count(fixture: StoreFixture) {
+    async fn fully_deleted_span_keeps_root_and_count(fixture: StoreFixture) {
         sent(&fixture, 4).await;
         seal(&fixture.store, 10).await;
         let dead = fixture.dead("dead", Effect::NotDone).await;
@@ -424,7 +424,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_forgotten_before_it_is_sealed_leaves_nothing_behind(fixture: StoreFixture) {
+    async fn unsealed_deleted_entries_leave_no_trace(fixture: StoreFixture) {
         sent(&fixture, 3).await;
         fixture.pass(DAY);
         let moment = fixture.store.now().await.unwrap();

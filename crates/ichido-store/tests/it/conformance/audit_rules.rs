@@ -82,7 +82,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_row_of_a_message_that_is_gone_is_missed(fixture: StoreFixture) {
+    async fn missing_message_row_is_reported(fixture: StoreFixture) {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         let (parked, _) = fixture.parked("parked").await;
         let failed = { fixture.enqueue("failed").await; fixture.claim_one().await };
@@ -112,7 +112,7 @@ both_databases! {
 
     /// An inserted row would send it twice; a changed row would allow a requeue.
     #[test]
-    async fn a_row_that_says_something_else_than_the_entries_is_found(fixture: StoreFixture) {
+    async fn row_that_differs_from_the_entries_is_reported(fixture: StoreFixture) {
         let ids = sent(&fixture, 2).await;
         let unknown = fixture.dead("unknown", Effect::Unknown).await;
         assert_whole(&fixture).await;
@@ -143,7 +143,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_database_clock_that_was_set_back_is_a_note_of_its_own(fixture: StoreFixture) {
+    async fn database_clock_set_back_is_a_separate_note(fixture: StoreFixture) {
         let behind = fixture.another_node().await;
         fixture.pass(DAY);
         let dead = fixture.dead("dead", Effect::NotDone).await;
@@ -160,7 +160,7 @@ both_databases! {
 
     /// The documented limit: it cannot be distinguished from the truth.
     #[test]
-    async fn a_history_that_the_rules_allow_is_not_found_before_it_is_sealed(fixture: StoreFixture) {
+    async fn allowed_history_has_no_findings_before_sealing(fixture: StoreFixture) {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         for key in ["one", "other"] {
             fixture.dead(key, Effect::NotDone).await;

@@ -51,7 +51,7 @@ both_databases! {
     }
 
     #[test]
-    async fn more_tries_than_can_be_counted_are_refused(fixture: StoreFixture) {
+    async fn too_many_attempts_are_refused(fixture: StoreFixture) {
         let tries = |count: u32| NewMessage {
             tries_allowed: NonZeroU32::new(count).unwrap(),
             ..message(&format!("t{count}"))
@@ -67,7 +67,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_history_that_cannot_be_counted_blocks_nobody(fixture: StoreFixture) {
+    async fn overflowing_attempt_count_blocks_nobody(fixture: StoreFixture) {
         // The holder's report is made up.
         fixture.touch();
         let id = fixture.enqueue("k1").await;
@@ -83,7 +83,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_response_whose_status_is_none_is_refused(fixture: StoreFixture) {
+    async fn invalid_response_status_is_refused(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Transactional).await;
         let with = |status| {
             let outcome = keep(Response { status, headers: Vec::new(), body: None });
@@ -99,7 +99,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_a_receiver_calls_a_status_is_told_as_it_is_or_not_at_all(fixture: StoreFixture) {
+    async fn receiver_status_is_stored_exactly_or_dropped(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         for status in [Some(14), Some(40_000)] {
             let work = fixture.claim_one().await;
@@ -114,7 +114,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_to_last_for_ever_lasts_a_hundred_years(fixture: StoreFixture) {
+    async fn unbounded_durations_last_a_hundred_years(fixture: StoreFixture) {
         let store = &fixture.store;
         let id = new_id(fixture.put(NewMessage { delay: Duration::MAX, ..message("delayed") }).await);
         let row = fixture.row(id).await;
@@ -146,7 +146,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_first_and_the_last_of_moments_can_be_asked_for(fixture: StoreFixture) {
+    async fn earliest_and_latest_timestamps_can_be_queried(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         fixture.send(&fixture.claim_one().await).await;
         let (first, last) = (Timestamp::from_micros(i64::MIN), Timestamp::MAX);
@@ -183,7 +183,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_nul_is_refused_wherever_a_text_goes_in(fixture: StoreFixture) {
+    async fn nul_is_refused_in_every_text(fixture: StoreFixture) {
         let (store, text) = (&fixture.store, "a\0b");
         has_nul(&store.nodes().beat(Uuid::nil(), text).await);
         has_nul(&store.queues().pause(&queue(), true, Some(text)).await);
@@ -199,7 +199,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_store_with_no_connections_has_one(fixture: StoreFixture) {
+    async fn zero_connections_means_one(fixture: StoreFixture) {
         let store = Store::open(fixture.url(), 0).await.unwrap();
         assert!(matches!(store.messages().enqueue(message("k1")).await, Ok(Enqueued::New { .. })));
         assert_eq!(store.claims().take(&queue(), many(1), terms()).await.unwrap().len(), 1);

@@ -92,7 +92,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_longest_lease_is_not_taken_for_one_of_a_clock_that_was_ahead(fixture: StoreFixture) {
+    async fn longest_lease_is_not_mistaken_for_a_clock_ahead(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let terms = ichido_store::message::ClaimTerms { lease: MONTH, ..terms() };
         let other = fixture.another_node().await;
@@ -104,7 +104,7 @@ both_databases! {
 
     /// The receiver keeps keys for a day, and it is unknown whether that is over.
     #[test]
-    async fn a_call_of_a_clock_that_was_ahead_is_not_repeated_on_the_strength_of_its_key(fixture: StoreFixture) {
+    async fn call_from_a_clock_ahead_is_not_repeated_by_key(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let ahead = ahead_by(&fixture, MONTH).await;
         assert_eq!(ahead.claims().take(&queue(), many(1), terms()).await.unwrap().len(), 1);
@@ -135,7 +135,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_duty_taken_while_the_clock_was_ahead_is_anybodys(fixture: StoreFixture) {
+    async fn task_claimed_with_clock_ahead_can_be_taken_over(fixture: StoreFixture) {
         let (lease, all) = (Duration::from_secs(30), Duty::Letters(None));
         let ahead = ahead_by(&fixture, MONTH).await;
         for duty in [Duty::Ledger, all] {
@@ -150,7 +150,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_question_asked_while_the_clock_was_ahead_is_anybodys(fixture: StoreFixture) {
+    async fn question_claimed_with_clock_ahead_can_be_taken_over(fixture: StoreFixture) {
         let (question, lease) = (QuestionId::from_bytes([1; 32]), Duration::from_secs(30));
         let ask = async |store: &Store, run| store.answers().ask(question, "articles", Uuid::from_u128(run), lease).await.unwrap();
         let ahead = ahead_by(&fixture, MONTH).await;
@@ -175,7 +175,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_clock_that_is_ahead_for_a_moment_makes_retention_forget_nothing(fixture: StoreFixture) {
+    async fn brief_clock_jump_deletes_nothing(fixture: StoreFixture) {
         settle_and_send(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         fixture.store.step_clock(micros(LONG_AHEAD));
@@ -191,7 +191,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_is_replayed_while_the_clock_is_ahead_and_runs_anew_after_its_time(fixture: StoreFixture) {
+    async fn key_replays_with_clock_ahead_and_reruns_after_expiry(fixture: StoreFixture) {
         settle_and_send(&fixture).await;
         let first = new_id(fixture.put(with_same_content("first")).await);
         for rounds in [false, true] {
@@ -231,7 +231,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_node_that_starts_while_the_clock_is_ahead_forgets_nothing_at_once(fixture: StoreFixture) {
+    async fn node_started_with_clock_ahead_deletes_nothing_at_once(fixture: StoreFixture) {
         settle_and_send(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         for _ in 0..3 {
@@ -245,7 +245,7 @@ both_databases! {
     }
 
     #[test]
-    async fn retention_forgets_at_most_a_days_worth_in_an_hour(fixture: StoreFixture) {
+    async fn retention_deletes_at_most_a_day_per_hour(fixture: StoreFixture) {
         settle_and_send(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         fixture.store.step_clock(micros(LONG_AHEAD));
@@ -258,7 +258,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_really_old_is_forgotten(fixture: StoreFixture) {
+    async fn truly_old_rows_are_deleted(fixture: StoreFixture) {
         settle_and_send(&fixture).await;
         assert_eq!(retain(&fixture.store).await, 0);
         fixture.pass(TTL);

@@ -49,7 +49,7 @@ async fn ends_with(fixture: StoreFixture, event: impl Fn(&Work) -> Event) {
 
 both_databases! {
     #[test]
-    async fn the_same_late_success_reported_again_stands_again(fixture: StoreFixture) {
+    async fn repeated_late_success_is_accepted_again(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -66,7 +66,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_late_success_counts_when_the_resend_fails_for_good(fixture: StoreFixture) {
+    async fn late_success_counts_when_the_resend_fails_permanently(fixture: StoreFixture) {
         ends_with(fixture, |work| final_failure(work, Effect::NotDone)).await;
     }
 
@@ -96,7 +96,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_audit_tells_the_late_success_with_its_own_claim(fixture: StoreFixture) {
+    async fn audit_lists_the_late_success_under_its_own_claim(fixture: StoreFixture) {
         let (zombie, second) = answered_during_the_resend(&fixture).await;
         fixture.settle(&zombie, succeeded(&zombie)).await;
         fixture.settle(&second, will_retry(&second)).await;

@@ -66,7 +66,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_node_that_publishes_again_replaces_what_it_said(fixture: StoreFixture) {
+    async fn republishing_replaces_a_nodes_facts(fixture: StoreFixture) {
         let changed = QueueFacts { guarantee: Guarantee::Nothing, requeue: false, max_attempts: NonZeroU32::MIN, horizon: DAY };
         publish(&fixture.store, A, "orders", KEPT).await;
         publish(&fixture.store, A, "orders", changed).await;
@@ -75,7 +75,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_node_that_has_stopped_counts_only_where_none_lives(fixture: StoreFixture) {
+    async fn stopped_node_counts_only_without_live_nodes(fixture: StoreFixture) {
         let store = &fixture.store;
         let forbidden = QueueFacts { requeue: false, ..KEPT };
         publish(store, A, "orders", forbidden).await;
@@ -104,7 +104,7 @@ both_databases! {
     }
 
     #[test]
-    async fn where_nodes_disagree_the_weaker_counts(fixture: StoreFixture) {
+    async fn weaker_facts_win_if_nodes_disagree(fixture: StoreFixture) {
         let other = QueueFacts {
             guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(1) },
             requeue: false,
@@ -128,7 +128,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_node_that_is_gone_does_not_count_beside_one_that_lives(fixture: StoreFixture) {
+    async fn lost_node_does_not_count_next_to_a_live_one(fixture: StoreFixture) {
         let weak = QueueFacts { guarantee: Guarantee::Nothing, requeue: false, ..KEPT };
         publish(&fixture.store, A, "orders", weak).await;
         fixture.pass(ALIVE_WITHIN / 2);
@@ -160,7 +160,7 @@ both_databases! {
     }
 
     #[test]
-    async fn facts_of_a_node_long_gone_are_forgotten_until_it_publishes_again(fixture: StoreFixture) {
+    async fn facts_of_a_long_lost_node_are_deleted(fixture: StoreFixture) {
         publish(&fixture.store, A, "orders", KEPT).await;
         fixture.pass(DAY);
         publish(&fixture.store, B, "orders", KEPT).await;

@@ -181,7 +181,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_response_without_its_body_is_told_and_never_run_again(fixture: StoreFixture) {
+    async fn response_without_body_is_reported_and_never_rerun(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Keyed).await;
         let outcome = keep(Response { body: None, ..response(b"") });
         assert_eq!(fixture.report("k1", fence, outcome).await, KeySettled::Stands);
@@ -248,7 +248,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_lapsed_claim_is_taken_over_where_running_again_is_harmless(fixture: StoreFixture) {
+    async fn lapsed_claim_is_taken_over_if_rerun_is_harmless(fixture: StoreFixture) {
         for (text, mode) in [("k1", EffectMode::Transactional), ("k2", EffectMode::Keyed)] {
             let fence = fixture.run(text, mode).await;
             fixture.pass(AFTER_LEASE);
@@ -327,7 +327,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_owners_late_settle_of_an_unknown_record_stands(fixture: StoreFixture) {
+    async fn owners_late_settle_of_an_unknown_record_is_accepted(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.arrive(request("k1", EffectMode::Opaque)).await, KeyClaimed::Unknown { fence });
@@ -390,7 +390,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_sweep_takes_what_has_expired_and_nothing_else(fixture: StoreFixture) {
+    async fn sweep_deletes_only_expired_keys(fixture: StoreFixture) {
         fixture.settled("old", EffectMode::Opaque, b"old").await;
         let claimed = fixture.run("claimed", EffectMode::Opaque).await;
         let unknown = fixture.run("unknown", EffectMode::Opaque).await;
@@ -407,7 +407,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_sweep_takes_no_more_than_its_limit(fixture: StoreFixture) {
+    async fn sweep_respects_its_limit(fixture: StoreFixture) {
         for number in 0..5 {
             fixture.settled(&format!("k{number}"), EffectMode::Opaque, b"old").await;
         }
@@ -449,7 +449,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_goes_with_a_message_that_was_cancelled(fixture: StoreFixture) {
+    async fn key_of_a_cancelled_message_expires(fixture: StoreFixture) {
         let id = fixture.enqueue("m1").await;
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         fixture.report("k1", fence, keep_with(b"queued", id)).await;
@@ -479,7 +479,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_keyed_action_is_unknown_once_its_upstream_has_forgotten_the_key(fixture: StoreFixture) {
+    async fn keyed_action_is_unknown_after_upstream_drops_the_key(fixture: StoreFixture) {
         let first = fixture.run("k1", EffectMode::Keyed).await;
         fixture.pass(Duration::from_hours(23));
         let second = fixture.run("k1", EffectMode::Keyed).await;
@@ -490,7 +490,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_record_has_all_that_is_asked_of_it(fixture: StoreFixture) {
+    async fn record_returns_every_stored_field(fixture: StoreFixture) {
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         let id = fixture.enqueue("m1").await;
         let digest = Digest::of_bytes(b"result");
@@ -529,7 +529,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_whose_message_was_forgotten_expires_in_its_own_time(fixture: StoreFixture) {
+    async fn key_of_a_deleted_message_expires_on_schedule(fixture: StoreFixture) {
         let id = fixture.enqueue("m1").await;
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         fixture.report("k1", fence, keep_with(b"queued", id)).await;
@@ -543,7 +543,7 @@ both_databases! {
     }
 
     #[test]
-    async fn keys_of_an_identity_are_forgotten_less_those_that_somebody_or_a_message_uses(fixture: StoreFixture) {
+    async fn identity_keys_are_deleted_unless_in_use(fixture: StoreFixture) {
         let id = fixture.enqueue("m1").await;
         for (key, outcome) in [("plain", keep(response(b"ok"))), ("used", keep_with(b"queued", id))] {
             let fence = fixture.run(key, EffectMode::Opaque).await;
@@ -563,7 +563,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_that_nobody_used_is_not_there(fixture: StoreFixture) {
+    async fn unused_key_has_no_record(fixture: StoreFixture) {
         assert!(fixture.store.keys().get(&name("k1")).await.unwrap().is_none());
     }
 
@@ -581,7 +581,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_hundred_simultaneous_claims_of_one_key_one_runs(fixture: StoreFixture) {
+    async fn one_of_a_hundred_simultaneous_claims_runs(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let arrivals: Vec<_> = (0..100)
             .map(|number| {
@@ -604,7 +604,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_hundred_simultaneous_claims_of_a_lapsed_key_one_takes_over(fixture: StoreFixture) {
+    async fn one_of_a_hundred_claims_takes_over_a_lapsed_key(fixture: StoreFixture) {
         fixture.run("k1", EffectMode::Keyed).await;
         fixture.pass(AFTER_LEASE);
         let arrivals: Vec<_> = (0..100)
@@ -643,7 +643,7 @@ both_databases! {
     }
 
     #[test]
-    async fn settles_of_one_key_at_once_are_each_answered_for_themselves(fixture: StoreFixture) {
+    async fn simultaneous_settles_of_one_key_get_their_own_results(fixture: StoreFixture) {
         for round in 0..10 {
             let text = format!("k{round}");
             let stale = fixture.run(&text, EffectMode::Keyed).await;

@@ -84,7 +84,7 @@ impl StoreFixture {
 
 both_databases! {
     #[test]
-    async fn the_letter_that_waits_longest_is_found_until_a_person_is_done_with_it(fixture: StoreFixture) {
+    async fn oldest_open_letter_is_found_until_closed(fixture: StoreFixture) {
         let oldest = async |state, queue: &QueueName| fixture.store.dead_letters().oldest(state, queue).await.unwrap();
         assert_eq!(oldest(LetterState::Dead, &queue()).await, None);
         let mut dead = Vec::new();
@@ -146,7 +146,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_letter_says_all_that_a_person_asks_of_it(fixture: StoreFixture) {
+    async fn letter_shows_every_field(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         let letter = only(fixture.store.dead_letters().find(&[id, Uuid::nil()]).await.unwrap());
         assert_eq!((letter.id, letter.queue.clone(), letter.identity.as_str()), (id, queue(), "alice"));
@@ -174,7 +174,7 @@ both_databases! {
     }
 
     #[test]
-    async fn each_letter_of_a_batch_is_judged_for_itself(fixture: StoreFixture) {
+    async fn each_letter_of_a_batch_is_checked_separately(fixture: StoreFixture) {
         let well = fixture.dead("k1", Effect::NotDone).await;
         let unknown = fixture.dead("k2", Effect::Unknown).await;
         let (parked, _) = fixture.parked("k3").await;
@@ -188,7 +188,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_letter_that_is_named_twice_is_taken_once(fixture: StoreFixture) {
+    async fn letter_named_twice_is_moved_once(fixture: StoreFixture) {
         let ids = fixture.many_dead(2).await;
         let twice = [ids[0], ids[1], ids[0]];
         let stepped = take_all(&fixture.store, &twice).await;
@@ -234,7 +234,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_discard_twice_is_told_once(fixture: StoreFixture) {
+    async fn repeated_discard_is_audited_once(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         for _ in 0..2 {
             assert_eq!(name(fixture.take(&[id], Event::Discarded).await[0]), "dead");
@@ -244,7 +244,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_discarded_letter_is_requeued_when_somebody_thinks_again(fixture: StoreFixture) {
+    async fn discarded_letter_can_be_requeued(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         fixture.take(&[id], Event::Discarded).await;
         assert_eq!(name(fixture.take(&[id], REQUEUE).await[0]), "queued");
@@ -260,7 +260,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_learnt_of_a_discarded_letter_does_not_bring_it_back(fixture: StoreFixture) {
+    async fn late_result_does_not_reopen_a_discarded_letter(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::Unknown).await;
         fixture.take(&[id], Event::Discarded).await;
         fixture.pass(TRAVELS_FOR);
@@ -324,7 +324,7 @@ both_databases! {
     }
 
     #[test]
-    async fn nothing_is_made_from_a_letter_whose_effect_is_unknown(fixture: StoreFixture) {
+    async fn letter_with_unknown_effect_is_not_replaced(fixture: StoreFixture) {
         let old = fixture.dead("k1", Effect::Unknown).await;
         let refused = fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
         assert_eq!(refused, Replaced::Refused(Why::CouldDoItTwice));

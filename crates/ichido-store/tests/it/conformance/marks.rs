@@ -11,7 +11,7 @@ use crate::fixture::{AFTER_LEASE, StoreFixture, given_back, only};
 
 both_databases! {
     #[test]
-    async fn the_mark_decides_whatever_the_holder_remembers(fixture: StoreFixture) {
+    async fn start_mark_decides_over_the_holders_report(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let mut work = only(fixture.claim_with_marks(1).await);
         assert_eq!(fixture.store.claims().begin(&[(work.id, work.fence)]).await.unwrap(), [true]);
@@ -28,7 +28,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_batch_that_is_given_back_what_has_begun_stays(fixture: StoreFixture) {
+    async fn started_messages_stay_when_a_batch_is_returned(fixture: StoreFixture) {
         let all = fixture.enqueue_many(3).await;
         let work = fixture.claim_with_marks(3).await;
         fixture.store.claims().begin(&[(work[1].id, work[1].fence)]).await.unwrap();
@@ -56,7 +56,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_call_and_its_giving_back_at_once_one_is_heard(fixture: StoreFixture) {
+    async fn either_the_call_or_its_return_wins(fixture: StoreFixture) {
         for round in 0..100 {
             fixture.enqueue(&format!("k{round}")).await;
             fixture.enqueue(&format!("n{round}")).await;

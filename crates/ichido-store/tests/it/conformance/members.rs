@@ -73,7 +73,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_report_from_another_process_is_heard(fixture: StoreFixture) {
+    async fn report_from_another_process_is_accepted(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let all = fixture.enqueue_many(3).await;
         let work = fixture.claim(3).await;

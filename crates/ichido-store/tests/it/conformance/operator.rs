@@ -69,7 +69,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_requeue_that_could_do_it_twice_is_refused_until_it_is_asked_after(fixture: StoreFixture) {
+    async fn requeue_with_unknown_effect_is_refused_until_decided(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::Unknown).await;
         assert_eq!(fixture.step(id, REQUEUE).await, Stepped::Refused(Why::CouldDoItTwice));
         assert_eq!(fixture.step(id, FOUND_NOT_DONE).await, Stepped::Refused(Why::TooEarly));
@@ -81,7 +81,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_requeue_is_safe_where_the_receiver_honours_keys(fixture: StoreFixture) {
+    async fn requeue_is_safe_if_the_receiver_deduplicates(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::Unknown).await;
         let event = Event::Requeued { allowed: true, safety: Safety::Keyed };
         assert_eq!(name(fixture.step(id, event).await), "queued");
@@ -110,7 +110,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_that_is_not_there_is_told(fixture: StoreFixture) {
+    async fn missing_message_is_reported(fixture: StoreFixture) {
         assert_eq!(fixture.step(Uuid::from_u128(7), REQUEUE).await, Stepped::NoSuchMessage);
     }
 
@@ -162,7 +162,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_being_sent_or_was_is_not_cancelled(fixture: StoreFixture) {
+    async fn sending_and_sent_messages_are_not_cancelled(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         assert_eq!(fixture.step(id, Event::Cancelled).await, Stepped::Refused(Why::NotFromHere));
@@ -183,7 +183,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_cancelled_message_in_doubt_can_be_asked_after(fixture: StoreFixture) {
+    async fn cancelled_message_in_doubt_can_be_decided(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -204,7 +204,7 @@ both_databases! {
     }
 
     #[test]
-    async fn nobody_decides_while_the_call_may_still_be_travelling(fixture: StoreFixture) {
+    async fn decision_waits_until_the_call_has_ended(fixture: StoreFixture) {
         let (id, _) = fixture.parked("k1").await;
         for event in [SEND_AGAIN, GIVE_UP, FOUND_NOT_DONE] {
             assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::TooEarly));
@@ -225,7 +225,7 @@ both_databases! {
     }
 
     #[test]
-    async fn that_it_was_done_counts_at_once(fixture: StoreFixture) {
+    async fn decision_done_counts_at_once(fixture: StoreFixture) {
         for (text, event) in [("k1", WAS_DONE), ("k2", Event::Reconciled(Found::Done))] {
             let (id, _) = fixture.parked(text).await;
             assert_eq!(fixture.step(id, event).await, Stepped::Now(State::Sent));
@@ -238,7 +238,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_parked_message_is_given_up_with_its_effect_unknown(fixture: StoreFixture) {
+    async fn parked_message_can_be_given_up(fixture: StoreFixture) {
         let (id, _) = fixture.parked("k1").await;
         fixture.pass(TRAVELS_FOR);
         assert_eq!(name(fixture.step(id, GIVE_UP).await), "dead");
@@ -250,7 +250,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_reconciled_message_that_was_not_done_is_tried_again_and_its_tries_count(fixture: StoreFixture) {
+    async fn reconciled_undone_message_is_retried_and_attempts_count(fixture: StoreFixture) {
         let (id, _) = fixture.parked("k1").await;
         fixture.pass(TRAVELS_FOR);
         assert_eq!(name(fixture.step(id, FOUND_NOT_DONE).await), "queued");
@@ -259,7 +259,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_event_is_made_for_the_stores_own_time(fixture: StoreFixture) {
+    async fn event_has_the_stores_time(fixture: StoreFixture) {
         let (id, work) = fixture.parked("k1").await;
         fixture.pass(TRAVELS_FOR);
         let wait = Duration::from_mins(1);

@@ -27,7 +27,7 @@ pub(crate) fn with_same_content(text: &str) -> NewMessage {
 
 both_databases! {
     #[test]
-    async fn a_message_is_put_in_claimed_and_sent(fixture: StoreFixture) {
+    async fn message_is_enqueued_claimed_and_sent(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         assert_eq!((work.id, work.request.as_slice(), work.history.tries), (id, b"k1".as_slice(), 1));
@@ -67,7 +67,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_ten_puts_of_one_key_at_once_one_is_new(fixture: StoreFixture) {
+    async fn one_of_ten_simultaneous_enqueues_is_new(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let puts: Vec<_> = (0..10)
             .map(|number| {
@@ -90,7 +90,7 @@ both_databases! {
     }
 
     #[test]
-    async fn many_are_put_in_at_once_and_each_is_answered(fixture: StoreFixture) {
+    async fn bulk_enqueue_returns_a_result_for_each(fixture: StoreFixture) {
         let before = fixture.enqueue("k1").await;
         let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("k2") };
         let batch = vec![message("k1"), message("k2"), message("k2"), other, message("k3")];
@@ -110,7 +110,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_duplicate_in_a_large_batch_is_found_and_the_others_are_put_in(fixture: StoreFixture) {
+    async fn duplicate_in_a_large_batch_is_found_and_others_enqueued(fixture: StoreFixture) {
         let first = fixture.enqueue("m7").await;
         let messages: Vec<_> = (0..300).map(|n| message(&format!("m{n}"))).collect();
         let answers = fixture.store.messages().enqueue_all(messages).await;
@@ -130,7 +130,7 @@ both_databases! {
     }
 
     #[test]
-    async fn none_put_in_is_none_answered(fixture: StoreFixture) {
+    async fn empty_enqueue_returns_nothing(fixture: StoreFixture) {
         assert!(fixture.store.messages().enqueue_all(Vec::new()).await.is_empty());
     }
 
@@ -195,7 +195,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_over_its_bound_is_refused(fixture: StoreFixture) {
+    async fn oversized_values_are_refused(fixture: StoreFixture) {
         let most = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX], ..message("most") };
         new_id(fixture.put(most).await);
         let request = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX + 1], ..message("request") };
@@ -243,7 +243,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_most_urgent_goes_first_and_then_the_oldest(fixture: StoreFixture) {
+    async fn claims_go_by_urgency_then_age(fixture: StoreFixture) {
         let mut all = Vec::new();
         for (number, priority) in [2, 0, 255, 2, 0, 1].into_iter().enumerate() {
             let new = NewMessage { priority, ..message(&format!("k{number}")) };
@@ -255,7 +255,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_urgent_late_comer_goes_before_what_waits(fixture: StoreFixture) {
+    async fn late_urgent_message_goes_first(fixture: StoreFixture) {
         let all = fixture.enqueue_many(4).await;
         assert_eq!(ids(&fixture.claim(2).await), all[..2]);
         let urgent = new_id(fixture.put(NewMessage { priority: 0, ..message("urgent") }).await);
@@ -282,7 +282,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_content_is_swept_when_its_window_is_over_and_equal_content_is_new_then(fixture: StoreFixture) {
+    async fn content_is_swept_after_its_window_and_new_again(fixture: StoreFixture) {
         let first = new_id(fixture.put(with_same_content("k1")).await);
         fixture.pass(WINDOW);
         assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 1);
@@ -294,7 +294,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_content_is_kept_until_its_window_is_over(fixture: StoreFixture) {
+    async fn content_is_kept_until_its_window_ends(fixture: StoreFixture) {
         let first = new_id(fixture.put(with_same_content("k1")).await);
         fixture.pass(WINDOW / 2);
         assert_eq!(fixture.store.messages().sweep_contents(10).await.unwrap(), 0);
@@ -308,7 +308,7 @@ both_databases! {
     }
 
     #[test]
-    async fn no_more_contents_are_swept_than_asked_for(fixture: StoreFixture) {
+    async fn content_sweep_respects_its_limit(fixture: StoreFixture) {
         for identity in ["alice", "bob", "carol"] {
             new_id(fixture.put(NewMessage { identity: identity.to_owned(), ..with_same_content("k1") }).await);
         }
@@ -326,7 +326,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_ten_puts_of_equal_content_at_once_one_is_new(fixture: StoreFixture) {
+    async fn one_of_ten_simultaneous_equal_contents_is_new(fixture: StoreFixture) {
         let puts: Vec<_> = (0..10)
             .map(|number| {
                 let store = fixture.store.clone();

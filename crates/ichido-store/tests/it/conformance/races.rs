@@ -73,7 +73,7 @@ both_databases! {
     /// Of several replacements of one letter at once, one wins, and the others learn that it was replaced.
     // SPEC D17.
     #[test]
-    async fn of_two_who_edit_one_letter_at_once_one_wins_and_the_other_is_told(fixture: StoreFixture) {
+    async fn one_of_two_simultaneous_edits_of_a_letter_wins(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let old = fixture.dead(&format!("old{round}"), Effect::NotDone).await;
@@ -93,7 +93,7 @@ both_databases! {
     /// A replacement while a reconcile finds "not done" comes first and is refused, or second and is applied.
     // SPEC D17.
     #[test]
-    async fn an_edit_while_the_effect_is_learnt_goes_by_what_was_known(fixture: StoreFixture) {
+    async fn edit_during_a_reconcile_is_refused_or_applied(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let old = fixture.dead(&format!("old{round}"), Effect::Unknown).await;
@@ -116,7 +116,7 @@ both_databases! {
 
     /// A known trap: a rescue that computes what is left from an old snapshot requeues what was just sent.
     #[test]
-    async fn what_is_settled_while_its_claim_is_rescued_is_sent_or_waits_and_never_both(fixture: StoreFixture) {
+    async fn settle_during_rescue_is_sent_or_waiting_never_both(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let mut all = Vec::new();
@@ -152,7 +152,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_fails_while_its_claim_is_rescued_takes_one_way_and_is_not_lost(fixture: StoreFixture) {
+    async fn failure_during_rescue_is_not_lost(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let mut all = Vec::new();
@@ -213,7 +213,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_cancel_and_a_claim_at_once_one_wins(fixture: StoreFixture) {
+    async fn either_cancel_or_claim_wins(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let id = fixture.enqueue(&format!("k{round}")).await;
@@ -229,7 +229,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_two_requeues_at_once_one_wins_and_it_is_claimed_once(fixture: StoreFixture) {
+    async fn one_of_two_requeues_wins_and_is_claimed_once(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let event = Event::Requeued { allowed: true, safety: Safety::Neither };
         for round in 0..ROUNDS {
@@ -250,7 +250,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_a_cancel_and_a_promotion_at_once_neither_loses_the_message(fixture: StoreFixture) {
+    async fn cancel_during_promotion_does_not_lose_the_message(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let id = fixture.enqueue(&format!("k{round}")).await;
@@ -268,7 +268,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_two_promotions_at_once_each_message_is_promoted_once(fixture: StoreFixture) {
+    async fn simultaneous_promotions_promote_each_message_once(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         fixture.enqueue_many(200).await;
         for work in fixture.claim(200).await {
@@ -286,7 +286,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_two_decisions_at_once_one_wins(fixture: StoreFixture) {
+    async fn one_of_two_decisions_wins(fixture: StoreFixture) {
         use ichido_core::lifecycle::Decision::{GiveUp, SendAgain};
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
@@ -305,7 +305,7 @@ both_databases! {
 
     /// An expired key is swept while a request under it arrives: the request replays or runs, and is never stuck.
     #[test]
-    async fn of_a_sweep_and_a_replay_at_once_both_are_right(fixture: StoreFixture) {
+    async fn sweep_during_replay_keeps_both_correct(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let draft = PolicyDraft { mode: Some(EffectMode::Opaque), ..PolicyDraft::new(Class::Mutate) };
         let policy = Arc::new(Policy::build(draft).unwrap());
@@ -351,7 +351,7 @@ both_databases! {
     }
 
     #[test]
-    async fn callers_that_go_away_take_nobody_with_them(fixture: StoreFixture) {
+    async fn cancelled_callers_do_not_affect_others(fixture: StoreFixture) {
         let puts: Vec<_> = (0..200)
             .map(|number| {
                 let store = fixture.store.clone();
@@ -377,7 +377,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_many_operators_at_once_one_wins(fixture: StoreFixture) {
+    async fn one_of_many_operators_wins(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let id = fixture.enqueue("k1").await;
         let operators: Vec<_> = (0..20)

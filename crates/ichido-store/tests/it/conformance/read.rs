@@ -50,13 +50,13 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_that_is_not_there_is_none(fixture: StoreFixture) {
+    async fn missing_message_is_none(fixture: StoreFixture) {
         assert!(fixture.store.messages().get(Uuid::from_u128(7)).await.unwrap().is_none());
         assert!(fixture.store.messages().transitions(Uuid::from_u128(7)).await.unwrap().is_empty());
     }
 
     #[test]
-    async fn the_present_try_is_counted(fixture: StoreFixture) {
+    async fn current_attempt_is_counted(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let row = fixture.row(id).await;
@@ -258,7 +258,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_settled_message_of_a_live_claim_is_told_once(fixture: StoreFixture) {
+    async fn settled_message_of_a_live_claim_is_listed_once(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         fixture.send(&work[0]).await;
@@ -324,7 +324,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_learnt_of_a_dead_message_leaves_its_time_of_death(fixture: StoreFixture) {
+    async fn late_result_keeps_the_time_of_death(fixture: StoreFixture) {
         fixture.dead("k1", Effect::Unknown).await;
         let since = |letters: Vec<Letter>| only(letters).since;
         let before = since(fixture.store.dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap());
@@ -346,7 +346,7 @@ both_databases! {
     }
 
     #[test]
-    async fn retention_forgets_what_was_finished_before_a_moment(fixture: StoreFixture) {
+    async fn retention_deletes_messages_finished_before_a_time(fixture: StoreFixture) {
         let sent = fixture.enqueue("sent").await;
         fixture.send(&fixture.claim_one().await).await;
         let cancelled = fixture.enqueue("cancelled").await;
@@ -387,7 +387,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_forgotten_message_can_be_put_in_anew(fixture: StoreFixture) {
+    async fn deleted_message_can_be_enqueued_again(fixture: StoreFixture) {
         let first = fixture.enqueue("k1").await;
         fixture.send(&fixture.claim_one().await).await;
         let moment = fixture.row(first).await.updated_at.plus(DAY);
@@ -397,7 +397,7 @@ both_databases! {
 
     /// Unfinished messages of an identity stay, and so do those of others or in other queues.
     #[test]
-    async fn what_is_over_of_an_identity_is_forgotten_whatever_its_age(fixture: StoreFixture) {
+    async fn ended_messages_of_an_identity_are_deleted_at_any_age(fixture: StoreFixture) {
         let sent = fixture.enqueue("sent").await;
         fixture.send(&fixture.claim_one().await).await;
         let cancelled = fixture.enqueue("cancelled").await;
@@ -460,7 +460,7 @@ both_databases! {
     }
 
     #[test]
-    async fn one_node_at_a_time_takes_care(fixture: StoreFixture) {
+    async fn one_node_at_a_time_holds_a_task(fixture: StoreFixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
         assert!(fixture.store.nodes().claim_duty(Duty::Trail, a, lease).await.unwrap());
@@ -475,7 +475,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_kind_of_key_of_a_queue_stays_as_it_was_first_said(fixture: StoreFixture) {
+    async fn first_kind_of_key_of_a_queue_stays(fixture: StoreFixture) {
         let (a, b) = (QueueName::parse("a").unwrap(), QueueName::parse("b").unwrap());
         assert_eq!(fixture.store.queues().kind_of_key(&a, "derived").await.unwrap(), "derived");
         assert_eq!(fixture.store.queues().kind_of_key(&a, "own").await.unwrap(), "derived");
@@ -485,7 +485,7 @@ both_databases! {
     }
 
     #[test]
-    async fn who_stops_leaves_its_duties_to_the_next(fixture: StoreFixture) {
+    async fn stopping_node_releases_its_tasks(fixture: StoreFixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
         for (duty, node) in [(Duty::Trail, a), (Duty::Ledger, a), (Duty::Outbox, b)] {
@@ -498,7 +498,7 @@ both_databases! {
     }
 
     #[test]
-    async fn who_moves_letters_is_listed_until_its_lease_lapses(fixture: StoreFixture) {
+    async fn letter_mover_is_listed_until_its_lease_lapses(fixture: StoreFixture) {
         let (a, b, c) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
         let (orders, mail) = (QueueName::parse("orders:eu").unwrap(), QueueName::parse("mail").unwrap());
         let lease = Duration::from_secs(30);
@@ -526,7 +526,7 @@ both_databases! {
 
     /// Otherwise the node that holds one task would keep all others from the nodes that can do them.
     #[test]
-    async fn each_duty_is_given_apart(fixture: StoreFixture) {
+    async fn each_task_is_claimed_separately(fixture: StoreFixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
         let others = [QueueName::parse("a").unwrap(), QueueName::parse("b").unwrap()];

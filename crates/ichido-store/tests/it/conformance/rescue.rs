@@ -17,7 +17,7 @@ use crate::fixture::{
 
 both_databases! {
     #[test]
-    async fn a_node_rescues_the_queues_it_names_and_is_told_what_became_of_them(fixture: StoreFixture) {
+    async fn node_rescues_named_queues_and_gets_the_results(fixture: StoreFixture) {
         let other = queue_named("other");
         let elsewhere = NewMessage { queue: other.clone(), ..message("k1") };
         let elsewhere = new_id(fixture.put(elsewhere).await);
@@ -38,7 +38,7 @@ both_databases! {
     /// The call was made under its holder's settings, whatever the rescuer's settings are now.
     // SPEC F2, D12.
     #[test]
-    async fn of_holder_and_rescuer_the_one_who_promises_less_is_believed(fixture: StoreFixture) {
+    async fn rescue_uses_the_weaker_of_both_guarantees(fixture: StoreFixture) {
         let brief = Guarantee::HonoursKeys { keeps_for: LEASE };
         for (number, holder, rescuer, state) in [
             (0, Guarantee::Nothing, KEYED, "parked"),
@@ -62,7 +62,7 @@ both_databases! {
     /// By the holder's settings the receiver may already have forgotten the first of two calls.
     // SPEC F2.
     #[test]
-    async fn of_holder_and_rescuer_the_shorter_memory_of_a_key_is_believed(fixture: StoreFixture) {
+    async fn rescue_uses_the_shorter_key_window(fixture: StoreFixture) {
         let brief = Guarantee::HonoursKeys { keeps_for: LEASE };
         for (key, first, second, state) in
             [("k1", brief, KEYED, "parked"), ("k2", KEYED, brief, "parked"), ("k3", KEYED, KEYED, "failed")]
@@ -87,7 +87,7 @@ both_databases! {
     /// "not done" is not decided either before the holder's call can have settled.
     // SPEC F2.
     #[test]
-    async fn of_holder_and_rescuer_the_longer_way_of_a_call_is_believed(fixture: StoreFixture) {
+    async fn rescue_uses_the_longer_time_in_flight(fixture: StoreFixture) {
         for (key, longer) in [("k1", TRAVELS_FOR * 2), ("k2", TRAVELS_FOR / 2)] {
             let id = fixture.enqueue(key).await;
             let terms = ClaimTerms { guarantee: Guarantee::Nothing, travels_for: longer, ..terms() };
@@ -106,7 +106,7 @@ both_databases! {
     /// Claims that nobody rescues are listed, and only those.
     // SPEC D12.
     #[test]
-    async fn lapsed_claims_of_queues_that_nobody_serves_are_told_of(fixture: StoreFixture) {
+    async fn lapsed_claims_of_unserved_queues_are_reported(fixture: StoreFixture) {
         let (other, third) = (queue_named("other"), queue_named("third"));
         for (queue, key) in [(&other, "k1"), (&other, "k2"), (&third, "k1")] {
             fixture.put(NewMessage { queue: queue.clone(), ..message(key) }).await;
@@ -131,7 +131,7 @@ both_databases! {
     }
 
     #[test]
-    async fn whoever_has_a_suspect_in_hand_can_leave_the_others_alone(fixture: StoreFixture) {
+    async fn node_with_a_suspect_can_skip_other_suspects(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         fixture.claim(2).await;
         fixture.pass(AFTER_LEASE);
@@ -146,7 +146,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_oldest_that_waits_is_found_whatever_its_priority(fixture: StoreFixture) {
+    async fn oldest_waiting_message_is_found_at_any_priority(fixture: StoreFixture) {
         assert_eq!(fixture.store.queues().oldest(&queue()).await.unwrap(), None);
         let low = NewMessage { priority: 9, ..message("low") };
         let low = new_id(fixture.put(low).await);
@@ -164,7 +164,7 @@ both_databases! {
     }
 
     #[test]
-    async fn nothing_is_rescued_while_its_claim_stands(fixture: StoreFixture) {
+    async fn valid_claim_is_not_rescued(fixture: StoreFixture) {
         assert_eq!(fixture.rescue(KEYED).await, None, "nothing is claimed");
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
@@ -174,7 +174,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_messages_of_a_lapsed_claim_go_back_uncharged_and_suspect(fixture: StoreFixture) {
+    async fn messages_of_a_lapsed_claim_return_uncharged_and_suspect(fixture: StoreFixture) {
         let all = fixture.enqueue_many(3).await;
         let held = fixture.claim(3).await;
         fixture.pass(AFTER_LEASE);
@@ -209,7 +209,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_suspect_whose_worker_lives_is_suspect_no_more(fixture: StoreFixture) {
+    async fn suspect_is_cleared_if_its_worker_survives(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         fixture.claim(2).await;
         fixture.pass(AFTER_LEASE);
@@ -246,7 +246,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_that_kills_two_workers_is_put_in_quarantine(fixture: StoreFixture) {
+    async fn message_that_kills_two_workers_is_quarantined(fixture: StoreFixture) {
         for (guarantee, state) in [(KEYED, "parked"), (Guarantee::Repeatable, "dead")] {
             let id = fixture.enqueue(state).await;
             // After the first death it is unknown whether it was called; after the second it is known.
@@ -272,7 +272,7 @@ both_databases! {
     /// However often its worker dies before the call.
     // SPEC E2.
     #[test]
-    async fn a_message_that_was_never_called_is_never_given_up(fixture: StoreFixture) {
+    async fn uncalled_message_never_dies(fixture: StoreFixture) {
         for (number, guarantee) in [KEYED, Guarantee::Repeatable, Guarantee::Nothing].into_iter().enumerate() {
             for tries_allowed in [1, 3] {
                 let key = format!("{number}-{tries_allowed}");
@@ -296,7 +296,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_a_worker_died_with_says_so_when_it_is_parked(fixture: StoreFixture) {
+    async fn parked_message_of_a_dead_worker_names_the_cause(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         fixture.start(&only(fixture.claim_with_marks(1).await)).await;
         fixture.pass(AFTER_LEASE);
@@ -358,7 +358,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_cannot_be_repeated_is_parked_when_its_worker_dies(fixture: StoreFixture) {
+    async fn unrepeatable_message_is_parked_when_its_worker_dies(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         fixture.claim(2).await;
         fixture.pass(AFTER_LEASE);
@@ -371,7 +371,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_the_receiver_has_forgotten_is_parked(fixture: StoreFixture) {
+    async fn message_whose_key_expired_at_the_receiver_is_parked(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -399,7 +399,7 @@ both_databases! {
     }
 
     #[test]
-    async fn only_what_was_not_settled_is_rescued(fixture: StoreFixture) {
+    async fn only_unsettled_messages_are_rescued(fixture: StoreFixture) {
         let all = fixture.enqueue_many(4).await;
         let work = fixture.claim(4).await;
         fixture.send(&work[0]).await;
@@ -426,7 +426,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_lapsed_claim_without_messages_just_goes(fixture: StoreFixture) {
+    async fn empty_lapsed_claim_is_deleted(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         let other = fixture.another_node().await;
@@ -497,7 +497,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_rescued_is_found_by_a_node_that_has_gone_past_it(fixture: StoreFixture) {
+    async fn rescued_message_is_found_behind_the_scan_cursor(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let lost = fixture.enqueue_many(2).await;
         other.claims().take(&queue(), many(2), terms()).await.unwrap();

@@ -24,7 +24,7 @@ fn done() -> KeyOutcome {
 
 both_databases! {
     #[test]
-    async fn an_outcome_commits_with_the_writes_it_tells_of(fixture: StoreFixture) {
+    async fn outcome_commits_with_its_writes(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let fence = fixture.run("k1", EffectMode::Transactional).await;
         let mut open = business.begin().await;
@@ -53,7 +53,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_owner_that_was_overtaken_settles_nothing_in_its_transaction(fixture: StoreFixture) {
+    async fn overtaken_owner_settles_nothing_in_its_transaction(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let zombie = fixture.run("k1", EffectMode::Transactional).await;
         fixture.pass(AFTER_LEASE);
@@ -90,7 +90,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_committed_outcome_wakes_those_who_wait_for_it(fixture: StoreFixture) {
+    async fn committed_outcome_wakes_its_waiters(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let fence = fixture.run("k1", EffectMode::Transactional).await;
         let store = fixture.store.clone();

@@ -43,7 +43,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_token_ends_when_it_is_revoked_or_its_time_is_over(fixture: StoreFixture) {
+    async fn token_ends_when_revoked_or_expired(fixture: StoreFixture) {
         let (first, second) = (token("first", Role::Admin), token("second", Role::Admin));
         let short = NewToken { lives: Some(Duration::from_mins(1)), ..token("short", Role::Viewer) };
         for token in [&first, &second, &short] {
@@ -60,7 +60,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_done_to_a_token_is_in_the_trail_with_who_did_it(fixture: StoreFixture) {
+    async fn token_changes_are_audited_with_their_actor(fixture: StoreFixture) {
         let token = token("web", producer(vec![queue()]));
         fixture.store.tokens().add(&token, "olivia").await.unwrap();
         fixture.store.tokens().revoke(token.id, "pete").await.unwrap();
@@ -77,7 +77,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_token_that_makes_no_sense_is_refused(fixture: StoreFixture) {
+    async fn invalid_token_is_refused(fixture: StoreFixture) {
         let many = vec![queue(); limits::QUEUES_MAX + 1];
         let nobody = Role::Producer { identity: String::new(), queues: vec![queue()] };
         for refused in [
@@ -99,7 +99,7 @@ both_databases! {
     }
 
     #[test]
-    async fn it_is_told_which_queues_are_paused_and_by_whom(fixture: StoreFixture) {
+    async fn paused_queues_are_listed_with_their_actor(fixture: StoreFixture) {
         assert!(fixture.store.queues().pauses().await.unwrap().is_empty());
         fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();
         let paused = fixture.store.queues().pauses().await.unwrap();

@@ -127,7 +127,7 @@ both_databases! {
     }
 
     #[test]
-    async fn of_many_in_a_transaction_equal_content_is_one_action(fixture: StoreFixture) {
+    async fn equal_content_in_one_transaction_is_one_action(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let same = SameContent { content: Digest::of_bytes(b"c"), window: Duration::from_mins(1) };
         let with_same_content = |key: &str| NewMessage { same_content: Some(same), ..message(key) };
@@ -141,7 +141,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_order_that_is_rolled_back_takes_its_message_with_it(fixture: StoreFixture) {
+    async fn rolled_back_order_drops_its_message(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let mut open = business.begin().await;
         open.order().await;
@@ -198,7 +198,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_that_cannot_be_is_refused_and_the_order_goes_on(fixture: StoreFixture) {
+    async fn invalid_message_is_refused_and_the_order_continues(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let mut open = business.begin().await;
         open.order().await;

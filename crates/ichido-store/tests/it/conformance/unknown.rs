@@ -51,7 +51,7 @@ both_databases! {
 
     /// A crash leaves a claim, and its client may never return.
     #[test]
-    async fn a_claim_whose_lease_is_over_is_marked_though_nobody_asks_for_it_again(fixture: StoreFixture) {
+    async fn expired_claim_is_marked_without_a_new_request(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let ours = ["orders.create".to_owned()];
         let mut fences = Vec::new();
@@ -77,7 +77,7 @@ both_databases! {
     }
 
     #[test]
-    async fn that_it_was_done_counts_at_once(fixture: StoreFixture) {
+    async fn decision_done_counts_at_once(fixture: StoreFixture) {
         fixture.unknown("k1").await;
         let decided = fixture.decide("k1", Resolution::Applied, Some(response(b"found"))).await;
         assert_eq!(decided, KeyResolved::Stands);
@@ -90,7 +90,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_decision_without_a_response_is_told_and_not_run(fixture: StoreFixture) {
+    async fn decision_without_response_is_reported_and_not_run(fixture: StoreFixture) {
         fixture.unknown("k1").await;
         assert_eq!(fixture.decide("k1", Resolution::Refused, None).await, KeyResolved::Stands);
         let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
@@ -98,7 +98,7 @@ both_databases! {
     }
 
     #[test]
-    async fn that_nothing_was_done_counts_when_the_call_can_no_longer_be_travelling(fixture: StoreFixture) {
+    async fn decision_not_done_waits_until_the_call_ended(fixture: StoreFixture) {
         fixture.unknown("k1").await;
         let early = fixture.decide("k1", Resolution::NothingDone, None).await;
         let KeyResolved::Refused(ResolveError::TooEarly { from }) = early else { panic!("{early:?}") };
@@ -112,7 +112,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_known_or_not_there_is_not_decided(fixture: StoreFixture) {
+    async fn known_or_missing_outcome_is_not_decided(fixture: StoreFixture) {
         assert_eq!(fixture.decide("k1", Resolution::Applied, None).await, KeyResolved::Missing);
         let fence = fixture.run("k1", EffectMode::Opaque).await;
         let refused = KeyResolved::Refused(ResolveError::NotUnknown);
@@ -124,7 +124,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_owner_that_reports_late_is_heard_before_a_decision_and_not_after(fixture: StoreFixture) {
+    async fn late_owner_report_counts_only_before_a_decision(fixture: StoreFixture) {
         let first = fixture.unknown("k1").await;
         assert_eq!(fixture.report("k1", first, keep(response(b"late"))).await, KeySettled::Stands);
         let refused = KeyResolved::Refused(ResolveError::NotUnknown);
@@ -152,7 +152,7 @@ both_databases! {
 
     /// A deploy may change an operation's mode; what was lost before it was lost under the old one.
     #[test]
-    async fn what_was_lost_under_a_stricter_mode_is_judged_by_that_mode(fixture: StoreFixture) {
+    async fn outcome_lost_under_a_stricter_mode_follows_that_mode(fixture: StoreFixture) {
         let held = fixture.unknown("held").await;
         let lapsed = fixture.run("lapsed", EffectMode::Opaque).await;
         fixture.pass(AFTER_LEASE);
@@ -210,7 +210,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_no_record_could_hold_is_refused_alone(fixture: StoreFixture) {
+    async fn oversized_record_is_refused_alone(fixture: StoreFixture) {
         let claim = || request("k1", EffectMode::Opaque);
         let long = |bytes: usize| Some("h".repeat(bytes));
         for claim in [

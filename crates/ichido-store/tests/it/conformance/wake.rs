@@ -97,14 +97,14 @@ both_databases! {
     }
 
     #[test]
-    async fn messages_put_in_together_wake_too(fixture: StoreFixture) {
+    async fn bulk_enqueue_wakes_waiters(fixture: StoreFixture) {
         let waiter = waiter(&fixture.store, LONG);
         fixture.enqueue_many(3).await;
         assert!(waiter.await.unwrap());
     }
 
     #[test]
-    async fn what_comes_between_a_claim_and_the_wait_is_not_missed(fixture: StoreFixture) {
+    async fn message_between_claim_and_wait_is_not_missed(fixture: StoreFixture) {
         assert!(fixture.claim(1).await.is_empty());
         fixture.enqueue("m1").await;
         assert!(fixture.store.queues().wait(&queue(), LONG).await);
@@ -112,7 +112,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_wait_is_over_when_nothing_comes(fixture: StoreFixture) {
+    async fn wait_ends_without_a_message(fixture: StoreFixture) {
         fixture.store.queues().wake(&queue_named("others"));
         let later = NewMessage { delay: BACKOFF, ..message("later") };
         fixture.put(later).await;
@@ -120,7 +120,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_comes_due_wakes(fixture: StoreFixture) {
+    async fn due_message_wakes_waiters(fixture: StoreFixture) {
         fixture.enqueue("m1").await;
         let work = fixture.claim_one().await;
         fixture.settle(&work, will_retry(&work)).await;
@@ -132,7 +132,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_requeued_wakes(fixture: StoreFixture) {
+    async fn requeue_wakes_waiters(fixture: StoreFixture) {
         let id = fixture.dead("m1", Effect::NotDone).await;
         drain_wake_ups(&fixture.store).await;
         let waiter = waiter(&fixture.store, LONG);
@@ -141,7 +141,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_given_back_or_rescued_wakes(fixture: StoreFixture) {
+    async fn returned_or_rescued_message_wakes_waiters(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         drain_wake_ups(&fixture.store).await;
@@ -156,7 +156,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_queue_that_goes_on_wakes(fixture: StoreFixture) {
+    async fn resumed_queue_wakes_waiters(fixture: StoreFixture) {
         fixture.store.queues().pause(&queue(), true, None).await.unwrap();
         drain_wake_ups(&fixture.store).await;
         let waiter = waiter(&fixture.store, LONG);
@@ -165,7 +165,7 @@ both_databases! {
     }
 
     #[test]
-    async fn who_waits_for_a_key_is_woken_when_it_is_settled(fixture: StoreFixture) {
+    async fn key_waiter_is_woken_when_settled(fixture: StoreFixture) {
         let fence = claimed(&fixture.store).await;
         assert!(!fixture.store.keys().wait(&name(), SHORT).await, "still claimed");
         let waiter = key_waiter(&fixture.store, LONG);
@@ -174,7 +174,7 @@ both_databases! {
     }
 
     #[test]
-    async fn who_waits_for_a_key_that_nobody_holds_does_not_wait(fixture: StoreFixture) {
+    async fn waiter_for_an_unclaimed_key_does_not_wait(fixture: StoreFixture) {
         assert!(fixture.store.keys().wait(&name(), LONG).await);
     }
 
@@ -192,7 +192,7 @@ both_databases! {
 
     /// The same for a key.
     #[test]
-    async fn who_waits_for_a_key_on_another_node_finds_it_settled(fixture: StoreFixture) {
+    async fn key_waiter_on_another_node_finds_it_settled(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let fence = claimed(&fixture.store).await;
         let bound = if fixture.notifies_other_nodes() { LONG } else { SHORT };

@@ -110,7 +110,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_no_retry_can_mend_is_dead_at_once(fixture: StoreFixture) {
+    async fn permanent_failure_is_dead_at_once(fixture: StoreFixture) {
         for (text, effect) in [("k1", Effect::NotDone), ("k2", Effect::Unknown)] {
             let id = fixture.dead(text, effect).await;
             let row = fixture.row(id).await;
@@ -125,7 +125,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_whose_tries_are_spent_fails_and_then_dies(fixture: StoreFixture) {
+    async fn message_without_attempts_left_fails_then_dies(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         for tries in 1..=3 {
             let work = fixture.claim_one().await;
@@ -170,7 +170,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_doubt_goes_with_the_message_to_its_next_try(fixture: StoreFixture) {
+    async fn doubt_stays_with_the_message_at_its_next_attempt(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let event = Event::Failed {
@@ -190,7 +190,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_given_back_keeps_its_try(fixture: StoreFixture) {
+    async fn returned_message_keeps_its_attempt(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         for _ in 0..5 {
             let work = fixture.claim_one().await;
@@ -224,7 +224,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_call_may_begin_while_its_claim_stands(fixture: StoreFixture) {
+    async fn call_may_start_while_its_claim_is_valid(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let work = fixture.claim_with_marks(2).await;
         assert!(work.iter().all(|work| work.begun == Begun::NotYet));
@@ -302,7 +302,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_held_can_be_settled_while_its_queue_is_paused(fixture: StoreFixture) {
+    async fn claimed_message_settles_while_its_queue_is_paused(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         fixture.store.queues().pause(&queue(), true, None).await.unwrap();
@@ -310,7 +310,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_success_keeps_what_the_receiver_said(fixture: StoreFixture) {
+    async fn success_keeps_the_receivers_response(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let note = Note {
@@ -332,7 +332,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_failure_keeps_what_the_receiver_said(fixture: StoreFixture) {
+    async fn failure_keeps_the_receivers_response(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let note = Note {
@@ -355,7 +355,7 @@ both_databases! {
     }
 
     #[test]
-    async fn whatever_the_receiver_said_its_message_can_be_settled(fixture: StoreFixture) {
+    async fn message_settles_with_any_response(fixture: StoreFixture) {
         let sent = fixture.enqueue("k1").await;
         let failed = fixture.enqueue("k2").await;
         let work = fixture.claim(2).await;
@@ -408,7 +408,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_claim_is_over_with_its_last_message(fixture: StoreFixture) {
+    async fn claim_ends_with_its_last_message(fixture: StoreFixture) {
         fixture.enqueue_many(4).await;
         let work = fixture.claim(4).await;
         for work in &work[..2] {
@@ -464,7 +464,7 @@ both_databases! {
     }
 
     #[test]
-    async fn reports_of_one_message_at_once_are_one_outcome(fixture: StoreFixture) {
+    async fn simultaneous_reports_of_one_message_are_one_outcome(fixture: StoreFixture) {
         fixture.enqueue_many(20).await;
         let work = fixture.claim(20).await;
         let reports: Vec<_> = work
@@ -517,7 +517,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_beginning_is_no_end(fixture: StoreFixture) {
+    async fn start_is_not_an_outcome(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let began = fixture.settle(&work, Event::Began { fence: work.fence }).await;
@@ -594,7 +594,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_zombies_success_leaves_what_is_being_resent_alone(fixture: StoreFixture) {
+    async fn zombie_success_does_not_change_a_resend(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -618,7 +618,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_late_success_is_learnt_of_a_dead_message_which_stays_dead(fixture: StoreFixture) {
+    async fn late_success_of_a_dead_message_is_recorded(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         fixture.settle(&work, final_failure(&work, Effect::Unknown)).await;
@@ -629,7 +629,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_late_success_is_learnt_of_a_cancelled_message_which_stays_cancelled(fixture: StoreFixture) {
+    async fn late_success_of_a_cancelled_message_is_recorded(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
@@ -646,7 +646,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_settled_message_of_another_node_is_no_mystery(fixture: StoreFixture) {
+    async fn any_node_may_report_for_a_claim(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         let other = fixture.another_node().await;

@@ -35,7 +35,7 @@ fn copy_of(file: &File) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_copy_is_whole_private_and_holds_what_is_only_in_the_log_yet() {
+async fn copy_is_complete_private_and_includes_the_log() {
     let file = fresh_file();
     let store = Store::open(&file.url, 2).await.unwrap();
     let id = put(&store, "k1").await;
@@ -59,7 +59,7 @@ async fn a_copy_is_whole_private_and_holds_what_is_only_in_the_log_yet() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_there_stays_as_it_is() {
+async fn existing_file_is_not_changed() {
     let file = fresh_file();
     let _store = Store::open(&file.url, 2).await.unwrap();
     std::fs::write(copy_of(&file), "somebody's").unwrap();
@@ -76,7 +76,7 @@ async fn a_file_that_is_there_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn one_that_is_under_way_or_was_cut_off_is_not_written_to() {
+async fn running_or_interrupted_backup_is_not_overwritten() {
     let file = fresh_file();
     let _store = Store::open(&file.url, 2).await.unwrap();
     let partial = file.folder().join("copy.db.partial");
@@ -89,7 +89,7 @@ async fn one_that_is_under_way_or_was_cut_off_is_not_written_to() {
 }
 
 #[tokio::test]
-async fn what_is_no_store_gives_no_copy_and_nothing_is_made() {
+async fn non_store_gives_no_copy_and_no_file() {
     let file = fresh_file();
     let missing = take(&file.url, &copy_of(&file)).await;
     assert!(matches!(missing, Err(BackupError::Store(StoreError::Unavailable(_)))), "{missing:?}");

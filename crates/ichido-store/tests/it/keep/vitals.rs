@@ -39,7 +39,7 @@ async fn publish(store: &Store) {
 }
 
 #[tokio::test]
-async fn a_file_is_seen_as_it_is_and_not_made() {
+async fn diagnostics_read_a_file_without_creating_it() {
     let file = fresh_file();
     let missing = look(&file.url, no_clock, LONG).await;
     assert!(matches!(missing, Err(StoreError::Unavailable(_))), "{missing:?}");
@@ -62,7 +62,7 @@ async fn a_file_is_seen_as_it_is_and_not_made() {
 }
 
 #[tokio::test]
-async fn a_server_is_seen_as_our_connections_meet_it() {
+async fn diagnostics_read_the_server_through_our_connections() {
     let database = durable_database().await;
     let seen = look(&database.url, no_clock, LONG).await.unwrap();
     assert_eq!((seen.schema_found, server(seen).nodes), (None, 0), "nothing was made");
@@ -108,7 +108,7 @@ async fn clocks_are_read_around_the_servers_answer() {
 }
 
 #[tokio::test]
-async fn transactions_that_stay_open_are_told_of_without_what_they_asked() {
+async fn open_transactions_are_listed_without_statements() {
     let database = fresh_database().await;
     let pool = PgPoolOptions::new().max_connections(1).connect(&database.url).await.unwrap();
     let mut open = pool.begin().await.unwrap();
@@ -129,7 +129,7 @@ async fn transactions_that_stay_open_are_told_of_without_what_they_asked() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_unavailable() {
+async fn missing_server_is_unavailable() {
     let nobody = look("postgres://ichido:s3cret@127.0.0.1:1/ichido", no_clock, LONG).await.unwrap_err();
     assert!(matches!(nobody, StoreError::Unavailable(_)), "{nobody:?}");
     assert!(!nobody.in_full().contains("s3cret"));

@@ -16,7 +16,7 @@ const END_WAITS: &str = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activ
 
 /// One part of a batch was written, another met a locked row, and the batch is retried in halves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held() {
+async fn committed_settle_is_reported_despite_a_locked_row() {
     with_time_limit(Box::pin(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 1).await.unwrap();
@@ -62,7 +62,7 @@ async fn a_settle_that_stands_is_not_told_otherwise_because_a_neighbour_is_held(
 /// The server still executes a statement of a lost connection; a retry finds it busy. That does not prove that nothing was
 /// done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn busy_after_a_lost_answer_does_not_say_that_nothing_was_done() {
+async fn busy_after_a_lost_response_is_not_reported_as_undone() {
     with_time_limit(async {
         let database = fresh_database().await;
         let proxy = FaultProxy::to(&database.url).await;

@@ -11,7 +11,7 @@ use crate::fixture::{message, new_id, with_time_limit};
 /// After a failover the old leader accepts no writes. The request is not to blame, and the next connection may find the new
 /// leader.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_lets_nobody_write_is_unavailable_until_another_is_found() {
+async fn read_only_server_is_unavailable_until_another_connects() {
     with_time_limit(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 1).await.unwrap();
@@ -28,7 +28,7 @@ async fn a_server_that_lets_nobody_write_is_unavailable_until_another_is_found()
 
 /// A read on a dead connection did not lose a write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reads_right_after_a_restart_are_answered() {
+async fn reads_right_after_a_restart_succeed() {
     /// The maximum number of connections of the store.
     const CONNECTIONS: u32 = 4;
     with_time_limit(async {

@@ -62,7 +62,7 @@ async fn a_batch_is_written_again_over_another_connection() {
 }
 
 #[tokio::test]
-async fn a_call_that_stands_alone_ends_and_its_connection_is_replaced() {
+async fn unbatched_call_ends_and_its_connection_is_replaced() {
     with_time_limit(async {
         let (_database, proxy, store) = store().await;
         let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
@@ -115,7 +115,7 @@ async fn a_connection_whose_caller_went_away_is_not_used_again() {
 
 /// A dead connection is as silent as an idle one.
 #[tokio::test]
-async fn other_nodes_are_heard_again() {
+async fn wake_ups_from_other_nodes_resume() {
     /// Longer than the server may be silent, plus the timeout of the ping.
     const SILENT: Duration = Duration::from_secs(36);
     with_time_limit(async {

@@ -34,7 +34,7 @@ async fn settle(store: &Store, work: &Work, event: Event) -> Stepped {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_answer_to_a_batch_is_read_back() {
+async fn lost_response_to_a_batch_is_read_back() {
     with_time_limit(async {
         let (_database, proxy, store) = store().await;
         proxy.cut_at("INSERT 0");
@@ -72,7 +72,7 @@ async fn the_answer_to_a_batch_is_read_back() {
 
 /// Otherwise a run that did nothing would free a key whose first run may have done the work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_takeover_whose_answer_is_lost_is_still_a_takeover() {
+async fn takeover_with_a_lost_response_is_still_a_takeover() {
     with_time_limit(async {
         let (_database, proxy, store) = store().await;
         let mode = EffectMode::Keyed;
@@ -90,7 +90,7 @@ async fn a_takeover_whose_answer_is_lost_is_still_a_takeover() {
 
 /// It is reported as unknown or as done, never as refused; a retry finds out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_stands_alone_says_that_it_does_not_know() {
+async fn unbatched_call_reports_an_unknown_outcome() {
     with_time_limit(async {
         let (_database, proxy, store) = store().await;
         let id = new_id(store.messages().enqueue(message("k")).await.unwrap());
@@ -116,7 +116,7 @@ async fn a_call_that_stands_alone_says_that_it_does_not_know() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_late_success_stands() {
+async fn late_success_is_accepted() {
     with_time_limit(async {
         let (_database, proxy, store) = store().await;
         store.messages().enqueue(message("k")).await.unwrap();

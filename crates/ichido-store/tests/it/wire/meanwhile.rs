@@ -64,7 +64,7 @@ async fn a_claim_that_is_renewed_meanwhile_is_not_marked_as_unknown() {
 
 /// A claim skips rows that somebody else has locked: it never waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_claim_passes_over_what_is_held() {
+async fn claim_skips_locked_rows() {
     with_time_limit(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 2).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_claim_passes_over_what_is_held() {
 
 /// `now()` is the beginning of the caller's transaction, which may be long ago.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_put_in_late_in_a_transaction_is_of_that_moment() {
+async fn message_enqueued_late_in_a_transaction_has_that_time() {
     with_time_limit(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 2).await.unwrap();
@@ -109,7 +109,7 @@ async fn a_message_put_in_late_in_a_transaction_is_of_that_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_savepoint_that_is_rolled_back_takes_its_messages_with_it() {
+async fn rolled_back_savepoint_drops_its_messages() {
     with_time_limit(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 2).await.unwrap();

@@ -105,7 +105,7 @@ async fn sends_all(store: &Store) -> bool {
 
 both_databases! {
     #[test]
-    async fn whatever_is_cancelled_is_whole(fixture: StoreFixture) {
+    async fn cancelled_calls_apply_fully_or_not_at_all(fixture: StoreFixture) {
         let store = fixture.store.clone();
         let mut seed = 0x9E37_79B9_7F4A_7C15;
         for round in 0..ROUNDS {
