@@ -4,7 +4,7 @@
 //! a busy machine slows both alike; the table shows the median round of each. In the form of RFC 8785 both must produce
 //! the same bytes, or nothing is measured.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot run has nothing better to do than stop")]
+#![expect(clippy::expect_used, reason = "a benchmark that cannot run stops")]
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -27,7 +27,7 @@ fn main() {
     for (name, document) in [("1 KiB", order_list(1_024)), ("100 KiB", order_list(102_400))] {
         let document = document.as_bytes();
         let double = Form { numbers: Numbers::Double, ..Form::default() };
-        assert_eq!(ours(document, &double), rival(document), "the two must agree before they race");
+        assert_eq!(ours(document, &double), rival(document), "both must agree before they are measured");
         for (form_name, form) in [("Exact", Form::default()), ("Double", double)] {
             let (ours_time, rival_time) = race(document, &form);
             println!(
@@ -67,7 +67,7 @@ fn race(document: &[u8], form: &Form) -> (Duration, Duration) {
 }
 
 /// The mean time of one call out of `repeats`.
-#[expect(clippy::disallowed_methods, reason = "a bench measures time; nothing of the library sees it")]
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures time; the library never reads it")]
 fn time(contender: impl Fn() -> Vec<u8>, repeats: u32) -> Duration {
     let start = Instant::now();
     for _ in 0..repeats {

@@ -22,7 +22,7 @@ where
     loop {
         match call().await {
             Err(StoreError::Busy) => tokio::task::yield_now().await,
-            answer => return answer.expect("the store answers"),
+            answer => return answer.expect("the store responds"),
         }
     }
 }

@@ -309,7 +309,7 @@ fn entry_removed_or_inserted_with_its_leaf_is_located() {
     removed.put_leaves(2, &leaves);
     removed.entries.remove(7);
     let report = removed.verify(Some(&key), None);
-    assert_eq!(named(&report), [(Kind::Removed, removed.entries[7].id)], "what came before it is gone");
+    assert_eq!(named(&report), [(Kind::Removed, removed.entries[7].id)], "entries before it are missing");
 
     let mut inserted = trail(12, Some(&key));
     let new = entry(9, 99);
@@ -329,7 +329,7 @@ fn saved_head_reveals_removed_seals() {
     let gone = trail.seals.pop().unwrap().0;
     trail.entries.truncate(usize::try_from(gone.total - u64::from(gone.count)).unwrap());
     assert!(trail.verify(Some(&key), None).is_whole(), "nothing else shows it");
-    assert!(trail.verify(Some(&key), Some(early)).is_whole(), "an older head still stands");
+    assert!(trail.verify(Some(&key), Some(early)).is_whole(), "an older head is still in the chain");
     let report = trail.verify(Some(&key), Some(head));
     assert_eq!(kinds(&report), [Kind::SealRemoved]);
     trail.seals.remove(1);

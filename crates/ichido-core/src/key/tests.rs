@@ -88,7 +88,7 @@ fn bad_values_are_refused_with_their_reason() {
         ("DEL", b"\x7f", KeyError::NotVisible { index: 0 }),
         ("obs-text", b"a\xe9", KeyError::NotVisible { index: 1 }),
         ("UTF-8", "clé".as_bytes(), KeyError::NotVisible { index: 2 }),
-        ("a space before bytes that are no UTF-8", b"a b\xe9", KeyError::NotVisible { index: 1 }),
+        ("a space before bytes that are not UTF-8", b"a b\xe9", KeyError::NotVisible { index: 1 }),
         ("a space, and too long", &long_with_space, KeyError::NotVisible { index: 1 }),
         ("UTF-8 in quotes", "\"clé\"".as_bytes(), KeyError::NotVisible { index: 2 }),
         ("UTF-8 after an escape", "\"\\\"é\"".as_bytes(), KeyError::NotVisible { index: 1 }),

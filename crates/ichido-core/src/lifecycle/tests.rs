@@ -153,7 +153,7 @@ fn a_zombie_settles_nothing() {
         for event in zombie {
             assert_eq!(refusal(state, event), Why::StaleFence, "{state:?}, {event:?}");
         }
-        assert_eq!(refusal(state, claimed(1)), Why::StaleFence, "an old claim is no new claim");
+        assert_eq!(refusal(state, claimed(1)), Why::StaleFence, "an old claim is not a new claim");
     }
 }
 
@@ -213,7 +213,7 @@ fn other_messages_of_a_batch_are_not_charged() {
     let seen = history(suspect);
     assert_eq!((seen.tries, seen.deaths, seen.suspect), (0, 0, true));
     let cleared = after(&[claimed(1), died(1, false, Safety::Keyed), claimed(2), again(2, Effect::NotDone)]);
-    assert!(!history(cleared).suspect, "its next worker lived to tell");
+    assert!(!history(cleared).suspect, "its next worker survived");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_lone_death_counts_as_a_failure_and_the_second_means_quarantine() {
     let (_, dead) = one_try.advance(died(1, true, Safety::Keyed), SOON).unwrap();
     assert!(
         matches!(dead, Some(State::Dead { effect: Effect::Unknown, .. })),
-        "the last try is spent: {dead:?}"
+        "no attempt is left: {dead:?}"
     );
 }
 
@@ -272,7 +272,7 @@ fn automatic_reconcile_grants_no_new_attempts() {
     }
     assert!(
         matches!(state, State::Dead { effect: Effect::NotDone, .. }),
-        "three tries were allowed: {state:?}"
+        "three attempts were allowed: {state:?}"
     );
     let death = |number| [marked(number), began(number), died(number, true, Safety::Neither), not_done()];
     assert_eq!(after(&[death(1), death(2)].concat()).name(), "dead", "and two deaths are enough");
@@ -337,7 +337,7 @@ fn late_success_resolves_parked_and_stops_resend() {
     assert_eq!(
         refusal(resending, Event::LateSuccess { fence: fence(2) }),
         Why::StaleFence,
-        "not an earlier try"
+        "not an earlier attempt"
     );
     let never_claimed = Event::LateSuccess { fence: fence(9) };
     assert_eq!(refusal(after(&[claimed(1), in_doubt(1)]), never_claimed), Why::StaleFence);
@@ -394,7 +394,7 @@ fn a_dead_message_is_requeued_only_where_the_queue_allows_it() {
     assert_eq!(refusal(dead, refused), Why::RequeueNotAllowed);
     let second_life = dead.step(requeued(Safety::Neither), SOON).unwrap();
     assert_eq!(history(second_life).tries, 0, "the count is back at 0");
-    assert_eq!(history(second_life).last_fence, Some(fence(2)), "a zombie is still told apart");
+    assert_eq!(history(second_life).last_fence, Some(fence(2)), "a zombie is still recognized");
 }
 
 #[test]

@@ -116,7 +116,7 @@ impl Level {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "beyond 2^53 tokens nobody counts single ones")]
+#[expect(clippy::cast_precision_loss, reason = "beyond 2^53 tokens, single ones do not matter")]
 fn as_float(number: u64) -> f64 {
     number as f64
 }

@@ -115,11 +115,7 @@ fn the_fields_of_the_draft_are_read_with_their_policies() {
         let limits = read(&[("RateLimit-Policy", r#""burst";q=10;w=1"#), ("RateLimit", state)]);
         assert_eq!(limits, Limits::default(), "{state}");
     }
-    assert_eq!(
-        read(&[("RateLimit", r#""burst";r=0;t=1"#)]),
-        Limits::default(),
-        "of a policy that nobody told"
-    );
+    assert_eq!(read(&[("RateLimit", r#""burst";r=0;t=1"#)]), Limits::default(), "of an unknown policy");
 }
 
 fn budget_with(requests: Option<Counter>, tokens: Option<Counter>) -> Budget {

@@ -84,7 +84,7 @@ fn slow_start_doubles_the_rate_until_refused() {
     let capped = Settings { rate_max: Some(PerSecond::clamped(15.0)), ..settings };
     assert_eq!(pace.rate.limit(&capped).map(PerSecond::get), Some(15.0));
     let pace = (0..6).fold(pace, |pace, _| pace.on_throttled(&settings, after(1_700), after(1_650), None));
-    assert_eq!(limit(&pace), Some(12.0), "what it bore, and not what it was asked");
+    assert_eq!(limit(&pace), Some(12.0), "what it accepted, not what it was sent");
 }
 
 #[test]

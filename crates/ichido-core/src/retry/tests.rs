@@ -44,7 +44,7 @@ fn the_llm_waits_double_from_2_up_to_20_seconds_and_half_as_much_more() {
         &Retry::LLM,
         &[(2.0, 3.0), (4.0, 6.0), (8.0, 12.0), (16.0, 24.0), (20.0, 30.0), (20.0, 30.0)],
     );
-    assert!(Retry::LLM.may_try_again(4) && !Retry::LLM.may_try_again(5), "4 retries after the first try");
+    assert!(Retry::LLM.may_try_again(4) && !Retry::LLM.may_try_again(5), "4 retries after the first attempt");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn the_horizon_counts_every_call_and_the_longest_hints() {
     let expected = Duration::from_millis(270_000 + 660_000 + 140_800 + 281_600);
     assert_eq!(Retry::OUTBOX.horizon(call, hint), expected);
     let once = Retry { tries: nth(1), ..Retry::OUTBOX };
-    assert_eq!(once.horizon(call, hint), call, "one try waits for nothing");
+    assert_eq!(once.horizon(call, hint), call, "one attempt has no wait");
     assert_eq!(Retry::OUTBOX.horizon(Duration::MAX, hint), Duration::MAX);
 }
 
@@ -73,7 +73,7 @@ fn a_job_waits_two_to_the_nth_minutes_after_failure_n() {
     let job = Retry { tries: nth(5), ..Retry::JOB };
     assert!(
         job.may_try_again(4) && !job.may_try_again(5),
-        "failure n is final when n reaches the tries allowed"
+        "failure n is final when n reaches the allowed attempts"
     );
 }
 
@@ -232,7 +232,7 @@ fn receiver_deduplicates_only_while_it_keeps_the_key() {
 fn weaker_guarantee_wins() {
     let keyed = |secs| Guarantee::HonoursKeys { keeps_for: Duration::from_secs(secs) };
     let of = |one: Guarantee, other: Guarantee| {
-        assert_eq!(one.weaker(other), other.weaker(one), "whoever said which");
+        assert_eq!(one.weaker(other), other.weaker(one), "in any order");
         one.weaker(other)
     };
     for any in [Guarantee::Nothing, Guarantee::Repeatable, keyed(10)] {

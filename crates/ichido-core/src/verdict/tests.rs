@@ -430,7 +430,7 @@ fn an_unknown_effect_is_repeated_only_where_that_is_safe() {
     assert_eq!(lost.next(Safety::Neither, NotDone), Next::AskAfter);
     let refused = Table::http().judge(&Seen::Answer(answer(429)), NOW);
     assert_eq!(refused.next(Safety::Neither, NotDone), Next::Retry, "known not done");
-    assert_eq!(refused.next(Safety::Neither, Unknown), Next::AskAfter, "an earlier try was lost");
+    assert_eq!(refused.next(Safety::Neither, Unknown), Next::AskAfter, "an earlier attempt was lost");
     let bad = Table::http().judge(&Seen::Answer(answer(400)), NOW);
     assert_eq!(bad.next(Safety::Keyed, NotDone), Next::Dead);
     let unusable = Table::llm().judge(&Seen::UnusableAnswer, NOW);

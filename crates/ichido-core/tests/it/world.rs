@@ -182,7 +182,7 @@ impl Scenario {
         let is_known = assumptions.begun == Begun::NotYet || assumptions.safety != Safety::Neither;
         match self.state {
             State::Dead { .. } | State::Parked { .. } if !self.ever_called && is_known => {
-                Some("it was never called, and is given up")
+                Some("it was never called, but is dead")
             }
             _ if 1 < self.effects && assumptions.safety == Safety::Neither => Some("the work was done twice"),
             State::Sent if !happened => Some("it says sent, and nothing was done"),
@@ -193,7 +193,7 @@ impl Scenario {
                 Some("it says not done, and it was")
             }
             State::Queued { history, .. } if !history.may_try_again() => {
-                Some("it waits for a try it does not have")
+                Some("it waits for an attempt that it does not have")
             }
             State::Parked { history } if history.doubt.is_none() => Some("it is parked without a doubt"),
             _ => None,

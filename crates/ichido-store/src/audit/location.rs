@@ -225,6 +225,6 @@ mod tests {
         if let Some((_, recorded)) = &mut counted.row {
             recorded.tries = 1;
         }
-        assert!(counted.mismatch(false).is_some(), "how often it was tried");
+        assert!(counted.mismatch(false).is_some(), "its number of attempts");
     }
 }

@@ -154,7 +154,7 @@ mod tests {
         assert!(!cursor.should_rescan(now + ms(2)), "once");
         cursor.wake();
         cursor.advance_to(POSITION);
-        assert!(!cursor.should_rescan(now + ms(3)), "it was found behind the mark");
+        assert!(!cursor.should_rescan(now + ms(3)), "it was found behind the cursor");
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         cursor.rescan_next();
         assert_eq!(cursor.start(now + ms(1)), None);
         cursor.rescan_next();
-        assert!(cursor.should_rescan(now + ms(2)), "also by a claim that was under way");
+        assert!(cursor.should_rescan(now + ms(2)), "also by a claim in flight");
     }
 
     #[test]

@@ -122,8 +122,11 @@ async fn busy_after_a_lost_response_is_unknown() {
         assert!(matches!(results[0], Err(StoreError::Unknown(_))), "{:?}", results[0]);
         assert!(results[1..].iter().all(|result| matches!(result, Ok(true))), "{results:?}");
         let manners = database.writes();
-        assert!(manners[1..].iter().all(|(_, manner)| manner.again), "the parts are told: {manners:?}");
-        assert!(manners.iter().filter(|(jobs, _)| *jobs == count).count() > 2, "it is tried again");
+        assert!(
+            manners[1..].iter().all(|(_, manner)| manner.again),
+            "each part knows that it is a retry: {manners:?}"
+        );
+        assert!(manners.iter().filter(|(jobs, _)| *jobs == count).count() > 2, "it is retried");
     }
 }
 

@@ -28,7 +28,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // Whoever still has it open keeps an unlinked file: nothing is left behind.
+        // A process that still has it open keeps an unlinked file: nothing is left behind.
         drop(std::fs::remove_dir_all(&self.folder));
     }
 }
@@ -38,7 +38,7 @@ impl Drop for File {
 /// # Panics
 ///
 /// If the temporary folder cannot be written.
-#[expect(clippy::expect_used, reason = "for tests, which can go no further")]
+#[expect(clippy::expect_used, reason = "tests cannot continue without it")]
 pub fn fresh_file() -> File {
     let folder = std::env::temp_dir().join(format!("ichido-sqlite-{}", Uuid::now_v7().simple()));
     std::fs::create_dir(&folder).expect("a temporary folder can be made");

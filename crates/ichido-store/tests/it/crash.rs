@@ -366,7 +366,7 @@ async fn callers_get_an_error_or_the_truth_when_the_server_is_restarted() {
     let mut cluster = Some(cluster);
     for _ in 0..3 {
         for _ in 0..300 {
-            acknowledged.line(&heard.recv().await.expect("the load goes on by itself"));
+            acknowledged.line(&heard.recv().await.expect("the load continues automatically"));
         }
         let server = cluster.take().expect("the server");
         cluster = Some(

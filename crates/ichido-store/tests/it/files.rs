@@ -36,7 +36,7 @@ const FILE_DAMAGE: [FileDamage; 7] = [
     }),
     ("the log is removed", |folder| std::fs::remove_file(folder.join("ichido.db-wal")).unwrap()),
     ("the log's index is removed", |folder| std::fs::remove_file(folder.join("ichido.db-shm")).unwrap()),
-    ("a copy is put in its place", |folder| {
+    ("a copy replaces it", |folder| {
         std::fs::copy(folder.join("ichido.db"), folder.join("copy.db")).unwrap();
         std::fs::rename(folder.join("copy.db"), folder.join("ichido.db")).unwrap();
     }),

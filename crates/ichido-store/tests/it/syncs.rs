@@ -86,13 +86,13 @@ fn strace(trace: &Path) -> Command {
 fn may_trace() {
     match strace(Path::new("/dev/null")).arg("true").output() {
         Err(error) => panic!(
-            "strace does not start ({error}), and without it nobody counts the syncs: `cargo xtask test` installs it as root on \
+            "strace does not start ({error}), and without it syncs cannot be counted: `cargo xtask test` installs it as root on \
              Debian; elsewhere install the package `strace`"
         ),
         Ok(output) => assert!(
             output.status.success(),
-            "strace may not trace a process here, so nobody counts the syncs. Allow ptrace: in a container by \
-             `--cap-add=SYS_PTRACE`, elsewhere by `sysctl kernel.yama.ptrace_scope=1`. It says: {}",
+            "strace may not trace a process here, so syncs cannot be counted. Allow ptrace: in a container by \
+             `--cap-add=SYS_PTRACE`, elsewhere with `sysctl kernel.yama.ptrace_scope=1`. It says: {}",
             String::from_utf8_lossy(&output.stderr)
         ),
     }

@@ -36,7 +36,7 @@ async fn key_in_an_open_transaction_does_not_block_its_batch() {
         .messages()
         .enqueue_in_postgres(&mut open, message("held"))
         .await
-        .expect("put in, not committed");
+        .expect("enqueued, not committed");
     let Enqueued::New { id } = first else { panic!("{first:?}") };
 
     let keys = (0..50).map(|n| format!("free-{n}")).chain(["held".to_owned()]);
@@ -94,7 +94,7 @@ async fn enqueue_all(store: &Store, mut messages: Vec<NewMessage>) -> usize {
 async fn a_lease_runs_from_the_moment_of_the_claim() {
     let database = fresh_database().await;
     let store = Store::open(&database.url, 2).await.expect("the store opens");
-    store.messages().enqueue(message("k")).await.expect("put in");
+    store.messages().enqueue(message("k")).await.expect("enqueued");
     let node = Uuid::from_u128(1);
     let terms = ClaimTerms {
         node,
@@ -128,7 +128,7 @@ async fn every_connection_waits_for_the_disk() {
     let mut administrator = PgConnection::connect(&database.url).await.expect("connected");
     let name = database.name.clone();
     let relaxed = sqlx::AssertSqlSafe(format!("ALTER DATABASE \"{name}\" SET synchronous_commit = off"));
-    sqlx::query(relaxed).execute(&mut administrator).await.expect("the database is told otherwise");
+    sqlx::query(relaxed).execute(&mut administrator).await.expect("the database setting is changed");
     let store = Store::open(&database.url, 4).await.expect("the store opens");
     let pool = store.postgres_pool().expect("a store on PostgreSQL");
     let mut connections = Vec::new();

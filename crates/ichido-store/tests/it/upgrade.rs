@@ -26,7 +26,7 @@ fn message(key: &str) -> NewMessage {
 
 /// Enqueues a message and lets it die, so it is in every listing.
 async fn die(store: &Store, key: &str) -> Uuid {
-    let put = store.messages().enqueue(message(key)).await.expect("put in");
+    let put = store.messages().enqueue(message(key)).await.expect("enqueued");
     let Enqueued::New { id } = put else { panic!("{put:?}") };
     let terms = ClaimTerms {
         node: Uuid::nil(),

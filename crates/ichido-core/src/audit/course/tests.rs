@@ -412,7 +412,7 @@ fn operator_actions_must_be_allowed() {
     };
     let dead = dead();
     assert!(!refused(&dead, "requeued", "queued", 0, "not_done"));
-    assert!(refused(&dead, "requeued", "queued", 2, "not_done"), "the count begins anew");
+    assert!(refused(&dead, "requeued", "queued", 2, "not_done"), "the count starts again");
     assert!(refused(&dead, "decided", "sent", 2, "done"), "only about parked messages");
     assert!(refused(&dead, "late_success", "sent", 2, "done"), "it stays dead");
     assert!(!refused(&dead, "late_success", "dead", 2, "done"));

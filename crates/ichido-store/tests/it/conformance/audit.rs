@@ -398,7 +398,7 @@ both_databases! {
         let mut found = named(&report);
         found.sort_by_key(|(_, id)| *id);
         assert_eq!(found, [(Kind::Removed, old[3]), (Kind::Removed, old[4])]);
-        assert!(fixture.store.audit().verify(None, None).await.unwrap().is_whole(), "who has no key cannot tell");
+        assert!(fixture.store.audit().verify(None, None).await.unwrap().is_whole(), "without the key it is not visible");
         assert_eq!(fixture.status(kept).await, "dead");
     }
 

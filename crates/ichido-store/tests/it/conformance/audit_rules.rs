@@ -177,7 +177,7 @@ both_databases! {
              WHERE message_id = {id} AND kind = 'requeued'"
         );
         write(&fixture, &cancelled).await;
-        assert_eq!(found(&fixture).await, [(Kind::StateChanged, dead)], "its row of dead letters tells");
+        assert_eq!(found(&fixture).await, [(Kind::StateChanged, dead)], "its row of dead letters shows it");
         write(&fixture, &format!("DELETE FROM {{t}}letters WHERE message_id = {id}")).await;
         assert_whole(&fixture).await;
     }

@@ -83,7 +83,7 @@ both_databases! {
         assert_eq!(work.len(), 1);
         drop(ahead);
         let elsewhere = fixture.store.claims().lapsed_elsewhere(&[], Duration::ZERO).await.unwrap();
-        assert_eq!(elsewhere.len(), 1, "a node that does not serve it tells");
+        assert_eq!(elsewhere.len(), 1, "a node that does not serve it reports it");
         assert_eq!(fixture.rescue(Guarantee::Repeatable).await, Some(1));
         assert_eq!(fixture.rescue(Guarantee::Repeatable).await, None);
         fixture.pass(DAY);

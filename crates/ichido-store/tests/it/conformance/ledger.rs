@@ -377,7 +377,7 @@ both_databases! {
         assert_eq!((found.record.fence, found.record.fingerprint), (next, print("99 EUR")));
         assert_eq!(found.request_digest, Digest::of_bytes(b"99 EUR"));
         assert_eq!((found.response, found.completed_at), (None, None));
-        assert_eq!(found.record.first_claimed_at, found.record.claimed_at, "it begins anew");
+        assert_eq!(found.record.first_claimed_at, found.record.claimed_at, "it starts again");
     }
 
     #[test]

@@ -164,7 +164,7 @@ both_databases! {
         assert!(stepped.iter().all(|stepped| name(*stepped) == "queued"), "{stepped:?}");
         fixture.assert_counts(&[("queued", 30)]).await;
         for work in fixture.claim(100).await {
-            assert_eq!(work.history.tries, 1, "the count is back at 0, and this is the first try");
+            assert_eq!(work.history.tries, 1, "the count is back at 0, and this is the first attempt");
             fixture.send(&work).await;
         }
         let steps = fixture.store.messages().transitions(ids[7]).await.unwrap();
@@ -193,7 +193,7 @@ both_databases! {
         let twice = [ids[0], ids[1], ids[0]];
         let stepped = take_all(&fixture.store, &twice).await;
         assert_eq!(stepped.len(), 3);
-        assert_eq!(stepped[0], stepped[2], "both are told the same");
+        assert_eq!(stepped[0], stepped[2], "both get the same result");
         fixture.assert_counts(&[("queued", 2)]).await;
         let requeues = |step: &Transition| step.kind == "requeued";
         let transitions_seen = fixture.store.messages().transitions(ids[0]).await.unwrap();

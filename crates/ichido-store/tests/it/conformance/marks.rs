@@ -52,7 +52,7 @@ both_databases! {
         let back = fixture.settle(&work[0], given_back(&work[0])).await;
         let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
         assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [false, true]);
-        assert_eq!(fixture.settle(&work[0], given_back(&work[0])).await, back, "reported again, it stands");
+        assert_eq!(fixture.settle(&work[0], given_back(&work[0])).await, back, "reported again, it is accepted");
     }
 
     #[test]

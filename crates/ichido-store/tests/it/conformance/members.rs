@@ -95,7 +95,7 @@ both_databases! {
         let calls = [(other, work.fence), (work.id, work.fence)];
         assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [false, true]);
         let node = fixture.another_node().await;
-        assert_eq!(node.claims().begin(&calls).await.unwrap(), [false, true], "whoever asks");
+        assert_eq!(node.claims().begin(&calls).await.unwrap(), [false, true], "on any node");
         let settled = fixture.settle(&work, succeeded(&work)).await;
         assert_eq!(settled, Stepped::Now(State::Sent));
     }

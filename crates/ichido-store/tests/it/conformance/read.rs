@@ -45,7 +45,7 @@ both_databases! {
         assert_eq!((row.status.as_str(), row.tries, row.tries_allowed), ("queued", 0, 3));
         assert_eq!((row.last_error, row.effect, row.priority), (None, Effect::NotDone, 7));
         assert_eq!((row.hops.as_deref(), row.trace.as_deref(), row.made_from), (Some("bff"), Some("trace"), None));
-        assert_eq!(fixture.claim_one().await.hops.as_deref(), Some("bff"), "whoever delivers it gets them");
+        assert_eq!(fixture.claim_one().await.hops.as_deref(), Some("bff"), "the worker gets them");
         assert_eq!((row.next_attempt, row.updated_at), (Some(row.created_at), row.created_at));
     }
 
@@ -466,7 +466,7 @@ both_databases! {
         assert!(fixture.store.nodes().claim_duty(Duty::Trail, a, lease).await.unwrap());
         assert!(!fixture.store.nodes().claim_duty(Duty::Trail, b, lease).await.unwrap());
         fixture.pass(Duration::from_secs(20));
-        assert!(fixture.store.nodes().claim_duty(Duty::Trail, a, lease).await.unwrap(), "who has it keeps it");
+        assert!(fixture.store.nodes().claim_duty(Duty::Trail, a, lease).await.unwrap(), "the holder keeps it");
         fixture.pass(Duration::from_secs(20));
         assert!(!fixture.store.nodes().claim_duty(Duty::Trail, b, lease).await.unwrap());
         fixture.pass(Duration::from_secs(20));

@@ -120,7 +120,7 @@ both_databases! {
         let unserved_since = async |ago| fixture.store.claims().lapsed_elsewhere(&ours, ago).await.unwrap();
         assert_eq!(unserved_since(Duration::ZERO).await, [], "none has lapsed");
         fixture.pass(AFTER_LEASE);
-        assert_eq!(unserved_since(LEASE).await, [], "whoever serves it has had no time yet");
+        assert_eq!(unserved_since(LEASE).await, [], "nodes that serve it have had no time yet");
         let found = only(unserved_since(Duration::ZERO).await);
         assert_eq!((found.queue, found.claims, found.messages_max), (other.clone(), 1, 2));
         assert_eq!(found.since, claimed[0].claimed_at.plus(LEASE));
@@ -421,7 +421,7 @@ both_databases! {
         fixture.send(&work[0]).await;
         fixture.pass(AFTER_LEASE);
         fixture.rescue(KEYED).await;
-        assert_eq!(fixture.status(all[1]).await, "queued", "nobody can tell which of the two did it");
+        assert_eq!(fixture.status(all[1]).await, "queued", "it is unknown which of the two did it");
         assert!(fixture.claim_one().await.history.suspect);
     }
 
