@@ -91,7 +91,7 @@ fn may_trace() {
         ),
         Ok(output) => assert!(
             output.status.success(),
-            "strace may not trace a process here, so syncs cannot be counted. Allow ptrace: in a container by \
+            "strace may not trace a process here, so syncs cannot be counted. Allow ptrace: in a container with \
              `--cap-add=SYS_PTRACE`, elsewhere with `sysctl kernel.yama.ptrace_scope=1`. It says: {}",
             String::from_utf8_lossy(&output.stderr)
         ),
