@@ -128,7 +128,7 @@ pub enum KeyError {
     },
     /// A space, a control character or a byte outside ASCII.
     #[error(
-        "the idempotency key has a character after the first {index} that is not visible ASCII (! to ~); use no spaces, control characters or accents; if a proxy joined two header lines, send the header once"
+        "the idempotency key has a character at offset {index} that is not visible ASCII (! to ~); use no spaces, control characters or accents; if a proxy joined two header lines, send the header once"
     )]
     NotVisible {
         /// How many characters of the key precede it.

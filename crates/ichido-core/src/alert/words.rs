@@ -53,7 +53,7 @@ pub fn resolved(rule: Rule, about: &About, lasted: Duration) -> String {
             "no more messages are dead-lettered; existing dead letters still wait for a person"
         }
         Rule::DeadLetters => {
-            "few messages are dead-lettered again; existing dead letters still wait for a person"
+            "few messages are dead-lettered now; existing dead letters still wait for a person"
         }
         Rule::DeadSurge => "no more messages than usual are dead-lettered",
         Rule::FailedRetries => "retries succeed again, or there are few",

@@ -165,7 +165,7 @@ pub struct Policy {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// A read has nothing to protect.
-    #[error("a read is not deduplicated; remove the layer from it, or choose the class of what it changes")]
+    #[error("a read is not deduplicated; remove the layer from it, or declare the class of its effect")]
     ReadIsNotDeduplicated,
     /// The key of an effect that cannot be undone would expire within a day.
     #[error(
