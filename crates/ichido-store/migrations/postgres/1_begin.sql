@@ -1,21 +1,21 @@
--- The ledger and the outbox. What is hot is small and narrow; what is large is written once.
+-- The ledger and the outbox. Hot tables are small and narrow; large rows are written once.
 --
 -- Times are the database's clock plus the store's skew, and are always bound or computed, never defaulted,
--- so that no row mixes two clocks. States are text: they are read by people, and cost nothing measurable.
+-- so no row mixes two clocks. States are text: people read them, and the cost is not measurable.
 
 CREATE SEQUENCE ichido.fence AS bigint CACHE 1; -- No cache: fences of two connections must not go back.
 
 CREATE TABLE ichido.ledger (
-    name           bytea       NOT NULL PRIMARY KEY, -- A hash of operation, identity and key: no client text is a name.
+    name           bytea       NOT NULL PRIMARY KEY, -- A hash of operation, identity and key, never client text.
     operation      text COLLATE "C"        NOT NULL,
     identity       text COLLATE "C"        NOT NULL,
     key            text COLLATE "C"        NOT NULL,
     fingerprint    bytea       NOT NULL,
     request_digest bytea       NOT NULL,
-    mode           text        NOT NULL, -- The strictest that it was claimed under: its operation may be served otherwise later.
+    mode           text        NOT NULL, -- The strictest mode it was claimed under: the operation's mode may change later.
     state          text        NOT NULL,
     fence          bigint      NOT NULL,
-    claim_id       uuid        NOT NULL, -- Of the attempt that claimed: how it knows its own claim again after a lost answer.
+    claim_id       uuid        NOT NULL, -- Identifies the claiming attempt, which recognizes its own claim after a lost response.
     lease_until    timestamptz,
     status         smallint,
     headers        bytea,
@@ -26,25 +26,25 @@ CREATE TABLE ichido.ledger (
     claimed_at     timestamptz NOT NULL, -- Last claimed.
     completed_at   timestamptz,
     expires_at     timestamptz,
-    hops           text,                 -- The way the request came (SPEC F1), as its header says; bounded.
+    hops           text,                 -- The hops of the request, from its header; bounded.
     trace          text,
     CONSTRAINT ledger_hashes CHECK (octet_length(name) = 32 AND octet_length(fingerprint) = 32 AND octet_length(request_digest) = 32),
     CONSTRAINT ledger_mode CHECK (mode IN ('transactional', 'keyed', 'opaque')),
     CONSTRAINT ledger_state CHECK (state IN ('claimed', 'applied', 'refused', 'unknown')),
     CONSTRAINT ledger_lease CHECK ((state = 'claimed') = (lease_until IS NOT NULL)),
-    -- Only what is settled has an outcome and expires (SPEC A5).
+    -- Only settled records have an outcome and expire.
     CONSTRAINT ledger_outcome CHECK ((state IN ('applied', 'refused')) = (status IS NOT NULL AND headers IS NOT NULL AND completed_at IS NOT NULL AND expires_at IS NOT NULL))
-) WITH (fillfactor = 70); -- Each row is updated once, by its settle: room for it on the same page.
+) WITH (fillfactor = 70); -- Each row is updated once, when settled: this leaves room on the same page.
 
 CREATE INDEX ledger_expiry ON ichido.ledger (expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX ledger_lapse ON ichido.ledger (lease_until) WHERE lease_until IS NOT NULL;
 CREATE INDEX ledger_unknown ON ichido.ledger (created_at, name) WHERE state = 'unknown';
 
--- One outcome within a caller's own transaction: it must touch one row, or the caller rolls back.
+-- Stores one outcome in a caller's own transaction: it must change one row, or the caller rolls back.
 --
--- A function, because the connection is the caller's. Its plans are kept from when the ledger was small, and then reading it
--- whole was the cheapest way; here that is switched off, for this statement alone. And an answer must mean durable: a
--- transaction that would commit without waiting for the disk is told to wait; one that waits for more keeps that.
+-- A function, because the connection is the caller's. Its cached plans may be from when the ledger was small and a full scan
+-- was the cheapest plan; scans are disabled here, for this statement alone. A response must also mean durable: a
+-- transaction that would commit without waiting for the disk is made to wait; a stricter setting is kept.
 CREATE FUNCTION ichido.key_settle(
     of_name bytea, of_fence bigint, to_state text, to_status smallint, to_headers bytea, to_body bytea, to_digest bytea,
     to_message uuid, ttl bigint, skew bigint
@@ -63,7 +63,7 @@ BEGIN
 END
 $$;
 
--- What was asked for: written once, never updated.
+-- The requests: written once, never updated.
 CREATE TABLE ichido.messages (
     id            uuid        NOT NULL PRIMARY KEY, -- UUIDv7: new rows go to the end of the index.
     queue         text COLLATE "C"        NOT NULL,
@@ -75,32 +75,32 @@ CREATE TABLE ichido.messages (
     trace         text,
     priority      smallint    NOT NULL,
     tries_allowed integer     NOT NULL,
-    due           timestamptz,           -- Not before this moment; NULL is at once.
-    made_from     uuid,                  -- The dead message that this one was made from (SPEC D17).
+    due           timestamptz,           -- The earliest time to send; NULL is at once.
+    made_from     uuid,                  -- The dead message that this one replaces.
     created_at    timestamptz NOT NULL,
-    hops          text,                  -- The way the request came (SPEC F1), as its header says; bounded.
+    hops          text,                  -- The hops of the request, from its header; bounded.
     CONSTRAINT messages_once UNIQUE (queue, identity, key),
     CONSTRAINT messages_digest CHECK (octet_length(digest) = 32),
     CONSTRAINT messages_tries CHECK (tries_allowed > 0)
 );
 
--- What can be claimed now. A row is inserted and deleted, never updated, so its ctid is its own.
+-- Claimable messages. A row is inserted and deleted, never updated, so its ctid is its own.
 CREATE TABLE ichido.ready (
     queue       text COLLATE "C"        NOT NULL,
     priority    smallint    NOT NULL,
     message_id  uuid        NOT NULL,
-    suspect     boolean     NOT NULL DEFAULT false, -- A worker died holding it among others: claim it alone.
+    suspect     boolean     NOT NULL DEFAULT false, -- A worker died holding it with others: claim it alone.
     tries       integer     NOT NULL DEFAULT 0,
     deaths      integer     NOT NULL DEFAULT 0,
     doubt_since timestamptz,
     travels_until timestamptz,
     last_fence  bigint,
-    PRIMARY KEY (queue, priority, message_id) -- The claim's order exactly: most urgent first, then oldest.
+    PRIMARY KEY (queue, priority, message_id) -- The order of claims: most urgent first, then oldest.
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
 
 CREATE INDEX ready_suspect ON ichido.ready (queue, priority, message_id) WHERE suspect;
 
--- What waits for its time: messages of the future, and failed ones between two tries.
+-- Messages that wait for their time: delayed ones, and failed ones between two attempts.
 CREATE TABLE ichido.scheduled (
     message_id  uuid        NOT NULL PRIMARY KEY,
     queue       text COLLATE "C"        NOT NULL,
@@ -118,37 +118,37 @@ CREATE TABLE ichido.scheduled (
 
 CREATE INDEX scheduled_due ON ichido.scheduled (due);
 
--- What a node holds until when: one row for a whole claimed batch.
+-- Leases: one row for a whole claimed batch.
 CREATE TABLE ichido.leases (
     fence       bigint      NOT NULL PRIMARY KEY,
     queue       text COLLATE "C"        NOT NULL,
     node        uuid        NOT NULL,
     claimed_at  timestamptz NOT NULL,
     lease_until timestamptz NOT NULL,
-    marks       boolean     NOT NULL, -- Whether the beginning of each call is marked in `begun`.
-    suspect     boolean     NOT NULL, -- Whether it was claimed alone because a worker had died with it.
-    guarantee   text        NOT NULL, -- What its holder believed of repetitions: who rescues it may have been told otherwise.
-    keeps_for   bigint,               -- Microseconds for which keys are honoured.
-    travels_for bigint      NOT NULL, -- Microseconds for which its holder's calls may be travelling.
+    marks       boolean     NOT NULL, -- Whether the start of each call is marked in `begun`.
+    suspect     boolean     NOT NULL, -- Whether it was claimed alone because a worker died with it.
+    guarantee   text        NOT NULL, -- The holder's guarantee: the rescuer's configuration may differ.
+    keeps_for   bigint,               -- Microseconds for which the receiver keeps keys.
+    travels_for bigint      NOT NULL, -- Microseconds for which its holder's calls may be in flight.
     message_ids uuid[]      NOT NULL,
     CONSTRAINT leases_some CHECK (cardinality(message_ids) > 0),
     CONSTRAINT leases_guarantee CHECK (guarantee IN ('nothing', 'repeatable', 'honours_keys')),
     CONSTRAINT leases_keeps CHECK ((guarantee = 'honours_keys') = (keeps_for IS NOT NULL))
 );
 
--- Ids do not compress; trying costs a tenth of a claim.
+-- Ids do not compress; the attempt costs a tenth of a claim.
 ALTER TABLE ichido.leases ALTER COLUMN message_ids SET STORAGE EXTERNAL;
 
 CREATE INDEX leases_lapse ON ichido.leases (lease_until);
 
--- The durable mark that comes before an irreversible call: not begun means not done.
+-- The durable mark before an irreversible call: not started means not done.
 CREATE TABLE ichido.begun (
     fence      bigint NOT NULL,
     message_id uuid   NOT NULL,
     PRIMARY KEY (fence, message_id)
 );
 
--- Dead and parked messages, apart from the hot tables and from history.
+-- Dead and parked messages, separate from the hot tables and from history.
 CREATE TABLE ichido.letters (
     message_id  uuid        NOT NULL PRIMARY KEY,
     queue       text COLLATE "C"        NOT NULL,
@@ -162,11 +162,11 @@ CREATE TABLE ichido.letters (
     doubt_since timestamptz,
     travels_until timestamptz,
     last_fence  bigint,
-    closed      text        NOT NULL DEFAULT 'open', -- Whether a person is done with it: it is kept, and listed only when asked for.
+    closed      text        NOT NULL DEFAULT 'open', -- Whether a person has closed it: it is kept, and listed only on request.
     CONSTRAINT letters_state CHECK (state IN ('dead', 'parked')),
     CONSTRAINT letters_effect CHECK (effect IN ('not_done', 'done', 'unknown')),
     CONSTRAINT letters_closed CHECK (closed = 'open' OR closed IN ('discarded', 'replaced') AND state = 'dead'),
-    -- Parked is in doubt, and a doubt has both its moments.
+    -- A parked message is in doubt, and a doubt has both timestamps.
     CONSTRAINT letters_doubt CHECK (state <> 'parked' OR doubt_since IS NOT NULL),
     CONSTRAINT letters_travel CHECK ((doubt_since IS NULL) = (travels_until IS NULL))
 );
@@ -174,12 +174,12 @@ CREATE TABLE ichido.letters (
 CREATE INDEX letters_newest ON ichido.letters (state, closed, queue, since DESC, message_id DESC);
 CREATE INDEX letters_newest_of_all ON ichido.letters (state, closed, since DESC, message_id DESC);
 
--- Every transition and operator action, appended (SPEC D13). A try is one row: `claimed_at` is its
--- queued -> sending, `at` its end. An operator's action draws a fence of its own, so that fences order a timeline.
+-- Every transition and operator action, append-only. An attempt is one row: `claimed_at` is its
+-- queued -> sending, `at` its end. An operator's action gets its own fence, so fences order a timeline.
 CREATE TABLE ichido.events (
     message_id    uuid        NOT NULL,
     fence         bigint      NOT NULL,
-    step          smallint    NOT NULL, -- 1 for the second transition of one event (failed, then dead), 2 for a success that came late.
+    step          smallint    NOT NULL, -- 1 for the second transition of one event (failed, then dead), 2 for a late success.
     claimed_at    timestamptz,
     at            timestamptz NOT NULL,
     from_state    text        NOT NULL,
@@ -193,13 +193,13 @@ CREATE TABLE ichido.events (
     code          text,
     status        smallint,
     result_digest bytea,
-    receipt       text, -- The receiver's own name for what it did, such as a broker's order id.
+    receipt       text, -- The receiver's own reference, such as a broker's order id.
     excerpt       text,
     node          uuid,
     actor         text,
-    about         text, -- What an operator's action was about, if not a message: a queue, a key, letters. `message_id` is then that subject's.
-    -- The transaction that wrote it. Below the oldest transaction that still runs nothing more can appear, whatever the clocks say:
-    -- what lies there can be sealed (SPEC F5).
+    about         text, -- The subject of an operator's action, if not a message: a queue, a key, letters. `message_id` is then the subject's.
+    -- The transaction that wrote it. Below the oldest running transaction nothing more can appear, whatever the clocks say:
+    -- those entries can be sealed.
     position      bigint      NOT NULL DEFAULT pg_current_xact_id()::text::bigint,
     PRIMARY KEY (message_id, fence, step),
     CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown') OR about IS NOT NULL AND effect = 'none'),
@@ -208,27 +208,27 @@ CREATE TABLE ichido.events (
         AND to_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled'))
 );
 
--- New rows go to the end, and their positions with them: a summary of whole stretches finds a span, and costs a write next to nothing.
+-- New rows go to the end, and so do their positions: a BRIN index finds a span and adds almost no cost to a write.
 CREATE INDEX events_position ON ichido.events USING brin (position) WITH (autosummarize = on);
 
--- What operators did to other things than messages. Few among the entries, and found by this alone.
+-- Operator actions on other subjects than messages. They are few among the entries and found only with this index.
 CREATE INDEX events_actions ON ichido.events (fence) WHERE about IS NOT NULL;
 
--- Spans of entries under one code each, chained (SPEC F5). A span whose entries have all been forgotten keeps root and count.
+-- Chained spans of entries, each under one code. A span whose entries were all deleted keeps root and count.
 CREATE TABLE ichido.seals (
     number         bigint      NOT NULL PRIMARY KEY,
     since_position bigint      NOT NULL,
-    until_position bigint      NOT NULL, -- Not in it.
+    until_position bigint      NOT NULL, -- Exclusive.
     sealed_at      timestamptz NOT NULL,
     first_at       timestamptz NOT NULL,
     last_at        timestamptz NOT NULL,
     count          integer     NOT NULL,
-    total          bigint      NOT NULL, -- Of all seals up to this one.
+    total          bigint      NOT NULL, -- The sum over all seals up to this one.
     root           bytea       NOT NULL,
     previous       bytea       NOT NULL,
     keyed          boolean     NOT NULL,
     mac            bytea       NOT NULL,
-    leaves         bytea,                -- What is remembered of each entry, so that one that was tampered with can be named.
+    leaves         bytea,                -- A leaf for each entry, to name an entry that was tampered with.
     pruned         bytea,
     CONSTRAINT seals_codes CHECK (octet_length(root) = 32 AND octet_length(previous) = 32 AND octet_length(mac) = 32),
     CONSTRAINT seals_pruned CHECK ((leaves IS NULL) = (pruned IS NOT NULL))
@@ -237,17 +237,17 @@ CREATE TABLE ichido.seals (
 -- Hashes do not compress.
 ALTER TABLE ichido.seals ALTER COLUMN leaves SET STORAGE EXTERNAL;
 
--- Messages that were forgotten with sealed entries: why those are missing. A row goes when the last seal that lists its entries is pruned.
+-- Messages that were deleted with sealed entries, which explains why those are missing. A row is deleted when the last seal that lists its entries is pruned.
 CREATE TABLE ichido.forgotten (
     message_id uuid        NOT NULL PRIMARY KEY,
     at         timestamptz NOT NULL,
     entries    integer     NOT NULL,
-    listed     integer     NOT NULL, -- How many of them a seal still lists.
+    listed     integer     NOT NULL, -- How many of its entries a seal still lists.
     mac        bytea       NOT NULL,
     CONSTRAINT forgotten_mac CHECK (octet_length(mac) = 32)
 );
 
--- What is added to a transaction's number to get its position: another server that took over a dump counts from lower numbers.
+-- The offset from a transaction's number to its position: a server restored from a dump counts from lower numbers.
 CREATE TABLE ichido.position_base (
     one  boolean NOT NULL PRIMARY KEY DEFAULT true,
     base bigint  NOT NULL,
@@ -256,7 +256,7 @@ CREATE TABLE ichido.position_base (
 
 INSERT INTO ichido.position_base (base) VALUES (0);
 
--- Sees to it that positions go on growing on a server that took over a dump. Called by each node that opens the store.
+-- Ensures that positions keep growing on a server restored from a dump. Called by each node that opens the store.
 CREATE FUNCTION ichido.position_rebase() RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     following bigint;
@@ -268,7 +268,7 @@ BEGIN
         RETURN false;
     END IF;
     LOCK TABLE ichido.events, ichido.seals IN ACCESS EXCLUSIVE MODE;
-    -- Again, because another node may have done it meanwhile.
+    -- Checked again, because another node may have done it meanwhile.
     SELECT base + pg_snapshot_xmax(pg_current_snapshot())::text::bigint INTO following FROM ichido.position_base;
     SELECT greatest((SELECT max(position) FROM ichido.events), (SELECT max(until_position) FROM ichido.seals)) INTO reached;
     IF reached <= following THEN
@@ -280,7 +280,7 @@ BEGIN
 END
 $$;
 
--- Equal content within a window is one action whatever its key (SPEC A7).
+-- Equal content within a window is one action, whatever its key.
 CREATE TABLE ichido.contents (
     queue      text COLLATE "C"        NOT NULL,
     identity   text COLLATE "C"        NOT NULL,
@@ -299,7 +299,7 @@ CREATE TABLE ichido.queues (
     changed_at timestamptz NOT NULL
 );
 
--- Counts come from deltas, appended with the rows they count and folded by the caretaker.
+-- Counts are sums of deltas, inserted with the rows they count and folded by maintenance.
 CREATE TABLE ichido.counts (
     queue text COLLATE "C"   NOT NULL,
     state text   NOT NULL,
@@ -327,26 +327,26 @@ CREATE TABLE ichido.nodes (
     seen_at    timestamptz NOT NULL
 );
 
--- By which kind of key the calls for a queue's messages go out, as its first worker said: the same on every try.
+-- The kind of key that a queue's calls carry, as set by its first worker: the same on every attempt.
 CREATE TABLE ichido.queue_keys (
     queue text COLLATE "C" NOT NULL PRIMARY KEY,
     kind  text             NOT NULL
 );
 
--- Who does which part of the upkeep: one node at a time.
+-- Which node holds which singleton task.
 CREATE TABLE ichido.caretakers (
     duty        text COLLATE "C" NOT NULL PRIMARY KEY,
     node        uuid             NOT NULL,
     lease_until timestamptz      NOT NULL
 );
 
--- Who may come in over HTTP. A token itself is not here, only the hash of its secret.
+-- API tokens. Only the hash of a token's secret is stored.
 CREATE TABLE ichido.tokens (
     id         uuid        NOT NULL PRIMARY KEY,
     name       text        NOT NULL,
     role       text        NOT NULL,
-    identity   text,                 -- For whom a producer puts messages in, and
-    queues     text,                 -- into which queues: names between blanks, which no name has.
+    identity   text,                 -- The identity a producer enqueues for, and
+    queues     text,                 -- its queues: names separated by spaces, which no name contains.
     hash       bytea       NOT NULL,
     created_at timestamptz NOT NULL,
     expires_at timestamptz,
@@ -356,7 +356,7 @@ CREATE TABLE ichido.tokens (
     CONSTRAINT tokens_hash CHECK (octet_length(hash) = 32)
 );
 
--- A message as one row (SPEC D1). A due failed message is claimed as if queued, and shown as failed until then.
+-- A message as one row. A due failed message is claimed like a queued one, and shown as failed until then.
 CREATE VIEW ichido.message AS
 SELECT m.id, m.queue, m.identity, m.key AS idempotency_key, m.content_type, m.request, m.digest AS request_digest,
        now.status, now.tries, greatest(now.tries - 1, 0) AS retry_count,
@@ -386,7 +386,7 @@ CROSS JOIN LATERAL (
            END AS status
 ) st
 CROSS JOIN LATERAL (
-    -- A try that is under way counts; its event comes with its end.
+    -- An attempt in flight counts; its event is written when it ends.
     SELECT st.status, coalesce(l.tries, s.tries, r.tries, e.tries, 0) + CASE WHEN st.status = 'sending' THEN 1 ELSE 0 END AS tries
 ) now
 LEFT JOIN LATERAL (SELECT * FROM ichido.events WHERE message_id = m.id AND code IS NOT NULL ORDER BY fence DESC, step DESC LIMIT 1) f ON true;

@@ -1,12 +1,12 @@
--- The ledger and the outbox, as on PostgreSQL. Where the two differ, the reason stands beside it.
+-- The ledger and the outbox, as on PostgreSQL. Differences are explained where they occur.
 --
 -- Times are whole microseconds since 1970: SQLite has no type for them. They are the database's clock plus the store's skew,
--- read once in each transaction and bound, so that no row mixes two clocks. Hashes and UUIDs are blobs, truths are 0 and 1.
+-- read once in each transaction and bound, so no row mixes two clocks. Hashes and UUIDs are blobs, booleans are 0 and 1.
 --
--- Tables are STRICT, so that a column holds what it says. Narrow ones are WITHOUT ROWID: the key is the row. Those with
--- payloads are not, because large rows would sit in the inner pages of the tree.
+-- Tables are STRICT, so a column holds only its declared type. Narrow ones are WITHOUT ROWID: the key is the row. Those with
+-- payloads are not, because large rows would be stored in the inner pages of the tree.
 
--- The last fence that was drawn. There is one writer, so a counter is a sequence; it rolls back with what was drawn from it.
+-- The last issued fence. There is one writer, so a counter is a sequence; a rollback also rolls back its fences.
 CREATE TABLE ichido_fence (
     one  INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
     last INTEGER NOT NULL CHECK (last >= 0)
@@ -15,16 +15,16 @@ CREATE TABLE ichido_fence (
 INSERT INTO ichido_fence (one, last) VALUES (1, 0);
 
 CREATE TABLE ichido_ledger (
-    name           BLOB    NOT NULL PRIMARY KEY, -- A hash of operation, identity and key: no client text is a name.
+    name           BLOB    NOT NULL PRIMARY KEY, -- A hash of operation, identity and key, never client text.
     operation      TEXT    NOT NULL,
     identity       TEXT    NOT NULL,
     key            TEXT    NOT NULL,
     fingerprint    BLOB    NOT NULL,
     request_digest BLOB    NOT NULL,
-    mode           TEXT    NOT NULL, -- The strictest that it was claimed under: its operation may be served otherwise later.
+    mode           TEXT    NOT NULL, -- The strictest mode it was claimed under: the operation's mode may change later.
     state          TEXT    NOT NULL,
     fence          INTEGER NOT NULL,
-    claim_id       BLOB    NOT NULL, -- Of the attempt that claimed: how it knows its own claim again after a lost answer.
+    claim_id       BLOB    NOT NULL, -- Identifies the claiming attempt, which recognizes its own claim after a lost response.
     lease_until    INTEGER,
     status         INTEGER,
     headers        BLOB,
@@ -35,15 +35,15 @@ CREATE TABLE ichido_ledger (
     claimed_at     INTEGER NOT NULL, -- Last claimed.
     completed_at   INTEGER,
     expires_at     INTEGER,
-    hops           TEXT,                         -- The way the request came (SPEC F1), as its header says; bounded.
+    hops           TEXT,                         -- The hops of the request, from its header; bounded.
     trace          TEXT,
     CONSTRAINT ledger_hashes CHECK (length(name) = 32 AND length(fingerprint) = 32 AND length(request_digest) = 32),
     CONSTRAINT ledger_mode CHECK (mode IN ('transactional', 'keyed', 'opaque')),
     CONSTRAINT ledger_state CHECK (state IN ('claimed', 'applied', 'refused', 'unknown')),
     CONSTRAINT ledger_lease CHECK ((state = 'claimed') = (lease_until IS NOT NULL)),
-    -- Only what is settled has an outcome and expires (SPEC A5).
+    -- Only settled records have an outcome and expire.
     CONSTRAINT ledger_outcome CHECK ((state IN ('applied', 'refused')) = (status IS NOT NULL AND headers IS NOT NULL AND completed_at IS NOT NULL AND expires_at IS NOT NULL)),
-    -- PostgreSQL's text holds no NUL; here it must be said, or the two would accept different names.
+    -- PostgreSQL's text cannot hold NUL; without this check the two would accept different names.
     CONSTRAINT ledger_text CHECK (instr(operation, char(0)) = 0 AND instr(identity, char(0)) = 0 AND instr(coalesce(hops, ''), char(0)) = 0 AND instr(coalesce(trace, ''), char(0)) = 0)
 ) STRICT;
 
@@ -52,7 +52,7 @@ CREATE INDEX ichido_ledger_lapse ON ichido_ledger (lease_until) WHERE lease_unti
 CREATE INDEX ichido_ledger_unknown ON ichido_ledger (created_at, name) WHERE state = 'unknown';
 CREATE INDEX ichido_ledger_message ON ichido_ledger (message_id) WHERE message_id IS NOT NULL;
 
--- What was asked for: written once, never updated.
+-- The requests: written once, never updated.
 CREATE TABLE ichido_messages (
     id            BLOB    NOT NULL PRIMARY KEY, -- UUIDv7: new rows go to the end of the index.
     queue         TEXT    NOT NULL,
@@ -64,10 +64,10 @@ CREATE TABLE ichido_messages (
     trace         TEXT,
     priority      INTEGER NOT NULL,
     tries_allowed INTEGER NOT NULL,
-    due           INTEGER,                      -- Not before this moment; NULL is at once.
-    made_from     BLOB,                         -- The dead message that this one was made from (SPEC D17).
+    due           INTEGER,                      -- The earliest time to send; NULL is at once.
+    made_from     BLOB,                         -- The dead message that this one replaces.
     created_at    INTEGER NOT NULL,
-    hops          TEXT,                         -- The way the request came (SPEC F1), as its header says; bounded.
+    hops          TEXT,                         -- The hops of the request, from its header; bounded.
     CONSTRAINT messages_once UNIQUE (queue, identity, key),
     CONSTRAINT messages_id CHECK (length(id) = 16),
     CONSTRAINT messages_digest CHECK (length(digest) = 32),
@@ -75,23 +75,23 @@ CREATE TABLE ichido_messages (
     CONSTRAINT messages_text CHECK (instr(identity, char(0)) = 0 AND instr(content_type, char(0)) = 0 AND instr(coalesce(hops, ''), char(0)) = 0 AND instr(coalesce(trace, ''), char(0)) = 0)
 ) STRICT;
 
--- What can be claimed now. A row is inserted and deleted, never updated.
+-- Claimable messages. A row is inserted and deleted, never updated.
 CREATE TABLE ichido_ready (
     queue         TEXT    NOT NULL,
     priority      INTEGER NOT NULL,
     message_id    BLOB    NOT NULL,
-    suspect       INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- A worker died holding it among others: claim it alone.
+    suspect       INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- A worker died holding it with others: claim it alone.
     tries         INTEGER NOT NULL DEFAULT 0,
     deaths        INTEGER NOT NULL DEFAULT 0,
     doubt_since   INTEGER,
     travels_until INTEGER,
     last_fence    INTEGER,
-    PRIMARY KEY (queue, priority, message_id) -- The claim's order exactly: most urgent first, then oldest.
+    PRIMARY KEY (queue, priority, message_id) -- The order of claims: most urgent first, then oldest.
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX ichido_ready_suspect ON ichido_ready (queue, priority, message_id) WHERE suspect;
 
--- What waits for its time: messages of the future, and failed ones between two tries.
+-- Messages that wait for their time: delayed ones, and failed ones between two attempts.
 CREATE TABLE ichido_scheduled (
     message_id    BLOB    NOT NULL PRIMARY KEY,
     queue         TEXT    NOT NULL,
@@ -109,19 +109,19 @@ CREATE TABLE ichido_scheduled (
 
 CREATE INDEX ichido_scheduled_due ON ichido_scheduled (due);
 
--- What a node holds until when: one row for a whole claimed batch. The messages are a JSON array of their ids in hex, and not a
--- table of their own: one row per message more, written and deleted, is what the lease row is there to save.
+-- Leases: one row for a whole claimed batch. The messages are a JSON array of their ids in hex, not a
+-- separate table: the lease row avoids writing and deleting one more row per message.
 CREATE TABLE ichido_leases (
     fence       INTEGER NOT NULL PRIMARY KEY,
     queue       TEXT    NOT NULL,
     node        BLOB    NOT NULL,
     claimed_at  INTEGER NOT NULL,
     lease_until INTEGER NOT NULL,
-    marks       INTEGER NOT NULL CHECK (marks IN (0, 1)), -- Whether the beginning of each call is marked in `ichido_begun`.
-    suspect     INTEGER NOT NULL CHECK (suspect IN (0, 1)), -- Whether it was claimed alone because a worker had died with it.
-    guarantee   TEXT    NOT NULL, -- What its holder believed of repetitions: who rescues it may have been told otherwise.
-    keeps_for   INTEGER,          -- Microseconds for which keys are honoured.
-    travels_for INTEGER NOT NULL, -- Microseconds for which its holder's calls may be travelling.
+    marks       INTEGER NOT NULL CHECK (marks IN (0, 1)), -- Whether the start of each call is marked in `ichido_begun`.
+    suspect     INTEGER NOT NULL CHECK (suspect IN (0, 1)), -- Whether it was claimed alone because a worker died with it.
+    guarantee   TEXT    NOT NULL, -- The holder's guarantee: the rescuer's configuration may differ.
+    keeps_for   INTEGER,          -- Microseconds for which the receiver keeps keys.
+    travels_for INTEGER NOT NULL, -- Microseconds for which its holder's calls may be in flight.
     message_ids TEXT    NOT NULL,
     CONSTRAINT leases_some CHECK (json_array_length(message_ids) > 0),
     CONSTRAINT leases_guarantee CHECK (guarantee IN ('nothing', 'repeatable', 'honours_keys')),
@@ -130,14 +130,14 @@ CREATE TABLE ichido_leases (
 
 CREATE INDEX ichido_leases_lapse ON ichido_leases (lease_until);
 
--- The durable mark that comes before an irreversible call: not begun means not done.
+-- The durable mark before an irreversible call: not started means not done.
 CREATE TABLE ichido_begun (
     fence      INTEGER NOT NULL,
     message_id BLOB    NOT NULL,
     PRIMARY KEY (fence, message_id)
 ) STRICT, WITHOUT ROWID;
 
--- Dead and parked messages, apart from the hot tables and from history.
+-- Dead and parked messages, separate from the hot tables and from history.
 CREATE TABLE ichido_letters (
     message_id    BLOB    NOT NULL PRIMARY KEY,
     queue         TEXT    NOT NULL,
@@ -151,25 +151,25 @@ CREATE TABLE ichido_letters (
     doubt_since   INTEGER,
     travels_until INTEGER,
     last_fence    INTEGER,
-    closed        TEXT    NOT NULL DEFAULT 'open', -- Whether a person is done with it: it is kept, and listed only when asked for.
+    closed        TEXT    NOT NULL DEFAULT 'open', -- Whether a person has closed it: it is kept, and listed only on request.
     CONSTRAINT letters_state CHECK (state IN ('dead', 'parked')),
     CONSTRAINT letters_effect CHECK (effect IN ('not_done', 'done', 'unknown')),
     CONSTRAINT letters_closed CHECK (closed = 'open' OR closed IN ('discarded', 'replaced') AND state = 'dead'),
-    -- Parked is in doubt, and a doubt has both its moments.
+    -- A parked message is in doubt, and a doubt has both timestamps.
     CONSTRAINT letters_doubt CHECK (state <> 'parked' OR doubt_since IS NOT NULL),
     CONSTRAINT letters_travel CHECK ((doubt_since IS NULL) = (travels_until IS NULL))
 ) STRICT;
 
--- A page of one queue's letters, and a page of all. Letters are kept for ever (SPEC E3), so neither list may sort them.
+-- A page of one queue's letters, and a page of all. Letters are kept forever, so neither list may sort them.
 CREATE INDEX ichido_letters_newest ON ichido_letters (state, closed, queue, since DESC, message_id DESC);
 CREATE INDEX ichido_letters_newest_of_all ON ichido_letters (state, closed, since DESC, message_id DESC);
 
--- Every transition and operator action, appended (SPEC D13). A try is one row: `claimed_at` is its
--- queued -> sending, `at` its end. An operator's action draws a fence of its own, so that fences order a timeline.
+-- Every transition and operator action, append-only. An attempt is one row: `claimed_at` is its
+-- queued -> sending, `at` its end. An operator's action gets its own fence, so fences order a timeline.
 CREATE TABLE ichido_events (
     message_id    BLOB    NOT NULL,
     fence         INTEGER NOT NULL,
-    step          INTEGER NOT NULL, -- 1 for the second transition of one event (failed, then dead), 2 for a success that came late.
+    step          INTEGER NOT NULL, -- 1 for the second transition of one event (failed, then dead), 2 for a late success.
     claimed_at    INTEGER,
     at            INTEGER NOT NULL,
     from_state    TEXT    NOT NULL,
@@ -183,11 +183,11 @@ CREATE TABLE ichido_events (
     code          TEXT,
     status        INTEGER,
     result_digest BLOB,
-    receipt       TEXT, -- The receiver's own name for what it did, such as a broker's order id.
+    receipt       TEXT, -- The receiver's own reference, such as a broker's order id.
     excerpt       TEXT,
     node          BLOB,
     actor         TEXT,
-    about         TEXT, -- What an operator's action was about, if not a message: a queue, a key, letters. `message_id` is then that subject's.
+    about         TEXT, -- The subject of an operator's action, if not a message: a queue, a key, letters. `message_id` is then the subject's.
     PRIMARY KEY (message_id, fence, step),
     CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown') OR about IS NOT NULL AND effect = 'none'),
     CONSTRAINT events_states CHECK (
@@ -195,11 +195,11 @@ CREATE TABLE ichido_events (
         AND to_state IN ('queued', 'sending', 'failed', 'parked', 'sent', 'dead', 'cancelled'))
 ) STRICT, WITHOUT ROWID;
 
--- What operators did to other things than messages. Few among the entries, and found by this alone.
+-- Operator actions on other subjects than messages. They are few among the entries and found only with this index.
 CREATE INDEX ichido_events_actions ON ichido_events (fence) WHERE about IS NOT NULL;
 
--- Entries that no seal has yet (SPEC F5). SQLite has no index that costs a write as little as PostgreSQL's summary of stretches,
--- and this is small where seals are made.
+-- Entries that no seal lists yet. SQLite has no index as cheap to write as PostgreSQL's BRIN,
+-- and this table is small if seals are made.
 CREATE TABLE ichido_unsealed (
     message_id BLOB    NOT NULL,
     fence      INTEGER NOT NULL,
@@ -212,38 +212,38 @@ BEGIN
     INSERT INTO ichido_unsealed (message_id, fence, step) VALUES (NEW.message_id, NEW.fence, NEW.step);
 END;
 
--- Spans of entries under one code each, chained (SPEC F5). A span whose entries have all been forgotten keeps root and count.
--- Positions count the sealed entries: with one writer nothing is committed late.
+-- Chained spans of entries, each under one code. A span whose entries were all deleted keeps root and count.
+-- Positions count the sealed entries: with one writer, no commit is late.
 CREATE TABLE ichido_seals (
     number         INTEGER NOT NULL PRIMARY KEY,
     since_position INTEGER NOT NULL,
-    until_position INTEGER NOT NULL, -- Not in it.
+    until_position INTEGER NOT NULL, -- Exclusive.
     sealed_at      INTEGER NOT NULL,
     first_at       INTEGER NOT NULL,
     last_at        INTEGER NOT NULL,
     count          INTEGER NOT NULL,
-    total          INTEGER NOT NULL, -- Of all seals up to this one.
+    total          INTEGER NOT NULL, -- The sum over all seals up to this one.
     root           BLOB    NOT NULL,
     previous       BLOB    NOT NULL,
     keyed          INTEGER NOT NULL CHECK (keyed IN (0, 1)),
     mac            BLOB    NOT NULL,
-    leaves         BLOB,             -- What is remembered of each entry, so that one that was tampered with can be named.
+    leaves         BLOB,             -- A leaf for each entry, to name an entry that was tampered with.
     pruned         BLOB,
     CONSTRAINT seals_codes CHECK (length(root) = 32 AND length(previous) = 32 AND length(mac) = 32),
     CONSTRAINT seals_pruned CHECK ((leaves IS NULL) = (pruned IS NOT NULL))
 ) STRICT;
 
--- Messages that were forgotten with sealed entries: why those are missing. A row goes when the last seal that lists its entries is pruned.
+-- Messages that were deleted with sealed entries, which explains why those are missing. A row is deleted when the last seal that lists its entries is pruned.
 CREATE TABLE ichido_forgotten (
     message_id BLOB    NOT NULL PRIMARY KEY,
     at         INTEGER NOT NULL,
     entries    INTEGER NOT NULL,
-    listed     INTEGER NOT NULL, -- How many of them a seal still lists.
+    listed     INTEGER NOT NULL, -- How many of its entries a seal still lists.
     mac        BLOB    NOT NULL,
     CONSTRAINT forgotten_mac CHECK (length(mac) = 32)
 ) STRICT, WITHOUT ROWID;
 
--- Equal content within a window is one action whatever its key (SPEC A7).
+-- Equal content within a window is one action, whatever its key.
 CREATE TABLE ichido_contents (
     queue      TEXT    NOT NULL,
     identity   TEXT    NOT NULL,
@@ -262,7 +262,7 @@ CREATE TABLE ichido_queues (
     changed_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Counts are kept as they change: there is one writer, so nobody waits for a count's row, and no table of deltas is needed.
+-- Counts are updated in place: there is one writer, so nobody waits for a count's row, and no table of deltas is needed.
 CREATE TABLE ichido_counts (
     queue TEXT    NOT NULL,
     state TEXT    NOT NULL,
@@ -284,26 +284,26 @@ CREATE TABLE ichido_nodes (
     seen_at    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- By which kind of key the calls for a queue's messages go out, as its first worker said: the same on every try.
+-- The kind of key that a queue's calls carry, as set by its first worker: the same on every attempt.
 CREATE TABLE ichido_queue_keys (
     queue TEXT NOT NULL PRIMARY KEY,
     kind  TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Who does which part of the upkeep: one node at a time.
+-- Which node holds which singleton task.
 CREATE TABLE ichido_caretakers (
     duty        TEXT    NOT NULL PRIMARY KEY,
     node        BLOB    NOT NULL,
     lease_until INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Who may come in over HTTP. A token itself is not here, only the hash of its secret.
+-- API tokens. Only the hash of a token's secret is stored.
 CREATE TABLE ichido_tokens (
     id         BLOB    NOT NULL PRIMARY KEY,
     name       TEXT    NOT NULL,
     role       TEXT    NOT NULL,
-    identity   TEXT,             -- For whom a producer puts messages in, and
-    queues     TEXT,             -- into which queues: names between blanks, which no name has.
+    identity   TEXT,             -- The identity a producer enqueues for, and
+    queues     TEXT,             -- its queues: names separated by spaces, which no name contains.
     hash       BLOB    NOT NULL,
     created_at INTEGER NOT NULL,
     expires_at INTEGER,
@@ -313,8 +313,8 @@ CREATE TABLE ichido_tokens (
     CONSTRAINT tokens_hash CHECK (length(hash) = 32)
 ) STRICT;
 
--- A new message becomes claimable, or waits for its time, in the statement that puts it in: SQLite's statements write one
--- table, and a caller who gives up between two of them and commits its own transaction would leave a message that nobody finds.
+-- A new message becomes claimable, or scheduled, in the statement that inserts it: SQLite's statements write one
+-- table, and a caller that stops between two of them and commits its own transaction would leave a message that nobody finds.
 CREATE TRIGGER ichido_messages_placed AFTER INSERT ON ichido_messages
 BEGIN
     INSERT INTO ichido_ready (queue, priority, message_id)
@@ -325,8 +325,8 @@ BEGIN
     ON CONFLICT (queue, state) DO UPDATE SET count = count + 1;
 END;
 
--- A message as one row (SPEC D1). A due failed message is claimed as if queued, and shown as failed until then.
--- SQLite has no LATERAL: the last event is found by its key, in a subquery that reads one entry of the index.
+-- A message as one row. A due failed message is claimed like a queued one, and shown as failed until then.
+-- SQLite has no LATERAL: a subquery finds the last event by its key and reads one index entry.
 CREATE VIEW ichido_message AS
 SELECT m.id, m.queue, m.identity, m.key AS idempotency_key, m.content_type, m.request, m.digest AS request_digest,
        CASE
@@ -336,7 +336,7 @@ SELECT m.id, m.queue, m.identity, m.key AS idempotency_key, m.content_type, m.re
            WHEN e.to_state IN ('sent', 'cancelled') THEN e.to_state
            ELSE 'sending'
        END AS status,
-       -- A try that is under way counts; its event comes with its end.
+       -- An attempt in flight counts; its event is written when it ends.
        coalesce(l.tries, s.tries, r.tries, e.tries + (e.to_state NOT IN ('sent', 'cancelled')), 1) AS tries,
        max(coalesce(l.tries, s.tries, r.tries, e.tries + (e.to_state NOT IN ('sent', 'cancelled')), 1) - 1, 0) AS retry_count,
        m.tries_allowed,

@@ -1,12 +1,12 @@
--- What models answered, kept until a person has it forgotten (SPEC B7).
+-- Answers of models, kept until a person deletes them.
 
--- One row a question, from before it is first asked. A row without an answer says whether somebody is asking now, and how many calls
--- were begun of which nobody knows what came: they may have been billed.
+-- One row per question, created before it is first asked. A row without an answer shows whether a run is asking now, and how many
+-- calls were started whose outcome is unknown: they may have been billed.
 CREATE TABLE ichido_answers (
     id          BLOB    NOT NULL PRIMARY KEY,
-    topic       TEXT    NOT NULL, -- By which they are forgotten.
+    topic       TEXT    NOT NULL, -- Answers are deleted by topic.
     created_at  INTEGER NOT NULL,
-    holder      BLOB,             -- The run that has a call under way.
+    holder      BLOB,             -- The run with a call in flight.
     held_until  INTEGER,
     lost        INTEGER NOT NULL,
     answer      BLOB,
