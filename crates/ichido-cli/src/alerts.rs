@@ -20,14 +20,14 @@ Examples:
   ichido alerts --all --limit 10
   ichido alerts --json --server http://127.0.0.1:4180";
 
-/// What `ichido alerts` is told.
+/// Arguments of `ichido alerts`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Those that are over as well, the last to be opened first
+    /// Include resolved alerts, newest first
     #[arg(long)]
     all: bool,
-    /// At most so many
+    /// Maximum number of alerts
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIMIT_MAX)))]
     limit: u32,
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         query: if all { Vec::new() } else { vec![("state", "firing".to_owned())] },
         page_max: Some(PAGE_MAX),
         limit,
-        none: if all { "there were no alerts" } else { "nothing fires" },
+        none: if all { "no alerts" } else { "no alerts are firing" },
         ..List::new("/v1/alerts", "alerts", ["OPENED", "RESOLVED", "STATE", "ALERT", "WHAT"])
     };
     let row = |alert: Alert| {

@@ -37,7 +37,8 @@ use crate::store::{load_config, open_existing};
 
 /// The caller's token. Only the environment holds it: every user of a machine can read a program's flags.
 const TOKEN: &str = "ICHIDO_TOKEN";
-const NOWHERE: &str = "no store is given, and no server; say it here, by ICHIDO_STORE, as url under [store], or by --server or ICHIDO_SERVER";
+const NOWHERE: &str =
+    "no store or server given; use --store, ICHIDO_STORE, `[store] url`, --server or ICHIDO_SERVER";
 
 /// The arguments of a command whose subcommands are requests to the API.
 #[derive(Debug, clap::Args)]
@@ -48,14 +49,14 @@ pub(crate) struct ApiArgs<C: Subcommand> {
     pub(crate) connect: ConnectArgs,
 }
 
-/// Whom to ask, and in whose name.
+/// How to reach the API, and as which user.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConnectArgs {
     #[arg(
         long,
         global = true,
         value_name = "URL",
-        help = "A running server to ask, its token from ICHIDO_TOKEN [env: ICHIDO_SERVER]"
+        help = "URL of a running server; set its token in ICHIDO_TOKEN [env: ICHIDO_SERVER]"
     )]
     server: Option<String>,
 
@@ -63,20 +64,20 @@ pub(crate) struct ConnectArgs {
         long,
         global = true,
         value_name = "URL",
-        help = "Where messages are kept, to work there without a server: sqlite:FILE or postgres://… [env: ICHIDO_STORE] \
-                [default: as the configuration says]"
+        help = "Store URL, to work without a server: sqlite:FILE or postgres://… [env: ICHIDO_STORE] \
+                [default: from the configuration]"
     )]
     store: Option<String>,
 
-    /// The configuration with the store, destinations and schemas, if any [default: ichido.toml, if it is there]
+    /// Configuration file [default: ichido.toml, if present]
     #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_CONFIG")]
     config: Option<PathBuf>,
 
-    /// Who you are, for the audit, where there is no server; a server goes by the token
+    /// Your name for the audit trail; a server uses the token's
     #[arg(long, global = true, value_name = "NAME", env = "USER", default_value = "unknown")]
     by: String,
 
-    /// JSON for programs, one object a line
+    /// Print JSON, one object per line
     #[arg(long, global = true)]
     json: bool,
 }
@@ -227,7 +228,7 @@ impl ApiClient {
             let answer = match self.try_get(target.trim_end_matches('?')).await? {
                 // The API names its parameter, not our flag.
                 Err(problem) if is_cursor_given && problem.message().starts_with("cursor ") => {
-                    let what = "is not the end of a page; give what the page before said";
+                    let what = "is not a valid cursor; pass the one printed after the previous page";
                     return Err(Exit::invalid("--after", what));
                 }
                 answer => answer?,
@@ -298,7 +299,7 @@ impl<'a, const N: usize> List<'a, N> {
             limit: u32::MAX,
             after: None,
             head,
-            none: "there are none",
+            none: "no results",
             to_json: Value::Object,
         }
     }
@@ -324,7 +325,7 @@ fn failed(error: impl std::fmt::Display) -> Exit {
 }
 
 fn uri(target: &str) -> Result<Uri, Exit> {
-    target.parse().map_err(|error| Exit::Failed(format!("{target} is no target of a request: {error}")))
+    target.parse().map_err(|error| Exit::Failed(format!("{target} is not a valid request target: {error}")))
 }
 
 /// Returns the URL of the given store, or that of the configuration.
@@ -349,7 +350,7 @@ pub(crate) fn client_settings(url: String, faults: &mut ConfigErrors) -> Option<
         Ok(text) => faults.check(TOKEN, Token::parse(&text)).map(Some),
         Err(std::env::VarError::NotPresent) => Some(None),
         Err(std::env::VarError::NotUnicode(_)) => {
-            faults.add(TOKEN, "is no text");
+            faults.add(TOKEN, "is not valid UTF-8");
             None
         }
     };

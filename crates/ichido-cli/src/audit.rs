@@ -21,62 +21,61 @@ use crate::out;
 use crate::store::{open_existing, resolve_url};
 
 const AFTER_HELP: &str = "\
-Entries are sealed in spans, each seal chained to the one before it. Make a key by `openssl rand -hex 32`, keep it where who
-can write the database cannot read it, and keep the line of `ichido audit head` somewhere else as well: a head shows when the
-last seals were cut off.
+Entries are sealed in batches, and each seal is chained to the previous one. Create a key with `openssl rand -hex 32` and store it
+where users with write access to the database cannot read it. Save the output of `ichido audit head` elsewhere too: a saved head
+reveals that the last seals were cut off.
 
-Every entry, sealed or not, must follow by the rules from the one before it, have a fence that was issued, and agree with the row
-that holds its message now. `seal` seals an entry that does not follow as such: `verify` names it from then on. What the rules
-allow cannot be told from the truth before it is sealed, so seal often.
+Every entry, sealed or not, must be a valid successor of the previous one, have a fence that was issued, and match the current row
+of its message. `seal` marks an invalid entry as such, and `verify` reports it from then on. A forged entry that is valid can only
+be detected after the original was sealed, so seal often.
 
-Exit code: 0 when nothing was tampered with, 1 when there are findings, 2 when the trail cannot be read, and 3 when its store
-was not reached.
+Exit code: 0 if the trail is intact, 1 for findings, 2 if the trail cannot be read, and 3 if the store cannot be reached.
 
 Examples:
   ichido audit seal   --store sqlite:ichido.db --key-file audit.key
   ichido audit head   --store sqlite:ichido.db > head.txt
   ichido audit verify --store sqlite:ichido.db --key-file audit.key --head \"$(cat head.txt)\"";
 
-/// What `ichido audit` is told.
+/// Arguments of `ichido audit`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
-    /// Where messages are kept: sqlite:FILE or postgres://… [default: as the configuration says, else sqlite:ichido.db]
+    /// Store URL: sqlite:FILE or postgres://… [default: from the configuration, else sqlite:ichido.db]
     #[arg(long, global = true, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     store: Option<String>,
-    /// The configuration that names the store [default: ichido.toml, if it is there]
+    /// Configuration file that names the store [default: ichido.toml, if present]
     #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_CONFIG")]
     config: Option<PathBuf>,
-    /// The file that holds the key of the seals, at least 32 bytes
+    /// File with the seal key, at least 32 bytes
     #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_AUDIT_KEY_FILE")]
     key_file: Option<PathBuf>,
-    /// How to show it
+    /// Output format
     #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
     format: Format,
-    /// The same as --format json
+    /// Same as --format json
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Find entries that were changed, removed, inserted or made up
+    /// Find changed, removed, inserted or forged entries
     Verify {
-        /// A line of `ichido audit head` that was kept: that seal must be in the chain
+        /// Saved output of `ichido audit head`; the chain must contain it
         #[arg(long, value_name = "EXPORTED")]
         head: Option<String>,
     },
-    /// Show the last seal, to be kept elsewhere
+    /// Print the last seal, to save elsewhere
     Head,
-    /// Seal what is not sealed yet
+    /// Seal all unsealed entries
     Seal,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Text for people
     Human,
     /// One JSON object
     Json,
@@ -106,7 +105,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Command::Head => match (admin::head(&store).await?, format) {
             (Some(head), Format::Human) => out::print_line(head),
             (Some(head), Format::Json) => out::print_line(report::render_head(&head)),
-            (None, _) => Err(Exit::Failed("nothing is sealed yet; `ichido audit seal` does it".to_owned())),
+            (None, _) => Err(Exit::Failed("there are no seals yet; run `ichido audit seal`".to_owned())),
         },
         Command::Seal => report_sealed(admin::seal(&store, key).await?, key.is_some(), format),
     }
@@ -115,7 +114,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 /// Reads the key from a file. Errors do not repeat its contents.
 fn read_key(path: &Path, faults: &mut ConfigErrors) -> Option<AuditKey> {
     let flag = format!("--key-file {}", path.display());
-    let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"));
+    let bytes = std::fs::read(path).map_err(|error| format!("cannot read it: {error}"));
     let key = bytes.and_then(|bytes| AuditKey::parse(&bytes).map_err(|error| error.to_string()));
     faults.check(&flag, key)
 }
@@ -125,7 +124,7 @@ fn parse_head(text: &str, faults: &mut ConfigErrors) -> Option<Head> {
     if head.is_none() {
         faults.add(
             "--head",
-            "this is no head: give the line that `ichido audit head` printed, as in ichido-audit-1:…",
+            "is not a head; pass the line that `ichido audit head` printed, such as ichido-audit-1:…",
         );
     }
     head
@@ -146,12 +145,12 @@ fn report_sealed(sealed: Sealed, keyed: bool, format: Format) -> Result<(), Exit
             let unkeyed = if keyed {
                 ""
             } else {
-                ", without a key: who can write the database can make such seals anew (--key-file)"
+                ", without a key: anyone with write access to the database can recreate them; pass --key-file"
             };
             out::print_line(format_args!("sealed {entries} entries in {seals} seals{unkeyed}"))?;
             if 0 < misfits {
                 out::print_line(format_args!(
-                    "{misfits} of these entries do not follow by the rules, and were sealed as such; `ichido audit verify` names them"
+                    "{misfits} of these entries are invalid and were sealed as such; run `ichido audit verify` to list them"
                 ))?;
             }
         }

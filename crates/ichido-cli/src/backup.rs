@@ -14,34 +14,33 @@ use crate::out;
 use crate::store::{check_exists, resolve_url};
 
 const AFTER_HELP: &str = "\
-The way back: stop every program that works on the store, move its file and the files of the same name with -wal and -shm away, \
-and put the copy there under the store's name. What happened after the copy was made is not in it: messages that were sent since are \
-sent again, under the same keys.
+To restore: stop every program that uses the store, move its file and the -wal and -shm files beside it away, and move the copy to the \
+store's path. Changes after the backup are lost: messages that were sent since then are sent again, with the same keys.
 
-Exit code: 0 when the copy is made, 1 when it cannot be, 2 when what was asked makes no sense, as on PostgreSQL, and 3 when the \
-store was not reached.
+Exit code: 0 on success, 1 if the copy failed, 2 for a usage or configuration error (such as a PostgreSQL store), and 3 if the store \
+cannot be reached.
 
 Examples:
   ichido backup monday.db
   ichido backup /mnt/copies/monday.db --store sqlite:ichido.db";
 
-/// What `ichido backup` is told.
+/// Arguments of `ichido backup`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// The new file
+    /// Path of the copy; must not exist
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Where messages are kept: sqlite:FILE [default: as the configuration says; without one, sqlite:ichido.db]
+    /// Store URL: sqlite:FILE [default: from the configuration, else sqlite:ichido.db]
     #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     store: Option<String>,
 
-    /// The configuration that names the store [default: ichido.toml, if it is there]
+    /// Configuration file that names the store [default: ichido.toml, if present]
     #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
     config: Option<PathBuf>,
 
-    /// JSON for programs
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -55,5 +54,5 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     if args.json {
         return out::print_line(json!({ "file": file.to_string(), "bytes": bytes, "schema": schema }));
     }
-    out::print_line(format_args!("{file} is a copy of the store, {}", size::shown(bytes)))
+    out::print_line(format_args!("copied the store to {file}, {}", size::shown(bytes)))
 }

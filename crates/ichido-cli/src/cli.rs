@@ -16,65 +16,65 @@ use crate::{
     ledger, messages, mock_broker, offline, proxy, queues, send, serve, store, token, worker,
 };
 
-/// Makes state-changing requests happen once in effect, however often they are sent.
+/// Makes state-changing requests take effect once, however often they are sent.
 #[derive(Debug, Parser)]
 #[command(name = "ichido", version, disable_help_subcommand = true, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// How much to say on standard error [default: warn; of the demo, whose faults are on purpose, error]
+    /// Log level for stderr [default: warn; error for `demo`]
     #[arg(long, global = true, value_parser = PossibleValuesParser::new(LEVELS), env = "ICHIDO_LOG")]
     log: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// See it work within a minute: orders, faults on purpose, retries, dead letters, alerts; needs nothing and leaves nothing
+    /// Watch retries, dead letters and alerts work; leaves nothing behind
     Demo(demo::Args),
-    /// Take messages in over HTTP and deliver them: the whole engine, which needs no set-up
+    /// Accept messages over HTTP and deliver them; needs no setup
     Serve(serve::Args),
-    /// Stand between a caller and a service: check keys and pass on (bff, gateway), or complete idempotency (adapter)
+    /// Check idempotency keys (bff, gateway) or add idempotency to a service (adapter)
     Proxy(Box<proxy::Args>),
-    /// Take messages out of the outbox and deliver them, each once in effect
+    /// Deliver messages from the outbox, each with exactly-once effects
     Worker(worker::Args),
-    /// Put messages into the outbox: one, or one a line
+    /// Enqueue messages: one, or one per line
     Send(Box<send::Args>),
-    /// Look after what waits in a file for a server to take it: list, retry, release, discard
+    /// Manage the offline queue: list, retry, release, discard
     Offline(offline::Args),
-    /// Look after messages one by one: list, show, withdraw, send again, decide
+    /// Manage single messages: list, show, cancel, requeue, decide
     #[command(after_help = messages::EXAMPLES)]
     Messages(Box<ApiArgs<messages::Command>>),
-    /// List queues, stop their delivery and go on with it
+    /// List, pause and resume queues
     #[command(after_help = queues::EXAMPLES)]
     Queues(Box<ApiArgs<queues::Command>>),
-    /// List destinations: how fast they are called, and which are paused; end a pause
+    /// List destinations with their pace, and resume paused ones
     #[command(after_help = destinations::EXAMPLES)]
     Destinations(Box<ApiArgs<destinations::Command>>),
-    /// List alerts: what fires now, and what did
+    /// List firing and resolved alerts
     Alerts(alerts::Args),
-    /// Judge boundary files: where could the key get lost, or the work be done twice?
+    /// Check boundary files for lost keys and duplicate effects
     Check(check::Args),
-    /// Look after actions whose outcome nobody knows
+    /// List and decide key records with an unknown outcome
     Ledger(Box<ApiArgs<ledger::Command>>),
-    /// Look after dead and parked messages: list, requeue, discard, edit, decide
+    /// Manage dead letters and parked messages: list, requeue, discard, edit, decide
     Dead(Box<dead::Args>),
-    /// A broker of paper, for trying and testing: takes orders over HTTP, fails as it is told, and counts what it did
+    /// Run a mock broker with configurable faults, for tests
     Paper(mock_broker::Args),
-    /// Have articles judged by a language model, in a batch under its rate limit
+    /// Judge articles with a language model, within its rate limit
     Judge(Box<judge::Args>),
-    /// Seal the audit trail, and find what was changed, removed or inserted in it
+    /// Seal the audit trail and detect tampering
     Audit(audit::Args),
-    /// Make, list and revoke the tokens by which a server lets somebody in
+    /// Create, list and revoke access tokens
     Token(token::Args),
-    /// Write a configuration with every setting explained, or say what is wrong with one
+    /// Create, show and check configuration files
     Config(config::Args),
-    /// Look whether the database and the configuration are as they should be, and say what to mend
+    /// Check the database and the configuration, with help for each problem
     Doctor(doctor::Args),
-    /// Ask a server whether it is ready, for a container's health check
+    /// Check whether a server is ready, for container health checks
     Healthcheck(healthcheck::Args),
-    /// Copy an SQLite store into a new file, while others work on it
+    /// Copy a live SQLite store into a new file
     Backup(backup::Args),
-    /// Write what a shell needs to complete the command line
+    /// Print a shell completion script
     Completions(completions::Args),
 }
 
@@ -154,7 +154,7 @@ fn with_exit_codes(command: clap::Command, inherited: &str) -> clap::Command {
 fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
-        runtime.map_err(|error| Exit::Failed(format!("the runtime could not be started: {error}")))?;
+        runtime.map_err(|error| Exit::Failed(format!("cannot start the async runtime: {error}")))?;
     let ended = runtime.block_on(async {
         let ended = work.await;
         store::close().await;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_help_says_how_the_command_ends() {
+    fn every_help_lists_exit_codes() {
         fn check(command: &clap::Command, path: &str) -> usize {
             let help = command.clone().render_long_help().to_string();
             let mentions = help.matches(exit::HELP_BEGINS).count();
@@ -193,7 +193,7 @@ mod tests {
     const NOT_FOR_PROGRAMS: [&str; 6] = ["demo", "serve", "proxy", "worker", "paper", "completions"];
 
     #[test]
-    fn every_command_that_ends_with_an_answer_has_it_for_programs() {
+    fn every_command_with_a_result_has_json_output() {
         fn check(command: &clap::Command, path: &str) -> usize {
             let below: Vec<_> = command.get_subcommands().collect();
             if below.is_empty() {

@@ -11,11 +11,11 @@ Examples:
   ichido completions zsh > \"${fpath[1]}/_ichido\"
   ichido completions fish > ~/.config/fish/completions/ichido.fish";
 
-/// What `ichido completions` is told.
+/// Arguments of `ichido completions`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// The shell
+    /// Shell to complete for
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -19,53 +19,49 @@ use crate::out;
 /// The environment variable for the store's URL.
 const STORE: &str = "ICHIDO_STORE";
 
-/// What `ichido config` is told.
+/// Arguments of `ichido config`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
-    /// One JSON object, for programs
+    /// Print one JSON object
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Write a configuration with every setting in it, explained
+    /// Write a configuration file with every setting explained
     Init {
-        /// Where to; `-` is standard output. A file that is there stays as it is
+        /// File to create; `-` is standard output
         #[arg(value_name = "FILE", default_value = FILE_NAME)]
         file: PathBuf,
     },
-    /// Show every setting as it holds, by the file, the environment and the defaults
+    /// Show all settings in effect: file, environment and defaults
     Show {
-        /// Which one
+        /// Configuration file
         #[arg(value_name = "FILE", default_value = FILE_NAME, env = "ICHIDO_CONFIG")]
         file: PathBuf,
 
-        #[arg(
-            long,
-            value_name = "URL",
-            help = "The store, as the other commands take it [env: ICHIDO_STORE]"
-        )]
+        #[arg(long, value_name = "URL", help = "Store URL, as for other commands [env: ICHIDO_STORE]")]
         store: Option<String>,
 
-        /// Where a server listens, as `ichido serve` takes it
+        /// Listen address, as for `ichido serve`
         #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
         listen: Option<SocketAddr>,
 
         #[command(flatten)]
         bounds: Box<Bounds>,
 
-        /// Say beside each who said it: a line of the file, a variable, a flag, or nobody
+        /// Show where each value comes from: file, variable, flag, default
         #[arg(long)]
         origin: bool,
     },
-    /// Print the JSON Schema of a configuration, for editors
+    /// Print the JSON Schema of the configuration, for editors
     Schema,
-    /// Say everything that is wrong with a configuration, or what it comes to
+    /// Check a configuration: print all errors, or a summary
     Check {
-        /// Which one
+        /// Configuration file
         #[arg(value_name = "FILE", default_value = FILE_NAME, env = "ICHIDO_CONFIG")]
         file: PathBuf,
     },
@@ -82,9 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
             if args.json {
                 return out::print_line(json!({ "written": shown.to_string() }));
             }
-            out::print_line(format_args!(
-                "{shown} is written; `ichido config check {shown}` tells what it comes to"
-            ))
+            out::print_line(format_args!("wrote {shown}; run `ichido config check {shown}` to check it"))
         }
         Command::Show { file, store, listen, bounds, origin } => {
             let traced = load_traced(file)?;
@@ -146,10 +140,10 @@ fn init(file: &Path) -> Result<(), Exit> {
     });
     match written {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Exit::Failed(format!(
-            "{shown} is there already, and stays as it is; name another file, or -"
-        ))),
-        Err(error) => Err(Exit::Failed(format!("{shown} cannot be written: {error}"))),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(Exit::Failed(format!("{shown} already exists and was not changed; pass another file, or -")))
+        }
+        Err(error) => Err(Exit::Failed(format!("cannot write {shown}: {error}"))),
     }
 }
 

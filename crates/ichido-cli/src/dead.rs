@@ -29,11 +29,11 @@ use steps::LetterAction;
 pub(crate) use steps::MessageDecision;
 
 const AFTER_HELP: &str = "\
-A dead letter was given up: its error cannot be mended by trying again, or its tries are spent. A parked one may have taken effect,
-and nobody knows: find out, then `decide`. Both are kept until a person is done with them.
+A dead letter is not retried: its error is permanent, or its attempts are used up. A parked message may have taken effect: find out
+whether it did, then `decide`. Both are kept until somebody settles them.
 
-Exit code: 0 when all was done, 1 when something was refused or a canary halted, 2 when nothing was tried, 3 when it was stopped
-or the server or store was not reached, and 4 when another one moves letters of the same queue.
+Exit code: 0 on success, 1 for a refusal or a halted canary, 2 for a usage or configuration error, 3 if the command was stopped or the
+server or store cannot be reached, and 4 if another bulk operation is running on the same queue.
 
 Examples:
   ichido dead list --queue orders --from 2h
@@ -46,7 +46,7 @@ Examples:
   ichido dead list --server http://127.0.0.1:4180
   ichido dead decide not-done 01995b1c-… --reason \"no such order at the broker\"";
 
-/// What `ichido dead` is told.
+/// Arguments of `ichido dead`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
@@ -58,51 +58,51 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List letters, the last to become one first
+    /// List dead letters, newest first
     List {
         #[command(flatten)]
         filter: DeadLetterFilter,
-        /// At most so many
+        /// Maximum number of dead letters
         #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
-        /// Go on after the last one of the page before, as its end says
+        /// Cursor printed after the previous page
         #[arg(long, value_name = "CURSOR")]
         after: Option<String>,
     },
-    /// Show all of one letter, with its history
+    /// Show one dead letter with its history
     Show {
-        /// Its id
+        /// Id of the message
         #[arg(value_parser = crate::id::parse)]
         id: Uuid,
-        /// Write its request to standard output, and nothing else
+        /// Print only its request
         #[arg(long)]
         request: bool,
     },
-    /// Send dead letters again, by id or by filter; the count of tries begins at 0
+    /// Requeue dead letters by id or filter; attempts restart at 0
     Requeue(steps::Args),
-    /// Say that dead letters need no more attention; they are kept, and listed by --discarded
+    /// Discard dead letters; `list --discarded` still shows them
     Discard(steps::Args),
-    /// Make a new message from a dead one, with another request and a new key; the two point to each other
+    /// Replace a dead letter with a new request and key
     Edit(Edit),
-    /// Say what you found out about letters whose effect is unknown
+    /// Decide messages whose effect is unknown
     Decide {
-        /// What you found out
+        /// What happened
         #[arg(value_enum)]
         finding: MessageDecision,
-        /// Their ids
+        /// Ids of the messages
         #[arg(required = true, value_parser = crate::id::parse)]
         ids: Vec<Uuid>,
-        /// How you know
+        /// How you know, for the audit trail
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Ask a requeue or discard of many that runs elsewhere to stop
+    /// Stop a bulk operation that runs elsewhere
     Stop {
-        /// Its id, as it said when it began, and as `bulks` lists it
+        /// Id of the operation, as `bulks` lists it
         #[arg(value_parser = crate::id::parse)]
         operation: Uuid,
     },
-    /// List what was done to many letters at once, by whom, and how it ended
+    /// List bulk operations with their outcome
     Bulks,
 }
 

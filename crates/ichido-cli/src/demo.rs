@@ -39,26 +39,26 @@ use workspace::{BoundListener, Workspace};
 const SEED: u64 = 1;
 
 const AFTER_HELP: &str = "\
-Exit code: 0 when it was stopped or, with --once, when everything was seen; 1 when something was not, or it failed; 2 when what was asked makes \
-no sense; 3 when --once was stopped before its end, or a second signal cut it off.
+Exit code: 0 when it was stopped or, with --once, when everything was shown; 1 for a failure or a missing step; 2 for a usage error; \
+3 if --once was stopped early or a second signal ended it.
 
 Examples:
   ichido demo
   ichido demo --once";
 
-/// What `ichido demo` is told.
+/// Arguments of `ichido demo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// End after the story, and say what was seen; else slow traffic goes on until Ctrl-C
+    /// Exit after the scenario with a summary, without further traffic
     #[arg(long)]
     once: bool,
 
-    /// Where to listen, on loopback; port 0 takes a free one [default: 127.0.0.1:4180, or a free port where that is taken]
+    /// Loopback address to listen on [default: 127.0.0.1:4180, or a free port]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
     listen: Option<SocketAddr>,
 
-    /// Keep the store in a new file: sqlite:FILE [default: a file that is removed at the end]
+    /// Keep the store in a new file: sqlite:FILE [default: a temporary file]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 }
@@ -89,7 +89,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     close().await;
     let left = workspace.clean_up(narrator.clock_ahead)?;
     served?;
-    out::print_line(format_args!("ichido: the demo has ended; {left}"))
+    out::print_line(format_args!("ichido: the demo ended; {left}"))
 }
 
 /// Serves while the scenario plays, and stops both gracefully.
@@ -127,13 +127,13 @@ async fn narrate(narrator: &mut Narrator, signals: &mut Signals, once: bool) -> 
     out::print(&format!("\n{}\n{effects}\n", narrator.observed.table()))?;
     let missing = narrator.observed.missing();
     match end {
-        _ if !is_once => Err(Exit::Failed(format!("this must never be: {effects}"))),
+        _ if !is_once => Err(Exit::Failed(format!("an effect happened twice, which is a bug: {effects}"))),
         ScenarioEnd::Complete if missing.is_empty() => Ok(()),
         ScenarioEnd::Complete => {
             Err(Exit::Failed(format!("the demo did not show everything; missing: {}", missing.join("; "))))
         }
         ScenarioEnd::Stopped if once => {
-            Err(Exit::Interrupted("stopped before the story was over".to_owned()))
+            Err(Exit::Interrupted("stopped before the scenario ended".to_owned()))
         }
         ScenarioEnd::Stopped => Ok(()),
     }
@@ -160,13 +160,13 @@ fn announce(
     let (broker, office) = (receivers.broker.address, receivers.office.address);
     let usual = ichido_server::config::LISTEN_DEFAULT;
     let fallback_note =
-        if is_fallback_port { format!(" (a free port: {usual} is taken)") } else { String::new() };
+        if is_fallback_port { format!(" (a free port: {usual} is in use)") } else { String::new() };
     let store = workspace.describe();
     out::print_line(format_args!(
-        "ichido demo: the whole engine in this process, with faults on purpose. Ctrl-C ends it at any time.\n\
+        "ichido demo: the whole engine in one process, with injected faults. Stop it with Ctrl-C.\n\
          \x20  server  http://{address}{fallback_note}\n\
          \x20  store   {store}\n\
-         \x20  broker  http://{broker}, takes orders and honours keys\n\
-         \x20  office  http://{office}, pays and faxes, honours no keys, and loses its answers"
+         \x20  broker  http://{broker}, accepts orders and deduplicates by key\n\
+         \x20  office  http://{office}, accepts payments and faxes, ignores keys and loses its responses"
     ))
 }

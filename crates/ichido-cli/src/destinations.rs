@@ -19,11 +19,11 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List destinations: calls a second, until when each is paused, and whether it counts as down
+    /// List destinations with pace, pause and circuit state
     List,
-    /// End the pause that a destination asked for; one call asks it first
+    /// Resume a paused destination; one call probes it first
     Resume {
-        /// Its name
+        /// Name of the destination
         destination: String,
     },
 }
@@ -33,7 +33,7 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     let api = ApiClient::open(args.connect).await?;
     match args.command {
         Command::List => {
-            let none = "there are no destinations; they are in the configuration, so pass --config";
+            let none = "no destinations; they come from the configuration, so pass --config";
             let list = List { none, ..List::new("/v1/destinations", "destinations", HEAD) };
             api.list(list, row).await.map(drop)
         }
@@ -41,14 +41,13 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
             let target = format!("/v1/destinations/{}/resume", encoded(&destination));
             let answer = api.post(&target, &json!({})).await?;
             api.print(&answer, |Destination { name, .. }| {
-                format!("{name} is not paused; one call asks it, and the others follow when that is accepted")
+                format!("resumed {name}; one call probes it, and the others follow if it succeeds")
             })
         }
     }
 }
 
-const HEAD: [&str; 7] =
-    ["DESTINATION", "KIND", "ADDRESS", "CALLS A SECOND", "SLOWED", "PAUSED UNTIL", "CIRCUIT"];
+const HEAD: [&str; 7] = ["DESTINATION", "KIND", "ADDRESS", "CALLS/S", "SLOWED", "PAUSED UNTIL", "CIRCUIT"];
 
 fn row(destination: Destination) -> [String; 7] {
     let Destination { name, kind, address, rate, slowed, paused_until, circuit, .. } = destination;

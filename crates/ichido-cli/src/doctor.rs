@@ -26,29 +26,29 @@ use crate::store::{check_exists, load_config};
 use report::DoctorCheck;
 
 const AFTER_HELP: &str = "\
-Of an SQLite store it looks how much room its file system has; that of PostgreSQL cannot be seen from here.
-Whether messages, their rows and their history agree is not looked at here: `ichido audit verify` reads all of them.
+For an SQLite store it also checks the free disk space; for PostgreSQL that cannot be seen from here.
+It does not check that messages match their history: use `ichido audit verify` for that.
 
-Exit code: 0 when all is well or there are only warnings, 1 when there are findings, 2 when what was asked makes no sense, and 3 when the database was not \
-reached.
+Exit code: 0 without findings or with warnings only, 1 for findings, 2 for a usage or configuration error, and 3 if the database cannot \
+be reached.
 
 Examples:
   ichido doctor
   ichido doctor --store postgres://ichido@db/ichido --json";
 
-/// What `ichido doctor` is told.
+/// Arguments of `ichido doctor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// The configuration to look at [default: ichido.toml, if it is there]
+    /// Configuration file to check [default: ichido.toml, if present]
     #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
     config: Option<PathBuf>,
 
-    /// Where messages are kept: sqlite:FILE or postgres://… [default: as the configuration says; without one, sqlite:ichido.db]
+    /// Store URL: sqlite:FILE or postgres://… [default: from the configuration, else sqlite:ichido.db]
     #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     store: Option<String>,
 
-    /// One JSON object, for programs
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let looked = if let Some(inspection) = inspection(args.store, config) {
         inspect(&inspection?, &mut checks).await
     } else {
-        let why = "the configuration cannot be read, so that nobody knows where the store is";
+        let why = "the configuration cannot be read, so the store is unknown";
         checks.push(DoctorCheck::unknown("store", why));
         Ok(())
     };

@@ -8,8 +8,9 @@ use ichido_http::signals::SignalsError;
 
 /// The default help text on exit codes. Each such text starts with [`HELP_BEGINS`].
 pub(crate) const HELP: &str = "\
-Exit code: 0 when all went well, 1 when it was refused or failed or something was found, 2 when what was asked makes no sense, 3 when the \
-server or the store was not reached or gave no outcome, or when it was stopped, 4 when it stands against how things are, and 5 when its database file was removed or replaced while it ran.";
+Exit code: 0 on success, 1 for a failure, a refusal or findings, 2 for a usage or configuration error, 3 if the server or store cannot be \
+reached, the outcome is unknown or the command was stopped, 4 for a conflict with the current state, and 5 if the database file was removed \
+or replaced while the command ran.";
 pub(crate) const HELP_BEGINS: &str = "Exit code: ";
 
 /// The reason why a command did not succeed.

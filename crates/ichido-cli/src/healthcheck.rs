@@ -24,25 +24,25 @@ use crate::store::load_config;
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 const AFTER_HELP: &str = "\
-Exit code: 0 when the server is ready, and 1 when it is not, cannot be reached, or its address is not known: no other, as Docker wants it.
+Exit code: 0 if the server is ready, and 1 otherwise, also if its URL is unknown; Docker allows no other codes.
 
 Examples:
   ichido healthcheck
   ichido healthcheck --server http://127.0.0.1:4180";
 
-/// What `ichido healthcheck` is told.
+/// Arguments of `ichido healthcheck`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// The server [default: where the configuration has it listen; without one, port 4180 of this machine]
+    /// Server URL [default: from the configuration, else port 4180 here]
     #[arg(long, value_name = "URL", env = "ICHIDO_SERVER")]
     server: Option<String>,
 
-    /// The configuration of the server [default: ichido.toml, if it is there]
+    /// Configuration file of the server [default: ichido.toml, if present]
     #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
     config: Option<PathBuf>,
 
-    /// JSON for programs
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -66,7 +66,7 @@ async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<
         let config = load_config(config).map_err(|faults| faults.to_string())?;
         let listen = config.map_or(LISTEN_DEFAULT, |config| config.serve.listen);
         if listen.port() == 0 {
-            return Err("the configuration has the server take any free port, so that its address is not known; give it by --server".to_owned());
+            return Err("the configuration sets a free port, so the server's address is unknown; pass it with --server".to_owned());
         }
         format!("http://{}", from_here(listen))
     };
@@ -81,12 +81,12 @@ async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<
     match client.read("/readyz").await.map_err(|error| error.to_string())? {
         Outcome::Done { .. } => Ok(()),
         Outcome::Refused { answer, .. } => {
-            Err(format!("the server answered {}: is it Ichido's?", answer.status))
+            Err(format!("the server responded {}; check that it is an Ichido server", answer.status))
         }
         Outcome::GaveUp { why, last, .. } => Err(match last {
             ichido_client::Last::Answer(answer) => {
                 let output = answer.problem().detail.unwrap_or_default();
-                format!("the server answered {}: {}", answer.status, visible(&output))
+                format!("the server responded {}: {}", answer.status, visible(&output))
             }
             last @ ichido_client::Last::Fault { .. } => describe_failure(why, &last),
         }),

@@ -65,10 +65,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     }
     let model = model::resolve(&args, &mut faults).await;
     if args.json && args.out.as_deref().is_some_and(|out| out.as_os_str() == "-") {
-        faults.add(
-            "--out",
-            "is standard output, where --json writes its own; name a file, or leave --json out",
-        );
+        faults.add("--out", "cannot be standard output with --json; pass a file, or remove --json");
     }
     let output = match &args.out {
         Some(path) => faults.check("--out", Output::open(path, &protected_files(&args))).map(Some),
@@ -110,7 +107,7 @@ fn read(file: &Path) -> Result<Vec<Article>, ConfigErrors> {
         return articles::read(std::io::stdin().lock(), &name);
     }
     let mut faults = ConfigErrors::default();
-    let opened = File::open(file).map_err(|error| format!("it cannot be read: {error}"));
+    let opened = File::open(file).map_err(|error| format!("cannot read it: {error}"));
     let opened = faults.check(&name, opened);
     articles::read(BufReader::new(faults.or(opened)?), &name)
 }
@@ -155,14 +152,14 @@ async fn ask(
     let run = judge.run(task.prompts, &stop);
     let report = tokio::select! {
         report = run => report.map_err(|error| unreachable(&error.in_full())),
-        signals = watch::signals(&stop) => Err(signals.err().unwrap_or(Exit::Interrupted("it was stopped".to_owned()))),
-        () = watch::progress(judge) => Err(Exit::Interrupted("it was stopped".to_owned())),
+        signals = watch::signals(&stop) => Err(signals.err().unwrap_or(Exit::Interrupted("stopped".to_owned()))),
+        () = watch::progress(judge) => Err(Exit::Interrupted("stopped".to_owned())),
     }?;
     if report.ended == Ended::Stopped {
         drop(output);
         let Counts { answered, known, missing, .. } = report.counts;
         return Err(Exit::Interrupted(format!(
-            "stopped: {} of {} are judged and kept, nothing was written; the same command again goes on from there",
+            "stopped: {} of {} articles are judged and stored, nothing was written; run the same command again to continue",
             answered + known,
             known + missing
         )));
@@ -175,7 +172,9 @@ async fn ask(
         .collect();
     let path = args.out.as_deref().unwrap_or(Path::new("-")).display().to_string();
     output.write(&lines).map_err(|error| {
-        Exit::Failed(format!("{path} cannot be written: {error}; what was judged is kept, run it again"))
+        Exit::Failed(format!(
+            "cannot write {path}: {error}; the judgements are stored, run the command again"
+        ))
     })?;
     report::finish(args.json, plan, &report, quiet)
 }
@@ -186,12 +185,12 @@ async fn forget(args: &Args) -> Result<(), Exit> {
     if args.json {
         out::print_line(json!({ "forgotten": forgotten }))
     } else {
-        out::print_line(format_args!("{forgotten} forgotten"))
+        out::print_line(format_args!("deleted {forgotten} judgements"))
     }
 }
 
 fn unreachable(why: &str) -> Exit {
     Exit::Unreachable(format!(
-        "the store: {why}; what it has taken is kept, and the same command goes on from there"
+        "store error: {why}; stored judgements are kept, run the same command again to continue"
     ))
 }

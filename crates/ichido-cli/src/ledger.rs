@@ -22,37 +22,37 @@ const PAGE_MAX: u32 = 100;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List the actions of which nobody knows the outcome, oldest first
+    /// List key records with an unknown outcome, oldest first
     Unknown,
-    /// Say what came of one of them
+    /// Decide a key record with an unknown outcome
     Decide {
-        /// What you found out
+        /// What happened
         #[arg(value_enum)]
         finding: KeyDecision,
-        /// Its operation, as listed
+        /// Operation, as listed
         #[arg(long, value_name = "NAME")]
         operation: String,
-        /// Its identity, as listed
+        /// Identity, as listed
         #[arg(long, value_name = "NAME")]
         identity: String,
-        /// Its key, as listed
+        /// Idempotency key, as listed
         #[arg(long, value_name = "KEY")]
         key: String,
-        /// How long after its claim a call may still take effect; "nothing-done" counts only after it
+        /// How long after its claim a call may still take effect; "nothing-done" counts only later
         #[arg(long, value_name = "TIME", default_value = "10m")]
         settles_within: String,
     },
 }
 
 ichido_core::words! {
-    /// What a person found out about an action.
+    /// What an operator found out about an action.
     #[derive(Clone, Copy, Debug, ValueEnum)]
     pub(crate) enum KeyDecision {
-        /// It took effect: its requests are told that it was done
+        /// It took effect: later requests report it as done
         Applied = "applied",
-        /// It was refused: its requests are told that it was answered
+        /// It was refused: later requests report it as refused
         Refused = "refused",
-        /// Nothing was done: the key is free, and the next request under it runs
+        /// It had no effect: the next request with the key runs
         NothingDone = "nothing_done",
     }
 }
@@ -60,9 +60,9 @@ ichido_core::words! {
 impl KeyDecision {
     const fn describe(self) -> &'static str {
         match self {
-            Self::Applied => "decided: it took effect; its requests are told that it was done",
-            Self::Refused => "decided: it was refused; its requests are told so",
-            Self::NothingDone => "decided: nothing was done; the key is free again",
+            Self::Applied => "decided: it took effect; later requests report it as done",
+            Self::Refused => "decided: it was refused; later requests report it as refused",
+            Self::NothingDone => "decided: it had no effect; the key is released",
         }
     }
 }
@@ -98,7 +98,7 @@ fn check(key: &str, settles_within: &str) -> Result<(), ConfigErrors> {
 async fn list(api: &ApiClient) -> Result<(), Exit> {
     let list = List {
         page_max: Some(PAGE_MAX),
-        none: "nothing is unknown",
+        none: "no unknown outcomes",
         ..List::new("/v1/ledger/unknown", "records", ["SINCE", "OPERATION", "IDENTITY", "KEY"])
     };
     let row = |record: LedgerRecord| {

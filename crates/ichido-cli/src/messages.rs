@@ -25,25 +25,25 @@ Examples:
   ichido messages cancel 01995b1c-… --reason \"ordered twice by phone\"
   ichido messages decide done 01995b1c-… --reason \"the broker has it\"
 
-Many dead messages at once are looked after by `ichido dead`.";
+For many dead letters at once, use `ichido dead`.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List messages, the newest first
+    /// List messages, newest first
     List(Box<list::Args>),
-    /// Show a message as it stands
+    /// Show the current state of a message
     Show(IdArgs),
-    /// List all that happened to a message
+    /// List the events of a message
     Events(IdArgs),
-    /// Write the request of a message to standard output, byte for byte
+    /// Print the request of a message, byte for byte
     Request(IdArgs),
-    /// Withdraw a message that waits to be sent
+    /// Cancel a message that was not sent yet
     Cancel(StepArgs),
-    /// Send a dead message again, where its queue allows it; the count of tries begins at 0
+    /// Requeue a dead letter; attempts restart at 0
     Requeue(StepArgs),
-    /// Say what you found out about a message whose effect is unknown
+    /// Decide a message whose effect is unknown
     Decide {
-        /// What you found out
+        /// What happened
         #[arg(value_enum)]
         finding: MessageDecision,
         #[command(flatten)]
@@ -51,20 +51,20 @@ pub(crate) enum Command {
     },
 }
 
-/// Which message.
+/// Selects a message.
 #[derive(Debug, clap::Args)]
 pub(crate) struct IdArgs {
-    /// Its id
+    /// Id of the message
     #[arg(value_parser = crate::id::parse)]
     id: Uuid,
 }
 
-/// Which message, and why.
+/// Selects a message, with a reason.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StepArgs {
     #[command(flatten)]
     which: IdArgs,
-    /// Why, or how you know; kept in its history
+    /// Reason, for the audit trail
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

@@ -25,7 +25,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     match serve(listener, Broker::new(behaviour, seed), &signals.stops()).await {
         0 => Ok(()),
         cut => Err(Exit::Interrupted(format!(
-            "stopped before everything in flight had ended; connections cut: {cut}"
+            "stopped before all requests in flight ended; closed connections: {cut}"
         ))),
     }
 }
@@ -33,6 +33,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 /// Prints the bound address, and the seed that reproduces the same faults.
 fn announce(listener: &TcpListener, seed: u64) -> Result<(), Exit> {
     let address = listener.local_addr();
-    let address = address.map_err(|error| Exit::Failed(format!("cannot say where it listens: {error}")))?;
-    out::print_line(format_args!("ichido: paper listening on http://{address} with seed {seed}"))
+    let address =
+        address.map_err(|error| Exit::Failed(format!("cannot read the listen address: {error}")))?;
+    out::print_line(format_args!("ichido: mock broker listening on http://{address} with seed {seed}"))
 }

@@ -16,11 +16,11 @@ use crate::exit::Exit;
 use crate::out;
 
 const AFTER_HELP: &str = "\
-FILE is what `ichido send --offline-queue FILE` put its messages into. What is done is not in it any more. An entry is waiting, sending, failed \
-(refused by the server, or tried as often as is allowed) or held: it was sent once, and so long ago that the server may have forgotten its key, so \
-that sending it again could do it twice. Look at the server whether it was done; then release it or discard it.
+FILE is the offline queue of `ichido send --offline-queue FILE`. Delivered entries are removed from it. An entry is waiting, sending, failed \
+(refused by the server, or out of attempts) or held: it was sent so long ago that the server may have forgotten its key, so a retry could \
+take effect twice. Check on the server whether it took effect, then release or discard it.
 
-Nothing is sent by these commands. `ichido send QUEUE --offline-queue FILE --server URL` sends what waits.
+These commands send nothing. `ichido send QUEUE --offline-queue FILE --server URL` sends waiting entries.
 
 Examples:
   ichido offline list orders.queue
@@ -29,43 +29,43 @@ Examples:
   ichido offline release orders.queue 8
   ichido offline discard orders.queue 9";
 
-/// What `ichido offline` is told.
+/// Arguments of `ichido offline`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
-    /// JSON for programs, one object a line
+    /// Print JSON, one object per line
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List entries in the order in which they were accepted
+    /// List entries, oldest first
     List(list::Args),
-    /// Have failed entries tried again from the beginning, under the same key
+    /// Retry failed entries with the same key; attempts restart at 0
     Retry {
-        /// The file
+        /// Offline queue file
         file: PathBuf,
-        /// Which entries
+        /// Ids of the entries
         #[arg(value_name = "ID", required_unless_present = "all")]
         ids: Vec<i64>,
-        /// Every failed one
+        /// Retry all failed entries
         #[arg(long, conflicts_with = "ids")]
         all: bool,
     },
-    /// Have held entries sent once more, although the server may have forgotten their keys
+    /// Send held entries again, although their keys may be forgotten
     Release(Entries),
-    /// Take entries out, whatever became of them at the server
+    /// Remove entries, whether or not they took effect
     Discard(Entries),
 }
 
 #[derive(Debug, clap::Args)]
 struct Entries {
-    /// The file
+    /// Offline queue file
     file: PathBuf,
-    /// Which entries
+    /// Ids of the entries
     #[arg(value_name = "ID", required = true)]
     ids: Vec<i64>,
 }
@@ -135,9 +135,9 @@ async fn decide(
     let mut is_refused = false;
     for id in ids {
         let (decided, text) = match action {
-            EntryAction::Retry => (queue.retry(*id).await, "waits again"),
-            EntryAction::Release => (queue.release(*id).await, "is sent once more"),
-            EntryAction::Discard => (queue.discard(*id).await, "is discarded"),
+            EntryAction::Retry => (queue.retry(*id).await, "waiting for a retry"),
+            EntryAction::Release => (queue.release(*id).await, "released, waiting to be sent again"),
+            EntryAction::Discard => (queue.discard(*id).await, "discarded"),
         };
         let (is_done, text) = match decided {
             Ok(()) => (true, text.to_owned()),
@@ -154,7 +154,7 @@ async fn decide(
         }
     }
     if ids.is_empty() && !json {
-        out::print_line("no entries have failed")?;
+        out::print_line("no failed entries")?;
     }
     if is_refused { Err(Exit::Findings) } else { Ok(()) }
 }

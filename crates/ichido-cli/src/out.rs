@@ -17,7 +17,7 @@ pub(crate) fn write(bytes: &[u8]) -> io::Result<()> {
 
 /// Prints bytes unchanged.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Exit> {
-    write(bytes).map_err(|error| Exit::Failed(format!("standard output cannot be written: {error}")))
+    write(bytes).map_err(|error| Exit::Failed(format!("cannot write to standard output: {error}")))
 }
 
 /// Prints text without adding a line break.

@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     match ended {
         Ended::Drained => Ok(()),
         Ended::Cut { connections, .. } => Err(Exit::Interrupted(format!(
-            "stopped before everything in flight had ended; connections cut: {connections}"
+            "stopped before all requests in flight ended; closed connections: {connections}"
         ))),
     }
 }

@@ -20,16 +20,16 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List queues: how many messages are in each state, since when the oldest waits, and whether it is paused
+    /// List queues with message counts, oldest message and pause
     List,
-    /// Stop the delivery of a queue's messages on all nodes; messages are still taken in
+    /// Pause delivery on all nodes; messages are still accepted
     Pause {
-        /// Its name
+        /// Name of the queue
         queue: String,
     },
-    /// Go on with the delivery of a queue's messages
+    /// Resume delivery on all nodes
     Resume {
-        /// Its name
+        /// Name of the queue
         queue: String,
     },
 }
@@ -38,7 +38,7 @@ pub(crate) enum Command {
 pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     match args.command {
         Command::List => {
-            let list = List { none: "there are no queues", ..List::new("/v1/queues", "queues", HEAD) };
+            let list = List { none: "no queues", ..List::new("/v1/queues", "queues", HEAD) };
             ApiClient::open(args.connect).await?.list(list, row).await.map(drop)
         }
         Command::Pause { queue } => set(args.connect, &queue, "pause").await,
@@ -46,18 +46,8 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     }
 }
 
-const HEAD: [&str; 10] = [
-    "QUEUE",
-    "QUEUED",
-    "SENDING",
-    "FAILED",
-    "PARKED",
-    "SENT",
-    "DEAD",
-    "CANCELLED",
-    "OLDEST WAITS SINCE",
-    "PAUSED",
-];
+const HEAD: [&str; 10] =
+    ["QUEUE", "QUEUED", "SENDING", "FAILED", "PARKED", "SENT", "DEAD", "CANCELLED", "OLDEST SINCE", "PAUSED"];
 
 fn row(queue: Queue) -> [String; 10] {
     // A producer may not see the counts of its queues.
@@ -90,10 +80,6 @@ async fn set(connect: ConnectArgs, queue: &str, step: &str) -> Result<(), Exit> 
     // A queue name contains no character that has a meaning in a path.
     let answer = api.post(&format!("/v1/queues/{}/{step}", name.as_str()), &json!({})).await?;
     api.print(&answer, |queue: Queue| {
-        format!(
-            "{} is {}",
-            queue.name,
-            if queue.paused { "paused" } else { "not paused; its messages go out" }
-        )
+        format!("{} is {}", queue.name, if queue.paused { "paused" } else { "not paused" })
     })
 }

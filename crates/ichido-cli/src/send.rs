@@ -38,84 +38,84 @@ const PARALLEL_MAX: u16 = 256;
 const STDIN: &str = "-";
 
 const AFTER_HELP: &str = "\
-One message: its body is read from standard input. Says `new` or `same`, and the message's id. The same key with the same body is the \
-same message, and with another body it is refused.
+One message: the body is read from standard input. Prints `new` or `same`, and the message's id. The same key with the same body is the \
+same message; with another body it is refused.
 
-Many: each line of --ndjson is {\"key\":…,\"body\":…}, and the body is sent as it is written there, byte for byte. With --key-from the \
-line itself is the body, and the key is taken out of it: a text, or a whole number. Blank lines are passed over. Each line has one result, \
-in the order of the lines: new, same, refused (with the reason), unsent or unknown (where no outcome was learnt). Several are \
-under way at once, so that they are accepted in about the order of the lines; --parallel 1 keeps it. Sending the same lines again, after \
-an interruption or for no reason, is safe: what stands is not put in twice.
+Many: each line of --ndjson is {\"key\":…,\"body\":…}, and the body is sent byte for byte as written. With --key-from the line itself is the \
+body, and the key is read from it: a string or a whole number. Blank lines are skipped. Each line has one result, in the order of the \
+lines: new, same, refused (with the reason), unsent or unknown (no outcome). Several lines are in flight at once, so the order is \
+approximate; --parallel 1 keeps it. Sending the same lines again is always safe: no message is enqueued twice.
 
-Offline: with --offline-queue each message is put into a file first, and said to be `queued` once it is on the disk. Then what is in the file \
-is sent to the server in its order, one after the other: new, same, refused, failed (after 3 tries) or held (sent once, and longer ago than the \
-server keeps keys). What was said last of a message holds. Run it again after any interruption, with the same messages or with none: each stands \
-once at the server. The file holds the bodies as they are, and no token; `ichido offline` shows it and decides.
+Offline: with --offline-queue each message is written to a file first, and reported as `queued` once it is on disk. The entries are then \
+sent to the server one after the other, in order: new, same, refused, failed (after 3 attempts) or held (sent once, longer ago than the \
+server keeps keys). The last result of a message is final. After any interruption run the command again, with the same messages or \
+none: each is enqueued once. The file contains the bodies in plain text and no token; manage it with `ichido offline`.
 
-A server is asked again by itself after network errors, 5xx, 408 and 429, as it wishes (Retry-After), 3 times in all, always with the same \
-key. Its token is read from ICHIDO_TOKEN.
+Network errors, 5xx, 408 and 429 are retried automatically, up to 3 attempts with the same key, honouring Retry-After. The token is read \
+from ICHIDO_TOKEN.
 
-Exit code: 0 when every message stands, 1 when any was refused, failed or is held, 2 when it makes no sense, 3 when the server or the store was \
-not reached, so that some still wait in the offline queue, or when the command was told to stop, and 4 when the one key was used for another body.
+Exit code: 0 if every message is enqueued, 1 if one was refused, failed or is held, 2 for a usage or configuration error, 3 if the server or \
+store cannot be reached (entries wait in the offline queue) or the command was stopped, and 4 if the key was used for another body.
 
 Examples:
   echo '{\"symbol\":\"ACME\",\"intent\":\"buy\",\"qty\":\"10\"}' | ichido send orders --key order-1
   ichido send orders --ndjson orders.ndjson --key-from /order_id --server http://127.0.0.1:4180
   ichido send orders --ndjson orders.ndjson --offline-queue orders.queue --server http://127.0.0.1:4180";
 
-const STORE_HELP: &str = "Where messages are kept: sqlite:FILE or postgres://… [env: ICHIDO_STORE] [default: as the configuration says]";
+const STORE_HELP: &str =
+    "Store URL: sqlite:FILE or postgres://… [env: ICHIDO_STORE] [default: from the configuration]";
 
-/// What `ichido send` is told.
+/// Arguments of `ichido send`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// The queue to put it into
+    /// Queue to send to
     #[arg(value_name = "QUEUE")]
     queue: String,
 
-    /// The action's key: the same action again has the same key
+    /// Idempotency key; reuse it when you repeat the action
     #[arg(long, value_name = "KEY", required_unless_present_any = ["ndjson", "offline_queue"], conflicts_with = "ndjson")]
     key: Option<String>,
 
-    /// Many messages, one a line, from a file or (-) standard input
+    /// File with one message per line; - is standard input
     #[arg(long, value_name = "FILE")]
     ndjson: Option<PathBuf>,
 
-    /// Where in each line its key is, such as /id; the line is the body then
+    /// JSON pointer to each line's key, such as /id
     #[arg(long, value_name = "POINTER", requires = "ndjson")]
     key_from: Option<String>,
 
-    /// How many lines may be under way at once
+    /// Maximum number of lines in flight
     #[arg(long, value_name = "COUNT", default_value_t = 16, requires = "ndjson", conflicts_with = "offline_queue", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARALLEL_MAX)))]
     parallel: u16,
 
-    /// A file that keeps what the server has not taken yet; it is made if it is not there
+    /// File for messages that the server has not accepted yet
     #[arg(long, value_name = "FILE")]
     offline_queue: Option<PathBuf>,
 
-    /// How long the server remembers a key: what was sent longer ago is held [default: 72h]
+    /// How long the server remembers keys; hold older entries [default: 72h]
     #[arg(long, value_name = "TIME", requires = "offline_queue")]
     keys_kept_for: Option<String>,
 
-    /// For whom: the same key of another is another action [default: local, or whom the server takes the token for]
+    /// Identity that owns the key [default: local, or the token's]
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
 
-    /// The media type of the bodies
+    /// Media type of the bodies
     #[arg(long, value_name = "TYPE", default_value = "application/json")]
     content_type: String,
 
-    #[arg(long, value_name = "URL", help = "A running server to send to [env: ICHIDO_SERVER]")]
+    #[arg(long, value_name = "URL", help = "Server URL to send to [env: ICHIDO_SERVER]")]
     server: Option<String>,
 
-    /// The configuration with the queue, where there is no server [default: ichido.toml, if it is there]
+    /// Configuration file with the queue [default: ichido.toml, if present]
     #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
     config: Option<PathBuf>,
 
     #[arg(long, value_name = "URL", help = STORE_HELP)]
     store: Option<String>,
 
-    /// One JSON object a result
+    /// Print one JSON object per result
     #[arg(long)]
     json: bool,
 }
@@ -127,7 +127,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         (_, Some(file)) => send_many(&args, file).await,
         (Some(key), None) => send_one(&args, key).await,
         // The command line requires one of them.
-        (None, None) => Err(Exit::invalid("--key", "give it, or many messages by --ndjson")),
+        (None, None) => Err(Exit::invalid("--key", "is required; pass it, or many messages with --ndjson")),
     }
 }
 
@@ -152,9 +152,7 @@ async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
     if args.json || has_id {
         let line = if args.json { outcome.to_json(None, None) } else { outcome.render("") };
         let output = out::write(format!("{line}\n").as_bytes());
-        output.map_err(|error| {
-            Exit::Failed(format!("{line}, and standard output cannot be written: {error}"))
-        })?;
+        output.map_err(|error| Exit::Failed(format!("{line}; cannot write to standard output: {error}")))?;
     }
     outcome.into_result()
 }
@@ -181,11 +179,11 @@ async fn open_lines(path: &Path) -> Result<(LineReader, Option<u64>), Exit> {
     if path.as_os_str() == STDIN {
         return Ok((LineReader::new(BufReader::new(tokio::io::stdin())), None));
     }
-    let unreadable = |error| Exit::invalid("--ndjson", format!("{} cannot be read: {error}", path.display()));
+    let unreadable = |error| Exit::invalid("--ndjson", format!("cannot read {}: {error}", path.display()));
     let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
     let metadata = file.metadata().await.map_err(unreadable)?;
     if metadata.is_dir() {
-        let what = format!("{} is a folder; name a file, or - for standard input", path.display());
+        let what = format!("{} is a folder; pass a file, or - for standard input", path.display());
         return Err(Exit::invalid("--ndjson", what));
     }
     Ok((LineReader::new(BufReader::new(file)), metadata.is_file().then_some(metadata.len())))
@@ -196,7 +194,7 @@ async fn read_body() -> Result<Vec<u8>, Exit> {
     // One more byte than allowed, to detect a body that is too long.
     let most = REQUEST_BYTES_MAX as u64 + 1;
     let read = tokio::io::stdin().take(most).read_to_end(&mut body).await;
-    read.map_err(|error| Exit::Failed(format!("standard input cannot be read: {error}")))?;
+    read.map_err(|error| Exit::Failed(format!("cannot read standard input: {error}")))?;
     if REQUEST_BYTES_MAX < body.len() {
         return Err(Exit::Failed(format!("the body has more than {REQUEST_BYTES_MAX} bytes")));
     }

@@ -25,18 +25,18 @@ use crate::signals::Signals;
 use crate::store::open_with;
 use setup::{DEMO, Setup};
 
-/// What `ichido serve` is told.
+/// Arguments of `ichido serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where to listen; port 0 takes a free one, an address beyond loopback needs tokens [default: as the configuration says; else 127.0.0.1:4180]
+    /// Address to listen on; beyond loopback requires tokens [default: from the configuration, else 127.0.0.1:4180]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
     listen: Option<SocketAddr>,
 
-    /// Its queues and destinations [default: ichido.toml, if it is there; else one queue, demo, on a broker of paper]
+    /// Configuration file [default: ichido.toml, if present, else a `demo` queue with a mock broker]
     #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
     config: Option<PathBuf>,
 
-    /// Where messages are kept: sqlite:FILE or postgres://… [default: as the configuration says; without one, sqlite:ichido.db]
+    /// Store URL: sqlite:FILE or postgres://… [default: from the configuration, else sqlite:ichido.db]
     #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     store: Option<String>,
 
@@ -77,12 +77,12 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> Result<String, ConfigErrors> {
     let mut faults = ConfigErrors::default();
     if config.queues.is_empty() {
-        let what = "has no queue, so that there is nothing to do; add one, such as [queues.orders]";
+        let what = "has no queue; add one, such as [queues.orders]";
         faults.add(file.display().to_string(), what);
     }
     let url = given.or_else(|| config.store.url.clone());
     if url.is_none() {
-        faults.add("--store", "no store is given; say it here, by ICHIDO_STORE, or as url under [store]");
+        faults.add("--store", "no store given; use --store, ICHIDO_STORE or `[store] url`");
     }
     faults.or(url)
 }
@@ -102,7 +102,7 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr
     let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (address, listener) = taken.map_err(|error| {
         Exit::Failed(format!(
-            "cannot listen on {address}: {error}; another address or port is chosen by --listen"
+            "cannot listen on {address}: {error}; choose another address or port with --listen"
         ))
     })?;
     Ok((listener, address))
@@ -118,10 +118,10 @@ fn announce(setup: &Setup, address: SocketAddr, is_open: bool) -> Result<(), Exi
         // The URL may contain a password.
         None => ("PostgreSQL", "PostgreSQL".to_owned()),
     };
-    let mut lines = vec![format!("ichido: messages are kept in {kept}")];
+    let mut lines = vec![format!("ichido: messages are stored in {kept}")];
     lines.extend(routes(&setup.config));
     if is_open {
-        lines.push("ichido: there are no tokens, so that everybody on this machine may do everything; `ichido token create` ends that".to_owned());
+        lines.push("ichido: no tokens exist: every local user has full access; run `ichido token create` to require authentication".to_owned());
     }
     if setup.mock_broker.is_some() {
         lines.push(format!(

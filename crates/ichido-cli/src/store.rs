@@ -39,8 +39,8 @@ pub(crate) fn check_exists(url: &str) -> Result<(), String> {
         let whole = std::path::absolute(file);
         let shown = whole.as_deref().unwrap_or(file).display();
         return Err(format!(
-            "there is no store at {shown}, and none was made; mend the path: after --store and in ICHIDO_STORE it counts from the folder \
-             that you are in, in a configuration from its own folder"
+            "no store at {shown}, and none was created; fix the path: --store and ICHIDO_STORE are relative to the current \
+             folder, a path in a configuration file to that file's folder"
         ));
     }
     Ok(())
@@ -49,7 +49,7 @@ pub(crate) fn check_exists(url: &str) -> Result<(), String> {
 /// Opens a store with at most `connections_max` connections.
 pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, Exit> {
     let store = Store::open(url, connections_max).await.map_err(|error| {
-        let text = format!("the store cannot be opened: {}", error.in_full());
+        let text = format!("cannot open the store: {}", error.in_full());
         match error {
             StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full => Exit::Unreachable(text),
             _ => Exit::Failed(text),

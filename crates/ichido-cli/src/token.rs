@@ -20,60 +20,60 @@ use crate::exit::Exit;
 use crate::out;
 use crate::store::{open, open_existing, resolve_url};
 
-/// What `ichido token` is told.
+/// Arguments of `ichido token`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 
-    /// The configuration that names the store [default: ichido.toml, if it is there]
+    /// Configuration file that names the store [default: ichido.toml, if present]
     #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_CONFIG")]
     config: Option<PathBuf>,
 
-    /// Where tokens are kept: sqlite:FILE or postgres://… [default: as the configuration says, else sqlite:ichido.db]
+    /// Store URL: sqlite:FILE or postgres://… [default: from the configuration, else sqlite:ichido.db]
     #[arg(long, global = true, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     store: Option<String>,
 
-    /// Who does it, for the audit trail
+    /// Your name, for the audit trail
     #[arg(long, global = true, value_name = "NAME", env = "USER", default_value = "cli")]
     by: String,
 
-    /// JSON for programs
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a token, and show it this once
+    /// Create a token and show it once
     Create(Create),
-    /// List all tokens, without their secrets
+    /// List all tokens without their secrets
     List,
-    /// Revoke a token for good
+    /// Revoke a token permanently
     Revoke {
-        /// Its id, as `ichido token list` shows it
+        /// Id of the token, as listed
         #[arg(value_name = "ID")]
         #[arg(value_parser = crate::id::parse)]
         id: Uuid,
     },
 }
 
-/// The token to be made.
+/// Arguments of `ichido token create`.
 #[derive(Debug, clap::Args)]
 struct Create {
-    /// Its name, for people
+    /// Name of the token
     #[arg(value_name = "NAME")]
     name: String,
-    /// What its bearer may do
+    /// Role of the token
     #[arg(long, value_parser = PossibleValuesParser::new(["viewer", "operator", "admin", PRODUCER]))]
     role: String,
-    /// producer: for whom it puts messages in
+    /// For a producer: identity of its messages
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
-    /// producer: the queues it puts messages into; may be repeated
+    /// For a producer: queue it may send to; repeatable
     #[arg(long, value_name = "NAME")]
     queue: Vec<String>,
-    /// For how long it is good, such as 90d [default: until it is revoked]
+    /// Lifetime, such as 90d [default: until revoked]
     #[arg(long, value_name = "TIME")]
     lives: Option<String>,
 }
@@ -102,14 +102,12 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Command::Revoke { id } => {
             let store = open_existing(&url).await?;
             if !admin::revoke_token(&store, id, &args.by).await? {
-                return Err(Exit::Failed(format!(
-                    "there is no token {id} that still lives; `ichido token list` shows all"
-                )));
+                return Err(Exit::Failed(format!("there is no active token {id}; run `ichido token list`")));
             }
             if args.json {
                 return out::print_line(json!({ "id": id, "revoked": true }));
             }
-            out::print_line(format_args!("revoked {id}; a server lets nobody in by it within seconds"))
+            out::print_line(format_args!("revoked {id}; servers refuse it within seconds"))
         }
     }
 }
@@ -119,7 +117,7 @@ impl Create {
     fn resolve(&self) -> Result<(Role, Option<Duration>), ConfigErrors> {
         let mut faults = ConfigErrors::default();
         if self.name.is_empty() {
-            faults.add("NAME", "is empty; give the token a name by which people know it");
+            faults.add("NAME", "is empty; give the token a name that people recognise");
         }
         let lives = self.lives.as_deref().and_then(|text| faults.check("--lives", duration::parse(text)));
         let role = self.role(&mut faults);
@@ -129,7 +127,7 @@ impl Create {
     fn role(&self, faults: &mut ConfigErrors) -> Role {
         let is_bound = self.identity.is_some() || !self.queue.is_empty();
         if is_bound && self.role != PRODUCER {
-            let what = "only a producer has an identity and queues; leave --identity and --queue out";
+            let what = "only a producer has an identity and queues; remove --identity and --queue";
             faults.add("--role", what);
         }
         match self.role.as_str() {
@@ -139,10 +137,10 @@ impl Create {
             _ => (),
         }
         if self.identity.is_none() {
-            faults.add("--identity", "say for whom the producer puts messages in");
+            faults.add("--identity", "is required for a producer: the identity of its messages");
         }
         if self.queue.is_empty() {
-            faults.add("--queue", "say at least one queue that the producer puts messages into");
+            faults.add("--queue", "is required for a producer: at least one queue that it may send to");
         }
         let queues = self.queue.iter().filter_map(|name| {
             let queue = accept::queue_name(name).map_err(|what| format!("{name:?} {what}"));
@@ -165,7 +163,7 @@ fn render_list(tokens: Vec<ListedToken>) -> String {
             token.expires_at.unwrap_or_default(),
         ]
     });
-    table(["ID", "NAME", "ROLE", "STANDING", "IDENTITY", "QUEUES", "CREATED", "EXPIRES"], rows)
+    table(["ID", "NAME", "ROLE", "STATE", "IDENTITY", "QUEUES", "CREATED", "EXPIRES"], rows)
 }
 
 #[cfg(test)]

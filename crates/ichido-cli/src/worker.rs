@@ -25,18 +25,18 @@ use crate::serve::{routes, store_url};
 use crate::signals::Signals;
 use crate::store::open_with;
 
-/// What `ichido worker` is told.
+/// Arguments of `ichido worker`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its queues and destinations; `ichido config init` writes one
+    /// Configuration file; `ichido config init` creates one
     #[arg(long, value_name = "FILE", default_value = FILE_NAME, env = "ICHIDO_CONFIG")]
     config: PathBuf,
 
-    /// Where messages are kept: sqlite:FILE or postgres://… [default: as the configuration says]
+    /// Store URL: sqlite:FILE or postgres://… [default: from the configuration]
     #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     store: Option<String>,
 
-    /// Serve metrics for Prometheus there, and /livez and /readyz, such as 127.0.0.1:9464; port 0 takes a free one, an address beyond loopback needs tokens [default: nowhere]
+    /// Address of /metrics, /livez and /readyz; beyond loopback requires tokens [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
     metrics: Option<SocketAddr>,
 }
@@ -110,11 +110,11 @@ fn stopping(config: &Config, worker: &Running) -> String {
     let (name, id) = (&config.worker.name, worker.id());
     let within = duration::shown(config.worker.stop_within);
     let under_way = match worker.under_way() {
-        0 => "no call is under way".to_owned(),
-        1 => format!("1 call under way may end within {within}"),
-        many => format!("{many} calls under way may end within {within}"),
+        0 => "no calls in flight".to_owned(),
+        1 => format!("1 call in flight may end within {within}"),
+        many => format!("{many} calls in flight may end within {within}"),
     };
-    format!("ichido: {name} {id} stops and takes nothing more; {under_way}; a second signal ends it at once")
+    format!("ichido: {name} {id} is stopping; {under_way}; a second signal stops it immediately")
 }
 
 /// Prints what the worker serves. The last line says that it is running.

@@ -33,22 +33,18 @@ impl Address {
         faults: &mut ConfigErrors,
     ) -> Self {
         let both = |faults: &mut ConfigErrors, flag: &str, help: &str| {
-            faults.add(flag, format!("a server and a store are given, and one of them is meant; {help}"));
+            faults.add(flag, format!("both a server and a store are given; {help}"));
         };
         match (server, store) {
             (Some(server), Some(_)) => {
-                both(faults, "--server", "leave --server or --store out");
+                both(faults, "--server", "remove --server or --store");
                 Self::Server(server.to_owned())
             }
             (Some(server), None) => Self::Server(server.to_owned()),
             (None, Some(store)) => Self::Store(store.to_owned()),
             (None, None) => match (environment(SERVER), environment(STORE)) {
                 (Some(server), Some(_)) => {
-                    both(
-                        faults,
-                        SERVER,
-                        "say which by --server or --store, or unset ICHIDO_SERVER or ICHIDO_STORE",
-                    );
+                    both(faults, SERVER, "pass --server or --store, or unset ICHIDO_SERVER or ICHIDO_STORE");
                     Self::Server(server)
                 }
                 (Some(server), None) => Self::Server(server),

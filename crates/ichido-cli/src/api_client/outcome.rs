@@ -25,7 +25,7 @@ impl ApiProblem {
     pub(crate) fn message(&self) -> String {
         let problem = self.0.problem();
         let text = problem.detail.or(problem.title).or_else(|| describe_redirect(&self.0));
-        visible(&text.unwrap_or_else(|| format!("the server answered {}", self.0.status)))
+        visible(&text.unwrap_or_else(|| format!("the server responded {}", self.0.status)))
     }
 }
 
@@ -33,8 +33,8 @@ impl From<ApiProblem> for Exit {
     fn from(problem: ApiProblem) -> Self {
         let text = problem.message();
         match problem.status() {
-            400 | 422 => Self::invalid("what was asked", text),
-            401 => Self::Failed(format!("{text}; commands read it from ICHIDO_TOKEN")),
+            400 | 422 => Self::invalid("request", text),
+            401 => Self::Failed(format!("{text}; set the token in ICHIDO_TOKEN")),
             409 => Self::Conflict(text),
             408 | 429 | 502..=504 => Self::Unreachable(text),
             _ => Self::Failed(text),
@@ -46,7 +46,7 @@ impl From<ApiProblem> for Exit {
 pub(super) fn into_result(answer: Answer) -> Result<Result<Answer, ApiProblem>, Exit> {
     match (answer.status, answer.is_whole) {
         (200..=299, true) => Ok(Ok(answer)),
-        (200..=299, false) => Err(unexpected_response("it is longer than is read")),
+        (200..=299, false) => Err(unexpected_response("it is too long")),
         _ => Ok(Err(ApiProblem(Box::new(answer)))),
     }
 }
@@ -60,9 +60,9 @@ pub(super) fn of_read(outcome: Outcome) -> Result<Answer, Exit> {
 pub(super) fn of_change(outcome: Outcome) -> Result<Answer, Exit> {
     answer_of(outcome).map_err(|(why, effect)| {
         let known = match effect {
-            Effect::NotDone => "nothing was done",
+            Effect::NotDone => "nothing was changed",
             Effect::Done | Effect::Unknown => {
-                "it is not known whether this was done: look at how it stands before you ask again"
+                "it is unknown whether the change was made; check the current state before you retry"
             }
         };
         Exit::Unreachable(format!("{why}; {known}"))
@@ -83,8 +83,8 @@ pub(crate) fn describe_failure(why: Why, last: &Last) -> String {
     let seen = match last {
         Last::Fault { why, .. } => format!("the server cannot be reached: {why}"),
         Last::Answer(answer) => match answer.problem().detail {
-            Some(detail) => format!("the server answered {}: {detail}", answer.status),
-            None => format!("the server answered {}", answer.status),
+            Some(detail) => format!("the server responded {}: {detail}", answer.status),
+            None => format!("the server responded {}", answer.status),
         },
     };
     format!("{seen}; {why}")
@@ -100,18 +100,18 @@ pub(crate) fn describe_redirect(answer: &Answer) -> Option<String> {
     let location = answer.headers.get(LOCATION).and_then(|place| place.to_str().ok());
     let Some(target) = location.map(without_secrets) else {
         return Some(format!(
-            "the server answered {}, a redirect that says not where to; it is not followed: give the server's own address by --server",
+            "the server responded {}, a redirect without a Location; redirects are not followed, pass the server's URL with --server",
             answer.status
         ));
     };
     // The part before our paths is the server's URL.
     let server = target.split_once("/v1/").map(|(server, _)| server).filter(|server| server.contains("://"));
     let help = match server {
-        Some(server) => format!("if that is the server, say --server {server}"),
-        None => "give the server's own address by --server; a proxy before it may ask for a login, or move http to https".to_owned(),
+        Some(server) => format!("if that is the server, pass --server {server}"),
+        None => "pass the server's own URL with --server; a proxy in front of it may require a login or redirect http to https".to_owned(),
     };
     Some(format!(
-        "the server answered {}, a redirect to {target}, which is not followed; {help}",
+        "the server responded {}, a redirect to {target}; redirects are not followed; {help}",
         answer.status
     ))
 }
@@ -132,7 +132,7 @@ fn without_secrets(address: &str) -> String {
 /// The response is not from an Ichido server, or from a much newer one.
 pub(super) fn unexpected_response(why: impl std::fmt::Display) -> Exit {
     Exit::Failed(format!(
-        "the answer is not understood: {why}; is it an Ichido server of this version that is at this address?"
+        "cannot understand the server's response: {why}; check that the URL is that of an Ichido server of this version"
     ))
 }
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_says_where_to_and_how_to_mend_it_and_no_secret() {
+    fn redirect_error_names_target_and_help_without_secrets() {
         let moved = redirect_text(
             308,
             Some("https://ann:s3cret@ichido.test/base/v1/queues/orders/messages?token=s3cret"),
@@ -158,16 +158,16 @@ mod tests {
         assert_eq!(
             moved.as_deref(),
             Some(
-                "the server answered 308, a redirect to https://ichido.test/base/v1/queues/orders/messages, which is not followed; if \
-                 that is the server, say --server https://ichido.test/base"
+                "the server responded 308, a redirect to https://ichido.test/base/v1/queues/orders/messages; redirects are not followed; if \
+                 that is the server, pass --server https://ichido.test/base"
             )
         );
         let login = redirect_text(302, Some("/login?next=%2F")).unwrap();
         assert!(
-            login.contains("a redirect to /login, which is not followed; give the server's own address"),
+            login.contains("a redirect to /login; redirects are not followed; pass the server's own URL"),
             "{login}"
         );
-        assert!(redirect_text(301, None).unwrap().contains("says not where to"));
+        assert!(redirect_text(301, None).unwrap().contains("a redirect without a Location"));
         assert_eq!((redirect_text(200, None), redirect_text(404, Some("/"))), (None, None));
     }
 }

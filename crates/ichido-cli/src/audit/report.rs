@@ -22,17 +22,17 @@ pub(super) fn render_text(report: &Report, head_given: bool) -> String {
     for late in &report.late {
         _ = writeln!(
             out,
-            "note: message {} entry {} in seal {} is dated {}, more than an hour before entries that were sealed earlier: a clock was wrong, or the entry was made up; see what else is known of the message",
+            "note: message {} entry {} in seal {} is dated {}, more than an hour before entries that were sealed earlier: a clock was wrong or the entry was forged; compare the message with other records",
             late.entry.message, late.entry, late.seal, late.at
         );
     }
     let Report { seals, sealed, forgotten, unsealed, .. } = report;
     let verdict = match () {
-        () if report.is_whole() => "whole",
-        () if is_only_unkeyed(report) => "NOT UNDER THIS KEY",
+        () if report.is_whole() => "intact",
+        () if is_only_unkeyed(report) => "NOT SEALED WITH THIS KEY",
         () => "TAMPERED WITH",
     };
-    _ = writeln!(out, "{verdict}: {sealed} entries in {seals} seals, {forgotten} of them forgotten since");
+    _ = writeln!(out, "{verdict}: {sealed} entries in {seals} seals, {forgotten} of them deleted since");
     if let Some(set_back) = &report.set_back {
         _ = writeln!(out, "note: {}", render_clock(set_back));
     }
@@ -42,15 +42,16 @@ pub(super) fn render_text(report: &Report, head_given: bool) -> String {
     if 0 < report.hops_unsealed {
         _ = writeln!(
             out,
-            "note: {} messages were sealed by an earlier version, without their hops: a change to these hops is not found",
+            "note: {} messages were sealed by an earlier version without their hops; changes to these hops are not detected",
             report.hops_unsealed
         );
     }
     if 0 < *unsealed {
-        let since = report.unsealed_since.map(|since| format!(", the oldest of {since}")).unwrap_or_default();
+        let since =
+            report.unsealed_since.map(|since| format!(", the oldest from {since}")).unwrap_or_default();
         _ = writeln!(
             out,
-            "note: {unsealed} entries are not sealed yet{since}: they follow by the rules unless listed above, but a change that the rules allow is not found; seal them with `ichido audit seal`"
+            "note: {unsealed} entries are not sealed yet{since}: they are valid unless listed above, but a valid forgery is not detected; run `ichido audit seal`"
         );
     }
     out
@@ -66,7 +67,7 @@ fn render_clock(set_back: &SetBack) -> String {
     };
     let by = duration::shown(Duration::from_secs(secs));
     format!(
-        "the database's clock was set back by up to {by}, or dates were made up before they were sealed: {entries} entries are dated before the entry that they follow, and {seals} seals before entries that were sealed earlier; compare with another log before you rely on these dates"
+        "the database's clock was set back by up to {by}, or dates were forged before sealing: {entries} entries are dated before their predecessors, and {seals} seals before entries that were sealed earlier; compare with another log before you rely on these dates"
     )
 }
 
@@ -105,25 +106,23 @@ fn limits(report: &Report, head_given: bool) -> Vec<&'static str> {
     let mut limits = Vec::new();
     if report.seals == 0 {
         limits.push(
-            "there are no seals, so the entries were checked by the rules alone; `ichido audit seal` makes them",
+            "there are no seals, so entries were only checked for validity; run `ichido audit seal` to create seals",
         );
         return limits;
     }
     if is_only_unkeyed(report) && !report.is_whole() {
         limits.push(
-            "all of these seals were made without a key, so this one shows nothing of them: either who seals was not given it yet (audit_key of the worker, --key-file of `ichido audit seal`; the first seal under it vouches for all before), or they were made anew by somebody who has it not, which a head that was kept tells (--head)",
+            "no seal was made with a key, so this key proves nothing: either sealing does not use the key yet (set the worker's audit_key, or pass --key-file to `ichido audit seal`; its first seal covers all earlier ones), or someone without the key recreated the seals; pass a saved head (--head) to find out",
         );
     } else if report.seals_keyed == 0 {
         limits.push(
-            "the seals were made without a key: who can write the database can make them anew, and this proves less",
+            "the seals were made without a key, so anyone with write access to the database can recreate them",
         );
     } else if !report.key_given {
-        limits.push(
-            "the key was not given (--key-file), so the seals' codes were not checked, and this proves less",
-        );
+        limits.push("no key was given (--key-file), so the seals' codes were not checked");
     }
     if !head_given {
-        limits.push("no head was given (--head), so seals cut off at the end would not be missed");
+        limits.push("no head was given (--head), so missing seals at the end are not detected");
     }
     limits
 }

@@ -38,7 +38,8 @@ impl AllowList {
         for flag in flags {
             let Some(one) = faults.check("--allow", Allowance::parse(flag, subject)) else { continue };
             if allowed.iter().any(|other| other.rule == one.rule) {
-                faults.add("--allow", format!("{} is given twice; give one reason", one.rule.id));
+                faults
+                    .add("--allow", format!("{} is given twice; pass it once, with one reason", one.rule.id));
             }
             allowed.push(one);
         }
@@ -58,7 +59,7 @@ impl AllowList {
             }
         }
         for one in self.0.iter().filter(|one| !one.is_used) {
-            note(&format!("--allow {} is not needed: the rule finds nothing; take it out", one.rule.id));
+            note(&format!("--allow {} is not needed: the rule has no findings; remove it", one.rule.id));
         }
         (open, accepted)
     }
@@ -68,20 +69,20 @@ impl Allowance {
     fn parse(flag: &str, subject: CheckSubject) -> Result<Self, String> {
         let shown = visible(flag);
         let Some((id, reason)) = flag.split_once('=') else {
-            return Err(format!("\"{shown}\" gives no reason; write RULE=REASON, such as ICH-B034=\"…\""));
+            return Err(format!("\"{shown}\" has no reason; write RULE=REASON, such as ICH-B034=\"…\""));
         };
         let reason = visible(reason.trim());
         if !reason.contains(char::is_alphanumeric) {
-            return Err(format!("\"{shown}\" gives no reason; whoever reads it next needs one, in words"));
+            return Err(format!("\"{shown}\" has no reason; explain it in words for the next reader"));
         }
         let rule = naming::find(id)?;
         if *rule == UNREADABLE {
-            return Err(format!("{} cannot be allowed: what cannot be read cannot be judged", rule.id));
+            return Err(format!("{} cannot be allowed: an unreadable file cannot be checked", rule.id));
         }
         if subject == CheckSubject::Files && rule.severity == Severity::Error {
             return Err(format!(
-                "{} is an error, on which `ichido proxy` does not start; mend it. Warnings can be allowed, and with \
-                 --diff every change",
+                "{} is an error, and `ichido proxy` does not start with it; fix it. Only warnings can be allowed, and with \
+                 --diff any change",
                 rule.id
             ));
         }

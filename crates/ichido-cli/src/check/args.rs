@@ -5,42 +5,40 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 const AFTER_HELP: &str = "\
-Exit code: 0 when there is nothing to mend, 1 when there are findings, errors or warnings alike, and 2 when a file
-cannot be read or the command makes no sense. On a finding of severity error `ichido proxy` does not start; a warning
-that is meant can be accepted with --allow.
+Exit code: 0 without findings, 1 for findings, both errors and warnings, and 2 for an unreadable file or a usage error.
+`ichido proxy` does not start with a finding of severity error. Accept an intended warning with --allow.
 
 Examples:
-  ichido check boundaries/                               all files of one way
-  ichido check boundaries/*/                             several ways, each in a folder of its own
-  ichido check --diff ../before/boundaries boundaries    what a change loosens
-  ichido check --explain ICH-B020                        what a rule asks for, and why";
+  ichido check boundaries/                               all files of one hop chain
+  ichido check boundaries/*/                             several hop chains, each in its own folder
+  ichido check --diff ../before/boundaries boundaries    guarantees that a change loosens
+  ichido check --explain ICH-B020                        what a rule requires, and why";
 
-/// What `ichido check` is told.
+/// Arguments of `ichido check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// Boundary files, or folders for the *.json in them. Give all files of a way at once
+    /// Boundary files or their folders; pass a whole hop chain
     #[arg(value_name = "FILE", required_unless_present_any = ["explain", "list", "init"])]
     pub(super) files: Vec<PathBuf>,
 
-    /// How to show what is found
+    /// Output format of findings
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// The same as --format json; with --list, --explain and --init it is for programs as well
+    /// Same as --format json; also for --list, --explain and --init
     #[arg(long, conflicts_with = "format")]
     pub(super) json: bool,
 
-    /// Compare two versions: the first half of the files is old, the second new, each with its other version at the
-    /// same position; two folders are compared whole. Where there is no old version yet, nothing is found
+    /// Compare old files with new ones, or two folders: report loosened guarantees
     #[arg(long)]
     diff: bool,
 
-    /// Accept what a rule finds: warnings, or anything that --diff finds. The reason is shown
+    /// Accept a warning, or any finding of --diff; prints the reason
     #[arg(long, value_name = "RULE=REASON")]
     pub(super) allow: Vec<String>,
 
-    /// Say what a rule asks for, why, and how to mend what it finds; ICH-B020 may be cut to b020 or 20
+    /// Explain a rule and how to fix its findings, by ICH-B020, b020 or 20
     #[arg(long, value_name = "RULE", conflicts_with_all = ["files", "format", "diff", "allow", "list", "init"])]
     explain: Option<String>,
 
@@ -48,8 +46,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["files", "format", "diff", "allow", "init"])]
     list: bool,
 
-    /// Write a set of files that keeps every rule into the current folder, with a README if there is none; overwrites
-    /// nothing
+    /// Write example files that satisfy every rule; overwrite nothing
     #[arg(long, conflicts_with_all = ["files", "format", "diff", "allow"])]
     init: bool,
 }
@@ -57,15 +54,15 @@ pub(crate) struct Args {
 /// How findings are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people: what is wrong, where, and how to mend it
+    /// Text for people: problem, location and help
     Human,
     /// One JSON object
     Json,
     /// SARIF 2.1.0, for code scanning
     Sarif,
-    /// Annotations of GitHub Actions
+    /// GitHub Actions annotations
     Github,
-    /// A flowchart of the hops in Mermaid, broken links in red
+    /// Mermaid flowchart of the hops, broken links in red
     Mermaid,
 }
 

@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args) -> Result<(), Exit> {
     let all = if old.is_empty() { Vec::new() } else { loosened(&old, &new) };
     for (path, _) in missing {
         note(&format!(
-            "{}: there is no boundary file in the old version; nothing was compared",
+            "{}: the old version has no boundary file; nothing was compared",
             visible(&display_path(path))
         ));
     }
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> Result<(), Exit> {
 fn summary(findings: &Findings<'_>, old: &[Boundary], new: &[Boundary]) -> String {
     let others = if findings.allowed.is_empty() { "" } else { "other " };
     let found = match findings.open.len() {
-        _ if old.is_empty() => "there was nothing that a change could loosen".to_owned(),
+        _ if old.is_empty() => "there is no old guarantee to loosen".to_owned(),
         0 => format!("no {others}change loosens a guarantee"),
         1 => format!("1 {others}change loosens a guarantee"),
         count => format!("{count} {others}changes loosen a guarantee"),
@@ -64,7 +64,7 @@ fn halves(paths: &[PathBuf]) -> Result<(&[PathBuf], &[PathBuf]), Exit> {
         return Ok(paths.split_at(paths.len() / 2));
     }
     let what = format!(
-        "{} cannot be halved into old and new; give two folders, or as many old files as new ones, all old ones first",
+        "cannot split {} into old and new; pass two folders, or as many old files as new ones, all old ones first",
         if paths.len() == 1 { "one path".to_owned() } else { format!("{} paths", paths.len()) },
     );
     Err(Exit::invalid(FLAG, what))
@@ -81,8 +81,8 @@ fn match_up<'a>(
     let mut faults = ConfigErrors::default();
     for (before, after) in pairs {
         let both =
-            format!("{} and {}, its new version by its position,", display_path(before), display_path(after));
-        let how = "give all old ones first and the new ones in the same order, or two folders";
+            format!("{} and {}, its new version by position,", display_path(before), display_path(after));
+        let how = "pass all old ones first and the new ones in the same order, or two folders";
         if before.is_dir() != after.is_dir() {
             faults.add(FLAG, format!("{both} are not both files or both folders; {how}"));
         }
@@ -92,7 +92,7 @@ fn match_up<'a>(
         if let (Some(was), Some(is)) = (name(old, before), name(new, after))
             && was != is
         {
-            faults.add(FLAG, format!("{both} are about {was} and {is}; {how}"));
+            faults.add(FLAG, format!("{both} describe {was} and {is}; {how}"));
         }
     }
     faults

@@ -18,8 +18,8 @@ pub(super) fn find(text: &str) -> Result<&'static Rule, String> {
         None => near_words(text),
     };
     let near: Vec<String> = near.iter().map(|rule| format!("{} ({})", rule.id, rule.title)).collect();
-    let near = if near.is_empty() { String::new() } else { format!("near it: {}; ", near.join(", ")) };
-    Err(format!("there is no rule \"{}\"; {near}`ichido check --list` names them all", visible(text)))
+    let near = if near.is_empty() { String::new() } else { format!("similar: {}; ", near.join(", ")) };
+    Err(format!("there is no rule \"{}\"; {near}`ichido check --list` lists all rules", visible(text)))
 }
 
 /// Returns the number of an id: `ICH-B020` and its shorter forms.

@@ -92,7 +92,7 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, UnreadableFil
         }
     }
     if FILES_MAX < files.len() {
-        let why = format!("{} files are named; at most {FILES_MAX} are judged at once", files.len());
+        let why = format!("{} files are too many; pass at most {FILES_MAX} at once", files.len());
         return Err(UnreadableFiles(vec![Unreadable::NoText { file: "FILE".to_owned(), why }]));
     }
     let mut seen = HashSet::new();
@@ -117,7 +117,7 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>, Unreadable> {
     }
     let files = json_files(path).map_err(|error| Unreadable::no_text(path, describe_io_error(&error)))?;
     if files.is_empty() {
-        let why = "there is no *.json in this folder; name the folder that holds the boundary files, or run \
+        let why = "there is no *.json file in this folder; pass the folder with the boundary files, or run \
                    `ichido check --init` in it";
         return Err(Unreadable::no_text(path, why));
     }
@@ -160,10 +160,10 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
     // Checked before opening: opening a pipe waits for a writer, possibly forever.
     let kind = fs::metadata(path).map_err(unread)?.file_type();
     if kind.is_dir() {
-        return Err(Unreadable::no_text(path, "this is a folder; name a file"));
+        return Err(Unreadable::no_text(path, "this is a folder; pass a file"));
     }
     if !kind.is_file() {
-        let why = "this is neither a file nor a folder, but a pipe or a device; write it to a file first";
+        let why = "this is a pipe or a device; write it to a file first";
         return Err(Unreadable::no_text(path, why));
     }
     let bound = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
@@ -174,9 +174,9 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
 
 fn describe_io_error(error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => "there is no such file or folder".to_owned(),
-        ErrorKind::PermissionDenied => "it may not be read; see its permissions".to_owned(),
-        _ => format!("it cannot be read: {error}"),
+        ErrorKind::NotFound => "no such file or folder".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied; check its permissions".to_owned(),
+        _ => format!("cannot read it: {error}"),
     }
 }
 

@@ -83,5 +83,5 @@ fn print_colourized(text: &str) -> Result<(), Exit> {
 /// Prints to standard output. A reader that closes the pipe early is not an error.
 pub(super) fn print(text: &str) -> Result<(), Exit> {
     out::write(text.as_bytes())
-        .map_err(|error| Exit::invalid("standard output", format!("the report cannot be written: {error}")))
+        .map_err(|error| Exit::invalid("standard output", format!("cannot write the report: {error}")))
 }

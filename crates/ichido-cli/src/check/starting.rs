@@ -18,7 +18,8 @@ pub(super) fn write(json: bool) -> Result<(), Exit> {
     let is_there = |name: &str| fs::symlink_metadata(name).is_ok();
     let mut faults = ConfigErrors::default();
     for (name, _) in STARTING.iter().filter(|(name, _)| is_there(name)) {
-        faults.add(*name, "this is there already, and nothing was written; run it in a folder of its own");
+        faults
+            .add(*name, "this file already exists; nothing was written, run the command in an empty folder");
     }
     faults.or(Some(()))?;
     let readme = (!is_there(README)).then_some((README, STARTING_README));
@@ -31,17 +32,14 @@ pub(super) fn write(json: bool) -> Result<(), Exit> {
         });
         if let Err(error) = written {
             let made = set.iter().take(index + usize::from(is_made));
-            return Err(Exit::invalid(
-                *name,
-                format!("this cannot be written: {error}{}", remove_written(made)),
-            ));
+            return Err(Exit::invalid(*name, format!("cannot write it: {error}{}", remove_written(made))));
         }
     }
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
     if json {
         return print(&format!("{}\n", json!({ "written": names })));
     }
-    let kept = if readme.is_none() { "kept README.md, which was there already\n" } else { "" };
+    let kept = if readme.is_none() { "kept the existing README.md\n" } else { "" };
     print(&format!("wrote {}\n{kept}next: ichido check .\n", names.join(", ")))
 }
 
@@ -51,6 +49,6 @@ fn remove_written<'a>(made: impl Iterator<Item = &'a (&'a str, &'a str)>) -> Str
     if left.is_empty() {
         "; nothing was written".to_owned()
     } else {
-        format!("; what was written before could not be removed: {}", left.join(", "))
+        format!("; these files were written and could not be removed: {}", left.join(", "))
     }
 }

@@ -66,14 +66,14 @@ impl DeadLetters {
                     [if name.is_empty() { "(none)" } else { name }.to_owned(), count.to_string()]
                 };
                 text.push('\n');
-                text += &table([name, "LETTERS"], counts.iter().map(row));
+                text += &table([name, "DEAD LETTERS"], counts.iter().map(row));
             }
         }
         if !refused.is_empty() {
             let row =
                 |refused: &Refused| [refused.queue.clone(), refused.count.to_string(), refused.told.clone()];
             text.push('\n');
-            text += &table(["REFUSED OF", "LETTERS", "WHY"], refused.iter().map(row));
+            text += &table(["QUEUE", "REFUSED", "REASON"], refused.iter().map(row));
         }
         out::print(&text)
     }
@@ -83,10 +83,10 @@ impl DeadLetters {
 fn confirm(count: u64, action: LetterAction) -> Result<(), Exit> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        let what = format!("{count} letters would be {}; say so by --yes", action.past_tense());
+        let what = format!("{count} dead letters would be {}; confirm with --yes", action.past_tense());
         return Err(Exit::invalid("--yes", what));
     }
-    out::eprint(&format!("type {count} to go on: "));
+    out::eprint(&format!("type {count} to continue: "));
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
     if read.is_err() || answer.trim() != count.to_string() {

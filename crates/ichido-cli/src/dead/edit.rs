@@ -17,22 +17,22 @@ use crate::api_client::ApiProblem;
 use crate::exit::Exit;
 use crate::{api_client, out};
 
-/// What the new message is to be.
+/// Arguments of `ichido dead edit`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Edit {
-    /// The dead one's id
+    /// Id of the dead letter
     #[arg(value_parser = crate::id::parse)]
     id: Uuid,
-    /// The file of the new request; - is standard input
+    /// File with the new request; - is standard input
     #[arg(long, value_name = "FILE")]
     request: PathBuf,
-    /// The new key; left out, one is made
+    /// New idempotency key [default: generated]
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Make it though the dead one took effect, so that it is done once more
+    /// Replace it even if it took effect; it runs again
     #[arg(long)]
     yes: bool,
-    /// Why
+    /// Reason, for the audit trail
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -57,17 +57,17 @@ impl DeadLetters {
         let made = self.api.submit(&target.finish(), key.clone(), &content_type, request).await?;
         let Accepted { id: new, .. } = api_client::decode(&made.map_err(|problem| not_made(id, problem))?)?;
         let known = match letter.effect.as_str() {
-            "done" => "The old one TOOK EFFECT, so this is done once more.",
-            _ => "The old one was not done.",
+            "done" => "The old message TOOK EFFECT, so its effect happens again.",
+            _ => "The old message had no effect.",
         };
         let warning = format!(
-            "this is a new action under a new key: whoever receives it cannot tell that it replaces {id}. {known}"
+            "this is a new action with a new key: its receiver does not know that it replaces {id}. {known}"
         );
         if self.api.json {
             let result = json!({ "id": new.to_string(), "made_from": id.to_string(), "key": key.as_str(), "warning": warning });
             return out::print_line(result);
         }
-        out::print_line(format_args!("{new} is queued, made from {id}\nwarning: {warning}"))
+        out::print_line(format_args!("{new} is queued, replacing {id}\nwarning: {warning}"))
     }
 }
 
@@ -78,19 +78,19 @@ fn not_made(id: Uuid, problem: ApiProblem) -> Exit {
         (_, Some("key_conflict"), _) => {
             let first = problem.text_at("/first").unwrap_or_default();
             let used = first.rsplit('/').next().unwrap_or_default();
-            Exit::invalid("--key", format!("was used before, by {used}; give a new one, or none"))
+            Exit::invalid("--key", format!("was already used by {used}; pass a new key, or none"))
         }
         (_, _, Some("was_done")) => Exit::invalid(
             "--yes",
             format!(
-                "{id} TOOK EFFECT, and a message made from it is done once more, under a key that nobody has seen; nothing was made. If \
-                 that is meant, say --yes; if not, it needs no more attention: ichido dead discard {id} --reason …"
+                "nothing was created: {id} TOOK EFFECT, and a replacement has a new key, so its effect happens again. If \
+                 that is intended, pass --yes; if not, run: ichido dead discard {id} --reason …"
             ),
         ),
         (_, _, Some("effect_unknown")) => Exit::Failed(format!(
-            "nothing was made from {id}: nobody knows whether it took effect; find out, and say so: ichido dead decide done|not-done {id}"
+            "nothing was created: it is unknown whether {id} took effect; find out, then run: ichido dead decide done|not-done {id}"
         )),
-        (409, _, _) => Exit::Failed(format!("nothing was made from {id}: {}", problem.message())),
+        (409, _, _) => Exit::Failed(format!("cannot replace {id}: {}", problem.message())),
         (400 | 413 | 415 | 422, _, _) => Exit::invalid("--request", problem.message()),
         _ => problem.into(),
     }
@@ -112,9 +112,9 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
         std::fs::File::open(path).and_then(|file| file.take(most).read_to_end(&mut request))
     };
     match read {
-        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
         Ok(bytes) if REQUEST_BYTES_MAX < bytes => Err(format!(
-            "{} is longer than {REQUEST_BYTES_MAX} bytes, the most that a request may have",
+            "{} is longer than {REQUEST_BYTES_MAX} bytes, the maximum size of a request",
             path.display()
         )),
         Ok(_) => Ok(request),

@@ -10,37 +10,37 @@ use ichido_core::settings::duration;
 use ichido_http::clock;
 use ichido_server::accept;
 
-/// Which letters; all flags together must fit.
+/// Selects dead letters; all given flags must match.
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 pub(super) struct DeadLetterFilter {
-    /// Parked letters in place of dead ones
+    /// Parked messages instead of dead letters
     #[arg(long)]
     parked: bool,
-    /// Of this queue
+    /// In this queue
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
-    /// With this code as the last error, such as `BROKER_5XX`
+    /// With this last error code, such as `BROKER_5XX`
     #[arg(long, value_name = "CODE")]
     error: Option<String>,
-    /// Of which this is known
+    /// With this effect
     #[arg(long, value_enum)]
     effect: Option<EffectFilter>,
-    /// Of this identity
+    /// From this identity
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
-    /// Dead or parked from then on: a moment as listed, or so long ago: 2h
+    /// Dead or parked since: a time, or an age such as 2h
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Dead or parked before then
+    /// Dead or parked before: a time, or an age
     #[arg(long, value_name = "TIME")]
     before: Option<String>,
-    /// With this text in what the last error said
+    /// With this text in the last error
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// Those that somebody discarded
+    /// Discarded dead letters
     #[arg(long, conflicts_with = "parked")]
     discarded: bool,
-    /// Those that a new message was made from
+    /// Dead letters replaced by a new message
     #[arg(long, conflicts_with_all = ["parked", "discarded"])]
     replaced: bool,
 }
@@ -49,11 +49,11 @@ ichido_core::words! {
     /// What is known of an effect.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
     enum EffectFilter {
-        /// It was not done
+        /// It did not take effect
         NotDone = "not_done",
-        /// It was done
+        /// It took effect
         Done = "done",
-        /// Nobody knows
+        /// It may have taken effect
         Unknown = "unknown",
     }
 }
@@ -116,7 +116,7 @@ impl DeadLetterFilter {
 }
 
 fn no_code(code: &str) -> String {
-    format!("{code} is no error's code; there are {}", ErrorCode::WORDS.join(", "))
+    format!("{code} is not an error code; use one of {}", ErrorCode::WORDS.join(", "))
 }
 
 /// Parses a moment, or a duration before `now`.
@@ -125,7 +125,7 @@ pub(crate) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         return Ok(moment);
     }
     let ago = duration::parse(text).map_err(|_| {
-        format!("{text} is no time: write a moment as 2026-11-15T03:00:00Z, or how long ago: 45m, 2h, 3d")
+        format!("{text} is not a time; write a timestamp such as 2026-11-15T03:00:00Z, or an age such as 45m, 2h, 3d")
     })?;
     let micros = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
     Ok(Timestamp::from_micros(now.as_micros().saturating_sub(micros)))

@@ -8,7 +8,7 @@ use crate::api_client::format::{self, error, last_error, last_error_in_full};
 
 /// The columns of a list.
 pub(super) const HEAD: [&str; 8] =
-    ["SINCE", "CREATED", "ID", "QUEUE", "IDENTITY", "TRIES", "EFFECT", "ERROR"];
+    ["SINCE", "CREATED", "ID", "QUEUE", "IDENTITY", "ATTEMPTS", "EFFECT", "ERROR"];
 
 /// Members of a letter that a list leaves out or renames.
 const NOT_LISTED: [&str; 6] =
@@ -36,7 +36,7 @@ pub(super) fn render_in_full(
         closed => format!("{}, {closed}", letter.state),
     };
     let error = last_error_in_full(letter.last_error.as_ref()).unwrap_or_default();
-    let travels = |until| format!("until {until}; that it was not done counts only after it");
+    let travels = |until| format!("until {until}; a not-done decision counts only after that");
     let replaced = events.iter().rev().find(|event| event.kind == "replaced");
     let all = format::fields([
         ("id", Some(letter.id.to_string())),
@@ -46,13 +46,13 @@ pub(super) fn render_in_full(
         ("key", Some(letter.idempotency_key)),
         ("sent as", Some(sent_as)),
         ("effect", Some(letter.effect.replace('_', " "))),
-        ("tries", Some(format!("{} of {}", letter.tries, letter.tries_allowed))),
+        ("attempts", Some(format!("{} of {}", letter.tries, letter.tries_allowed))),
         ("error", Some(error)),
         ("created", Some(letter.created_at)),
         ("since", Some(letter.since)),
-        ("travels", letter.travels_until.map(travels)),
+        ("in transit", letter.travels_until.map(travels)),
         ("request", Some(format!("{} bytes, {}", letter.request_bytes, message.content_type))),
-        ("made from", letter.made_from.map(|old| old.to_string())),
+        ("replaces", letter.made_from.map(|old| old.to_string())),
         ("replaced by", replaced.and_then(|event| event.receipt.clone())),
     ]);
     format!("{all}\n{}", history(events))
@@ -68,7 +68,7 @@ fn history(events: &[Event]) -> String {
             error(event.error_code.as_deref(), event.error_text.as_deref()),
         ]
     });
-    table(["AT", "STEP", "WHAT", "WHO", "WHY"], rows)
+    table(["AT", "STATE", "EVENT", "BY", "REASON"], rows)
 }
 
 /// Formats a letter of a list as JSON.

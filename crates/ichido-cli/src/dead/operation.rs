@@ -47,7 +47,7 @@ impl DeadLetters {
         action: LetterAction,
     ) -> Result<(), Exit> {
         let id = operation.id;
-        out::eprint(&format!("bulk {id}; Ctrl-C stops it, and so does: ichido dead stop {id}\n"));
+        out::eprint(&format!("bulk operation {id}; stop it with Ctrl-C or: ichido dead stop {id}\n"));
         let target = format!("/v1/operations/{id}");
         let (mut shown, mut output) = (None, Ok(()));
         let (mut wait, mut is_stopped) = (FIRST_POLL_AFTER, false);
@@ -88,7 +88,7 @@ impl DeadLetters {
         }
         let Far { moved, of, watched } = far;
         let watched = watched.as_ref().map(|Watched { waiting, well, ill }| {
-            format!("; watching: {well} sent, {ill} failed, {waiting} under way")
+            format!("; watching: {well} sent, {ill} failed, {waiting} in flight")
         });
         let line = format!("{moved} of {of} {}{}", action.past_tense(), watched.unwrap_or_default());
         if std::io::stderr().is_terminal() {
@@ -116,16 +116,18 @@ impl DeadLetters {
             "stopped" => {
                 let by = result.and_then(|result| result.stopped_by.as_ref());
                 let by = by.map(|by| format!(" by {}", visible(by))).unwrap_or_default();
-                Err(Exit::Interrupted(format!("it was stopped{by}; run it again to go on")))
+                Err(Exit::Interrupted(format!(
+                    "the operation was stopped{by}; run the command again to continue"
+                )))
             }
             "abandoned" => Err(Exit::Interrupted(
-                "it was not heard of for so long that another one took its letters over; run it again to go on"
+                "the operation lost its lease and another one took over; run the command again to continue"
                     .to_owned(),
             )),
             _ => {
                 let why = result.and_then(|result| result.error.as_ref());
                 let why = why.map(|why| format!(": {}", visible(why))).unwrap_or_default();
-                Err(Exit::Failed(format!("it could not go on; run it again to go on with the rest{why}")))
+                Err(Exit::Failed(format!("the operation failed; run the command again to continue{why}")))
             }
         }
     }
@@ -148,7 +150,7 @@ impl DeadLetters {
         let Some(OperationResult { moved, gone, refused, .. }) = result else {
             // This server did not run the operation, so only the record is known here.
             return out::print_line(format_args!(
-                "{} of many: {}: {}",
+                "bulk {}: {}: {}",
                 action.as_str(),
                 visible(state),
                 visible(detail)
@@ -156,7 +158,7 @@ impl DeadLetters {
         };
         out::print_line(format_args!("{moved} {}", action.past_tense()))?;
         if 0 < *gone {
-            out::print_line(format_args!("{gone} were taken by somebody else meanwhile"))?;
+            out::print_line(format_args!("{gone} were changed by someone else meanwhile"))?;
         }
         refused.iter().try_for_each(|why| {
             out::print_line(format_args!("{} refused: {}", why.count, visible(&why.told)))
@@ -169,7 +171,7 @@ impl DeadLetters {
             Ok(_) if self.api.json => {
                 out::print_line(json!({ "operation": operation.to_string(), "asked": true }))
             }
-            Ok(_) => out::print_line("asked; it stops before its next batch, if it still runs"),
+            Ok(_) => out::print_line("stop requested; the operation stops before its next batch"),
             // An operation that has ended is not a conflict.
             Err(Exit::Conflict(why)) => Err(Exit::Failed(why)),
             Err(exit) => Err(exit),
@@ -178,9 +180,9 @@ impl DeadLetters {
 
     pub(super) async fn bulks(&self) -> Result<(), Exit> {
         let list = List {
-            none: "nothing was done to many letters at once",
+            none: "no bulk operations",
             to_json,
-            ..List::new("/v1/operations", "operations", ["BEGUN", "ID", "WHAT", "WHO", "STATE", "DETAIL"])
+            ..List::new("/v1/operations", "operations", ["STARTED", "ID", "ACTION", "BY", "STATE", "DETAIL"])
         };
         let row = |bulk: Operation| {
             [bulk.begun_at, bulk.id.to_string(), bulk.action, bulk.by, bulk.state, bulk.detail]
@@ -204,7 +206,7 @@ fn to_json(mut bulk: Map<String, Value>) -> Value {
 
 fn halted(watched: Option<&Watched>) -> String {
     let seen = watched.map(|Watched { waiting, well, ill }| {
-        format!(": {ill} of those watched failed, {well} were sent, {waiting} had not ended")
+        format!(": of the watched messages, {ill} failed, {well} were sent and {waiting} were in flight")
     });
-    format!("the canary halted{}; look at why before you go on", seen.unwrap_or_default())
+    format!("the canary halted{}; find the cause before you continue", seen.unwrap_or_default())
 }

@@ -33,13 +33,17 @@ impl DeadLetters {
             page_max: Some(PAGE_MAX),
             limit,
             after,
-            none: if filter.is_of_parked() { "no parked letters fit" } else { "no dead letters fit" },
+            none: if filter.is_of_parked() {
+                "no matching parked messages"
+            } else {
+                "no matching dead letters"
+            },
             to_json: letter::to_json,
             ..List::new("/v1/letters", "letters", HEAD)
         };
         match self.api.list(list, letter::row).await? {
             Some(next) if !self.api.json => {
-                out::print_line(format_args!("there may be more: --after {next}"))
+                out::print_line(format_args!("there may be more; continue with --after {next}"))
             }
             _ => Ok(()),
         }
@@ -61,7 +65,7 @@ impl DeadLetters {
         let events: Vec<Event> = api_client::decode_value(events.into())?;
         let sent_as = letter.sent_as.take().unwrap_or_else(|| {
             format!(
-                "not known: no worker has published queue {} yet; start the worker or program that serves it",
+                "unknown: no worker has published queue {} yet; start the worker or program that serves it",
                 letter.queue
             )
         });
@@ -75,7 +79,7 @@ impl DeadLetters {
     pub(super) async fn letter<T: DeserializeOwned>(&self, id: Uuid) -> Result<T, Exit> {
         self.find(id).await?.map_err(|why| {
             Exit::Failed(format!(
-                "{id} is no dead or parked letter: {why}; `ichido dead list` lists those that are, perhaps with --parked or --discarded"
+                "{id} is not a dead letter or parked message: {why}; run `ichido dead list`, perhaps with --parked or --discarded"
             ))
         })
     }

@@ -12,27 +12,27 @@ use super::{DeadLetters, deduplicated};
 use crate::exit::Exit;
 use crate::{api_client, out};
 
-/// Which letters, and how carefully.
+/// Selects dead letters, and how to change them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Their ids; or name many by a filter
+    /// Ids of the dead letters; or use a filter
     #[arg(value_parser = crate::id::parse)]
     ids: Vec<Uuid>,
     #[command(flatten)]
     pub(super) filter: DeadLetterFilter,
-    /// All of them, where no filter is given
+    /// Select all dead letters, without a filter
     #[arg(long)]
     pub(super) all: bool,
-    /// Say what would happen, and do nothing
+    /// Only show what would happen
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub(super) yes: bool,
-    /// For a requeue: 1 % first, then 5 %, 25 % and the rest, each when those before were sent; halts when more than one in ten fail
+    /// Requeue 1 %, 5 %, 25 %, then the rest; halt above 10 % failures
     #[arg(long)]
     pub(super) canary: bool,
-    /// Why, for the audit
+    /// Reason, for the audit trail
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
 }
@@ -56,14 +56,14 @@ impl LetterAction {
     }
 }
 
-/// What a person found out.
+/// What an operator found out.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum MessageDecision {
-    /// It was done: a parked one counts as sent, a dead one says so from now on
+    /// It took effect: a parked message becomes sent
     Done,
-    /// It was not done: a parked one is sent again, a dead one may be requeued
+    /// It had no effect: a parked message is queued again
     NotDone,
-    /// It cannot be found out: a parked one becomes dead, its effect unknown
+    /// It cannot be found out: a parked message becomes dead
     GiveUp,
 }
 
@@ -80,11 +80,11 @@ impl MessageDecision {
     /// Describes the result for a letter that is now in this state.
     fn describe(self, state: &str) -> &'static str {
         match (self, state) {
-            (Self::Done, "dead") => "it was done; it stays dead, and is not sent again",
-            (Self::Done, _) => "it was done, and counts as sent",
-            (Self::NotDone, "dead") => "it was not done; it stays dead, and may be requeued",
-            (Self::NotDone, _) => "it was not done, and is sent again",
-            (Self::GiveUp, _) => "it is dead, and its effect stays unknown",
+            (Self::Done, "dead") => "done; it stays dead and is not sent again",
+            (Self::Done, _) => "done; it counts as sent",
+            (Self::NotDone, "dead") => "not done; it stays dead and can be requeued",
+            (Self::NotDone, _) => "not done; it is sent again",
+            (Self::GiveUp, _) => "dead; its effect stays unknown",
         }
     }
 }
@@ -94,21 +94,21 @@ impl Args {
     pub(super) fn check(&self, action: LetterAction) -> Result<(), ConfigErrors> {
         let wrong = |flag: &str, what: &str| Err(ConfigErrors::one(flag, what));
         if action == LetterAction::Discard && self.canary {
-            return wrong("--canary", "is for a requeue; a discard sends nothing");
+            return wrong("--canary", "applies only to requeue; discard sends nothing");
         }
         if action == LetterAction::Discard && self.reason.is_none() {
-            return wrong("--reason", "say why these letters need no more attention; it is kept");
+            return wrong("--reason", "is required: give the reason for the discard; it is recorded");
         }
         if self.filter.is_of_parked() {
-            let what = "a parked letter is decided, not requeued or discarded: ichido dead decide";
+            let what = "parked messages cannot be requeued or discarded; use ichido dead decide";
             return wrong("--parked", what);
         }
         match (self.ids.is_empty(), self.all || !self.filter.is_all()) {
             (true, false) => {
-                wrong("ID", "name letters by their ids, by a filter such as --queue, or by --all")
+                wrong("ID", "select dead letters by id, with a filter such as --queue, or with --all")
             }
-            (false, true) => wrong("ID", "name letters by their ids or by a filter, not by both"),
-            (false, false) if self.canary => wrong("--canary", "is for many letters by a filter"),
+            (false, true) => wrong("ID", "select dead letters by id or with a filter, not both"),
+            (false, false) if self.canary => wrong("--canary", "requires a filter, not ids"),
             (false, false) => Ok(()),
             (true, true) => self.filter.to_json().map(drop),
         }

@@ -12,18 +12,18 @@ ichido_core::words! {
     /// An observable behaviour and its description, in the order of the scenario.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub(super) enum Expectation {
-        Sent = "sent at the first try",
-        Replayed = "sent again by its caller, and answered as the first time",
-        Refused = "refused, because the key was used for another request",
-        Retried = "failed, tried again after a wait, and sent",
-        LostAndDoneOnce = "its answer was lost: tried again under the same key, and done once",
-        Parked = "its answer was lost, and nobody knows: parked, and not tried again",
-        Dead = "given up at once, because no retry mends it: a dead letter",
+        Sent = "sent on the first attempt",
+        Replayed = "repeated by its caller: the first response was replayed",
+        Refused = "refused: the key was used for a different request",
+        Retried = "failed, retried after a backoff, and sent",
+        LostAndDoneOnce = "response lost: retried with the same key, took effect once",
+        Parked = "response lost, effect unknown: parked, not retried",
+        Dead = "permanent error: dead letter without a retry",
         AlertOpened = "an alert opened",
-        Requeued = "a dead letter was requeued, and sent",
-        Decided = "a person decided about a parked one",
-        AskedAfter = "its receiver was asked what became of it, and it was settled",
-        AlertResolved = "an alert was over",
+        Requeued = "a dead letter was requeued and sent",
+        Decided = "an operator decided a parked message",
+        AskedAfter = "reconciled: its receiver reported the outcome",
+        AlertResolved = "an alert was resolved",
     }
 }
 
@@ -72,12 +72,12 @@ impl ShownMessage {
         let receipt = self.result.as_ref().and_then(|result| result.receipt.as_deref());
         let receipt = receipt.map(|receipt| format!(", as {receipt}")).unwrap_or_default();
         match (self.status.as_str(), self.tries) {
-            ("sent", 1) => format!("sent at the first try{receipt}"),
-            ("sent", tries) => format!("sent at try {tries}, after {error}{receipt}"),
-            ("dead", 1) => format!("dead at the first try: {error}"),
-            ("dead", tries) => format!("dead after {tries} tries: {error}"),
-            ("parked", _) => format!("parked: {error}, and nobody knows whether it was done"),
-            ("failed", tries) => format!("try {tries} failed: {error}; it is tried again after a wait"),
+            ("sent", 1) => format!("sent on the first attempt{receipt}"),
+            ("sent", tries) => format!("sent on attempt {tries}, after {error}{receipt}"),
+            ("dead", 1) => format!("dead after the first attempt: {error}"),
+            ("dead", tries) => format!("dead after {tries} attempts: {error}"),
+            ("parked", _) => format!("parked: {error}, unknown whether it took effect"),
+            ("failed", tries) => format!("attempt {tries} failed: {error}; retries after a backoff"),
             (status, _) => status.to_owned(),
         }
     }
@@ -122,13 +122,13 @@ mod tests {
         let mut observed = Observations::default();
         assert_eq!(observed.missing().len(), Expectation::ALL.len());
         for (index, expectation) in Expectation::ALL.into_iter().enumerate() {
-            assert!(observed.missing().contains(&expectation.as_str()), "{expectation} is said of two");
+            assert!(observed.missing().contains(&expectation.as_str()), "{expectation} describes two");
             observed.count(expectation);
             assert_eq!(observed.missing().len(), Expectation::ALL.len() - index - 1);
         }
         observed.count(Expectation::Sent);
         let table = observed.table();
-        assert!(table.contains("2     sent at the first try\n") && !table.contains("\n0 "), "{table}");
+        assert!(table.contains("2     sent on the first attempt\n") && !table.contains("\n0 "), "{table}");
     }
 
     #[test]
@@ -149,6 +149,6 @@ mod tests {
                 "{status}"
             );
         }
-        assert_eq!(message("sent", 2).describe(), "sent at try 2, after BROKER_5XX");
+        assert_eq!(message("sent", 2).describe(), "sent on attempt 2, after BROKER_5XX");
     }
 }

@@ -66,12 +66,12 @@ impl Narrator {
     /// Introduces the traffic after the scenario, and commands to try meanwhile.
     pub(super) async fn start_traffic(&self) -> Result<(), Exit> {
         out::print_line(
-            "\nThat was the story. Slow traffic goes on until Ctrl-C, and all these commands work meanwhile:",
+            "\nThat was the scenario. Slow traffic continues until Ctrl-C. Try these commands meanwhile:",
         )?;
         let (server, broker) = (self.server, self.broker);
         out::print_line(format_args!(
             "   $ ichido dead requeue --queue orders --yes --server http://{server}\n   \
-             $ curl -X PUT http://{broker}/paper/faults -d '{{\"faults\":{{}}}}'   # the broker is well"
+             $ curl -X PUT http://{broker}/paper/faults -d '{{\"faults\":{{}}}}'   # stop the faults"
         ))?;
         self.client.set_faults(FaultMode::Moody).await?;
         print_paragraph(FaultMode::Moody.describe())
@@ -91,7 +91,7 @@ impl Narrator {
                     if let Some(expectation) = message.as_ref().and_then(ShownMessage::expectation) {
                         self.observed.count(expectation);
                     }
-                    message.map_or("not over yet".to_owned(), |message| message.describe())
+                    message.map_or("not finished yet".to_owned(), |message| message.describe())
                 }
             };
             print_paragraph(&format!("{:28} → {text}", order.describe()))?;
@@ -104,7 +104,7 @@ impl Narrator {
         let (calls, done) = (broker.calls, broker.effects);
         let is_once = broker.effects_max <= 1;
         let twice = if is_once { "none of them twice" } else { "SOME OF THEM TWICE" };
-        Ok((is_once, format!("the broker was called {calls} times, and did {done} orders, {twice}")))
+        Ok((is_once, format!("the broker was called {calls} times and executed {done} orders, {twice}")))
     }
 
     async fn step(&mut self, step: ScenarioStep) -> Result<(), Exit> {
@@ -130,14 +130,14 @@ impl Narrator {
             }
             ScenarioStep::Ends(key, expectation) => self.wait_for_end(&key, expectation).await,
             ScenarioStep::Requeue(key) => {
-                let reason = json!({ "reason": "the broker takes orders again" });
+                let reason = json!({ "reason": "the broker accepts orders again" });
                 self.client.step(self.id(&key)?, "requeue", reason).await?;
-                print_paragraph(&format!("{key}: requeued, its tries back at 0"))
+                print_paragraph(&format!("{key}: requeued, attempts reset to 0"))
             }
             ScenarioStep::Decide(key) => {
-                let decision = json!({ "decision": "sent", "reason": "it lies on their desk" });
+                let decision = json!({ "decision": "sent", "reason": "the recipient has it" });
                 self.client.step(self.id(&key)?, "decide", decision).await?;
-                print_paragraph(&format!("{key}: decided, it was done"))
+                print_paragraph(&format!("{key}: decided, it took effect"))
             }
             ScenarioStep::Opens(rule, queue) => {
                 let name = format!("alert {}", rule.as_str());
@@ -157,14 +157,14 @@ impl Narrator {
                     return print_paragraph(&not_over(rule));
                 }
                 self.observed.count(Expectation::AlertResolved);
-                print_paragraph(&format!("alert {} of {}: over", rule.as_str(), queue.as_str()))
+                print_paragraph(&format!("alert {} of {}: resolved", rule.as_str(), queue.as_str()))
             }
             ScenarioStep::TurnClock => {
                 (self.advance_clock)(CLEAR_FOR);
                 self.clock_ahead += CLEAR_FOR;
                 let minutes = CLEAR_FOR.as_secs() / 60;
                 print_paragraph(&format!(
-                    "(the demo turns the clock of its own store {minutes} minutes ahead, in place of waiting)"
+                    "(the demo advances the clock of its own store by {minutes} minutes instead of waiting)"
                 ))
             }
         }
@@ -184,9 +184,7 @@ impl Narrator {
                 self.ids.insert(order.key.clone(), id);
                 return Err(id);
             }
-            EnqueueOutcome::Replayed => {
-                (Expectation::Replayed, "201 as the first time, Idempotency-Replayed: true")
-            }
+            EnqueueOutcome::Replayed => (Expectation::Replayed, "201 as before, Idempotency-Replayed: true"),
             EnqueueOutcome::Conflict => {
                 (Expectation::Refused, "409, the key was used for a different request")
             }
@@ -215,15 +213,13 @@ impl Narrator {
                     key_effects.map_or((0, 0), |key_effects| (key_effects.calls, key_effects.effects));
                 let how_often = if effects == 1 { "once" } else { "NOT ONCE" };
                 let text = format!(
-                    "{}; the broker was called {calls} times, and did it {how_often}",
+                    "{}; the broker was called {calls} times and executed it {how_often}",
                     message.describe()
                 );
                 (is_sent && 1 < calls && effects == 1, text)
             }
-            Expectation::AskedAfter => {
-                (is_sent, "sent, says the office when it is asked by the key".to_owned())
-            }
-            Expectation::Decided => (is_sent, "sent, and so it stays".to_owned()),
+            Expectation::AskedAfter => (is_sent, "sent, as the office reports for its key".to_owned()),
+            Expectation::Decided => (is_sent, "sent".to_owned()),
             Expectation::Requeued => (is_sent, message.describe()),
             expectation => (message.expectation() == Some(expectation), message.describe()),
         };
@@ -257,7 +253,7 @@ impl Narrator {
         self.ids
             .get(key)
             .copied()
-            .ok_or_else(|| Exit::Failed(format!("{key} was not taken, so that its story ends here")))
+            .ok_or_else(|| Exit::Failed(format!("{key} was not accepted, so the scenario cannot continue")))
     }
 
     fn render_hint(&self, hint: &Hint) -> String {
@@ -292,7 +288,7 @@ fn print_paragraph(text: &str) -> Result<(), Exit> {
 }
 
 fn not_seen(what: &str) -> String {
-    format!("{what}: nothing came of it within {} seconds", STEP_TIMEOUT.as_secs())
+    format!("{what}: no result within {} seconds", STEP_TIMEOUT.as_secs())
 }
 
 fn not_over(rule: Rule) -> String {

@@ -38,13 +38,11 @@ impl FaultMode {
 
     pub(super) const fn describe(self) -> &'static str {
         match self {
-            Self::Well => "the broker is well again",
-            Self::Down => "the broker is down from now on: 503 to every call",
-            Self::Mute => {
-                "the broker loses its answers from now on: it does the work, and the connection breaks"
-            }
-            Self::Picky => "the broker takes no order from now on: 400 to every call",
-            Self::Moody => "the broker fails three calls of ten from now on, in all these ways",
+            Self::Well => "the broker works again",
+            Self::Down => "the broker is down: it responds 503 to every call",
+            Self::Mute => "the broker loses its responses: it executes the order, then the connection breaks",
+            Self::Picky => "the broker rejects every order: it responds 400 to every call",
+            Self::Moody => "the broker fails three of ten calls, in all these ways",
         }
     }
 }
@@ -116,7 +114,7 @@ fn sent(order: DemoOrder) -> Chapter {
     let key = order.key.clone();
     Chapter {
         title: "An order is sent",
-        why: "201 says that it is on the disk. From then on Ichido sees to it, whatever becomes of the caller.",
+        why: "201 means that the order is on disk. Ichido delivers it even if the caller crashes.",
         steps: vec![ScenarioStep::Send(order, None), ScenarioStep::Ends(key.clone(), Expectation::Sent)],
         hints: vec![Hint::About("ichido messages show", key)],
     }
@@ -126,7 +124,7 @@ fn repeated(order: DemoOrder) -> Chapter {
     let other = order.with_other_body();
     Chapter {
         title: "The same key again",
-        why: "Who got no answer sends the same again and gets the first one. Another request is refused.",
+        why: "A repeated request gets the first response. A different request with the same key is refused.",
         steps: vec![
             ScenarioStep::Send(order, Some(Expectation::Replayed)),
             ScenarioStep::Send(other, Some(Expectation::Refused)),
@@ -139,7 +137,7 @@ fn failed(order: DemoOrder) -> Chapter {
     let key = order.key.clone();
     Chapter {
         title: "The broker is down",
-        why: "A failure that may mend itself is tried again, after waits that grow.",
+        why: "A temporary failure is retried with exponential backoff.",
         steps: vec![
             ScenarioStep::Broker(FaultMode::Down),
             ScenarioStep::Send(order, None),
@@ -155,8 +153,8 @@ fn lost(order: DemoOrder, payment: DemoOrder, fax: DemoOrder) -> Chapter {
     let keys = [&order, &payment, &fax].map(|order| order.key.clone());
     let [key, paid, faxed] = keys;
     Chapter {
-        title: "Answers get lost",
-        why: "Was it done? Who honours keys may be called again. Of others nobody knows: nothing is guessed.",
+        title: "Responses get lost",
+        why: "Did it take effect? A receiver that deduplicates by key is called again. Otherwise the message is parked.",
         steps: vec![
             ScenarioStep::Broker(FaultMode::Mute),
             ScenarioStep::Send(order, None),
@@ -175,8 +173,8 @@ fn lost(order: DemoOrder, payment: DemoOrder, fax: DemoOrder) -> Chapter {
 fn refused(order: DemoOrder) -> Chapter {
     let key = order.key.clone();
     Chapter {
-        title: "An order that no retry mends",
-        why: "What is refused as wrong is not tried again: it is a dead letter, and waits for a person.",
+        title: "A permanent error",
+        why: "A rejected request is not retried. It becomes a dead letter and waits for an operator.",
         steps: vec![
             ScenarioStep::Broker(FaultMode::Picky),
             ScenarioStep::Send(order, None),
@@ -189,8 +187,8 @@ fn refused(order: DemoOrder) -> Chapter {
 
 fn alerted() -> Chapter {
     Chapter {
-        title: "Somebody is told",
-        why: "One worker looks every ten seconds; each trouble is one incident, however long it lasts.",
+        title: "Alerts fire",
+        why: "One worker checks every ten seconds. Each problem is one incident, however long it lasts.",
         steps: vec![
             ScenarioStep::Opens(Rule::DeadLetter, DemoQueue::Orders),
             ScenarioStep::Opens(Rule::Parked, DemoQueue::Faxes),
@@ -201,8 +199,8 @@ fn alerted() -> Chapter {
 
 fn fixed_by_hand(dead: String, parked: String) -> Chapter {
     Chapter {
-        title: "A person mends it",
-        why: "The broker takes orders again: the dead letter is sent again. The fax arrived, says who got it.",
+        title: "An operator fixes it",
+        why: "The broker accepts orders again, so the dead letter is requeued. The recipient confirms the fax.",
         steps: vec![
             ScenarioStep::Requeue(dead.clone()),
             ScenarioStep::Ends(dead.clone(), Expectation::Requeued),
@@ -216,7 +214,7 @@ fn fixed_by_hand(dead: String, parked: String) -> Chapter {
 fn later(paid: String) -> Chapter {
     Chapter {
         title: "A few minutes later",
-        why: "When no call can still be on its way, the office is asked about the payment. Alerts end.",
+        why: "Once no call can be in flight, the office is asked about the payment. Alerts are resolved.",
         steps: vec![
             ScenarioStep::TurnClock,
             ScenarioStep::Ends(paid, Expectation::AskedAfter),

@@ -65,7 +65,7 @@ impl Receivers {
     pub(super) async fn start(seed: u64) -> Result<Self, Exit> {
         let mute = Rates::new(FaultMode::Mute.faults().iter().map(|(name, rate)| (*name, Some(*rate))));
         let rates =
-            mute.map_err(|errors| Exit::Failed(format!("the office cannot lose answers: {errors:?}")))?;
+            mute.map_err(|errors| Exit::Failed(format!("cannot configure the office's faults: {errors:?}")))?;
         let losing = Behaviour { honours_keys: false, rates, ..Behaviour::WELL };
         let failed = |error| Exit::Failed(format!("the mock broker cannot listen on loopback: {error}"));
         Ok(Self {

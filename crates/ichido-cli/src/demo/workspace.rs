@@ -36,7 +36,7 @@ impl Workspace {
         let folder = std::env::temp_dir().join(format!("ichido-demo-{}", Uuid::now_v7()));
         create_private(&folder).map_err(|error| {
             let shown = folder.display();
-            Exit::Failed(format!("the folder {shown} for the demo's store cannot be made: {error}; --store sqlite:FILE names a file elsewhere"))
+            Exit::Failed(format!("cannot create the folder {shown} for the demo's store: {error}; pass another file with --store sqlite:FILE"))
         })?;
         let url = format!("sqlite:{}", folder.join(FILE).display());
         Ok(Self { url, folder: Some(folder) })
@@ -47,7 +47,7 @@ impl Workspace {
         let file = sqlite_file(&self.url).unwrap_or(Path::new(""));
         let whole = std::path::absolute(file);
         let shown = whole.as_deref().unwrap_or(file).display();
-        let then = if self.folder.is_some() { "removed at the end" } else { "kept, as you asked" };
+        let then = if self.folder.is_some() { "removed at the end" } else { "kept" };
         format!("{shown} ({then})")
     }
 
@@ -62,7 +62,7 @@ impl Workspace {
             });
         };
         std::fs::remove_dir_all(&folder).map_err(|error| {
-            Exit::Failed(format!("{} cannot be removed: {error}; remove it yourself", folder.display()))
+            Exit::Failed(format!("cannot remove {}: {error}; remove it yourself", folder.display()))
         })?;
         Ok("nothing is left behind".to_owned())
     }
@@ -78,14 +78,14 @@ impl Drop for Workspace {
 fn new_file(url: &str) -> Result<(), &'static str> {
     check(url)?;
     match sqlite_file(url).map(Path::try_exists) {
-        None => Err(
-            "is not of the embedded kind, and a demo does not belong into a database that others use; write \"sqlite:FILE\"",
-        ),
+        None => {
+            Err("is not an SQLite store, and the demo does not use a shared database; write \"sqlite:FILE\"")
+        }
         Some(Ok(false)) => Ok(()),
         Some(Ok(true)) => {
-            Err("is there already, and a demo writes into no store that may be somebody's; name a new file")
+            Err("already exists, and the demo does not write to existing stores; pass a new file")
         }
-        Some(Err(_)) => Err("cannot be looked at; name a file in a folder that you may read"),
+        Some(Err(_)) => Err("cannot be checked; pass a file in a folder that you can read"),
     }
 }
 
@@ -111,7 +111,7 @@ pub(super) async fn listen(requested: Option<SocketAddr>) -> Result<BoundListene
         return Err(Exit::invalid(
             "--listen",
             format!(
-                "{beyond} can be reached from other machines, and the demo lets everybody in; take an address of loopback, such as {LISTEN_DEFAULT}"
+                "{beyond} is reachable from other machines, and the demo has no authentication; use a loopback address such as {LISTEN_DEFAULT}"
             ),
         ));
     }
@@ -125,7 +125,7 @@ pub(super) async fn listen(requested: Option<SocketAddr>) -> Result<BoundListene
     let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (address, listener) = bound.map_err(|error| {
         let address = requested.unwrap_or(LISTEN_DEFAULT);
-        Exit::Failed(format!("cannot listen on {address}: {error}; another port is chosen by --listen"))
+        Exit::Failed(format!("cannot listen on {address}: {error}; choose another port with --listen"))
     })?;
     Ok(BoundListener { listener, address, is_fallback_port })
 }

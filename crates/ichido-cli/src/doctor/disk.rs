@@ -26,5 +26,5 @@ pub(super) fn disk_space(file: &Path) -> io::Result<DiskSpace> {
 
 #[cfg(not(unix))]
 pub(super) fn disk_space(_: &Path) -> io::Result<DiskSpace> {
-    Err(io::Error::other("this system is not known"))
+    Err(io::Error::other("unsupported operating system"))
 }

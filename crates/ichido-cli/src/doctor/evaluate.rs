@@ -41,26 +41,26 @@ const FREE_TIMES_STORE: u64 = 2;
 /// The values of `synchronous_commit` with which an acknowledged commit is on disk.
 const DURABLE_COMMITS: [&str; 4] = ["on", "local", "remote_write", "remote_apply"];
 
-pub(super) const UNREACHABLE_HELP: &str = "look whether the database runs and lets this user in, and whether the address is right (--store, ICHIDO_STORE, or url under [store])";
+pub(super) const UNREACHABLE_HELP: &str = "check that the database is running, that this user has access and that the URL is right (--store, ICHIDO_STORE or `[store] url`)";
 
 /// Checks a configuration, or reports its errors.
 pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> Vec<DoctorCheck> {
     let config = match config {
         Ok(Some(config)) => config,
         Ok(None) => {
-            return vec![DoctorCheck::unknown("configuration", "there is none here; name one by --config")];
+            return vec![DoctorCheck::unknown(
+                "configuration",
+                "no configuration found; pass one with --config",
+            )];
         }
         Err(faults) => {
-            let help = "each problem says how; `ichido config check` shows them line by line";
+            let help = "see each problem; `ichido config check` lists them line by line";
             return vec![DoctorCheck::finding("configuration", faults.to_string().replace('\n', ";"), help)];
         }
     };
     // Contradictions were rejected when it was read.
     let mut checks = vec![
-        DoctorCheck::passed(
-            "configuration",
-            format!("{} queues, and nothing contradicts itself", config.queues.len()),
-        ),
+        DoctorCheck::passed("configuration", format!("{} queues, no contradictions", config.queues.len())),
         DoctorCheck::passed("leases", "every lease is longer than the timeout of its destination"),
     ];
     checks.push(retention(config.worker.keep_finished));
@@ -72,7 +72,7 @@ pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> V
         }
         let Some(destination) = to.known() else {
             let what = format!(
-                "queue {}: {} is asked how long it remembers keys when a worker starts",
+                "queue {}: a worker reads how long {} remembers keys when it starts",
                 queue.name, to.name
             );
             return Some(DoctorCheck::unknown("memory", what));
@@ -82,8 +82,10 @@ pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> V
     let before = checks.len();
     checks.extend(memories);
     if checks.len() == before {
-        checks
-            .push(DoctorCheck::passed("memory", "no receiver forgets a key before the last try of a queue"));
+        checks.push(DoctorCheck::passed(
+            "memory",
+            "every receiver remembers keys until a queue's last attempt",
+        ));
     }
     checks
 }
@@ -91,7 +93,7 @@ pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> V
 /// Reports a receiver that forgets keys before a queue's last attempt.
 pub(super) fn short_memory_finding(queue: &str, receiver: &str, memory: &ShortMemory) -> DoctorCheck {
     let what = format!(
-        "queue {queue}: {receiver} remembers keys for {}, and the last try may end after {}; what is unknown then is parked",
+        "queue {queue}: {receiver} remembers keys for {}, but the last attempt may end after {}; unknown outcomes after that are parked",
         shown(memory.keeps_for),
         shown(memory.horizon)
     );
@@ -104,14 +106,12 @@ pub(super) fn short_memory_finding(queue: &str, receiver: &str, memory: &ShortMe
 fn retention(keep_finished: Duration) -> DoctorCheck {
     let horizon = Retry::CLIENT.horizon(CLIENT_CALL_MAX, CLIENT_HINT_MAX);
     if horizon <= keep_finished {
-        let what = format!(
-            "messages are kept for {} after their end, longer than clients try",
-            shown(keep_finished)
-        );
+        let what =
+            format!("finished messages are kept for {}, longer than clients retry", shown(keep_finished));
         return DoctorCheck::passed("retention", what);
     }
     let what = format!(
-        "messages are kept for {} after their end, and a client may still try after {}: its message would be taken for a new one",
+        "finished messages are kept for {}, but a client may retry for {}: its retry would create a new message",
         shown(keep_finished),
         shown(horizon)
     );
@@ -141,22 +141,22 @@ fn schema(found: Option<i64>, known: i64) -> DoctorCheck {
     const NAME: &str = "schema";
     match found {
         Some(found) if found == known => {
-            DoctorCheck::passed(NAME, format!("version {found}, as this program has it"))
+            DoctorCheck::passed(NAME, format!("version {found}, the version of this program"))
         }
         Some(found) if found < known => DoctorCheck::finding(
             NAME,
-            format!("version {found}, and this program has {known}"),
-            "start this program's server or worker: it brings the schema up to date; programs of the version before go on",
+            format!("version {found}, but this program has {known}"),
+            "start a server or worker of this program to migrate the schema; programs of the previous version keep working",
         ),
         Some(found) => DoctorCheck::finding(
             NAME,
-            format!("version {found}, and this program knows versions up to {known}"),
-            "use a newer program",
+            format!("version {found}, but this program supports versions up to {known}"),
+            "upgrade this program",
         ),
         None => DoctorCheck::finding(
             NAME,
-            "there is no store in this database yet",
-            "start a server or a worker, which makes it; or mend the address, if there should be one",
+            "this database has no store yet",
+            "start a server or worker to create it; or fix the URL if a store should exist",
         ),
     }
 }
@@ -165,17 +165,17 @@ fn file(journal_mode: &str, synchronous: i64) -> DoctorCheck {
     const NAME: &str = "durability";
     if synchronous < SYNCHRONOUS_FULL {
         let what = format!(
-            "PRAGMA synchronous is {synchronous} on our own connections, so that a commit may be lost with the power"
+            "PRAGMA synchronous is {synchronous} on our own connections: a power failure may lose commits"
         );
-        return DoctorCheck::finding(NAME, what, "tell the makers of this program: it asks for FULL");
+        return DoctorCheck::finding(NAME, what, "report this as a bug: the program sets FULL");
     }
     if journal_mode == "wal" {
-        return DoctorCheck::passed(NAME, "the journal is a WAL, and commits wait for the disk");
+        return DoctorCheck::passed(NAME, "the journal mode is WAL, and commits wait for the disk");
     }
     DoctorCheck::finding(
         NAME,
-        format!("the journal mode is {journal_mode}, where readers and the writer wait for each other"),
-        "start a server or a worker, which sets it to WAL; should it not stay so, the file is on a network share: move it to a disk of this machine",
+        format!("the journal mode is {journal_mode}: readers and the writer block each other"),
+        "start a server or worker to set it to WAL; if it changes back, the file is on a network share: move it to a local disk",
     )
 }
 
@@ -185,25 +185,26 @@ pub(super) fn disk(seen: io::Result<DiskSpace>) -> DoctorCheck {
     let DiskSpace { free, taken } = match seen {
         Ok(space) => space,
         Err(error) => {
-            return DoctorCheck::unknown(
-                NAME,
-                format!("the file system cannot be asked for its room: {error}"),
-            );
+            return DoctorCheck::unknown(NAME, format!("cannot read the free disk space: {error}"));
         }
     };
-    let what = format!("{} are free, and the store takes {}", format_bytes(free), format_bytes(taken));
+    let what = format!("{} are free, and the store uses {}", format_bytes(free), format_bytes(taken));
     let low = FREE_BYTES_LOW.max(taken.saturating_mul(FREE_TIMES_STORE));
     if free < FREE_BYTES_MIN {
-        let help = "free some, or move the store to a larger disk: once it is full nothing is accepted, and what was acknowledged stays";
+        let help = "free space or move the store to a larger disk; a full disk refuses new messages and keeps acknowledged ones";
         return DoctorCheck::finding(
             NAME,
-            format!("{what}; below {} it is about to refuse what comes", format_bytes(FREE_BYTES_MIN)),
+            format!("{what}; below {} the store may soon refuse messages", format_bytes(FREE_BYTES_MIN)),
             help,
         );
     }
     if free < low {
-        let help = "plan for more: a copy by `ichido backup` takes as much as the store; a shorter keep_finished under [worker] makes it smaller with time";
-        return DoctorCheck::warning(NAME, format!("{what}; {} should be", format_bytes(low)), help);
+        let help = "add space: a copy with `ichido backup` is as large as the store; a shorter keep_finished under [worker] shrinks it over time";
+        return DoctorCheck::warning(
+            NAME,
+            format!("{what}; at least {} should be free", format_bytes(low)),
+            help,
+        );
     }
     DoctorCheck::passed(NAME, what)
 }
@@ -220,30 +221,25 @@ fn format_bytes(bytes: u64) -> String {
 fn durability(server: &Server) -> Vec<DoctorCheck> {
     const NAME: &str = "durability";
     let commits = server.synchronous_commit.as_str();
-    let lost = format!(
-        "synchronous_commit is {commits} on our own connections, so that a commit may be lost with the power"
-    );
+    let lost =
+        format!("synchronous_commit is {commits} on our own connections: a power failure may lose commits");
     let faults = [
         (
             !server.fsync,
-            "fsync is off: when the power goes, what was acknowledged is lost, or the whole database",
-            "set fsync = on in postgresql.conf and reload; then make a backup and check it",
+            "fsync is off: a power failure may lose acknowledged commits or corrupt the database",
+            "set fsync = on in postgresql.conf and reload; then make and verify a backup",
         ),
         (
             !server.full_page_writes,
-            "full_page_writes is off: a page that was half written when the power went stays so",
+            "full_page_writes is off: a power failure may leave half-written pages",
             "set full_page_writes = on in postgresql.conf and reload, unless the file system writes whole pages",
         ),
         (
             !DURABLE_COMMITS.contains(&commits),
             lost.as_str(),
-            "a pooler in between drops what we ask for when we connect: have it pass the options on, or set synchronous_commit = on for this user",
+            "a connection pooler drops our startup options: let it pass them on, or set synchronous_commit = on for this user",
         ),
-        (
-            server.follows,
-            "this server follows another one and lets nobody write",
-            "mend the address, so that it leads to the leader",
-        ),
+        (server.follows, "this server is a read-only replica", "change the URL to the primary"),
     ];
     let faults = faults.into_iter().filter(|(is_so, ..)| *is_so);
     let mut checks: Vec<DoctorCheck> =
@@ -264,14 +260,14 @@ fn clock(reading: ClockReading) -> DoctorCheck {
     if apart <= SKEW_MAX {
         return DoctorCheck::passed(
             NAME,
-            format!("this machine and the database are within {} of each other", shown(SKEW_MAX)),
+            format!("the clocks of this machine and the database differ by at most {}", shown(SKEW_MAX)),
         );
     }
     let which = if behind < ahead { "ahead of" } else { "behind" };
     DoctorCheck::finding(
         NAME,
         format!("the database's clock is {:.1} s {which} this machine's", apart.as_secs_f64()),
-        "have both machines keep their time by NTP; until then signatures may be refused, and times of logs and records do not agree",
+        "synchronise both clocks with NTP; until then signatures may be refused, and logs and records show different times",
     )
 }
 
@@ -283,12 +279,12 @@ fn connections(server: &Server, connections_max: u32) -> DoctorCheck {
     let wanted = each.saturating_mul(processes);
     let free = server.connections_max.saturating_sub(server.connections_reserved);
     let what = format!(
-        "{processes} processes of {each} connections want {wanted} at most, and the server has {free} for all"
+        "{processes} processes with {each} connections each may need {wanted}, but the server has {free} for all"
     );
     if wanted <= free {
         return DoctorCheck::passed(NAME, what);
     }
-    let help = "raise max_connections in postgresql.conf and restart it, or lower connections_max under [store] on all nodes";
+    let help = "raise max_connections in postgresql.conf and restart PostgreSQL, or lower connections_max under [store] on all nodes";
     DoctorCheck::finding(NAME, what, help)
 }
 
@@ -301,20 +297,21 @@ fn transactions(server: &Server) -> Vec<DoctorCheck> {
             let minutes = server.clock.database.since(open.since).as_secs() / 60;
             let (process, user, application) = (open.process, &open.user, &open.application);
             let what = format!(
-                "process {process} of user {user} ({application}) has had a transaction open for {minutes} minutes; what was deleted since cannot be cleaned up, and queues get slower"
+                "process {process} of user {user} ({application}) has had a transaction open for {minutes} minutes; deleted rows cannot be vacuumed meanwhile, and queues get slower"
             );
-            let help = format!("end it where it was begun; where nobody can, SELECT pg_terminate_backend({process})");
+            let help = format!("end it in its client; if that is impossible, run SELECT pg_terminate_backend({process})");
             DoctorCheck::finding(NAME, what, help)
         })
         .collect();
     if checks.is_empty() && server.sees_everybody {
         checks.push(DoctorCheck::passed(
             NAME,
-            format!("none has been open for longer than {}", shown(OPEN_FOR_MAX)),
+            format!("no transaction has been open for longer than {}", shown(OPEN_FOR_MAX)),
         ));
     }
     if !server.sees_everybody {
-        let what = "those of other users cannot be seen: GRANT pg_read_all_stats to this user shows them";
+        let what =
+            "transactions of other users are not visible; GRANT pg_read_all_stats to this user to see them";
         checks.push(DoctorCheck::unknown(NAME, what));
     }
     checks

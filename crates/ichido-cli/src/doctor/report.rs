@@ -59,14 +59,14 @@ pub(super) fn render_text(checks: &[DoctorCheck]) -> String {
         // Writing to a string cannot fail.
         _ = writeln!(text, "{mark:7}  {name:width$}  {}", visible(what));
         if let Some(help) = help {
-            _ = writeln!(text, "{:9}{:width$}  mend: {}", "", "", visible(help));
+            _ = writeln!(text, "{:9}{:width$}  help: {}", "", "", visible(help));
         }
     }
     match checks.iter().filter(|check| check.is_finding()).count() {
         0 if checks.iter().any(|check| check.state == State::Warning) => {
-            text.push_str("nothing to mend at once\n");
+            text.push_str("no findings, only warnings\n");
         }
-        0 => text.push_str("nothing to mend\n"),
+        0 => text.push_str("no findings\n"),
         1 => text.push_str("1 finding\n"),
         many => _ = writeln!(text, "{many} findings"),
     }

@@ -18,7 +18,7 @@ const FORMS: &str = "write openai:MODEL, anthropic:MODEL or bedrock:MODEL";
 pub(super) async fn resolve(args: &Args, faults: &mut ConfigErrors) -> Option<Arc<dyn Model>> {
     let named = args.llm.as_deref().or_else(|| args.has_bedrock().then_some("bedrock"));
     let Some(named) = named else {
-        faults.add("--llm", format!("which model is to be asked? {FORMS}"));
+        faults.add("--llm", format!("no model given; {FORMS}"));
         return None;
     };
     let (provider, model) = match named.split_once(':') {
@@ -38,11 +38,11 @@ pub(super) async fn resolve(args: &Args, faults: &mut ConfigErrors) -> Option<Ar
         }
         ("bedrock", model) => bedrock(args, model, faults).await,
         ("openai" | "anthropic", None) => {
-            faults.add("--llm", format!("{named:?} names no model; {FORMS}"));
+            faults.add("--llm", format!("{named:?} does not name a model; {FORMS}"));
             None
         }
         _ => {
-            faults.add("--llm", format!("{provider:?} is no provider that is known; {FORMS}"));
+            faults.add("--llm", format!("{provider:?} is not a known provider; {FORMS}"));
             None
         }
     }
@@ -62,7 +62,7 @@ fn service(
     service.api_key = std::env::var(key).ok().filter(|key| !key.is_empty());
     // A self-hosted server may need no key.
     if service.api_key.is_none() && args.endpoints.is_empty() {
-        faults.add("--llm", format!("its key is missing: set {key} in the environment"));
+        faults.add("--llm", format!("the API key is missing; set {key} in the environment"));
     }
     service.timeout = args.call_timeout;
     service.connect_timeout = service.connect_timeout.min(args.call_timeout);
@@ -87,7 +87,7 @@ async fn bedrock(args: &Args, model: Option<&str>, faults: &mut ConfigErrors) ->
         let region = std::env::var("AWS_REGION").or_else(|_| std::env::var("AWS_DEFAULT_REGION"));
         match region {
             Ok(region) => settings.endpoints.push(EndpointSettings::region(region)),
-            Err(_) => faults.add("--endpoint", "which region? name one or more, or set AWS_REGION"),
+            Err(_) => faults.add("--endpoint", "no region given; pass one or more, or set AWS_REGION"),
         }
     }
     resolved(settings.resolve().await, faults).map(|model| Arc::new(model) as _)

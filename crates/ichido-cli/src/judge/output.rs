@@ -50,20 +50,20 @@ impl Output {
             target.to_owned()
         };
         if target.exists() && !target.is_file() {
-            return Err(format!("{shown} is no file; name one, or - for standard output"));
+            return Err(format!("{shown} is not a file; pass a file, or - for standard output"));
         }
         let is_same = |other: &&Path| other.canonicalize().is_ok_and(|other| other == target);
         if let Some(other) = protected.iter().find(|other| is_same(other)) {
-            return Err(format!("{shown} is {}, which would be lost; name another file", other.display()));
+            return Err(format!("{shown} would overwrite {}; pass another file", other.display()));
         }
-        let Some(name) = target.file_name() else { return Err(format!("{shown} names no file")) };
+        let Some(name) = target.file_name() else { return Err(format!("{shown} does not name a file")) };
         let mut part = name.to_owned();
         part.push(format!(".{:08x}.part", fastrand::u32(..)));
         let name = target.with_file_name(part);
         // Never an existing file, even if somebody guessed the name.
         let file = OpenOptions::new().write(true).create_new(true).open(&name);
         let file = file.map_err(|error| {
-            format!("{shown} cannot be written: {error}; its folder must be there and yours")
+            format!("cannot write {shown}: {error}; its folder must exist and be writable")
         })?;
         Ok(Self::File(PartFile { target, name, file }))
     }

@@ -82,13 +82,13 @@ impl Plan {
     /// Renders the plan for people.
     pub(super) fn render(&self) -> String {
         let Known { answered, missing, tokens, lost } = self.known;
-        let mut text = format!("{} articles: {answered} judged before, {missing} to ask\n", self.articles);
+        let mut text = format!("{} articles: {answered} already judged, {missing} to judge\n", self.articles);
         if missing == 0 {
             return text;
         }
         _ = writeln!(
             text,
-            "{} at a time, {} apart, about {} a call, up to {} retries",
+            "{} at a time, {} apart, about {} per call, up to {} retries",
             self.parallel,
             format_duration(self.interval),
             format_duration(self.latency),
@@ -104,13 +104,13 @@ impl Plan {
         }
         _ = write!(text, "about {tokens} tokens in, at most {} out", self.tokens_out());
         match self.cost() {
-            Some(cost) => _ = writeln!(text, ": {cost:.2} at most, without what retries add"),
+            Some(cost) => _ = writeln!(text, ": {cost:.2} at most, without retries"),
             None => text.push('\n'),
         }
         if 0 < lost {
             _ = writeln!(
                 text,
-                "{lost} calls of earlier runs were lost on the way; they may have been billed, and are made again"
+                "{lost} calls of earlier runs had no response; they may have been billed and are repeated"
             );
         }
         if let Some((within, proposal)) = &self.deadline {
@@ -125,7 +125,7 @@ impl Plan {
             Retries::Max => self.retries,
         };
         if assumption.of == 0 || retries == 0 {
-            return "nothing is retried".to_owned();
+            return "no retries".to_owned();
         }
         format!("{} of {} are retried {retries} times", assumption.of, assumption.per)
     }
@@ -155,10 +155,10 @@ fn deadline(within: Duration, proposal: &Proposal) -> String {
     match proposal {
         Proposal::AsItIs => format!("the worst case fits into {within}"),
         Proposal::Change(tuning) => {
-            format!("the worst case does not fit into {within}, and would with {}", flags(tuning))
+            format!("the worst case does not fit into {within}, but does with {}", flags(tuning))
         }
         Proposal::FewerItems { tuning, items } => format!(
-            "the worst case does not fit into {within} whatever is set; with {} and {items} articles it does",
+            "the worst case does not fit into {within} with any settings; it does with {} and {items} articles",
             flags(tuning)
         ),
     }
@@ -211,13 +211,11 @@ mod tests {
         let within = |minutes| PlanInputs { deadline: Some(Duration::from_mins(minutes)), ..INPUTS };
         let text = plan(&Settings::DEFAULT, within(15)).render();
         assert!(
-            text.contains(
-                "does not fit into 15m 00s, and would with --parallel 3 --interval 2.5 --retries 4"
-            ),
+            text.contains("does not fit into 15m 00s, but does with --parallel 3 --interval 2.5 --retries 4"),
             "{text}"
         );
         assert!(plan(&Settings::DEFAULT, within(20)).render().contains("fits into 20m 00s"));
-        assert!(plan(&Settings::DEFAULT, within(1)).render().contains("whatever is set"));
+        assert!(plan(&Settings::DEFAULT, within(1)).render().contains("with any settings"));
     }
 
     #[test]

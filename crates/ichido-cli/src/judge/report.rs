@@ -31,7 +31,7 @@ pub(super) fn finish(
     }
     match &report.ended {
         Ended::SetUp { code, why } => Err(Exit::Failed(format!(
-            "the model could not be asked at all: {code}, {why}; mend where it is asked (--endpoint), its name, the key or what the account may use, and run it again"
+            "cannot call the model: {code}, {why}; check --endpoint, the model's name, the API key and the account's permissions, then run the command again"
         ))),
         _ if 0 < fallbacks => Err(Exit::Findings),
         _ => Ok(()),
@@ -42,16 +42,16 @@ fn render(report: &Report<Judgement>, fallbacks: usize) -> String {
     let Counts { calls, retries, throttled, unusable, lost, known, tokens_in, tokens_out, .. } =
         report.counts;
     let judged = report.outcomes.len() - fallbacks;
-    let mut text = format!("{judged} judged ({known} known before), {fallbacks} fallbacks\n");
+    let mut text = format!("{judged} judged ({known} already known), {fallbacks} fallbacks\n");
     _ = writeln!(
         text,
-        "{calls} calls, {retries} of them retries; {throttled} throttled, {unusable} answers unusable, {tokens_in} tokens in, {tokens_out} out"
+        "{calls} calls, {retries} of them retries; {throttled} throttled, {unusable} unusable responses, {tokens_in} tokens in, {tokens_out} out"
     );
     if 0 < lost {
-        _ = writeln!(text, "{lost} calls may have been billed though no answer came of them");
+        _ = writeln!(text, "{lost} calls had no response but may have been billed");
     }
     if report.ended == Ended::Deadline {
-        text += "the time was over; the same command again asks for the rest\n";
+        text += "the deadline passed; run the same command again for the rest\n";
     }
     text
 }

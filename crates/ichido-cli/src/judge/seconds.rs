@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     match read {
         Some(duration) if duration <= LONGEST => Ok(duration),
         Some(_) => Err("it is longer than a day".to_owned()),
-        None => Err("it is no length of time; write seconds, as 2.5, or 250ms, 3s, 14m".to_owned()),
+        None => Err("it is not a duration; write seconds such as 2.5, or 250ms, 3s, 14m".to_owned()),
     }
 }
 

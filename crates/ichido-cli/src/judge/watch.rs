@@ -56,7 +56,7 @@ pub(super) async fn signals(stop: &Stop) -> Result<(), Exit> {
     signals.next().await;
     stop.finish();
     out::eprint(
-        "\nending: calls under way are waited for, since they are paid for; once more ends at once\n",
+        "\nstopping after the calls in flight, which are already paid for; press again to stop now\n",
     );
     signals.next().await;
     stop.at_once();

@@ -17,10 +17,10 @@ const LIMIT_MAX: u32 = 100_000;
 /// The API's limit on the messages of one page.
 const PAGE_MAX: u32 = 200;
 
-/// Which messages; all filters together must fit.
+/// Selects messages; all given filters must match.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Of this queue
+    /// In this queue
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
     /// In this state
@@ -29,28 +29,28 @@ pub(crate) struct Args {
     /// With this idempotency key
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Of this identity
+    /// From this identity
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
-    /// With this code as the last error, such as `BROKER_5XX`
+    /// With this last error code, such as `BROKER_5XX`
     #[arg(long, value_name = "CODE")]
     error: Option<String>,
-    /// Put in from then on: a moment as listed, or so long ago: 2h
+    /// Created since: a time, or an age such as 2h
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Put in before then
+    /// Created before: a time, or an age
     #[arg(long, value_name = "TIME")]
     before: Option<String>,
     /// With --value at this JSON pointer of the request, such as /symbol
     #[arg(long, value_name = "POINTER", requires = "value")]
     field: Option<String>,
-    /// What stands at --field: a JSON value, or the bare text of a string
+    /// Value at --field: JSON, or the bare text of a string
     #[arg(long, value_name = "VALUE", requires = "field")]
     value: Option<String>,
-    /// At most so many
+    /// Maximum number of messages
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIMIT_MAX)))]
     limit: u32,
-    /// Go on after the list before, as its end says
+    /// Cursor printed after the previous page
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
 }
@@ -82,7 +82,7 @@ impl Args {
     }
 }
 
-const HEAD: [&str; 9] = ["CREATED", "ID", "QUEUE", "IDENTITY", "KEY", "STATE", "TRIES", "EFFECT", "ERROR"];
+const HEAD: [&str; 9] = ["CREATED", "ID", "QUEUE", "IDENTITY", "KEY", "STATE", "ATTEMPTS", "EFFECT", "ERROR"];
 
 pub(super) async fn run(api: &ApiClient, query: Vec<(&'static str, String)>, args: Args) -> Result<(), Exit> {
     let list = List {
@@ -90,12 +90,12 @@ pub(super) async fn run(api: &ApiClient, query: Vec<(&'static str, String)>, arg
         page_max: Some(PAGE_MAX),
         limit: args.limit,
         after: args.after,
-        none: "no messages fit",
+        none: "no matching messages",
         ..List::new("/v1/messages", "messages", HEAD)
     };
     if let Some(next) = api.list(list, row).await? {
         // On standard error, so JSON output contains only objects.
-        out::eprint(&format!("there may be more: --after {next}\n"));
+        out::eprint(&format!("there may be more; continue with --after {next}\n"));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ pub(super) async fn show(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
 }
 
 pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
-    let head = ["AT", "STEP", "WHAT", "TRIES", "EFFECT", "STATUS", "RECEIPT", "WHO", "WHY"];
+    let head = ["AT", "STATE", "EVENT", "ATTEMPTS", "EFFECT", "STATUS", "RECEIPT", "BY", "REASON"];
     let row = |event: Event| {
         [
             event.at,
@@ -45,11 +45,11 @@ fn render_in_full(Message { facts, result, hops }: Message) -> String {
         ("identity", Some(facts.identity)),
         ("key", Some(facts.idempotency_key)),
         ("effect", Some(format_effect(&facts.effect))),
-        ("tries", Some(format!("{} of {}", facts.tries, facts.tries_allowed))),
-        ("next try", facts.next_attempt_at),
+        ("attempts", Some(format!("{} of {}", facts.tries, facts.tries_allowed))),
+        ("next attempt", facts.next_attempt_at),
         ("error", format::last_error_in_full(facts.last_error.as_ref())),
         ("sent at", result.map(|result| result.at.clone())),
-        ("answer", result.and_then(|result| Some(result.status?.to_string()))),
+        ("status", result.and_then(|result| Some(result.status?.to_string()))),
         ("receipt", result.and_then(|result| result.receipt.clone())),
         ("result", result.and_then(|result| result.result_digest.clone())),
         ("priority", Some(facts.priority.to_string())),
@@ -57,7 +57,7 @@ fn render_in_full(Message { facts, result, hops }: Message) -> String {
         ("digest", Some(facts.request_digest)),
         ("hops", hops),
         ("trace", facts.trace),
-        ("made from", facts.made_from.map(|old| old.to_string())),
+        ("replaces", facts.made_from.map(|old| old.to_string())),
         ("created", Some(facts.created_at)),
         ("updated", Some(facts.updated_at)),
     ])

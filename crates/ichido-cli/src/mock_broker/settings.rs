@@ -24,13 +24,13 @@ pub(crate) fn resolve(args: &Args) -> Result<Settings, ConfigErrors> {
         "--listen",
         args.listen
             .parse()
-            .map_err(|_| format!("{:?} is no address and port, such as 127.0.0.1:8090", args.listen)),
+            .map_err(|_| format!("{:?} is not an address and port, such as 127.0.0.1:8090", args.listen)),
     );
     let latency = wait("--latency", &args.latency, &mut faults);
     let slow = wait("--slow", &args.slow, &mut faults);
     let retry_after = wait("--retry-after", &args.retry_after, &mut faults);
     if retry_after.is_some_and(|wait| wait.subsec_nanos() != 0) {
-        faults.add("--retry-after", "Retry-After has whole seconds only");
+        faults.add("--retry-after", "must be a whole number of seconds, as Retry-After requires");
     }
     let rates = rates(&args.fault, &mut faults);
     let built = (|| {

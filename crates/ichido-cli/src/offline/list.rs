@@ -15,18 +15,18 @@ use crate::out;
 /// The maximum number of entries in a list.
 const LIMIT_MAX: u32 = 100_000;
 
-/// Which entries; all filters together must fit.
+/// Selects entries; all given filters must match.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The file
+    /// Offline queue file
     pub(super) file: PathBuf,
     /// In this state
     #[arg(long, value_parser = PossibleValuesParser::new(State::ALL.map(State::as_str)))]
     state: Option<String>,
-    /// At most so many
+    /// Maximum number of entries
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIMIT_MAX)))]
     limit: u32,
-    /// Go on after this entry
+    /// List only entries after this id
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
 }
@@ -52,7 +52,7 @@ pub(super) async fn run(queue: &Queue, args: &Args, is_json: bool) -> Result<(),
     }
     if !is_json {
         if rows.is_empty() {
-            out::print_line("no entries fit")?;
+            out::print_line("no matching entries")?;
         } else {
             let head = ["ID", "STATE", "CREATED", "SERVER", "PATH", "KEY", "SENDS", "EFFECT", "REASON"];
             out::print(&table(head, rows.into_iter()))?;
@@ -60,7 +60,7 @@ pub(super) async fn run(queue: &Queue, args: &Args, is_json: bool) -> Result<(),
     }
     if let (0, Some(last)) = (left, filter.after) {
         // On standard error, so JSON output contains only objects.
-        out::eprint(&format!("there may be more: --after {last}\n"));
+        out::eprint(&format!("there may be more; continue with --after {last}\n"));
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ use crate::out;
 use crate::signals::Signals;
 
 /// The hint for every early end.
-const SAFE: &str = "sending the same lines again is safe: what stands is not put in twice";
+const SAFE: &str = "sending the same lines again is safe: no message is enqueued twice";
 
 /// Enqueues the messages of an NDJSON input.
 pub(super) struct BulkSend {
@@ -121,7 +121,7 @@ pub(super) fn parse_line(text: Option<Vec<u8>>, key_from: &KeyFrom) -> Result<Li
     let text = text.ok_or(LineError::TooLong).map_err(refused)?;
     let item = line::parse(&text, key_from).map_err(refused)?;
     if body_key::agrees(&item.key, &item.body).is_err() {
-        let detail = "the body's idempotency_key is another key than the line's; make them the same, or take it out of the body";
+        let detail = "the body's idempotency_key differs from the line's key; make them equal, or remove it from the body";
         return Err(SendRefusal::message("key_disagrees", detail));
     }
     Ok(item)
@@ -134,7 +134,7 @@ async fn first_outcome(in_flight: &mut VecDeque<PendingLine>) -> (u64, u64, Send
     };
     let outcome = task.await.unwrap_or_else(|error| SendOutcome::Unknown {
         effect: Effect::Unknown,
-        detail: format!("the line was broken off: {error}"),
+        detail: format!("sending the line failed: {error}"),
     });
     (*number, *bytes, outcome)
 }
@@ -175,9 +175,9 @@ fn finish(stop: StopReason, counts: &SendCounts) -> Result<(), Exit> {
                 Exit::Failed(why)
             })
         }
-        StopReason::Interrupted => Err(Exit::Interrupted(format!("told to stop after {counts}; {SAFE}"))),
+        StopReason::Interrupted => Err(Exit::Interrupted(format!("stopped after {counts}; {SAFE}"))),
         StopReason::Unreadable(error) => {
-            Err(Exit::Failed(format!("the lines cannot be read further: {error}; after {counts}; {SAFE}")))
+            Err(Exit::Failed(format!("cannot read further lines: {error}; after {counts}; {SAFE}")))
         }
     }
 }

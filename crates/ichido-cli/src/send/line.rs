@@ -34,13 +34,13 @@ pub(super) enum KeyFrom {
 pub(super) enum LineError {
     #[error("the line is longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
-    #[error("the line is no JSON: {0}")]
+    #[error("the line is not valid JSON: {0}")]
     Json(#[from] JsonError),
     #[error(
-        "the line must be an object with \"key\" and \"body\"; for lines that are bodies themselves, say where the key is by --key-from"
+        "the line must be an object with \"key\" and \"body\"; if lines are bodies themselves, pass the key's location with --key-from"
     )]
     Shape,
-    #[error("the key at {0} is missing, or neither a text nor a whole number")]
+    #[error("the key at {0} is missing, or neither a string nor a whole number")]
     NoKey(String),
     #[error("{0}")]
     Key(#[from] KeyError),

@@ -33,7 +33,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Exit> {
     let (Some(file), SendTransport::Server { url, client }) = (&args.offline_queue, sender.transport.clone())
     else {
         // The settings allow nothing else.
-        return Err(Exit::invalid("--offline-queue", "is for a running server"));
+        return Err(Exit::invalid("--offline-queue", "requires a running server, not a store"));
     };
     let input = Input::open(args).await?;
     let queue = Queue::open(file).await;
@@ -128,7 +128,7 @@ impl Offline<'_> {
                     Ok(batch) if batch.is_empty() => is_reading = false,
                     Ok(batch) => self.accept_batch(batch, &mut run).await?,
                     Err(error) => {
-                        run.ends = Some(Exit::Failed(format!("the lines cannot be read further: {error}")));
+                        run.ends = Some(Exit::Failed(format!("cannot read further lines: {error}")));
                         is_reading = false;
                     }
                 },
@@ -159,14 +159,14 @@ impl Offline<'_> {
             Err(QueueError::SenderBusy) => Ok(None),
             Err(QueueError::Terms(_)) => Err(Exit::invalid(
                 "--keys-kept-for",
-                "must be longer than one try may take, which is 30s; a server keeps keys for 72h unless it is told otherwise",
+                "must be longer than the timeout of an attempt, 30s; servers keep keys for 72h by default",
             )),
             Err(error) => Err(self.failed(&error)),
         }
     }
 
     async fn join_sender(&self, task: &mut JoinHandle<Result<Drained, QueueError>>) -> Result<Drained, Exit> {
-        let ended = task.await.map_err(|error| Exit::Failed(format!("sending was broken off: {error}")))?;
+        let ended = task.await.map_err(|error| Exit::Failed(format!("sending failed: {error}")))?;
         ended.map_err(|error| self.failed(&error))
     }
 
@@ -215,7 +215,7 @@ impl Offline<'_> {
             _ => String::new(),
         };
         Exit::Failed(format!(
-            "{}: {error}; nothing was queued{from}, and what was before stands",
+            "{}: {error}; nothing was queued{from}, earlier messages stay queued",
             self.file.display()
         ))
     }
@@ -284,15 +284,15 @@ impl Offline<'_> {
             .sum();
         if 0 < elsewhere {
             out::eprint(&format!(
-                "ichido: {elsewhere} more in {file} are for other servers; `ichido offline list` shows them\n"
+                "ichido: {elsewhere} more entries in {file} are for other servers; run `ichido offline list` to see them\n"
             ));
         }
         let output = run.counts.to_string();
         let left = format!(
-            "{output}; {waiting} wait in {file}; run it again, with the same messages or with none: what stands is not put in twice"
+            "{output}; {waiting} wait in {file}; run the command again, with the same messages or none: no message is enqueued twice"
         );
         if run.is_interrupted {
-            return Err(Exit::Interrupted(format!("told to stop after {left}")));
+            return Err(Exit::Interrupted(format!("stopped after {left}")));
         }
         if let Some(end) = run.ends {
             return Err(match end {
@@ -303,9 +303,9 @@ impl Offline<'_> {
         }
         if 0 < waiting {
             let why = match (outcome, run.last_error) {
-                (None, _) => "another process sends from this file".to_owned(),
+                (None, _) => "another process is sending from this file".to_owned(),
                 (Some(Drained::Waits(wait)), _) => {
-                    format!("the server asks to be left alone for {} s more", wait.as_secs())
+                    format!("the server asks to retry after {} s", wait.as_secs())
                 }
                 (_, Some(trouble)) => format!("the server cannot be reached: {trouble}"),
                 (_, None) => "the server cannot be reached".to_owned(),
@@ -314,13 +314,13 @@ impl Offline<'_> {
         }
         if run.has_key_conflict {
             return Err(Exit::Conflict(format!(
-                "{output}; the key was used for another body: a new action needs a new key"
+                "{output}; the key was used for another body; use a new key for a new action"
             )));
         }
         out::eprint(&format!("ichido: {output}\n"));
         if 0 < marked {
             out::eprint(&format!(
-                "ichido: {marked} in {file} failed or are held; `ichido offline list {file}` shows why\n"
+                "ichido: {marked} entries in {file} failed or are held; run `ichido offline list {file}` to see why\n"
             ));
         }
         // The results name the failed lines.
@@ -338,7 +338,7 @@ fn outcome_of_accepted(accepted: Accepted) -> (EntryId, SendOutcome) {
         Accepted::New { id } | Accepted::Same { id, .. } => (id, SendOutcome::Queued),
         Accepted::Different { id } => {
             let detail = format!(
-                "the key is used for another body in entry {id} of the file; a new action needs a new key"
+                "entry {id} of the file uses the key for another body; use a new key for a new action"
             );
             let code = Some("key_conflict".to_owned());
             (id, SendOutcome::Refused(SendRefusal { code, detail, scope: RefusalScope::Key }))

@@ -146,8 +146,8 @@ impl SendOutcome {
             }
             Self::Unknown { effect, detail } => {
                 let known = match effect {
-                    Effect::NotDone => "it was not put in",
-                    Effect::Done | Effect::Unknown => "nobody knows whether it was put in",
+                    Effect::NotDone => "it was not enqueued",
+                    Effect::Done | Effect::Unknown => "it is unknown whether it was enqueued",
                 };
                 Err(Exit::Unreachable(format!(
                     "{}; {known}; sending it again with the same key is safe",

@@ -107,7 +107,7 @@ pub(super) fn is_about(answer: &Answer, key: &IdempotencyKey) -> bool {
 pub(super) fn outcome_of_answer(answer: &Answer, key: &IdempotencyKey) -> SendOutcome {
     // A response to another request, such as from a faulty proxy, says nothing about this one.
     if answer.text_at(KEY_AT).is_some_and(|named| named != key.as_str()) {
-        let detail = format!("the server answered {} about another key", answer.status);
+        let detail = format!("the server responded {} about another key", answer.status);
         return SendOutcome::Unknown { effect: Effect::Unknown, detail };
     }
     match answer.text_at(ID_AT) {
@@ -117,7 +117,7 @@ pub(super) fn outcome_of_answer(answer: &Answer, key: &IdempotencyKey) -> SendOu
         None => SendOutcome::Unknown {
             effect: Effect::Unknown,
             detail: format!(
-                "the server answered {} and named no message; is it an Ichido server that is at this address?",
+                "the server responded {} without a message id; check that the URL is that of an Ichido server",
                 answer.status
             ),
         },
@@ -134,9 +134,9 @@ pub(super) fn refusal(answer: &Answer) -> SendRefusal {
     };
     let first = answer.text_at(FIRST_AT).filter(|_| scope == RefusalScope::Key);
     let used = first.as_deref().and_then(|first| first.rsplit('/').next()).map(|first| {
-        format!("the key was used for another body, message {first}; a new action needs a new key")
+        format!("the key was used for another body, message {first}; use a new key for a new action")
     });
     let detail = used.or(problem.detail).or(problem.title).or_else(|| describe_redirect(answer));
-    let detail = detail.unwrap_or_else(|| format!("the server answered {}", answer.status));
+    let detail = detail.unwrap_or_else(|| format!("the server responded {}", answer.status));
     SendRefusal { code: problem.code, detail, scope }
 }

@@ -55,10 +55,7 @@ impl Settings {
                 .map(|pointer| KeyFrom::Pointer(pointer, text.clone())),
         };
         if args.offline_queue.is_some() && !is_sent {
-            faults.add(
-                "--offline-queue",
-                "keeps what a server does not take yet; say which by --server or ICHIDO_SERVER",
-            );
+            faults.add("--offline-queue", "needs a server to send to; pass --server or set ICHIDO_SERVER");
         }
         let keys_kept_for = match &args.keys_kept_for {
             None => Some(SendTerms::default().keys_kept_for),
@@ -99,18 +96,18 @@ impl Settings {
             SendTarget::Server(transport) => transport.clone(),
             SendTarget::Store(url) => {
                 let store = open(url).await.map_err(|exit| match exit {
-                    Exit::Unreachable(why) => Exit::Unreachable(format!("{why}; nothing was put in")),
+                    Exit::Unreachable(why) => Exit::Unreachable(format!("{why}; nothing was enqueued")),
                     exit => exit,
                 })?;
                 let api = Inside::taking(store, self.config.as_ref(), &self.queue).await;
-                let api =
-                    api.map_err(|error| Exit::Failed(format!("the queue cannot be looked up: {error}")))?;
+                let api = api.map_err(|error| Exit::Failed(format!("cannot look up the queue: {error}")))?;
                 SendTransport::Store(Arc::new(api))
             }
         };
         // A queue name contains no character that has a meaning in a path.
         let path = format!("/v1/queues/{}/messages", self.queue.as_str());
-        let path = path.parse().map_err(|error| Exit::Failed(format!("{path} is no path: {error}")))?;
+        let path =
+            path.parse().map_err(|error| Exit::Failed(format!("{path} is not a valid path: {error}")))?;
         let (content_type, identity) = (args.content_type.clone(), self.identity.clone());
         Ok(Sender { path, content_type, identity, transport })
     }
@@ -119,7 +116,10 @@ impl Settings {
 fn queue(args: &Args, config: Option<&Config>, faults: &mut ConfigErrors) -> Option<QueueName> {
     let queue = faults.check("QUEUE", queue_name(&args.queue));
     if config.is_some_and(|config| !config.queues.iter().any(|known| known.name == args.queue)) {
-        let what = format!("the configuration has no [queues.{}]; nobody would take it out", args.queue);
+        let what = format!(
+            "the configuration has no [queues.{}], so the message would never be delivered; add it",
+            args.queue
+        );
         faults.add("QUEUE", what);
     }
     queue
@@ -130,7 +130,7 @@ fn identity_field(identity: &str, is_sent: bool) -> Result<HeaderValue, &'static
     // Spaces around a header value are not part of it.
     let is_plain = identity.bytes().all(|byte| matches!(byte, b' '..=b'~')) && identity.trim() == identity;
     if is_sent && (!is_plain || identity.is_empty()) {
-        return Err("a server takes it as a header field: visible ASCII, and blanks only in between");
+        return Err("is sent as a header: use visible ASCII, with spaces only in between");
     }
-    HeaderValue::from_bytes(identity.as_bytes()).map_err(|_| "has a control character; write it without")
+    HeaderValue::from_bytes(identity.as_bytes()).map_err(|_| "contains a control character; remove it")
 }

@@ -105,7 +105,7 @@ async fn what_was_tampered_with_is_named_by_message_entry_seal_and_time() {
         ["audit", "verify", "--store", &file.url, "--key-file", key.path(), "--head", head.trim_end()];
     let (code, out, err) = run(&verify);
     assert_eq!(code, Some(0), "{out}{err}");
-    assert_eq!(out, "whole: 5 entries in 1 seals, 0 of them forgotten since\n");
+    assert_eq!(out, "intact: 5 entries in 1 seals, 0 of them deleted since\n");
 
     let hex = |id: Uuid| format!("x'{}'", id.simple());
     on_sqlite(&file.url, format!("UPDATE ichido_events SET actor = 'x' WHERE message_id = {}", hex(ids[0])))
@@ -132,7 +132,7 @@ async fn what_was_tampered_with_is_named_by_message_entry_seal_and_time() {
     assert!(lines[2].starts_with(&format!("request_changed: message {} entry ", ids[3])), "{out}");
     assert!(lines[2].contains("differs from what was sealed"), "{out}");
     assert!(lines[3].starts_with(&format!("inserted: message {} entry ", ids[2])), "{out}");
-    assert_eq!(lines[4], "TAMPERED WITH: 5 entries in 1 seals, 0 of them forgotten since");
+    assert_eq!(lines[4], "TAMPERED WITH: 5 entries in 1 seals, 0 of them deleted since");
     assert!(!out.contains("secret") && !out.contains(KEY.trim_end()));
 
     let (code, out, _) = run(&[&verify[..], &["--format", "json"]].concat());
@@ -192,7 +192,7 @@ async fn a_made_up_entry_is_named_before_and_after_it_is_sealed() {
 
     let (code, out, _) = run(&["audit", "seal", "--store", &file.url, "--key-file", key.path()]);
     assert_eq!(code, Some(1), "{out}");
-    assert!(out.contains("1 of these entries do not follow by the rules, and were sealed as such"), "{out}");
+    assert!(out.contains("1 of these entries are invalid and were sealed as such"), "{out}");
     let (code, out, _) = run(&verify);
     assert_eq!(code, Some(1));
     assert!(out.starts_with(&format!("does_not_follow: message {} entry 1002.0 in seal 2", ids[1])), "{out}");
@@ -216,7 +216,7 @@ async fn it_says_what_it_could_not_show() {
     sent(&file.url, 2).await;
     let (code, _, err) = run(&["audit", "head", "--store", &file.url]);
     assert_eq!(code, Some(1));
-    assert!(err.contains("nothing is sealed yet"), "{err}");
+    assert!(err.contains("there are no seals yet"), "{err}");
     let (code, out, _) = run(&["audit", "verify", "--store", &file.url]);
     assert_eq!(code, Some(0));
     assert!(out.contains("there are no seals") && out.contains("2 entries are not sealed yet"), "{out}");
@@ -224,13 +224,13 @@ async fn it_says_what_it_could_not_show() {
     let (_, out, _) = run(&["audit", "seal", "--store", &file.url]);
     assert!(out.contains("without a key"), "{out}");
     let (_, out, _) = run(&["audit", "verify", "--store", &file.url]);
-    assert!(out.contains("made without a key") && out.contains("proves less"), "{out}");
+    assert!(out.contains("made without a key") && out.contains("can recreate them"), "{out}");
 
     // A key that sealed nothing proves nothing, and is not reported as tampering.
     let (code, out, _) = run(&["audit", "verify", "--store", &file.url, "--key-file", key.path()]);
     assert_eq!(code, Some(1));
-    assert!(out.contains("\nNOT UNDER THIS KEY: 2 entries in 1 seals"), "{out}");
-    assert!(out.contains("all of these seals were made without a key") && !out.contains("TAMPERED"), "{out}");
+    assert!(out.contains("\nNOT SEALED WITH THIS KEY: 2 entries in 1 seals"), "{out}");
+    assert!(out.contains("no seal was made with a key") && !out.contains("TAMPERED"), "{out}");
 
     // With a key from here on, and never without it again.
     sent(&file.url, 1).await;
@@ -240,7 +240,7 @@ async fn it_says_what_it_could_not_show() {
     assert!(err.contains("--key-file"), "{err}");
     let (code, out, _) = run(&["audit", "verify", "--store", &file.url]);
     assert_eq!(code, Some(0));
-    assert!(out.contains("the key was not given"), "{out}");
+    assert!(out.contains("no key was given"), "{out}");
     let other = KeyFile::new("another key, which is long enough as well");
     let (code, out, _) = run(&["audit", "verify", "--store", &file.url, "--key-file", other.path()]);
     assert_eq!(code, Some(1));
@@ -278,5 +278,5 @@ fn what_cannot_be_read_is_neither_whole_nor_found_wanting() {
     assert_eq!(code, Some(2), "{err}");
     let (code, _, err) = run(&["audit", "seal", "--store", "sqlite:x", "--key-file", "/nowhere/key"]);
     assert_eq!(code, Some(2));
-    assert!(err.contains("cannot be read"), "{err}");
+    assert!(err.contains("cannot read it"), "{err}");
 }

@@ -16,7 +16,7 @@ fn articles_are_judged_on_bedrock_and_what_may_be_tried_again_is() {
     ] });
     let fixture = JudgeFixture { llm: "bedrock:anthropic.claude-test", ..JudgeFixture::new(8, &script) };
     let ran = fixture.judge(&["--log", "debug"]);
-    ran.ended_with(1).says("7 judged (0 known before), 1 fallbacks").says("may have been billed");
+    ran.ended_with(1).says("7 judged (0 already known), 1 fallbacks").says("may have been billed");
     fixture.no_format_faults();
     assert!(!ran.err.contains(SECRET) && !ran.err.contains("item-1 of many"), "{}", ran.err);
     let judgements = fixture.judgements();
@@ -44,5 +44,5 @@ fn the_model_and_its_regions_may_be_said_by_the_environment() {
     assert_eq!(fixture.judgements()[0]["model"], "anthropic.claude-test");
     // Without a known region, the command asks for one.
     let mut command = fixture.command(&["articles.jsonl", "--out", "o", "--llm", "bedrock:m"]);
-    JudgeOutput::new(command.output().unwrap()).ended_with(2).says("which region?");
+    JudgeOutput::new(command.output().unwrap()).ended_with(2).says("no region given");
 }

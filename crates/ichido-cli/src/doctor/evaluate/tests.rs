@@ -59,7 +59,7 @@ fn clocks_that_are_apart_are_found_but_not_a_slow_answer() {
 fn connections_are_counted_for_all_processes_that_live() {
     assert_eq!(findings(Server { nodes: 5, ..server() }, 16), []);
     let found = findings(Server { nodes: 6, ..server() }, 16);
-    let what = "6 processes of 17 connections want 102 at most, and the server has 97 for all";
+    let what = "6 processes with 17 connections each may need 102, but the server has 97 for all";
     assert_eq!(found, [("connections", what.to_owned())]);
     assert_eq!(findings(server(), 96), [], "one that does not beat yet");
     assert_eq!(findings(server(), 97).len(), 1);
@@ -111,7 +111,7 @@ fn a_disk_is_low_by_the_store_that_is_on_it_and_full_by_a_bound_of_its_own() {
     assert!(full.is_finding());
     assert_eq!(
         full.what,
-        "255.9 MiB are free, and the store takes 1000 bytes; below 256.0 MiB it is about to refuse what comes"
+        "255.9 MiB are free, and the store uses 1000 bytes; below 256.0 MiB the store may soon refuse messages"
     );
     assert!(!judged(GIB - 1, 1_000).is_finding(), "a warning does not end with 1");
     assert_eq!(disk(Err(io::Error::other("no"))).state, State::Unknown);

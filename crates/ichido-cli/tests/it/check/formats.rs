@@ -257,7 +257,7 @@ fn machines_are_told_of_what_cannot_be_read() {
         "{}",
         github.out
     );
-    assert!(github.out.contains("::there is no such file or folder%0A"), "{}", github.out);
+    assert!(github.out.contains("::no such file or folder%0A"), "{}", github.out);
     let mermaid = folder.check(&arguments("mermaid"));
     assert_eq!(mermaid.out, "", "half a way is not drawn");
     for ended in [json, sarif, github, mermaid] {

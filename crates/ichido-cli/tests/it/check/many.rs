@@ -57,7 +57,7 @@ fn a_folder_of_a_thousand_files_is_judged() {
 fn more_files_than_are_judged_at_once_are_refused() {
     let folder = fresh();
     let err = folder.check(&vec!["a.json"; 10_001]).refused();
-    assert!(err.contains("10001 files are named; at most 10000 are judged at once"), "{err}");
+    assert!(err.contains("10001 files are too many; pass at most 10000 at once"), "{err}");
 }
 
 #[test]

@@ -50,10 +50,10 @@ fn an_id_may_be_cut_short_and_an_unknown_one_is_answered_with_what_is_near() {
         assert_eq!(folder.check(&["--explain", short]).quietly(0), page("ICH-B020.md"), "{short}");
     }
     for (unknown, what) in [
-        ("ICH-B999", "there is no rule \"ICH-B999\"; near it: ICH-B090 (The key"),
-        ("25", "near it: ICH-B024 ("),
-        ("cors", "near it: ICH-B011 (The key passes the CORS list); `ichido check --list` names them all"),
-        ("zebra", "there is no rule \"zebra\"; `ichido check --list` names them all"),
+        ("ICH-B999", "there is no rule \"ICH-B999\"; similar: ICH-B090 (The key"),
+        ("25", "similar: ICH-B024 ("),
+        ("cors", "similar: ICH-B011 (The key passes the CORS list); `ichido check --list` lists all rules"),
+        ("zebra", "there is no rule \"zebra\"; `ichido check --list` lists all rules"),
         ("", "there is no rule \"\"; `ichido check --list`"),
         ("99999999", "there is no rule \"99999999\""),
         ("\u{202e}", "there is no rule \"\\u{202e}\""),
@@ -118,12 +118,12 @@ fn what_cannot_be_allowed_is_refused_with_the_reason() {
     let folder = starting();
     let error = rules().find(|rule| rule.severity == Severity::Error && **rule != UNREADABLE).expect("one");
     for (flag, what) in [
-        (format!("{}=meant", error.id), "is an error, on which `ichido proxy` does not start"),
-        ("ICH-B000=meant".to_owned(), "what cannot be read cannot be judged"),
+        (format!("{}=meant", error.id), "is an error, and `ichido proxy` does not start with it"),
+        ("ICH-B000=meant".to_owned(), "an unreadable file cannot be checked"),
         ("ICH-B999=meant".to_owned(), "there is no rule \"ICH-B999\""),
-        ("ICH-B090".to_owned(), "gives no reason; write RULE=REASON"),
-        ("ICH-B090= ".to_owned(), "gives no reason; whoever reads it next needs one"),
-        ("ICH-B090=…!?".to_owned(), "gives no reason; whoever reads it next needs one"),
+        ("ICH-B090".to_owned(), "has no reason; write RULE=REASON"),
+        ("ICH-B090= ".to_owned(), "has no reason; explain it in words"),
+        ("ICH-B090=…!?".to_owned(), "has no reason; explain it in words"),
     ] {
         let err = folder.check(&["--allow", &flag, "."]).refused();
         assert!(err.contains(what), "{flag}: {err}");

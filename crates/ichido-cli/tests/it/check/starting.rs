@@ -26,7 +26,7 @@ fn a_second_time_is_refused_and_changes_nothing() {
     folder.check(&["--init"]).quietly(0);
     folder.write("adapter.json", "mine");
     let err = folder.check(&["--init"]).refused();
-    let text = |name: &str| err.contains(&format!("\n  {name}: this is there already"));
+    let text = |name: &str| err.contains(&format!("\n  {name}: this file already exists"));
     assert!(STARTING.iter().all(|(name, _)| text(name)) && !text("README.md"), "{err}");
     assert_eq!(std::fs::read_to_string(folder.path().join("adapter.json")).expect("readable"), "mine");
 }
@@ -37,7 +37,7 @@ fn one_boundary_file_in_the_way_keeps_all_from_being_written() {
     folder.write("bff_to_gateway.json", "mine");
     let err = folder.check(&["--init"]).refused();
     assert!(
-        err.starts_with("ichido check: 1 problem\n  bff_to_gateway.json: this is there already"),
+        err.starts_with("ichido check: 1 problem\n  bff_to_gateway.json: this file already exists"),
         "{err}"
     );
     assert_eq!(folder.names(), ["bff_to_gateway.json"]);
@@ -48,7 +48,7 @@ fn a_readme_that_is_there_is_kept_and_the_rest_is_written() {
     let folder = fresh();
     folder.write("README.md", "mine");
     let out = folder.check(&["--init"]).quietly(0);
-    assert!(out.contains("\nkept README.md, which was there already\n"), "{out}");
+    assert!(out.contains("\nkept the existing README.md\n"), "{out}");
     assert_eq!(folder.names(), NAMES);
     assert_eq!(std::fs::read_to_string(folder.path().join("README.md")).expect("readable"), "mine");
     assert_eq!(folder.check(&["."]).quietly(0), clean(4));
@@ -60,7 +60,7 @@ fn a_link_to_nowhere_is_in_the_way_too() {
     let folder = fresh();
     std::os::unix::fs::symlink("elsewhere.json", folder.path().join("adapter.json")).expect("a link");
     let err = folder.check(&["--init"]).refused();
-    assert!(err.contains("adapter.json: this is there already"), "{err}");
+    assert!(err.contains("adapter.json: this file already exists"), "{err}");
     assert_eq!(folder.names(), ["adapter.json"]);
 }
 
@@ -72,7 +72,7 @@ fn a_write_that_fails_halfway_leaves_nothing_behind() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' XFSZ; ulimit -f 4; exec \"$0\" check --init", env!("CARGO_BIN_EXE_ichido")]);
     let err = end(shell.current_dir(folder.path())).refused();
-    assert!(err.contains("\n  gateway_to_adapter.json: this cannot be written: "), "{err}");
+    assert!(err.contains("\n  gateway_to_adapter.json: cannot write it: "), "{err}");
     assert!(err.ends_with("; nothing was written\n"), "{err}");
     assert_eq!(folder.names(), [""; 0]);
 }

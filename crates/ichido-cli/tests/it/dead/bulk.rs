@@ -94,7 +94,7 @@ both_databases! {
         let first = lines.next().expect("a line").expect("text");
         let operation = first.rsplit(' ').next().expect("an id").to_owned();
         let left = fixture.run(&["stop", &operation]);
-        assert!(left.code == Some(0) && left.out.contains("asked"), "{left:?}");
+        assert!(left.code == Some(0) && left.out.contains("stop requested"), "{left:?}");
         let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
         assert_eq!(child.wait().expect("it ends").code(), Some(3), "{rest:?}");
         assert!(rest.iter().any(|line| line.contains("stopped by olivia")), "{rest:?}");

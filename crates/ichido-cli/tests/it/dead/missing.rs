@@ -31,7 +31,7 @@ async fn who_looks_makes_no_store() {
         let code = if arguments[0] == "audit" { 2 } else { 1 };
         assert_eq!(left.status.code(), Some(code), "{arguments:?}: {err}");
         let file = fixture.folder().join("mistyped.db");
-        assert!(err.contains(&format!("there is no store at {}", file.display())), "{arguments:?}: {err}");
+        assert!(err.contains(&format!("no store at {}", file.display())), "{arguments:?}: {err}");
         assert!(left.stdout.is_empty() && !file.exists(), "{arguments:?}");
     }
 }

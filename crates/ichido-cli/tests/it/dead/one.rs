@@ -32,7 +32,7 @@ both_databases! {
     async fn a_page_says_where_the_next_one_begins(fixture: StoreFixture) {
         fixture.dead("orders", 3).await;
         let first = fixture.run(&["list", "--limit", "2"]);
-        let after = first.out.lines().last().and_then(|line| line.strip_prefix("there may be more: --after "));
+        let after = first.out.lines().last().and_then(|line| line.strip_prefix("there may be more; continue with --after "));
         let after = after.unwrap_or_else(|| panic!("{first:?}"));
         let second = fixture.json(&["list", "--limit", "2", "--after", after]);
         assert_eq!(second.len(), 1);
@@ -50,7 +50,7 @@ both_databases! {
         }
         assert_eq!(fixture.run(&["show", &id, "--request"]).out, "{\"qty\":1}");
         let missing = fixture.run(&["show", &Uuid::nil().to_string()]);
-        assert!(missing.code == Some(1) && missing.err.contains("no dead or parked letter"), "{missing:?}");
+        assert!(missing.code == Some(1) && missing.err.contains("not a dead letter or parked message"), "{missing:?}");
     }
 
     /// Asking the destination with a different key would find nothing and lead to a wrong decision.
@@ -67,7 +67,7 @@ both_databases! {
         }
         let id = fixture.dead("forgotten", 1).await[0].to_string();
         let shown = fixture.run(&["show", &id]);
-        assert!(shown.out.contains("not known: no worker has published queue forgotten yet; start "), "{shown:?}");
+        assert!(shown.out.contains("unknown: no worker has published queue forgotten yet; start "), "{shown:?}");
         assert!(fixture.json(&["show", &id])[0]["sent_as"].is_null());
     }
 
@@ -116,7 +116,7 @@ both_databases! {
         std::fs::write(&request, "{\"qty\":2}").expect("written");
         let left = fixture.run(&["edit", &old.to_string(), "--request", "request.json"]);
         assert_eq!(left.code, Some(0), "{left:?}");
-        assert!(left.out.contains("warning: this is a new action under a new key"), "{left:?}");
+        assert!(left.out.contains("warning: this is a new action with a new key"), "{left:?}");
         let new: Uuid = left.out.split(' ').next().and_then(|id| id.parse().ok()).expect("an id");
         let row = fixture.store.messages().get(new).await.expect("read").expect("there");
         assert_eq!((row.made_from, row.request.as_slice()), (Some(old), &b"{\"qty\":2}"[..]));

@@ -8,10 +8,10 @@ fn a_store_that_may_be_somebodys_is_refused_and_so_is_an_address_beyond_loopback
     let folder = folder::fresh();
     folder.write("there.db", "somebody's");
     for (flags, why) in [
-        (["--store", "postgres://ichido@db/ichido"], "is not of the embedded kind"),
-        (["--store", "sqlite:there.db"], "is there already"),
+        (["--store", "postgres://ichido@db/ichido"], "is not an SQLite store"),
+        (["--store", "sqlite:there.db"], "already exists"),
         (["--store", "mysql://root@localhost/shop"], "names no database that is known"),
-        (["--listen", "0.0.0.0:0"], "can be reached from other machines"),
+        (["--listen", "0.0.0.0:0"], "is reachable from other machines"),
     ] {
         let (code, output, err) = ended(&folder, &[&["demo"], &flags[..]].concat());
         assert_eq!((code, output.as_str()), (Some(2), ""), "{flags:?}");
@@ -25,7 +25,7 @@ fn a_store_that_may_be_somebodys_is_refused_and_so_is_an_address_beyond_loopback
 fn a_store_that_is_to_be_kept_is_whole_afterwards() {
     let folder = folder::fresh();
     let mut demo = DemoProcess::start(&folder, &["--listen", "127.0.0.1:0", "--store", "sqlite:kept.db"]);
-    demo.until("order-1: sent at the first try");
+    demo.until("order-1: sent on the first attempt");
     demo.interrupt();
     let (code, output, err) = demo.wait();
     assert_eq!((code, err.as_str()), (Some(0), ""), "{output}");

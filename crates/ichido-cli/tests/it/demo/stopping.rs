@@ -10,12 +10,12 @@ fn ctrl_c_in_the_middle_ends_it_in_good_order_and_only_a_story_that_had_to_end_i
     for (flags, expected) in [(&[][..], Some(0)), (&["--once"][..], Some(3))] {
         let folder = folder::fresh();
         let mut demo = DemoProcess::start(&folder, &[&["--listen", "127.0.0.1:0"], flags].concat());
-        demo.until("order-2: try 1 failed");
+        demo.until("order-2: attempt 1 failed");
         demo.interrupt();
         let (code, output, err) = demo.wait();
         assert_eq!(code, expected, "{output}{err}");
-        assert!(output.contains("\n0     a person decided"), "what was not seen is not claimed: {output}");
-        assert_eq!(err.contains("stopped before the story was over"), !flags.is_empty(), "{err}");
+        assert!(output.contains("\n0     an operator decided"), "what was not seen is not claimed: {output}");
+        assert_eq!(err.contains("stopped before the scenario ended"), !flags.is_empty(), "{err}");
         assert_eq!(left(&folder), [""; 0]);
     }
 }
@@ -28,10 +28,10 @@ fn the_usual_port_may_be_taken_and_one_that_was_asked_for_may_not() {
     let mut demo = DemoProcess::start(&folder, &[]);
     let line = demo.until("server  http://");
     assert!(
-        line.ends_with(" (a free port: 127.0.0.1:4180 is taken)") && !line.contains("//127.0.0.1:4180"),
+        line.ends_with(" (a free port: 127.0.0.1:4180 is in use)") && !line.contains("//127.0.0.1:4180"),
         "{line}"
     );
-    demo.until("sent at the first try");
+    demo.until("sent on the first attempt");
     demo.interrupt();
     assert_eq!(demo.wait().0, Some(0));
     drop(usual);

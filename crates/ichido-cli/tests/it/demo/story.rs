@@ -22,22 +22,22 @@ fn every_kind_is_seen_and_nothing_is_left_behind() {
     assert_eq!((code, err.as_str()), (Some(0), ""), "{said}");
     let seen = seen(&said);
     for what in [
-        "sent at the first try",
-        "answered as the first time",
-        "used for another request",
-        "tried again after a wait",
-        "done once",
+        "sent on the first attempt",
+        "the first response was replayed",
+        "used for a different request",
+        "retried after a backoff",
+        "took effect once",
         "parked",
-        "a dead letter",
+        "permanent error: dead letter",
         "an alert opened",
         "requeued",
-        "a person decided",
-        "was asked",
-        "an alert was over",
+        "an operator decided",
+        "reconciled",
+        "an alert was resolved",
     ] {
         assert!(seen.iter().any(|(count, row)| 0 < *count && row.contains(what)), "{what}: {said}");
     }
-    assert!(said.contains("did 4 orders, none of them twice"), "{said}");
+    assert!(said.contains("executed 4 orders, none of them twice"), "{said}");
     assert!(said.ends_with("nothing is left behind\n"), "{said}");
     assert_eq!(left(&folder), [""; 0]);
     // A terminal of common width shows every line unbroken.
@@ -50,7 +50,7 @@ fn traffic_goes_on_after_the_story_and_every_command_that_is_shown_works_until_c
     let count = std::env::var(SENT).map_or(2, |text| text.parse().unwrap());
     let folder = folder::fresh();
     let mut demo = DemoProcess::start(&folder, &["--listen", "127.0.0.1:0"]);
-    demo.until("the broker fails three calls of ten");
+    demo.until("the broker fails three of ten calls");
     for _ in 0..count {
         demo.until(" → ");
     }

@@ -9,7 +9,7 @@ use super::program::{JudgeFixture, PRIVATE, SECRET};
 fn articles_are_judged_in_order_and_a_second_run_asks_for_nothing() {
     for llm in ["openai:gpt-test", "anthropic:claude-test"] {
         let fixture = JudgeFixture { llm, ..JudgeFixture::new(12, &json!({})) };
-        fixture.judge(&[]).ended_with(0).says("12 judged (0 known before), 0 fallbacks");
+        fixture.judge(&[]).ended_with(0).says("12 judged (0 already known), 0 fallbacks");
         fixture.no_format_faults();
         let judgements = fixture.judgements();
         assert_eq!(judgements.len(), 12);
@@ -24,7 +24,7 @@ fn articles_are_judged_in_order_and_a_second_run_asks_for_nothing() {
             assert_eq!(judgement["fallback"], false);
             assert!(judgement["at"].as_str().unwrap().ends_with('Z'), "{judgement}");
         }
-        fixture.judge(&[]).ended_with(0).says("12 judged (12 known before)");
+        fixture.judge(&[]).ended_with(0).says("12 judged (12 already known)");
         assert_eq!(fixture.requests(), 12);
         assert_eq!(fixture.judgements(), judgements, "a rerun writes the same");
         // Another profile is another question.
@@ -34,7 +34,7 @@ fn articles_are_judged_in_order_and_a_second_run_asks_for_nothing() {
         assert!(fixture.requests() > 12, "{}", ran.err);
         // After `--forget` everything is asked again.
         super::program::JudgeOutput::new(fixture.command(&["--forget"]).output().unwrap()).ended_with(0);
-        fixture.judge(&["--dry-run"]).ended_with(0).says("0 judged before, 12 to ask");
+        fixture.judge(&["--dry-run"]).ended_with(0).says("0 already judged, 12 to judge");
     }
 }
 

@@ -32,7 +32,7 @@ fn a_model_that_nobody_knows_is_refused_with_the_ways_to_name_one() {
         ran.ended_with(2).says("openai:MODEL");
     }
     let ran = JudgeOutput::new(fixture.command(&["articles.jsonl", "--out", "o"]).output().unwrap());
-    ran.ended_with(2).says("which model is to be asked?");
+    ran.ended_with(2).says("no model given");
     for args in [["--interval", "soon"], ["--parallel", "0"], ["--price", "3"], ["--deadline", "-1"]] {
         let mut command = fixture.command(&["articles.jsonl", "--plan-only"]);
         JudgeOutput::new(command.args(args).output().unwrap()).ended_with(2);

@@ -12,7 +12,7 @@ fn with_a_deadline_it_ends_with_fallbacks_for_what_is_left() {
     // Waiting for a hundred responses of an hour would take too long.
     let script = json!({ "rules": [{ "do": { "answer": "whole" }, "latency": { "fixed_ms": 3_600_000 }, "item": "7" }] });
     let fixture = JudgeFixture::new(10, &script);
-    fixture.judge(&["--deadline", "2s"]).ended_with(1).says("9 judged").says("the time was over");
+    fixture.judge(&["--deadline", "2s"]).ended_with(1).says("9 judged").says("the deadline passed");
     let judgements = fixture.judgements();
     assert_eq!(judgements[7]["fallback_reason"], "deadline");
     assert_eq!(judgements.iter().filter(|judgement| judgement["fallback"] == true).count(), 1);
@@ -26,8 +26,8 @@ fn ctrl_c_keeps_what_was_judged_and_the_same_command_goes_on() {
     assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
     let ran = JudgeOutput::new(running.wait_with_output().unwrap());
     ran.ended_with(3)
-        .says("the same command again goes on from there")
-        .says("calls under way are waited for");
+        .says("run the same command again to continue")
+        .says("stopping after the calls in flight");
     assert!(!fixture.out().exists(), "nothing half is written");
     let left = std::fs::read_dir(fixture.folder.path()).unwrap();
     let parts = left.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains(".part"));

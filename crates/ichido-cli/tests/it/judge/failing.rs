@@ -59,7 +59,7 @@ fn what_cannot_be_mended_is_a_fallback_and_the_batch_goes_on() {
         { "do": { "say": "never JSON" }, "item": "4" },
     ] });
     let fixture = JudgeFixture::new(8, &script);
-    fixture.judge(&[]).ended_with(1).says("4 judged (0 known before), 4 fallbacks");
+    fixture.judge(&[]).ended_with(1).says("4 judged (0 already known), 4 fallbacks");
     let judgements = fixture.judgements();
     let of = |number: usize, member: &str| judgements[number][member].clone();
     for (number, reason) in [(1, "refused"), (2, "refused"), (3, "retries_spent"), (4, "unusable_answer")] {
@@ -73,7 +73,7 @@ fn what_cannot_be_mended_is_a_fallback_and_the_batch_goes_on() {
     // Fallbacks count as missing: once the provider works, only they are asked.
     fixture.fake.script(fake_llm::Script::parse(b"{}").unwrap());
     let before = fixture.requests();
-    fixture.judge(&[]).ended_with(0).says("8 judged (4 known before)");
+    fixture.judge(&[]).ended_with(0).says("8 judged (4 already known)");
     assert_eq!(fixture.requests(), before + 4);
 }
 
@@ -82,7 +82,7 @@ fn access_that_is_denied_to_all_is_said_as_an_error_of_the_set_up() {
     for (fault, word) in [("denied", "UNAUTHORIZED"), ("spend_limit", "QUOTA_SPENT")] {
         let fixture = JudgeFixture::new(100, &json!({ "rules": [{ "do": { "fail": fault } }] }));
         let ran = fixture.judge(&[]);
-        ran.ended_with(1).says("the model could not be asked at all").says(word);
+        ran.ended_with(1).says("cannot call the model").says(word);
         assert!(fixture.requests() < 20, "it is not asked a hundred times: {}", fixture.requests());
         let judgements = fixture.judgements();
         assert_eq!(judgements.len(), 100, "one result for each");

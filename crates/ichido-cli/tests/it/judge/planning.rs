@@ -69,10 +69,10 @@ fn a_dry_run_looks_up_what_is_known_and_asks_nothing() {
     fixture
         .judge(&["--dry-run", "--price", "3,15"])
         .ended_with(0)
-        .says("0 judged before, 5 to ask")
+        .says("0 already judged, 5 to judge")
         .says("at most");
     assert_eq!(fixture.requests(), 0);
     assert!(!fixture.out().exists());
     fixture.judge(&[]).ended_with(0);
-    fixture.judge(&["--dry-run"]).ended_with(0).says("5 judged before, 0 to ask");
+    fixture.judge(&["--dry-run"]).ended_with(0).says("5 already judged, 0 to judge");
 }

@@ -74,7 +74,7 @@ on_both! {
         }
         if !fixture.url.starts_with("postgres") {
             assert!(matches!(states(&report, "disk")[..], ["ok" | "warning"]), "{report}");
-            assert!(report.to_string().contains("iB are free, and the store takes "), "{report}");
+            assert!(report.to_string().contains("iB are free, and the store uses "), "{report}");
         }
     }
 
@@ -93,7 +93,7 @@ on_both! {
         for printed in [
             format!("node worker ({one}): keys kept for 1d, requeue = true"),
             format!("node worker ({other}): no guarantee, requeue = true"),
-            "what counts is no guarantee, requeue = true".to_owned(),
+            "in effect is no guarantee, requeue = true".to_owned(),
             "give all workers of queue orders the same settings and restart those that differ".to_owned(),
         ] {
             assert!(found.contains(&printed), "{printed:?} is not in {found}");
@@ -176,7 +176,7 @@ async fn what_cannot_be_reached_ends_with_3_and_shows_no_password() {
     assert!(!report.to_string().contains("s3cret") && !err.contains("s3cret"), "{report} {err}");
     let (code, _, err) = doctor(folder.path(), &["--store", "sqlite:missing.db"]);
     assert_eq!(code, Some(3));
-    assert!(err.contains("there is no store at"), "{err}");
+    assert!(err.contains("no store at"), "{err}");
     assert!(!folder.path().join("missing.db").exists());
     let refused = ichido(folder.path()).args(["doctor", "--store", "mysql://root@localhost/shop"]).output();
     assert_eq!(refused.unwrap().status.code(), Some(2));

@@ -76,8 +76,8 @@ async fn whatever_else_comes_back_is_not_ready_and_the_code_is_always_1() {
         {\"code\":\"not_ready\",\"detail\":\"not in order: store \\u001b[2\"}";
     let moved = "HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n";
     for (answer, printed) in [
-        (Some(not_ready), "the server answered 503: not in order: store"),
-        (Some(moved), "the server answered 302"),
+        (Some(not_ready), "the server responded 503: not in order: store"),
+        (Some(moved), "the server responded 302"),
         (None, "the server cannot be reached"),
     ] {
         let url = format!("http://{}", answering(answer).await);
@@ -91,7 +91,7 @@ async fn whatever_else_comes_back_is_not_ready_and_the_code_is_always_1() {
     let file = folder.write("any.toml", "[serve]\nlisten = \"127.0.0.1:0\"\n");
     let (code, _, err) = run(folder.path(), &["--config", &file]);
     assert_eq!(code, Some(1));
-    assert!(err.contains("give it by --server"), "{err}");
+    assert!(err.contains("pass it with --server"), "{err}");
     let file = folder.write("broken.toml", "[serve]\nlisten = 1\n");
     assert_eq!(run(folder.path(), &["--config", &file]).0, Some(1));
 }
@@ -156,6 +156,6 @@ async fn a_worker_with_a_page_of_metrics_is_ready_while_its_database_answers() {
     cluster.stop(Stop::Immediate).unwrap();
     let (code, out, err) = run(folder.path(), &["--server", &worker.url]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(err.contains("the server answered 503: not in order: store"), "{err}");
+    assert!(err.contains("the server responded 503: not in order: store"), "{err}");
     assert_eq!(get("/livez").await.status(), 200, "it runs, and a restart would not help");
 }

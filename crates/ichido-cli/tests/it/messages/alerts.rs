@@ -182,7 +182,7 @@ both_databases! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_nothing_fires_that_is_said() {
     let targets = ServerAndStore::on(StoreFixture::on_sqlite().await);
-    assert_eq!(targets.success_output(&["alerts"]), "nothing fires\n");
-    assert_eq!(targets.success_output(&["alerts", "--all"]), "there were no alerts\n");
+    assert_eq!(targets.success_output(&["alerts"]), "no alerts are firing\n");
+    assert_eq!(targets.success_output(&["alerts", "--all"]), "no alerts\n");
     assert_eq!(targets.success_output(&["alerts", "--json"]), "");
 }

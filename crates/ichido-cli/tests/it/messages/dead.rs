@@ -47,7 +47,8 @@ async fn letters_are_found_and_shown_alike() {
     assert_eq!(without_cursors(&there), without_cursors(&here));
     // Page by page.
     let first = targets.at_server(&["dead", "list", "--limit", "2"]);
-    let more = first.out.lines().last().unwrap().strip_prefix("there may be more: --after ").unwrap();
+    let more =
+        first.out.lines().last().unwrap().strip_prefix("there may be more; continue with --after ").unwrap();
     let rest = targets.at_server(&["dead", "list", "--after", more]);
     assert_eq!(rest.out.lines().count(), 2, "its head, and the last one: {rest:?}");
     let missing = targets.both(&["dead", "show", NOBODY]);
@@ -84,7 +85,7 @@ async fn some_are_requeued_discarded_and_decided_by_their_ids() {
     assert_eq!((left.code, &objects(&left.out)[0]["done"]), (Some(0), &true.into()), "{left:?}");
     assert_eq!(objects(&targets.at_store(&["dead", "list", "--discarded", "--json"]).out).len(), 1);
     let left = targets.at_server(&["dead", "decide", "done", &parked.to_string(), "--reason", "it is there"]);
-    assert_eq!((left.code, left.out), (Some(0), format!("{parked}: it was done, and counts as sent\n")));
+    assert_eq!((left.code, left.out), (Some(0), format!("{parked}: done; it counts as sent\n")));
     assert_eq!(targets.fixture.status(parked).await, "sent");
 }
 
@@ -97,7 +98,7 @@ async fn many_are_told_first_and_then_moved_by_the_server() {
     let dry = targets.both(&["dead", "requeue", "--all", "--dry-run"]);
     assert!(dry.code == Some(1) && dry.out.starts_with("5 of 7 dead letters would be requeued\n"), "{dry:?}");
     for (arguments, text) in [
-        (&["--queue", "orders"][..], "5 letters would be requeued; say so by --yes"),
+        (&["--queue", "orders"][..], "5 dead letters would be requeued; confirm with --yes"),
         (&["--yes"], "--all"),
         (&["--parked", "--yes"], "decide"),
         (&[NOBODY, "--canary"], "--canary"),

@@ -19,7 +19,7 @@ both_databases! {
             let table = targets.success_output(&["destinations", "list"]);
             assert!(line(&table).contains(" 20"), "until when: {table}");
             let left = command(&targets, &["destinations", "resume", "broker"]);
-            assert!(left.code == Some(0) && left.out.starts_with("broker is not paused"), "{left:?}");
+            assert!(left.code == Some(0) && left.out.starts_with("resumed broker; "), "{left:?}");
             let listed = targets.json(&["destinations", "list"]);
             let broker = listed.iter().find(|one| one["name"] == "broker").unwrap();
             assert!(broker["paused_until"].is_null(), "{broker}");

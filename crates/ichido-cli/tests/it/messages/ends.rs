@@ -14,8 +14,8 @@ async fn each_end_has_its_code() {
     assert!(missing.code == Some(1) && missing.err.contains("there is no message of this id"), "{missing:?}");
     for (arguments, text) in [
         (&["messages", "list", "--error", "TEAPOT"][..], "there are NETWORK_TIMEOUT"),
-        (&["messages", "list", "--from", "yesterday"], "--from: yesterday is no time"),
-        (&["messages", "list", "--after", "nowhere"], "--after: is not the end of a page"),
+        (&["messages", "list", "--from", "yesterday"], "--from: yesterday is not a time"),
+        (&["messages", "list", "--after", "nowhere"], "--after: is not a valid cursor"),
         (&["messages", "list", "--queue", "no name"], "is no queue's name"),
     ] {
         let left = targets.both(arguments);
@@ -51,12 +51,12 @@ async fn what_cannot_be_reached_ends_with_3_and_says_what_is_known() {
     let read = run(at(&fixture, &server, &["messages", "list"]));
     assert!(read.code == Some(3) && read.err.contains("the server cannot be reached"), "{read:?}");
     let change = run(at(&fixture, &server, &["messages", "cancel", NOBODY]));
-    assert!(change.code == Some(3) && change.err.ends_with("nothing was done\n"), "{change:?}");
+    assert!(change.code == Some(3) && change.err.ends_with("nothing was changed\n"), "{change:?}");
     let mut command = bare(&fixture);
     let database = format!("postgres://nobody@127.0.0.1:{port}/none");
     command.args(["messages", "list", "--store", &database]);
     let no_store = run(command);
-    assert!(no_store.code == Some(3) && no_store.err.contains("the store cannot be opened"), "{no_store:?}");
+    assert!(no_store.code == Some(3) && no_store.err.contains("cannot open the store"), "{no_store:?}");
     assert!(!no_store.err.contains("nobody@"), "an address may hold a password: {no_store:?}");
 }
 
@@ -74,7 +74,10 @@ async fn a_change_without_an_answer_is_sent_once_and_its_outcome_is_not_guessed(
         (listener, line)
     });
     let left = run(at(&fixture, &server, &["messages", "requeue", NOBODY]));
-    assert!(left.code == Some(3) && left.err.contains("it is not known whether this was done"), "{left:?}");
+    assert!(
+        left.code == Some(3) && left.err.contains("it is unknown whether the change was made"),
+        "{left:?}"
+    );
     let (listener, line) = hangs_up.join().unwrap();
     assert_eq!(line, format!("POST /v1/messages/{NOBODY}/requeue HTTP/1.1\r\n"));
     listener.set_nonblocking(true).unwrap();

@@ -36,7 +36,7 @@ both_databases! {
     #[test]
     async fn what_is_unknown_is_listed_and_decided_both_ways(fixture: StoreFixture) {
         let targets = ServerAndStore::on(fixture);
-        assert_eq!(targets.success_output(&["ledger", "unknown"]), "nothing is unknown\n");
+        assert_eq!(targets.success_output(&["ledger", "unknown"]), "no unknown outcomes\n");
         // One more than a page has.
         for nth in 0..=100 {
             add_unknown(&targets.fixture.store, &format!("k-{nth}")).await;

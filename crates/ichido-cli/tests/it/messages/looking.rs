@@ -37,10 +37,10 @@ both_databases! {
         for part in [&dead.to_string(), "orders", "alice", "dead", "1/", "not done", "BAD_REQUEST: no such symbol"] {
             assert!(lines[1].contains(part), "no {part:?} in {table}");
         }
-        assert_eq!(targets.success_output(&["messages", "list", "--key", "of-nobody"]), "no messages fit\n");
+        assert_eq!(targets.success_output(&["messages", "list", "--key", "of-nobody"]), "no matching messages\n");
         let cut = targets.both(&["messages", "list", "--state", "queued", "--limit", "2", "--json"]);
         assert_eq!(keys(&objects(&cut.out)), ["k-3", "k-2"]);
-        let after = cut.err.trim().strip_prefix("there may be more: --after ").unwrap();
+        let after = cut.err.trim().strip_prefix("there may be more; continue with --after ").unwrap();
         let rest = targets.json(&["messages", "list", "--state", "queued", "--after", after]);
         assert_eq!(rest[0]["id"], first.to_string());
         assert_eq!(rest.len(), 1);
@@ -65,7 +65,7 @@ both_databases! {
         assert_eq!((all.len(), found.len()), (ALL as usize, ALL as usize), "each one once");
         let some = targets.both(&["messages", "list", "--limit", "401", "--json"]);
         assert_eq!(objects(&some.out), all[..401]);
-        assert!(some.err.starts_with("there may be more: --after "), "{}", some.err);
+        assert!(some.err.starts_with("there may be more; continue with --after "), "{}", some.err);
     }
 
     #[test]
@@ -73,7 +73,7 @@ both_databases! {
         let id = fixture.dead("orders", 1).await[0].to_string();
         let targets = ServerAndStore::on(fixture);
         let shown = targets.success_output(&["messages", "show", &id]);
-        for line in ["state        dead", "queue        orders", "effect       not done", "tries        1 of"] {
+        for line in ["state        dead", "queue        orders", "effect       not done", "attempts     1 of"] {
             assert!(shown.lines().any(|found| found.starts_with(line)), "no {line:?} in {shown}");
         }
         assert!(shown.contains("error        BAD_REQUEST: no such symbol\n"), "{shown}");

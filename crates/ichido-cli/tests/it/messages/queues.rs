@@ -17,7 +17,7 @@ both_databases! {
         let counts: Vec<&str> = orders.split_whitespace().skip(1).take(7).collect();
         assert_eq!(counts, ["0", "0", "0", "0", "0", "2", "0"], "{table}");
         // The server accepts only its own machine, and calls it local.
-        for (word, output, by) in [("resume", "orders is not paused; its messages go out\n", None), ("pause", "orders is paused\n", Some("local"))] {
+        for (word, output, by) in [("resume", "orders is not paused\n", None), ("pause", "orders is paused\n", Some("local"))] {
             let left = targets.at_server(&["queues", word, "orders"]);
             assert_eq!((left.code, left.out.as_str()), (Some(0), output), "{left:?}");
             let listed = targets.json(&["queues", "list"]);

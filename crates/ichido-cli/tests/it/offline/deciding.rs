@@ -48,7 +48,7 @@ async fn what_failed_is_listed_with_its_reason_and_tried_again_under_its_key() {
     let again = offline(&folder, &["retry", "orders.queue", "--all", "--json"]);
     assert_eq!(
         (again.code, again.out.as_str()),
-        (Some(0), "{\"decided\":true,\"entry\":1,\"told\":\"waits again\"}\n")
+        (Some(0), "{\"decided\":true,\"entry\":1,\"told\":\"waiting for a retry\"}\n")
     );
     let sent = run(queue_to(&server, &folder, &[]), "");
     assert_eq!((sent.code, sent.lines()), (Some(0), vec!["new id-of-2 entry 1"]), "{sent:?}");
@@ -59,7 +59,7 @@ async fn what_failed_is_listed_with_its_reason_and_tried_again_under_its_key() {
         .map(|request| request.field("ichido-try").unwrap().to_owned())
         .collect();
     assert_eq!(tries, ["1; manual", "2; manual"]);
-    assert_eq!(offline(&folder, &["list", "orders.queue"]).out, "no entries fit\n");
+    assert_eq!(offline(&folder, &["list", "orders.queue"]).out, "no matching entries\n");
 }
 
 /// An entry that was sent longer ago than the server keeps keys is held.
@@ -83,7 +83,10 @@ async fn what_is_too_old_is_held_and_released_on_a_persons_word() {
     let same = run(queue_to(&server, &folder, &["--ndjson", "lines"]), "");
     assert_eq!((same.code, server.seen().len()), (Some(1), 1), "{same:?}");
     assert!(same.lines()[0].starts_with("held line 1: keys_forgotten"), "{same:?}");
-    assert_eq!(offline(&folder, &["release", "orders.queue", "1"]).out, "1: is sent once more\n");
+    assert_eq!(
+        offline(&folder, &["release", "orders.queue", "1"]).out,
+        "1: released, waiting to be sent again\n"
+    );
     let sent = run(queue_to(&server, &folder, &["--keys-kept-for", "24h"]), "");
     assert_eq!((sent.code, server.message("k1").unwrap().1), (Some(0), 1), "{sent:?}");
 }
@@ -95,7 +98,7 @@ async fn what_is_discarded_is_not_sent_and_what_is_not_there_is_said_to_be() {
     run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=1));
     let discarded = offline(&folder, &["discard", "orders.queue", "1", "9"]);
     assert_eq!(discarded.code, Some(1), "{discarded:?}");
-    assert_eq!(discarded.lines()[0], "1: is discarded");
+    assert_eq!(discarded.lines()[0], "1: discarded");
     assert!(discarded.lines()[1].starts_with("9: refused: there is no entry 9"), "{discarded:?}");
     let missing = offline(&folder, &["list", "missing.queue"]);
     assert_eq!((missing.code, folder.path().join("missing.queue").exists()), (Some(2), false), "{missing:?}");

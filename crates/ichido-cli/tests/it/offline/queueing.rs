@@ -47,7 +47,7 @@ async fn a_message_without_a_key_is_not_dropped_in_silence() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let sent = run(queue_to(&server, &folder, &[]), r#"{"qty":1}"#);
     assert_eq!(sent.code, Some(2), "{sent:?}");
-    assert!(sent.err.contains("there is something on standard input, and no key for it"), "{sent:?}");
+    assert!(sent.err.contains("standard input has data, but no key is given"), "{sent:?}");
     assert!(!folder.path().join("orders.queue").exists(), "nothing was made");
     assert_eq!(run(queue_to(&server, &folder, &[]), "").code, Some(0), "what waits is sent without one");
 }
@@ -92,7 +92,7 @@ async fn what_is_queued_while_the_server_is_away_is_sent_when_it_is_back() {
         (queued.code, queued.lines()),
         (Some(3), vec!["queued line 1", "queued line 2", "queued line 3"])
     );
-    for part in ["the server cannot be reached", "3 wait in orders.queue", "run it again"] {
+    for part in ["the server cannot be reached", "3 wait in orders.queue", "run the command again"] {
         assert!(queued.err.contains(part), "no {part} in {queued:?}");
     }
     assert_eq!(states(&folder), ["k1 waiting", "k2 waiting", "k3 waiting"]);
@@ -170,7 +170,7 @@ async fn a_second_process_puts_into_the_file_what_the_first_then_sends() {
         (Some(3), vec!["queued line 1", "queued line 2"]),
         "{second:?}"
     );
-    assert!(second.err.contains("another process sends from this file"), "{second:?}");
+    assert!(second.err.contains("another process is sending from this file"), "{second:?}");
     first.kill().unwrap();
     first.wait().unwrap();
     // No lease has to expire: a dead process releases its lock.
@@ -202,7 +202,7 @@ async fn a_signal_stops_it_and_what_waits_is_sent_by_the_next_run() {
     let output = tokio::task::spawn_blocking(|| child.wait_with_output()).await.unwrap().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{err}");
-    assert!(err.contains("told to stop after") && err.contains("4 wait in orders.queue"), "{err}");
+    assert!(err.contains("stopped after") && err.contains("4 wait in orders.queue"), "{err}");
     let again = run(queue_to(&server, &folder, &[]), "");
     assert_eq!((again.code, again.lines().len()), (Some(0), 4), "{again:?}");
     assert!(again.lines()[0].starts_with("new id-of-2 entry 3"), "{again:?}");
@@ -265,7 +265,7 @@ async fn a_full_disk_is_said_to_be_and_what_was_queued_before_stands() {
     let full = run(command, "");
     assert_eq!(full.code, Some(1), "{full:?}");
     assert!(
-        full.err.contains("the disk have room") && full.err.contains("what was before stands"),
+        full.err.contains("the disk have room") && full.err.contains("earlier messages stay queued"),
         "{full:?}"
     );
     // Exactly the reported messages are there.

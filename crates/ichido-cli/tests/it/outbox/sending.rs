@@ -108,7 +108,7 @@ both_databases! {
         assert_eq!(code, Some(0), "{log}");
         let id = worker.id();
         let expected = [
-            format!("ichido: worker {id} stops and takes nothing more; 1 call under way may end within 500ms; a second signal ends it at once"),
+            format!("ichido: worker {id} is stopping; 1 call in flight may end within 500ms; a second signal stops it immediately"),
             format!("ichido: worker {id} has stopped"),
         ];
         assert_eq!(worker.final_output(), expected);
@@ -181,7 +181,7 @@ fn what_makes_no_sense_is_refused_with_its_place() {
     folder.write("ichido.toml", "[destinations.paper]\nkind = \"paper\"\n");
     let empty = run(folder.path(), &["worker"], "");
     assert_eq!(empty.code, Some(2), "{empty:?}");
-    assert!(empty.err.contains("has no queue") && empty.err.contains("no store is given"), "{empty:?}");
+    assert!(empty.err.contains("has no queue") && empty.err.contains("no store given"), "{empty:?}");
     let unknown = run(folder.path(), &["send", "orders", "--key", "k", "--store", "sqlite:x.db"], "{}");
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(unknown.err.contains("has no [queues.orders]"), "{unknown:?}");

@@ -40,7 +40,7 @@ async fn the_unknown_are_listed_as_a_table_and_nothing_a_client_sent_steers_the_
     let file = fresh_file();
     let store = Store::open(&file.url, 2).await.expect("the store");
     let (code, out, err) = run(&["ledger", "unknown", "--store", &file.url]);
-    assert_eq!((code, out.as_str()), (Some(0), "nothing is unknown\n"), "{err}");
+    assert_eq!((code, out.as_str()), (Some(0), "no unknown outcomes\n"), "{err}");
     add_unknown(&store, "POST /orders", "alice", "k-1").await;
     add_unknown(&store, "POST /orders/{id}", "bob\u{1b}[2J", "k-2").await;
     let (code, out, _) = run(&["ledger", "--store", &file.url, "unknown"]);
@@ -72,7 +72,7 @@ async fn a_decision_names_one_action_whose_outcome_is_unknown() {
     assert_eq!(code, Some(0), "{err}");
     assert!(out.starts_with("decided: it was refused"), "{out}");
     let (code, _, err) = decide("k-1", "alice");
-    assert_eq!(code, Some(4), "it stands against how things are");
+    assert_eq!(code, Some(4), "it conflicts with the current state");
     assert!(err.contains("already known"), "{err}");
 }
 
@@ -100,7 +100,7 @@ async fn a_replay_says_what_a_person_decided() {
 fn what_is_asked_of_it_must_make_sense() {
     let (code, _, err) = run(&["ledger", "unknown"]);
     assert_eq!(code, Some(2));
-    assert!(err.contains("--store: no store is given, and no server"), "{err}");
+    assert!(err.contains("--store: no store or server given"), "{err}");
     let named = [
         "--operation",
         "a",

@@ -36,7 +36,7 @@ async fn each_line_is_on_its_own_and_has_its_result_in_order() {
         "new id-of-2 line 3",
         "same id-of-2 line 4",
         "refused line 5: key_conflict: words of the server",
-        "refused line 6: line_invalid: the line is no JSON: ",
+        "refused line 6: line_invalid: the line is not valid JSON: ",
         "refused line 7: key_disagrees: ",
         "refused line 8: key_invalid: ",
         "new id-of-2 line 9",
@@ -137,7 +137,7 @@ async fn a_line_that_the_server_fails_at_holds_up_no_other() {
     let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "1"]), &lines(5));
     assert_eq!((sent.code, sent.lines().len()), (Some(3), 5), "{sent:?}");
     assert!(
-        sent.lines()[1].starts_with("unknown line 2: the server answered 500: words of the server"),
+        sent.lines()[1].starts_with("unknown line 2: the server responded 500: words of the server"),
         "{sent:?}"
     );
     assert!(sent.err.contains("4 new, 0 same, 0 refused, 1 without an outcome"), "{sent:?}");
@@ -191,7 +191,7 @@ async fn a_signal_stops_it_and_the_same_lines_can_be_sent_again() {
     let output = tokio::task::spawn_blocking(|| child.wait_with_output()).await.unwrap().unwrap();
     let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert_eq!((output.status.code(), out.lines().count()), (Some(3), 4), "{out} {err}");
-    assert!(err.contains("told to stop after 4 new") && err.contains("same lines again is safe"), "{err}");
+    assert!(err.contains("stopped after 4 new") && err.contains("same lines again is safe"), "{err}");
     let again = run(server.send(folder.path(), &flags), "");
     assert_eq!((again.code, again.err.as_str()), (Some(0), "ichido: 6 new, 4 same, 0 refused\n"));
 }

@@ -87,7 +87,10 @@ async fn a_yes_that_names_no_message_is_none() {
     let server = FakeServer::start(|_, _| ServerAction::Refuse(201, "anything")).await;
     let ended = run(server.send(folder.path(), &["--key", "k1"]), BODY);
     assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
-    assert!(ended.err.contains("is it an Ichido server") && ended.err.contains("nobody knows"), "{ended:?}");
+    assert!(
+        ended.err.contains("that of an Ichido server") && ended.err.contains("it is unknown whether"),
+        "{ended:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,7 +112,7 @@ fn a_server_that_is_not_there_ends_with_3_and_says_that_nothing_was_done() {
     command.args(["--key", "k1", "--server", &format!("http://{}", address.unwrap())]);
     let ended = run(command, BODY);
     assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
-    for part in ["the server cannot be reached", "it was not put in", "again with the same key is safe"] {
+    for part in ["the server cannot be reached", "it was not enqueued", "again with the same key is safe"] {
         assert!(ended.err.contains(part), "no {part} in {ended:?}");
     }
 }
@@ -130,10 +133,10 @@ fn what_makes_no_sense_is_refused_with_its_place_and_without_a_secret() {
     let cases: [(&[&str], &str); 7] = [
         (&["--key", "k", "--server", "127.0.0.1:4180"], "--server: "),
         (&["--key", "k", "--server", "http://ann:s3cret@host"], "--server: must not contain a user name"),
-        (&["--key", "k", "--server", "http://h", "--store", "sqlite:x.db"], "leave --server or --store out"),
+        (&["--key", "k", "--server", "http://h", "--store", "sqlite:x.db"], "remove --server or --store"),
         (&["--key", "k", "--server", "http://h", "--identity", "änn"], "--identity: "),
         (&["--key", "k", "--server", "http://h", "--identity", "ann "], "--identity: "),
-        (&["--ndjson", "none.ndjson", "--server", "http://h"], "none.ndjson cannot be read"),
+        (&["--ndjson", "none.ndjson", "--server", "http://h"], "cannot read none.ndjson"),
         (&["--ndjson", "-", "--key-from", "id", "--server", "http://h"], "--key-from: "),
     ];
     for (flags, part) in cases {
@@ -164,8 +167,8 @@ async fn a_redirect_is_not_followed_and_says_where_to_and_how_to_mend_it() {
         let refused = run(server.send(folder.path(), &["--key", "k1"]), BODY);
         assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
         let expected = format!(
-            "the server answered {status}, a redirect to https://ichido.test/v1/queues/orders/messages, which is not followed; if that is the \
-             server, say --server https://ichido.test"
+            "the server responded {status}, a redirect to https://ichido.test/v1/queues/orders/messages; redirects are not followed; if that is the \
+             server, pass --server https://ichido.test"
         );
         assert!(refused.err.contains(&expected) && !refused.err.contains("s3cret"), "{refused:?}");
         assert_eq!(server.seen().len(), 1, "it is not asked for again");

@@ -122,7 +122,7 @@ fn a_store_that_is_not_reached_ends_with_3() {
     let ended = sent("postgres://nobody@127.0.0.1:9/nothing", &["--key", "k1"], "{}");
     assert_eq!(ended.code, Some(3), "{ended:?}");
     assert!(
-        ended.err.contains("the store cannot be opened") && ended.err.contains("nothing was put in"),
+        ended.err.contains("cannot open the store") && ended.err.contains("nothing was enqueued"),
         "{ended:?}"
     );
 }

@@ -159,9 +159,7 @@ async fn the_first_token_ends_that_everybody_is_let_in() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     assert!(
-        server
-            .startup_output
-            .contains("there are no tokens, so that everybody on this machine may do everything"),
+        server.startup_output.contains("no tokens exist: every local user has full access"),
         "{}",
         server.startup_output
     );
@@ -205,7 +203,7 @@ async fn beyond_loopback_it_does_not_start_without_a_token() {
     let err = refused_start("0.0.0.0:0");
     assert!(err.contains("was revoked or has expired") && err.contains("ichido token create"), "{err}");
     assert!(
-        !fixture.serve(&[]).startup_output.contains("there are no tokens"),
+        !fixture.serve(&[]).startup_output.contains("no tokens exist"),
         "nor does that open this machine"
     );
     let token = fixture.token(&["root", "--role", "admin"]);
@@ -273,5 +271,5 @@ async fn a_token_that_makes_no_sense_is_not_made() {
         assert_eq!((code, out.as_str(), err.contains(part)), (Some(2), "", true), "{err}");
     }
     let (code, _, err) = fixture.run(&["token", "list"]);
-    assert_eq!((code, err.contains("there is no store")), (Some(1), true), "who looks makes none: {err}");
+    assert_eq!((code, err.contains("no store at")), (Some(1), true), "who looks makes none: {err}");
 }

@@ -85,7 +85,7 @@ async fn a_store_that_cannot_be_opened_is_a_failure_that_tells_no_password() {
     let flags = [&flags[..], &["--identity", "single:shop", "--operation", "POST /orders"]].concat();
     let (code, _, err) = run(&flags);
     assert_eq!(code, Some(3), "{err}");
-    assert!(err.contains("the store cannot be opened") && !err.contains("hunter2"), "{err}");
+    assert!(err.contains("cannot open the store") && !err.contains("hunter2"), "{err}");
 }
 
 #[tokio::test]
