@@ -213,7 +213,7 @@ mod tests {
 
     /// On-call operators must be able to copy commands from these pages.
     #[test]
-    fn every_command_of_the_pages_for_operators_is_one_that_is_taken() {
+    fn every_command_on_operator_pages_parses() {
         let pages =
             [include_str!("../../../docs/runbook.md"), include_str!("../../../docs/guides/run-a-server.md")];
         let lines = pages.iter().flat_map(|page| page.lines()).map(str::trim);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runbook_has_every_alert() {
+    fn runbook_covers_every_alert() {
         let runbook = include_str!("../../../docs/runbook.md");
         for rule in Rule::ALL {
             assert!(runbook.contains(&format!("`{}`", rule.as_str())), "{rule:?}");

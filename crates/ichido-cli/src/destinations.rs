@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_segment_of_a_path() {
+    fn destination_name_is_one_path_segment() {
         for (name, segment) in
             [("broker-1_b", "broker-1_b"), ("a/../b?c d", "a%2F%2E%2E%2Fb%3Fc%20d"), ("", "")]
         {

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_listens_everywhere_is_asked_on_this_machine() {
+    fn wildcard_listen_address_is_checked_on_loopback() {
         for (listen, asked) in
             [("0.0.0.0:4180", "127.0.0.1:4180"), ("[::]:4180", "[::1]:4180"), ("10.1.2.3:80", "10.1.2.3:80")]
         {

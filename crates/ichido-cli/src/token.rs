@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_producer_is_bound_and_nobody_else_is() {
+    fn only_a_producer_is_bound_to_identity_and_queues() {
         let resolved = |role: &str, identity: Option<&str>, queues: &[&str]| {
             let create = Create {
                 name: "till 3".to_owned(),

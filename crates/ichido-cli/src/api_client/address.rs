@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_go_before_the_environment_and_two_ways_are_one_too_many() {
+    fn flags_override_environment_and_server_excludes_store() {
         let (server, store) = ((SERVER, "http://env"), (STORE, "sqlite:env"));
         let by_server = |url: &str| Some(Address::Server(url.to_owned()));
         let by_store = |url: &str| Some(Address::Store(url.to_owned()));

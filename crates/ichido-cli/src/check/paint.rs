@@ -31,7 +31,7 @@ mod tests {
                           not me\n  help:  Do.\n\nwarning ICH-B090: Logs\n\n1 file: 1 error, 1 warning\n";
 
     #[test]
-    fn headings_and_labels_are_coloured_and_nothing_else() {
+    fn only_headings_and_labels_are_coloured() {
         let coloured = colourize(REPORT);
         assert!(coloured.starts_with("\u{1b}[1;31merror ICH-B002\u{1b}[0m: A key: needed\n"), "{coloured}");
         assert!(coloured.contains("\u{1b}[2m  what:\u{1b}[0m  error ICH-B001: not me\n"), "{coloured}");
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_is_lost() {
+    fn colouring_keeps_every_word() {
         let bare =
             [RED, YELLOW, FAINT, PLAIN].iter().fold(colourize(REPORT), |text, code| text.replace(code, ""));
         assert_eq!(bare, REPORT);

@@ -138,7 +138,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
     #[test]
-    fn a_time_is_a_moment_or_so_long_ago() {
+    fn time_filter_accepts_timestamp_or_age() {
         assert_eq!(moment("2027-01-15T08:00:00Z", NOW), Ok(NOW));
         assert_eq!(moment("2h", NOW), Ok(Timestamp::from_secs(1_800_000_000 - 7_200)));
         assert!(moment("yesterday", NOW).is_err());

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sight_has_words_once_and_what_was_not_seen_is_named() {
+    fn every_expectation_has_unique_text_and_missing_ones_are_listed() {
         let mut observed = Observations::default();
         assert_eq!(observed.missing().len(), Expectation::ALL.len());
         for (index, expectation) in Expectation::ALL.into_iter().enumerate() {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_end_is_a_sight() {
+    fn only_final_states_meet_expectations() {
         for (status, tries, expectation) in [
             ("queued", 0, None),
             ("sending", 1, None),

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_lines_stay_as_they_are_and_long_ones_are_broken_between_words() {
+    fn short_lines_stay_unchanged_and_long_ones_wrap_between_words() {
         assert_eq!(paragraph("order-1:   buy"), "   order-1:   buy");
         let long = ["word"; 60].join(" ");
         let shown = paragraph(&long);

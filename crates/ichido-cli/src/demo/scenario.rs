@@ -252,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_tells_the_same_story_and_another_one_another() {
+    fn scenario_depends_only_on_the_seed() {
         assert_eq!(scenario(7), scenario(7));
         assert_ne!(scenario(7), scenario(8));
     }
 
     #[test]
-    fn the_story_shows_every_sight() {
+    fn scenario_covers_every_expectation() {
         let (chapters, _) = scenario(1);
         let shown: BTreeSet<Expectation> =
             chapters.iter().flat_map(|chapter| &chapter.steps).filter_map(expectation_of).collect();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_waited_for_that_was_not_sent_and_the_broker_is_well_at_the_end() {
+    fn scenario_awaits_only_sent_messages_and_ends_without_faults() {
         let (chapters, orders) = scenario(1);
         let (mut sent, mut mode) = (BTreeSet::new(), FaultMode::Well);
         for step in chapters.iter().flat_map(|chapter| &chapter.steps) {

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_sends_the_same() {
+    fn traffic_depends_only_on_the_seed() {
         let scheduled = |seed| -> Vec<ScheduledOrder> {
             let mut traffic = Traffic::after(seed, 4);
             (0..200).map(|_| traffic.next()).collect()
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_new_unless_it_is_said_to_be_sent_again() {
+    fn traffic_reuses_keys_only_for_announced_repeats() {
         let mut traffic = Traffic::after(3, 4);
         let (mut keys, mut again, mut refused) = (BTreeSet::new(), 0, 0);
         for _ in 0..1_000 {

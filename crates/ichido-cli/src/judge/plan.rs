@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_says_the_figures_of_the_specification() {
+    fn plan_matches_the_specified_figures() {
         let text = plan(&Settings::DEFAULT, INPUTS).render();
         for line in ["  best     7m 30s", "  likely   9m 50s", "  worst   17m 30s"] {
             assert!(text.contains(line), "{text}");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_the_worst_case_misses_gets_a_proposal() {
+    fn missed_deadline_gets_a_proposal() {
         let within = |minutes| PlanInputs { deadline: Some(Duration::from_mins(minutes)), ..INPUTS };
         let text = plan(&Settings::DEFAULT, within(15)).render();
         assert!(
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_makes_a_cost() {
+    fn price_adds_the_maximum_cost() {
         let price = Price { input: 3.0, output: 15.0 };
         // 84,000 tokens in and 24,000 out.
         let plan = plan(&Settings::DEFAULT, PlanInputs { price: Some(price), ..INPUTS });

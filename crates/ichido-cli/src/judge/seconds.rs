@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_may_have_a_fraction_and_other_units_are_named() {
+    fn durations_are_seconds_with_fraction_or_explicit_unit() {
         for (text, millis) in
             [("2.5", 2_500), ("0", 0), ("20", 20_000), ("2.5s", 2_500), ("250ms", 250), ("14m", 840_000)]
         {

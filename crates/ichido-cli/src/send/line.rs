@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_is_kept_byte_for_byte() {
+    fn line_body_is_kept_byte_for_byte() {
         for written in [
             "{}",
             "[]",
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_can_be_the_body_and_hold_its_key() {
+    fn line_can_be_the_body_and_contain_its_key() {
         let from = |pointer: &str| KeyFrom::Pointer(Pointer::parse(pointer).unwrap(), pointer.to_owned());
         let line = br#" {"order": {"id": "o-7", "number": 42, "odd": 7.0} } "#;
         for (pointer, key) in [("/order/id", "o-7"), ("/order/number", "42")] {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_asks_for_nothing_is_refused() {
+    fn invalid_line_is_refused() {
         let refused = |line: &str| parse(line.as_bytes(), &KeyFrom::Member).unwrap_err();
         for line in ["[]", "7", "{}", r#"{"key":"k"}"#, r#"{"body":1}"#, r#"{"key":"k","body":1,"bdy":2}"#] {
             assert_eq!(refused(line), LineError::Shape, "{line}");

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_come_with_their_numbers_and_blank_ones_count() {
+    async fn blank_lines_count_in_line_numbers() {
         let line = |number, text: &str| (number, Some(text.to_owned()));
         for buffer in [1, 3, 4096] {
             assert_eq!(
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_too_long_is_passed_over() {
+    async fn too_long_line_is_skipped() {
         let long = [vec![b'x'; LINE_BYTES_MAX + 1], b"\nafter".to_vec()].concat();
         assert_eq!(all(&long, 8192).await, [(1, None), (2, Some("after".to_owned()))]);
         let fits = vec![b'x'; LINE_BYTES_MAX];

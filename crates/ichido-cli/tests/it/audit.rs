@@ -94,7 +94,7 @@ async fn on_sqlite(url: &str, sql: String) {
 }
 
 #[tokio::test]
-async fn what_was_tampered_with_is_named_by_message_entry_seal_and_time() {
+async fn tampering_is_reported_with_message_entry_seal_and_time() {
     let (file, key) = (sqlite::fresh_file(), KeyFile::new(KEY));
     let ids = sent(&file.url, 5).await;
     let (code, out, err) = run(&["audit", "seal", "--store", &file.url, "--key-file", key.path()]);
@@ -146,7 +146,7 @@ async fn what_was_tampered_with_is_named_by_message_entry_seal_and_time() {
 }
 
 #[tokio::test]
-async fn the_same_on_postgres() {
+async fn tampering_is_reported_on_postgres() {
     let (database, key) = (postgres::fresh_database().await, KeyFile::new(KEY));
     let ids = sent(&database.url, 3).await;
     seal_all(&database.url, &key);
@@ -169,7 +169,7 @@ async fn the_same_on_postgres() {
 
 /// Attack M4: a backdated success for a message that was never claimed again, under a fence that was never issued.
 #[tokio::test]
-async fn a_made_up_entry_is_named_before_and_after_it_is_sealed() {
+async fn forged_entry_is_reported_before_and_after_sealing() {
     let (file, key) = (sqlite::fresh_file(), KeyFile::new(KEY));
     let ids = sent(&file.url, 2).await;
     seal_all(&file.url, &key);
@@ -211,7 +211,7 @@ async fn a_made_up_entry_is_named_before_and_after_it_is_sealed() {
 }
 
 #[tokio::test]
-async fn it_says_what_it_could_not_show() {
+async fn verify_lists_the_limits_of_its_proof() {
     let (file, key) = (sqlite::fresh_file(), KeyFile::new(KEY));
     sent(&file.url, 2).await;
     let (code, _, err) = run(&["audit", "head", "--store", &file.url]);
@@ -248,7 +248,7 @@ async fn it_says_what_it_could_not_show() {
 }
 
 #[tokio::test]
-async fn seals_cut_off_at_the_end_are_missed_by_who_kept_the_head() {
+async fn saved_head_reveals_truncated_seals() {
     let (file, key) = (sqlite::fresh_file(), KeyFile::new(KEY));
     sent(&file.url, 1).await;
     seal_all(&file.url, &key);
@@ -267,7 +267,7 @@ async fn seals_cut_off_at_the_end_are_missed_by_who_kept_the_head() {
 }
 
 #[test]
-fn what_cannot_be_read_is_neither_whole_nor_found_wanting() {
+fn unreadable_trail_is_neither_intact_nor_tampered() {
     let short = KeyFile::new("short");
     let (code, _, err) = run(&["audit", "verify", "--key-file", short.path(), "--head", "nonsense"]);
     assert_eq!(code, Some(2));

@@ -65,17 +65,17 @@ async fn shows_what_its_page_says(example: &Example) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_example_of_orders_shows_what_its_page_says() {
+async fn orders_example_matches_its_page() {
     shows_what_its_page_says(&ORDERS).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_example_of_articles_shows_what_its_page_says() {
+async fn summarizer_example_matches_its_page() {
     shows_what_its_page_says(&SUMMARIZER).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_example_with_a_model_shows_what_its_page_says() {
+async fn model_example_matches_its_page() {
     for database in databases().await {
         let (folder, fake) = (folder::fresh(), fake_llm::start(fake_llm::Script::default()));
         let url = database.as_ref().map(|database| database.url.as_str());
@@ -91,7 +91,7 @@ async fn the_example_with_a_model_shows_what_its_page_says() {
 }
 
 #[test]
-fn the_pages_have_every_requirement_that_the_examples_are_for() {
+fn example_pages_list_every_covered_requirement() {
     for example in [ORDERS, SUMMARIZER, MODEL] {
         let numbers: Vec<&str> =
             example.shown().lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
@@ -116,7 +116,7 @@ fn with_a_broker_without_keys(folder: &TempFolder) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_broker_that_does_an_order_twice_turns_the_example_red() {
+fn duplicate_effect_fails_the_example() {
     let (programs, folder) = (folder::fresh(), folder::fresh());
     let ScriptOutput { code, out, .. } = ORDERS.run(&with_a_broker_without_keys(&programs), &folder, None);
     assert_eq!(code, Some(1), "{out}");
@@ -127,7 +127,7 @@ fn a_broker_that_does_an_order_twice_turns_the_example_red() {
 }
 
 #[test]
-fn an_example_that_is_stopped_stops_what_it_started() {
+fn stopped_example_stops_its_processes() {
     let folder = folder::fresh();
     let mut command = ORDERS.command(Path::new(script::BINARY), &folder, None);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("a shell");
@@ -144,7 +144,7 @@ fn an_example_that_is_stopped_stops_what_it_started() {
 }
 
 #[test]
-fn without_the_program_it_says_how_to_get_it() {
+fn example_without_binary_explains_how_to_build_it() {
     let folder = folder::fresh();
     let ScriptOutput { code, err, .. } = ORDERS.run(Path::new("/nowhere/ichido"), &folder, None);
     assert_eq!(code, Some(1));

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::judge::program::{JudgeFixture, JudgeOutput, QUICK, SECRET};
 
 #[test]
-fn articles_are_judged_on_bedrock_and_what_may_be_tried_again_is() {
+fn bedrock_judges_articles_and_retries() {
     let script = json!({ "rules": [
         { "do": { "fail": "throttle" }, "item": "0", "first": 2 },
         { "do": { "fail": "unavailable" }, "item": "1", "first": 1 },
@@ -27,7 +27,7 @@ fn articles_are_judged_on_bedrock_and_what_may_be_tried_again_is() {
 }
 
 #[test]
-fn the_model_and_its_regions_may_be_said_by_the_environment() {
+fn environment_sets_bedrock_model_and_regions() {
     let fixture = JudgeFixture { llm: "bedrock:anthropic.claude-test", ..JudgeFixture::new(4, &json!({})) };
     let url = fixture.fake.url();
     let mut command = fixture.command(&["articles.jsonl", "--out", "out.jsonl"]);

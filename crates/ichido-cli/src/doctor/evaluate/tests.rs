@@ -33,7 +33,7 @@ fn names(server: Server) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_server_that_may_lose_what_it_acknowledged_is_found() {
+fn doctor_finds_unsafe_durability_settings() {
     assert_eq!(names(server()), [""; 0]);
     assert_eq!(names(Server { fsync: false, ..server() }), ["durability"]);
     assert_eq!(names(Server { full_page_writes: false, fsync: false, ..server() }), ["durability"; 2]);
@@ -43,7 +43,7 @@ fn a_server_that_may_lose_what_it_acknowledged_is_found() {
 }
 
 #[test]
-fn clocks_that_are_apart_are_found_but_not_a_slow_answer() {
+fn clock_skew_is_found_but_not_a_slow_response() {
     let clock_findings = |before, database, after| {
         let at = Timestamp::from_secs;
         let clock = ClockReading { before: at(before), database: at(database), after: at(after) };
@@ -56,7 +56,7 @@ fn clocks_that_are_apart_are_found_but_not_a_slow_answer() {
 }
 
 #[test]
-fn connections_are_counted_for_all_processes_that_live() {
+fn connections_are_counted_for_all_live_processes() {
     assert_eq!(findings(Server { nodes: 5, ..server() }, 16), []);
     let found = findings(Server { nodes: 6, ..server() }, 16);
     let what = "6 processes with 17 connections each may need 102, but the server has 97 for all";
@@ -66,7 +66,7 @@ fn connections_are_counted_for_all_processes_that_live() {
 }
 
 #[test]
-fn a_transaction_that_stays_open_is_named_with_how_to_end_it() {
+fn long_open_transaction_is_found_with_help() {
     let since = Timestamp::from_secs(1_000_000 - 600);
     let open = OpenTransaction { process: 42, user: "bi".to_owned(), application: "psql".to_owned(), since };
     let seen = Server { open_transactions: vec![open], ..server() };
@@ -89,7 +89,7 @@ fn a_transaction_that_stays_open_is_named_with_how_to_end_it() {
 }
 
 #[test]
-fn a_file_that_others_changed_is_found() {
+fn changed_sqlite_pragmas_are_found() {
     assert!(!file("wal", 2).is_finding() && !file("wal", 3).is_finding());
     assert!(file("delete", 2).is_finding() && file("wal", 1).is_finding());
     assert!(
@@ -98,7 +98,7 @@ fn a_file_that_others_changed_is_found() {
 }
 
 #[test]
-fn a_disk_is_low_by_the_store_that_is_on_it_and_full_by_a_bound_of_its_own() {
+fn disk_warning_depends_on_store_size_and_finding_on_fixed_minimum() {
     use super::super::report::State;
     const GIB: u64 = 1 << 30;
     let judged = |free, taken| disk(Ok(DiskSpace { free, taken }));

@@ -18,7 +18,7 @@ fn versions() -> CheckFolder {
 const TTL: (&str, &str) = ("new/gateway_to_adapter.json", "/http/idempotency/enabled/storage/ttl");
 
 #[test]
-fn the_same_and_the_stricter_loosen_nothing() {
+fn equal_or_stricter_files_loosen_nothing() {
     let folder = versions();
     let nothing = "old files: 4, new files: 4; no change loosens a guarantee\n";
     assert_eq!(folder.check(&["--diff", "old", "new"]).quietly(0), nothing);
@@ -29,7 +29,7 @@ fn the_same_and_the_stricter_loosen_nothing() {
 }
 
 #[test]
-fn a_change_that_loosens_is_found_although_every_rule_still_holds() {
+fn loosening_is_found_even_if_every_rule_holds() {
     let folder = versions();
     folder.put(TTL.0, TTL.1, r#"{"days": 2}"#);
     folder.check(&["new"]).quietly(0);
@@ -48,7 +48,7 @@ fn a_change_that_loosens_is_found_although_every_rule_still_holds() {
 }
 
 #[test]
-fn what_was_wrong_before_is_not_held_against_the_change() {
+fn old_errors_are_not_reported_as_loosening() {
     let folder = versions();
     for version in ["old", "new"] {
         folder.put(&format!("{version}/adapter.json"), "/observability/redaction", "[]");
@@ -58,7 +58,7 @@ fn what_was_wrong_before_is_not_held_against_the_change() {
 }
 
 #[test]
-fn a_loosening_is_allowed_by_its_rule_and_no_other() {
+fn loosening_is_allowed_only_by_its_own_rule() {
     let folder = versions();
     folder.put(TTL.0, TTL.1, r#"{"days": 2}"#);
     let allowed =
@@ -74,7 +74,7 @@ fn a_loosening_is_allowed_by_its_rule_and_no_other() {
 }
 
 #[test]
-fn a_file_that_is_gone_loosens() {
+fn removed_file_loosens_guarantees() {
     let folder = versions();
     folder.put("new/bff_to_gateway.json", "", "null");
     let out = folder.check(&["--diff", "old", "new"]).quietly(1);
@@ -87,7 +87,7 @@ fn a_file_that_is_gone_loosens() {
 }
 
 #[test]
-fn the_first_change_that_has_boundary_files_passes() {
+fn first_version_with_boundary_files_passes() {
     let folder = versions();
     std::fs::create_dir(folder.path().join("empty")).expect("it can be made");
     // The comparison does not report errors in the new files.
@@ -115,7 +115,7 @@ fn the_first_change_that_has_boundary_files_passes() {
 }
 
 #[test]
-fn files_are_halved_into_old_and_new() {
+fn files_are_split_into_old_and_new() {
     let folder = versions();
     folder.put(TTL.0, TTL.1, r#"{"days": 2}"#);
     let names = |version: &str| STARTING.map(|(name, _)| format!("{version}/{name}"));
@@ -127,7 +127,7 @@ fn files_are_halved_into_old_and_new() {
 }
 
 #[test]
-fn what_cannot_be_halved_is_refused_and_not_guessed_at() {
+fn unpaired_files_are_refused() {
     let folder = versions();
     let (adapter, gateway) = ("old/adapter.json", "old/gateway_to_adapter.json");
     for (paths, what) in [
@@ -147,7 +147,7 @@ fn what_cannot_be_halved_is_refused_and_not_guessed_at() {
 }
 
 #[test]
-fn what_cannot_be_read_on_either_side_is_said_at_once() {
+fn unreadable_files_of_both_versions_are_reported_together() {
     let folder = versions();
     folder.write("old/adapter.json", "{");
     folder.write("new/adapter.json", "[");

@@ -44,7 +44,7 @@ fn rows(folder: &CheckFolder) -> Vec<FindingRow> {
 }
 
 #[test]
-fn people_read_what_where_and_how_to_mend_it() {
+fn human_report_has_problem_location_and_help() {
     let folder = starting();
     folder.put("bff_to_gateway.json", "/http/retry/retry_on_status", "[502, 500]");
     let expected = "\
@@ -66,7 +66,7 @@ why: ichido check --explain ICH-B022
 }
 
 #[test]
-fn json_has_counts_and_findings_with_all_that_is_known() {
+fn json_report_has_counts_and_complete_findings() {
     let folder = broken();
     let report = parsed(&folder.check(&["--format", "json", "."]).quietly(1));
     assert_eq!((&report["files"], &report["errors"], &report["warnings"]), (&4.into(), &2.into(), &1.into()));
@@ -82,7 +82,7 @@ fn json_has_counts_and_findings_with_all_that_is_known() {
 }
 
 #[test]
-fn sarif_has_what_its_schema_asks_for_and_points_at_the_same_places() {
+fn sarif_report_matches_schema_and_locations() {
     let folder = broken();
     let log = parsed(&folder.check(&["--format", "sarif", "."]).quietly(1));
     assert_eq!(log["version"], "2.1.0");
@@ -129,7 +129,7 @@ fn sarif_has_what_its_schema_asks_for_and_points_at_the_same_places() {
 }
 
 #[test]
-fn github_gets_one_annotation_a_line_at_the_same_places() {
+fn github_report_has_one_annotation_per_finding() {
     let folder = broken();
     let out = folder.check(&["--format", "github", "."]).quietly(1);
     let places = out.lines().map(|line| {
@@ -151,7 +151,7 @@ fn github_gets_one_annotation_a_line_at_the_same_places() {
 }
 
 #[test]
-fn a_name_that_would_end_an_annotation_is_escaped() {
+fn file_name_cannot_end_an_annotation() {
     let folder = fresh();
     folder.write("a,b:c%.json", r#"{"boundary": "browser_to_bff"}"#);
     let out = folder.check(&["--format", "github", "."]).quietly(1);
@@ -159,7 +159,7 @@ fn a_name_that_would_end_an_annotation_is_escaped() {
 }
 
 #[test]
-fn people_read_errors_first_and_the_sum_last() {
+fn human_report_lists_errors_first_and_totals_last() {
     let out = broken().check(&["."]).quietly(1);
     let heads = out.lines().filter(|line| line.starts_with("error ") || line.starts_with("warning "));
     let heads: Vec<&str> = heads.map(|line| line.split(':').next().unwrap_or_default()).collect();
@@ -172,7 +172,7 @@ fn people_read_errors_first_and_the_sum_last() {
 }
 
 #[test]
-fn what_is_allowed_is_shown_in_every_format() {
+fn allowed_findings_appear_in_every_format() {
     let folder = starting();
     folder.put("adapter.json", "/observability/redaction", "[]");
     let shown = |format| folder.check(&["--format", format, "--allow", "ICH-B090=50%, agreed: ops", "."]);
@@ -195,7 +195,7 @@ fn what_is_allowed_is_shown_in_every_format() {
 
 #[cfg(unix)]
 #[test]
-fn an_odd_name_is_told_whole_to_machines_and_harmless_to_people() {
+fn odd_file_names_are_escaped_for_people_and_complete_for_machines() {
     let folder = fresh();
     let name = "a\u{202e}b \\c\n::error::\u{1b}[2J.json";
     folder.write(name, r#"{"boundary": "browser_to_bff", "headers": {"x\u202e\n,:%": {"allow": []}}}"#);
@@ -219,7 +219,7 @@ fn an_odd_name_is_told_whole_to_machines_and_harmless_to_people() {
 }
 
 #[test]
-fn mermaid_draws_the_way_with_broken_links_in_red() {
+fn mermaid_shows_broken_links_in_red() {
     let folder = broken();
     let expected = r#"flowchart LR
     browser0["browser<br/>creates the key"]
@@ -239,7 +239,7 @@ fn mermaid_draws_the_way_with_broken_links_in_red() {
 }
 
 #[test]
-fn machines_are_told_of_what_cannot_be_read() {
+fn machine_formats_report_unreadable_files() {
     let folder = starting();
     folder.write("adapter.json", "{\n  3");
     let arguments = |format| ["--format", format, ".", "gone.json"];

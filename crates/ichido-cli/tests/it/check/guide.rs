@@ -18,7 +18,7 @@ fn commands() -> Vec<&'static str> {
 }
 
 #[test]
-fn each_command_of_the_guide_runs_and_finds_the_starting_set_clean() {
+fn check_guide_commands_run_without_findings() {
     assert_eq!(commands().len(), 10, "{:#?}", commands());
     let folder = fresh();
     for (name, text) in STARTING {

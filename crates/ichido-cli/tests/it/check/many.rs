@@ -23,7 +23,7 @@ fn flat() -> CheckFolder {
 }
 
 #[test]
-fn a_thousand_files_in_folders_are_so_many_ways() {
+fn each_folder_is_its_own_hop_chain() {
     let folder = fresh();
     for chain in 0..CHAINS {
         for (name, text) in STARTING {
@@ -44,7 +44,7 @@ fn a_thousand_files_in_folders_are_so_many_ways() {
 }
 
 #[test]
-fn a_folder_of_a_thousand_files_is_judged() {
+fn folder_of_a_thousand_files_is_checked() {
     let out = flat().check(&["--format", "json", "."]).quietly(1);
     let report: Value = serde_json::from_str(&out).expect("it is JSON");
     assert_eq!(report["files"], 1000);
@@ -54,14 +54,14 @@ fn a_folder_of_a_thousand_files_is_judged() {
 }
 
 #[test]
-fn more_files_than_are_judged_at_once_are_refused() {
+fn too_many_files_are_refused() {
     let folder = fresh();
     let err = folder.check(&vec!["a.json"; 10_001]).refused();
     assert!(err.contains("10001 files are too many; pass at most 10000 at once"), "{err}");
 }
 
 #[test]
-fn a_reader_who_goes_away_is_no_failure() {
+fn closed_output_pipe_is_not_a_failure() {
     let folder = flat();
     let mut command = folder.command(&["--format", "json", "."]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::fixture::{clean, fresh, starting};
 
 #[test]
-fn a_text_that_is_no_boundary_file_is_refused_where_it_goes_wrong() {
+fn invalid_boundary_file_is_refused_with_its_location() {
     let folder = fresh();
     let deep = "{\"boundary\":\"adapter\",\"http\":".to_owned() + &"[".repeat(10_000);
     let cases: [(&[u8], &str); 9] = [
@@ -40,7 +40,7 @@ fn a_file_of_50_megabytes_is_refused() {
 }
 
 #[test]
-fn everything_unreadable_is_said_at_once_and_nothing_is_judged() {
+fn all_unreadable_files_are_reported_together_without_findings() {
     let folder = starting();
     folder.put("bff_to_gateway.json", "/http/idempotency/mode", "\"disabled\"");
     folder.write("z.json", "{");
@@ -54,7 +54,7 @@ fn everything_unreadable_is_said_at_once_and_nothing_is_judged() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_refused_and_not_waited_for() {
+fn pipe_is_refused_without_waiting() {
     let folder = fresh();
     let made = Command::new("mkfifo").arg(folder.path().join("p.json")).status();
     assert!(made.expect("mkfifo runs").success());
@@ -66,7 +66,7 @@ fn a_pipe_is_refused_and_not_waited_for() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_and_those_to_nowhere_are_refused() {
+fn symlinks_are_followed_and_broken_ones_refused() {
     let folder = starting();
     let link =
         |to: &str, name: &str| std::os::unix::fs::symlink(to, folder.path().join(name)).expect("a link");
@@ -82,7 +82,7 @@ fn links_are_followed_and_those_to_nowhere_are_refused() {
 
 #[cfg(unix)]
 #[test]
-fn a_name_that_is_no_text_is_shown_and_cannot_steer_a_terminal() {
+fn non_utf8_file_name_is_shown_escaped() {
     use std::os::unix::ffi::OsStrExt as _;
     let folder = fresh();
     let name = std::ffi::OsStr::from_bytes(b"\xff\x1b[2J\n.json");
@@ -92,7 +92,7 @@ fn a_name_that_is_no_text_is_shown_and_cannot_steer_a_terminal() {
 }
 
 #[test]
-fn a_folder_means_its_json_files_and_no_others() {
+fn folder_selects_only_its_json_files() {
     let folder = starting();
     for name in ["notes.txt", ".hidden.json", "deeper/other.json", "json"] {
         folder.write(name, "not JSON");
@@ -103,7 +103,7 @@ fn a_folder_means_its_json_files_and_no_others() {
 }
 
 #[test]
-fn misuse_is_code_2_and_help_says_what_the_codes_mean() {
+fn usage_error_is_code_2_and_help_lists_codes() {
     let folder = starting();
     for arguments in [
         &[][..],
@@ -125,7 +125,7 @@ fn misuse_is_code_2_and_help_says_what_the_codes_mean() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_report_that_cannot_be_written_is_no_clean_end() {
+fn unwritable_report_is_an_error() {
     let folder = starting();
     let full = File::options().write(true).open("/dev/full").expect("Linux has it");
     let output = folder.command(&["."]).stdout(full).output().expect("the binary starts");

@@ -12,7 +12,7 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-fn the_list_is_that_of_the_docs() {
+fn rule_list_matches_the_docs() {
     let out = fresh().check(&["--list"]).quietly(0);
     let mut lines = out.lines();
     assert_eq!(lines.next().map(|head| head.split_whitespace().next()), Some(Some("RULE")));
@@ -35,7 +35,7 @@ fn the_list_is_that_of_the_docs() {
 }
 
 #[test]
-fn each_rule_is_explained_as_its_page_does() {
+fn explain_prints_the_rules_page() {
     let folder = fresh();
     for Rule { id, .. } in rules() {
         let expected = page(&format!("{id}.md"));
@@ -44,7 +44,7 @@ fn each_rule_is_explained_as_its_page_does() {
 }
 
 #[test]
-fn an_id_may_be_cut_short_and_an_unknown_one_is_answered_with_what_is_near() {
+fn short_rule_ids_work_and_unknown_ones_get_suggestions() {
     let folder = fresh();
     for short in ["ich-b020", "ICH-B20", "b020", "B020", "b20", "020", "20"] {
         assert_eq!(folder.check(&["--explain", short]).quietly(0), page("ICH-B020.md"), "{short}");
@@ -64,7 +64,7 @@ fn an_id_may_be_cut_short_and_an_unknown_one_is_answered_with_what_is_near() {
 }
 
 #[test]
-fn each_failing_example_is_found_and_each_mended_one_is_clean() {
+fn failing_examples_are_found_and_fixed_ones_pass() {
     for rule in rules() {
         let example = rule.example().expect("each page has one");
         let given = || {
@@ -97,7 +97,7 @@ fn each_failing_example_is_found_and_each_mended_one_is_clean() {
 }
 
 #[test]
-fn a_warning_is_a_finding_and_can_be_allowed_with_a_reason() {
+fn warning_is_a_finding_unless_allowed_with_reason() {
     let folder = starting();
     folder.put("adapter.json", "/observability/redaction", "[]");
     let warned = folder.check(&["."]).quietly(1);
@@ -114,7 +114,7 @@ fn a_warning_is_a_finding_and_can_be_allowed_with_a_reason() {
 }
 
 #[test]
-fn what_cannot_be_allowed_is_refused_with_the_reason() {
+fn invalid_allowance_is_refused_with_the_reason() {
     let folder = starting();
     let error = rules().find(|rule| rule.severity == Severity::Error && **rule != UNREADABLE).expect("one");
     for (flag, what) in [

@@ -10,7 +10,7 @@ const NAMES: [&str; 5] =
     ["README.md", "adapter.json", "bff_to_gateway.json", "browser_to_bff.json", "gateway_to_adapter.json"];
 
 #[test]
-fn the_starting_set_is_written_and_keeps_every_rule() {
+fn init_writes_files_that_satisfy_every_rule() {
     let folder = fresh();
     let out = folder.check(&["--init"]).quietly(0);
     assert_eq!(folder.names(), NAMES);
@@ -21,7 +21,7 @@ fn the_starting_set_is_written_and_keeps_every_rule() {
 }
 
 #[test]
-fn a_second_time_is_refused_and_changes_nothing() {
+fn second_init_is_refused_and_changes_nothing() {
     let folder = fresh();
     folder.check(&["--init"]).quietly(0);
     folder.write("adapter.json", "mine");
@@ -32,7 +32,7 @@ fn a_second_time_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn one_boundary_file_in_the_way_keeps_all_from_being_written() {
+fn existing_boundary_file_prevents_all_writes() {
     let folder = fresh();
     folder.write("bff_to_gateway.json", "mine");
     let err = folder.check(&["--init"]).refused();
@@ -44,7 +44,7 @@ fn one_boundary_file_in_the_way_keeps_all_from_being_written() {
 }
 
 #[test]
-fn a_readme_that_is_there_is_kept_and_the_rest_is_written() {
+fn existing_readme_is_kept() {
     let folder = fresh();
     folder.write("README.md", "mine");
     let out = folder.check(&["--init"]).quietly(0);
@@ -56,7 +56,7 @@ fn a_readme_that_is_there_is_kept_and_the_rest_is_written() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_to_nowhere_is_in_the_way_too() {
+fn broken_symlink_prevents_all_writes() {
     let folder = fresh();
     std::os::unix::fs::symlink("elsewhere.json", folder.path().join("adapter.json")).expect("a link");
     let err = folder.check(&["--init"]).refused();
@@ -66,7 +66,7 @@ fn a_link_to_nowhere_is_in_the_way_too() {
 
 #[cfg(unix)]
 #[test]
-fn a_write_that_fails_halfway_leaves_nothing_behind() {
+fn failed_write_leaves_no_files() {
     let folder = fresh();
     // Files of at most 4 blocks of 512 bytes: the first two fit, the third does not.
     let mut shell = Command::new("sh");

@@ -31,7 +31,7 @@ async fn until_state(fixture: &StoreFixture, state: &str) -> Value {
 
 both_databases! {
     #[test]
-    async fn a_dry_run_says_what_would_happen_and_does_nothing(fixture: StoreFixture) {
+    async fn dry_run_previews_and_changes_nothing(fixture: StoreFixture) {
         let ids = fixture.dead("orders", 3).await;
         fixture.dead("ledger", 2).await;
         let left = fixture.run(&["requeue", "--all", "--dry-run"]);
@@ -49,7 +49,7 @@ both_databases! {
     }
 
     #[test]
-    async fn many_are_not_touched_without_a_yes(fixture: StoreFixture) {
+    async fn bulk_operation_requires_confirmation(fixture: StoreFixture) {
         let ids = fixture.dead("orders", 2).await;
         let left = fixture.run(&["requeue", "--queue", "orders"]);
         assert!(left.code == Some(2) && left.err.contains("--yes"), "{left:?}");
@@ -61,7 +61,7 @@ both_databases! {
     }
 
     #[test]
-    async fn many_are_requeued_by_a_filter_and_it_is_recorded(fixture: StoreFixture) {
+    async fn bulk_requeue_by_filter_is_recorded(fixture: StoreFixture) {
         fixture.dead("orders", 4).await;
         fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await;
         let left = fixture.run(&["requeue", "--error", "bad_request", "--yes", "--reason", "mended"]);
@@ -77,7 +77,7 @@ both_databases! {
     }
 
     #[test]
-    async fn many_are_discarded_by_a_filter(fixture: StoreFixture) {
+    async fn bulk_discard_by_filter(fixture: StoreFixture) {
         fixture.dead("ledger", 3).await;
         let left = fixture.run(&["discard", "--queue", "ledger", "--yes", "--reason", "test data"]);
         assert!(left.code == Some(0) && left.out.contains("3 discarded\n"), "{left:?}");
@@ -86,7 +86,7 @@ both_databases! {
 
     /// No worker runs, so the canary waits for its first letters until another process stops it.
     #[test]
-    async fn a_canary_that_waits_is_stopped_from_another_process(fixture: StoreFixture) {
+    async fn waiting_canary_is_stopped_from_another_process(fixture: StoreFixture) {
         fixture.dead("orders", 200).await;
         let mut command = fixture.command(&["requeue", "--all", "--canary", "--yes"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -106,7 +106,7 @@ both_databases! {
     /// A bulk operation is attributed to who started it, whoever stopped it. A killed one never sees the request to
     /// stop.
     #[test]
-    async fn a_bulk_is_listed_by_who_began_it_and_says_who_asked_it_to_stop(fixture: StoreFixture) {
+    async fn bulk_operation_records_who_started_and_stopped_it(fixture: StoreFixture) {
         fixture.dead("orders", 200).await;
         let mut command = fixture.command(&["requeue", "--all", "--canary", "--yes"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -128,7 +128,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_bulk_that_was_killed_is_abandoned_and_run_again_goes_on(fixture: StoreFixture) {
+    async fn killed_bulk_operation_is_abandoned_and_rerun_continues(fixture: StoreFixture) {
         fixture.dead("orders", 200).await;
         let mut command = fixture.command(&["requeue", "--queue", "orders", "--canary", "--yes"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
@@ -149,7 +149,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_signal_stops_it_with_a_true_report(fixture: StoreFixture) {
+    async fn signal_stops_bulk_operation_with_accurate_report(fixture: StoreFixture) {
         fixture.dead("orders", 200).await;
         let mut command = fixture.command(&["requeue", "--all", "--canary", "--yes"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();

@@ -19,7 +19,7 @@ fn unread(fixture: &StoreFixture, mut command: Command) -> Output {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_who_went_away_ends_every_command_quietly() {
+async fn closed_output_pipe_ends_every_command_quietly() {
     let fixture = StoreFixture::on_sqlite().await;
     let id = fixture.dead("orders", 1).await[0].to_string();
     for arguments in [
@@ -48,7 +48,7 @@ async fn a_reader_who_went_away_ends_every_command_quietly() {
 
 /// Nobody watches, and everything is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bulk_that_nobody_watches_goes_on() {
+async fn bulk_operation_continues_without_readers() {
     let fixture = StoreFixture::on_sqlite().await;
     let ids = fixture.dead("orders", 3).await;
     let (reader, writer) = std::io::pipe().expect("a pipe");

@@ -5,7 +5,7 @@ use super::fixture::StoreFixture;
 const GUIDE: &str = include_str!("../../../../../docs/guides/transactional-outbox.md");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn letters_of_a_program_are_listed_and_requeued_by_the_store_alone() {
+async fn dead_letters_are_managed_with_only_the_store() {
     let fixture = StoreFixture::on_sqlite().await;
     let id = fixture.dead("mail", 1).await[0];
     std::fs::remove_file(fixture.folder().join("ichido.toml")).expect("removed");

@@ -12,7 +12,7 @@ fn ichido(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_looks_makes_no_store() {
+async fn reading_commands_do_not_create_a_store() {
     let fixture = StoreFixture::on_sqlite().await;
     let id = fixture.dead("orders", 1).await[0].to_string();
     for arguments in [
@@ -38,7 +38,7 @@ async fn who_looks_makes_no_store() {
 
 /// The path in a configuration does not depend on the current folder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_in_a_configuration_counts_from_its_folder() {
+async fn store_path_in_config_is_relative_to_its_folder() {
     let fixture = StoreFixture::on_sqlite().await;
     fixture.dead("orders", 1).await;
     let file = fixture.url.strip_prefix("sqlite:").expect("a file");

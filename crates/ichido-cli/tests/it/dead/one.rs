@@ -11,7 +11,7 @@ use super::fixture::{KEYED, StoreFixture, both_databases, publish};
 
 both_databases! {
     #[test]
-    async fn letters_are_listed_for_people_and_for_programs(fixture: StoreFixture) {
+    async fn dead_letters_are_listed_as_text_and_json(fixture: StoreFixture) {
         let id = fixture.dead("orders", 1).await[0];
         fixture.dead("mail", 2).await;
         let left = fixture.run(&["list", "--queue", "orders"]);
@@ -29,7 +29,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_page_says_where_the_next_one_begins(fixture: StoreFixture) {
+    async fn page_ends_with_the_next_cursor(fixture: StoreFixture) {
         fixture.dead("orders", 3).await;
         let first = fixture.run(&["list", "--limit", "2"]);
         let after = first.out.lines().last().and_then(|line| line.strip_prefix("there may be more; continue with --after "));
@@ -41,7 +41,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_letter_is_shown_with_its_history_and_its_request_on_demand(fixture: StoreFixture) {
+    async fn dead_letter_is_shown_with_history_and_optional_request(fixture: StoreFixture) {
         let id = fixture.dead("orders", 1).await[0].to_string();
         let left = fixture.run(&["show", &id]);
         assert_eq!(left.code, Some(0), "{left:?}");
@@ -55,7 +55,7 @@ both_databases! {
 
     /// Asking the destination with a different key would find nothing and lead to a wrong decision.
     #[test]
-    async fn a_letter_is_shown_with_the_key_that_the_destination_knows(fixture: StoreFixture) {
+    async fn dead_letter_shows_the_outbound_key(fixture: StoreFixture) {
         for (queue, kind) in [("orders", OutboundKey::Derived), ("ledger", OutboundKey::Own)] {
             let id = fixture.dead(queue, 1).await[0];
             let row = fixture.store.messages().get(id).await.expect("read").expect("there");
@@ -72,7 +72,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_letter_is_requeued_by_its_id_in_the_name_of_who_does_it(fixture: StoreFixture) {
+    async fn requeue_by_id_records_the_operator(fixture: StoreFixture) {
         let id = fixture.dead("orders", 1).await[0];
         let left = fixture.run(&["requeue", &id.to_string(), "--reason", "the broker is back"]);
         assert_eq!((left.code, left.out), (Some(0), format!("{id}: requeued\n")));
@@ -82,7 +82,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_letter_that_may_not_go_is_refused_with_the_reason(fixture: StoreFixture) {
+    async fn forbidden_requeue_is_refused_with_the_reason(fixture: StoreFixture) {
         let not_allowed = fixture.dead("ledger", 1).await[0];
         let unknown = fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
         let of_no_queue = fixture.dead("forgotten", 1).await[0];
@@ -98,7 +98,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_discarded_letter_leaves_the_list_and_is_listed_when_asked_for(fixture: StoreFixture) {
+    async fn discarded_letter_is_listed_only_on_request(fixture: StoreFixture) {
         let id = fixture.dead("orders", 1).await[0].to_string();
         let unsaid = fixture.run(&["discard", &id]);
         assert!(unsaid.code == Some(2) && unsaid.err.contains("--reason"), "{unsaid:?}");
@@ -110,7 +110,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_edited_letter_and_the_new_message_point_to_each_other_and_it_warns(fixture: StoreFixture) {
+    async fn edited_dead_letter_and_replacement_link_each_other(fixture: StoreFixture) {
         let old = fixture.dead("orders", 1).await[0];
         let request = fixture.folder().join("request.json");
         std::fs::write(&request, "{\"qty\":2}").expect("written");
@@ -130,7 +130,7 @@ both_databases! {
 
     /// The new message must satisfy the queue.
     #[test]
-    async fn an_edit_that_breaks_the_queues_schema_makes_nothing(fixture: StoreFixture) {
+    async fn edit_that_violates_queue_schema_creates_nothing(fixture: StoreFixture) {
         let old = fixture.dead("orders", 1).await[0].to_string();
         let file = |name: &str, text: &str| std::fs::write(fixture.folder().join(name), text).expect("written");
         let config = std::fs::read_to_string(fixture.folder().join("ichido.toml")).expect("a file");
@@ -146,7 +146,7 @@ both_databases! {
 
     /// It is closed for another reason, which a discard must not hide.
     #[test]
-    async fn a_letter_that_was_replaced_is_not_said_to_be_discarded(fixture: StoreFixture) {
+    async fn replaced_dead_letter_is_not_discarded(fixture: StoreFixture) {
         let old = fixture.dead("orders", 1).await[0].to_string();
         std::fs::write(fixture.folder().join("request.json"), "{}").expect("written");
         assert_eq!(fixture.run(&["edit", &old, "--request", "request.json"]).code, Some(0));
@@ -163,7 +163,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_took_effect_is_done_once_more_only_when_that_is_said(fixture: StoreFixture) {
+    async fn replacing_a_done_message_requires_confirmation(fixture: StoreFixture) {
         let old = fixture.arrived("mail", Failure::ForGood).await.to_string();
         assert_eq!(fixture.run(&["decide", "done", &old]).code, Some(0));
         std::fs::write(fixture.folder().join("request.json"), "{}").expect("written");
@@ -177,7 +177,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_letter_that_is_named_twice_is_meant_once(fixture: StoreFixture) {
+    async fn repeated_id_is_handled_once(fixture: StoreFixture) {
         let [requeued, discarded, decided] = [
             fixture.dead("orders", 1).await[0],
             fixture.dead("orders", 1).await[0],
@@ -199,7 +199,7 @@ both_databases! {
     /// It is refused as `send` refuses it.
     // Spec: D11.
     #[test]
-    async fn nothing_is_made_from_a_request_that_has_another_key_in_it(fixture: StoreFixture) {
+    async fn edit_refuses_request_with_a_different_key(fixture: StoreFixture) {
         let [derived, own] = [fixture.dead("orders", 1).await[0], fixture.dead("ledger", 1).await[0]];
         std::fs::write(fixture.folder().join("request.json"), "{\"idempotency_key\":\"k-1\"}").expect("written");
         for flags in [&[][..], &["--key", "k-2"]] {
@@ -225,7 +225,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_parked_letter_is_decided_once_its_call_cannot_be_travelling(fixture: StoreFixture) {
+    async fn parked_message_is_decided_after_its_call_settled(fixture: StoreFixture) {
         let parked = fixture.letters("mail", 3, Failure::InDoubt, Effect::Unknown).await;
         let ids: Vec<String> = parked.iter().map(Uuid::to_string).collect();
         let early = fixture.run(&["decide", "not-done", &ids[0]]);
@@ -242,7 +242,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_parked_letter_that_was_not_done_is_sent_again_or_given_up(fixture: StoreFixture) {
+    async fn parked_message_is_requeued_or_becomes_dead(fixture: StoreFixture) {
         let [again, given_up] = [
             fixture.arrived("mail", Failure::InDoubt).await,
             fixture.arrived("mail", Failure::InDoubt).await,
@@ -256,7 +256,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_found_out_of_a_dead_letter_decides_whether_it_may_be_requeued(fixture: StoreFixture) {
+    async fn decision_determines_whether_dead_letter_can_be_requeued(fixture: StoreFixture) {
         let [not_done, done] = [
             fixture.arrived("mail", Failure::ForGood).await.to_string(),
             fixture.arrived("mail", Failure::ForGood).await.to_string(),
@@ -273,7 +273,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_requeue_without_a_configuration_obeys_what_workers_published(fixture: StoreFixture) {
+    async fn requeue_without_config_uses_published_queue_settings(fixture: StoreFixture) {
         std::fs::remove_file(fixture.folder().join("ichido.toml")).expect("removed");
         let (dead, unknown) = (fixture.dead("orders", 1).await[0], fixture.arrived("orders", Failure::ForGood).await);
         let not_allowed = fixture.dead("ledger", 1).await[0];
@@ -291,7 +291,7 @@ both_databases! {
 
     /// Nobody knows whether it may be sent again, and another program's configuration does not say.
     #[test]
-    async fn many_letters_of_a_queue_that_no_worker_has_published_are_refused(fixture: StoreFixture) {
+    async fn bulk_requeue_of_unpublished_queue_is_refused(fixture: StoreFixture) {
         let id = fixture.dead("forgotten", 1).await[0];
         let left = fixture.run(&["requeue", "--queue", "forgotten", "--yes"]);
         assert!(left.out.contains("no worker has published the queue yet"), "{left:?}");

@@ -4,7 +4,7 @@ use super::program::{DemoProcess, ended, left};
 use crate::folder;
 
 #[test]
-fn a_store_that_may_be_somebodys_is_refused_and_so_is_an_address_beyond_loopback() {
+fn demo_refuses_existing_stores_and_public_addresses() {
     let folder = folder::fresh();
     folder.write("there.db", "somebody's");
     for (flags, why) in [
@@ -22,7 +22,7 @@ fn a_store_that_may_be_somebodys_is_refused_and_so_is_an_address_beyond_loopback
 }
 
 #[test]
-fn a_store_that_is_to_be_kept_is_whole_afterwards() {
+fn demo_keeps_a_complete_store_on_request() {
     let folder = folder::fresh();
     let mut demo = DemoProcess::start(&folder, &["--listen", "127.0.0.1:0", "--store", "sqlite:kept.db"]);
     demo.until("order-1: sent on the first attempt");

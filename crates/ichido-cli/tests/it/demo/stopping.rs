@@ -6,7 +6,7 @@ use super::program::{DemoProcess, ended, left};
 use crate::folder;
 
 #[test]
-fn ctrl_c_in_the_middle_ends_it_in_good_order_and_only_a_story_that_had_to_end_is_said_to_be_cut() {
+fn ctrl_c_stops_demo_and_fails_only_with_once() {
     for (flags, expected) in [(&[][..], Some(0)), (&["--once"][..], Some(3))] {
         let folder = folder::fresh();
         let mut demo = DemoProcess::start(&folder, &[&["--listen", "127.0.0.1:0"], flags].concat());
@@ -21,7 +21,7 @@ fn ctrl_c_in_the_middle_ends_it_in_good_order_and_only_a_story_that_had_to_end_i
 }
 
 #[test]
-fn the_usual_port_may_be_taken_and_one_that_was_asked_for_may_not() {
+fn default_port_falls_back_and_requested_port_does_not() {
     // If another process has it, it is taken as well.
     let usual = TcpListener::bind("127.0.0.1:4180");
     let folder = folder::fresh();

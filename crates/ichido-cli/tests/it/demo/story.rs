@@ -16,7 +16,7 @@ fn seen(said: &str) -> Vec<(u64, &str)> {
 }
 
 #[test]
-fn every_kind_is_seen_and_nothing_is_left_behind() {
+fn demo_shows_every_behaviour_and_leaves_nothing_behind() {
     let folder = folder::fresh();
     let (code, said, err) = ended(&folder, &["demo", "--once", "--listen", "127.0.0.1:0"]);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{said}");
@@ -46,7 +46,7 @@ fn every_kind_is_seen_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn traffic_goes_on_after_the_story_and_every_command_that_is_shown_works_until_ctrl_c() {
+fn demo_traffic_continues_and_shown_commands_work() {
     let count = std::env::var(SENT).map_or(2, |text| text.parse().unwrap());
     let folder = folder::fresh();
     let mut demo = DemoProcess::start(&folder, &["--listen", "127.0.0.1:0"]);

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::program::{JudgeFixture, PRIVATE, SECRET};
 
 #[test]
-fn articles_are_judged_in_order_and_a_second_run_asks_for_nothing() {
+fn second_judge_run_asks_nothing() {
     for llm in ["openai:gpt-test", "anthropic:claude-test"] {
         let fixture = JudgeFixture { llm, ..JudgeFixture::new(12, &json!({})) };
         fixture.judge(&[]).ended_with(0).says("12 judged (0 already known), 0 fallbacks");
@@ -39,7 +39,7 @@ fn articles_are_judged_in_order_and_a_second_run_asks_for_nothing() {
 }
 
 #[test]
-fn an_article_that_is_there_twice_is_asked_once() {
+fn repeated_article_is_asked_once() {
     let fixture = JudgeFixture::new(1, &json!({}));
     let line = std::fs::read_to_string(fixture.folder.path().join("articles.jsonl")).unwrap();
     fixture.folder.write("articles.jsonl", &format!("{line}\n").repeat(3));
@@ -48,7 +48,7 @@ fn an_article_that_is_there_twice_is_asked_once() {
 }
 
 #[test]
-fn neither_the_key_nor_an_article_is_in_a_log() {
+fn log_contains_neither_api_key_nor_articles() {
     let throttled = json!({ "rules": [{ "do": { "fail": "throttle" }, "first": 2 }, { "do": { "say": "prose" }, "first": 1 }] });
     let fixture = JudgeFixture::new(4, &throttled);
     let ran = fixture.judge(&["--log", "debug"]);
@@ -61,7 +61,7 @@ fn neither_the_key_nor_an_article_is_in_a_log() {
 }
 
 #[test]
-fn judgements_go_to_standard_output_where_that_is_asked_for() {
+fn judgements_are_printed_to_stdout_on_request() {
     let fixture = JudgeFixture::new(3, &json!({}));
     let mut command = fixture.command(&["articles.jsonl", "--out", "-", "--llm", fixture.llm]);
     let output =
@@ -73,7 +73,7 @@ fn judgements_go_to_standard_output_where_that_is_asked_for() {
 }
 
 #[test]
-fn several_endpoints_share_the_load_and_one_that_throttles_is_rested() {
+fn endpoints_share_load_and_throttled_ones_rest() {
     let script = json!({
         "rules": [{ "do": { "fail": "throttle" }, "endpoint": "/east", "retry_after": { "seconds": 60 } }],
         "latency": { "fixed_ms": 5 },
@@ -92,7 +92,7 @@ fn several_endpoints_share_the_load_and_one_that_throttles_is_rested() {
 /// An article that one endpoint throttles is asked at the other, even without a Retry-After.
 // Spec: B10.
 #[test]
-fn no_article_is_lost_to_an_endpoint_that_throttles() {
+fn throttling_endpoint_loses_no_article() {
     for latency in [5, 60] {
         let script = json!({
             "rules": [{ "do": { "fail": "throttle" }, "endpoint": "/east" }],

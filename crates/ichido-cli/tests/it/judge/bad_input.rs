@@ -5,7 +5,7 @@ use serde_json::json;
 use super::program::{JudgeFixture, JudgeOutput};
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once_and_nothing_is_asked() {
+fn all_judge_input_errors_are_reported_before_any_call() {
     let fixture = JudgeFixture::new(2, &json!({}));
     fixture.folder.write("articles.jsonl", "{\"title\":\"fine\"}\nnot json\n{\"author\":\"x\"}\n");
     fixture.folder.write("wrong.toml", "interests = \"i\"\nfallback = \"C\"\nlabels = []\n");
@@ -23,7 +23,7 @@ fn everything_that_is_wrong_is_said_at_once_and_nothing_is_asked() {
 }
 
 #[test]
-fn a_model_that_nobody_knows_is_refused_with_the_ways_to_name_one() {
+fn unknown_model_is_refused_with_valid_forms() {
     let fixture = JudgeFixture::new(1, &json!({}));
     for llm in ["gpt-test", "openai", "openai:", "gemini:pro"] {
         let ran = JudgeOutput::new(
@@ -44,7 +44,7 @@ fn a_model_that_nobody_knows_is_refused_with_the_ways_to_name_one() {
 }
 
 #[test]
-fn what_is_read_and_what_is_kept_is_not_written_over() {
+fn judge_output_never_overwrites_inputs_or_store() {
     let fixture = JudgeFixture::new(1, &json!({}));
     fixture.folder.write("mine.toml", ichido_profile());
     std::fs::write(fixture.folder.path().join("ichido.db"), "").unwrap();
@@ -67,7 +67,7 @@ fn ichido_profile() -> &'static str {
 }
 
 #[test]
-fn a_key_that_is_missing_is_said_before_anybody_is_asked() {
+fn missing_api_key_is_reported_before_any_call() {
     let fixture = JudgeFixture::new(1, &json!({}));
     for (llm, key) in [("openai:m", "OPENAI_API_KEY"), ("anthropic:m", "ANTHROPIC_API_KEY")] {
         let mut command = fixture.command(&["articles.jsonl", "--out", "o", "--llm", llm]);

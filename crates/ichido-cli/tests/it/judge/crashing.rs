@@ -11,7 +11,7 @@ fn kills() -> u32 {
 }
 
 #[test]
-fn killed_at_random_and_run_again_each_article_is_judged_once() {
+fn killed_and_rerun_judge_judges_each_article_once() {
     const ARTICLES: usize = 500;
     let script = json!({ "latency": { "uniform_ms": { "least": 2, "most": 15, "seed": 7 } } });
     let fixture = JudgeFixture::new(ARTICLES, &script);

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::program::{JudgeFixture, JudgeOutput};
 
 #[test]
-fn with_a_deadline_it_ends_with_fallbacks_for_what_is_left() {
+fn deadline_leaves_fallbacks_for_the_rest() {
     // Waiting for a hundred responses of an hour would take too long.
     let script = json!({ "rules": [{ "do": { "answer": "whole" }, "latency": { "fixed_ms": 3_600_000 }, "item": "7" }] });
     let fixture = JudgeFixture::new(10, &script);
@@ -19,7 +19,7 @@ fn with_a_deadline_it_ends_with_fallbacks_for_what_is_left() {
 }
 
 #[test]
-fn ctrl_c_keeps_what_was_judged_and_the_same_command_goes_on() {
+fn ctrl_c_keeps_judgements_and_rerun_continues() {
     let fixture = JudgeFixture::new(60, &json!({ "latency": { "fixed_ms": 20 } }));
     let mut running = fixture.start(&[]);
     fixture.until_requests(10, &mut running);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::program::JudgeFixture;
 
 #[test]
-fn what_may_be_tried_again_is_and_everything_is_judged() {
+fn retryable_errors_are_retried_until_all_are_judged() {
     let script = json!({ "rules": [
         { "do": { "fail": "throttle" }, "item": "0", "first": 2 },
         { "do": { "fail": "unavailable" }, "item": "1", "first": 1 },
@@ -51,7 +51,7 @@ fn what_may_be_tried_again_is_and_everything_is_judged() {
 }
 
 #[test]
-fn what_cannot_be_mended_is_a_fallback_and_the_batch_goes_on() {
+fn permanent_error_is_a_fallback_and_batch_continues() {
     let script = json!({ "rules": [
         { "do": { "fail": "invalid" }, "item": "1" },
         { "do": { "fail": "unknown" }, "item": "2" },
@@ -78,7 +78,7 @@ fn what_cannot_be_mended_is_a_fallback_and_the_batch_goes_on() {
 }
 
 #[test]
-fn access_that_is_denied_to_all_is_said_as_an_error_of_the_set_up() {
+fn denied_access_is_reported_as_setup_error() {
     for (fault, word) in [("denied", "UNAUTHORIZED"), ("spend_limit", "QUOTA_SPENT")] {
         let fixture = JudgeFixture::new(100, &json!({ "rules": [{ "do": { "fail": fault } }] }));
         let ran = fixture.judge(&[]);

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::program::{JudgeFixture, JudgeOutput};
 
 #[test]
-fn the_plan_alone_needs_neither_model_nor_store() {
+fn plan_needs_neither_model_nor_store() {
     let fixture = JudgeFixture::new(120, &json!({}));
     let ran = JudgeOutput::new(fixture.command(&["articles.jsonl", "--plan-only"]).output().unwrap());
     ran.ended_with(0).says("best     7m 30s").says("likely   9m 50s").says("worst   17m 30s");
@@ -20,7 +20,7 @@ fn the_plan_alone_needs_neither_model_nor_store() {
 }
 
 #[test]
-fn the_settings_of_the_environment_hold_and_flags_win_over_them() {
+fn judge_flags_override_environment_settings() {
     let fixture = JudgeFixture::new(120, &json!({}));
     let plan = |args: &[&str]| {
         let mut command = fixture.command(&["articles.jsonl", "--plan-only", "--json"]);
@@ -40,7 +40,7 @@ fn the_settings_of_the_environment_hold_and_flags_win_over_them() {
 
 /// The commented example shows the defaults.
 #[test]
-fn the_example_of_an_environment_names_every_setting_with_its_default() {
+fn env_example_lists_every_setting_with_default() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let example = std::fs::read_to_string(root.join(".env.example")).unwrap();
     for (name, default) in [
@@ -64,7 +64,7 @@ fn the_example_of_an_environment_names_every_setting_with_its_default() {
 }
 
 #[test]
-fn a_dry_run_looks_up_what_is_known_and_asks_nothing() {
+fn judge_dry_run_reads_store_and_asks_nothing() {
     let fixture = JudgeFixture::new(5, &json!({}));
     fixture
         .judge(&["--dry-run", "--price", "3,15"])

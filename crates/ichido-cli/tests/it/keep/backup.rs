@@ -80,7 +80,7 @@ fn copy_under_load(fixture: &ServerFixture, load: &BackupWriters) -> (Vec<Uuid>,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_made_under_load_holds_all_that_was_acknowledged_and_a_server_starts_on_it() {
+async fn backup_under_load_contains_all_acknowledged_messages() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let mut server = fixture.serve(&[]);
     let load = BackupWriters::on(&server);
@@ -117,7 +117,7 @@ async fn a_copy_made_under_load_holds_all_that_was_acknowledged_and_a_server_sta
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_copied_says_why_and_how_to_mend_it() {
+async fn failed_backup_explains_why_and_how_to_fix_it() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let (code, _, err) = fixture.run(&["backup", "copy.db"]);
     assert_eq!(code, Some(1));

@@ -52,7 +52,7 @@ fn states<'a>(report: &'a Value, name: &str) -> Vec<&'a str> {
 
 on_both! {
     #[test]
-    async fn what_is_well_ends_with_0_and_every_part_is_named(fixture) {
+    async fn healthy_store_passes_every_doctor_check(fixture) {
         let fixture = fixture.durable().await;
         publish(&Store::open(&fixture.url, 2).await.unwrap(), Uuid::from_u128(1), KEYED).await;
         fixture.folder.write("ichido.toml", CONFIG);
@@ -79,7 +79,7 @@ on_both! {
     }
 
     #[test]
-    async fn nodes_that_disagree_about_a_queue_are_found_with_what_each_says(fixture) {
+    async fn doctor_finds_nodes_that_disagree_about_a_queue(fixture) {
         let fixture = fixture.durable().await;
         let store = Store::open(&fixture.url, 2).await.unwrap();
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
@@ -103,7 +103,7 @@ on_both! {
 
     /// Without a configuration, the published queues tell.
     #[test]
-    async fn a_receiver_that_forgets_too_early_is_found_without_a_configuration(fixture) {
+    async fn doctor_finds_short_key_memory_without_config(fixture) {
         let fixture = fixture.durable().await;
         let store = Store::open(&fixture.url, 2).await.unwrap();
         let (_, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
@@ -116,7 +116,7 @@ on_both! {
     }
 
     #[test]
-    async fn a_schema_that_is_not_ours_or_not_there_is_found(fixture) {
+    async fn doctor_finds_wrong_or_missing_schema(fixture) {
         let fixture = fixture.durable().await;
         if fixture.url.starts_with("postgres") {
             let (code, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
@@ -140,7 +140,7 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_too_small_or_may_lose_what_it_acknowledged_is_found() {
+async fn doctor_finds_unsafe_postgres_settings() {
     let cluster = Cluster::start(&[("max_connections", "17")]).unwrap();
     let database = cluster.database().await.unwrap();
     drop(Store::open(&database.url, 2).await.unwrap());
@@ -166,7 +166,7 @@ async fn a_server_that_is_too_small_or_may_lose_what_it_acknowledged_is_found() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_reached_ends_with_3_and_shows_no_password() {
+async fn unreachable_database_is_code_3_without_password() {
     let folder = folder::fresh();
     folder.write("ichido.toml", CONFIG);
     let (code, report, err) =
@@ -183,7 +183,7 @@ async fn what_cannot_be_reached_ends_with_3_and_shows_no_password() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settings_that_forget_too_early_and_settings_that_make_no_sense_are_found() {
+async fn doctor_finds_short_retention_and_invalid_settings() {
     let folder = folder::fresh();
     let url = format!("sqlite:{}", folder.path().join("ichido.db").display());
     drop(Store::open(&url, 2).await.unwrap());

@@ -45,7 +45,7 @@ async fn answering(answer: Option<&'static str>) -> SocketAddr {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_ready_is_well_and_no_token_is_needed() {
+async fn ready_server_is_healthy_without_a_token() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     fixture.token(&["ann", "--role", "admin"]);
     let mut server = fixture.serve(&[]);
@@ -70,7 +70,7 @@ async fn a_server_that_is_ready_is_well_and_no_token_is_needed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_else_comes_back_is_not_ready_and_the_code_is_always_1() {
+async fn any_other_health_response_is_code_1() {
     let folder = folder::fresh();
     let not_ready = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nContent-Length: 60\r\n\r\n\
         {\"code\":\"not_ready\",\"detail\":\"not in order: store \\u001b[2\"}";
@@ -133,7 +133,7 @@ impl Drop for HealthWorker {
 /// A worker without a server is ready if its store is.
 // Spec: E6.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_with_a_page_of_metrics_is_ready_while_its_database_answers() {
+async fn worker_is_ready_while_its_database_responds() {
     let cluster = Cluster::start(&[]).unwrap();
     let database = cluster.database().await.unwrap();
     let folder = folder::fresh();

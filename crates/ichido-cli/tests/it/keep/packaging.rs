@@ -43,7 +43,7 @@ fn seconds(default: &str, name: &str) -> u64 {
 }
 
 #[test]
-fn a_flag_or_a_command_that_is_not_known_would_be_seen() {
+fn unknown_flags_and_commands_are_detected() {
     assert!(help(&words("serve --listen 0.0.0.0:4180")).is_some());
     assert!(help(&words("serve --lissten 0.0.0.0:4180")).is_none());
     assert!(help(&words("serve --listen everywhere")).is_none());
@@ -51,7 +51,7 @@ fn a_flag_or_a_command_that_is_not_known_would_be_seen() {
 }
 
 #[test]
-fn the_unit_names_what_the_program_knows_and_holds_it_in() {
+fn systemd_unit_uses_valid_commands_and_sandboxing() {
     let lines: Vec<&str> = [settings("ExecStartPre"), settings("ExecStart")].concat();
     assert_eq!(lines.len(), 2);
     for line in lines {
@@ -78,7 +78,7 @@ fn the_unit_names_what_the_program_knows_and_holds_it_in() {
 
 /// A process that is killed before it has stopped leaves unknown effects.
 #[test]
-fn there_is_time_to_stop() {
+fn stop_timeout_exceeds_the_drain_timeouts() {
     let output = ichido(folder::fresh().path()).args(["config", "init", "-"]).output().unwrap();
     let default = String::from_utf8(output.stdout).unwrap();
     let needed = seconds(&default, "drain_timeout") + seconds(&default, "stop_within");
@@ -89,7 +89,7 @@ fn there_is_time_to_stop() {
 }
 
 #[test]
-fn the_container_runs_what_the_program_knows_and_not_as_root() {
+fn container_uses_valid_commands_and_is_not_root() {
     assert_eq!(list(DOCKERFILE, "ENTRYPOINT "), [[PROGRAM]]);
     let commands = list(&DOCKERFILE.replace("HEALTHCHECK", "\nHEALTHCHECK"), "CMD ");
     assert_eq!(commands.len(), 2, "a health check, and what it does by itself");
@@ -107,7 +107,7 @@ fn the_container_runs_what_the_program_knows_and_not_as_root() {
 }
 
 #[test]
-fn the_compose_file_runs_what_the_program_knows_in_a_read_only_file_system() {
+fn compose_file_uses_valid_commands_and_read_only_files() {
     let (_, service) = COMPOSE.split_once("\n  ichido:\n").unwrap();
     let commands = list(service, "command: ");
     assert_eq!(commands.len(), 1);
@@ -128,7 +128,7 @@ fn the_compose_file_runs_what_the_program_knows_in_a_read_only_file_system() {
 }
 
 #[test]
-fn the_guide_names_what_the_program_knows() {
+fn packaging_guide_uses_valid_commands() {
     let shell = GUIDE.split("```sh\n").skip(1).flat_map(|block| block.split("\n```").next().unwrap().lines());
     let prefixes = [
         "sudo -u ichido ichido ",
@@ -146,7 +146,7 @@ fn the_guide_names_what_the_program_knows() {
 
 /// Where systemd is installed, it must accept the unit.
 #[test]
-fn systemd_understands_the_unit_where_there_is_one() {
+fn systemd_verifies_the_unit() {
     let Ok(version) = Command::new("systemd-analyze").arg("--version").output() else { return };
     assert!(version.status.success());
     let folder = folder::fresh();

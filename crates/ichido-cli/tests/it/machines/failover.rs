@@ -12,7 +12,7 @@ use crate::paper::broker::MockBroker;
 const MESSAGES: usize = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_standby_that_takes_the_databases_place_has_all_that_was_acknowledged() {
+async fn promoted_standby_has_all_acknowledged_messages() {
     for _ in 0..rounds() {
         in_time(1, the_database_fails_over()).await;
     }

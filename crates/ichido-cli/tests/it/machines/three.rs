@@ -13,7 +13,7 @@ use crate::serve::program::POLL_EVERY;
 const MESSAGES: usize = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_befalls_a_node_nothing_is_lost_and_nothing_is_done_twice() {
+async fn node_failures_lose_and_duplicate_nothing() {
     let rounds = rounds();
     in_time(rounds, nodes_fall_out(rounds)).await;
 }

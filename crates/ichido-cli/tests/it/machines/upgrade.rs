@@ -18,7 +18,7 @@ use crate::serve::program::{POLL_EVERY, ichido};
 const MESSAGES: usize = 40;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_go_on_when_the_next_release_has_migrated_the_schema() {
+async fn old_nodes_keep_working_after_a_migration() {
     in_time(1, the_next_release_is_rolled_out()).await;
 }
 

@@ -111,7 +111,7 @@ async fn until(fixture: &StoreFixture, queue: &str, stage: Stage) {
 
 both_databases! {
     #[test]
-    async fn who_is_told_gets_a_signed_webhook_or_a_text_and_the_list_says_the_same(fixture: StoreFixture) {
+    async fn alerts_are_sent_as_signed_webhook_or_text(fixture: StoreFixture) {
         let (ops, chat) = (AlertReceiver::listen(free()).await, AlertReceiver::listen(free()).await);
         add_receivers(&fixture, ops.address, chat.address);
         fixture.dead("orders", 11).await;
@@ -157,7 +157,7 @@ both_databases! {
 
     /// The server is killed after recording the alert and before notifying anybody: the next one notifies, once.
     #[test]
-    async fn a_server_that_is_killed_between_recording_and_telling_loses_nothing(fixture: StoreFixture) {
+    async fn kill_before_alert_delivery_loses_no_alert(fixture: StoreFixture) {
         let chat = AlertReceiver::listen(free()).await;
         // Nobody listens there yet.
         let away = TcpListener::bind(free()).await.unwrap().local_addr().unwrap();
@@ -180,7 +180,7 @@ both_databases! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_nothing_fires_that_is_said() {
+async fn empty_alert_list_prints_a_note() {
     let targets = ServerAndStore::on(StoreFixture::on_sqlite().await);
     assert_eq!(targets.success_output(&["alerts"]), "no alerts are firing\n");
     assert_eq!(targets.success_output(&["alerts", "--all"]), "no alerts\n");

@@ -19,7 +19,7 @@ fn without_cursors(lines: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn letters_are_found_and_shown_alike() {
+async fn server_and_store_list_dead_letters_alike() {
     let fixture = StoreFixture::on_sqlite().await;
     let dead = fixture.dead("orders", 3).await;
     let parked = fixture.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await;
@@ -58,7 +58,7 @@ async fn letters_are_found_and_shown_alike() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn some_are_requeued_discarded_and_decided_by_their_ids() {
+async fn dead_letters_are_requeued_discarded_and_decided_by_id() {
     let fixture = StoreFixture::on_sqlite().await;
     let dead = fixture.dead("orders", 2).await;
     let kept = fixture.dead("ledger", 1).await[0].to_string();
@@ -90,7 +90,7 @@ async fn some_are_requeued_discarded_and_decided_by_their_ids() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_are_told_first_and_then_moved_by_the_server() {
+async fn server_previews_and_runs_bulk_operations() {
     let fixture = StoreFixture::on_postgres().await;
     let dead = fixture.dead("orders", 5).await;
     fixture.dead("ledger", 2).await;
@@ -129,7 +129,7 @@ async fn many_are_told_first_and_then_moved_by_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_message_is_made_from_a_dead_one_at_the_server() {
+async fn server_replaces_a_dead_letter() {
     let fixture = StoreFixture::on_sqlite().await;
     let old = fixture.dead("orders", 1).await[0];
     let done = fixture.letters("orders", 1, Failure::ForGood, Effect::Done).await[0];

@@ -8,7 +8,7 @@ both_databases! {
     /// A pause is visible, and can be ended.
     // Spec: D6.
     #[test]
-    async fn destinations_are_listed_and_a_pause_is_ended(fixture: StoreFixture) {
+    async fn destinations_are_listed_and_resumed(fixture: StoreFixture) {
         let targets = ServerAndStore::on(fixture);
         let line = |table: &str| table.lines().find(|line| line.starts_with("broker ")).unwrap().to_owned();
         let table = targets.success_output(&["destinations", "list"]);

@@ -8,7 +8,7 @@ use crate::dead::fixture::StoreFixture;
 const NOBODY: &str = "01995b1c-0000-7000-8000-000000000000";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_end_has_its_code() {
+async fn each_failure_has_its_exit_code() {
     let targets = ServerAndStore::on(StoreFixture::on_sqlite().await);
     let missing = targets.both(&["messages", "show", NOBODY]);
     assert!(missing.code == Some(1) && missing.err.contains("there is no message of this id"), "{missing:?}");
@@ -43,7 +43,7 @@ async fn each_end_has_its_code() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_reached_ends_with_3_and_says_what_is_known() {
+async fn unreachable_server_is_code_3_with_known_effect() {
     let fixture = StoreFixture::on_sqlite().await;
     // A port that was free a moment ago.
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap().port();
@@ -62,7 +62,7 @@ async fn what_cannot_be_reached_ends_with_3_and_says_what_is_known() {
 
 /// A server takes a change and hangs up: the outcome is unknown, and the change is not sent again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_without_an_answer_is_sent_once_and_its_outcome_is_not_guessed() {
+async fn change_without_response_is_sent_once_with_unknown_outcome() {
     let fixture = StoreFixture::on_sqlite().await;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
@@ -86,7 +86,7 @@ async fn a_change_without_an_answer_is_sent_once_and_its_outcome_is_not_guessed(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_goes_by_the_token_of_the_environment() {
+async fn token_is_read_from_the_environment() {
     let fixture = StoreFixture::on_sqlite().await;
     let token = |name: &str, role: &str| {
         let left = run(store(&fixture, &["token", "create", name, "--role", role]));

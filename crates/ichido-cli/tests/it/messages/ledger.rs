@@ -34,7 +34,7 @@ fn decide<'a>(finding: &'a str, key: &'a str) -> Vec<&'a str> {
 
 both_databases! {
     #[test]
-    async fn what_is_unknown_is_listed_and_decided_both_ways(fixture: StoreFixture) {
+    async fn unknown_key_records_are_listed_and_decided(fixture: StoreFixture) {
         let targets = ServerAndStore::on(fixture);
         assert_eq!(targets.success_output(&["ledger", "unknown"]), "no unknown outcomes\n");
         // One more than a page has.

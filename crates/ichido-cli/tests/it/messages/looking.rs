@@ -47,7 +47,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_list_goes_over_all_pages_up_to_its_limit(fixture: StoreFixture) {
+    async fn list_reads_all_pages_up_to_its_limit(fixture: StoreFixture) {
         const ALL: u32 = 450;
         let targets = ServerAndStore::on(fixture);
         let queue = QueueName::parse("orders").unwrap();

@@ -50,7 +50,7 @@ fn has_colours(text: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_help_has_escape_codes_in_a_pipe_and_none_has_colours_where_nobody_wants_them() {
+async fn help_has_no_colours_in_pipes_or_with_no_color() {
     let fixture = StoreFixture::on_sqlite().await;
     let all = commands(&fixture, &[]);
     assert!(40 < all.len(), "{} commands are too few to be all", all.len());
@@ -69,7 +69,7 @@ async fn no_help_has_escape_codes_in_a_pipe_and_none_has_colours_where_nobody_wa
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_commands_say_has_no_escape_codes_in_a_pipe_and_no_colours_where_nobody_wants_them() {
+async fn output_has_no_colours_in_pipes_or_with_no_color() {
     let fixture = StoreFixture::on_sqlite().await;
     let ids = fixture.dead("orders", 3).await;
     let id = ids[0].to_string();

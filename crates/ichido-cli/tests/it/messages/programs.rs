@@ -6,7 +6,7 @@ use super::fixture::{objects, run, store};
 use crate::dead::fixture::StoreFixture;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_programs_are_told_are_objects() {
+async fn json_output_consists_of_objects() {
     let fixture = StoreFixture::on_sqlite().await;
     fixture.dead("orders", 1).await;
     let text = |arguments: &[&str]| -> Value {
@@ -29,7 +29,7 @@ async fn what_programs_are_told_are_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn check_tells_programs_what_it_finds() {
+async fn check_prints_findings_as_json() {
     let fixture = StoreFixture::on_sqlite().await;
     let check = |flags: &[&str]| {
         let mut command = super::fixture::bare(&fixture);

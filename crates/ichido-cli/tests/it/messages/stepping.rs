@@ -42,7 +42,7 @@ impl ServerAndStore {
 
 both_databases! {
     #[test]
-    async fn a_message_that_waits_is_withdrawn(fixture: StoreFixture) {
+    async fn queued_message_is_cancelled(fixture: StoreFixture) {
         let dead = fixture.dead("ledger", 1).await[0].to_string();
         let targets = ServerAndStore::on(fixture);
         let ids = [targets.put("orders", "k-1", "{}").await, targets.put("orders", "k-2", "{}").await];
@@ -53,7 +53,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_dead_message_is_sent_again_where_its_queue_allows_it(fixture: StoreFixture) {
+    async fn dead_letter_is_requeued_if_its_queue_allows_it(fixture: StoreFixture) {
         let [first, second] = fixture.dead("orders", 2).await[..] else { panic!("two") };
         let forbidden = fixture.dead("ledger", 1).await[0].to_string();
         let doubtful = fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0].to_string();
@@ -66,7 +66,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_a_person_found_out_is_decided(fixture: StoreFixture) {
+    async fn operator_decision_is_applied(fixture: StoreFixture) {
         let mut parked = Vec::new();
         for _ in 0..6 {
             parked.push(fixture.arrived("mail", Failure::InDoubt).await);

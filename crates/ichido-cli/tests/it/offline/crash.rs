@@ -244,7 +244,7 @@ fn failed(folder: &TempFolder) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_random_each_message_stands_once_in_order_and_nothing_queued_is_lost() {
+async fn killed_offline_sender_delivers_each_message_once_in_order() {
     let seed = std::env::var("ICHIDO_QUEUE_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok())

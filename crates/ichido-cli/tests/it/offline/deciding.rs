@@ -21,7 +21,7 @@ async fn age_by_hours(folder: &TempFolder, hours: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_failed_is_listed_with_its_reason_and_tried_again_under_its_key() {
+async fn failed_entry_shows_reason_and_retries_with_same_key() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
         if request.key() == "k1" && nth < 1 {
@@ -65,7 +65,7 @@ async fn what_failed_is_listed_with_its_reason_and_tried_again_under_its_key() {
 /// An entry that was sent longer ago than the server keeps keys is held.
 // Spec: A13.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_too_old_is_held_and_released_on_a_persons_word() {
+async fn old_entry_is_held_until_released() {
     let folder = folder::fresh();
     let server =
         FakeServer::start(|nth, _| if nth == 0 { ServerAction::Silence } else { ServerAction::Accept }).await;
@@ -92,7 +92,7 @@ async fn what_is_too_old_is_held_and_released_on_a_persons_word() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_discarded_is_not_sent_and_what_is_not_there_is_said_to_be() {
+async fn discarded_entry_is_not_sent_and_missing_entry_is_reported() {
     let folder = folder::fresh();
     let server = FakeServer::start(|_, _| ServerAction::Refuse(422, "schema_broken")).await;
     run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=1));

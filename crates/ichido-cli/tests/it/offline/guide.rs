@@ -29,7 +29,7 @@ fn shell(folder: &TempFolder, command: &str, server: &str) -> SendOutput {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_guide_to_the_offline_queue_is_true() {
+async fn offline_queue_guide_commands_work() {
     let [queue, drain, list, list_failed, retry] = commands()[..] else { panic!("{:#?}", commands()) };
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     // A port that was free a moment ago.

@@ -43,7 +43,7 @@ fn states(folder: &TempFolder) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_without_a_key_is_not_dropped_in_silence() {
+async fn piped_message_without_key_is_refused() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let sent = run(queue_to(&server, &folder, &[]), r#"{"qty":1}"#);
     assert_eq!(sent.code, Some(2), "{sent:?}");
@@ -53,7 +53,7 @@ async fn a_message_without_a_key_is_not_dropped_in_silence() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_line_is_queued_and_then_stands_once_in_order() {
+async fn each_line_is_queued_then_enqueued_once_in_order() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let input = format!("{}no JSON\n{}", lines(1..=2), r#"{"key":"k1","body":{"n": 2}}"#);
     let sent = run(queue_to(&server, &folder, &["--ndjson", "-"]), &input);
@@ -83,7 +83,7 @@ async fn each_line_is_queued_and_then_stands_once_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_queued_while_the_server_is_away_is_sent_when_it_is_back() {
+async fn entries_queued_offline_are_sent_when_server_returns() {
     let folder = folder::fresh();
     let mut away = send(folder.path());
     away.args(QUEUE).args(["--ndjson", "-", "--server", &nowhere()]);
@@ -104,7 +104,7 @@ async fn what_is_queued_while_the_server_is_away_is_sent_when_it_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_message_ends_as_it_does_without_a_queue() {
+async fn single_message_has_same_result_with_offline_queue() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     for (body, code, printed) in
         [("{\"n\":1}", 0, vec!["queued", "new id-of-2"]), ("{\"n\":1}", 0, vec!["queued", "same id-of-2"])]
@@ -119,7 +119,7 @@ async fn one_message_ends_as_it_does_without_a_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_login_page_in_the_way_takes_nothing_out_of_the_file() {
+async fn login_page_response_removes_no_entry() {
     let folder = folder::fresh();
     let server = FakeServer::start(|_, request| {
         if request.key() == "k1" { ServerAction::About("k9") } else { ServerAction::Accept }
@@ -132,7 +132,7 @@ async fn a_login_page_in_the_way_takes_nothing_out_of_the_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_refuses_all_is_left_alone_and_the_rest_waits() {
+async fn server_wide_refusal_stops_sending_and_entries_wait() {
     let folder = folder::fresh();
     let server = FakeServer::start(|_, request| {
         if request.key() == "k2" { ServerAction::Refuse(401, "token_missing") } else { ServerAction::Accept }
@@ -154,7 +154,7 @@ async fn a_server_that_refuses_all_is_left_alone_and_the_rest_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_process_puts_into_the_file_what_the_first_then_sends() {
+async fn second_process_queues_and_first_one_sends() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
         if request.key() == "k1" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }
@@ -184,7 +184,7 @@ async fn a_second_process_puts_into_the_file_what_the_first_then_sends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signal_stops_it_and_what_waits_is_sent_by_the_next_run() {
+async fn signal_stops_sending_and_next_run_continues() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
         if request.key() == "k3" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }
@@ -209,7 +209,7 @@ async fn a_signal_stops_it_and_what_waits_is_sent_by_the_next_run() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_made() {
+fn invalid_offline_arguments_are_refused_before_creating_files() {
     let folder = folder::fresh();
     folder.write("diary", "my diary\n");
     for (flags, code, part) in [
@@ -249,7 +249,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
 /// A file size limit stands for a full disk: a message that cannot be stored is not reported as queued.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_is_said_to_be_and_what_was_queued_before_stands() {
+async fn full_disk_is_reported_and_keeps_queued_entries() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let large = "x".repeat(300_000);
     let line = |number: usize| format!("{{\"key\":\"k{number}\",\"body\":\"{large}\"}}\n");

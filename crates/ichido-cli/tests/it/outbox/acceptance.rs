@@ -58,7 +58,7 @@ const SETTLE_DELAY_S: f64 = 2.0;
 both_databases! {
     /// With processes only: the result of each response, in the audit trail and on the metrics page.
     #[test]
-    async fn d16_each_answer_of_the_broker_leads_where_it_should_and_audit_and_metrics_show_it(database: OutboxDatabase) {
+    async fn d16_broker_responses_show_in_audit_and_metrics(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         let quick = "outbound_key = \"own\"\nretry = { base = \"20ms\", cap = \"320ms\" }\nretries_max = 100";
         folder.write("ichido.toml", &config(&database, &paper, quick, "circuit = { failures = 1000 }"));

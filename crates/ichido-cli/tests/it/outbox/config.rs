@@ -4,7 +4,7 @@ use super::program::run;
 use crate::folder;
 
 #[test]
-fn the_file_that_init_writes_is_found_right_by_check_and_never_written_over() {
+fn init_file_passes_check_and_is_never_overwritten() {
     let folder = folder::fresh();
     let made = run(folder.path(), &["config", "init"], "");
     assert_eq!(made.code, Some(0), "{made:?}");
@@ -30,7 +30,7 @@ fn the_file_that_init_writes_is_found_right_by_check_and_never_written_over() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_with_its_place_and_code_2() {
+fn config_error_has_location_and_code_2() {
     let folder = folder::fresh();
     folder.write("mine.toml", "[queues.orders]\ndestination = \"broker\"\nparalel = 1\n");
     let checked = run(folder.path(), &["config", "check", "mine.toml"], "");
@@ -43,7 +43,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place_and_code_2() {
 }
 
 #[test]
-fn a_store_that_is_none_is_refused_with_its_place_and_without_its_address() {
+fn invalid_store_url_is_refused_with_location_and_without_url() {
     let folder = folder::fresh();
     for (url, why) in [
         ("mysql://x", "names no database that is known"),
@@ -68,7 +68,7 @@ fn a_store_that_is_none_is_refused_with_its_place_and_without_its_address() {
 
 /// A device has no end and a pipe may never start: neither is read, and of a file at most the length of a secret.
 #[test]
-fn what_a_secret_refers_to_is_a_file_of_bounded_length() {
+fn secret_file_has_a_size_limit() {
     let folder = folder::fresh();
     let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status();
     assert!(made.expect("mkfifo runs").success());
@@ -91,7 +91,7 @@ fn what_a_secret_refers_to_is_a_file_of_bounded_length() {
 }
 
 #[test]
-fn what_holds_is_shown_with_what_flags_say_and_for_programs() {
+fn config_show_includes_flags_and_json() {
     let folder = folder::fresh();
     assert_eq!(run(folder.path(), &["config", "init"], "").code, Some(0));
     let flags =
@@ -147,7 +147,7 @@ fn what_holds_is_shown_with_what_flags_say_and_for_programs() {
 }
 
 #[test]
-fn the_schema_for_editors_is_printed_and_names_every_table() {
+fn config_schema_lists_every_table() {
     let folder = folder::fresh();
     let printed = run(folder.path(), &["config", "schema"], "");
     assert_eq!(printed.code, Some(0), "{printed:?}");

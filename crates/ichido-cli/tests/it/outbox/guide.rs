@@ -46,7 +46,7 @@ fn without_ids(text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_guide_to_running_a_worker_is_true() {
+async fn worker_guide_commands_work() {
     let folder = folder::fresh();
     let [init, paper, worker, send, again, look, count] = &blocks("sh")[..] else { panic!("seven commands") };
     let [made, works, new, same, effects, counted] = &blocks("text")[..] else { panic!("six answers") };

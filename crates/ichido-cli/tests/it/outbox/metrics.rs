@@ -59,7 +59,7 @@ impl Drop for MetricsWorker {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beyond_loopback_metrics_need_a_token_and_health_does_not() {
+async fn public_metrics_require_a_token_and_health_does_not() {
     let folder = worker_folder();
     let refused = run(folder.path(), &["worker", "--metrics", "0.0.0.0:0"], "");
     assert_eq!(refused.code, Some(2), "{refused:?}");
@@ -86,7 +86,7 @@ async fn beyond_loopback_metrics_need_a_token_and_health_does_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_loopback_metrics_are_for_requests_that_name_this_machine() {
+async fn loopback_metrics_refuse_foreign_hosts() {
     let folder = worker_folder();
     let worker = MetricsWorker::start(&folder, "127.0.0.1:0");
     let host = |host: &str| RawRequest::get("/metrics").field("Host", host);

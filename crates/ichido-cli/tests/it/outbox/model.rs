@@ -35,7 +35,7 @@ both_databases! {
     /// Throttled once, lost once, then answered; a question that cannot be asked is dead, with the reason.
     // Spec: A10, B1, B8.
     #[test]
-    async fn an_answer_of_a_model_is_delivered_once(database: OutboxDatabase) {
+    async fn model_response_is_delivered_once(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         let once = |action| Rule { first: Some(1), ..Rule::new(action) };
         let rules = vec![once(Action::Fail(Fault::Throttle)), once(Action::DropCompleted)];

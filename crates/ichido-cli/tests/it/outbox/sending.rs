@@ -29,7 +29,7 @@ both_databases! {
     /// Two identities under one key are two actions at the broker, each taking effect once.
     // Spec: D7.
     #[test]
-    async fn what_is_sent_arrives_once_for_each_identity(database: OutboxDatabase) {
+    async fn message_arrives_once_per_identity(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         folder.write("ichido.toml", &config(&database, &paper, "retries_max = 3", ""));
         let mut worker = WorkerProcess::start(folder.path(), &["--log", "info"]);
@@ -60,7 +60,7 @@ both_databases! {
     /// Another attempt under another key would be another action to the broker.
     // Spec: D7.
     #[test]
-    async fn a_worker_refuses_a_queue_that_went_by_another_kind_of_key(database: OutboxDatabase) {
+    async fn worker_refuses_queue_with_changed_key_kind(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         folder.write("ichido.toml", &config(&database, &paper, "", ""));
         let mut worker = WorkerProcess::start(folder.path(), &[]);
@@ -76,7 +76,7 @@ both_databases! {
 
     /// The first signal lets calls in flight finish; nothing is lost.
     #[test]
-    async fn a_stopped_worker_ends_what_it_began(database: OutboxDatabase) {
+    async fn stopped_worker_finishes_its_calls(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--latency", "300ms"]));
         folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"\nparallelism = 1", ""));
         let mut worker = WorkerProcess::start(folder.path(), &[]);
@@ -94,7 +94,7 @@ both_databases! {
 
     /// The output says what is in flight, how long that may take, and when the worker has stopped.
     #[test]
-    async fn a_worker_says_that_it_stops_and_that_it_has(database: OutboxDatabase) {
+    async fn worker_announces_stopping_and_stopped(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
         let text = config(&database, &paper, "outbound_key = \"own\"", "");
         folder.write("ichido.toml", &text.replace("[worker]\n", "[worker]\nstop_within = \"500ms\"\n"));
@@ -116,7 +116,7 @@ both_databases! {
 
     /// The second signal stops it at once, with its own exit code; the next worker continues.
     #[test]
-    async fn a_second_signal_ends_a_worker_at_once(database: OutboxDatabase) {
+    async fn second_signal_stops_worker_immediately(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
         let queue = "outbound_key = \"own\"\nlease = \"2s\"";
         folder.write("ichido.toml", &config(&database, &paper, queue, "total_timeout = \"1s\""));
@@ -138,7 +138,7 @@ both_databases! {
 
     /// A closed standard output does not stop the worker.
     #[test]
-    async fn a_worker_whose_output_nobody_reads_works(database: OutboxDatabase) {
+    async fn worker_runs_with_closed_output(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"", ""));
         let (reader, writer) = std::io::pipe().unwrap();
@@ -155,7 +155,7 @@ both_databases! {
 
     /// The output says how long to wait for the calls that were in flight.
     #[test]
-    async fn a_worker_that_was_cut_off_says_when_its_work_is_taken_up(database: OutboxDatabase) {
+    async fn cut_off_worker_reports_when_messages_are_rescued(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
         let queue = "outbound_key = \"own\"\nlease = \"7m\"\n[queues.quick]\ndestination = \"broker\"\nlease = \"6m\"";
         folder.write("ichido.toml", &config(&database, &paper, queue, "total_timeout = \"5m\""));
@@ -173,7 +173,7 @@ both_databases! {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_place() {
+fn invalid_worker_settings_are_refused_with_location() {
     let folder = folder::fresh();
     let nothing = run(folder.path(), &["worker"], "");
     assert_eq!(nothing.code, Some(2), "{nothing:?}");
@@ -199,7 +199,7 @@ fn what_makes_no_sense_is_refused_with_its_place() {
 
 /// The receiver would get two keys and refuse them.
 #[test]
-fn a_body_that_repeats_its_key_is_warned_of_where_the_queue_derives_another() {
+fn body_with_own_key_warns_if_queue_derives_keys() {
     let folder = folder::fresh();
     let arguments = ["send", "orders", "--key", "k", "--store", "sqlite:x.db"];
     for (setting, warns) in [("derived", true), ("own", false)] {
@@ -215,7 +215,7 @@ fn a_body_that_repeats_its_key_is_warned_of_where_the_queue_derives_another() {
 
 /// A message without an identity, or that no receiver could accept, is refused before it is stored.
 #[test]
-fn a_message_without_an_identity_or_with_a_header_in_its_type_is_refused() {
+fn empty_identity_and_header_injection_are_refused() {
     let folder = folder::fresh();
     let flags = ["send", "orders", "--key", "k1", "--store", "sqlite:ichido.db"];
     let wrong = [

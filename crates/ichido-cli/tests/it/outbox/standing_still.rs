@@ -74,7 +74,7 @@ both_databases! {
     ///
     /// Its settlement is refused, the broker has seen both fences, and there is one effect.
     #[test]
-    async fn a_stuck_worker_cannot_settle_and_the_effect_is_there_once(database: OutboxDatabase) {
+    async fn stuck_worker_cannot_settle_after_rescue(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&["--latency", "1500ms"]));
         let queue = "outbound_key = \"own\"\nlease = \"3s\"\nretry = { base = \"20ms\" }";
         folder.write("ichido.toml", &config(&database, &paper, queue, "total_timeout = \"2s\""));

@@ -227,21 +227,21 @@ async fn at_a_broker_that_does_not_honour_keys(database: OutboxDatabase) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_at_a_broker_that_honours_keys_on_postgres() {
+async fn storm_with_deduplicating_broker_on_postgres() {
     in_time(5, at_a_broker_that_honours_keys(OutboxDatabase::durable_postgres().await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_at_a_broker_that_honours_keys_on_sqlite() {
+async fn storm_with_deduplicating_broker_on_sqlite() {
     in_time(5, at_a_broker_that_honours_keys(OutboxDatabase::sqlite().await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_at_a_broker_that_does_not_honour_keys_on_postgres() {
+async fn storm_with_broker_without_keys_on_postgres() {
     in_time(5, at_a_broker_that_does_not_honour_keys(OutboxDatabase::durable_postgres().await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_at_a_broker_that_does_not_honour_keys_on_sqlite() {
+async fn storm_with_broker_without_keys_on_sqlite() {
     in_time(5, at_a_broker_that_does_not_honour_keys(OutboxDatabase::sqlite().await)).await;
 }

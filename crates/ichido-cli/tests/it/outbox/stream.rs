@@ -38,7 +38,7 @@ both_databases! {
     /// A message that the stream already has is in it once, and counts as already done.
     // Spec: D7, D14.
     #[test]
-    async fn a_message_is_in_its_stream_once_and_a_duplicate_is_already_done(database: OutboxDatabase) {
+    async fn stream_contains_message_once_and_duplicate_counts_as_done(database: OutboxDatabase) {
         let (folder, server) = (folder::fresh(), Server::start().await);
         server.make_stream().await;
         folder.write("ichido.toml", &config(&database.url, &server.url(), TIMEOUT));
@@ -76,7 +76,7 @@ both_databases! {
 
 /// The errors of all destinations are reported at once. The start may succeed later, so the exit code is 1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_says_what_is_wrong_with_its_streams_and_does_not_start() {
+async fn worker_reports_stream_errors_and_does_not_start() {
     let (folder, server) = (folder::fresh(), Server::start().await);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let nobody = listener.local_addr().unwrap();
@@ -112,7 +112,7 @@ async fn a_worker_says_what_is_wrong_with_its_streams_and_does_not_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_says_that_its_stream_forgets_before_the_last_retry() {
+async fn worker_reports_stream_with_short_duplicate_window() {
     let (folder, server) = (folder::fresh(), Server::start().await);
     // Two minutes, unless it is created with another value.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
@@ -127,7 +127,7 @@ async fn a_worker_says_that_its_stream_forgets_before_the_last_retry() {
 
 /// A silent server does not prevent a stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_still_connects_stops_when_it_is_told_to() {
+async fn connecting_worker_stops_on_signal() {
     let folder = folder::fresh();
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("nats://{}", silent.local_addr().unwrap());

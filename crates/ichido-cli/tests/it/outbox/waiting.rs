@@ -13,7 +13,7 @@ both_databases! {
     /// The message was accepted and never called, so it is neither dead nor parked, and is delivered when the pace
     /// allows.
     #[test]
-    async fn a_message_that_waits_for_its_pace_survives_every_kill(database: OutboxDatabase) {
+    async fn message_waiting_for_pace_survives_every_kill(database: OutboxDatabase) {
         const KILLS: usize = 3;
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
         let queue = "outbound_key = \"own\"\nlease = \"3s\"\nretry = { base = \"20ms\" }\n\

@@ -26,7 +26,7 @@ async fn the_same_seed_makes_the_same_faults() {
 }
 
 #[tokio::test]
-async fn every_kind_of_fault_is_listed_even_if_it_was_never_made() {
+async fn unused_faults_are_listed_with_zero() {
     let paper = MockBroker::start(&[]);
     let faults = paper.effects().await["faults"].as_object().expect("an object").clone();
     assert_eq!(faults.len(), 17);
@@ -34,7 +34,7 @@ async fn every_kind_of_fault_is_listed_even_if_it_was_never_made() {
 }
 
 #[tokio::test]
-async fn its_behaviour_is_changed_while_it_runs() {
+async fn mock_broker_faults_change_at_runtime() {
     let paper = MockBroker::start(&[]);
     assert_eq!(paper.post(&order("a")).await.status, 200);
     let changed = paper.put("/paper/faults", r#"{"faults":{"bad_request":1},"honours_keys":false}"#).await;
@@ -47,7 +47,7 @@ async fn its_behaviour_is_changed_while_it_runs() {
 }
 
 #[tokio::test]
-async fn a_change_that_makes_no_sense_changes_nothing() {
+async fn invalid_fault_change_is_refused() {
     let paper = MockBroker::start(&[]);
     let before = paper.get("/paper/faults").await.json();
     let refused = paper.put("/paper/faults", r#"{"latency_ms":5,"faults":{"nonsense":1},"what":0}"#).await;
@@ -57,7 +57,7 @@ async fn a_change_that_makes_no_sense_changes_nothing() {
 }
 
 #[tokio::test]
-async fn fences_are_told_and_an_old_one_is_refused_if_asked() {
+async fn fences_are_reported_and_old_ones_refused_on_request() {
     let paper = MockBroker::start(&["--refuses-old-fences"]);
     let with = |fence| BrokerOrder { fence: Some(fence), ..order("k") };
     assert_eq!(paper.post(&with(7)).await.status, 200);

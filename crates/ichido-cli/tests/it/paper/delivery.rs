@@ -95,7 +95,7 @@ async fn an_order_is_sent_with_its_receipt_and_its_fence() {
 }
 
 #[tokio::test]
-async fn every_fault_of_the_broker_is_judged_as_the_specification_says() {
+async fn every_broker_fault_gets_the_specified_verdict() {
     use Advice::{Accept, AcceptAsProcessed, AskAfter, GiveUp, Retry};
     use Effect::{Done, NotDone, Unknown};
     use ErrorCode::{
@@ -147,7 +147,7 @@ async fn every_fault_of_the_broker_is_judged_as_the_specification_says() {
 
 /// Each call fails in one of many ways; only this test retries, and with the same key.
 #[tokio::test]
-async fn tried_until_it_is_sent_a_key_takes_effect_once_through_every_fault() {
+async fn key_takes_effect_once_through_every_fault() {
     const KEYS: usize = 40;
     const TRIES_MAX: u32 = 200;
     let kinds = [

@@ -12,7 +12,7 @@ fn always(kind: &str) -> MockBroker {
 }
 
 #[tokio::test]
-async fn faults_with_an_answer_answer_so() {
+async fn response_faults_return_their_status() {
     for (kind, status, error, effects) in [
         ("server_error_before", 503, "unavailable", 0),
         ("server_error_after", 500, "internal_error", 1),
@@ -39,7 +39,7 @@ async fn faults_with_an_answer_answer_so() {
 }
 
 #[tokio::test]
-async fn faults_in_the_answer_leave_it_a_success_that_cannot_be_trusted() {
+async fn corrupt_response_faults_still_return_200() {
     let paper = always("wrong_key");
     let answer = paper.post(&order("k")).await;
     assert_eq!(answer.status, 200);
@@ -56,7 +56,7 @@ async fn faults_in_the_answer_leave_it_a_success_that_cannot_be_trusted() {
 }
 
 #[tokio::test]
-async fn half_an_answer_begins_and_does_not_end() {
+async fn half_response_never_completes() {
     let paper = always("cut_after");
     assert!(paper.try_post(&order("k")).await.is_err(), "it is not taken for whole");
     let mut stream = post_raw(&paper).await;
@@ -83,7 +83,7 @@ async fn post_raw(paper: &MockBroker) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_reset_is_a_reset_and_not_an_end_in_good_order() {
+async fn reset_fault_resets_the_connection() {
     for (kind, effects) in [("reset_before", 0), ("reset_after", 1)] {
         let paper = always(kind);
         let mut stream = post_raw(&paper).await;
@@ -107,7 +107,7 @@ async fn silence_lasts_until_the_caller_gives_up() {
 }
 
 #[tokio::test]
-async fn the_effect_of_a_slow_order_is_there_before_its_answer() {
+async fn slow_order_takes_effect_before_its_response() {
     let paper = MockBroker::start(&["--latency", "1h"]);
     let mut stream = post_raw(&paper).await;
     while paper.counts("k").await.0 < 1 {}
@@ -116,7 +116,7 @@ async fn the_effect_of_a_slow_order_is_there_before_its_answer() {
 }
 
 #[tokio::test]
-async fn one_order_always_fails_and_its_neighbours_do_not() {
+async fn fault_text_selects_the_failing_order() {
     let paper = MockBroker::start(&["--fault", "server_error_before=1", "--fault-text", "\"order-13\""]);
     for round in 1..=3 {
         assert_eq!(paper.post(&order("order-13")).await.status, 503);

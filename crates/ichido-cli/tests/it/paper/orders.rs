@@ -4,7 +4,7 @@
 use super::broker::{BrokerOrder, MockBroker, order};
 
 #[tokio::test]
-async fn an_order_is_answered_in_the_form_of_the_specification() {
+async fn order_response_has_the_specified_form() {
     let paper = MockBroker::start(&[]);
     let answer = paper.post(&order("k")).await;
     assert_eq!(answer.status, 200);
@@ -17,7 +17,7 @@ async fn an_order_is_answered_in_the_form_of_the_specification() {
 }
 
 #[tokio::test]
-async fn the_same_key_is_one_order_and_another_key_another() {
+async fn each_key_is_one_order() {
     let paper = MockBroker::start(&[]);
     let first = paper.post(&order("k")).await;
     let again = paper.post(&order("k")).await;
@@ -32,7 +32,7 @@ async fn the_same_key_is_one_order_and_another_key_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_at_once_under_one_key_are_one_order() {
+async fn ten_concurrent_requests_with_one_key_are_one_order() {
     let paper = std::sync::Arc::new(MockBroker::start(&[]));
     let calls = (0..10).map(|_| {
         let paper = std::sync::Arc::clone(&paper);
@@ -48,7 +48,7 @@ async fn ten_at_once_under_one_key_are_one_order() {
 }
 
 #[tokio::test]
-async fn a_broker_that_does_not_honour_keys_does_it_each_time() {
+async fn broker_without_keys_executes_each_request() {
     let paper = MockBroker::start(&["--honours-keys", "false"]);
     let first = paper.post(&order("k")).await;
     let again = paper.post(&order("k")).await;
@@ -61,7 +61,7 @@ async fn a_broker_that_does_not_honour_keys_does_it_each_time() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_key_is_said_and_has_no_effect() {
+async fn invalid_key_is_refused_without_effect() {
     let paper = MockBroker::start(&[]);
     let missing = paper.post(&BrokerOrder { key: None, ..order("k") }).await;
     assert_eq!(missing.error(), (400, "key_missing".to_owned()));
@@ -81,7 +81,7 @@ async fn what_is_wrong_with_a_key_is_said_and_has_no_effect() {
 }
 
 #[tokio::test]
-async fn an_order_can_be_asked_for_by_its_key() {
+async fn order_can_be_looked_up_by_key() {
     let paper = MockBroker::start(&[]);
     let answer = paper.get("/orders/by-key/a%2Fb").await;
     assert_eq!(answer.error(), (404, "no_such_order".to_owned()));
@@ -92,7 +92,7 @@ async fn an_order_can_be_asked_for_by_its_key() {
 }
 
 #[tokio::test]
-async fn a_body_without_measure_is_refused() {
+async fn oversized_body_is_refused_by_mock_broker() {
     let paper = MockBroker::start(&[]);
     let large = BrokerOrder { body: "x".repeat((4 << 20) + 1), ..order("k") };
     // It responds, and may hang up before the whole request was sent.

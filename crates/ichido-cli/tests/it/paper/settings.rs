@@ -3,7 +3,7 @@
 use super::broker::run;
 
 #[test]
-fn everything_wrong_with_the_flags_is_said_at_once() {
+fn all_flag_errors_are_reported_together() {
     let (code, err) = run(&[
         "paper",
         "--listen",
@@ -31,7 +31,7 @@ fn everything_wrong_with_the_flags_is_said_at_once() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_said() {
+fn address_in_use_is_reported() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it listens").to_string();
     let (code, err) = run(&["paper", "--listen", &address]);

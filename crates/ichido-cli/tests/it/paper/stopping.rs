@@ -3,7 +3,7 @@
 use super::broker::{MockBroker, order};
 
 #[tokio::test]
-async fn it_ends_well_when_told_to_though_a_caller_waits_for_an_answer_that_never_comes() {
+async fn mock_broker_stops_while_a_caller_waits_forever() {
     for signal in ["TERM", "INT"] {
         let mut paper = MockBroker::start(&["--fault", "silence_after=1"]);
         let address = paper.address;
@@ -19,7 +19,7 @@ async fn it_ends_well_when_told_to_though_a_caller_waits_for_an_answer_that_neve
 }
 
 #[tokio::test]
-async fn an_answer_in_flight_is_given_before_it_ends() {
+async fn response_in_flight_is_sent_before_exit() {
     let mut paper = MockBroker::start(&["--latency", "300ms"]);
     let address = paper.address;
     let waiting = {
@@ -33,7 +33,7 @@ async fn an_answer_in_flight_is_given_before_it_ends() {
 }
 
 #[tokio::test]
-async fn a_second_signal_waits_for_nobody_and_the_code_says_so() {
+async fn second_signal_stops_mock_broker_with_code_3() {
     let mut paper = MockBroker::start(&["--latency", "1h"]);
     let address = paper.address;
     let request = super::broker::request_of(&order("k"));

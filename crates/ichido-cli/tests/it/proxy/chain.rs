@@ -359,13 +359,13 @@ async fn decide_all(chain: &Chain, counting: &CountingService, store: &str, held
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn never_two_effects_and_the_unknown_are_held_and_decided_on_sqlite() {
+async fn unknown_outcomes_are_decided_without_duplicates_on_sqlite() {
     let file = fresh_file();
     a_service_that_does_not_never_counts_two(&file.url).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn never_two_effects_and_the_unknown_are_held_and_decided_on_postgres() {
+async fn unknown_outcomes_are_decided_without_duplicates_on_postgres() {
     let database = fresh_database().await;
     a_service_that_does_not_never_counts_two(&database.url).await;
 }

@@ -38,7 +38,7 @@ fn order(body: &'static str) -> Action {
 }
 
 #[tokio::test]
-async fn an_action_in_flight_is_asked_after_and_done_once_in_every_profile() {
+async fn in_flight_action_is_polled_and_takes_effect_once() {
     for (profile, name) in PROFILES {
         let (file, gate) = (fresh_file(), ReleaseGate::default());
         let opened = gate.clone();
@@ -74,7 +74,7 @@ async fn an_action_in_flight_is_asked_after_and_done_once_in_every_profile() {
 }
 
 #[tokio::test]
-async fn a_key_used_for_another_order_is_told_as_such_in_every_profile() {
+async fn key_conflict_is_reported_in_every_profile() {
     for (profile, name) in PROFILES {
         let file = fresh_file();
         let service = FakeService::start(|_, _| ServiceAction::Answer(answer("201 Created", &[], ""))).await;
@@ -88,7 +88,7 @@ async fn a_key_used_for_another_order_is_told_as_such_in_every_profile() {
 }
 
 #[tokio::test]
-async fn the_way_of_a_request_begins_at_the_client() {
+async fn hop_chain_starts_at_the_client() {
     let file = fresh_file();
     let service = FakeService::start(|_, _| ServiceAction::Answer(answer("201 Created", &[], ""))).await;
     let proxy = adapter(&service, &file.url, "ichido");

@@ -50,7 +50,7 @@ fn answers() -> Vec<(u16, &'static str)> {
 }
 
 #[tokio::test]
-async fn the_guide_to_running_proxies_is_true() {
+async fn proxy_guide_commands_work() {
     let [adapter, gateway, bff] = &commands()[..] else { panic!("three commands") };
     for (before, behind) in [(bff, gateway), (gateway, adapter)] {
         assert_eq!(flag_value(before, "--upstream"), format!("http://{}", flag_value(behind, "--listen")));

@@ -76,7 +76,7 @@ fn jwt_flags(folder: &TempFolder, algorithm: &str, key: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_header_that_no_hop_sets_is_explained_once_in_the_log() {
+async fn missing_identity_header_is_logged_once() {
     let service = FakeService::start(|_, _| ServiceAction::Answer(answer("201 Created", &[], "made"))).await;
     let store = fresh_file();
     let flags = ["--store", &store.url, "--operation", "POST /orders", "--identity", "header:x-user-id"];
@@ -95,7 +95,7 @@ async fn a_header_that_no_hop_sets_is_explained_once_in_the_log() {
 }
 
 #[tokio::test]
-async fn the_same_key_of_two_callers_is_two_actions() {
+async fn same_key_from_two_callers_is_two_actions() {
     let guarded = guarded("header:x-user-id", |_| Vec::new()).await;
     let alice = guarded.order(&[("x-user-id", "alice")]).await;
     let bob = guarded.order(&[("x-user-id", "bob")]).await;
@@ -106,7 +106,7 @@ async fn the_same_key_of_two_callers_is_two_actions() {
 }
 
 #[tokio::test]
-async fn a_caller_without_a_name_or_with_two_is_refused() {
+async fn missing_or_ambiguous_identity_is_refused() {
     let guarded = guarded("header:x-user-id", |_| Vec::new()).await;
     let twice = [("x-user-id", "alice"), ("x-user-id", "bob")];
     let named = [("connection", "x-user-id"), ("x-user-id", "alice")];
@@ -129,7 +129,7 @@ async fn a_renewed_token_is_the_same_caller() {
 }
 
 #[tokio::test]
-async fn tokens_that_do_not_hold_are_refused() {
+async fn invalid_tokens_are_refused() {
     let guarded = guarded("jwt:sub", |folder| jwt_flags(folder, "HS256", SECRET)).await;
     let with = |name: &str, value: Value| {
         let mut claims = claims("alice");
@@ -182,7 +182,7 @@ async fn tokens_that_do_not_hold_are_refused() {
 }
 
 #[tokio::test]
-async fn public_keys_verify_and_are_no_secret() {
+async fn public_keys_verify_tokens_and_cannot_forge_them() {
     for (name, algorithm, key, public) in [
         ("RS256", Algorithm::RS256, EncodingKey::from_rsa_pem(RSA).expect("a key"), RSA_PUBLIC),
         ("ES256", Algorithm::ES256, EncodingKey::from_ec_pem(EC).expect("a key"), EC_PUBLIC),
@@ -201,7 +201,7 @@ async fn public_keys_verify_and_are_no_secret() {
 }
 
 #[tokio::test]
-async fn an_api_key_is_known_by_its_hash() {
+async fn api_key_is_configured_by_hash() {
     let guarded = guarded("api-key:X-Api-Key", |folder| {
         let line = |key: &str, whose: &str| format!("{} {whose}\n", Digest::of_bytes(key.as_bytes()));
         let keys =

@@ -9,7 +9,7 @@ use super::service::{FakeService, ServiceAction, answer};
 use crate::folder;
 
 #[tokio::test]
-async fn a_state_change_without_a_key_is_refused_and_nothing_is_sent() {
+async fn state_change_without_key_is_refused() {
     let service = FakeService::plain().await;
     for role in ["bff", "gateway"] {
         let proxy = ProxyProcess::start(role, service.address, &[]);
@@ -23,7 +23,7 @@ async fn a_state_change_without_a_key_is_refused_and_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_none_is_refused_whatever_is_wrong_with_it() {
+async fn invalid_keys_are_refused() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &[]);
     let long = "k".repeat(256);
@@ -50,7 +50,7 @@ async fn a_key_that_is_none_is_refused_whatever_is_wrong_with_it() {
 }
 
 #[tokio::test]
-async fn the_key_is_passed_on_byte_for_byte() {
+async fn key_is_forwarded_byte_for_byte() {
     let service = FakeService::plain().await;
     let gateway = ProxyProcess::start("gateway", service.address, &[]);
     let bff = ProxyProcess::start("bff", gateway.address, &["--allow-headers", "accept"]);
@@ -68,7 +68,7 @@ async fn the_key_is_passed_on_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn reads_need_no_key_and_one_that_is_there_is_not_looked_at() {
+async fn reads_need_no_key_and_ignore_one() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &[]);
     assert_eq!(send(proxy.address, &ProxyRequest::get("/")).await.status(), 200);
@@ -84,7 +84,7 @@ async fn reads_need_no_key_and_one_that_is_there_is_not_looked_at() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_answered_before_the_body_is_asked_for() {
+async fn missing_key_is_refused_before_100_continue() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &[]);
     let head = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n";
@@ -95,7 +95,7 @@ async fn a_missing_key_is_answered_before_the_body_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_expected_is_asked_for_when_the_key_is_there() {
+async fn valid_key_gets_100_continue() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &[]);
     let mut client = super::client::ProxyClient::connect(proxy.address).await;
@@ -109,7 +109,7 @@ async fn a_body_that_is_expected_is_asked_for_when_the_key_is_there() {
 }
 
 #[tokio::test]
-async fn the_owners_answers_pass_untouched() {
+async fn origin_responses_pass_unchanged() {
     let service = FakeService::start(|request, _| {
         let processing = [
             ("Idempotency-Status", "processing"),
@@ -151,7 +151,7 @@ async fn the_owners_answers_pass_untouched() {
 }
 
 #[tokio::test]
-async fn the_refusal_is_as_the_boundary_file_says() {
+async fn refusal_follows_the_boundary_file() {
     let service = FakeService::plain().await;
     let folder = folder::fresh();
     let validate = json!({"on_missing_key": {"error_code": "KEY_REQUIRED"}});

@@ -36,7 +36,7 @@ async fn add_unknown(store: &Store, operation: &str, identity: &str, key: &str) 
 }
 
 #[tokio::test]
-async fn the_unknown_are_listed_as_a_table_and_nothing_a_client_sent_steers_the_terminal() {
+async fn unknown_outcomes_are_listed_with_escaped_text() {
     let file = fresh_file();
     let store = Store::open(&file.url, 2).await.expect("the store");
     let (code, out, err) = run(&["ledger", "unknown", "--store", &file.url]);
@@ -77,7 +77,7 @@ async fn a_decision_names_one_action_whose_outcome_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_replay_says_what_a_person_decided() {
+async fn replay_reports_the_decision() {
     let file = fresh_file();
     let service = FakeService::start(|_, _| ServiceAction::status("500 Oh")).await;
     let adapter = adapter(&service, &file.url);
@@ -97,7 +97,7 @@ async fn a_replay_says_what_a_person_decided() {
 }
 
 #[test]
-fn what_is_asked_of_it_must_make_sense() {
+fn invalid_ledger_arguments_are_refused() {
     let (code, _, err) = run(&["ledger", "unknown"]);
     assert_eq!(code, Some(2));
     assert!(err.contains("--store: no store or server given"), "{err}");
@@ -144,7 +144,7 @@ async fn until_lapsed(store: &Store, name: &RecordName) {
 
 /// The adapter is killed during its call, and the client does not retry.
 #[tokio::test]
-async fn what_a_crash_left_behind_is_listed_though_nobody_asks_for_it_again() {
+async fn crashed_requests_are_listed_without_a_retry() {
     let (file, database) = (fresh_file(), fresh_database().await);
     for url in [&file.url, &database.url] {
         let never = ReleaseGate::default();

@@ -15,7 +15,7 @@ use crate::folder;
 use crate::http_message::{HttpReader, MessageKind};
 
 #[tokio::test]
-async fn fields_of_one_connection_end_at_the_proxy() {
+async fn hop_by_hop_headers_are_not_forwarded() {
     let service = FakeService::start(|_, _| {
         let fields =
             [("connection", "x-private"), ("x-private", "1"), ("keep-alive", "timeout=9"), ("etag", "\"1\"")];
@@ -44,7 +44,7 @@ async fn fields_of_one_connection_end_at_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_browser_may_not_say_who_it_is() {
+async fn identity_headers_from_browsers_are_dropped() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &["--drop-headers", "x-user-id,x-tenant-*"]);
     let request = ProxyRequest::post("/")
@@ -58,7 +58,7 @@ async fn a_browser_may_not_say_who_it_is() {
 }
 
 #[tokio::test]
-async fn the_lists_of_the_boundary_files_hold_both_ways() {
+async fn header_lists_apply_in_both_directions() {
     let service = FakeService::start(|_, _| {
         ServiceAction::Answer(answer("200 OK", &[("server", "x"), ("etag", "1")], "ok"))
     })
@@ -82,7 +82,7 @@ async fn the_lists_of_the_boundary_files_hold_both_ways() {
 }
 
 #[tokio::test]
-async fn a_request_id_is_made_where_none_came_and_kept_where_one_did() {
+async fn request_id_is_kept_or_generated() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("gateway", service.address, &[]);
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -106,7 +106,7 @@ async fn a_request_id_is_made_where_none_came_and_kept_where_one_did() {
 }
 
 #[tokio::test]
-async fn each_hop_adds_itself_and_the_first_believes_nobody() {
+async fn each_hop_is_appended_and_client_hops_are_dropped() {
     let service = FakeService::plain().await;
     let gateway = ProxyProcess::start("gateway", service.address, &["--name", "gateway-eu"]);
     let bff = ProxyProcess::start("bff", gateway.address, &["--allow-headers", "accept"]);
@@ -121,7 +121,7 @@ async fn each_hop_adds_itself_and_the_first_believes_nobody() {
 }
 
 #[tokio::test]
-async fn broken_hops_are_dropped_and_full_ones_pass_as_they_are() {
+async fn invalid_hops_are_dropped_and_full_ones_pass_unchanged() {
     let service = FakeService::plain().await;
     let gateway = ProxyProcess::start("gateway", service.address, &[]);
     assert_eq!(
@@ -139,7 +139,7 @@ async fn broken_hops_are_dropped_and_full_ones_pass_as_they_are() {
 }
 
 #[tokio::test]
-async fn target_and_query_pass_as_they_came() {
+async fn target_and_query_pass_unchanged() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("gateway", service.address, &[]);
     for target in ["/a//b/../c%2Fd?x=1&x=2&y=%20+", "/?", "/*"] {
@@ -152,7 +152,7 @@ async fn target_and_query_pass_as_they_came() {
 }
 
 #[tokio::test]
-async fn an_answer_streams_before_it_is_whole() {
+async fn response_streams_before_it_is_complete() {
     let gate = ReleaseGate::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
@@ -182,7 +182,7 @@ async fn an_answer_streams_before_it_is_whole() {
 }
 
 #[tokio::test]
-async fn a_body_streams_before_it_is_whole_and_is_no_larger_than_it_may_be() {
+async fn body_streams_before_it_is_complete_within_its_limit() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
     let proxy = ProxyProcess::start("bff", address, &["--attempts", "3"]);
@@ -211,7 +211,7 @@ async fn a_body_streams_before_it_is_whole_and_is_no_larger_than_it_may_be() {
 }
 
 #[tokio::test]
-async fn answers_without_a_body_keep_their_length() {
+async fn bodiless_responses_keep_content_length() {
     let service = FakeService::start(|request, _| {
         ServiceAction::Answer(match request.first.split(' ').nth(1) {
             Some("/304") => b"HTTP/1.1 304 Not Modified\r\netag: \"1\"\r\ncontent-length: 9\r\n\r\n".to_vec(),
@@ -230,7 +230,7 @@ async fn answers_without_a_body_keep_their_length() {
 }
 
 #[tokio::test]
-async fn the_version_of_an_answer_is_that_of_its_own_connection() {
+async fn response_version_is_that_of_its_connection() {
     let service = FakeService::start(|_, _| {
         ServiceAction::Cut(b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok".to_vec())
     })
@@ -244,7 +244,7 @@ async fn the_version_of_an_answer_is_that_of_its_own_connection() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_breaks_off_here_too() {
+async fn aborted_upstream_response_is_aborted_downstream() {
     let service = FakeService::start(|_, _| {
         ServiceAction::Cut(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n".to_vec())
     })
@@ -256,7 +256,7 @@ async fn an_answer_that_breaks_off_breaks_off_here_too() {
 }
 
 #[tokio::test]
-async fn an_answer_that_stalls_is_cut() {
+async fn stalled_response_is_aborted() {
     let never = ReleaseGate::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
@@ -274,7 +274,7 @@ async fn an_answer_that_stalls_is_cut() {
 }
 
 #[tokio::test]
-async fn connections_to_the_upstream_are_kept_and_used_again() {
+async fn upstream_connections_are_reused() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("gateway", service.address, &[]);
     for _ in 0..50 {
@@ -294,7 +294,7 @@ async fn http2(address: std::net::SocketAddr) -> hyper::client::conn::http2::Sen
 }
 
 #[tokio::test]
-async fn cleartext_http2_comes_in_and_http1_goes_out() {
+async fn cleartext_http2_is_forwarded_as_http1() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &[]);
     let mut sender = http2(proxy.address).await;
@@ -369,7 +369,7 @@ fn http2_bytes(name: &str, value: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn trailers_do_not_pass_by_the_lists() {
+async fn trailers_obey_the_header_lists() {
     let trailing = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-secret\r\n\r\n2\r\nok\r\n0\r\nx-secret: 1\r\n\r\n";
     let service = FakeService::start(move |_, _| ServiceAction::Answer(trailing.as_bytes().to_vec())).await;
     let proxy = ProxyProcess::start("bff", service.address, &["--allow-answer-headers", "content-type"]);
@@ -384,7 +384,7 @@ async fn trailers_do_not_pass_by_the_lists() {
 }
 
 #[tokio::test]
-async fn an_idle_http2_connection_is_closed_even_if_its_client_lives() {
+async fn idle_http2_connection_is_closed_despite_pings() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &["--head-timeout", "100ms"]);
     let stream = TcpStream::connect(proxy.address).await.expect("somebody listens");
@@ -398,7 +398,7 @@ async fn an_idle_http2_connection_is_closed_even_if_its_client_lives() {
 
 /// The body is framed by its encoding; the contradicting length must not be forwarded.
 #[tokio::test]
-async fn an_answer_with_a_length_beside_its_encoding_arrives_whole() {
+async fn response_with_length_and_encoding_arrives_complete() {
     let both =
         "HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     let service = FakeService::start(move |_, _| ServiceAction::Answer(both.into())).await;

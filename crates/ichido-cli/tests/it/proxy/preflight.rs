@@ -15,7 +15,7 @@ const ASKED: [(&str, &str); 3] = [
 ];
 
 #[tokio::test]
-async fn a_preflight_passes_the_starting_set_and_its_answer_comes_back() {
+async fn preflight_passes_with_the_starting_files() {
     let allowed = [
         ("access-control-allow-origin", "https://shop.example"),
         ("access-control-allow-headers", "content-type,idempotency-key"),

@@ -20,7 +20,7 @@ async fn failing(times: usize, act: ServiceAction) -> FakeService {
 const THRICE: [&str; 4] = ["--attempts", "3", "--backoff", "1ms"];
 
 #[tokio::test]
-async fn a_post_with_a_key_is_tried_again_after_a_502_503_or_504() {
+async fn keyed_post_is_retried_after_502_503_or_504() {
     for status in ["502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"] {
         let service = failing(2, ServiceAction::status(status)).await;
         let proxy = ProxyProcess::start("bff", service.address, &THRICE);
@@ -37,7 +37,7 @@ async fn a_post_with_a_key_is_tried_again_after_a_502_503_or_504() {
 }
 
 #[tokio::test]
-async fn a_post_with_a_key_is_tried_again_after_a_lost_answer() {
+async fn keyed_post_is_retried_after_a_lost_response() {
     let service = failing(2, ServiceAction::Cut(b"HTTP/1.1 200".to_vec())).await;
     let proxy = ProxyProcess::start("gateway", service.address, &THRICE);
     assert_eq!(send(proxy.address, &ProxyRequest::post("/").key("k").body("body")).await.text(), "done");
@@ -45,7 +45,7 @@ async fn a_post_with_a_key_is_tried_again_after_a_lost_answer() {
 }
 
 #[tokio::test]
-async fn other_answers_are_the_origins_business() {
+async fn other_statuses_are_not_retried() {
     for status in [
         "500 Internal Server Error",
         "501 Not Implemented",
@@ -62,7 +62,7 @@ async fn other_answers_are_the_origins_business() {
 }
 
 #[tokio::test]
-async fn nothing_but_a_post_with_a_key_is_tried_again() {
+async fn only_keyed_posts_are_retried() {
     let service = FakeService::start(|_, _| ServiceAction::Cut(Vec::new())).await;
     let proxy = ProxyProcess::start(
         "bff",
@@ -106,7 +106,7 @@ async fn a_file_cannot_allow_what_c4_forbids() {
 }
 
 #[tokio::test]
-async fn the_last_answer_passes_when_tries_are_spent_or_time_is_short() {
+async fn last_response_passes_when_retries_end() {
     let service = FakeService::start(|_, _| {
         ServiceAction::Answer(answer("503 Service Unavailable", &[("retry-after", "60")], "busy"))
     })
@@ -140,7 +140,7 @@ async fn nobody() -> SocketAddr {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_not_there_did_nothing() {
+async fn refused_upstream_connection_is_not_done() {
     let proxy = ProxyProcess::start("gateway", nobody().await, &THRICE);
     for request in [
         ProxyRequest::post("/").key("k").body("x"),
@@ -154,7 +154,7 @@ async fn an_upstream_that_is_not_there_did_nothing() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_does_not_answer_in_time_may_have_done_it() {
+async fn upstream_timeout_has_unknown_effect() {
     let never = ReleaseGate::default();
     let service = FakeService::start(move |_, _| ServiceAction::AnswerWhen(never.clone(), Vec::new())).await;
     let proxy = ProxyProcess::start(
@@ -171,7 +171,7 @@ async fn an_upstream_that_does_not_answer_in_time_may_have_done_it() {
 }
 
 #[tokio::test]
-async fn a_doubt_stays_when_the_next_try_does_not_even_connect() {
+async fn unknown_effect_stays_unknown_after_failed_retry() {
     // The first attempt is lost; then nobody listens any more.
     let service = FakeService::start(|_, _| ServiceAction::Cut(Vec::new())).await;
     let proxy = ProxyProcess::start("gateway", service.address, &["--attempts", "2", "--backoff", "400ms"]);
@@ -188,7 +188,7 @@ async fn a_doubt_stays_when_the_next_try_does_not_even_connect() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_dies_on_reuse_does_not_send_a_post_twice() {
+async fn dying_reused_connection_sends_post_once() {
     // A connection returns to the pool a moment after its response was read, so the second request may find none to
     // reuse.
     for _ in 0..20 {
@@ -220,7 +220,7 @@ async fn second_request_is_cut() -> usize {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_closed_while_idle_costs_nobody_a_request() {
+async fn closed_idle_connection_loses_no_request() {
     // Every connection is closed silently after its response.
     //
     // Whether or not the proxy has noticed by the next request, an unwritten request goes out on another connection,
@@ -241,7 +241,7 @@ async fn a_kept_connection_that_closed_while_idle_costs_nobody_a_request() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_does_not_take_the_connection_did_nothing() {
+async fn unaccepted_upstream_connection_is_not_done() {
     // A backlog of one that nobody accepts from: further connections get no response from the system.
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.1:0".parse().expect("an address")).expect("loopback");
@@ -261,7 +261,7 @@ async fn an_upstream_that_does_not_take_the_connection_did_nothing() {
 }
 
 #[tokio::test]
-async fn an_answer_that_changes_the_protocol_is_no_answer() {
+async fn protocol_switch_is_not_a_response() {
     let switching = b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n".to_vec();
     let service = FakeService::start(move |_, _| ServiceAction::Answer(switching.clone())).await;
     let proxy = ProxyProcess::start("gateway", service.address, &[]);
@@ -270,7 +270,7 @@ async fn an_answer_that_changes_the_protocol_is_no_answer() {
 }
 
 #[tokio::test]
-async fn the_time_for_an_answer_begins_when_the_body_is_here() {
+async fn response_timeout_starts_after_the_body() {
     let (slow, never) = (ReleaseGate::default(), ReleaseGate::default());
     let opened = slow.clone();
     let service = FakeService::start(move |request, _| match request.first.split(' ').nth(1) {
@@ -299,7 +299,7 @@ async fn the_time_for_an_answer_begins_when_the_body_is_here() {
 
 /// A hop without memory to buffer a body sends it once, as it arrives.
 #[tokio::test]
-async fn a_body_for_which_there_is_no_memory_is_sent_once() {
+async fn unbuffered_body_is_sent_once() {
     let service = FakeService::start(|_, _| ServiceAction::status("503 Service Unavailable")).await;
     let proxy = ProxyProcess::start("gateway", service.address, &["--attempts", "2", "--backoff", "1ms"]);
     let request = |key: &str| ProxyRequest::post("/").key(key).body("abc");

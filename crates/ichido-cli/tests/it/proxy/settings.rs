@@ -7,7 +7,7 @@ use super::service::FakeService;
 use crate::folder;
 
 #[test]
-fn every_problem_is_reported_at_once_with_its_place_and_mend() {
+fn all_boundary_errors_are_reported_with_location_and_help() {
     let (code, out, err) = run(&[
         "proxy",
         "--role",
@@ -72,7 +72,7 @@ fn a_boundary_file_is_refused_with_its_line_and_column() {
 }
 
 #[test]
-fn a_proxy_does_not_start_on_a_file_with_errors_and_lists_them_all() {
+fn proxy_refuses_to_start_and_lists_all_errors() {
     let folder = folder::fresh();
     let owner = json!({"http": {"idempotency": {"mode": "enabled"}, "retry": {"retry_on_status": [404]}}});
     let file = folder.boundary("browser_to_bff.json", &owner);
@@ -89,7 +89,7 @@ fn a_proxy_does_not_start_on_a_file_with_errors_and_lists_them_all() {
 }
 
 #[tokio::test]
-async fn a_proxy_starts_on_a_file_with_warnings() {
+async fn proxy_starts_with_warnings() {
     let folder = folder::fresh();
     let file = folder.boundary("browser_to_bff.json", &json!({"observability": {"redaction": null}}));
     let (code, out, _) = run(&["check", &file]);
@@ -99,7 +99,7 @@ async fn a_proxy_starts_on_a_file_with_warnings() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_a_failure_and_no_misuse() {
+async fn port_in_use_is_code_1() {
     let service = FakeService::plain().await;
     let first = ProxyProcess::start("bff", service.address, &[]);
     let (listen, upstream) = (first.address.to_string(), format!("http://{}", service.address));
@@ -109,7 +109,7 @@ async fn a_port_that_is_taken_is_a_failure_and_no_misuse() {
 }
 
 #[test]
-fn misuse_of_the_command_line_is_code_2_and_help_is_code_0() {
+fn usage_error_is_code_2_and_help_is_code_0() {
     assert_eq!(run(&["proxy"]).0, Some(2));
     assert_eq!(run(&["proxy", "--role", "bishop", "--upstream", "http://a"]).0, Some(2));
     let (code, out, _) = run(&["proxy", "--help"]);
@@ -120,7 +120,7 @@ fn misuse_of_the_command_line_is_code_2_and_help_is_code_0() {
 }
 
 #[test]
-fn an_adapter_says_everything_that_it_misses() {
+fn adapter_reports_all_missing_settings() {
     let adapter = |flags: &[&str]| {
         let (code, _, err) =
             run(&[&["proxy", "--role", "adapter", "--upstream", "http://127.0.0.1:1"], flags].concat());
@@ -182,7 +182,7 @@ fn an_adapter_says_everything_that_it_misses() {
 }
 
 #[test]
-fn a_hop_is_not_given_what_only_the_adapter_has() {
+fn adapter_settings_are_refused_for_other_roles() {
     let flags = ["--identity", "single:shop", "--operation", "POST /a", "--ttl", "24h"];
     let (code, _, err) =
         run(&[&["proxy", "--role", "gateway", "--upstream", "http://127.0.0.1:1"], &flags[..]].concat());
@@ -193,7 +193,7 @@ fn a_hop_is_not_given_what_only_the_adapter_has() {
 }
 
 #[test]
-fn keys_that_verify_nothing_are_refused() {
+fn unusable_verification_keys_are_refused() {
     let folder = folder::fresh();
     let (short, text) = (
         folder.write("short", "too short\n"),

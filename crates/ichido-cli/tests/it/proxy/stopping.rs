@@ -36,7 +36,7 @@ pub(crate) async fn until_refused(address: std::net::SocketAddr) {
 }
 
 #[tokio::test]
-async fn after_a_signal_the_request_in_flight_ends_and_new_connections_are_refused() {
+async fn signal_finishes_requests_in_flight_and_refuses_connections() {
     for signal in ["TERM", "INT"] {
         let mut in_flight = in_flight(&[]).await;
         in_flight.proxy.signal(signal);
@@ -51,7 +51,7 @@ async fn after_a_signal_the_request_in_flight_ends_and_new_connections_are_refus
 }
 
 #[tokio::test]
-async fn idle_connections_do_not_hold_up_the_end() {
+async fn idle_connections_do_not_delay_shutdown() {
     let service = FakeService::plain().await;
     let mut proxy = ProxyProcess::start("bff", service.address, &[]);
     let mut used = ProxyClient::connect(proxy.address).await;
@@ -63,7 +63,7 @@ async fn idle_connections_do_not_hold_up_the_end() {
 }
 
 #[tokio::test]
-async fn what_does_not_end_in_time_is_cut_and_the_exit_code_says_so() {
+async fn drain_timeout_closes_connections_with_code_3() {
     let mut in_flight = in_flight(&["--drain-timeout", "50ms"]).await;
     in_flight.proxy.signal("TERM");
     assert_eq!(in_flight.proxy.wait().await.code(), Some(3));
@@ -71,7 +71,7 @@ async fn what_does_not_end_in_time_is_cut_and_the_exit_code_says_so() {
 }
 
 #[tokio::test]
-async fn a_second_signal_stops_at_once() {
+async fn second_signal_stops_proxy_immediately() {
     let mut in_flight = in_flight(&["--drain-timeout", "1h"]).await;
     in_flight.proxy.signal("TERM");
     until_refused(in_flight.proxy.address).await;

@@ -88,7 +88,7 @@ fn conflicts(answer: &HttpMessage, what: &Value) {
 }
 
 #[tokio::test]
-async fn a_tenant_never_gets_the_answer_of_another() {
+async fn tenant_never_gets_another_tenants_response() {
     let (file, database) = (fresh_file(), fresh_database().await);
     for store in [&file.url, &database.url] {
         let guarded = guarded(store, &["claims.tenant_id"], &jwt(&json!("sub"))).await;
@@ -119,7 +119,7 @@ async fn nested_and_structured_claims_are_compared_by_value() {
 }
 
 #[tokio::test]
-async fn several_claims_name_a_caller_together() {
+async fn several_claims_form_one_identity() {
     let file = fresh_file();
     let guarded = guarded(&file.url, &[], &jwt(&json!(["tenant_id", "actor.actor_id"]))).await;
     let order = async |tenant: &str, actor: &str| {
@@ -176,7 +176,7 @@ async fn a_header_is_compared_line_by_line() {
 
 /// The adapter reads the same list that is checked.
 #[tokio::test]
-async fn an_adapter_does_not_start_on_an_input_that_it_cannot_read() {
+async fn adapter_refuses_unreadable_inputs() {
     let (file, folder) = (fresh_file(), folder::fresh());
     let by_token = jwt(&json!("sub"));
     let single = json!({"source": "single", "name": "shop"});
@@ -201,7 +201,7 @@ async fn an_adapter_does_not_start_on_an_input_that_it_cannot_read() {
 
 /// The claims of the flag, separated by commas.
 #[tokio::test]
-async fn a_flag_names_several_claims_too() {
+async fn identity_flag_accepts_several_claims() {
     let (file, folder) = (fresh_file(), folder::fresh());
     let service = FakeService::start(|_, before| {
         ServiceAction::Answer(answer("201 Created", &[], &before.to_string()))

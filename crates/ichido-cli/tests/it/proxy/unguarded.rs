@@ -10,7 +10,7 @@ use super::service::FakeService;
 use crate::folder;
 
 #[tokio::test]
-async fn a_method_that_may_change_state_passes_by_its_operation_alone() {
+async fn state_changing_method_requires_an_operation() {
     let (service, store) = (FakeService::plain().await, fresh_file());
     let flags = ["--store", &store.url, "--identity", "single:me"];
     let operations = ["--operation", "POST /orders", "--operation", "PUT /orders/{id}"];

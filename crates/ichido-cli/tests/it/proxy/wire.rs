@@ -78,7 +78,7 @@ async fn malformed_chunks_are_refused() {
 }
 
 #[tokio::test]
-async fn a_malformed_chunk_in_a_streamed_body_never_makes_a_whole_request() {
+async fn malformed_chunk_never_completes_a_request() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("gateway", service.address, &[]);
     let head = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -88,7 +88,7 @@ async fn a_malformed_chunk_in_a_streamed_body_never_makes_a_whole_request() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_missing_or_named_twice_is_refused() {
+async fn missing_or_duplicate_host_is_refused() {
     for request in [
         "GET / HTTP/1.1\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
@@ -104,7 +104,7 @@ async fn a_host_that_is_missing_or_named_twice_is_refused() {
 
 /// Many services read `post` as POST: it would bypass the key and the ledger.
 #[tokio::test]
-async fn a_method_in_small_letters_gets_past_no_role() {
+async fn lower_case_methods_are_refused() {
     let service = FakeService::plain().await;
     let store = ichido_store::testing::sqlite::fresh_file();
     let adapter = ["--store", &store.url, "--operation", "POST /orders", "--identity", "single:me"];
@@ -123,7 +123,7 @@ async fn a_method_in_small_letters_gets_past_no_role() {
 }
 
 #[tokio::test]
-async fn websockets_and_tunnels_are_refused_in_words() {
+async fn websockets_and_tunnels_are_refused_with_reason() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &[]);
     let upgrade = ProxyRequest::get("/ws").field("Connection", "Upgrade").field("Upgrade", "websocket");
@@ -137,7 +137,7 @@ async fn websockets_and_tunnels_are_refused_in_words() {
 
 /// Java's client and `curl --http2` send this with the first request to a host.
 #[tokio::test]
-async fn an_offer_of_http2_is_ignored_and_the_request_goes_on() {
+async fn http2_upgrade_offer_is_ignored() {
     let service = FakeService::plain().await;
     let store = ichido_store::testing::sqlite::fresh_file();
     let adapter = ["--store", &store.url, "--operation", "POST /orders", "--identity", "single:me"];
@@ -164,7 +164,7 @@ async fn an_offer_of_http2_is_ignored_and_the_request_goes_on() {
 }
 
 #[tokio::test]
-async fn curl_with_http2_gets_its_answer() {
+async fn curl_with_http2_gets_a_response() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &[]);
     let url = format!("http://{}/orders", proxy.address);
@@ -216,7 +216,7 @@ async fn a_dropped_header_does_not_come_back_under_another_name() {
 }
 
 #[tokio::test]
-async fn two_authorizations_get_past_no_role() {
+async fn duplicate_authorization_is_refused() {
     let service = FakeService::plain().await;
     let store = ichido_store::testing::sqlite::fresh_file();
     let adapter = ["--store", &store.url, "--operation", "POST /orders", "--identity", "single:me"];
@@ -243,7 +243,7 @@ async fn the_connection_header_cannot_strip_the_key() {
 }
 
 #[tokio::test]
-async fn too_many_and_too_large_headers_are_answered_431() {
+async fn too_many_or_large_headers_return_431() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &[]);
     let many =
@@ -255,7 +255,7 @@ async fn too_many_and_too_large_headers_are_answered_431() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_finish_its_head_is_cut_off() {
+async fn unfinished_request_head_closes_the_connection() {
     let service = FakeService::plain().await;
     let proxy = ProxyProcess::start("bff", service.address, &["--head-timeout", "50ms"]);
     // Nothing, the start of the HTTP/2 preface, and half a head: each has its own timeout.
@@ -278,7 +278,7 @@ async fn an_idle_connection_is_closed() {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_is_answered_408() {
+async fn stalled_body_returns_408() {
     let service = FakeService::plain().await;
     for flags in [["--body-idle-timeout", "50ms"], ["--body-timeout", "50ms"]] {
         let proxy = ProxyProcess::start("bff", service.address, &flags);
@@ -290,7 +290,7 @@ async fn a_body_that_stops_is_answered_408() {
 }
 
 #[tokio::test]
-async fn a_busy_connection_keeps_its_place_and_an_idle_one_gives_it_up() {
+async fn full_server_closes_idle_connections_first() {
     let gate = ReleaseGate::default();
     let opened = gate.clone();
     let service = FakeService::start(move |_, before| match before {
@@ -329,7 +329,7 @@ async fn an_idle_http2_connection_is_closed() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_its_answer_is_cut_off() {
+async fn unread_response_closes_the_connection() {
     let body = "x".repeat(64 * 1024 * 1024);
     let service = FakeService::start(move |_, _| ServiceAction::ok(&body)).await;
     let flags = ["--connections-max", "1", "--body-idle-timeout", "100ms"];
@@ -345,7 +345,7 @@ async fn a_client_that_does_not_read_its_answer_is_cut_off() {
 
 /// The client gives its streams no window, and is otherwise alive: no write ever stalls.
 #[tokio::test]
-async fn an_http2_stream_that_does_not_take_its_answer_gives_its_place_back() {
+async fn unread_http2_response_releases_its_permit() {
     let service = FakeService::plain().await;
     // Only the timeout for responses is short.
     let flags = ["--connections-max", "2", "--body-idle-timeout", "100ms", "--head-timeout", "1h"];

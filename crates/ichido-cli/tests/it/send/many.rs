@@ -13,7 +13,7 @@ fn lines(count: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_line_is_on_its_own_and_has_its_result_in_order() {
+async fn each_line_has_its_own_result_in_order() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let input = [
         r#"{"key":"k1","body":{"n": 1.0}}"#,
@@ -55,7 +55,7 @@ async fn each_line_is_on_its_own_and_has_its_result_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_can_be_sent_again_and_its_lines_can_be_the_bodies() {
+async fn resent_file_enqueues_nothing_twice() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let line = |number| format!("{{ \"order\": {{\"id\":{number}}} }}\r\n");
     folder.write("orders.ndjson", &(1..=50).map(line).collect::<Vec<_>>().concat());
@@ -75,7 +75,7 @@ async fn a_file_can_be_sent_again_and_its_lines_can_be_the_bodies() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_line_stands_once_though_the_server_fails_at_each() {
+async fn each_line_is_enqueued_once_despite_failures() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
         let number: usize = request.key()[1..].parse().unwrap();
@@ -94,7 +94,7 @@ async fn every_line_stands_once_though_the_server_fails_at_each() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn results_are_said_while_more_lines_are_waited_for() {
+async fn results_are_printed_while_input_is_open() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let mut command = server.send(folder.path(), &["--ndjson", "-"]);
     let mut child =
@@ -111,7 +111,7 @@ async fn results_are_said_while_more_lines_are_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_refuses_all_is_left_alone() {
+async fn server_wide_refusal_stops_sending() {
     let folder = folder::fresh();
     for (status, code) in [(401, "token_missing"), (404, "queue_unknown")] {
         let server = FakeServer::start(move |_, request| {
@@ -128,7 +128,7 @@ async fn a_server_that_refuses_all_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_line_that_the_server_fails_at_holds_up_no_other() {
+async fn failing_line_does_not_block_others() {
     let folder = folder::fresh();
     let server = FakeServer::start(|_, request| {
         if request.key() == "k2" { ServerAction::Refuse(500, "handler_failed") } else { ServerAction::Accept }
@@ -145,7 +145,7 @@ async fn a_line_that_the_server_fails_at_holds_up_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_fails_at_every_line_is_left_alone() {
+async fn repeated_server_failures_stop_sending() {
     let folder = folder::fresh();
     let server = FakeServer::start(|_, _| ServerAction::Refuse(503, "store_unavailable")).await;
     let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "8"]), &lines(500));
@@ -159,7 +159,7 @@ async fn a_server_that_fails_at_every_line_is_left_alone() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_asked_for_no_further_line() {
+fn unreachable_server_stops_sending() {
     let folder = folder::fresh();
     // A port that was free a moment ago.
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
@@ -172,7 +172,7 @@ fn a_server_that_is_not_there_is_asked_for_no_further_line() {
 
 /// The first signal lets requests in flight finish; the second does not wait for them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signal_stops_it_and_the_same_lines_can_be_sent_again() {
+async fn signal_stops_sending_and_lines_can_be_resent() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
         if request.key() == "k5" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }
@@ -197,7 +197,7 @@ async fn a_signal_stops_it_and_the_same_lines_can_be_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kill_in_the_middle_puts_nothing_in_twice() {
+async fn killed_send_enqueues_nothing_twice() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
         if request.key() == "k20" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }

@@ -7,7 +7,7 @@ use crate::folder;
 const BODY: &str = "{\"qty\": 1.0, \"symbol\":\"ACME\"}\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_is_new_and_then_the_same() {
+async fn repeated_message_is_same() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     for (output, json) in [
         ("new id-of-2\n", false),
@@ -30,7 +30,7 @@ async fn a_message_is_new_and_then_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_asks_and_for_whom_goes_along_where_it_is_given() {
+async fn token_and_identity_are_sent_if_given() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let mut command = send(folder.path());
     command.args(["--key", "k1", "--identity", "ann"]);
@@ -43,7 +43,7 @@ async fn who_asks_and_for_whom_goes_along_where_it_is_given() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_of_another_body_is_a_conflict_with_a_code_of_its_own() {
+async fn key_conflict_is_code_4() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     run(server.send(folder.path(), &["--key", "k-secret"]), BODY);
     let refused = run(server.send(folder.path(), &["--key", "k-secret"]), "{}");
@@ -58,7 +58,7 @@ async fn a_key_of_another_body_is_a_conflict_with_a_code_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_ends_with_1() {
+async fn refusal_is_code_1() {
     let folder = folder::fresh();
     for (status, code) in [(400, "body_invalid"), (401, "token_missing"), (422, "key_disagrees")] {
         let server = FakeServer::start(move |_, _| ServerAction::Refuse(status, code)).await;
@@ -69,7 +69,7 @@ async fn a_refusal_ends_with_1() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_answer_is_learnt_and_the_message_stands_once() {
+async fn lost_response_is_retried_and_enqueued_once() {
     let folder = folder::fresh();
     let acts = [ServerAction::AcceptAndReset, ServerAction::Accept];
     let server = FakeServer::start(move |nth, _| acts[nth]).await;
@@ -82,7 +82,7 @@ async fn a_lost_answer_is_learnt_and_the_message_stands_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_yes_that_names_no_message_is_none() {
+async fn success_without_message_id_is_unknown() {
     let folder = folder::fresh();
     let server = FakeServer::start(|_, _| ServerAction::Refuse(201, "anything")).await;
     let ended = run(server.send(folder.path(), &["--key", "k1"]), BODY);
@@ -94,7 +94,7 @@ async fn a_yes_that_names_no_message_is_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_yes_about_another_key_is_none() {
+async fn success_about_another_key_is_unknown() {
     let (folder, server) = (folder::fresh(), FakeServer::start(|_, _| ServerAction::About("another")).await);
     let ended = run(server.send(folder.path(), &["--key", "k1"]), BODY);
     assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
@@ -104,7 +104,7 @@ async fn a_yes_about_another_key_is_none() {
 }
 
 #[test]
-fn a_server_that_is_not_there_ends_with_3_and_says_that_nothing_was_done() {
+fn unreachable_server_is_code_3_and_not_enqueued() {
     let folder = folder::fresh();
     // A port that was free a moment ago.
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
@@ -118,7 +118,7 @@ fn a_server_that_is_not_there_ends_with_3_and_says_that_nothing_was_done() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_proxy_of_the_environment_is_not_asked() {
+async fn proxy_environment_variables_are_ignored() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let mut command = server.send(folder.path(), &["--key", "k1"]);
     for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
@@ -128,7 +128,7 @@ async fn a_proxy_of_the_environment_is_not_asked() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_place_and_without_a_secret() {
+fn invalid_send_arguments_are_refused_without_secrets() {
     let folder = folder::fresh();
     let cases: [(&[&str], &str); 7] = [
         (&["--key", "k", "--server", "127.0.0.1:4180"], "--server: "),
@@ -159,7 +159,7 @@ fn what_makes_no_sense_is_refused_with_its_place_and_without_a_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redirect_is_not_followed_and_says_where_to_and_how_to_mend_it() {
+async fn redirect_is_not_followed_and_explained() {
     for status in [301, 302, 307, 308] {
         let to = "https://ichido.test/v1/queues/orders/messages?token=s3cret";
         let (folder, server) =

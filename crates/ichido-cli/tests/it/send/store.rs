@@ -87,37 +87,37 @@ async fn attempted_as_published(url: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_are_attempted_as_often_as_workers_published_on_postgres() {
+async fn max_attempts_follows_published_settings_on_postgres() {
     attempted_as_published(&postgres::fresh_database().await.url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_are_attempted_as_often_as_workers_published_on_sqlite() {
+async fn max_attempts_follows_published_settings_on_sqlite() {
     attempted_as_published(&sqlite::fresh_file().url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_are_known_by_their_meaning_on_postgres() {
+async fn equivalent_json_bodies_are_the_same_message_on_postgres() {
     known_by_their_meaning(&postgres::fresh_database().await.url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn messages_are_known_by_their_meaning_on_sqlite() {
+async fn equivalent_json_bodies_are_the_same_message_on_sqlite() {
     known_by_their_meaning(&sqlite::fresh_file().url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_lines_stand_once_on_postgres() {
+async fn many_lines_are_enqueued_once_on_postgres() {
     many(&postgres::fresh_database().await.url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_lines_stand_once_on_sqlite() {
+async fn many_lines_are_enqueued_once_on_sqlite() {
     many(&sqlite::fresh_file().url).await;
 }
 
 #[test]
-fn a_store_that_is_not_reached_ends_with_3() {
+fn unreachable_store_is_code_3() {
     // Nobody listens on this port, which is reserved for the discard service.
     let ended = sent("postgres://nobody@127.0.0.1:9/nothing", &["--key", "k1"], "{}");
     assert_eq!(ended.code, Some(3), "{ended:?}");

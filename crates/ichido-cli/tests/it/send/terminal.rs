@@ -9,7 +9,7 @@ use crate::folder;
 const LINES: &str = "{\"key\":\"k1\",\"body\":1}\n{\"key\":\"k2\",\"body\":2}\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_person_sees_a_bar_without_colours() {
+async fn terminal_shows_a_progress_bar_without_colours() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     folder.write("lines", LINES);
     let binary = env!("CARGO_BIN_EXE_ichido");
@@ -28,7 +28,7 @@ async fn a_person_sees_a_bar_without_colours() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_sees_no_bar() {
+async fn pipe_shows_no_progress_bar() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let sent = run(server.send(folder.path(), &["--ndjson", "-"]), LINES);
     assert_eq!(sent.out, "new id-of-2 line 1\nnew id-of-2 line 2\n");

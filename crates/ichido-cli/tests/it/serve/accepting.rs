@@ -13,7 +13,7 @@ const ORDER: &str = r#"{"symbol":"ACME","intent":"buy","qty":"10","limit_price":
 on_both! {
     /// Status and body are identical, byte for byte; a header marks the replay; the request id is new.
     #[test]
-    async fn the_same_request_gets_the_same_answer_and_is_sent_once(fixture) {
+    async fn repeated_request_gets_first_response_and_is_sent_once(fixture) {
         let server = fixture.serve(&[]);
         let first = server.send(&RawRequest::put("order-1", ORDER)).await;
         assert_eq!(first.status(), 201, "{first:?}");
@@ -41,7 +41,7 @@ on_both! {
     /// The same key enqueued ten times at once is sent once.
     // Spec: D16.
     #[test]
-    async fn ten_at_once_are_one(fixture) {
+    async fn ten_concurrent_duplicates_are_one_message(fixture) {
         let server = fixture.serve(&[]);
         let mut sending = JoinSet::new();
         for _ in 0..10 {
@@ -58,7 +58,7 @@ on_both! {
     }
 
     #[test]
-    async fn another_request_under_the_key_is_refused(fixture) {
+    async fn different_request_with_same_key_is_refused(fixture) {
         let server = fixture.serve(&[]);
         let first = server.send(&RawRequest::put("order-1", ORDER)).await;
         let other = server.send(&RawRequest::put("order-1", r#"{"symbol":"ACME","qty":"11"}"#)).await;
@@ -72,7 +72,7 @@ on_both! {
     }
 
     /// The same key of another identity is another action, and reveals nobody else's message.
-    async fn the_same_key_of_another_identity_is_another_action(fixture) {
+    async fn same_key_from_another_identity_is_another_action(fixture) {
         let server = fixture.serve(&[]);
         let ann = server.send(&RawRequest::put("k", ORDER).field("Ichido-Identity", "ann")).await;
         let bob = server.send(&RawRequest::put("k", "{}").field("Ichido-Identity", "bob")).await;
@@ -88,7 +88,7 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_taken_is_refused_in_words_and_nothing_is_put_in() {
+async fn invalid_requests_are_refused_and_enqueue_nothing() {
     let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let plain = || RawRequest::post("/v1/queues/demo/messages").body("{}");
@@ -136,7 +136,7 @@ async fn what_cannot_be_taken_is_refused_in_words_and_nothing_is_put_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_the_body_repeats_and_a_trace_are_kept() {
+async fn repeated_body_key_and_trace_are_kept() {
     let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
@@ -150,7 +150,7 @@ async fn a_key_that_the_body_repeats_and_a_trace_are_kept() {
 
 /// Without a content type the body is bytes, and an empty body is allowed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn any_bytes_may_be_a_message() {
+async fn message_may_contain_any_bytes() {
     let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let large = vec![0xff_u8; 300 * 1024];
@@ -170,7 +170,7 @@ async fn any_bytes_may_be_a_message() {
 /// Logs contain the hash of the key, and neither the key nor the body.
 // Spec: C5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_logged_has_the_hash_of_the_key_alone() {
+async fn log_contains_only_the_key_hash() {
     let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
     let mut server = fixture.serve(&["--log", "debug"]);
     let key = ichido_core::key::IdempotencyKey::parse("very-secret-key").unwrap();
@@ -189,7 +189,7 @@ async fn what_is_logged_has_the_hash_of_the_key_alone() {
 /// Counts requests with a key, repeated requests, and whose retries those are.
 // Spec: A14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_arrives_is_counted_by_what_it_was_and_by_whose_try() {
+async fn requests_are_counted_by_outcome_and_retry_kind() {
     let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let put = |body: &str| RawRequest::put("k-1", body);

@@ -21,7 +21,7 @@ fn refused(status: u16, code: &str) -> (u16, String) {
 
 on_both! {
     /// Each role, and what it may do.
-    async fn a_token_allows_what_its_role_does(fixture) {
+    async fn token_grants_the_permissions_of_its_role(fixture) {
         let admin = fixture.token(&["root", "--role", "admin"]);
         let operator = fixture.token(&["night watch", "--role", "operator"]);
         let viewer = fixture.token(&["screen", "--role", "viewer"]);
@@ -87,7 +87,7 @@ on_both! {
     }
 
     /// A proxy in front may have checked the other one.
-    async fn two_tokens_in_one_request_let_nobody_in(fixture) {
+    async fn request_with_two_tokens_is_refused(fixture) {
         let token = fixture.token(&["root", "--role", "admin"]);
         let server = fixture.serve(&[]);
         let ask = RawRequest::get("/v1/queues").token(&token);
@@ -98,7 +98,7 @@ on_both! {
         }
     }
 
-    async fn a_token_that_was_revoked_lets_nobody_in(fixture) {
+    async fn revoked_token_is_refused(fixture) {
         let token = fixture.token(&["root", "--role", "admin"]);
         let server = fixture.serve(&[]);
         let ask = RawRequest::get("/v1/queues").token(&token);
@@ -122,7 +122,7 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_good_token_nobody_is_let_in() {
+async fn valid_token_is_required() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let token = fixture.token(&["root", "--role", "admin"]);
     let server = fixture.serve(&["--log", "debug"]);
@@ -155,7 +155,7 @@ async fn without_a_good_token_nobody_is_let_in() {
 
 /// The first token requires authentication at once, without a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_token_ends_that_everybody_is_let_in() {
+async fn first_token_ends_open_access() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     assert!(
@@ -173,7 +173,7 @@ async fn the_first_token_ends_that_everybody_is_let_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beyond_loopback_it_does_not_start_without_a_token() {
+async fn public_address_requires_a_token_to_start() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let refused_start = |address: &str| {
         let mut command = ichido(fixture.folder.path());
@@ -240,7 +240,7 @@ async fn without_tokens_foreign_hosts_and_pages_are_refused() {
 
 /// HTTP/2 has no Host header: the target names it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_of_its_own_may_ask_over_http2_and_another_may_not() {
+async fn only_same_origin_pages_may_call_over_http2() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let stream = TcpStream::connect(server.address).await.unwrap();
@@ -258,7 +258,7 @@ async fn a_page_of_its_own_may_ask_over_http2_and_another_may_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_that_makes_no_sense_is_not_made() {
+async fn invalid_token_settings_are_refused() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     for (arguments, part) in [
         (&["till", "--role", "producer"][..], "--identity"),

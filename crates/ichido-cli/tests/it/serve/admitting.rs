@@ -37,7 +37,7 @@ async fn queued(server: &ServeProcess) -> Value {
 }
 
 on_both! {
-    async fn as_many_wait_as_may_and_the_next_is_told_to_come_again(fixture) {
+    async fn full_queue_refuses_messages_with_retry_after(fixture) {
         let elsewhere = ServerFixture::new(DatabaseKind::Sqlite).await;
         let broker = elsewhere.serve(&[]);
         let server = serve(&fixture, &broker, "waiting_max = 5");
@@ -71,7 +71,7 @@ on_both! {
         }
     }
 
-    async fn a_queue_that_stands_still_takes_no_more_in_than_it_could_deliver_in_time(fixture) {
+    async fn stalled_queue_accepts_only_what_it_can_deliver_in_time(fixture) {
         let elsewhere = ServerFixture::new(DatabaseKind::Sqlite).await;
         let broker = elsewhere.serve(&[]);
         let server = serve(&fixture, &broker, "drain_within = \"20s\"");
@@ -94,7 +94,7 @@ on_both! {
 
 /// Without bounds, an outage of the receiver does not affect the API.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bounds_that_make_no_sense_are_said_at_their_place() {
+async fn invalid_queue_limits_are_reported_with_location() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let text = "[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\ndrain_within = \"0s\"\nwaiting_max = 0\n";
     fixture.folder.write("ichido.toml", text);

@@ -55,7 +55,7 @@ async fn until_ready(server: &ServeProcess, status: u16) -> serde_json::Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_the_store_is_away_nothing_is_taken_in_and_the_client_is_told() {
+async fn unavailable_store_returns_503_and_accepts_nothing() {
     let fixture = ServerFixture::new(DatabaseKind::Postgres).await;
     let gate = DatabaseGate::to(&fixture.url).await;
     let server = ServeProcess::start(fixture.folder.path(), &["--store", &gate.url]);

@@ -18,7 +18,7 @@ fn results(answer: &HttpMessage) -> Vec<Value> {
 }
 
 on_both! {
-    async fn each_line_stands_or_falls_on_its_own(fixture) {
+    async fn each_batch_line_has_its_own_result(fixture) {
         let server = fixture.serve(&[]);
         let lines = [
             r#"{"key":"a","body":{"x": 1}}"#,
@@ -68,7 +68,7 @@ on_both! {
     }
 
     /// More lines than one write takes: the order is kept, and sending the whole again adds nothing.
-    async fn a_long_batch_keeps_its_order_and_may_be_sent_again(fixture) {
+    async fn long_batch_keeps_its_order_and_can_be_resent(fixture) {
         let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
         let line = |number| format!("{{\"key\":\"k-{number}\",\"body\":{number}}}");
@@ -87,7 +87,7 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_that_stops_says_how_far_it_came() {
+async fn aborted_batch_reports_its_progress() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&["--body-idle-timeout", "100ms"]);
     let mut client = RawClient::connect(server.address).await;
@@ -100,7 +100,7 @@ async fn a_batch_that_stops_says_how_far_it_came() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_has_its_bounds() {
+async fn batch_size_is_limited() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let lines = "{\"key\":\"a\",\"body\":1}\n".repeat(10_001);
@@ -136,7 +136,7 @@ async fn start_batch(server: &ServeProcess, token: Option<&str>) -> RawClient {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_so_many_batches_come_in_at_once() {
+async fn concurrent_batches_are_limited() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let mut batches = Vec::new();
@@ -157,7 +157,7 @@ async fn only_so_many_batches_come_in_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_token_does_not_take_the_places_of_all_batches() {
+async fn one_token_cannot_use_all_batch_permits() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let greedy = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
     let other = fixture.token(&["till 2", "--role", "producer", "--identity", "ben", "--queue", "demo"]);

@@ -36,7 +36,7 @@ pub(crate) async fn paused(fixture: &StoreFixture) {
 
 both_databases! {
     #[test]
-    async fn a_rate_is_set_and_cleared_and_both_are_in_the_audit(fixture: StoreFixture) {
+    async fn rate_changes_are_in_the_audit_trail(fixture: StoreFixture) {
         let server = serve(&fixture).await;
         let before = destination(&server, "broker").await;
         for (member, value) in [
@@ -68,7 +68,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_rate_that_makes_no_sense_changes_nothing(fixture: StoreFixture) {
+    async fn invalid_rate_is_refused(fixture: StoreFixture) {
         let server = serve(&fixture).await;
         for body in [json!({}), json!({"rate": 0}), json!({"rate": -1}), json!({"rate": 1e9}), json!({"rate": "fast"}), json!({"rate": 1, "burst": 2})] {
             assert_eq!(problem(&set(&server, "broker", &body).await), (422, "body_unexpected".to_owned()), "{body}");
@@ -81,7 +81,7 @@ both_databases! {
 
 on_both! {
     /// A pause that a destination asks for is visible.
-    async fn a_destination_that_asks_to_be_left_alone_is_shown_so(fixture) {
+    async fn destination_that_asks_to_wait_is_shown_as_paused(fixture) {
         let server = fixture.serve(&[]);
         let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"rate_limited":1.0},"retry_after_s":3600}"#);
         assert_eq!(send(server.broker(), &faults).await.status(), 200);
@@ -103,7 +103,7 @@ both_databases! {
     /// A pause is listed with its end, and an operator ends it.
     // Spec: D6.
     #[test]
-    async fn a_pause_is_listed_and_lifted_and_that_is_in_the_audit(fixture: StoreFixture) {
+    async fn pause_is_listed_and_resume_is_in_the_audit_trail(fixture: StoreFixture) {
         let server = serve(&fixture).await;
         let paces = Paces::new(fixture.store.clone());
         let resume = RawRequest::new("POST", "/v1/destinations/broker/resume");
@@ -125,7 +125,7 @@ both_databases! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn paces_are_set_by_operators_and_seen_by_viewers() {
+async fn operators_set_paces_and_viewers_see_them() {
     let fixture = super::program::ServerFixture::new(DatabaseKind::Sqlite).await;
     let operator = fixture.token(&["night watch", "--role", "operator"]);
     let viewer = fixture.token(&["screen", "--role", "viewer"]);

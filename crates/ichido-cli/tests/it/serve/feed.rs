@@ -78,7 +78,7 @@ async fn until_listening(server: &ServeProcess, count: usize) {
 }
 
 on_both! {
-    async fn the_whole_state_is_told_and_then_what_changes(fixture) {
+    async fn feed_sends_full_state_then_changes(fixture) {
         let server = fixture.serve(&[]);
         let mut listener = Listener::at(&server, "").await;
         let queues = listener.until("queues", |_| true).await;
@@ -99,7 +99,7 @@ on_both! {
     }
 
     /// Each transition arrives once and in order, including earlier ones.
-    async fn the_transitions_of_a_watched_message_are_told(fixture) {
+    async fn feed_sends_transitions_of_watched_messages(fixture) {
         let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
         let mut hrefs = Vec::new();
@@ -123,7 +123,7 @@ on_both! {
     }
 
     /// A valid token continues meanwhile.
-    async fn a_token_that_was_revoked_or_has_expired_hears_no_more(fixture) {
+    async fn revoked_or_expired_token_ends_the_feed(fixture) {
         let good = fixture.token(&["root", "--role", "admin"]);
         let revoked = fixture.token(&["screen", "--role", "viewer"]);
         // Long enough for a server to start on a busy machine.
@@ -145,7 +145,7 @@ on_both! {
         listeners[0].until("queues", |queues| queues["queues"][0]["paused"] == true).await;
     }
 
-    async fn the_first_token_ends_what_was_heard_without_one(fixture) {
+    async fn first_token_ends_anonymous_feeds(fixture) {
         let server = fixture.serve(&[]);
         let mut listener = Listener::at(&server, "").await;
         listener.until("queues", |_| true).await;
@@ -153,7 +153,7 @@ on_both! {
         listener.until_end().await;
     }
 
-    async fn a_server_that_stops_ends_the_feed(fixture) {
+    async fn stopping_server_ends_the_feed(fixture) {
         let mut server = fixture.serve(&[]);
         let mut listener = Listener::at(&server, "").await;
         listener.until("queues", |_| true).await;
@@ -164,7 +164,7 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_so_many_listen_and_who_hangs_up_leaves_nothing_behind() {
+async fn feed_listeners_are_limited_and_disconnects_release_permits() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let mut listening = Vec::new();
@@ -184,7 +184,7 @@ async fn only_so_many_listen_and_who_hangs_up_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_token_does_not_take_the_seats_of_all_others() {
+async fn one_token_cannot_use_all_feed_permits() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let greedy = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
     let other = fixture.token(&["screen", "--role", "viewer"]);
@@ -206,7 +206,7 @@ async fn one_token_does_not_take_the_seats_of_all_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listener_is_told_what_it_may_see() {
+async fn listener_receives_only_permitted_events() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let admin = fixture.token(&["root", "--role", "admin"]);
     let producer = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);

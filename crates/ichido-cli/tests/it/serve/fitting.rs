@@ -36,7 +36,7 @@ async fn queued(server: &ServeProcess) -> Value {
 }
 
 on_both! {
-    async fn what_does_not_fit_is_refused_with_the_place_of_each_fault_and_its_key_stays_free(fixture) {
+    async fn schema_violations_are_listed_and_leave_the_key_free(fixture) {
         let server = serve(&fixture).await;
         let answer = server.send(&put("k", r#"{"symbol":7,"qty":"s3cret"}"#)).await;
         assert_eq!(problem(&answer), (422, "schema_broken".to_owned()));
@@ -63,7 +63,7 @@ on_both! {
         assert_eq!(queued(&server).await, 1);
     }
 
-    async fn each_line_of_a_batch_is_checked_on_its_own(fixture) {
+    async fn each_batch_line_is_validated_separately(fixture) {
         let server = serve(&fixture).await;
         let lines = "{\"key\":\"a\",\"body\":{\"symbol\":\"A\"}}\n{\"key\":\"b\",\"body\":{\"symbol\":7}}\n{\"key\":\"c\",\"body\":{\"symbol\":\"C\"}}\n";
         let batch = RawRequest::post("/v1/queues/orders/messages:batch").field("Content-Type", "application/x-ndjson");
@@ -77,7 +77,7 @@ on_both! {
     }
 
     #[test]
-    async fn a_member_that_the_queue_leaves_out_makes_no_other_message(fixture) {
+    async fn ignored_member_does_not_change_the_digest(fixture) {
         fixture.folder.write(
             "ichido.toml",
             "[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\ndigest_without = [\"/trace_id\"]\n",
@@ -95,7 +95,7 @@ on_both! {
         assert_eq!((code, err.contains("0 new, 1 same, 0 refused")), (Some(0), true), "{out}{err}");
     }
 
-    async fn straight_on_the_store_the_same_is_refused(fixture) {
+    async fn direct_store_access_applies_the_schema(fixture) {
         let server = serve(&fixture).await;
         fixture.folder.write("lines", "{\"key\":\"a\",\"body\":{\"symbol\":\"A\"}}\n{\"key\":\"b\",\"body\":{}}\n");
         let (code, out, err) = fixture.run(&["send", "orders", "--ndjson", "lines"]);
@@ -105,7 +105,7 @@ on_both! {
     }
 
     #[test]
-    async fn what_was_taken_before_the_schema_changed_gets_its_first_answer_again(fixture) {
+    async fn replay_ignores_later_schema_changes(fixture) {
         let server = serve(&fixture).await;
         let first = server.send(&put("k", r#"{"symbol":"ACME"}"#)).await;
         assert_eq!(first.status(), 201);

@@ -35,7 +35,7 @@ async fn messages(server: &ServeProcess) -> Vec<Value> {
 
 on_both! {
     #[test]
-    async fn hops_are_kept_and_sent_on_with_one_more_and_a_loop_ends(fixture) {
+    async fn hops_are_forwarded_and_loops_end(fixture) {
         let server = loop_server(&fixture);
         let first = server.send(&put("k").field("Ichido-Hops", BFF)).await;
         assert_eq!(first.status(), 201, "{first:?}");
@@ -64,7 +64,7 @@ on_both! {
     }
 
     #[test]
-    async fn a_full_header_of_others_stops_nobody_and_a_broken_one_is_left_out(fixture) {
+    async fn full_hops_header_passes_and_invalid_one_is_dropped(fixture) {
         let server = loop_server(&fixture);
         assert_eq!(server.post("/v1/queues/ring/pause").await.status(), 200);
         let id = |answer: &crate::http_message::HttpMessage| answer.json()["id"].as_str().unwrap().to_owned();

@@ -66,7 +66,7 @@ async fn decide(server: &ServeProcess, key: &str, finding: &str) -> HttpMessage 
 }
 
 on_both! {
-    async fn a_record_is_looked_up_and_a_viewer_sees_no_body(fixture) {
+    async fn viewer_sees_key_records_without_bodies(fixture) {
         let viewer = fixture.token(&["screen", "--role", "viewer"]);
         let operator = fixture.token(&["night watch", "--role", "operator"]);
         let producer = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
@@ -102,7 +102,7 @@ on_both! {
         }
     }
 
-    async fn records_of_unknown_outcome_are_listed_and_decided(fixture) {
+    async fn key_records_with_unknown_outcome_are_listed_and_decided(fixture) {
         let kept = store(&fixture).await;
         for key in ["k1", "k2", "k3"] {
             settled(&kept, key, KeyOutcome::Hold).await;

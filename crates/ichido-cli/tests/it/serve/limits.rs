@@ -10,7 +10,7 @@ use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture};
 use crate::http_message::{HttpMessage, MessageKind};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_head_that_does_not_end_is_cut_off() {
+async fn unfinished_request_head_is_cut_off() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&["--head-timeout", "50ms"]);
     for bytes in ["", "PRI * HT", "POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\n"] {
@@ -22,7 +22,7 @@ async fn a_head_that_does_not_end_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_does_not_end_is_answered_408() {
+async fn unfinished_body_returns_408() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     for flags in [["--body-idle-timeout", "50ms"], ["--body-timeout", "50ms"]] {
         let server = fixture.serve(&flags);
@@ -35,7 +35,7 @@ async fn a_body_that_does_not_end_is_answered_408() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_breaks_off_puts_nothing_in() {
+async fn aborted_body_enqueues_nothing() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let mut client = RawClient::connect(server.address).await;
@@ -47,7 +47,7 @@ async fn a_body_that_breaks_off_puts_nothing_in() {
 
 /// A body with a declared length is refused at once; one without is read up to the limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_is_too_large_is_answered_413() {
+async fn too_large_body_returns_413() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let head = "POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\n";
@@ -67,7 +67,7 @@ async fn a_body_that_is_too_large_is_answered_413() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn too_many_and_too_large_header_fields_are_answered_431() {
+async fn too_many_or_large_header_fields_return_431() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let many =
@@ -104,7 +104,7 @@ fn held_put(key: &str, token: Option<&str>) -> String {
 
 /// One caller may hold 64 MiB of bodies, and all together 256 MiB; released bytes are free again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_in_flight_are_bounded_by_token_and_in_all() {
+async fn bodies_in_flight_are_limited_per_token_and_in_total() {
     const LARGEST: usize = 4 << 20;
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let tokens: Vec<String> = (0..5)
@@ -154,7 +154,7 @@ async fn bodies_in_flight_are_bounded_by_token_and_in_all() {
 /// Without tokens everybody is one caller, which has the whole limit; a body without a length is counted as it
 /// arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_without_a_length_is_counted_as_it_comes() {
+async fn body_without_length_is_counted_as_it_arrives() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let mut holding = Vec::new();
@@ -177,7 +177,7 @@ async fn a_body_without_a_length_is_counted_as_it_comes() {
 /// An idle connection gives up its permit; one with a request in flight keeps it, and the next waits or is told why
 /// not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_busy_connection_keeps_its_place_and_an_idle_one_gives_it_up() {
+async fn full_server_closes_idle_connections_first() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&["--connections-max", "1"]);
     let mut first = RawClient::connect(server.address).await;
@@ -200,7 +200,7 @@ async fn a_busy_connection_keeps_its_place_and_an_idle_one_gives_it_up() {
 
 /// This once filled the server without a token: silent connections, opened again all the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn idle_connections_keep_nobody_out() {
+async fn idle_connections_do_not_block_others() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&["--connections-max", "8"]);
     let mut idle = Vec::new();
@@ -214,7 +214,7 @@ async fn idle_connections_keep_nobody_out() {
 
 /// One HTTP/2 connection carries as many requests as are allowed in total; none blocks the health check.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_on_one_http2_connection_are_not_in_the_way_of_health() {
+async fn busy_http2_connection_does_not_block_health_checks() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&["--connections-max", "2"]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
@@ -242,7 +242,7 @@ async fn requests_on_one_http2_connection_are_not_in_the_way_of_health() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_lengths_are_refused_before_anything_is_read() {
+async fn duplicate_content_length_is_refused_before_reading() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let mut client = RawClient::connect(server.address).await;
@@ -270,7 +270,7 @@ async fn two_lengths_are_refused_before_anything_is_read() {
 
 /// The settings under `[serve]` are in force, and refusals name them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn limits_that_were_chosen_in_the_configuration_are_in_force() {
+async fn configured_limits_apply() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let chosen = "[serve]\nheaders_max = 8\nhead_bytes_max = \"2 KiB\"\nbody_bytes_max = \"1 KiB\"\nbatch_lines_max = 2\nbatch_bytes_max = \"8 KiB\"\nwaiters_max = 0\nlisteners_max = 1\n[destinations.p]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"p\"\n";
     std::fs::write(fixture.folder.path().join("ichido.toml"), chosen).unwrap();

@@ -56,7 +56,7 @@ async fn assert_kept(fixture: &ServerFixture) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_whose_database_is_removed_accepts_nothing_more_and_ends() {
+async fn server_stops_when_its_database_is_removed() {
     let removed = |folder: &Path| {
         for file in ["ichido.db", "ichido.db-wal", "ichido.db-shm"] {
             // A server that has already found the loss removes the other two files as it closes.
@@ -68,7 +68,7 @@ async fn a_server_whose_database_is_removed_accepts_nothing_more_and_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_was_moved_is_whole_when_it_is_put_back() {
+async fn moved_database_is_complete_when_restored() {
     let fixture =
         after(|folder| std::fs::rename(folder.join("ichido.db"), folder.join("moved.db")).unwrap()).await;
     let folder = fixture.folder.path();
@@ -78,13 +78,13 @@ async fn a_database_that_was_moved_is_whole_when_it_is_put_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_whose_log_was_removed_keeps_what_was_accepted() {
+async fn database_keeps_messages_when_its_wal_is_removed() {
     let fixture = after(|folder| std::fs::remove_file(folder.join("ichido.db-wal")).unwrap()).await;
     assert_kept(&fixture).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_that_is_put_in_a_databases_place_is_served_by_the_next_start() {
+async fn replaced_database_is_served_after_restart() {
     let copied = |folder: &Path| {
         let backup = std::process::Command::new(env!("CARGO_BIN_EXE_ichido"))
             .args(["backup", "copy.db", "--store", "sqlite:ichido.db"])

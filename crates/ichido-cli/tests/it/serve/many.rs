@@ -59,7 +59,7 @@ async fn result(server: &ServeProcess, href: &str) -> Value {
 both_databases! {
     /// Only confirmed messages are changed.
     #[test]
-    async fn an_operation_leaves_alone_what_died_after_its_preview(fixture: StoreFixture) {
+    async fn bulk_operation_skips_letters_newer_than_its_preview(fixture: StoreFixture) {
         fixture.dead("orders", 2).await;
         let server = serve(&fixture).await;
         let mut body = json!({"action": "discard", "all": true, "reason": "test data", "preview": true});
@@ -76,7 +76,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_preview_says_what_would_happen_and_does_nothing(fixture: StoreFixture) {
+    async fn preview_changes_nothing(fixture: StoreFixture) {
         let dead = fixture.dead("orders", 3).await;
         fixture.dead("ledger", 1).await;
         let server = serve(&fixture).await;
@@ -93,7 +93,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_operation_runs_to_its_end_and_is_shown(fixture: StoreFixture) {
+    async fn bulk_operation_runs_to_completion_and_is_shown(fixture: StoreFixture) {
         let dead = fixture.dead("orders", 3).await;
         let others = fixture.dead("mail", 2).await;
         let server = serve(&fixture).await;
@@ -124,7 +124,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_operation_is_watched_and_stopped(fixture: StoreFixture) {
+    async fn bulk_operation_is_watched_and_stopped(fixture: StoreFixture) {
         fixture.dead("orders", 20).await;
         let server = serve(&fixture).await;
         let href = begin_canary(&server).await;
@@ -146,7 +146,7 @@ both_databases! {
 
     /// Its work is kept, its record says that it was stopped, and the process ends cleanly.
     #[test]
-    async fn a_server_that_stops_halts_its_operations_and_says_so(fixture: StoreFixture) {
+    async fn stopping_server_halts_its_bulk_operations(fixture: StoreFixture) {
         fixture.dead("orders", 20).await;
         let mut server = serve(&fixture).await;
         begin_canary(&server).await;
@@ -158,7 +158,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_operation_whose_server_was_killed_is_abandoned_and_begun_again_goes_on(fixture: StoreFixture) {
+    async fn bulk_operation_of_killed_server_is_abandoned_and_restartable(fixture: StoreFixture) {
         fixture.dead("orders", 20).await;
         let mut killed = serve(&fixture).await;
         let href = begin_canary(&killed).await;
@@ -179,7 +179,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_operation_that_was_asked_to_stop_before_its_server_was_killed_has_stopped(fixture: StoreFixture) {
+    async fn stopping_bulk_operation_of_killed_server_is_stopped(fixture: StoreFixture) {
         fixture.dead("orders", 20).await;
         let mut killed = serve(&fixture).await;
         let href = begin_canary(&killed).await;
@@ -193,7 +193,7 @@ both_databases! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_so_many_operations_run_at_once() {
+async fn concurrent_bulk_operations_are_limited() {
     let fixture = StoreFixture::on_sqlite().await;
     let queues = ["orders", "trades", "refunds", "bills"];
     let config = fixture.folder().join("ichido.toml");
@@ -222,7 +222,7 @@ async fn only_so_many_operations_run_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_makes_no_sense_is_not_begun() {
+async fn invalid_bulk_operation_is_refused() {
     let fixture = StoreFixture::on_sqlite().await;
     fixture.dead("orders", 1).await;
     let server = serve(&fixture).await;
@@ -258,7 +258,7 @@ async fn what_makes_no_sense_is_not_begun() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn operations_are_begun_by_operators_and_seen_by_viewers() {
+async fn operators_start_bulk_operations_and_viewers_see_them() {
     let fixture = super::program::ServerFixture::new(DatabaseKind::Sqlite).await;
     let operator = fixture.token(&["night watch", "--role", "operator"]);
     let viewer = fixture.token(&["screen", "--role", "viewer"]);

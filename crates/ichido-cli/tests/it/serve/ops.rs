@@ -83,7 +83,7 @@ fn shows(page: &str, named: &MetricReference) -> bool {
 }
 
 #[test]
-fn what_is_named_is_read_out_of_an_expression() {
+fn metric_names_are_parsed_from_expressions() {
     let names = named(
         r#"sum by (queue) (rate(outbox_a{x="1", y=~"2|3", z!="4", q=~"$queue"}[5m])) / not_outbox_b + ichido_c > 0"#,
     );
@@ -97,7 +97,7 @@ fn what_is_named_is_read_out_of_an_expression() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_metric_that_is_alerted_on_or_drawn_is_on_the_page_of_a_server() {
+async fn every_alerted_or_graphed_metric_is_exported() {
     let dashboard: Value = serde_json::from_str(&shipped("grafana-dashboard.json")).expect("JSON");
     // Comments count as well: they must not mislead.
     let mut names = named(&shipped("prometheus-alerts.yml"));
@@ -132,7 +132,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn every_alert_for_prometheus_names_the_section_of_the_runbook_that_is_about_it() {
+fn every_prometheus_alert_links_its_runbook_section() {
     let runbook = include_str!("../../../../../docs/runbook.md");
     let headings = runbook.lines().filter_map(|line| line.strip_prefix("## "));
     let sections: BTreeSet<String> = headings.map(anchor).collect();

@@ -31,7 +31,7 @@ fn has(text: &str, shown: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_minute_of_the_readme_is_true() {
+async fn readme_quickstart_works() {
     assert!(README.contains("\ncargo run --release -- serve "), "the command that starts it");
     let folder = folder::fresh();
     let server = ServeProcess::start(folder.path(), &[]);
@@ -48,7 +48,7 @@ async fn the_first_minute_of_the_readme_is_true() {
 }
 
 #[test]
-fn what_is_shown_must_be_there_in_order() {
+fn shown_lines_must_appear_in_order() {
     assert!(has("a b c d", "a … c …"));
     assert!(!has("a b c d", "c … a"));
     assert!(!has("a b c d", "… e"));

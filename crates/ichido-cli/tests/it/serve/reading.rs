@@ -5,7 +5,7 @@ use super::client::{RawRequest, problem, send};
 use super::program::{DatabaseKind, POLL_EVERY, ServerFixture, on_both};
 
 on_both! {
-    async fn a_message_is_shown_with_what_came_of_it(fixture) {
+    async fn message_is_shown_with_its_outcome(fixture) {
         let server = fixture.serve(&[]);
         let body = r#"{"symbol":"ACME","intent":"buy","qty":"10"}"#;
         let put = server.send(&RawRequest::put("order-1", body).field("Ichido-Identity", "ann")).await;
@@ -40,7 +40,7 @@ on_both! {
     /// The result of the earlier call is unknown, and a fixed word replaces it.
     // Spec: D7.
     #[test]
-    async fn what_the_receiver_had_done_before_is_sent_and_says_so_in_place_of_a_digest(fixture) {
+    async fn already_processed_message_is_sent_without_digest(fixture) {
         let server = fixture.serve(&[]);
         let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"conflict_processed":1.0}}"#);
         assert_eq!(send(server.broker(), &faults).await.status(), 200);
@@ -77,7 +77,7 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_request_is_given_back_and_no_browser_runs_it() {
+async fn request_is_returned_as_a_download() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let page = "<script>alert(1)</script>";
@@ -92,7 +92,7 @@ async fn the_request_is_given_back_and_no_browser_runs_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_not_there_is_a_problem() {
+async fn missing_resource_is_a_problem() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let nobody = format!("/v1/messages/{}", uuid::Uuid::now_v7());
@@ -115,7 +115,7 @@ async fn what_is_not_there_is_a_problem() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_server_says_how_it_is() {
+async fn health_endpoints_report_the_server_state() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     assert_eq!(server.get("/livez").await.text(), "ok\n");

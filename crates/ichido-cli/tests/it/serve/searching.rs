@@ -33,7 +33,7 @@ async fn all(server: &ServeProcess, query: &str) -> Vec<String> {
 }
 
 on_both! {
-    async fn messages_are_found_by_what_is_asked_for(fixture) {
+    async fn messages_are_found_by_search_parameters(fixture) {
         let server = fixture.serve(&[]);
         let sent = server.send(&RawRequest::put("first", "{}").to("/v1/queues/demo/messages?wait=30s")).await.json();
         assert_eq!(sent["status"], "sent");
@@ -97,7 +97,7 @@ on_both! {
         assert_eq!((found, next), (vec!["rare".to_owned()], None));
     }
 
-    async fn a_producer_is_shown_its_own_messages_alone(fixture) {
+    async fn producer_sees_only_its_own_messages(fixture) {
         let admin = fixture.token(&["root", "--role", "admin"]);
         let viewer = fixture.token(&["screen", "--role", "viewer"]);
         let producer = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
@@ -121,7 +121,7 @@ on_both! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_query_that_makes_no_sense_is_refused() {
+async fn invalid_search_query_is_refused() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     for query in [
@@ -167,7 +167,7 @@ async fn under_way(server: &ServeProcess, token: &str) -> usize {
 
 /// Many slow listings of a producer do not delay an operator's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_operators_listing_goes_ahead_of_a_producers() {
+async fn operator_search_precedes_producer_search() {
     const LISTINGS: usize = 8;
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let producer = fixture.token(&["till", "--role", "producer", "--identity", "shop", "--queue", "demo"]);

@@ -25,7 +25,7 @@ fn sent(
 }
 
 on_both! {
-    async fn a_message_is_known_both_ways(fixture) {
+    async fn server_and_store_recognise_the_same_message(fixture) {
         let token = fixture.token(&["till", "--role", "producer", "--identity", "local", "--queue", "demo"]);
         let server = fixture.serve(&[]);
         let url = format!("http://{}", server.address);

@@ -9,7 +9,7 @@ use crate::folder;
 
 /// In an empty folder, with only a port, the suggested command works as written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn in_an_empty_folder_it_serves_and_what_it_says_to_try_works() {
+async fn serve_works_in_an_empty_folder() {
     let folder = folder::fresh();
     let server = ServeProcess::start(folder.path(), &[]);
     let file = folder.path().join("ichido.db");
@@ -29,7 +29,7 @@ async fn in_an_empty_folder_it_serves_and_what_it_says_to_try_works() {
 
 /// Its queues, its destinations and its store; the flag wins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_configuration_that_is_there_is_served() {
+async fn existing_configuration_is_used() {
     let folder = folder::fresh();
     let broker = ServeProcess::start(folder.path(), &[]);
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -57,7 +57,7 @@ async fn a_configuration_that_is_there_is_served() {
 
 /// Several machines are one system: one accepts, another delivers, and both show it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_servers_on_one_store_are_one_system() {
+async fn two_servers_share_one_store() {
     let fixture = ServerFixture::new(DatabaseKind::Postgres).await;
     let one = fixture.serve(&[]);
     let two = fixture.serve(&[]);
@@ -74,7 +74,7 @@ async fn two_servers_on_one_store_are_one_system() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_makes_no_sense_does_not_start() {
+async fn invalid_configuration_prevents_start() {
     let folder = folder::fresh();
     let other = folder::fresh();
     let taken = ServeProcess::start(other.path(), &[]);
@@ -93,7 +93,7 @@ async fn what_makes_no_sense_does_not_start() {
 
 /// The file, then the environment, then flags; the origin of each is shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_environment_wins_over_the_file_and_flags_over_both() {
+async fn flags_override_environment_and_environment_overrides_file() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     fixture.folder.write(
         "ichido.toml",
@@ -131,7 +131,7 @@ async fn the_environment_wins_over_the_file_and_flags_over_both() {
 
 /// `[serve]` is in force, variables override it, and flags override both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_it_listens_and_how_long_it_waits_may_be_said_in_the_file() {
+async fn file_sets_listen_address_and_timeouts() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     fixture.folder.write(
         "ichido.toml",

@@ -44,7 +44,7 @@ async fn last(server: &ServeProcess, id: Uuid) -> Value {
 
 both_databases! {
     #[test]
-    async fn a_dead_message_is_requeued_where_its_queue_allows_it(fixture: StoreFixture) {
+    async fn dead_message_is_requeued_if_its_queue_allows_it(fixture: StoreFixture) {
         let good = fixture.dead("orders", 1).await[0];
         let forbidden = fixture.dead("ledger", 1).await[0];
         let doubtful = fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
@@ -70,7 +70,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_that_waits_is_cancelled(fixture: StoreFixture) {
+    async fn waiting_message_is_cancelled(fixture: StoreFixture) {
         let dead = fixture.dead("orders", 1).await[0];
         let server = serve(&fixture).await;
         let put = server.send(&RawRequest::put("k", "{}").to("/v1/queues/orders/messages")).await.json();
@@ -86,7 +86,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_dead_message_is_discarded_with_a_reason(fixture: StoreFixture) {
+    async fn dead_message_is_discarded_with_a_reason(fixture: StoreFixture) {
         let dead = fixture.dead("orders", 1).await[0];
         let parked = fixture.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
         let server = serve(&fixture).await;
@@ -100,7 +100,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_message_of_unknown_effect_is_decided(fixture: StoreFixture) {
+    async fn message_with_unknown_effect_is_decided(fixture: StoreFixture) {
         let mut ids = Vec::new();
         for _ in 0..3 {
             ids.push(fixture.arrived("mail", Failure::InDoubt).await);
@@ -129,7 +129,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_new_message_is_made_from_a_dead_one_once(fixture: StoreFixture) {
+    async fn dead_message_is_replaced_once(fixture: StoreFixture) {
         let dead = fixture.dead("orders", 1).await[0];
         let done = fixture.letters("orders", 1, Failure::ForGood, Effect::Done).await[0];
         let doubtful = fixture.letters("orders", 1, Failure::ForGood, Effect::Unknown).await[0];
@@ -158,7 +158,7 @@ both_databases! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn steps_are_for_operators_and_a_producer_withdraws_its_own() {
+async fn operators_change_messages_and_producers_cancel_their_own() {
     let fixture = super::program::ServerFixture::new(DatabaseKind::Sqlite).await;
     let admin = fixture.token(&["root", "--role", "admin"]);
     let operator = fixture.token(&["night watch", "--role", "operator"]);
@@ -190,7 +190,7 @@ async fn steps_are_for_operators_and_a_producer_withdraws_its_own() {
 both_databases! {
     /// The new message must satisfy the queue.
     #[test]
-    async fn a_replacement_that_breaks_the_queues_schema_makes_nothing(fixture: StoreFixture) {
+    async fn replacement_that_violates_queue_schema_creates_nothing(fixture: StoreFixture) {
         let old = fixture.dead("orders", 1).await[0];
         let file = |name: &str, text: &str| std::fs::write(fixture.folder().join(name), text).unwrap();
         let config = std::fs::read_to_string(fixture.folder().join("ichido.toml")).unwrap();

@@ -8,7 +8,7 @@ use crate::folder;
 
 on_both! {
     #[test]
-    async fn what_was_accepted_survives_and_is_delivered_by_the_next(fixture) {
+    async fn accepted_messages_are_delivered_after_a_restart(fixture) {
         let mut first = fixture.serve(&[]);
         assert_eq!(first.post("/v1/queues/demo/pause").await.status(), 200);
         let put = first.send(&RawRequest::put("k", "{}")).await;
@@ -24,7 +24,7 @@ on_both! {
 
     /// A message answered with 201 exists, whatever happens to the process.
     #[test]
-    async fn what_was_accepted_survives_a_kill(fixture) {
+    async fn accepted_messages_survive_a_kill(fixture) {
         let mut first = fixture.serve(&[]);
         assert_eq!(first.post("/v1/queues/demo/pause").await.status(), 200);
         let put = first.send(&RawRequest::put("k", "{}")).await;
@@ -38,7 +38,7 @@ on_both! {
 
 /// A copy of `ichido.db` after a stop is complete: nothing is left in a log beside it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_is_whole_by_itself_once_its_server_has_stopped() {
+async fn database_file_is_complete_after_shutdown() {
     let folder = folder::fresh();
     let mut server = ServeProcess::start(folder.path(), &[]);
     let put = server.send(&RawRequest::put("k", "{}").to("/v1/queues/demo/messages?wait=30s")).await;
@@ -56,7 +56,7 @@ async fn a_file_is_whole_by_itself_once_its_server_has_stopped() {
 
 /// A request whose body still arrives is answered; new connections are not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_in_flight_is_answered_and_new_connections_are_refused() {
+async fn shutdown_completes_requests_and_refuses_new_connections() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let mut server = fixture.serve(&["--log", "info"]);
     let mut client = RawClient::connect(server.address).await;
@@ -84,7 +84,7 @@ async fn begun(server: &ServeProcess) -> bool {
 
 /// The worker's calls may finish too: a slow receiver is waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_under_way_ends_before_the_process_does() {
+async fn call_in_flight_ends_before_the_process() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let mut server = fixture.serve(&[]);
     let slow = RawRequest::new("PUT", "/paper/faults").body(r#"{"latency_ms":500}"#);
@@ -101,7 +101,7 @@ async fn a_call_under_way_ends_before_the_process_does() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_signal_ends_it_at_once() {
+async fn second_signal_stops_server_immediately() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let mut server =
         fixture.serve(&["--drain-timeout", "1h", "--body-idle-timeout", "1h", "--body-timeout", "1h"]);
@@ -118,7 +118,7 @@ async fn a_second_signal_ends_it_at_once() {
 
 /// The time to respond is over, and the worker still stops cleanly: its call is not given up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_that_never_ends_does_not_cost_a_call_its_end() {
+async fn endless_request_does_not_interrupt_a_delivery() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let flags = ["--drain-timeout", "50ms", "--body-idle-timeout", "1h", "--body-timeout", "1h"];
     let mut server = fixture.serve(&flags);

@@ -10,7 +10,7 @@ fn waiting(key: &str, wait: &str) -> RawRequest {
 }
 
 on_both! {
-    async fn who_waits_is_told_how_it_ended(fixture) {
+    async fn wait_returns_the_final_outcome(fixture) {
         let server = fixture.serve(&[]);
         let sent = server.send(&waiting("k-1", "30s")).await;
         assert_eq!(sent.status(), 200, "{sent:?}");
@@ -32,7 +32,7 @@ on_both! {
 
     /// The client knows this response: it retries with the same key.
     // Spec: A8, C6.
-    async fn who_waited_in_vain_is_told_to_ask_again(fixture) {
+    async fn wait_timeout_returns_202_and_retry_after(fixture) {
         let server = fixture.serve(&[]);
         assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
         let plain = server.send(&RawRequest::put("k-1", "{\"qty\":1}")).await;
@@ -47,7 +47,7 @@ on_both! {
 
 /// The effect is unknown, and the broker would act twice: a person decides, and waiting callers are told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_for_a_message_that_is_parked_is_told() {
+async fn waiting_request_returns_when_message_is_parked() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let paper = ServerFixture::new(DatabaseKind::Sqlite).await;
     let elsewhere = paper.serve(&[]);
@@ -66,7 +66,7 @@ async fn who_waits_for_a_message_that_is_parked_is_told() {
 
 /// With two database connections, fifty callers wait, and all others are answered meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_holds_no_connection_to_the_database() {
+async fn waiting_request_holds_no_database_connection() {
     let fixture = ServerFixture::new(DatabaseKind::Postgres).await;
     let paper = ServerFixture::new(DatabaseKind::Sqlite).await;
     // Another server provides a broker.
@@ -93,7 +93,7 @@ async fn who_waits_holds_no_connection_to_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_hangs_up_leaves_nothing_behind() {
+async fn disconnected_waiter_leaves_nothing_behind() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
@@ -112,7 +112,7 @@ async fn who_hangs_up_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_is_answered_when_the_server_stops() {
+async fn waiting_request_gets_a_response_at_shutdown() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let mut server = fixture.serve(&[]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
@@ -126,7 +126,7 @@ async fn who_waits_is_answered_when_the_server_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_message_is_not_waited_for() {
+async fn refused_message_returns_without_waiting() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     assert_eq!(server.send(&waiting("k", "30s")).await.status(), 200);
@@ -136,7 +136,7 @@ async fn a_refused_message_is_not_waited_for() {
 
 /// Half of all concurrent requests may wait: the others have space, and one too many is refused at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn those_who_wait_leave_room_for_others() {
+async fn waiting_requests_leave_permits_for_others() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let server = fixture.serve(&["--connections-max", "4"]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);

@@ -33,7 +33,7 @@ pub(super) async fn until(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_accepted_and_each_try_of_it_are_spans_of_the_callers_trace() {
+async fn acceptance_and_attempts_are_spans_of_the_callers_trace() {
     for on in [DatabaseKind::Sqlite, DatabaseKind::Postgres] {
         let (fixture, collector) = (ServerFixture::new(on).await, Collector::start().await);
         let server = serve(&fixture, &collector);
@@ -70,7 +70,7 @@ async fn what_is_accepted_and_each_try_of_it_are_spans_of_the_callers_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_trace_one_begins_and_what_nobody_wants_recorded_is_not() {
+async fn missing_trace_is_started_and_unsampled_one_not_recorded() {
     let (fixture, collector) = (ServerFixture::new(DatabaseKind::Sqlite).await, Collector::start().await);
     let server = serve(&fixture, &collector);
     let unwanted = format!("00-{TRACE}-{CALLER}-00");
@@ -84,7 +84,7 @@ async fn without_a_trace_one_begins_and_what_nobody_wants_recorded_is_not() {
 
 /// A collector that is down or never responds delays nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_waits_for_a_collector_that_does_not_answer() {
+async fn silent_collector_delays_nothing() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = silent.local_addr().unwrap();
@@ -103,7 +103,7 @@ async fn nothing_waits_for_a_collector_that_does_not_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_address_that_is_none_is_refused_with_its_place_and_the_variable_wins_over_the_file() {
+async fn invalid_collector_url_is_refused_and_variable_overrides_file() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let refused = |variable: Option<&str>| {
         let mut command = ichido(fixture.folder.path());

@@ -48,7 +48,7 @@ async fn spans_reach_a_vendor_over_https_with_its_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_export_is_sent_again_when_the_collector_asks_for_that() {
+async fn export_is_retried_when_the_collector_asks() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let busy = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
     let collector = Collector::answering(&[busy]).await;
@@ -60,7 +60,7 @@ async fn an_export_is_sent_again_when_the_collector_asks_for_that() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn spans_that_a_collector_rejects_are_counted() {
+async fn rejected_spans_are_counted() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let partial =
         "HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n{\"partialSuccess\":{\"rejectedSpans\":\"1\"}}";
@@ -79,7 +79,7 @@ async fn spans_that_a_collector_rejects_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_variable_refuses_to_start_and_its_value_is_not_shown() {
+async fn invalid_variable_prevents_start_without_showing_its_value() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     fixture.folder.write("ichido.toml", FILE);
     for (name, value) in [

@@ -10,7 +10,7 @@ use crate::proxy::program::ProxyProcess;
 use crate::proxy::service::{FakeService, ReleaseGate, ServiceAction, answer};
 
 #[tokio::test]
-async fn a_body_over_the_bound_is_refused_and_claims_nothing() {
+async fn oversized_body_claims_no_key() {
     let file = fresh_file();
     let service = numbering().await;
     let proxy = adapter(&service, &file.url, &[]);
@@ -41,7 +41,7 @@ async fn hold(proxy: &ProxyProcess, key: &str) -> (ProxyClient, u16) {
 
 /// The bodies in an adapter's memory, 64 MiB per address, are bounded in bytes while it holds them.
 #[tokio::test]
-async fn bodies_are_bounded_in_bytes_until_the_service_has_answered() {
+async fn body_bytes_are_limited_until_the_service_responds() {
     let file = fresh_file();
     let gate = ReleaseGate::default();
     let opened = gate.clone();
@@ -74,7 +74,7 @@ async fn bodies_are_bounded_in_bytes_until_the_service_has_answered() {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_is_answered_408_and_claims_nothing() {
+async fn stalled_body_returns_408_and_claims_no_key() {
     let file = fresh_file();
     let service = numbering().await;
     for flags in [["--body-idle-timeout", "50ms"], ["--body-timeout", "50ms"]] {

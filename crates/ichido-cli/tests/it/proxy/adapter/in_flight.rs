@@ -7,7 +7,7 @@ use crate::proxy::client::{ProxyClient, send};
 use crate::proxy::service::{FakeService, ReleaseGate, ServiceAction, answer};
 
 #[tokio::test]
-async fn a_duplicate_in_flight_waits_and_is_then_told_that_it_is_processing() {
+async fn duplicate_in_flight_waits_then_returns_processing() {
     let file = fresh_file();
     let gate = ReleaseGate::default();
     let opened = gate.clone();
@@ -34,7 +34,7 @@ async fn a_duplicate_in_flight_waits_and_is_then_told_that_it_is_processing() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_does_not_stop_the_work() {
+async fn client_disconnect_does_not_cancel_the_request() {
     let file = fresh_file();
     let gate = ReleaseGate::default();
     let opened = gate.clone();
@@ -54,7 +54,7 @@ async fn a_client_that_hangs_up_does_not_stop_the_work() {
 }
 
 #[tokio::test]
-async fn work_whose_client_is_gone_is_waited_for_when_the_adapter_stops() {
+async fn stopping_adapter_awaits_abandoned_requests() {
     let file = fresh_file();
     let gate = ReleaseGate::default();
     let opened = gate.clone();
@@ -77,7 +77,7 @@ async fn work_whose_client_is_gone_is_waited_for_when_the_adapter_stops() {
 }
 
 #[tokio::test]
-async fn work_that_nobody_waits_for_is_bounded_too() {
+async fn abandoned_requests_are_limited_too() {
     let file = fresh_file();
     let gate = ReleaseGate::default();
     let opened = gate.clone();

@@ -10,7 +10,7 @@ use crate::proxy::program::ProxyProcess;
 use crate::proxy::service::{FakeService, ServiceAction, answer};
 
 #[tokio::test]
-async fn a_connection_that_could_not_be_made_leaves_the_key_free() {
+async fn failed_connection_releases_the_key() {
     let file = fresh_file();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
@@ -35,7 +35,7 @@ async fn a_connection_that_could_not_be_made_leaves_the_key_free() {
 }
 
 #[tokio::test]
-async fn what_a_service_says_decides_what_is_kept() {
+async fn service_response_decides_the_stored_outcome() {
     let file = fresh_file();
     // 429 proves that nothing was done, 400 is final, 500 proves nothing.
     for (status, again, asked) in [
@@ -53,7 +53,7 @@ async fn what_a_service_says_decides_what_is_kept() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_asked_for_again_where_the_service_honours_keys() {
+async fn lost_response_is_retried_if_service_deduplicates() {
     let file = fresh_file();
     let service = FakeService::start(|_, before| {
         if before == 0 { ServiceAction::Cut(Vec::new()) } else { ServiceAction::ok("known") }
@@ -75,7 +75,7 @@ async fn a_lost_answer_is_asked_for_again_where_the_service_honours_keys() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_held_where_it_does_not() {
+async fn lost_response_is_unknown_if_service_ignores_keys() {
     let file = fresh_file();
     for act in [
         ServiceAction::Cut(Vec::new()),
@@ -97,7 +97,7 @@ async fn a_lost_answer_is_held_where_it_does_not() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_still_at_it_is_no_outcome() {
+async fn in_progress_response_is_not_an_outcome() {
     let file = fresh_file();
     let processing =
         answer("202 Accepted", &[("idempotency-status", "processing"), ("retry-after", "1")], "");
@@ -112,7 +112,7 @@ async fn a_service_that_is_still_at_it_is_no_outcome() {
 }
 
 #[tokio::test]
-async fn callers_with_the_same_key_never_meet_at_a_service_that_honours_keys() {
+async fn different_callers_get_different_outbound_keys() {
     let file = fresh_file();
     // It echoes the key it was given, as many services do.
     let service = FakeService::start(|request, _| {

@@ -15,7 +15,7 @@ use crate::proxy::client::{HUNG, ProxyRequest, send};
 use crate::proxy::program::ProxyProcess;
 
 #[tokio::test]
-async fn the_ledger_keeps_the_route_the_hops_and_the_trace() {
+async fn key_record_has_route_hops_and_trace() {
     let file = fresh_file();
     let service = numbering().await;
     let proxy = adapter(&service, &file.url, &[]);
@@ -35,7 +35,7 @@ async fn the_ledger_keeps_the_route_the_hops_and_the_trace() {
 }
 
 #[tokio::test]
-async fn expired_keys_are_forgotten_in_the_background() {
+async fn expired_keys_are_deleted_in_the_background() {
     let database = fresh_database().await;
     let file = fresh_file();
     for url in [&file.url, &database.url] {

@@ -7,7 +7,7 @@ use super::{adapter, numbering, order};
 use crate::proxy::client::{ProxyRequest, send};
 
 #[tokio::test]
-async fn a_duplicate_gets_the_first_answer_and_the_service_is_not_asked_again() {
+async fn replay_returns_first_response_without_calling_service() {
     let database = fresh_database().await;
     let file = fresh_file();
     for url in [&file.url, &database.url] {
@@ -32,7 +32,7 @@ async fn a_duplicate_gets_the_first_answer_and_the_service_is_not_asked_again() 
 }
 
 #[tokio::test]
-async fn another_request_under_the_same_key_is_refused() {
+async fn key_reuse_with_different_request_is_refused() {
     let file = fresh_file();
     let service = numbering().await;
     let proxy = adapter(&service, &file.url, &[]);
@@ -58,7 +58,7 @@ async fn another_request_under_the_same_key_is_refused() {
 }
 
 #[tokio::test]
-async fn the_key_is_needed_and_must_agree_with_the_body() {
+async fn adapter_requires_key_that_matches_the_body() {
     let file = fresh_file();
     let service = numbering().await;
     let proxy = adapter(&service, &file.url, &[]);
@@ -73,7 +73,7 @@ async fn the_key_is_needed_and_must_agree_with_the_body() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_no_operation_is_refused_or_passes_by_what_it_does() {
+async fn request_without_operation_passes_only_if_a_read() {
     let file = fresh_file();
     let service = numbering().await;
     let proxy = adapter(&service, &file.url, &[]);

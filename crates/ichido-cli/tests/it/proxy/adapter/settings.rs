@@ -12,7 +12,7 @@ use crate::proxy::client::{ProxyRequest, send};
 use crate::proxy::program::{ProxyProcess, run};
 
 #[tokio::test]
-async fn an_adapter_can_be_told_everything_by_its_files() {
+async fn adapter_reads_all_settings_from_boundary_files() {
     let store = fresh_file();
     let folder = folder::fresh();
     let enabled = json!({
@@ -76,7 +76,7 @@ async fn an_adapter_can_be_told_everything_by_its_files() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_opened_is_a_failure_that_tells_no_password() {
+async fn unopenable_store_error_hides_the_password() {
     let service = numbering().await;
     let url = "postgres://user:hunter2@127.0.0.1:1/none";
     let upstream = format!("http://{}", service.address);
@@ -89,7 +89,7 @@ async fn a_store_that_cannot_be_opened_is_a_failure_that_tells_no_password() {
 }
 
 #[tokio::test]
-async fn what_tells_who_asks_need_not_reach_the_service() {
+async fn identity_header_can_be_dropped_before_the_service() {
     let store = fresh_file();
     let folder = folder::fresh();
     let sending = folder.boundary(
