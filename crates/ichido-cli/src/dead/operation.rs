@@ -121,7 +121,7 @@ impl DeadLetters {
                 )))
             }
             "abandoned" => Err(Exit::Interrupted(
-                "the operation lost its lease and another one took over; run the command again to continue"
+                "the operation stopped responding and another one took over its dead letters; run the command again to continue"
                     .to_owned(),
             )),
             _ => {

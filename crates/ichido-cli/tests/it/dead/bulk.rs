@@ -64,12 +64,12 @@ both_databases! {
     async fn bulk_requeue_by_filter_is_recorded(fixture: StoreFixture) {
         fixture.dead("orders", 4).await;
         fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await;
-        let left = fixture.run(&["requeue", "--error", "bad_request", "--yes", "--reason", "mended"]);
+        let left = fixture.run(&["requeue", "--error", "bad_request", "--yes", "--reason", "fixed"]);
         assert_eq!(left.code, Some(1), "one was refused: {left:?}");
         assert!(left.out.contains("4 requeued\n") && left.out.contains("1 refused: it may have taken effect"), "{left:?}");
         assert_eq!(fixture.json(&["list"]).len(), 1);
         let bulks = fixture.run(&["bulks"]);
-        for part in ["requeue", "olivia", "ended", "error=BAD_REQUEST", "4 of 5", "mended", "moved=4 refused=1 gone=0"] {
+        for part in ["requeue", "olivia", "ended", "error=BAD_REQUEST", "4 of 5", "fixed", "moved=4 refused=1 gone=0"] {
             assert!(bulks.out.contains(part), "no {part} in {bulks:?}");
         }
         let again = fixture.run(&["requeue", "--queue", "orders", "--yes"]);
@@ -103,8 +103,8 @@ both_databases! {
         assert!(over.code == Some(1) && over.err.contains("has ended"), "{over:?}");
     }
 
-    /// A bulk operation is attributed to who started it, whoever stopped it. A killed one never sees the request to
-    /// stop.
+    /// A bulk operation is attributed to the operator who started it, not to the one who stopped it. A killed one
+    /// never sees the request to stop.
     #[test]
     async fn bulk_operation_records_who_started_and_stopped_it(fixture: StoreFixture) {
         fixture.dead("orders", 200).await;

@@ -27,7 +27,7 @@ fn retryable_errors_are_retried_until_all_are_judged() {
         assert_eq!(summary["judged"], 10);
         assert_eq!(
             summary["mended_answers"], 2,
-            "prose and fence are mended without asking again: {summary}"
+            "prose and fence are repaired without another call: {summary}"
         );
         assert_eq!(summary["unusable_answers"], 4, "{summary}");
         let lost = summary["possibly_billed"].as_u64().unwrap();

@@ -69,7 +69,7 @@ async fn dead_letters_are_requeued_discarded_and_decided_by_id() {
     let dry = targets.both(&["dead", "requeue", &first, &kept, "--dry-run"]);
     assert_eq!(dry.code, Some(1), "{dry:?}");
     assert!(dry.out.contains(&format!("{first}: would be requeued\n")), "{dry:?}");
-    let left = targets.at_server(&["dead", "requeue", &first, &kept, "--reason", "mended"]);
+    let left = targets.at_server(&["dead", "requeue", &first, &kept, "--reason", "fixed"]);
     assert_eq!(left.code, Some(1), "{left:?}");
     assert!(
         left.out.contains(&format!("{first}: requeued\n{kept}: refused: the queue does not allow it")),
@@ -107,7 +107,7 @@ async fn server_previews_and_runs_bulk_operations() {
         assert!(left.code == Some(2) && left.err.contains(text), "{arguments:?}: {left:?}");
     }
     let left =
-        targets.at_server(&["dead", "requeue", "--queue", "orders", "--yes", "--reason", "mended", "--json"]);
+        targets.at_server(&["dead", "requeue", "--queue", "orders", "--yes", "--reason", "fixed", "--json"]);
     assert_eq!(left.code, Some(0), "{left:?}");
     let text = objects(&left.out);
     assert_eq!(text[0]["preflight"]["would_go"], 5);
@@ -119,7 +119,7 @@ async fn server_previews_and_runs_bulk_operations() {
         assert_eq!(targets.fixture.status(id).await, "queued");
     }
     let bulks = targets.success_output(&["dead", "bulks"]);
-    assert!(bulks.contains("requeue") && bulks.contains("mended"), "{bulks}");
+    assert!(bulks.contains("requeue") && bulks.contains("fixed"), "{bulks}");
     let over = targets.at_server(&["dead", "stop", report["operation"].as_str().unwrap()]);
     assert!(over.code == Some(1) && over.err.contains("it has ended"), "{over:?}");
     let discarded =
@@ -136,7 +136,7 @@ async fn server_replaces_a_dead_letter() {
     let targets = ServerAndStore::on(fixture);
     std::fs::write(targets.fixture.folder().join("new.json"), "{\"qty\":2}").unwrap();
     let edit =
-        ["dead", "edit", &old.to_string(), "--request", "new.json", "--key", "k-new", "--reason", "mended"];
+        ["dead", "edit", &old.to_string(), "--request", "new.json", "--key", "k-new", "--reason", "fixed"];
     let left = targets.at_server(&[&edit[..], &["--json"]].concat());
     assert_eq!(left.code, Some(0), "{left:?}");
     let made = objects(&left.out).remove(0);
@@ -154,7 +154,7 @@ async fn server_replaces_a_dead_letter() {
         (b"{\"qty\":2}".as_slice(), "application/json")
     );
     let shown = targets.success_output(&["dead", "show", &old.to_string()]);
-    assert!(shown.contains("replaced by") && shown.contains("mended"), "{shown}");
+    assert!(shown.contains("replaced by") && shown.contains("fixed"), "{shown}");
     // A message that took effect is not repeated by accident.
     let left = targets.both(&["dead", "edit", &done.to_string(), "--request", "new.json"]);
     assert!(left.code == Some(2) && left.err.contains("--yes: "), "{left:?}");

@@ -35,9 +35,9 @@ fn messages() -> usize {
 }
 
 /// The workers' configuration: short schedules, and the broker's guarantee.
-fn config(database: &OutboxDatabase, paper: &MockBroker, honours_key: bool) -> String {
+fn config(database: &OutboxDatabase, paper: &MockBroker, deduplicates: bool) -> String {
     let address = paper.address;
-    let promise = if honours_key {
+    let guarantee = if deduplicates {
         "honours_key = true\nkeeps_keys_for = \"24h\""
     } else {
         // Reconciliation is impossible too, so an unknown effect needs a person.
@@ -69,7 +69,7 @@ rules = [
   {{ status = "409", at = "/error", is = "already_processed", means = "processed" }},
   {{ status = "409", at = "/error", is = "in_progress", means = "in_progress" }},
 ]
-{promise}
+{guarantee}
 "#,
         url = database.url
     )
@@ -83,12 +83,12 @@ struct StormResult {
 }
 
 /// Runs the storm over many messages; returns the final state of each.
-async fn storm(database: &OutboxDatabase, honours_key: bool) -> Vec<StormResult> {
+async fn storm(database: &OutboxDatabase, deduplicates: bool) -> Vec<StormResult> {
     let count = messages();
-    let honours = format!("--honours-keys={honours_key}");
-    let (folder, paper) = (folder::fresh(), MockBroker::start(&[&honours]));
+    let flag = format!("--honours-keys={deduplicates}");
+    let (folder, paper) = (folder::fresh(), MockBroker::start(&[&flag]));
     assert_eq!(paper.put("/paper/faults", FAULTS).await.status, 200);
-    folder.write("ichido.toml", &config(database, &paper, honours_key));
+    folder.write("ichido.toml", &config(database, &paper, deduplicates));
     let orders: Vec<_> = (0..count).map(|number| order(&format!("k{number}"))).collect();
     for part in orders.chunks(500) {
         for put in database.store.messages().enqueue_all(part.to_vec()).await {
@@ -120,8 +120,8 @@ async fn storm(database: &OutboxDatabase, honours_key: bool) -> Vec<StormResult>
         let (code, log) = worker.wait().await;
         assert_eq!(code, Some(0), "{log}");
     }
-    if honours_key {
-        ask_after_what_is_parked(database, &paper).await;
+    if deduplicates {
+        reconcile_parked_messages(database, &paper).await;
     }
     // The audit trail follows the rules. Spec: F5.
     let report = database.store.audit().verify(None, None).await.expect("it can be read");
@@ -142,7 +142,7 @@ fn every_fault_was_made(effects: &Value) {
 }
 
 /// Starts a worker in this process, whose clock can be moved, to reconcile with the broker.
-async fn ask_after_what_is_parked(database: &OutboxDatabase, paper: &MockBroker) {
+async fn reconcile_parked_messages(database: &OutboxDatabase, paper: &MockBroker) {
     use ichido::destination::http::{Found, FoundRule, HttpSettings, ReconcileSettings};
     use ichido_core::retry::Guarantee;
     assert_eq!(paper.put("/paper/faults", r#"{"faults":{}}"#).await.status, 200);
@@ -191,26 +191,26 @@ async fn ended(database: &OutboxDatabase, effects: &Value) -> Vec<StormResult> {
 }
 
 /// Returns whether its last failure cannot be retried, its attempts are used up, or two workers died with it.
-fn dead_as_its_errors_say(one: &StormResult) -> bool {
+fn is_dead_as_its_errors_require(one: &StormResult) -> bool {
     let codes = ["BAD_REQUEST", "UNAUTHORIZED"];
     let deaths = one.steps.iter().filter(|step| step.kind == "worker_died").count();
     let last = one.steps.iter().rev().find_map(|step| step.code.as_deref());
     last.is_some_and(|code| codes.contains(&code)) || one.row.tries == one.row.tries_allowed || 2 <= deaths
 }
 
-async fn at_a_broker_that_honours_keys(database: OutboxDatabase) {
+async fn storm_with_deduplicating_broker(database: OutboxDatabase) {
     for one in storm(&database, true).await {
         let what = format!("{:?} after {:?}", one.row, one.steps);
         assert!(one.effects <= 1, "took effect {} times: {what}", one.effects);
         match one.row.status {
             Stage::Sent => assert_eq!(one.effects, 1, "{what}"),
-            Stage::Dead => assert!(dead_as_its_errors_say(&one), "{what}"),
+            Stage::Dead => assert!(is_dead_as_its_errors_require(&one), "{what}"),
             _ => panic!("neither sent nor dead: {what}"),
         }
     }
 }
 
-async fn at_a_broker_that_does_not_honour_keys(database: OutboxDatabase) {
+async fn storm_with_broker_without_keys(database: OutboxDatabase) {
     let all = storm(&database, false).await;
     assert!(all.iter().any(|one| one.row.status == Stage::Parked && one.effects == 1));
     assert!(all.iter().any(|one| one.row.status == Stage::Parked && one.effects == 0));
@@ -219,7 +219,7 @@ async fn at_a_broker_that_does_not_honour_keys(database: OutboxDatabase) {
         assert!(one.effects <= 1, "took effect {} times: {what}", one.effects);
         match one.row.status {
             Stage::Sent => assert_eq!(one.effects, 1, "{what}"),
-            Stage::Dead => assert!(dead_as_its_errors_say(&one), "{what}"),
+            Stage::Dead => assert!(is_dead_as_its_errors_require(&one), "{what}"),
             Stage::Parked => assert_eq!(one.row.effect, ichido_core::verdict::Effect::Unknown, "{what}"),
             _ => panic!("neither sent, dead nor parked: {what}"),
         }
@@ -228,20 +228,20 @@ async fn at_a_broker_that_does_not_honour_keys(database: OutboxDatabase) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn storm_with_deduplicating_broker_on_postgres() {
-    in_time(5, at_a_broker_that_honours_keys(OutboxDatabase::durable_postgres().await)).await;
+    in_time(5, storm_with_deduplicating_broker(OutboxDatabase::durable_postgres().await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn storm_with_deduplicating_broker_on_sqlite() {
-    in_time(5, at_a_broker_that_honours_keys(OutboxDatabase::sqlite().await)).await;
+    in_time(5, storm_with_deduplicating_broker(OutboxDatabase::sqlite().await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn storm_with_broker_without_keys_on_postgres() {
-    in_time(5, at_a_broker_that_does_not_honour_keys(OutboxDatabase::durable_postgres().await)).await;
+    in_time(5, storm_with_broker_without_keys(OutboxDatabase::durable_postgres().await)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn storm_with_broker_without_keys_on_sqlite() {
-    in_time(5, at_a_broker_that_does_not_honour_keys(OutboxDatabase::sqlite().await)).await;
+    in_time(5, storm_with_broker_without_keys(OutboxDatabase::sqlite().await)).await;
 }

@@ -75,8 +75,8 @@ struct CountingService {
 
 /// Starts a counting service.
 ///
-/// With `honours_keys`, a known key gets its first response and no second effect.
-async fn counting(honours_keys: bool) -> CountingService {
+/// With `deduplicates`, a known key gets its first response and no second effect.
+async fn counting(deduplicates: bool) -> CountingService {
     let effects = Effects::default();
     let (slow, never) = (ReleaseGate::default(), ReleaseGate::default());
     let known: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::default();
@@ -86,7 +86,7 @@ async fn counting(honours_keys: bool) -> CountingService {
         let key = request.one("idempotency-key").expect("the adapter passes one").to_owned();
         let order = request.text().to_owned();
         let mut known = known.lock().expect("no test panics inside");
-        if let Some(first) = known.get(&key).filter(|_| honours_keys) {
+        if let Some(first) = known.get(&key).filter(|_| deduplicates) {
             return ServiceAction::Answer(first.clone());
         }
         let is_first = arrived.lock().expect("no test panics inside").insert(order.clone());
@@ -264,7 +264,7 @@ async fn until(is_so: impl Fn() -> bool) {
     tokio::time::timeout(HUNG, polling).await.expect("it comes to be so");
 }
 
-async fn a_service_that_honours_keys_counts_one(store: &str) {
+async fn keyed_service_counts_one_effect(store: &str) {
     let counting = counting(true).await;
     let mut chain = Chain::start(counting.service.address, store, "keyed");
     let answers = run_all_fates(&mut chain, &counting).await;
@@ -291,16 +291,16 @@ async fn a_service_that_honours_keys_counts_one(store: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_effect_per_key_through_the_whole_chain_on_sqlite() {
     let file = fresh_file();
-    a_service_that_honours_keys_counts_one(&file.url).await;
+    keyed_service_counts_one_effect(&file.url).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_effect_per_key_through_the_whole_chain_on_postgres() {
     let database = fresh_database().await;
-    a_service_that_honours_keys_counts_one(&database.url).await;
+    keyed_service_counts_one_effect(&database.url).await;
 }
 
-async fn a_service_that_does_not_never_counts_two(store: &str) {
+async fn service_without_keys_never_counts_two_effects(store: &str) {
     let counting = counting(false).await;
     let mut chain = Chain::start(counting.service.address, store, "opaque");
     let answers = run_all_fates(&mut chain, &counting).await;
@@ -361,13 +361,13 @@ async fn decide_all(chain: &Chain, counting: &CountingService, store: &str, held
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_outcomes_are_decided_without_duplicates_on_sqlite() {
     let file = fresh_file();
-    a_service_that_does_not_never_counts_two(&file.url).await;
+    service_without_keys_never_counts_two_effects(&file.url).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_outcomes_are_decided_without_duplicates_on_postgres() {
     let database = fresh_database().await;
-    a_service_that_does_not_never_counts_two(&database.url).await;
+    service_without_keys_never_counts_two_effects(&database.url).await;
 }
 
 /// Returns what the command lists, by key.

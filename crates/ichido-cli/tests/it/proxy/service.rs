@@ -33,7 +33,7 @@ impl ReleaseGate {
     }
 
     pub(crate) async fn opened(&self) {
-        self.0.subscribe().wait_for(|is_open| *is_open).await.expect("the gate outlives whoever waits");
+        self.0.subscribe().wait_for(|is_open| *is_open).await.expect("the gate outlives its waiters");
     }
 }
 

@@ -43,7 +43,7 @@ on_both! {
         }
         assert_eq!(server.send(&put(&admin)).await.status(), 201);
         let shown = server.send(&RawRequest::get(href).token(&viewer)).await.json();
-        assert_eq!(shown["identity"], "shop-3", "the token's, whoever asks");
+        assert_eq!(shown["identity"], "shop-3", "the token's, for every caller");
 
         for part in ["", "/events", "/request"] {
             let target = format!("{href}{part}");
