@@ -262,7 +262,7 @@ both_databases! {
             fixture.arrived("mail", Failure::ForGood).await.to_string(),
         ];
         let left = fixture.run(&["decide", "not-done", &not_done]);
-        assert!(left.code == Some(0) && left.out.contains("may be requeued"), "{left:?}");
+        assert!(left.code == Some(0) && left.out.contains("can be requeued"), "{left:?}");
         assert_eq!(fixture.run(&["requeue", &not_done]).code, Some(0));
         let left = fixture.run(&["decide", "done", &done]);
         assert!(left.code == Some(0) && left.out.contains("stays dead"), "{left:?}");

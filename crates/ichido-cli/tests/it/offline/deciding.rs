@@ -33,7 +33,7 @@ async fn failed_entry_shows_reason_and_retries_with_same_key() {
     .await;
     let sent = run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=2));
     assert_eq!(sent.code, Some(1), "{sent:?}");
-    assert!(sent.err.contains("`ichido offline list orders.queue` shows why"), "{sent:?}");
+    assert!(sent.err.contains("run `ichido offline list orders.queue` to see why"), "{sent:?}");
     let listed = offline(&folder, &["list", "orders.queue"]);
     let row: Vec<&str> = listed.lines()[1].split_whitespace().collect();
     assert_eq!((listed.lines().len(), row[0], row[1]), (2, "1", "failed"), "{listed:?}");

@@ -100,7 +100,7 @@ async fn entries_queued_offline_are_sent_when_server_returns() {
     let server = FakeServer::accepting().await;
     let elsewhere = run(queue_to(&server, &folder, &[]), "");
     assert_eq!((elsewhere.code, server.seen().len()), (Some(0), 0), "{elsewhere:?}");
-    assert!(elsewhere.err.contains("3 more in orders.queue are for other servers"), "{elsewhere:?}");
+    assert!(elsewhere.err.contains("3 more entries in orders.queue are for other servers"), "{elsewhere:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
