@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long)]
     once: bool,
 
-    /// Loopback address to listen on [default: 127.0.0.1:4180, or a free port]
+    /// Loopback listen address; port 0 is any free port [default: 127.0.0.1:4180, or a free port]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
     listen: Option<SocketAddr>,
 

@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Events(IdArgs),
     /// Print the request of a message, byte for byte
     Request(IdArgs),
-    /// Cancel a message that was not sent yet
+    /// Cancel a message that is waiting to be sent
     Cancel(StepArgs),
     /// Requeue a dead letter; attempts restart at 0
     Requeue(StepArgs),

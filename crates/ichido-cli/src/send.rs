@@ -89,7 +89,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 16, requires = "ndjson", conflicts_with = "offline_queue", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARALLEL_MAX)))]
     parallel: u16,
 
-    /// File for messages that the server has not accepted yet
+    /// Offline queue file for unaccepted messages; created if missing
     #[arg(long, value_name = "FILE")]
     offline_queue: Option<PathBuf>,
 

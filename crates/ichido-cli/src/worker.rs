@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     store: Option<String>,
 
-    /// Address of /metrics, /livez and /readyz; beyond loopback requires tokens [default: none]
+    /// Address for /metrics, /livez and /readyz, such as 127.0.0.1:9464; beyond loopback requires tokens [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
     metrics: Option<SocketAddr>,
 }

@@ -8,6 +8,9 @@ const AFTER_HELP: &str = "\
 Exit code: 0 without findings, 1 for findings, both errors and warnings, and 2 for an unreadable file or a usage error.
 `ichido proxy` does not start with a finding of severity error. Accept an intended warning with --allow.
 
+--diff pairs files by position: pass all old files first, then the new ones in the same order, or two folders. Without an
+old version there are no findings.
+
 Examples:
   ichido check boundaries/                               all files of one hop chain
   ichido check boundaries/*/                             several hop chains, each in its own folder

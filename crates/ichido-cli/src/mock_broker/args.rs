@@ -4,7 +4,7 @@
 #[expect(clippy::doc_markdown, reason = "the help is read in a terminal, where backticks are noise")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Address to listen on; port 0 picks a free port
+    /// Listen address; port 0 is any free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8090")]
     pub(crate) listen: String,
 
