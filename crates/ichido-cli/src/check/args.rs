@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 const AFTER_HELP: &str = "\
-Exit code: 0 without findings, 1 for findings, both errors and warnings, and 2 for an unreadable file or a usage error.
-`ichido proxy` does not start with a finding of severity error. Accept an intended warning with --allow.
+Exit code: 0 without findings, 1 for findings, both errors and warnings, and
+2 for an unreadable file or a usage error. `ichido proxy` does not start with a finding of severity
+error. Accept an intended warning with --allow.
 
 --diff pairs files by position: pass all old files first, then the new ones in the same order, or two folders. Without an
 old version there are no findings.
