@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Created before: a time, or an age
     #[arg(long, value_name = "TIME")]
     before: Option<String>,
-    /// With --value at this JSON pointer of the request, such as /symbol
+    /// JSON pointer in the request to compare with --value
     #[arg(long, value_name = "POINTER", requires = "value")]
     field: Option<String>,
     /// Value at --field: JSON, or the bare text of a string

@@ -25,7 +25,7 @@ fn equal_or_stricter_files_loosen_nothing() {
     folder.put(TTL.0, TTL.1, r#"{"days": 4}"#);
     assert_eq!(folder.check(&["--diff", "old", "new"]).quietly(0), nothing);
     let back = folder.check(&["--diff", "new", "old"]).quietly(1);
-    assert!(back.contains("ICH-B052"), "the other way round it is shorter: {back}");
+    assert!(back.contains("ICH-B052"), "the reverse change shortens it: {back}");
 }
 
 #[test]

@@ -139,7 +139,7 @@ both_databases! {
         file("request.json", "{}");
         let left = fixture.run(&["edit", &old, "--request", "request.json"]);
         assert!(left.code == Some(2) && left.err.contains("does not fit the queue's schema"), "{left:?}");
-        assert!(fixture.json(&["list", "--replaced"]).is_empty(), "nothing was made from it");
+        assert!(fixture.json(&["list", "--replaced"]).is_empty(), "nothing was created from it");
         file("request.json", "{\"qty\":1}");
         assert_eq!(fixture.run(&["edit", &old, "--request", "request.json"]).code, Some(0));
     }
@@ -170,7 +170,7 @@ both_databases! {
         let unsaid = fixture.run(&["edit", &old, "--request", "request.json"]);
         assert!(unsaid.code == Some(2) && unsaid.err.contains("TOOK EFFECT"), "{unsaid:?}");
         assert!(unsaid.err.contains("--yes"), "{unsaid:?}");
-        assert!(fixture.json(&["list", "--replaced"]).is_empty(), "nothing was made from it");
+        assert!(fixture.json(&["list", "--replaced"]).is_empty(), "nothing was created from it");
         let output = fixture.run(&["edit", &old, "--request", "request.json", "--yes"]);
         assert!(output.code == Some(0) && output.out.contains("TOOK EFFECT"), "{output:?}");
         assert_eq!(fixture.json(&["list", "--replaced"]).len(), 1);
@@ -205,7 +205,7 @@ both_databases! {
         for flags in [&[][..], &["--key", "k-2"]] {
             let left = fixture.run(&[&["edit", &derived.to_string(), "--request", "request.json"], flags].concat());
             assert!(left.code == Some(2) && left.err.contains("give the same one by --key"), "{left:?}");
-            assert_eq!(fixture.json(&["list", "--queue", "orders"]).len(), 1, "nothing was made from it");
+            assert_eq!(fixture.json(&["list", "--queue", "orders"]).len(), 1, "nothing was created from it");
         }
         let [derived, own] = [derived, own].map(|id| {
             let left = fixture.run(&["edit", &id.to_string(), "--request", "request.json", "--key", "k-1"]);

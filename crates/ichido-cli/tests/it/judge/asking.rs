@@ -85,7 +85,7 @@ fn endpoints_share_load_and_throttled_ones_rest() {
     }
     super::program::JudgeOutput::new(command.args(super::program::QUICK).output().unwrap()).ended_with(0);
     let seen = fixture.fake.seen();
-    assert!(seen.endpoints["/east"].requests <= 8, "no more than were under way: {:?}", seen.endpoints);
+    assert!(seen.endpoints["/east"].requests <= 8, "no more than were in flight: {:?}", seen.endpoints);
     assert_eq!(seen.endpoints["/west"].completed, 40);
 }
 

@@ -76,7 +76,7 @@ fn copy_under_load(fixture: &ServerFixture, load: &BackupWriters) -> (Vec<Uuid>,
             return (before, name);
         }
     }
-    panic!("nothing was taken in while a copy was made");
+    panic!("nothing was accepted during a copy");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

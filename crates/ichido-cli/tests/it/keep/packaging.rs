@@ -92,7 +92,7 @@ fn stop_timeout_exceeds_the_drain_timeouts() {
 fn container_uses_valid_commands_and_is_not_root() {
     assert_eq!(list(DOCKERFILE, "ENTRYPOINT "), [[PROGRAM]]);
     let commands = list(&DOCKERFILE.replace("HEALTHCHECK", "\nHEALTHCHECK"), "CMD ");
-    assert_eq!(commands.len(), 2, "a health check, and what it does by itself");
+    assert_eq!(commands.len(), 2, "a health check and its own command");
     for command in commands {
         let arguments = if command[0] == PROGRAM { &command[1..] } else { &command };
         assert!(help(arguments).is_some(), "{command:?}");

@@ -126,6 +126,6 @@ fn acknowledged(answer: &HttpMessage) -> Option<Uuid> {
     match answer.status() {
         200..=202 => Some(answer.json()["id"].as_str().and_then(|id| id.parse().ok()).expect("an id")),
         503 => None,
-        _ => panic!("neither taken nor to be sent again: {answer:?}"),
+        _ => panic!("neither accepted nor retryable: {answer:?}"),
     }
 }

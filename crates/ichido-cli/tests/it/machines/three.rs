@@ -48,7 +48,7 @@ async fn nodes_fall_out(rounds: usize) {
     database.holds_each_once(&acknowledged, &paper).await;
     // Nodes that were killed, partitioned or stalled have broken no rule. Spec: F5.
     let report = database.store.audit().verify(None, None).await.expect("it can be read");
-    assert_eq!(report.findings, [], "an audit accuses nobody");
+    assert_eq!(report.findings, [], "an audit finds nothing");
 }
 
 /// Returns which node seals the audit trail.

@@ -152,7 +152,7 @@ both_databases! {
             let refused = targets.server.get(target).await;
             assert_eq!((refused.status(), refused.code().as_str()), (400, "parameter_invalid"), "{target}");
         }
-        assert_eq!((ops.all().len(), chat.all().len()), (4, 4), "each was told once");
+        assert_eq!((ops.all().len(), chat.all().len()), (4, 4), "each was notified once");
     }
 
     /// The server is killed after recording the alert and before notifying anybody: the next one notifies, once.
@@ -175,7 +175,7 @@ both_databases! {
         let output = ops.until(1).await;
         assert_eq!(output[0].json()["data"]["id"], firing[0]["id"]);
         assert_eq!(rules(&output, "alert.opened"), ["dead_letter"]);
-        assert_eq!(chat.all().len(), 1, "who was told before is not told again");
+        assert_eq!(chat.all().len(), 1, "earlier receivers are not notified again");
     }
 }
 

@@ -82,7 +82,7 @@ async fn change_without_response_is_sent_once_with_unknown_outcome() {
     assert_eq!(line, format!("POST /v1/messages/{NOBODY}/requeue HTTP/1.1\r\n"));
     listener.set_nonblocking(true).unwrap();
     let again = listener.accept().map(|_| ());
-    assert_eq!(again.unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody asked again");
+    assert_eq!(again.unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "it was not retried");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -61,10 +61,7 @@ async fn help_has_no_colours_in_pipes_or_with_no_color() {
         let left = run(command);
         assert!(!left.out.contains(ESCAPE) && !left.err.contains(ESCAPE), "{help:?}: {left:?}");
         assert!(!has_colours(&at_terminal(&fixture, &help, true)), "{help:?}");
-        assert!(
-            has_colours(&at_terminal(&fixture, &help, false)),
-            "a terminal is told from a pipe: {help:?}"
-        );
+        assert!(has_colours(&at_terminal(&fixture, &help, false)), "terminal and pipe differ: {help:?}");
     }
 }
 
@@ -136,5 +133,5 @@ async fn output_has_no_colours_in_pipes_or_with_no_color() {
         assert!(!has_colours(&seen), "{arguments:?}: {seen:?}");
     }
     let coloured = at_terminal(&fixture, &["check".to_owned(), "boundaries".to_owned()], false);
-    assert!(has_colours(&coloured), "a terminal is told from a pipe: {coloured:?}");
+    assert!(has_colours(&coloured), "terminal and pipe differ: {coloured:?}");
 }

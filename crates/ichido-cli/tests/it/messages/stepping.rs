@@ -48,7 +48,7 @@ both_databases! {
         let ids = [targets.put("orders", "k-1", "{}").await, targets.put("orders", "k-2", "{}").await];
         assert_eq!(targets.each(ids, &["cancel"]), "ID is cancelled, its effect not done\n");
         let json: Vec<Value> = targets.json(&["messages", "cancel", &ids[0].to_string()]);
-        assert_eq!((json.len(), &json[0]["status"]), (1, &"cancelled".into()), "again is no error");
+        assert_eq!((json.len(), &json[0]["status"]), (1, &"cancelled".into()), "repeating it is not an error");
         targets.refused(&["messages", "cancel", &dead], "this one is dead");
     }
 

@@ -273,7 +273,7 @@ async fn killed_offline_sender_delivers_each_message_once_in_order() {
         before = new;
     }
     println!(
-        "{} of {round} kills while lines were taken in, {} while one was sent",
+        "{} of {round} kills while lines were accepted, {} while one was sent",
         book.in_accept, book.in_send
     );
     // From now on nothing fails, and the rest is sent.
@@ -291,7 +291,7 @@ async fn killed_offline_sender_delivers_each_message_once_in_order() {
     );
     let stands = at_server(&folder);
     println!(
-        "{} given, {} said to be queued, {} stand, {marked:?} failed",
+        "{} given, {} reported as queued, {} enqueued, {marked:?} failed",
         book.given.len(),
         book.queued.len(),
         stands.len()
@@ -300,7 +300,7 @@ async fn killed_offline_sender_delivers_each_message_once_in_order() {
     for key in &book.queued {
         assert!(stands.contains(key) || marked.contains(key), "{key} was queued, and is lost");
     }
-    assert!(stands.iter().all(|key| book.given.contains(key)), "a key that nobody made");
+    assert!(stands.iter().all(|key| book.given.contains(key)), "an unknown key");
     // Names are in the order of acceptance, so a duplicate or a wrong order is not increasing.
     assert!(stands.is_sorted_by(|before, after| before < after), "{stands:?}");
 }

@@ -73,7 +73,7 @@ impl OutboxDatabase {
     /// Enqueues an order in another queue.
     pub(crate) async fn put_in(&self, queue: &str, key: &str) -> Uuid {
         let order = NewMessage { queue: QueueName::parse(queue).expect("a name"), ..order(key) };
-        match self.store.messages().enqueue(order).await.expect("it is put in") {
+        match self.store.messages().enqueue(order).await.expect("it is enqueued") {
             Enqueued::New { id } => id,
             other => panic!("not new: {other:?}"),
         }
@@ -108,7 +108,7 @@ impl OutboxDatabase {
     pub(crate) async fn by_key(&self, text: &str) -> MessageRow {
         let filter = MessageFilter { key: Some(key(text)), ..MessageFilter::default() };
         let mut rows = self.store.messages().list(&filter, 2).await.expect("an answer");
-        assert_eq!(rows.len(), 1, "one message stands under {text}");
+        assert_eq!(rows.len(), 1, "one message has key {text}");
         rows.remove(0)
     }
 }

@@ -92,7 +92,7 @@ async fn storm(database: &OutboxDatabase, deduplicates: bool) -> Vec<StormResult
     let orders: Vec<_> = (0..count).map(|number| order(&format!("k{number}"))).collect();
     for part in orders.chunks(500) {
         for put in database.store.messages().enqueue_all(part.to_vec()).await {
-            put.expect("it is put in");
+            put.expect("it is enqueued");
         }
     }
     let mut workers: Vec<WorkerProcess> =
@@ -125,7 +125,7 @@ async fn storm(database: &OutboxDatabase, deduplicates: bool) -> Vec<StormResult
     }
     // The audit trail follows the rules. Spec: F5.
     let report = database.store.audit().verify(None, None).await.expect("it can be read");
-    assert_eq!(report.findings, [], "an audit accuses nobody");
+    assert_eq!(report.findings, [], "an audit finds nothing");
     let effects = paper.effects().await;
     if EVERY_FAULT_FROM <= count {
         every_fault_was_made(&effects);

@@ -161,7 +161,7 @@ async fn crashed_requests_are_listed_without_a_retry() {
         until_lapsed(&store, &name).await;
         assert!(
             store.keys().list_unknown(None, 1).await.expect("a page").is_empty(),
-            "nobody has looked yet"
+            "it was not listed yet"
         );
         let _next = adapter(&service, url);
         let listed = async {

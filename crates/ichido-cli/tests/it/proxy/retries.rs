@@ -114,7 +114,7 @@ async fn last_response_passes_when_retries_end() {
     let proxy = ProxyProcess::start("bff", service.address, &["--attempts", "3", "--timeout", "5s"]);
     let answer = send(proxy.address, &ProxyRequest::post("/").key("k")).await;
     assert_eq!((answer.status(), answer.text(), answer.one("retry-after")), (503, "busy", Some("60")));
-    assert_eq!(service.seen().len(), 1, "it was told to wait longer than it may");
+    assert_eq!(service.seen().len(), 1, "Retry-After exceeds its limit");
     let spent = FakeService::start(|_, _| ServiceAction::status("502 Bad Gateway")).await;
     let proxy = ProxyProcess::start("bff", spent.address, &THRICE);
     assert_eq!(send(proxy.address, &ProxyRequest::post("/").key("k")).await.status(), 502);

@@ -51,7 +51,7 @@ on_both! {
         let answers = sending.join_all().await;
         assert!(answers.iter().all(|answer| answer.status() == 201));
         let bodies: BTreeSet<_> = answers.iter().map(|answer| answer.body.clone()).collect();
-        assert_eq!(bodies.len(), 1, "all are told the same");
+        assert_eq!(bodies.len(), 1, "all get the same response");
         assert_eq!(answers.iter().filter(|answer| answer.one("idempotency-replayed").is_none()).count(), 1);
         server.until_status(answers[0].one("location").unwrap(), "sent").await;
         assert_eq!(server.effects().await["effects"], 1);

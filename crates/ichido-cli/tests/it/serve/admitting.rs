@@ -83,7 +83,7 @@ on_both! {
             tokio::time::sleep(POLL_EVERY).await;
         }
         assert!(2 < taken, "{taken}");
-        assert_eq!(queued(&server).await, taken, "nothing of what was refused was put in");
+        assert_eq!(queued(&server).await, taken, "no refused message was enqueued");
         // It runs again, the waiting messages leave, and there is space.
         assert_eq!(server.post("/v1/queues/orders/resume").await.status(), 200);
         while is_full(&server.send(&put("orders", "late")).await) {

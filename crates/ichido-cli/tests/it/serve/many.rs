@@ -53,7 +53,7 @@ async fn result(server: &ServeProcess, href: &str) -> Value {
             tokio::time::sleep(POLL_EVERY).await;
         }
     };
-    tokio::time::timeout(HUNG, known).await.expect("what came of it is told")
+    tokio::time::timeout(HUNG, known).await.expect("its outcome is reported")
 }
 
 both_databases! {

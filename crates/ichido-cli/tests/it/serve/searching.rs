@@ -151,7 +151,7 @@ async fn invalid_search_query_is_refused() {
     let answer = server.get("/v1/messages?limit=1&identity=a%ff").await;
     assert!(
         answer.json()["detail"].as_str().unwrap().contains("character 19"),
-        "its place is told: {answer:?}"
+        "its location is reported: {answer:?}"
     );
     assert_eq!(problem(&server.get("/v1/events?message=%ff").await), (400, "parameter_invalid".to_owned()));
     let answer = server.get("/v1/messages?key=").await;
@@ -195,5 +195,5 @@ async fn operator_search_precedes_producer_search() {
     assert_eq!(listed.status(), 200);
     // In one line with them it would have started after all others, four at a time, and at most three would be left.
     let left = under_way(&server, &operator).await - 1;
-    assert!(LISTINGS / 2 < left, "{left} of {LISTINGS} are not answered yet");
+    assert!(LISTINGS / 2 < left, "{left} of {LISTINGS} have no response yet");
 }

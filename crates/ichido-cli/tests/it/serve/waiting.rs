@@ -108,7 +108,7 @@ async fn disconnected_waiter_leaves_nothing_behind() {
     server.until_waiting(2).await;
     drop(clients);
     server.until_waiting(0).await;
-    assert_eq!(server.queue("demo").await["counts"]["queued"], 3, "the messages stand");
+    assert_eq!(server.queue("demo").await["counts"]["queued"], 3, "the messages are enqueued");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
