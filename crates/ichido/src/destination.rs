@@ -105,11 +105,12 @@ impl Destination {
         match self {
             #[cfg(feature = "nats")]
             Self::Nats(nats) => format!(
-                "set duplicate_window of stream {} to {keeps_for:?} or more and start again, or shorten the queue's retries",
+                "set duplicate_window of stream {} to at least {keeps_for:?} and restart, or shorten the \
+                    queue's retries",
                 nats.stream(),
             ),
             _ => format!(
-                "have the receiver remember keys for {keeps_for:?} or more, or shorten the queue's retries"
+                "make the receiver remember keys for at least {keeps_for:?}, or shorten the queue's retries"
             ),
         }
     }
@@ -197,8 +198,7 @@ impl DeliveryOutcome {
     /// A message that no call can carry: it is invalid, and nothing was sent.
     #[cfg(any(feature = "http", feature = "nats"))]
     fn unsendable() -> Self {
-        let why =
-            "not sent: its media type cannot be the value of a header field; put it in anew with another";
+        let why = "not sent: its content type is not a valid header value; enqueue it again with another";
         let code = Some(ErrorCode::BadRequest);
         Self::said(Verdict::said(code, Effect::NotDone, Advice::GiveUp, None, None), why)
     }

@@ -133,7 +133,7 @@ impl<R: Renew> Leases<R> {
             }
             Err(error) => {
                 let error = error.in_full();
-                tracing::warn!(error, leases = leases.len(), "leases could not be renewed; trying again");
+                tracing::warn!(error, leases = leases.len(), "failed to renew leases; retrying");
                 for (number, _) in leases {
                     leases_by_number.entry(*number).and_modify(|times| times.due = now + RENEW_RETRY_DELAY);
                 }

@@ -159,7 +159,7 @@ kind = "htpp"
         ("ichido.toml:7:14 queues.orders.batch_size", "write a whole number from 1 to 5000"),
         ("ichido.toml:8:9 queues.orders.lease", "is not a duration"),
         ("ichido.toml:12:9 queues.mail.retry", "\"soon\" is not known"),
-        ("ichido.toml:11:9 queues.mail.lease", "is not longer than the destination's timeout"),
+        ("ichido.toml:11:9 queues.mail.lease", "must be longer than the destination's timeout"),
         ("ichido.toml:16:29 destinations.broker.headers.Authorization", "write \"env:NAME\""),
         ("ichido.toml:16:55 destinations.broker.headers.Accept", "write a text in quotes"),
         ("ichido.toml:17:20 destinations.broker.signing_secrets[0]", "is a secret"),
@@ -294,7 +294,7 @@ fn a_missing_destination_is_said_beside_whatever_else_is_wrong_with_its_queue() 
         &[
             ("ichido.toml:3:9 queues.a.retry", "\"soon\" is not known"),
             ("ichido.toml:2:15 queues.a.destination", "there is no [destinations.nowhere]"),
-            ("ichido.toml:4:9 queues.a.lease", "is shorter than 1s"),
+            ("ichido.toml:4:9 queues.a.lease", "must be at least 1s"),
         ],
     );
 }
@@ -303,7 +303,7 @@ fn a_missing_destination_is_said_beside_whatever_else_is_wrong_with_its_queue() 
 fn a_lease_of_more_than_a_day_is_refused() {
     assert_problems(
         "[queues.a]\ndestination = \"b\"\nlease = \"25h\"\n[destinations.b]\nkind = \"paper\"\n",
-        &[("ichido.toml:3:9 queues.a.lease", "is longer than 86400s; shorten it")],
+        &[("ichido.toml:3:9 queues.a.lease", "must be at most 86400s")],
     );
 }
 
@@ -333,11 +333,11 @@ rules = [{ means = "done" }, { status = "9", means = "unknown" }]
             ("ichido.toml:16:10 destinations.a.reconcile.rules[0].status", "is missing"),
             ("ichido.toml:5:20 destinations.a.signing_secrets[0]", "NOWHERE is not set"),
             ("ichido.toml:12:10 destinations.a.headers.Accept", "NOWHERE is not set"),
-            ("ichido.toml:13:8 destinations.a.headers.Host", "host is set by Ichido itself"),
+            ("ichido.toml:13:8 destinations.a.headers.Host", "host is set by Ichido;"),
             ("ichido.toml:5:35 destinations.a.signing_secrets[1]", "whsec_"),
-            ("ichido.toml:8:14 destinations.a.rules[1].status", "\"99\" is no status"),
+            ("ichido.toml:8:14 destinations.a.rules[1].status", "\"99\" is not a status"),
             ("ichido.toml:9:26 destinations.a.rules[2].at", ""),
-            ("ichido.toml:16:41 destinations.a.reconcile.rules[1].status", "\"9\" is no status"),
+            ("ichido.toml:16:41 destinations.a.reconcile.rules[1].status", "\"9\" is not a status"),
         ],
     );
 }

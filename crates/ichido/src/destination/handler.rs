@@ -45,7 +45,7 @@ impl Handler {
     {
         Self::with_reader(handle, |body| {
             serde_json::from_slice(body).map_err(|error| {
-                format!("the request is not the JSON that this queue's handler takes: {error}")
+                format!("the body is not the JSON that this queue's handler expects: {error}")
             })
         })
     }
@@ -198,11 +198,11 @@ impl<T> Drop for AbortOnDrop<T> {
 fn why_lost(lost: tokio::task::JoinError) -> String {
     match lost.try_into_panic() {
         Ok(panic) => format!("the handler panicked: {}", panic_text(&*panic)),
-        Err(_) => "the handler was ended from outside".to_owned(),
+        Err(_) => "the handler's task was cancelled".to_owned(),
     }
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no panic message")
 }

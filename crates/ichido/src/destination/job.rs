@@ -148,7 +148,7 @@ impl Failed {
     }
 
     pub(super) fn timed_out(after: Duration) -> Self {
-        let why = format!("the handler took longer than {after:?} and was given up on");
+        let why = format!("the handler took longer than {after:?} and was abandoned");
         Self::judged(ErrorCode::NetworkTimeout, Effect::Unknown, Advice::Retry, None, None, why)
     }
 

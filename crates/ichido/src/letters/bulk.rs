@@ -139,13 +139,13 @@ pub enum Ended {
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
     /// Another operation works on letters of the same queue. Nothing was done.
-    #[error("the bulk {by} works on letters of the same queue; nothing was done")]
+    #[error("bulk operation {by} is working on dead letters of the same queue; nothing was done")]
     Taken {
         /// Its id.
         by: Uuid,
     },
     /// The store failed.
-    #[error("the bulk could not go on after {} letters; run it again to go on with the rest", report.moved)]
+    #[error("the bulk operation failed after {} dead letters; run it again to continue with the rest", report.moved)]
     Broke {
         /// Why.
         #[source]

@@ -99,7 +99,7 @@ impl BulkClaim {
     /// Releases the claim. If that fails, the lease lapses.
     pub(super) async fn release(self) {
         if let Err(error) = self.store.nodes().release_duties(self.operation).await {
-            tracing::warn!(%error, operation = %self.operation, "a bulk that has ended could not let go of its letters");
+            tracing::warn!(%error, operation = %self.operation, "failed to release a finished bulk operation's claim");
         }
     }
 

@@ -120,9 +120,7 @@ pub enum Refusal {
     #[error("it took effect; discard it")]
     WasDone,
     /// A new message was made from it: the two conflict.
-    #[error(
-        "a new message was made from it, and is looked after in its place; sending both could do it twice"
-    )]
+    #[error("a new message was made from it; sending both could do it twice")]
     HasSuccessor,
     /// It is parked: a person decides.
     #[error("it is parked: its effect is unknown; find out, and decide it")]

@@ -72,7 +72,7 @@ pub(crate) fn read_head(
     let key = key::read(fields).and_then(|key| settings.policy.require(key)).map_err(Problem::of_key)?;
     let Some(key) = key else { return Ok(None) };
     if !is_name(operation, limits::OPERATION_BYTES_MAX) {
-        let detail = "the operation of this request has no name that can be stored; nothing was run";
+        let detail = "the operation of this request has an invalid name; nothing was run";
         return Err(Problem::new(Code::HandlerFailed, detail));
     }
     let Caller { identity, inputs } = (settings.caller)(parts).map_err(no_identity)?;
@@ -90,15 +90,14 @@ pub(crate) fn read_head(
 fn no_identity(why: NoIdentity) -> Problem {
     match why {
         NoIdentity::Unauthenticated { challenge } => {
-            let detail = "this request must prove who asks; nothing was done";
+            let detail = "this request needs authentication; nothing was done";
             Problem::new(Code::IdentityMissing, detail)
                 .under(StatusCode::UNAUTHORIZED)
                 .with_field(WWW_AUTHENTICATE, challenge)
         }
-        NoIdentity::Forbidden => Problem::new(
-            Code::IdentityMissing,
-            "this request does not say who asks in a way that is accepted here; nothing was done",
-        ),
+        NoIdentity::Forbidden => {
+            Problem::new(Code::IdentityMissing, "this request has no valid identity; nothing was done")
+        }
     }
 }
 
@@ -146,7 +145,7 @@ fn requested_uri(parts: &Parts) -> &Uri {
 /// Digests a JSON body after checking that a repeated key agrees.
 fn digest_of_json(body: &[u8], key: &IdempotencyKey, rules: &BodyRules) -> Result<Digest, Problem> {
     let invalid = |error: JsonError| {
-        let detail = format!("the body says that it is JSON, and is not: {error}; nothing was done");
+        let detail = format!("the body is not valid JSON: {error}; nothing was done");
         Problem::new(Code::BodyInvalid, detail)
     };
     let document = Document::parse(body, rules.bytes_max).map_err(invalid)?;
@@ -163,8 +162,7 @@ async fn read<B: http_body::Body<Data = Bytes>>(
     bytes_max: usize,
 ) -> Result<(Bytes, Option<HeaderMap>), Problem> {
     let too_large = || {
-        let detail =
-            format!("the body is over {bytes_max} bytes, the most that is taken here; nothing was done");
+        let detail = format!("the body is larger than {bytes_max} bytes, the limit; nothing was done");
         Problem::new(Code::BodyTooLarge, detail)
     };
     if (bytes_max as u64) < body.size_hint().lower() {
@@ -180,5 +178,5 @@ async fn read<B: http_body::Body<Data = Bytes>>(
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the body broke off before its end; nothing was done")]
+#[error("the body was cut off; nothing was done")]
 struct BodyTruncated;

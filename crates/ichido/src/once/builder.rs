@@ -22,7 +22,7 @@ use super::settings::{Caller, CallerFn, Effect, NoIdentity, OperationName, Pool,
 ///
 /// The identity and the class are required; everything else has a default.
 #[derive(Clone)]
-#[must_use = "a draft protects nothing until it is built and laid over a service"]
+#[must_use = "a builder protects nothing until it is built and applied as a layer"]
 pub struct Once {
     operation: OperationName,
     policy: PolicyDraft,
@@ -296,27 +296,28 @@ ichido_core::debug_only! {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// The name is missing or cannot be stored.
-    #[error("an operation's name has 1 to {} bytes and no NUL", limits::OPERATION_BYTES_MAX)]
+    #[error("an operation's name must have 1 to {} bytes and no NUL", limits::OPERATION_BYTES_MAX)]
     OperationName,
     /// The class is missing.
-    #[error("say what kind of work it is: class(Class::Mutate), Irreversible or ExternalEffect")]
+    #[error("no class is set; call class(…) with Class::Mutate, Irreversible or ExternalEffect")]
     NoClass,
     /// The identity is missing.
     #[error(
-        "say who asks: identity(…) by the request, identity_header(…), or single_identity(…) where there is only one caller"
+        "no identity is set; call identity(…) to read it from the request, identity_header(…), or \
+            single_identity(…) if there is only one caller"
     )]
     NoIdentity,
     /// No method would be protected.
-    #[error("name at least one method to protect, or leave methods(…) out for POST and PATCH")]
+    #[error("no method is protected; name at least one, or omit methods(…) for POST and PATCH")]
     NoMethod,
     /// A safe method has nothing to protect.
-    #[error("{method} changes nothing, so it is not deduplicated; take it out of methods(…)")]
+    #[error("{method} changes nothing, so it is not deduplicated; remove it from methods(…)")]
     SafeMethod {
         /// The method.
         method: Method,
     },
     /// A limit above the memory allowed for one request.
-    #[error("{what} is {bytes} bytes; at most {} are held in memory", limits::BYTES_MAX)]
+    #[error("{what} is {bytes} bytes; at most {} are allowed in memory", limits::BYTES_MAX)]
     BoundTooLarge {
         /// The limit.
         what: &'static str,
@@ -325,11 +326,12 @@ pub enum BuildError {
     },
     /// The transaction could not store the outcome.
     #[error(
-        "the transaction's pool and the store are not on the same kind of database; give the layer a pool on the store's own"
+        "the transaction's pool and the store use different kinds of database; give the layer a pool on the \
+            store's database"
     )]
     OtherDatabase,
     /// A reconcile function without the policy, or the policy without a function.
-    #[error("OnUnknown::Reconcile and reconcile(…) go together: give both, or neither")]
+    #[error("OnUnknown::Reconcile and reconcile(…) need each other; set both or neither")]
     ReconcileHalf,
     /// The policy contradicts itself.
     #[error(transparent)]

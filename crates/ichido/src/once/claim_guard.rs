@@ -131,7 +131,7 @@ impl ClaimGuard {
     /// If the store is not reached, the lease lapses.
     pub(crate) async fn release(self) {
         if let Err(error) = self.settle(KeyOutcome::Release).await {
-            tracing::debug!(error = error.in_full(), "a lapsed claim was not given back");
+            tracing::debug!(error = error.in_full(), "failed to release a claim; it will lapse");
         }
     }
 
@@ -149,7 +149,7 @@ impl ClaimGuard {
         }
         let mut settling = pin!(self.settle(outcome.clone()));
         let Ok(settled) = timeout(self.settings.store_wait(), settling.as_mut()).await else {
-            tracing::error!("the store is silent, and an outcome is not stored yet");
+            tracing::error!("storing an outcome timed out; still trying");
             respond(reply, AttemptOutcome::Responded(response));
             if settling.await.is_err() {
                 self.settle_later(outcome).await;
@@ -160,7 +160,7 @@ impl ClaimGuard {
             Ok(KeySettled::Stands) => respond(reply, AttemptOutcome::Responded(response)),
             Ok(KeySettled::AlreadySettled | KeySettled::Stale) => self.overtaken(response, reply).await,
             Err(error) => {
-                tracing::error!(error = error.in_full(), "an outcome could not be stored; trying again");
+                tracing::error!(error = error.in_full(), "failed to store an outcome; retrying");
                 respond(reply, AttemptOutcome::Responded(response));
                 self.settle_later(outcome).await;
             }
@@ -176,13 +176,11 @@ impl ClaimGuard {
             tokio::time::sleep(wait).await;
             wait = wait.saturating_mul(2).min(limits::SETTLE_WAIT_MAX);
             if let Ok(settled) = self.settle(outcome.clone()).await {
-                tracing::info!(?settled, "an outcome was stored late");
+                tracing::info!(?settled, "stored an outcome late");
                 return;
             }
         }
-        tracing::error!(
-            "an outcome was not stored; its claim lapses, and its key is resolved as after a crash"
-        );
+        tracing::error!("gave up storing an outcome; its key will be resolved as after a crash");
     }
 
     /// Responds for a guard whose claim was taken over.
@@ -194,7 +192,7 @@ impl ClaimGuard {
         reply: ResponseSender<R, E>,
     ) {
         metrics::count(metrics::OVERTAKEN, &self.arrival.name.operation);
-        tracing::warn!("a handler ended after its claim was over; it answers with what is stored");
+        tracing::warn!("handler finished after its claim ended; returning the stored outcome");
         let response = self.winner().await.map_or(own, Ok);
         respond(reply, AttemptOutcome::Responded(response));
     }
@@ -233,6 +231,6 @@ impl ClaimGuard {
 }
 
 pub(crate) fn panicked<R: http_body::Body<Data = Bytes>>() -> Response<Body<R>> {
-    tracing::error!("a handler panicked");
-    Problem::new(Code::HandlerFailed, "the service failed while it handled the request").into_response()
+    tracing::error!("handler panicked");
+    Problem::new(Code::HandlerFailed, "the service failed while handling the request").into_response()
 }

@@ -20,18 +20,19 @@ pub(crate) fn original_uri(parts: &Parts) -> Option<&Uri> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotProtected {
     /// There is no claim.
-    #[error("this handler takes a Claim, and no Once layer is over it, or its request brought no key")]
+    #[error("this handler takes a Claim, but no Once layer covers it, or its request had no key")]
     NoClaim,
     /// There is no transaction, or one of another database.
     #[error(
-        "this handler takes a Tx, and no Once layer with Effect::Transactional on that database is over it, or its request brought no key"
+        "this handler takes a Tx, but no Once layer with Effect::Transactional on that database covers it, or \
+            its request had no key"
     )]
     NoTransaction,
 }
 
 impl IntoResponse for NotProtected {
     fn into_response(self) -> Response {
-        tracing::error!(error = %self, "a handler was called without its layer");
+        tracing::error!(error = %self, "handler was called without its layer");
         StatusCode::INTERNAL_SERVER_ERROR.into_response()
     }
 }

@@ -46,7 +46,7 @@ impl Renew for KeyClaims {
 
     fn lost(&self, (name, fence): &Self::Subject) {
         let key = name.key.log_hash();
-        tracing::warn!(operation = name.operation, key, %fence, "a claim was lost while its handler runs");
+        tracing::warn!(operation = name.operation, key, %fence, "claim lost while its handler was running");
     }
 }
 

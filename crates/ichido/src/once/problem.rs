@@ -36,28 +36,28 @@ ichido_http::problems! {
         KeyInFlight = "key_in_flight", CONFLICT, "The request is still being processed";
         /// It started, and its outcome is unknown.
         // Spec: F2.
-        OutcomeUnknown = "outcome_unknown", CONFLICT, "The outcome of the request is not known";
+        OutcomeUnknown = "outcome_unknown", CONFLICT, "The outcome of the request is unknown";
         /// It has ended, and its response was too large to store, or lost.
-        ResponseNotKept = "response_not_kept", CONFLICT, "The request has ended; its response is not stored";
+        ResponseNotKept = "response_not_kept", CONFLICT, "The request has ended, but its response is not stored";
         /// The store is unreachable; nothing was run.
         StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be accepted now";
         /// The record under this key cannot be read; nothing was run.
-        RecordUnreadable = "record_unreadable", INTERNAL_SERVER_ERROR, "What is stored under the idempotency key cannot be read";
+        RecordUnreadable = "record_unreadable", INTERNAL_SERVER_ERROR, "The record of the idempotency key cannot be read";
         /// The body is too large.
         BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
         /// The body is incomplete.
-        BodyIncomplete = "body_incomplete", BAD_REQUEST, "The body is not complete";
+        BodyIncomplete = "body_incomplete", BAD_REQUEST, "The body is incomplete";
         /// The body claims to be JSON and is not valid.
         // Spec: C9.
-        BodyInvalid = "body_invalid", BAD_REQUEST, "The body is not clear JSON";
+        BodyInvalid = "body_invalid", BAD_REQUEST, "The body is not valid JSON";
         /// The identity is missing.
-        IdentityMissing = "identity_missing", FORBIDDEN, "The request does not say who asks";
+        IdentityMissing = "identity_missing", FORBIDDEN, "The request has no valid identity";
         /// The handler ended without a response.
         HandlerFailed = "handler_failed", INTERNAL_SERVER_ERROR, "The service failed";
         /// The handler kept its transaction, or responded after it had failed; nothing was done.
         TransactionFailed = "transaction_failed", INTERNAL_SERVER_ERROR, "The service's transaction failed";
         /// Other transactions conflicted with every run; nothing was done.
-        TransactionContended = "transaction_contended", SERVICE_UNAVAILABLE, "Others were ahead";
+        TransactionContended = "transaction_contended", SERVICE_UNAVAILABLE, "The transaction conflicted with others";
     }
 }
 
@@ -69,9 +69,9 @@ impl Problem {
     }
 
     pub(crate) fn conflict(numbers: ProfileNumbers) -> Self {
-        let detail = "this idempotency key was used for a different request (another body, path, query, or \
-                      compared claim or header); \
-                      send a new action under a new key";
+        let detail = "this idempotency key was used for a different request (its body, path, query, or \
+                      a compared claim or header differs); \
+                      use a new key for a new request";
         Self::new(Code::KeyConflict, detail).under(status(numbers.mismatch_status))
     }
 
@@ -84,14 +84,15 @@ impl Problem {
     }
 
     pub(crate) fn unknown(numbers: ProfileNumbers) -> Self {
-        let detail = "an earlier request with this key began, and it is not known whether it took effect; \
-                      it is not run again until that has been found out";
+        let detail = "an earlier request with this key started, and it is unknown whether it took effect; \
+                      it is not run again until its outcome is known";
         Self::new(Code::OutcomeUnknown, detail).under(status(numbers.unknown_status))
     }
 
     pub(crate) fn not_kept(numbers: ProfileNumbers, first: u16) -> Self {
         let detail = format!(
-            "the request ended with status {first}, and is not run again; its response was too large to store, or was lost"
+            "the request ended with status {first} and is not run again; its response was too large to store, \
+                or was lost"
         );
         Self::new(Code::ResponseNotKept, detail).under(status(numbers.not_kept_status))
     }
@@ -101,20 +102,22 @@ impl Problem {
         match error {
             StoreError::Corrupt { .. } => Self::new(
                 Code::RecordUnreadable,
-                "what is stored under this idempotency key cannot be read; nothing was run, and nothing will be under this key",
+                "the record of this idempotency key cannot be read; nothing was run, and nothing will be under \
+                    this key",
             ),
             _ => Self::unavailable(),
         }
     }
 
     pub(crate) fn unavailable() -> Self {
-        let detail = "the store of idempotency keys cannot be used at the moment; nothing was run; send the same request again";
+        let detail = "the store of idempotency keys is unavailable at the moment; nothing was run; send the \
+            same request again";
         Self::new(Code::StoreUnavailable, detail).after(STORE_RETRY_AFTER)
     }
 
     pub(crate) fn contended() -> Self {
-        let detail =
-            "the transaction met others at every try and was rolled back; send the same request again";
+        let detail = "the transaction conflicted with others on every attempt and was rolled back; send the same request \
+                again";
         Self::new(Code::TransactionContended, detail).after(BUSY_RETRY_AFTER)
     }
 

@@ -41,7 +41,7 @@ pub(crate) async fn reconcile_unknown(name: &RecordName, settings: &Settings) ->
         Ok(Reconciled::NothingDone) => (Resolution::NothingDone, None),
         Ok(Reconciled::StillUnknown) => return false,
         Err(error) => {
-            tracing::warn!(%error, "an unknown outcome could not be asked after");
+            tracing::warn!(%error, "failed to look up an unknown outcome");
             return false;
         }
     };
@@ -52,17 +52,17 @@ pub(crate) async fn reconcile_unknown(name: &RecordName, settings: &Settings) ->
     });
     match settings.store().keys().resolve(name, resolution, response, &settings.policy).await {
         Ok(KeyResolved::Stands) => {
-            tracing::info!(?resolution, "an unknown outcome was found out");
+            tracing::info!(?resolution, "resolved an unknown outcome");
             true
         }
         Ok(KeyResolved::Refused(why)) => {
-            tracing::info!(?resolution, %why, "what was found out does not count");
+            tracing::info!(?resolution, %why, "resolution of an unknown outcome was refused");
             // Somebody else may have settled it; the next claim shows.
             why == ResolveError::NotUnknown
         }
         Ok(KeyResolved::Missing) => true,
         Err(error) => {
-            tracing::warn!(error = error.in_full(), "what was found out could not be stored");
+            tracing::warn!(error = error.in_full(), "failed to store the resolution of an unknown outcome");
             false
         }
     }

@@ -185,7 +185,7 @@ pub(crate) fn replay<R: http_body::Body<Data = Bytes>>(
     let body = Body::buffered(Bytes::from(stored.body.unwrap_or_default()), None);
     // The marker is not stored: each replay adds its own.
     response.header(marker, "true").body(body).map_err(|_| {
-        let detail = "the response that is stored under this idempotency key cannot be read; nothing was run";
+        let detail = "the response stored under this idempotency key cannot be read; nothing was run";
         Problem::new(Code::RecordUnreadable, detail)
     })
 }

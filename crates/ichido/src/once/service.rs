@@ -191,11 +191,11 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
             Ok(AttemptOutcome::Responded(response)) => return (metrics::Result::First, response),
             Ok(AttemptOutcome::Blocked(found)) => found,
             Ok(AttemptOutcome::StoreFailed(error)) => {
-                tracing::error!(error = error.in_full(), "a key could not be claimed; nothing was run");
+                tracing::error!(error = error.in_full(), "failed to claim a key; nothing was run");
                 return problem_response(metrics::Result::Unavailable, Problem::of_store(&error));
             }
             Ok(AttemptOutcome::StoreTimedOut) => {
-                tracing::error!("a key could not be claimed in time; nothing was run");
+                tracing::error!("claiming a key timed out; nothing was run");
                 return problem_response(metrics::Result::Unavailable, Problem::unavailable());
             }
             Ok(AttemptOutcome::ClaimLapsed) => {
@@ -207,7 +207,7 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
             }
             // The task ended with the runtime, or panicked.
             Err(_) => {
-                let detail = "the service ended while it handled the request";
+                let detail = "the service stopped while handling the request";
                 return problem_response(
                     metrics::Result::Unavailable,
                     Problem::new(Code::HandlerFailed, detail),

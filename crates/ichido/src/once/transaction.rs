@@ -40,12 +40,13 @@ impl<DB: Database> fmt::Debug for Tx<DB> {
 pub enum TxError {
     /// The handler has responded.
     #[error(
-        "the request was answered and its transaction is over; do all of its work before the handler returns"
+        "the handler has responded and its transaction has ended; finish all work before the handler returns"
     )]
     Over,
     /// Another part of the handler holds the lock.
     #[error(
-        "the request's transaction is locked elsewhere in the handler and was not let go within {:?}; lock it in one place at a time",
+        "the request's transaction is locked elsewhere in the handler and was not released within {:?}; lock it \
+            in one place at a time",
         limits::LOCK_WAIT
     )]
     Locked,
@@ -186,7 +187,7 @@ impl OpenTx {
             Self::Sqlite(open) => open.rollback().await,
         };
         if let Err(error) = outcome {
-            tracing::debug!(%error, "a rollback failed; the database rolls back by itself");
+            tracing::debug!(%error, "rollback failed; the database rolls back automatically");
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
     for run in 1..=limits::RUNS_MAX {
         let fresh = inner.clone();
         let Ok(handler_tx) = HandlerTx::begin(pool).await.inspect_err(|error| {
-            tracing::error!(error = error.in_full(), "a handler's transaction could not be begun");
+            tracing::error!(error = error.in_full(), "failed to begin a handler's transaction");
         }) else {
             let problem = Problem::unavailable().into_response();
             return guard.finish(KeyOutcome::Release, Ok(problem), reply).await;
@@ -89,8 +89,8 @@ async fn end(
     run_again: bool,
 ) -> TransactionEnd {
     let Some(mut open) = handler_tx.take_back().await else {
-        tracing::error!("a handler has answered and its transaction is still locked; it will be rolled back");
-        let detail = "the service kept its transaction beyond its answer, so nothing was done";
+        tracing::error!("handler responded with its transaction still locked; rolling back");
+        let detail = "the service held its transaction after it responded, so nothing was done";
         return TransactionEnd::Leaked(Problem::new(Code::TransactionFailed, detail));
     };
     let is_applied = matches!(outcome, KeyOutcome::Keep { settled: Settled::Applied, .. });
@@ -117,7 +117,7 @@ async fn end(
         CommitOutcome::Contended => TransactionEnd::Retry,
         CommitOutcome::Refused(error) => failed(&error),
         CommitOutcome::InDoubt(error) => {
-            tracing::warn!(error = error.in_full(), "the fate of a commit is not known; it is read back");
+            tracing::warn!(error = error.in_full(), "commit outcome unknown; reading it back");
             TransactionEnd::InDoubt
         }
     }
@@ -132,12 +132,9 @@ fn failed(error: &StoreError) -> TransactionEnd {
         | StoreError::Full
         | StoreError::FileLost { .. } => TransactionEnd::Failed(Problem::unavailable()),
         _ => {
-            tracing::error!(
-                error = error.in_full(),
-                "a handler answered, and its transaction could not be committed"
-            );
+            tracing::error!(error = error.in_full(), "failed to commit a handler's transaction");
             let detail =
-                "the service answered, but its transaction had failed or was refused, so nothing was done";
+                "the service responded, but its transaction had failed or was refused, so nothing was done";
             TransactionEnd::Failed(Problem::new(Code::TransactionFailed, detail))
         }
     }
@@ -149,10 +146,9 @@ fn failed(error: &StoreError) -> TransactionEnd {
 async fn claim_lost<R: Payload, E>(guard: ClaimGuard, reply: ResponseSender<R, E>) {
     if guard.is_current().await {
         tracing::error!(
-            "a handler's transaction does not see the store's tables; give the layer a pool on the store's own database"
+            "handler's transaction does not see the store's tables; give the layer a pool on the store's database"
         );
-        let detail =
-            "the service's transaction is not on the database that it should be on, so nothing was done";
+        let detail = "the service's transaction is on the wrong database, so nothing was done";
         let problem = Problem::new(Code::TransactionFailed, detail).into_response();
         return guard.finish(KeyOutcome::Release, Ok(problem), reply).await;
     }

@@ -211,7 +211,7 @@ impl Attempt {
                 Ok(false) => return Err(CallSkipped::Forbidden),
                 Err(error) => {
                     let error = error.in_full();
-                    tracing::warn!(error, message_id = %work.id, "the beginning of a call could not be marked; trying again");
+                    tracing::warn!(error, message_id = %work.id, "failed to write a start mark; retrying");
                     tokio::time::sleep(MARK_RETRY_DELAY).await;
                 }
             }
@@ -229,10 +229,10 @@ impl Attempt {
         let outcome = tokio::select! {
             biased;
             outcome = tokio::time::timeout(call_timeout, dispatcher.destination.call(&call, &cancel)) => {
-                outcome.unwrap_or_else(|_| abandoned(ErrorCode::NetworkTimeout, "no answer came in time"))
+                outcome.unwrap_or_else(|_| abandoned(ErrorCode::NetworkTimeout, "no response arrived in time"))
             }
             () = self.wait_until_abandoned(&cancel) => {
-                abandoned(ErrorCode::Unknown, "the worker was stopped before the answer came")
+                abandoned(ErrorCode::Unknown, "the worker was stopped before the response arrived")
             }
         };
         cancel.cancel_clones();
@@ -323,7 +323,7 @@ impl Attempt {
         // The mark says that it started, so it counts.
         let (failure, effect) = (Failure::Again { due }, Effect::NotDone);
         let event = Event::Failed { fence, failure, effect, safety: self.safety(), travels_until: now };
-        let why = format!("the handler asked to be called again in {wait:?}");
+        let why = format!("the handler snoozed the message for {wait:?}");
         AttemptReport { event, note: Note { excerpt: Some(why), ..Note::default() } }
     }
 
@@ -342,8 +342,7 @@ impl Attempt {
                 let (failure, effect) = (Failure::InDoubt, Effect::NotDone);
                 let event =
                     Event::Failed { fence, failure, effect, safety: Safety::Neither, travels_until: now };
-                let why =
-                    "an earlier try may have done it, and its receiver may have forgotten the key since";
+                let why = "an earlier attempt may have taken effect, and the receiver may have forgotten the key since";
                 let note =
                     Note { code: Some(ErrorCode::Unknown), excerpt: Some(why.to_owned()), ..Note::default() };
                 AttemptReport { event, note }

@@ -27,7 +27,7 @@ use crate::lease::Leases;
 
 /// Settings of a worker; [`Worker::start`] starts it.
 #[derive(Clone)]
-#[must_use = "a draft does nothing until it is started"]
+#[must_use = "a worker does nothing until it is started"]
 pub struct Worker {
     store: Store,
     name: String,
@@ -314,7 +314,7 @@ fn warn_of_short_key_retention(queue: &Queue, destination: &Destination) {
             ?keeps_for,
             ?horizon,
             mend,
-            "the destination forgets keys before the last retry; a message of unknown effect is parked from then on"
+            "destination forgets keys before the last retry; unknown effects are parked from then on"
         );
     }
 }
@@ -331,31 +331,31 @@ ichido_core::debug_only! {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// There is no queue.
-    #[error("the worker serves no queue; name at least one, with queue(…) or handle(…)")]
+    #[error("the worker serves no queue; add at least one with queue(…) or handle(…)")]
     NoQueue,
     /// An idle worker would spin.
-    #[error("idle_sleep is zero; an idle worker would ask the database without a pause (200 ms is usual)")]
+    #[error(
+        "idle_sleep is zero, so an idle worker would query the database without pause; set it (200 ms is usual)"
+    )]
     NoIdleSleep,
     /// The name is missing or cannot be stored.
-    #[error("a worker's name has 1 to {} bytes and no NUL", limits::NAME_BYTES_MAX)]
+    #[error("a worker's name must have 1 to {} bytes and no NUL", limits::NAME_BYTES_MAX)]
     WorkerName,
     /// The name is missing or cannot be stored.
-    #[error("destination `{name}`: a name has 1 to {} bytes and no NUL", limits::NAME_BYTES_MAX)]
+    #[error("destination `{name}`: a name must have 1 to {} bytes and no NUL", limits::NAME_BYTES_MAX)]
     DestinationName {
         /// The name.
         name: String,
     },
     /// Two destinations have the same name.
-    #[error(
-        "destination `{name}` is given twice; a name stands for one destination, and queues may share it"
-    )]
+    #[error("destination `{name}` is given twice; names must be unique, and queues may share a destination")]
     DestinationTwice {
         /// The name.
         name: String,
     },
     /// The name is not valid for a queue.
     #[error(
-        "queue `{queue}`: a name has 1 to {} letters, digits, `.`, `_`, `-` or `:`",
+        "queue `{queue}`: a name must have 1 to {} letters, digits, `.`, `_`, `-` or `:`",
         store_limits::QUEUE_BYTES_MAX
     )]
     QueueName {
@@ -363,14 +363,15 @@ pub enum BuildError {
         queue: String,
     },
     /// A queue is configured twice.
-    #[error("queue `{queue}` is given twice; say once how it is served")]
+    #[error("queue `{queue}` is given twice; configure it once")]
     QueueTwice {
         /// The queue.
         queue: String,
     },
     /// The destination is missing.
     #[error(
-        "queue `{queue}` goes to `{destination}`, and there is no destination or handler of that name; add it with destination(…)"
+        "queue `{queue}` goes to `{destination}`, but no destination or handler has that name; add it with \
+            destination(…)"
     )]
     NoDestination {
         /// The queue.
@@ -380,7 +381,8 @@ pub enum BuildError {
     },
     /// The claim would lapse while its call is in flight.
     #[error(
-        "queue `{queue}`: the lease, {lease:?}, is not longer than the destination's timeout, {timeout:?}; lengthen the lease, or shorten the timeout"
+        "queue `{queue}`: the lease, {lease:?}, must be longer than the destination's timeout, {timeout:?}; \
+            lengthen the lease or shorten the timeout"
     )]
     LeaseTooShort {
         /// The queue.
@@ -391,7 +393,7 @@ pub enum BuildError {
         timeout: Duration,
     },
     /// The lease is too short for a database.
-    #[error("queue `{queue}`: the lease, {lease:?}, is shorter than {:?}", limits::LEASE_MIN)]
+    #[error("queue `{queue}`: the lease, {lease:?}, must be at least {:?}", limits::LEASE_MIN)]
     LeaseBelowLeast {
         /// The queue.
         queue: String,
@@ -400,7 +402,7 @@ pub enum BuildError {
     },
     /// The lease would look as if it was taken while the clock was ahead.
     #[error(
-        "queue `{queue}`: the lease, {lease:?}, is longer than {:?}; shorten it: leases are renewed",
+        "queue `{queue}`: the lease, {lease:?}, must be at most {:?}; leases are renewed automatically",
         limits::LEASE_MAX
     )]
     LeaseTooLong {
@@ -410,7 +412,7 @@ pub enum BuildError {
         lease: Duration,
     },
     /// A number above its limit.
-    #[error("queue `{queue}`: {what} is {found}; at most {max}")]
+    #[error("queue `{queue}`: {what} is {found}; it must be at most {max}")]
     TooMany {
         /// The queue.
         queue: String,

@@ -40,7 +40,7 @@ const RESCUES_MAX: usize = 100;
 const TRAVELS_FOR_UNKNOWN: Duration = Duration::from_mins(10);
 
 /// The log message if the facts could not be published.
-pub(super) const NOT_PUBLISHED: &str = "what is known of the queues could not be published";
+pub(super) const NOT_PUBLISHED: &str = "failed to publish the queues";
 
 pub(super) struct Maintenance {
     node: Arc<WorkerNode>,
@@ -152,26 +152,23 @@ impl Timer {
 
 impl WorkerNode {
     pub(super) async fn beat(&self) {
-        ok_or_log("the heartbeat could not be written", self.store.nodes().beat(self.id, &self.name).await);
+        ok_or_log("failed to write the heartbeat", self.store.nodes().beat(self.id, &self.name).await);
         let query = self.clock.ask();
-        if let Some(now) = ok_or_log("the store's clock could not be read", self.store.now().await) {
+        if let Some(now) = ok_or_log("failed to read the store's clock", self.store.now().await) {
             self.clock.hear(query, now);
         }
     }
 
     /// Flushes local counts to the shared ones.
     pub(super) async fn flush(&self) {
-        ok_or_log(
-            "what was counted could not be added to the counts of all",
-            self.store.tallies().flush().await,
-        );
+        ok_or_log("failed to flush counters", self.store.tallies().flush().await);
     }
 
     /// Promotes due messages to claimable.
     async fn promote(&self) {
         for _ in 0..BATCHES_MAX {
             let promoted =
-                ok_or_log("what is due could not be promoted", self.store.claims().promote(BATCH_SIZE).await);
+                ok_or_log("failed to promote due messages", self.store.claims().promote(BATCH_SIZE).await);
             let count: u64 = promoted.iter().flatten().map(|(_, count)| count).sum();
             if count < u64::from(BATCH_SIZE) {
                 return;
@@ -184,23 +181,19 @@ impl WorkerNode {
         let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
         for _ in 0..RESCUES_MAX {
             let rescued = self.store.claims().rescue_of(&queues, |queue| self.rescue_terms(queue)).await;
-            let Some(Some(rescued)) = ok_or_log("dead workers could not be looked for", rescued) else {
+            let Some(Some(rescued)) = ok_or_log("failed to rescue messages of dead workers", rescued) else {
                 return;
             };
             let queue = rescued.queue.as_str();
             metrics::count(metrics::RESCUED, queue, rescued.count);
-            tracing::warn!(
-                queue,
-                messages = rescued.count,
-                "messages were taken back from a worker that is gone"
-            );
+            tracing::warn!(queue, messages = rescued.count, "rescued messages from a dead worker");
             for message in rescued.dead {
                 metrics::count_outcome(queue, Outcome::Dead);
-                tracing::warn!(queue, message_id = %message, code = ErrorCode::WorkerDied.as_str(), "dead_letter: a message was given up after its workers died");
+                tracing::warn!(queue, message_id = %message, code = ErrorCode::WorkerDied.as_str(), "dead_letter: workers of a message died, no attempts left");
             }
             for message in rescued.parked {
                 metrics::count_outcome(queue, Outcome::Parked);
-                tracing::warn!(queue, message_id = %message, code = ErrorCode::WorkerDied.as_str(), "parked: a worker died with a message that may have taken effect");
+                tracing::warn!(queue, message_id = %message, code = ErrorCode::WorkerDied.as_str(), "parked: worker died, its message may have taken effect");
             }
         }
     }
@@ -223,16 +216,14 @@ impl WorkerNode {
     /// Every node does, so the metrics do not vanish with one.
     async fn measure(&self) {
         for queue in self.queues.keys() {
-            let oldest = ok_or_log(
-                "the oldest message could not be looked for",
-                self.store.queues().oldest(queue).await,
-            );
+            let oldest =
+                ok_or_log("failed to find the oldest message", self.store.queues().oldest(queue).await);
             if let Some(oldest) = oldest {
                 let age = oldest.map(|oldest| self.clock.now().since(oldest)).unwrap_or_default();
                 metrics::oldest_waiting(queue.as_str(), age);
             }
         }
-        if let Some(counts) = ok_or_log("messages could not be counted", self.store.queues().counts().await) {
+        if let Some(counts) = ok_or_log("failed to count messages", self.store.queues().counts().await) {
             for queue in self.queues.keys() {
                 self.measure_waiting(queue, &counts).await;
             }
@@ -254,7 +245,7 @@ impl WorkerNode {
             // No query if none waits.
             let oldest =
                 if of(stage) == 0 { Ok(None) } else { self.store.dead_letters().oldest(state, queue).await };
-            if let Some(oldest) = ok_or_log("the oldest letter could not be looked for", oldest) {
+            if let Some(oldest) = ok_or_log("failed to find the oldest dead or parked message", oldest) {
                 let age = oldest.map(|oldest| self.clock.now().since(oldest)).unwrap_or_default();
                 metrics::oldest_letter(queue.as_str(), state, age);
             }
@@ -264,5 +255,5 @@ impl WorkerNode {
 
 /// Logs an error of a maintenance step; the next round retries it.
 pub(super) fn ok_or_log<T>(what: &'static str, result: Result<T, StoreError>) -> Option<T> {
-    result.map_err(|error| tracing::warn!(error = error.in_full(), "{what}; trying again")).ok()
+    result.map_err(|error| tracing::warn!(error = error.in_full(), "{what}; retrying")).ok()
 }

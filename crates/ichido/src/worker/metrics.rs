@@ -52,52 +52,42 @@ pub fn describe_metrics() {
     for (name, what) in [
         (
             "outbox_dequeue_total",
-            "Messages claimed (result success), and claims that found none (result empty)",
+            "Messages claimed (result success) and claims that found none (result empty)",
         ),
-        ("outbox_send_total", "What tries came to, by outcome"),
+        ("outbox_send_total", "Attempts by outcome"),
         (EXECUTED, "Calls made"),
-        (REPLAYED, "Calls answered as processed before under the same key"),
-        (
-            SUPPRESSED,
-            "Calls not made although their turn had come: the claim was lost, or an earlier try may have done it",
-        ),
-        (FENCED, "Reports that came after their claim was lost"),
-        (UNKNOWN, "Tries of which nobody knows whether they took effect"),
-        (RESCUED, "Messages taken back from workers that are gone"),
-        (
-            TRIES,
-            "What tries came to, by outcome, and whether they were automatic retries (retry yes) or the first (no)",
-        ),
+        (REPLAYED, "Calls that the destination reported as processed before under the same key"),
+        (SUPPRESSED, "Calls skipped because the claim was lost or an earlier attempt may have taken effect"),
+        (FENCED, "Reports that arrived after their claim was lost"),
+        (UNKNOWN, "Attempts whose effect is unknown"),
+        (RESCUED, "Messages rescued from dead workers"),
+        (TRIES, "Attempts by outcome, automatic retries (retry yes) apart from first attempts (no)"),
     ] {
         describe_counter!(name, Unit::Count, what);
     }
-    describe_gauge!("outbox_inflight", Unit::Count, "Calls under way");
-    let oldest = "The age of the oldest message that could be claimed now; 0 when there is none";
+    describe_gauge!("outbox_inflight", Unit::Count, "Calls in flight");
+    let oldest = "Age of the oldest message that can be claimed now; 0 if there is none";
     describe_gauge!("outbox_oldest_waiting_seconds", Unit::Seconds, oldest);
-    let messages = "Messages that wait, by state: dead and parked ones for a person. Every worker shows those of all; do not add them up";
+    let messages = "Unfinished messages by state; dead and parked ones wait for a person. Every worker reports \
+        the totals of all: do not sum them";
     describe_gauge!(MESSAGES, Unit::Count, messages);
-    let letter = "How long the dead or parked message that waits longest has waited for a person; 0 when there is none";
+    let letter = "How long the oldest dead or parked message has waited for a person; 0 if there is none";
     describe_gauge!(LETTER_OLDEST, Unit::Seconds, letter);
-    describe_gauge!(
-        PAUSED,
-        Unit::Count,
-        "1 while a destination asked not to be called (Retry-After), else 0"
-    );
+    describe_gauge!(PAUSED, Unit::Count, "1 while a destination is paused as it asked (Retry-After), else 0");
     describe_gauge!(
         CIRCUIT,
         Unit::Count,
-        "1 for the state that a destination's circuit is in, 0 for the others"
+        "1 for the state of a destination's circuit breaker, 0 for the other states"
     );
-    let rate =
-        "The most calls a second that all workers together make to a destination; +Inf without a limit";
+    let rate = "Maximum calls per second from all workers together to a destination; +Inf without a limit";
     describe_gauge!(RATE, Unit::CountPerSecond, rate);
-    let unserved = "Messages whose worker is gone, of queues that nobody serves: nobody takes them back";
+    let unserved = "Messages left by dead workers in queues that no worker serves, so none rescues them";
     describe_gauge!(UNSERVED, Unit::Count, unserved);
-    let firing = "Open incidents by rule, as the worker sees them that watches; the others show 0";
+    let firing = "Open incidents by rule, reported by the worker that watches; the others report 0";
     describe_gauge!(FIRING, Unit::Count, firing);
-    let lag = "From when a message was put in until it was sent or dead";
+    let lag = "Time from enqueue until a message was sent or dead";
     describe_histogram!("outbox_lag_seconds", Unit::Seconds, lag);
-    describe_histogram!("outbox_retry_count", Unit::Count, "The retries of messages that were sent or dead");
+    describe_histogram!("outbox_retry_count", Unit::Count, "Retries of messages that were sent or dead");
     super::resolved::describe_resolved();
 }
 

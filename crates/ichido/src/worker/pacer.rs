@@ -208,7 +208,7 @@ impl Pacer {
             return;
         }
         if let Err(error) = self.read().await {
-            self.warn(&error, "the pace of a destination could not be read");
+            self.warn(&error, "failed to read the pace of a destination");
         }
     }
 
@@ -224,7 +224,7 @@ impl Pacer {
             return;
         }
         if let Err(error) = self.change(|pace, _, _| (pace, ())).await {
-            self.warn(&error, "the pace of a destination could not be written; trying again");
+            self.warn(&error, "failed to write the pace of a destination; retrying");
         }
     }
 
@@ -270,7 +270,7 @@ impl Pacer {
                 deliver_slots(first, fresh);
                 deliver_slots(others, again);
             }
-            Err(error) => self.warn(&error, "no slots could be had; trying again"),
+            Err(error) => self.warn(&error, "failed to reserve call slots; retrying"),
         }
     }
 

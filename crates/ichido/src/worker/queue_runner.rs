@@ -113,11 +113,7 @@ impl QueueRunner {
                 Ok(_) => (retry_delay, empty_wake_delay) = (RETRY_DELAY, None),
                 Err(error) => {
                     let queue = self.served.name.as_str();
-                    tracing::warn!(
-                        error = error.in_full(),
-                        queue,
-                        "messages could not be claimed; trying again"
-                    );
+                    tracing::warn!(error = error.in_full(), queue, "failed to claim messages; retrying");
                     self.wait(tokio::time::sleep(retry_delay)).await;
                     retry_delay = (retry_delay * 2).min(RETRY_DELAY_MAX);
                 }
@@ -185,6 +181,6 @@ impl QueueRunner {
 /// Attempts do not panic; if one does, its lease lapses and the rescue decides.
 fn log_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(%error, "an attempt ended without a settle");
+        tracing::error!(%error, "attempt ended without settling its message");
     }
 }

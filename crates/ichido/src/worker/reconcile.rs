@@ -90,7 +90,7 @@ impl ReconcilePass {
 
     async fn run_once(&mut self, node: &Arc<WorkerNode>) {
         let letters = node.store.dead_letters().page(&self.filter, self.after, PAGE).await;
-        let Some(letters) = ok_or_log("messages of unknown effect could not be listed", letters) else {
+        let Some(letters) = ok_or_log("failed to list messages of unknown effect", letters) else {
             return;
         };
         let is_last = letters.len() < PAGE as usize;
@@ -130,20 +130,20 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: LetterRow)
     let asked = served.dispatcher.destination.ask(&key).await;
     let (queue, id, key) = (served.name.as_str(), letter.id, letter.key.log_hash());
     let state = letter.state.as_str();
-    tracing::info!(queue, message_id = %id, key, state, ?asked, "a message of unknown effect was asked after");
+    tracing::info!(queue, message_id = %id, key, state, ?asked, "looked up a message of unknown effect");
     let (was_done, evidence) = match asked {
         ReconcileOutcome::Done { note } => (true, note),
         ReconcileOutcome::NotDone { note } => (false, note),
         ReconcileOutcome::Unknown { .. } => return,
     };
-    let excerpt = evidence.excerpt.or_else(|| Some("the destination was asked by key".to_owned()));
+    let excerpt = evidence.excerpt.or_else(|| Some("looked up by key at the destination".to_owned()));
     let evidence = Note { excerpt, ..evidence };
     let event = |now: Timestamp| {
         let found = if was_done { Found::Done } else { Found::NotDone { due: now.plus(wait) } };
         Event::Reconciled(found)
     };
     let stepped = node.store.messages().step(id, event, &evidence).await;
-    let stepped = ok_or_log("what a destination said of a message could not be stored", stepped);
+    let stepped = ok_or_log("failed to store the looked-up effect of a message", stepped);
     let Some(Stepped::Now(state)) = stepped else { return };
     let State::Dead { effect, .. } = state else {
         tell_resolved(&served.name, Resolution::Reconciled, letter.since, node.clock.now());
@@ -153,10 +153,10 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: LetterRow)
     match letter.state {
         LetterState::Parked => {
             metrics::count_outcome(queue, Outcome::Dead);
-            tracing::warn!(queue, message_id = %id, key, ?effect, "dead_letter: a message was not done, and no try is left");
+            tracing::warn!(queue, message_id = %id, key, ?effect, "dead_letter: message not done, no attempts left");
         }
         LetterState::Dead => {
-            tracing::info!(queue, message_id = %id, key, ?effect, "of a dead letter it is known now whether it was done");
+            tracing::info!(queue, message_id = %id, key, ?effect, "effect of a dead letter became known");
         }
     }
 }

@@ -35,6 +35,7 @@ pub fn tell_resolved(queue: &QueueName, by: Resolution, since: Timestamp, now: T
 
 /// Describes these metrics to the recorder.
 pub(crate) fn describe_resolved() {
-    let resolved = "From when a message was dead or parked until it was requeued, discarded, replaced, decided or reconciled";
+    let resolved = "Time from when a message was dead or parked until it was requeued, discarded, replaced, \
+        decided or reconciled";
     describe_histogram!(RESOLVED, Unit::Seconds, resolved);
 }

@@ -26,7 +26,7 @@ const START_RETRY_DELAY: Duration = Duration::from_millis(200);
 ///
 /// Dropping it ends it at once, like a crash: nothing is lost, and leases lapse.
 #[derive(Debug)]
-#[must_use = "dropping it ends the worker"]
+#[must_use = "dropping it stops the worker"]
 pub struct Running {
     id: Uuid,
     stopper: Stopper,
@@ -169,7 +169,7 @@ async fn run(
         if drained {
             break;
         }
-        tracing::warn!(?within, "not all calls ended in time after a stop");
+        tracing::warn!(?within, "calls still in flight after the stop timeout");
         advance(stages, then);
     }
     for dispatcher in &node.dispatchers {
@@ -182,7 +182,7 @@ async fn run(
 async fn sync_clock(node: &WorkerNode) {
     loop {
         let query = node.clock.ask();
-        if let Some(now) = ok_or_log("the store could not be reached", node.store.now().await)
+        if let Some(now) = ok_or_log("failed to reach the store", node.store.now().await)
             && node.clock.hear(query, now)
         {
             return;
@@ -201,7 +201,7 @@ async fn check_key_kinds(node: &WorkerNode) -> bool {
         let wanted = served.settings.key;
         let stands = loop {
             let conflict = wanted.contradicted_by(&node.store, &served.name).await;
-            match ok_or_log("a queue's kind of key could not be asked for", conflict) {
+            match ok_or_log("failed to read a queue's kind of key", conflict) {
                 Some(stands) => break stands,
                 None => tokio::time::sleep(START_RETRY_DELAY).await,
             }
@@ -212,7 +212,9 @@ async fn check_key_kinds(node: &WorkerNode) -> bool {
                 queue,
                 wanted,
                 stands,
-                "the worker serves nothing: a queue's messages have gone out under another kind of key, and a try under a new one could take effect twice; keep the kind, or put new messages into a queue of another name"
+                "worker serves nothing: the queue's messages were sent under another kind of key, and an \
+                    attempt under a new kind could take effect twice; keep the kind, or enqueue new messages in \
+                    another queue"
             );
             all = false;
         }
@@ -234,7 +236,7 @@ async fn announce(node: &WorkerNode) {
 async fn drained(runners: &mut JoinSet<()>) {
     while let Some(ended) = runners.join_next().await {
         if let Err(error) = ended {
-            tracing::error!(%error, "a queue's lane broke");
+            tracing::error!(%error, "queue runner failed");
         }
     }
 }

@@ -27,11 +27,11 @@ impl WorkerNode {
                 Ok(stepped) => return self.record_settlement(served, leased, &settlement, stepped),
                 Err(error) if !is_transient(&error) => {
                     // Its lease lapses, and the rescue decides by what is known.
-                    tracing::error!(error = error.in_full(), message_id = %message, "what came of a message could not be stored, and never can");
+                    tracing::error!(error = error.in_full(), message_id = %message, "failed to store an outcome; not retrying");
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(error = error.in_full(), message_id = %message, "what came of a message could not be stored yet; trying again");
+                    tracing::warn!(error = error.in_full(), message_id = %message, "failed to store an outcome; retrying");
                     tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
                     wait = (wait * 2).min(RETRY_DELAY_MAX);
                 }
@@ -72,11 +72,11 @@ impl WorkerNode {
                 self.record_finished(served, lag(), retries);
                 let code = settlement.note.code.map(ErrorCode::as_str);
                 let tries = work.history.tries;
-                tracing::warn!(queue, message_id = %message, key, tries, code, ?effect, "dead_letter: a message was given up");
+                tracing::warn!(queue, message_id = %message, key, tries, code, ?effect, "dead_letter: message will not be retried");
             }
             Stepped::Now(State::Parked { .. }) => {
                 failed(Outcome::Parked);
-                tracing::warn!(queue, message_id = %message, key, "parked: nobody knows whether a message took effect; it waits to be asked after or decided");
+                tracing::warn!(queue, message_id = %message, key, "parked: effect unknown, waiting for lookup or decision");
             }
             // Given back; a holder's report leads to no other state.
             Stepped::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
@@ -84,13 +84,13 @@ impl WorkerNode {
             Stepped::Refused(Why::StaleFence | Why::NotFromHere) => {
                 metrics::count(metrics::FENCED, queue, 1);
                 let fence = work.fence;
-                tracing::warn!(queue, message_id = %message, key, %fence, "a report came after its claim was lost");
+                tracing::warn!(queue, message_id = %message, key, %fence, "report arrived after its claim was lost");
             }
             Stepped::Refused(why) => {
-                tracing::error!(queue, message_id = %message, key, %why, "a report was refused; its lease will lapse");
+                tracing::error!(queue, message_id = %message, key, %why, "report refused; its lease will lapse");
             }
             Stepped::NoSuchMessage => {
-                tracing::error!(queue, message_id = %message, "a report was about a message that is not there");
+                tracing::error!(queue, message_id = %message, "report named a message that does not exist");
             }
         }
     }

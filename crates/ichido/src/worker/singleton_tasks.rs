@@ -54,12 +54,14 @@ impl PeriodicTask for SingletonTasks {
         let node = Arc::clone(&self.node);
         let store = &node.store;
         if node.has(Duty::Ledger).await {
-            in_batches("expired keys could not be swept", || store.keys().sweep(BATCH_SIZE)).await;
-            in_batches("old contents could not be swept", || store.messages().sweep_contents(BATCH_SIZE))
-                .await;
+            in_batches("failed to delete expired keys", || store.keys().sweep(BATCH_SIZE)).await;
+            in_batches("failed to delete old message contents", || {
+                store.messages().sweep_contents(BATCH_SIZE)
+            })
+            .await;
         }
         if node.has(Duty::Outbox).await {
-            in_batches("counts could not be folded", || store.queues().fold_counts(BATCH_SIZE)).await;
+            in_batches("failed to fold counts", || store.queues().fold_counts(BATCH_SIZE)).await;
             self.prune_alerts().await;
             self.report_unserved().await;
         } else {
@@ -84,15 +86,14 @@ impl SingletonTasks {
     async fn prune_alerts(&self) {
         let store = &self.node.store;
         for _ in 0..BATCHES_MAX {
-            if ok_or_log("old counts could not be forgotten", store.tallies().sweep().await)
+            if ok_or_log("failed to delete old counters", store.tallies().sweep().await)
                 .is_none_or(|gone| gone == 0)
             {
                 break;
             }
         }
         if let Some(before) = self.node.finished_before().await {
-            in_batches("old incidents could not be forgotten", || store.alerts().forget(before, BATCH_SIZE))
-                .await;
+            in_batches("failed to delete old incidents", || store.alerts().forget(before, BATCH_SIZE)).await;
         }
     }
 
@@ -103,7 +104,7 @@ impl SingletonTasks {
     async fn report_unserved(&mut self) {
         let served: Vec<QueueName> = self.node.queues.keys().cloned().collect();
         let found = self.node.store.claims().lapsed_elsewhere(&served, UNSERVED_AFTER).await;
-        let Some(found) = ok_or_log("queues that nobody serves could not be looked for", found) else {
+        let Some(found) = ok_or_log("failed to find unserved queues", found) else {
             return;
         };
         let before = std::mem::take(&mut self.unserved);
@@ -115,14 +116,14 @@ impl SingletonTasks {
                     claims,
                     messages_max,
                     %since,
-                    "a worker is gone with messages of a queue that nobody serves; start a worker that serves it, and they are taken back"
+                    "dead worker left messages in an unserved queue; start a worker for it to rescue them"
                 );
             }
             self.unserved.insert(queue, messages_max);
         }
         for queue in before.keys().filter(|queue| !self.unserved.contains_key(*queue)) {
             metrics::unserved(queue.as_str(), 0);
-            tracing::info!(queue = queue.as_str(), "messages that a worker was gone with were taken back");
+            tracing::info!(queue = queue.as_str(), "messages of an unserved queue were rescued");
         }
     }
 
@@ -136,7 +137,7 @@ impl SingletonTasks {
         }
         let (node, store) = (&self.node, &self.node.store);
         if let Some(before) = node.finished_before().await {
-            in_batches("old messages could not be forgotten", || async {
+            in_batches("failed to delete old messages", || async {
                 match &node.audit_key {
                     Some(key) => store.messages().forget_keyed(key, before, BATCH_SIZE).await,
                     None => store.messages().forget(before, BATCH_SIZE).await,
@@ -145,7 +146,7 @@ impl SingletonTasks {
             .await;
         }
         let pruned = store.audit().prune(node.audit_key.as_ref(), self.pruned, PRUNE_BATCH_SIZE).await;
-        if let Some(pruned) = ok_or_log("seals could not be pruned", pruned) {
+        if let Some(pruned) = ok_or_log("failed to prune seals", pruned) {
             self.pruned = pruned.after.unwrap_or(0);
         }
     }
@@ -153,17 +154,19 @@ impl SingletonTasks {
     async fn seal(&mut self) {
         for _ in 0..SEALS_MAX {
             let sealed = self.node.store.audit().seal(self.node.audit_key.as_ref(), SEAL_ENTRIES_MAX).await;
-            match ok_or_log("the audit trail could not be sealed", sealed) {
+            match ok_or_log("failed to seal the audit trail", sealed) {
                 Some(AuditSealed::Sealed { misfits: 0, .. }) => (),
                 Some(AuditSealed::Sealed { misfits, .. }) => {
                     tracing::error!(
                         entries = misfits,
-                        "audit entries sealed that do not follow by the rules; `ichido audit verify` names them"
+                        "sealed audit entries that violate the rules; `ichido audit verify` lists them"
                     );
                 }
                 Some(AuditSealed::KeyNeeded) => {
                     tracing::error!(
-                        "the audit trail is sealed under a key that this worker does not have; it seals and forgets nothing until it is given the key (if it was, the last seal may have been changed: `ichido audit verify` tells)"
+                        "the audit trail is sealed with a key that this worker does not have; it seals and \
+                            deletes nothing until it gets the key (if it has the key, the last seal may have \
+                            been changed: run `ichido audit verify`)"
                     );
                     self.lacks_key = true;
                     return;
@@ -178,7 +181,7 @@ impl WorkerNode {
     /// Returns whether this node is responsible for a task now.
     pub(super) async fn has(&self, duty: Duty<'_>) -> bool {
         let has = self.store.nodes().claim_duty(duty, self.id, TASK_LEASE).await;
-        ok_or_log("a part of the upkeep could not be asked for", has) == Some(true)
+        ok_or_log("failed to claim a singleton task", has) == Some(true)
     }
 }
 
@@ -187,16 +190,16 @@ impl WorkerNode {
     ///
     /// Uses the store's clock of this moment: the local estimate may predate a change of that clock.
     async fn finished_before(&self) -> Option<Timestamp> {
-        let now = ok_or_log("the store's clock could not be read", self.store.now().await)?;
+        let now = ok_or_log("failed to read the store's clock", self.store.now().await)?;
         let kept = i64::try_from(self.keep_finished.as_micros()).unwrap_or(i64::MAX);
         Some(Timestamp::from_micros(now.as_micros().saturating_sub(kept)))
     }
 
     /// Leaves its tasks and published facts to other nodes when it stops.
     pub(super) async fn leave(&self) {
-        ok_or_log("other nodes could not be told that this one stops", self.store.facts().end(self.id).await);
+        ok_or_log("failed to announce that this node stops", self.store.facts().end(self.id).await);
         ok_or_log(
-            "the duties of a worker that stops could not be left to the next",
+            "failed to release a stopping worker's singleton tasks",
             self.store.nodes().release_duties(self.id).await,
         );
     }

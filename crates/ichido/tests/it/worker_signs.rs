@@ -467,22 +467,22 @@ async fn child() {
     for line in log.lines() {
         assert!(line.matches(" message=").count() <= 1, "{line}");
     }
-    let unserved: Vec<&str> = log.lines().filter(|line| line.contains("nobody serves;")).collect();
+    let unserved: Vec<&str> = log.lines().filter(|line| line.contains("unserved queue;")).collect();
     assert_eq!(unserved.len(), 2, "once on each database: {unserved:#?}");
     for line in unserved {
         assert!(line.contains("queue=\"elsewhere\"") && line.contains("messages_max=2"), "{line}");
     }
-    for said in ["parked: ", "taken back from a worker"] {
+    for said in ["parked: ", "rescued messages from a dead worker"] {
         assert!(log.contains(said), "nobody said: {said}");
     }
     for said in [
-        "asked not to be called for a while",
-        "asked for is over",
-        "circuit open",
-        "circuit half open",
-        "circuit closed",
-        "all workers go by what it bears",
-        "an operator set how fast",
+        "asked for a pause",
+        "asked for ended",
+        "circuit breaker opened",
+        "circuit breaker half-opened",
+        "circuit breaker closed",
+        "all workers slowed down",
+        "operator set a destination's pace",
     ] {
         let lines: Vec<&str> = log.lines().filter(|line| line.contains(said)).collect();
         // Once per change, on each of two databases.

@@ -101,6 +101,6 @@ both_databases! {
         stuck.signal("TERM");
         let (code, log) = stuck.wait().await;
         assert_eq!(code, Some(0), "{log}");
-        assert!(log.contains("a report came after its claim was lost"), "{log}");
+        assert!(log.contains("report arrived after its claim was lost"), "{log}");
     }
 }

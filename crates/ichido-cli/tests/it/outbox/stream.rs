@@ -93,7 +93,7 @@ async fn worker_reports_stream_errors_and_does_not_start() {
         "destinations.bus: no stream at nats://127.0.0.1:",
         "covers the subject orders.placed",
         "destinations.away: ",
-        "start the server, or mend urls",
+        "start the server or fix urls",
     ] {
         assert!(refused.err.contains(part), "no {part} in {}", refused.err);
     }
@@ -121,7 +121,7 @@ async fn worker_reports_stream_with_short_duplicate_window() {
     worker.signal("TERM");
     let (code, log) = worker.wait().await;
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("the destination forgets keys before the last retry"), "{log}");
+    assert!(log.contains("destination forgets keys before the last retry"), "{log}");
     assert!(log.contains("set duplicate_window of stream ORDERS to "), "{log}");
 }
 

@@ -45,7 +45,7 @@ answers_to = "aa"
         ("ichido.toml:13:14 destinations.model.max_tokens", "a whole number from 1"),
         ("ichido.toml:14:8 destinations.model.form", "cannot be read"),
         ("ichido.toml:15:11 destinations.model.form_by", "did you mean json_object"),
-        ("ichido.toml:17:19 destinations.model.connect_timeout", "not longer than timeout"),
+        ("ichido.toml:17:19 destinations.model.connect_timeout", "at most timeout"),
         ("ichido.toml:18:1 destinations.model.retries", "is no setting"),
         ("ichido.toml:19:15 destinations.bare.model", "is missing"),
         ("ichido.toml:19:15 destinations.bare.prompt", "is missing"),

@@ -28,17 +28,17 @@ lease = "10s"
 "#;
     let problems = problems_of(text);
     let expected = [
-        ("ichido.toml:7:9 destinations.bus.urls[0]", "must not hold a user or a password"),
-        ("ichido.toml:7:39 destinations.bus.urls[1]", "is no URL of a NATS server"),
+        ("ichido.toml:7:9 destinations.bus.urls[0]", "must not contain a user or password"),
+        ("ichido.toml:7:39 destinations.bus.urls[1]", "is not the URL of a NATS server"),
         ("ichido.toml:8:11 destinations.bus.subject", "has a wildcard"),
         ("ichido.toml:9:25 destinations.bus.credentials.token", "write \"env:NAME\""),
         ("ichido.toml:9:15 destinations.bus.credentials", "says no one way"),
-        ("ichido.toml:10:19 destinations.bus.connect_timeout", "not longer than timeout"),
+        ("ichido.toml:10:19 destinations.bus.connect_timeout", "at most timeout"),
         ("ichido.toml:11:18 destinations.bus.settles_within", "from 15s"),
         ("ichido.toml:12:1 destinations.bus.retries", "is no setting"),
         ("ichido.toml:13:15 destinations.bare.urls", "is missing"),
         ("ichido.toml:13:15 destinations.bare.subject", "is missing"),
-        ("ichido.toml:21:9 queues.b.lease", "not longer than the destination's timeout, 10s"),
+        ("ichido.toml:21:9 queues.b.lease", "must be longer than the destination's timeout, 10s"),
     ];
     let all = problems.join("\n");
     for (place, what) in expected {

@@ -50,7 +50,7 @@ impl ReconcileEndpoint {
         reader: &ResponseReader,
     ) -> ReconcileOutcome {
         let Some(request) = self.request(key, headers) else {
-            return unknown("the question cannot be asked: the key does not fit into the URL");
+            return unknown("cannot look up the effect: the key does not fit into the URL");
         };
         let response = match self.client.exchange(request, limits).await {
             Ok(response) => response,
@@ -92,7 +92,7 @@ impl ReconcileEndpoint {
 
 /// The result for a destination without a lookup.
 pub(super) fn lookup_unsupported() -> ReconcileOutcome {
-    unknown("this destination cannot be asked: its settings do not say how")
+    unknown("cannot look up the effect: the destination has no reconcile settings")
 }
 
 fn unknown(why: impl Into<String>) -> ReconcileOutcome {

@@ -23,14 +23,13 @@ pub(super) struct Secret(Vec<u8>); // Invariant: SECRET_BYTES_MIN..=SECRET_BYTES
 /// Why a text is not a [`Secret`]. No variant holds a character of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SecretError {
-    #[error("a signing secret begins with `{PREFIX}`")]
+    #[error("a signing secret must start with `{PREFIX}`")]
     NoPrefix,
-    #[error(
-        "what follows `{PREFIX}` in a signing secret must be base64, with its `=` at the end if it has any"
-    )]
+    #[error("a signing secret must be base64 after `{PREFIX}`, including any `=` padding")]
     NotBase64,
     #[error(
-        "a signing secret has {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes, and this one {0}; make a new one from random bytes"
+        "a signing secret must have {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes, not {0}; generate a new one \
+            from random bytes"
     )]
     Length(usize),
 }

@@ -143,23 +143,23 @@ impl NatsServers {
     }
 
     fn error(&self, is_unauthorized: bool, why: impl std::fmt::Display) -> TransportError {
-        TransportError { is_unauthorized, why: format!("no connection to {}: {why}", self.names()) }
+        TransportError { is_unauthorized, why: format!("cannot connect to {}: {why}", self.names()) }
     }
 
     fn refused(&self, error: &ConnectError) -> TransportError {
         match error.kind() {
             ConnectErrorKind::AuthorizationViolation => {
-                self.error(true, "the server does not know who we are, or does not let us in")
+                self.error(true, "the server rejected the credentials, or needs some")
             }
             ConnectErrorKind::Authentication => {
-                self.error(true, "the credentials cannot sign what the server asks for")
+                self.error(true, "the credentials cannot sign the server's challenge")
             }
             _ => self.error(false, error),
         }
     }
 
     fn late(&self) -> TransportError {
-        self.error(false, "it did not come about in time")
+        self.error(false, "the attempt timed out")
     }
 }
 

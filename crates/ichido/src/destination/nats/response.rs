@@ -22,24 +22,23 @@ pub(super) fn judge(stream: &str, outcome: PublishOutcome) -> DeliveryOutcome {
     match outcome {
         PublishOutcome::Replied(payload) => replied(stream, &payload),
         PublishOutcome::NoResponders => {
-            let why = "nobody took it: no stream listens to the subject at the moment";
+            let why = "not stored: no stream listens on the subject at the moment";
             let note = Note { status: Some(NO_RESPONDERS), ..note_of(why) };
             failed(ErrorCode::Broker5xx, Effect::NotDone, Advice::Retry, PaceReport::Failure, note)
         }
         PublishOutcome::TooLarge { why } => {
             let note = note_of(format!(
-                "not sent: it is more than the server takes: {why}; raise max_payload there"
+                "not sent: too large for the server: {why}; raise max_payload on the server"
             ));
             failed(ErrorCode::BadRequest, Effect::NotDone, Advice::GiveUp, PaceReport::Success, note)
         }
         PublishOutcome::Denied => {
-            let note = note_of(
-                "the server does not allow us to publish to the subject; mend the user's permissions",
-            );
+            let note =
+                note_of("the server does not allow publishing to the subject; fix the user's permissions");
             failed(ErrorCode::Unauthorized, Effect::NotDone, Advice::GiveUp, PaceReport::Success, note)
         }
-        PublishOutcome::Late => lost("no acknowledgement came in time"),
-        PublishOutcome::Broken => lost("the connection was lost before the acknowledgement came"),
+        PublishOutcome::Late => lost("no acknowledgement arrived in time"),
+        PublishOutcome::Broken => lost("the connection was lost before the acknowledgement arrived"),
     }
 }
 
@@ -58,7 +57,8 @@ fn replied(stream: &str, payload: &Bytes) -> DeliveryOutcome {
         Ok(Response::Ok(ack)) => acknowledged(stream, &ack, payload),
         Ok(Response::Err { error }) => refused(&error),
         Err(_) => {
-            let why = "the answer is no acknowledgement of a stream; somebody else answers on the subject";
+            let why =
+                "the response is not a stream's acknowledgement; another subscriber replies on the subject";
             failed(
                 ErrorCode::AnswerUnusable,
                 Effect::Unknown,
@@ -72,7 +72,7 @@ fn replied(stream: &str, payload: &Bytes) -> DeliveryOutcome {
 
 fn acknowledged(stream: &str, ack: &PublishAck, payload: &Bytes) -> DeliveryOutcome {
     if ack.stream != stream {
-        let why = format!("stream {} acknowledged it, and {stream} was expected to", ack.stream);
+        let why = format!("stream {} acknowledged it, but {stream} was expected to", ack.stream);
         return failed(
             ErrorCode::AnswerUnusable,
             Effect::Unknown,
@@ -82,7 +82,7 @@ fn acknowledged(stream: &str, ack: &PublishAck, payload: &Bytes) -> DeliveryOutc
         );
     }
     if ack.sequence == 0 {
-        let note = note_of("the stream knows the key, and has not stored the message yet");
+        let note = note_of("the stream knows the key but has not stored the message yet");
         return failed(ErrorCode::InProgress, Effect::Unknown, Advice::Retry, PaceReport::Success, note);
     }
     let receipt = Some(format!("{}:{}", ack.stream, ack.sequence));

@@ -138,7 +138,7 @@ impl NatsSettings {
         let min = Duration::from_millis(1);
         problems.within("timeout", self.timeout, min..=TIMEOUT_MAX);
         if self.connect_timeout < min || self.timeout < self.connect_timeout {
-            problems.add("connect_timeout", "must be at least 1 ms, and not longer than timeout");
+            problems.add("connect_timeout", "must be at least 1 ms and at most timeout");
         }
         problems.within("settles_within", self.settles_within, SETTLES_WITHIN_MIN..=TIMEOUT_MAX);
     }
@@ -166,25 +166,27 @@ impl Credentials {
                 if is_seed {
                     Ok(options.nkey(seed.clone()))
                 } else {
-                    Err("is no seed of a user's nkey, which begins with SU; give the seed, not the public key")
+                    Err("is not the seed of a user nkey, which starts with SU; give the seed, not the public key")
                 }
             }
             Self::Creds(content) => options.credentials(content).map_err(|_| {
-                "is not what a .creds file holds, a JWT and a seed between their marks; give the content of the file as it is"
+                "is not the content of a .creds file, a JWT and a seed between markers; give the file's content \
+                    unchanged"
             }),
         }
     }
 }
 
 fn server(url: &str) -> Result<ServerAddr, &'static str> {
-    let server: ServerAddr =
-        url.parse().map_err(|_| "is no URL of a NATS server; write nats://host:4222 or tls://host:4222")?;
+    let server: ServerAddr = url
+        .parse()
+        .map_err(|_| "is not the URL of a NATS server; write nats://host:4222 or tls://host:4222")?;
     if !matches!(server.scheme(), "nats" | "tls") {
-        Err("must begin with nats:// or tls://")
+        Err("must start with nats:// or tls://")
     } else if server.has_user_pass() || server.password().is_some() {
-        Err("must not hold a user or a password; put them into credentials")
+        Err("must not contain a user or password; set them in credentials")
     } else if server.host().is_empty() {
-        Err("names no host; write nats://host:4222")
+        Err("has no host; write nats://host:4222")
     } else if server.port() == 0 {
         Err("must not have port 0")
     } else {
@@ -197,13 +199,15 @@ fn check_subject(subject: &str) -> Result<(), String> {
         !token.is_empty() && token.chars().all(|char| !char.is_whitespace() && !char.is_control())
     };
     if SUBJECT_BYTES_MAX < subject.len() {
-        Err(format!("has {} bytes; at most {SUBJECT_BYTES_MAX}", subject.len()))
+        Err(format!("has {} bytes; at most {SUBJECT_BYTES_MAX} are allowed", subject.len()))
     } else if !subject.split('.').all(is_token) {
         Err(format!(
-            "{subject:?} is no subject: words with dots between them, without white space: orders.placed"
+            "{subject:?} is not a subject; write words separated by dots, without white space: orders.placed"
         ))
     } else if subject.split('.').any(|token| matches!(token, "*" | ">")) {
-        Err(format!("{subject:?} has a wildcard, and a message is published to one subject; write it out"))
+        Err(format!(
+            "{subject:?} has a wildcard, but a message is published to one subject; write it in full"
+        ))
     } else {
         Ok(())
     }

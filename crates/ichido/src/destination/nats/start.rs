@@ -20,7 +20,7 @@ use crate::destination::Promise;
 
 /// A NATS destination with valid settings, whose server was not contacted yet.
 #[derive(Clone)]
-#[must_use = "a plan does nothing until it is connected"]
+#[must_use = "a plan does nothing until `connect` is called"]
 pub struct NatsPlan {
     pub(super) nats_servers: NatsServers,
     pub(super) subject: String,
@@ -37,20 +37,21 @@ ichido_core::debug_only! {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// It is unreachable.
-    #[error("{why}. How long the stream remembers keys is read at the start; start the server, or mend urls")]
+    #[error("{why}; the stream's duplicate window is read at startup: start the server or fix urls")]
     Away {
         /// The server, and what happened.
         why: String,
     },
     /// It refuses our credentials.
-    #[error("{why}. Mend credentials, or the server's users")]
+    #[error("{why}; fix credentials or the server's users")]
     Unauthorized {
         /// The server, and what happened.
         why: String,
     },
     /// It has no `JetStream`, or none for us.
     #[error(
-        "the server at {servers} has no JetStream for us, and without it nothing is acknowledged; enable it there (jetstream {{}})"
+        "the server at {servers} has no JetStream for this account, and without it nothing is acknowledged; \
+            enable it on the server (jetstream {{}})"
     )]
     NoJetStream {
         /// The servers.
@@ -58,7 +59,8 @@ pub enum StartError {
     },
     /// No stream stores what is published to the subject.
     #[error(
-        "no stream at {servers} covers the subject {subject}, so that messages would be lost; make one (nats stream add --subjects {subject}), or mend subject"
+        "no stream at {servers} covers the subject {subject}, so messages would be lost; create one (nats \
+            stream add --subjects {subject}) or fix subject"
     )]
     NoStream {
         /// The servers.
@@ -68,7 +70,8 @@ pub enum StartError {
     },
     /// The stream cannot be read.
     #[error(
-        "the stream for {subject} at {servers} cannot be read: {why}. Allow us $JS.API.STREAM.NAMES, $JS.API.STREAM.INFO.> and _INBOX.>"
+        "cannot read the stream for {subject} at {servers}: {why}; allow the user $JS.API.STREAM.NAMES, \
+            $JS.API.STREAM.INFO.> and _INBOX.>"
     )]
     Unreadable {
         /// The servers.
@@ -80,21 +83,22 @@ pub enum StartError {
     },
     /// The stream does not acknowledge messages.
     #[error(
-        "stream {stream} does not acknowledge (no_ack), so that nothing is known of any message; make it acknowledge"
+        "stream {stream} does not acknowledge messages (no_ack), so every effect would be unknown; turn no_ack off"
     )]
     NoAck {
         /// The stream.
         stream: String,
     },
     /// The stream accepts no more messages.
-    #[error("stream {stream} is sealed and takes nothing; publish to another subject")]
+    #[error("stream {stream} is sealed and accepts no messages; publish to another subject")]
     Sealed {
         /// The stream.
         stream: String,
     },
     /// The stream forgets ids while a publish may be in flight.
     #[error(
-        "stream {stream} remembers ids for {window:?} (duplicate_window), and a publish may be under way for {in_flight:?} (timeout and settles_within); lengthen duplicate_window, or shorten those"
+        "stream {stream} remembers ids for {window:?} (duplicate_window), but a publish may be in flight for \
+            {in_flight:?} (timeout and settles_within); lengthen duplicate_window or shorten those"
     )]
     ShortWindow {
         /// The stream.

@@ -59,7 +59,7 @@ impl TrailWatch {
         }
         // Not the worker's clock: a test that moves it in the meantime would make this a check of hours.
         let started = Instant::now();
-        ok_or_log("the audit trail could not be verified", self.verify().await);
+        ok_or_log("failed to verify the audit trail", self.verify().await);
         CHECK_EVERY.max(started.elapsed().saturating_mul(REST_FACTOR))
     }
 
@@ -71,9 +71,7 @@ impl TrailWatch {
         }
         let report = store.audit().verify(self.node.audit_key.as_ref(), None).await?;
         if 0 < report.seals_keyed && !report.key_given {
-            tracing::warn!(
-                "the audit trail is sealed under a key that this worker does not have, so that it is not verified for alerts"
-            );
+            tracing::warn!("audit trail not verified for alerts: this worker lacks its key");
             return Ok(());
         }
         let firing = store.alerts().firing().await?;

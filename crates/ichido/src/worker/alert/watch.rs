@@ -30,7 +30,7 @@ impl PeriodicTask for AlertWatch {
 
     async fn run_once(&mut self) {
         let firing = if self.node.has(Duty::Alerts).await {
-            ok_or_log("what alerts are about could not be measured", self.round().await).unwrap_or_default()
+            ok_or_log("failed to measure for alerts", self.round().await).unwrap_or_default()
         } else {
             // The responsible node reports them.
             Vec::new()

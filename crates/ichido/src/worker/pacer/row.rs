@@ -36,11 +36,7 @@ impl Row {
         let version = *version;
         let read = serde_json::from_slice(bytes).ok().and_then(|value| from_value(version, &value));
         read.unwrap_or_else(|| {
-            tracing::error!(
-                destination = name,
-                version,
-                "the pace in the store cannot be read; it is learnt anew"
-            );
+            tracing::error!(destination = name, version, "failed to parse the stored pace; starting anew");
             Self { version, ..Self::NEW }
         })
     }

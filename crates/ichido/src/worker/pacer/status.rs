@@ -78,41 +78,32 @@ fn log(destination: &str, was: PaceStatus, is: PaceStatus, per_second: Option<f6
     match (was.paused_until, is.paused_until) {
         (None, Some(until)) => {
             let pause = until.since(now);
-            tracing::warn!(
-                destination,
-                ?pause,
-                "a destination asked not to be called for a while; nobody calls it"
-            );
+            tracing::warn!(destination, ?pause, "destination asked for a pause; calls stopped");
         }
-        (Some(_), None) => tracing::info!(destination, "the pause that a destination asked for is over"),
+        (Some(_), None) => tracing::info!(destination, "pause that a destination asked for ended"),
         _ => (),
     }
     match is.circuit {
         circuit if circuit == was.circuit => (),
         CircuitState::Open => {
-            tracing::warn!(
-                destination,
-                "a destination counts as down (circuit open); it is left alone, and then probed"
-            );
+            tracing::warn!(destination, "circuit breaker opened; calls stop until a probe");
         }
         CircuitState::HalfOpen => {
-            tracing::info!(destination, "a destination that counted as down is probed (circuit half open)");
+            tracing::info!(destination, "circuit breaker half-opened; probing the destination");
         }
-        CircuitState::Closed => tracing::warn!(destination, "a destination is up again (circuit closed)"),
+        CircuitState::Closed => {
+            tracing::warn!(destination, "circuit breaker closed; the destination is up again")
+        }
     }
     if is.is_slowed && !was.is_slowed {
-        tracing::warn!(
-            destination,
-            per_second,
-            "a destination refuses calls that come too fast; all workers go by what it bears from now on"
-        );
+        tracing::warn!(destination, per_second, "destination throttled calls; all workers slowed down");
     }
     if is.set != was.set {
         let set = is.set.map(PerSecond::get);
         tracing::warn!(
             destination,
             per_second = set,
-            "an operator set how fast a destination is called; without a number it is as configured"
+            "operator set a destination's pace; without per_second as configured"
         );
     }
 }

@@ -46,7 +46,7 @@ fn every_problem_is_said_at_once_with_its_place() {
     let text = problems.to_string();
     for place in [
         "url:",
-        "headers[0]: idempotency-key is set by Ichido itself",
+        "headers[0]: idempotency-key is set by Ichido;",
         "headers[1]:",
         "headers[2]:",
         "headers[3]:",

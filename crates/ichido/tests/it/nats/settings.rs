@@ -23,8 +23,8 @@ fn every_problem_is_said_at_once_with_its_place() {
     let problems = wrong.resolve().expect_err("there are many");
     let text = problems.to_string();
     for place in [
-        "urls[0]: must begin with nats:// or tls://",
-        "urls[1]: must not hold a user or a password",
+        "urls[0]: must start with nats:// or tls://",
+        "urls[1]: must not contain a user or password",
         "urls[3]:",
         "subject: \"orders.>\" has a wildcard",
         "credentials:",
@@ -59,7 +59,7 @@ fn a_public_key_is_no_seed() {
     let credentials = Some(Credentials::Nkey(public.clone()));
     let wrong = NatsSettings { credentials, ..NatsSettings::new("nats://broker", "orders") };
     let text = wrong.resolve().expect_err("it is no seed").to_string();
-    assert!(text.contains("\n  credentials: is no seed") && !text.contains(&public), "{text}");
+    assert!(text.contains("\n  credentials: is not the seed") && !text.contains(&public), "{text}");
     let plan = NatsSettings {
         credentials: Some(Credentials::Token("t0psecret".to_owned())),
         ..NatsSettings::new("nats://broker", "orders")

@@ -49,7 +49,7 @@ async fn a_server_that_is_away_is_said_to_be() {
     let error = connect(&settings(format!("nats://{address}"))).await.expect_err("nobody listens");
     let text = error.to_string();
     assert!(matches!(error, StartError::Away { .. }), "{text}");
-    assert!(text.contains(&address.to_string()) && text.contains("start the server, or mend urls"), "{text}");
+    assert!(text.contains(&address.to_string()) && text.contains("start the server or fix urls"), "{text}");
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ both_databases! {
         ];
         assert_eq!(&errors[..], &expected);
         let text = errors.to_string();
-        assert!(text.contains("queue `short`: the lease, 20s, is not longer than the destination's timeout, 20s"), "{text}");
+        assert!(text.contains("queue `short`: the lease, 20s, must be longer than the destination's timeout, 20s"), "{text}");
         assert_eq!(text.lines().count(), expected.len());
     }
 

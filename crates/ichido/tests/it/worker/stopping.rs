@@ -87,7 +87,7 @@ both_databases! {
             worker.ended().await;
             let row = fixture.row(id).await;
             assert_eq!((row.status, row.tries, row.effect), (stage, 1, Effect::Unknown));
-            assert_eq!(row.last_error_text.as_deref(), Some("the worker was stopped before the answer came"));
+            assert_eq!(row.last_error_text.as_deref(), Some("the worker was stopped before the response arrived"));
         }
     }
 

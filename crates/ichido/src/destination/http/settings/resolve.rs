@@ -70,14 +70,14 @@ impl HttpSettings {
             [("connect_timeout", self.connect_timeout), ("response_timeout", self.response_timeout)]
         {
             if timeout < min || self.total_timeout < timeout {
-                problems.add(path, "must be at least 1 ms, and not longer than total_timeout");
+                problems.add(path, "must be at least 1 ms and at most total_timeout");
             }
         }
         problems.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
         problems.within("rules", self.rules.len(), 0..=RULES_MAX);
         problems.within("headers", self.headers.len(), 0..=HEADERS_MAX);
         if matches!(self.guarantee, Guarantee::HonoursKeys { keeps_for } if keeps_for < self.total_timeout) {
-            problems.add("guarantee", "the receiver must remember a key for longer than one call may take");
+            problems.add("guarantee", "the receiver must remember a key for at least total_timeout");
         }
         let hosts = [Some(&self.url), self.reconcile.as_ref().map(|settings| &settings.url)];
         for host in &self.allow_link_local {
@@ -88,7 +88,7 @@ impl HttpSettings {
             if !hosts.iter().flatten().any(is_used) {
                 problems.add(
                     "allow_link_local",
-                    format!("{host:?} is the host of no URL here; take it out, or write it as the URL does"),
+                    format!("{host:?} is not the host of any URL here; remove it, or write it as in the URL"),
                 );
             }
         }
@@ -100,12 +100,12 @@ impl HttpSettings {
             let path = format!("headers[{index}]");
             let name = match HeaderName::from_bytes(name.as_bytes()) {
                 Ok(name) if is_ours(&name) => {
-                    problems.add(path, format!("{name} is set by Ichido itself; take it out"));
+                    problems.add(path, format!("{name} is set by Ichido; remove it"));
                     continue;
                 }
                 Ok(name) => name,
                 Err(_) => {
-                    problems.add(path, "its name is no name of a header field");
+                    problems.add(path, "its name is not a valid header name");
                     continue;
                 }
             };
@@ -116,7 +116,7 @@ impl HttpSettings {
                     headers.append(name, value);
                 }
                 Err(_) => problems
-                    .add(path, format!("the value of {name} has characters that no header field may have")),
+                    .add(path, format!("the value of {name} has characters that a header must not have")),
             }
         }
         headers
@@ -140,13 +140,16 @@ fn reconcile(
 ) -> Option<ReconcileEndpoint> {
     problems.within("reconcile.rules", settings.rules.len(), 1..=RULES_MAX);
     if !settings.rules.iter().any(|rule| rule.means != Found::Unknown) {
-        problems.add("reconcile.rules", "no rule says done or not done, so that asking would be of no use");
+        problems.add(
+            "reconcile.rules",
+            "no rule means done or not done, so a lookup could settle nothing; add one",
+        );
     }
     let rules = patterns("reconcile.rules", &settings.rules, problems);
     if !settings.url.contains(KEY_PLACEHOLDER) {
         problems.add(
             "reconcile.url",
-            "has no {key}, so that the answer would be the same for every message; put {key} where the key goes, in the path or the query",
+            "has no {key}, so every message would get the same response; put {key} into the path or the query",
         );
     }
     // Braces are not valid in a URL: it is parsed with a stand-in for the key.
@@ -154,7 +157,7 @@ fn reconcile(
         reach.client("reconcile.url", &settings.url.replace(KEY_PLACEHOLDER, KEY_STAND_IN), problems)?;
     if url.authority.as_str().contains(KEY_STAND_IN) {
         problems
-            .add("reconcile.url", "a key cannot be a part of the host; put {key} into the path or the query");
+            .add("reconcile.url", "the key cannot be part of the host; put {key} into the path or the query");
     }
     let template = url.target.as_str().replace(KEY_STAND_IN, KEY_PLACEHOLDER);
     Some(ReconcileEndpoint { client, template, rules })
@@ -188,7 +191,7 @@ fn statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (status(first), status(last)) {
         (Some(first), Some(last)) if first <= last => Ok(first..=last),
-        _ => Err(format!("{text:?} is no status; write one, or two with a dash between them: 409, 520-527")),
+        _ => Err(format!("{text:?} is not a status; write one status or a range: 409, 520-527")),
     }
 }
 
