@@ -73,7 +73,7 @@ impl Bedrock {
     async fn tried(&self, endpoint: usize, prompt: &Prompt) -> Result<Reply, CallError> {
         let Some(client) = self.clients.get(endpoint) else {
             return Err(unasked(format!(
-                "there is no endpoint {endpoint}; there are {}",
+                "endpoint {endpoint} does not exist; there are {}",
                 self.clients.len()
             )));
         };

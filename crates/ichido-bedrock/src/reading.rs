@@ -25,7 +25,7 @@ pub(crate) fn reply(output: ConverseOutput) -> Result<Reply, CallError> {
     };
     let text = match output.output {
         Some(types::ConverseOutput::Message(message)) => text(message.content),
-        _ => return Err(unusable(with_id("the answer holds no message".to_owned(), id.as_deref()))),
+        _ => return Err(unusable(with_id("the response has no message".to_owned(), id.as_deref()))),
     };
     Ok(Reply { text, finish_reason, id, usage: output.usage.as_ref().map(usage) })
 }
@@ -74,8 +74,7 @@ pub(crate) fn call_error(
         }
         // The SDK also reports a service error for a successful response that it cannot read.
         _ => {
-            let why =
-                "what came is no answer of the Converse API; is the endpoint's address right?".to_owned();
+            let why = "the response is not from the Converse API; check the endpoint's URL".to_owned();
             let status = Some(raw.status().as_u16());
             CallError { status, ..unusable(with_id(why, error.request_id())) }
         }
@@ -142,11 +141,9 @@ fn unanswered(error: &SdkError<ConverseError, HttpResponse>, was_sent: bool, now
     let (verdict, what) = match call_fault::classify(error, was_sent) {
         CallFault::NoKeys => (
             not_done(ErrorCode::Unauthorized),
-            "not sent, for no AWS credentials were found; set them in the environment or in a profile",
+            "not sent: no AWS credentials found; set them in the environment or in a profile",
         ),
-        CallFault::NoRequest => {
-            (not_done(ErrorCode::BadRequest), "not sent, for no request can be made of it")
-        }
+        CallFault::NoRequest => (not_done(ErrorCode::BadRequest), "not sent: the request cannot be built"),
         CallFault::Network(fault) => {
             let what = if fault.may_have_arrived() { "may have been sent" } else { "not sent" };
             (Table::llm().judge(&Seen::Network(fault), now), what)

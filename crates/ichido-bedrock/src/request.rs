@@ -18,7 +18,7 @@ pub(crate) fn build(
     prompt: &Prompt,
     forms: Forms,
 ) -> Result<ConverseFluentBuilder, String> {
-    let unbuilt = |error: BuildError| format!("not sent, for no request can be made of it: {error}");
+    let unbuilt = |error: BuildError| format!("not sent: the request cannot be built: {error}");
     let message = Message::builder()
         .role(ConversationRole::User)
         .content(ContentBlock::Text(prompt.user.clone()))

@@ -159,7 +159,7 @@ impl BedrockSettings {
             add(
                 problems,
                 "model_id",
-                "is missing; name a model, or an inference profile as inference_profile_arn",
+                "is missing; name a model here, or an inference profile in inference_profile_arn",
             );
         }
         if self.model_id.as_deref().is_some_and(|id| !is_named(id)) {
@@ -167,7 +167,8 @@ impl BedrockSettings {
         }
         if self.inference_profile_arn.as_deref().is_some_and(|arn| !is_named(arn) || !arn.starts_with("arn:"))
         {
-            let help = "start with `arn:`; the id of a profile of AWS's own, such as eu.anthropic.claude-…, is a model_id";
+            let help = "start with `arn:`; the id of an AWS-defined profile, such as eu.anthropic.claude-…, is \
+                a model_id";
             add(problems, "inference_profile_arn", format!("{wanted}, and {help}"));
         }
     }
@@ -175,7 +176,7 @@ impl BedrockSettings {
     fn check_endpoints(&self, problems: &mut ConfigErrors) {
         if ENDPOINTS_MAX < self.endpoints.len() {
             let count = self.endpoints.len();
-            add(problems, "endpoints", format!("there are {count}; at most {ENDPOINTS_MAX} are allowed"));
+            add(problems, "endpoints", format!("has {count}; at most {ENDPOINTS_MAX} are allowed"));
         }
         for (index, endpoint) in self.endpoints.iter().enumerate() {
             let is_of_region = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -183,14 +184,14 @@ impl BedrockSettings {
                 add(
                     problems,
                     format!("endpoints[{index}].region"),
-                    "is no region of AWS; write one such as eu-central-1",
+                    "is not an AWS region; write one such as eu-central-1",
                 );
             }
             if let Some(Err(why)) = endpoint.url.as_deref().map(redacted_url) {
                 add(problems, format!("endpoints[{index}].url"), why);
             }
             if self.endpoints[..index].contains(endpoint) {
-                add(problems, format!("endpoints[{index}]"), "is listed before; take one of them out");
+                add(problems, format!("endpoints[{index}]"), "is listed twice; remove one");
             }
         }
     }
@@ -202,7 +203,7 @@ impl BedrockSettings {
             add(problems, "timeout", format!("is {is:?}; it must be from {least:?} to {TIMEOUT_MAX:?}"));
         }
         if self.connect_timeout < least || self.timeout < self.connect_timeout {
-            add(problems, "connect_timeout", "must be at least 1 ms, and not longer than timeout");
+            add(problems, "connect_timeout", "must be at least 1 ms and at most timeout");
         }
     }
 }
@@ -231,11 +232,7 @@ impl Keys {
         ];
         for (name, text) in given {
             if text.is_some_and(|text| !is_visible(text)) {
-                add(
-                    problems,
-                    format!("credentials.{name}"),
-                    "must be visible ASCII characters, and at least one",
-                );
+                add(problems, format!("credentials.{name}"), "must be one or more visible ASCII characters");
             }
         }
     }
@@ -243,18 +240,18 @@ impl Keys {
 
 /// Returns a URL's authority and path, without secrets; or why it is invalid.
 fn redacted_url(url: &str) -> Result<String, &'static str> {
-    let uri: Uri = url.parse().map_err(|_| "is no address; write one such as https://vpce-…amazonaws.com")?;
+    let uri: Uri = url.parse().map_err(|_| "is not a URL; write one such as https://vpce-…amazonaws.com")?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
-        return Err("must begin with https://, or http:// for a server for tests");
+        return Err("must start with https://, or http:// for a test server");
     }
     let Some(authority) = uri.authority() else {
-        return Err("names no host");
+        return Err("has no host");
     };
     if authority.as_str().contains('@') {
-        return Err("has a user name in it; take it out, and give keys as credentials");
+        return Err("contains a user name; remove it and set keys in credentials");
     }
     if uri.query().is_some() {
-        return Err("has a query in it; take it out");
+        return Err("has a query; remove it");
     }
     Ok(format!("{authority}{}", uri.path().trim_end_matches('/')))
 }

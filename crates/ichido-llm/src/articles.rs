@@ -48,7 +48,7 @@ impl Article {
     fn parse(line: usize, bytes: &[u8]) -> Result<Self, String> {
         let members: Map<String, Value> = serde_json::from_slice(bytes).map_err(|error| {
             format!(
-                "it is no JSON object: column {}; write {{\"title\": …, \"url\": …, \"description\": …}}",
+                "it is not a JSON object: column {}; write {{\"title\": …, \"url\": …, \"description\": …}}",
                 error.column()
             )
         })?;
@@ -57,7 +57,7 @@ impl Article {
         if says("title") || says("url") || says("description") {
             return Ok(article);
         }
-        Err("it has neither title nor url nor description: there is nothing to judge".to_owned())
+        Err("it has no title, url or description, so there is nothing to judge".to_owned())
     }
 
     fn text(&self, member: &str) -> Option<&str> {
@@ -84,7 +84,7 @@ pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, ConfigE
             Err(error) => Some(format!("it cannot be read: {error}")),
             Ok(0) => break,
             Ok(_) if LINE_BYTES_MAX < bytes.trim_ascii_end().len() => {
-                Some(format!("it is longer than {LINE_BYTES_MAX} bytes; what follows is not read"))
+                Some(format!("it is longer than {LINE_BYTES_MAX} bytes; the rest of the file is not read"))
             }
             Ok(_) if articles.len() == ARTICLES_MAX => {
                 Some(format!("there are more than {ARTICLES_MAX} articles; split the file"))
@@ -104,7 +104,7 @@ pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, ConfigE
         }
     }
     if faults.0.is_empty() && articles.is_empty() {
-        faults.add(name, "there is no article in it; write one JSON object a line");
+        faults.add(name, "it has no articles; write one JSON object per line");
     }
     faults.or(Some(articles))
 }

@@ -86,7 +86,11 @@ impl Llm {
     /// Makes one attempt: asks at most one question and enqueues the answer.
     pub async fn call(&self, call: &Call) -> DeliveryOutcome {
         if call.queue == self.plan.answers_to {
-            return Failed::dead("its answers go into its own queue, so that they would be asked about without end; name another in answers_to").into();
+            return Failed::dead(
+                "answers_to is the message's own queue, so answers would be asked about without \
+                end; name another queue",
+            )
+            .into();
         }
         let prompt = match self.plan.prompt(&call.body) {
             Ok(prompt) => prompt,

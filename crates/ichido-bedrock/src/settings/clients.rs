@@ -89,7 +89,7 @@ async fn own_region() -> Result<String, ConfigErrors> {
     let region = chain.region().with_subscriber(NoSubscriber::new()).await;
     region.map(|region| region.as_ref().to_owned()).ok_or_else(|| {
         let mut problems = ConfigErrors::default();
-        add(&mut problems, "endpoints", "there are none; name at least one region, or set AWS_REGION");
+        add(&mut problems, "endpoints", "is empty; name at least one region or set AWS_REGION");
         problems
     })
 }
@@ -105,13 +105,14 @@ fn is_tls_spoken(settings: &BedrockSettings, endpoints: &[EndpointSettings]) -> 
 fn http_client(is_tls_spoken: bool) -> Result<SharedHttpClient, ConfigErrors> {
     let mut problems = ConfigErrors::default();
     if is_tls_spoken && rustls_native_certs::load_native_certs().certs.is_empty() {
-        let help = "the system has no trusted certificates, so that AWS cannot be believed; install `ca-certificates`";
+        let help =
+            "the system has no trusted certificates, so AWS cannot be verified; install `ca-certificates`";
         add(&mut problems, "endpoints", help);
         return Err(problems);
     }
     let trust = TrustStore::empty().with_native_roots(is_tls_spoken);
     let tls = TlsContext::builder().with_trust_store(trust).build().map_err(|error| {
-        add(&mut problems, "endpoints", format!("TLS cannot be set up: {error}"));
+        add(&mut problems, "endpoints", format!("cannot set up TLS: {error}"));
         problems
     })?;
     let builder = aws_smithy_http_client::Builder::new().tls_provider(Provider::rustls(CryptoMode::Ring));

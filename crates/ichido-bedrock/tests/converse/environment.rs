@@ -76,12 +76,12 @@ async fn no_keys() {
         (Some(ErrorCode::Unauthorized), Effect::NotDone, Advice::GiveUp),
         "{call_error:?}"
     );
-    assert!(call_error.why.starts_with("not sent, for no AWS credentials were found"), "{}", call_error.why);
+    assert!(call_error.why.starts_with("not sent: no AWS credentials found"), "{}", call_error.why);
     assert_requests(&fake, 0);
 
     let nowhere = BedrockSettings::new(MODEL).resolve().await.unwrap_err();
     assert_eq!(
         nowhere.to_string(),
-        "1 problem\n  endpoints: there are none; name at least one region, or set AWS_REGION"
+        "1 problem\n  endpoints: is empty; name at least one region or set AWS_REGION"
     );
 }

@@ -45,19 +45,19 @@ pub enum ProfileError {
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
     /// The profile has too few or too many labels.
-    #[error("{found} labels; a profile has 2 to {LABELS_MAX}, each under [[labels]]")]
+    #[error("{found} labels; a profile must have 2 to {LABELS_MAX}, each under [[labels]]")]
     LabelCount {
         /// The number of labels found.
         found: usize,
     },
     /// A label's name is too long or has characters that are not allowed.
-    #[error("label {0:?}: a label is 1 to {LABEL_BYTES_MAX} letters, digits, _ and -")]
+    #[error("label {0:?}: a label must be 1 to {LABEL_BYTES_MAX} letters, digits, _ and -")]
     LabelName(String),
     /// Two labels have the same name.
-    #[error("label {0:?} is there twice")]
+    #[error("label {0:?} is given twice")]
     LabelTwice(String),
     /// The fallback is not a label.
-    #[error("the fallback {0:?} is none of the labels; add it, or name one of them")]
+    #[error("the fallback {0:?} is not one of the labels; add it or name one of them")]
     Fallback(String),
 }
 
@@ -169,9 +169,9 @@ mod tests {
             format!("interests = \"i\"\nfallback = {fallback:?}\n{}", labels(names))
         };
         for (text, expected) in [
-            (of("A", &["A"]), "1 labels; a profile has 2"),
-            (of("C", &["A", "B"]), "the fallback \"C\" is none of the labels"),
-            (of("A", &["A", "B", "A"]), "label \"A\" is there twice"),
+            (of("A", &["A"]), "1 labels; a profile must have 2"),
+            (of("C", &["A", "B"]), "the fallback \"C\" is not one of the labels"),
+            (of("A", &["A", "B", "A"]), "label \"A\" is given twice"),
             (of("A", &["A", "no good"]), "letters, digits"),
             (format!("{}\nlabel = 3", of("A", &["A", "B"])), "unknown field"),
             ("interests = ".to_owned(), "expected"),

@@ -49,11 +49,11 @@ impl AnswerMessage<'_> {
                 (Some(ErrorCode::ConflictProcessed), Effect::Done, Advice::AcceptAsProcessed, why)
             }
             Ok(Err(error)) => {
-                let why = format!("the answer cannot be put into queue {name}: {}", error.in_full());
+                let why = format!("cannot enqueue the answer in queue {name}: {}", error.in_full());
                 (Some(ErrorCode::AnswerUnusable), Effect::Done, Advice::GiveUp, why)
             }
             Err(_) => {
-                let why = format!("the answer could not be put into queue {name} in time");
+                let why = format!("cannot enqueue the answer in queue {name}: timed out");
                 (Some(ErrorCode::Unknown), Effect::Unknown, Advice::Retry, why)
             }
         };

@@ -78,13 +78,16 @@ impl LlmSettings {
         let mut problems = ConfigErrors::default();
         let prompt = problems.check("prompt", Template::parse(&self.prompt));
         if prompt.as_ref().is_some_and(|prompt| !prompt.has_placeholders()) {
-            problems.add("prompt", "has no place for anything of the message, so that all would be asked the same; write one, such as {/title}");
+            problems.add(
+                "prompt",
+                "has no placeholder, so every message would get the same prompt; add one, such as {/title}",
+            );
         }
         let system = self.system.as_ref().and_then(|text| problems.check("system", Template::parse(text)));
         problems.within("max_tokens", self.max_tokens, 1..=MAX_TOKENS_MAX);
         let answers_to = QueueName::parse(&self.answers_to);
         if answers_to.is_none() {
-            problems.add("answers_to", "is no name of a queue");
+            problems.add("answers_to", "is not a valid queue name");
         }
         let (prompt, answers_to) = problems.or(prompt.zip(answers_to))?;
         Ok(LlmPlan {
@@ -114,7 +117,7 @@ impl LlmPlan {
     /// Builds the prompt for a message, or returns why it cannot.
     pub(super) fn prompt(&self, body: &[u8]) -> Result<Prompt, String> {
         let document = Document::parse(body, body.len())
-            .map_err(|error| format!("the message is no JSON, of which the prompt is made: {error}"))?;
+            .map_err(|error| format!("the message is not JSON, which the prompt is made of: {error}"))?;
         let filled = |template: &Template| template.fill(&document).map_err(|error| error.to_string());
         Ok(Prompt {
             system: self.system.as_ref().map(filled).transpose()?,

@@ -26,11 +26,11 @@ pub(super) enum TemplateError {
     TooLong { found: usize },
     #[error("is empty")]
     Empty,
-    #[error("has a place that begins with {{{0} and does not end; write the }} after it")]
+    #[error("has a placeholder that starts with {{{0} and does not end; write the }} after it")]
     Open(String),
-    #[error("its place {{{0}}} is no pointer into JSON: {1}")]
+    #[error("its placeholder {{{0}}} is not a JSON pointer: {1}")]
     Pointer(String, String),
-    #[error("has more than {PLACES_MAX} places")]
+    #[error("has more than {PLACES_MAX} placeholders")]
     TooMany,
 }
 
@@ -166,8 +166,11 @@ mod tests {
     fn what_is_no_template_is_refused_where_it_is_written() {
         for (text, error) in [
             ("", "is empty"),
-            ("On {/title", "has a place that begins with {/title and does not end; write the } after it"),
-            ("On {/a~2}", "its place {/a~2} is no pointer into JSON"),
+            (
+                "On {/title",
+                "has a placeholder that starts with {/title and does not end; write the } after it",
+            ),
+            ("On {/a~2}", "its placeholder {/a~2} is not a JSON pointer"),
         ] {
             let found = Template::parse(text).err().expect("no template").to_string();
             assert!(found.starts_with(error), "{found}");

@@ -218,7 +218,7 @@ impl Asker {
         for _ in 0..STORE_RETRIES_MAX {
             match self.answers.keep(turn.id, bytes.clone(), lost).await {
                 Err(error @ (StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
-                    tracing::warn!(error = error.in_full(), "an answer could not be kept; trying again");
+                    tracing::warn!(error = error.in_full(), "failed to store an answer; retrying");
                     tokio::time::sleep(STORE_RETRY_DELAY).await;
                 }
                 kept => return kept,
@@ -273,7 +273,7 @@ impl Asker {
                 ?hint,
                 ?wait,
                 failures = failures.calls,
-                "a call to a model came to nothing and is made again"
+                "call to a model failed; retrying"
             ),
             NextStep::GiveUp(_) => tracing::warn!(
                 model = self.model.name(),
@@ -281,7 +281,7 @@ impl Asker {
                 code,
                 status,
                 name,
-                "a call to a model came to nothing and is not made again"
+                "call to a model failed; not retrying"
             ),
         }
     }
@@ -309,19 +309,19 @@ fn turn_outcome(next: NextStep, lost: u32) -> TurnOutcome {
 /// Reads the answer from a reply; the error shows nothing of the reply.
 fn read(turn: &Turn, reply: &Reply) -> Result<(Value, bool), String> {
     let Some(form) = &turn.prompt.form else {
-        return Err("nothing says what an answer looks like".to_owned());
+        return Err("the prompt has no form for its answer".to_owned());
     };
     let read = form.read_reply(reply).map_err(|unusable| unusable.to_string())?;
     if (turn.fits)(&read.value) {
         return Ok((read.value, read.was_repaired));
     }
-    Err("the answer is of the form that was asked for, and still cannot be read".to_owned())
+    Err("the answer has the requested form but cannot be read".to_owned())
 }
 
 fn too_late() -> CallReport {
     // The verdict does not depend on the time.
     let verdict = Table::llm().judge(&Seen::Network(NetworkFault::Timeout), Timestamp::EPOCH);
-    let why = "no answer came in time".to_owned();
+    let why = "no response arrived in time".to_owned();
     CallReport {
         outcome: Err(CallError { verdict, status: None, name: None, why }),
         limits: Limits::default(),

@@ -253,9 +253,9 @@ impl BatchRun {
         let why = match tokio::time::timeout(GRACE, renewing).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.in_full(),
-            Err(_) => "it does not answer".to_owned(),
+            Err(_) => "the store did not respond in time".to_owned(),
         };
-        tracing::warn!(error = why, "the store could not be told that this run lives; trying again");
+        tracing::warn!(error = why, "failed to renew this run's lease; retrying");
     }
 
     async fn sync_clock(&self) -> Result<(), StoreError> {

@@ -92,11 +92,11 @@ pub(crate) struct CallMetrics {
 pub fn describe_metrics() {
     for (name, what) in [
         (CALLS, "Calls made to a model"),
-        (RETRIES, "Calls made because an earlier one for the same question came to nothing"),
-        (THROTTLED, "Calls that a model refused for coming too fast"),
-        (UNUSABLE, "Answers of a model that were not what was asked for"),
-        (FALLBACKS, "Questions that were given up on"),
-        (BILLED_TWICE, "Calls of which nobody knows what came, so that their question may be billed twice"),
+        (RETRIES, "Calls made because an earlier one for the same question failed"),
+        (THROTTLED, "Calls that a model throttled"),
+        (UNUSABLE, "Answers of a model that did not have the requested form"),
+        (FALLBACKS, "Questions that were abandoned without an answer"),
+        (BILLED_TWICE, "Calls with unknown outcome, whose question may be billed twice"),
     ] {
         describe_counter!(name, what);
     }

@@ -37,7 +37,7 @@ pub struct JudgedAnswer<T> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FallbackReason {
     /// The retries are exhausted.
-    #[error("its retries are spent: {code}, {why}")]
+    #[error("its retries are exhausted: {code}, {why}")]
     Spent {
         /// The error code of the last call.
         code: ErrorCode,
@@ -45,13 +45,13 @@ pub enum FallbackReason {
         why: Arc<str>,
     },
     /// The retries are exhausted, and no call arrived: nothing listens there.
-    #[error("nobody was reached: {why}")]
+    #[error("no endpoint was reached: {why}")]
     Unreached {
         /// The reason in words.
         why: Arc<str>,
     },
     /// No retry can help.
-    #[error("no retry can mend it: {code}, {why}")]
+    #[error("no retry can help: {code}, {why}")]
     Refused {
         /// The error code of the call.
         code: ErrorCode,
@@ -61,16 +61,16 @@ pub enum FallbackReason {
         why: Arc<str>,
     },
     /// The model answered, but never in the requested form.
-    #[error("the model never answered as asked: {why}")]
+    #[error("the model gave no usable answer: {why}")]
     Unusable {
         /// What was wrong with its last answer, without any of the answer.
         why: Arc<str>,
     },
     /// The deadline passed.
-    #[error("the time was over before it was answered")]
+    #[error("the deadline passed before it was answered")]
     Deadline,
     /// The item was not asked, because earlier ones were refused for a reason that holds for all.
-    #[error("it was not asked, since every call before it came to {code}")]
+    #[error("it was not asked, because every call before it failed with {code}")]
     SetUp {
         /// The error code of their calls.
         code: ErrorCode,
@@ -151,8 +151,7 @@ impl Unread {
                 // The form is part of the question, so the answer belongs to a different type than the one requested.
                 Err(_) => Err(StoreError::Corrupt {
                     table: "answers",
-                    detail: "an answer is kept that is not of the type that is asked for; forget its topic"
-                        .to_owned(),
+                    detail: "a stored answer does not have the requested type; delete its topic".to_owned(),
                 }),
             },
         };

@@ -61,28 +61,28 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// The retry settings are invalid.
-    #[error("the retries: {0}")]
+    #[error("retry: {0}")]
     Retry(#[from] ScheduleError),
     /// The number exceeds [`limits::PARALLEL_MAX`].
-    #[error("{found} calls at once are more than {}; lower it", limits::PARALLEL_MAX)]
+    #[error("parallel is {found}; it must be at most {}", limits::PARALLEL_MAX)]
     Parallel {
         /// The value set.
         found: u32,
     },
     /// The interval exceeds [`limits::INTERVAL_MAX`].
-    #[error("an interval of {found:?} is longer than {:?}; shorten it", limits::INTERVAL_MAX)]
+    #[error("the interval is {found:?}; it must be at most {:?}", limits::INTERVAL_MAX)]
     Interval {
         /// The value set.
         found: Duration,
     },
     /// The model has no endpoint, or more than [`limits::ENDPOINTS_MAX`].
-    #[error("the model has {found} endpoints; it needs one, and may have {}", limits::ENDPOINTS_MAX)]
+    #[error("the model has {found} endpoints; it must have 1 to {}", limits::ENDPOINTS_MAX)]
     Endpoints {
         /// The number of endpoints.
         found: usize,
     },
     /// The topic's name is empty or too long.
-    #[error("a topic's name has 1 to {TOPIC_BYTES_MAX} bytes")]
+    #[error("a topic's name must have 1 to {TOPIC_BYTES_MAX} bytes")]
     Topic,
 }
 

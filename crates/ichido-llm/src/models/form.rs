@@ -45,19 +45,19 @@ pub struct ParsedAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     /// The model ran out of its allowed tokens, so the end is missing.
-    #[error("the answer is cut off: the model ran out of the tokens it was given; give it more")]
+    #[error("the answer was cut off: the model reached its token limit; raise it")]
     CutOff,
     /// The model, or a filter in front of it, refused to answer.
-    #[error("the model, or a filter before it, declined to answer")]
+    #[error("the model, or a filter in front of it, declined to answer")]
     Declined,
     /// The reply contains no JSON.
-    #[error("the answer is no JSON: {0}")]
+    #[error("the answer is not JSON: {0}")]
     NoJson(String),
     /// The reply contains JSON, but not in the requested form.
-    #[error("the answer is not of the form that was asked for: {0}")]
+    #[error("the answer does not have the requested form: {0}")]
     OtherForm(String),
     /// The reply contains several different values in the requested form.
-    #[error("the answer holds several different values of the form that was asked for")]
+    #[error("the answer contains several different values of the requested form")]
     Ambiguous,
 }
 
@@ -92,7 +92,7 @@ impl Form {
         }
         match jsonschema::validator_for(&schema) {
             Ok(check) => Ok(Self { name, schema, check }),
-            Err(error) => Err(FormError { name, why: format!("it is no JSON Schema: {error}") }),
+            Err(error) => Err(FormError { name, why: format!("it is not a JSON Schema: {error}") }),
         }
     }
 

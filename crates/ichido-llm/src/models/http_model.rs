@@ -96,7 +96,7 @@ impl HttpModel {
         let Some(HttpEndpoint { client, target }) = self.endpoints.get(endpoint) else {
             return Err(NetworkError::new(
                 NetworkFault::HeldBack,
-                format!("there is no endpoint number {endpoint}"),
+                format!("endpoint {endpoint} does not exist"),
             ));
         };
         let body = Bytes::from(body.to_string());

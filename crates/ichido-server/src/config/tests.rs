@@ -183,7 +183,7 @@ fn what_a_worker_would_refuse_is_said_of_the_line_that_says_it() {
     let broker = "[destinations.broker]\nkind = \"paper\"\ntotal_timeout = \"20s\"\n";
     let problems = problems_of(&format!("[queues.a]\ndestination = \"broker\"\nlease = \"5s\"\n{broker}"));
     assert!(problems[0].starts_with("ichido.toml:3:9 queues.a.lease: "), "{problems:?}");
-    assert!(problems[0].contains("not longer than the destination's timeout, 20s"), "{problems:?}");
+    assert!(problems[0].contains("must be longer than the destination's timeout, 20s"), "{problems:?}");
     // If it is set for all queues, the error is there.
     let text = format!("[queue_defaults]\nlease = \"5s\"\n[queues.a]\ndestination = \"broker\"\n{broker}");
     assert!(problems_of(&text)[0].starts_with("ichido.toml:2:9 queue_defaults.lease: "));

@@ -143,7 +143,7 @@ async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
 }
 
 fn refused<R: Payload, E>(problem: Problem) -> ServedResponse<R, E> {
-    tracing::debug!(code = problem.code.as_str(), "refused");
+    tracing::debug!(code = problem.code.as_str(), "request refused");
     problem_response(metrics::Result::Refused, problem)
 }
 
@@ -159,7 +159,7 @@ fn finished<R: http_body::Body, E>(
     (result, mut response): ServedResponse<R, E>,
 ) -> Result<Response<Body<R>>, E> {
     metrics::count_request(operation, attempt_number, result, response.as_ref().ok().map(Response::status));
-    tracing::debug!(result = result.as_str(), "answered");
+    tracing::debug!(result = result.as_str(), "request completed");
     if let Ok(response) = &mut response {
         fields::ensure_request_id(response.headers_mut());
         if let Some((name, value)) = echo {

@@ -133,7 +133,7 @@ async fn child() {
         "failed to claim a key",
         "failed to look up an unknown outcome",
         "refused",
-        "answered",
+        "request completed",
     ] {
         assert!(log.contains(said), "nobody said: {said}");
     }

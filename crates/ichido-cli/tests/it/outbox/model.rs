@@ -86,7 +86,7 @@ both_databases! {
         folder.write("summary.schema.json", "{\"type\": 7}");
         let refused = run(folder.path(), &["config", "check"], "");
         assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.err.contains("destinations.model.form") && refused.err.contains("no JSON Schema"), "{refused:?}");
+        assert!(refused.err.contains("destinations.model.form") && refused.err.contains("not a JSON Schema"), "{refused:?}");
         folder.write("summary.schema.json", "{\"type\": \"object\"}");
         let checked = ichido(folder.path()).args(["config", "check"]).output().unwrap();
         let text = String::from_utf8(checked.stdout).unwrap();

@@ -98,7 +98,7 @@ fn no_error_shows_the_words() {
     }
     assert_eq!(
         labels().read("{\"label\":\"secret\"}").expect_err("another label").to_string(),
-        "the answer is not of the form that was asked for: it fails \"/properties/label/enum\" of the schema"
+        "the answer does not have the requested form: it fails \"/properties/label/enum\" of the schema"
     );
 }
 
@@ -110,7 +110,7 @@ fn a_form_has_a_name_that_providers_take_and_a_schema() {
     assert!(Form::new("x".repeat(NAME_BYTES_MAX), json!({})).is_ok());
     let error = Form::new("odd", json!({"type": 7})).expect_err("no schema");
     assert!(
-        error.to_string().starts_with("the form \"odd\" cannot be used: it is no JSON Schema"),
+        error.to_string().starts_with("the form \"odd\" cannot be used: it is not a JSON Schema"),
         "{error}"
     );
 }
@@ -127,9 +127,9 @@ fn the_work_is_bounded_whatever_the_text() {
     let long = format!("{}{fyi}", " ".repeat(TEXT_BYTES_MAX));
     assert!(matches!(read(&long), Err(Unusable::NoJson(why)) if why.contains("1048576")));
     let prose = format!("{}{fyi}", "x".repeat(repair::BYTES_MAX));
-    assert!(read(&prose).is_err(), "too long to be mended");
+    assert!(read(&prose).is_err(), "too long to be repaired");
     let whole = format!("{}{fyi}", " ".repeat(repair::BYTES_MAX));
-    assert_eq!(read(&whole), Ok((json!({"label": "FYI"}), false)), "what needs no mending may be longer");
+    assert_eq!(read(&whole), Ok((json!({"label": "FYI"}), false)), "valid JSON may be longer");
 }
 
 /// JSON whose numbers are all integers: others need not survive a round trip unchanged.

@@ -24,11 +24,7 @@ impl Redactor<'_> {
         let cut = &words[..words.floor_char_boundary(SHOWN_BYTES_MAX)];
         // A line break would make one log entry look like two.
         let line: String = cut.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-        if self.is_leaked_in(cut) {
-            "(its words repeat the prompt or the key, and are not shown)".to_owned()
-        } else {
-            line
-        }
+        if self.is_leaked_in(cut) { "(not shown: it repeats the prompt or the key)".to_owned() } else { line }
     }
 
     pub(super) fn is_leaked_in(&self, words: &str) -> bool {

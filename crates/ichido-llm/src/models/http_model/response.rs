@@ -55,10 +55,10 @@ fn hinted(mut verdict: Verdict, limits: &Limits, now: Timestamp) -> Verdict {
 
 fn reply(answered: &FullResponse, read: fn(&Value) -> Option<Reply>) -> Result<Reply, String> {
     if !answered.is_whole {
-        return Err(format!("the answer is longer than {} bytes", answered.body.len()));
+        return Err(format!("the response is longer than {} bytes", answered.body.len()));
     }
     let body = serde_json::from_slice(&answered.body).ok();
-    body.as_ref().and_then(read).ok_or_else(|| "the answer is not in the form of this API".to_owned())
+    body.as_ref().and_then(read).ok_or_else(|| "the response does not have this API's form".to_owned())
 }
 
 fn unusable(status: u16, why: String, now: Timestamp) -> CallError {

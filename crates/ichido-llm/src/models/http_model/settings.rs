@@ -71,7 +71,7 @@ impl ServiceSettings {
                     value.set_sensitive(true);
                     headers.insert(HeaderName::from_static(name), value);
                 }
-                None => problems.add("api_key", "is empty, or has characters that no header field may have"),
+                None => problems.add("api_key", "is empty or has characters that a header must not have"),
             }
         }
         let mut reach = Reach::new(self.trusted_roots.as_deref(), &self.allow_link_local);
@@ -84,7 +84,7 @@ impl ServiceSettings {
                 continue;
             };
             if names.contains(&name) {
-                problems.add(setting, "is there before; take one of the two out");
+                problems.add(setting, "is listed twice; remove one");
             }
             names.push(name);
             endpoints.push(HttpEndpoint { client, target });
@@ -108,13 +108,13 @@ impl ServiceSettings {
     fn check(&self, problems: &mut ConfigErrors) {
         let is_visible = self.model.bytes().all(|byte| byte.is_ascii_graphic());
         if self.model.is_empty() || MODEL_BYTES_MAX < self.model.len() || !is_visible {
-            problems.add("model", format!("must be 1 to {MODEL_BYTES_MAX} visible ASCII characters without a space, as the provider names the model"));
+            problems.add("model", format!("must be the provider's model name: 1 to {MODEL_BYTES_MAX} visible ASCII characters without a space"));
         }
         problems.within("base_urls", self.base_urls.len(), 1..=ENDPOINTS_MAX);
         let least = Duration::from_millis(1);
         problems.within("timeout", self.timeout, least..=TIMEOUT_MAX);
         if self.connect_timeout < least || self.timeout < self.connect_timeout {
-            problems.add("connect_timeout", "must be at least 1 ms, and not longer than timeout");
+            problems.add("connect_timeout", "must be at least 1 ms and at most timeout");
         }
     }
 }

@@ -85,7 +85,7 @@ async fn each_endpoint_is_asked_by_its_number() {
         let calls = |endpoint: &str| seen.endpoints.get(endpoint).map(|counts| counts.requests);
         assert_eq!((calls("/east"), calls("/west")), (Some(1), Some(2)), "{dialect:?}");
         let nowhere = model.ask(2, &prompt()).await.outcome.expect_err("there are two");
-        assert!(nowhere.why.contains("number 2") && !nowhere.may_be_billed(), "{}", nowhere.why);
+        assert!(nowhere.why.contains("endpoint 2") && !nowhere.may_be_billed(), "{}", nowhere.why);
     }
 }
 

@@ -263,8 +263,8 @@ async fn a_message_that_the_prompt_cannot_be_made_of_is_dead_and_asks_nobody() {
     for (asks, expected) in [
         (call(ARTICLES, &json!({"reader": "Ann", "id": "1"})), "nothing at /title"),
         (call(ARTICLES, &json!({"id": "1", "title": "T"})), "nothing at /reader"),
-        (text, "no JSON"),
-        (call(SUMMARIES, &article()), "its own queue"),
+        (text, "not JSON"),
+        (call(SUMMARIES, &article()), "own queue"),
     ] {
         let (verdict, note) = judged(llm.call(&asks).await);
         assert_eq!((verdict.advice, verdict.effect), (Advice::GiveUp, Effect::NotDone));

@@ -41,7 +41,7 @@ answers_to = "aa"
         ("ichido.toml:9:9 destinations.model.model", "without a space"),
         ("ichido.toml:10:14 destinations.model.base_urls[0]", "must begin with https:// or http://"),
         ("ichido.toml:11:11 destinations.model.api_key", "write \"env:NAME\""),
-        ("ichido.toml:12:10 destinations.model.prompt", "has no place for anything of the message"),
+        ("ichido.toml:12:10 destinations.model.prompt", "has no placeholder"),
         ("ichido.toml:13:14 destinations.model.max_tokens", "a whole number from 1"),
         ("ichido.toml:14:8 destinations.model.form", "cannot be read"),
         ("ichido.toml:15:11 destinations.model.form_by", "did you mean json_object"),
