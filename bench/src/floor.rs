@@ -29,8 +29,9 @@ pub(crate) fn pgbench(url: &str, script: &str, clients: usize, seconds: u32) -> 
     let text = String::from_utf8_lossy(&output.stdout);
     let rate =
         text.lines().find_map(|line| line.strip_prefix("tps = ")).and_then(|rest| rest.split(' ').next());
-    rate.and_then(|rate| rate.parse().ok())
-        .unwrap_or_else(|| panic!("pgbench said no rate: {text}{}", String::from_utf8_lossy(&output.stderr)))
+    rate.and_then(|rate| rate.parse().ok()).unwrap_or_else(|| {
+        panic!("pgbench printed no rate: {text}{}", String::from_utf8_lossy(&output.stderr))
+    })
 }
 
 /// Returns the rows per second of one `INSERT … SELECT FROM unnest` of 1,000 rows per call.

@@ -111,10 +111,10 @@ impl LoadTarget {
             .header("idempotency-key", (self.key)(number))
             .body(Full::from((self.body)(number)))
             .expect("a request");
-        let response = connection.send_request(request).await.expect("an answer");
+        let response = connection.send_request(request).await.expect("a response");
         assert_eq!(response.status(), StatusCode::CREATED, "{}", self.path);
         assert_eq!(response.headers().contains_key("idempotency-replayed"), self.replays, "{}", self.path);
-        response.into_body().collect().await.expect("a whole answer");
+        response.into_body().collect().await.expect("a complete response");
     }
 }
 

@@ -60,7 +60,7 @@ impl Contender {
     fn run(self, part: &str, url: &str, count: usize) -> String {
         let output = self.command().args([part, url, &count.to_string()]).output().expect("a process");
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{self:?} broke at {part}: {stderr}");
+        assert!(output.status.success(), "{self:?} failed at {part}: {stderr}");
         String::from_utf8(output.stdout).expect("text")
     }
 }
@@ -100,12 +100,7 @@ impl Measured {
             Row { floor: bulk, ..self.row("enqueue in bulk, 1,000 a call", "bulk rate", per_second, 1.0) },
             self.row("from enqueue to handler, idle queue, median", "idle p50", MetricUnit::Seconds, 1.0),
             self.row("from enqueue to handler, idle queue, p99", "idle p99", MetricUnit::Seconds, 1.0),
-            self.row(
-                "most memory resident while draining",
-                "drain resident",
-                MetricUnit::Kilobytes,
-                RESIDENT_MAX,
-            ),
+            self.row("peak memory while draining", "drain resident", MetricUnit::Kilobytes, RESIDENT_MAX),
         ]
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn print(lines: &[ReportLine]) {
         let mark = if ratio < line.target { " (missed)" } else { "" };
         let (work, ours, floor, target) = (&line.work, line.ours, line.floor, line.target);
         writeln!(text, "| {work} | {ours:.0} | {floor:.0} | {ratio:.2}{mark} | {target:.2} |")
-            .expect("a string takes everything");
+            .expect("writing to a string cannot fail");
     }
     print!("{text}");
 }

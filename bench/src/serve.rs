@@ -106,13 +106,13 @@ impl ServerProcess {
     fn start(command: &mut Command, folder: &Path) -> Self {
         let command = command.current_dir(folder).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a server");
-        let mut lines = BufReader::new(child.stdout.take().expect("asked for")).lines();
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
             let (_, rest) = line.split_once("serving on http://")?;
             rest.split([' ', '/', ',']).next()?.parse().ok()
         });
         std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address: address.expect("it says where it listens") }
+        Self { child, address: address.expect("it prints its address") }
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) async fn run(task: BatchTask) -> usize {
     for prompt in task.prompts {
         let (client, slots) = (client.clone(), Arc::clone(&slots));
         items.spawn(async move {
-            let _slot = slots.acquire_owned().await.expect("nobody closes it");
+            let _slot = slots.acquire_owned().await.expect("it is never closed");
             is_answered(&client, prompt).await
         });
     }
@@ -69,7 +69,7 @@ async fn is_answered(client: &Client, prompt: Prompt) -> bool {
     match call.send().await {
         Ok(_) => true,
         Err(error) => {
-            eprintln!("given up on: {}", DisplayErrorContext(&error));
+            eprintln!("gave up: {}", DisplayErrorContext(&error));
             false
         }
     }

@@ -48,7 +48,7 @@ async fn is_answered(model: &Bedrock, prompt: &Prompt, retry: &Retry) -> bool {
         let Err(call_error) = model.ask(0, prompt).await.outcome else { return true };
         let is_throttled = call_error.verdict.code == Some(ErrorCode::RateLimited);
         if !is_throttled || !retry.may_try_again(failure.get()) {
-            eprintln!("given up on: {}", call_error.why);
+            eprintln!("gave up: {}", call_error.why);
             return false;
         }
         tokio::time::sleep(retry.wait(failure, fastrand::f64(), None)).await;

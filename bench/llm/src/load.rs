@@ -114,7 +114,7 @@ pub(crate) fn form() -> Form {
         "properties": { "label": { "enum": ["ACT_NOW", "THINK", "FYI", "IGNORE"] } },
         "required": ["label"],
     });
-    Form::new("judgement", schema).expect("the form is sound")
+    Form::new("judgement", schema).expect("a valid form")
 }
 
 /// The backoff of SPEC B2, without a limit of attempts.
@@ -134,5 +134,5 @@ pub(crate) async fn model(url: String) -> Bedrock {
         timeout: TIMEOUT,
         ..BedrockSettings::new(MODEL)
     };
-    settings.resolve().await.expect("the settings are sound")
+    settings.resolve().await.expect("valid settings")
 }

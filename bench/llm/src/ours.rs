@@ -18,7 +18,7 @@ pub(crate) async fn run(task: BatchTask) -> usize {
     let settings =
         Settings { parallel: PARALLEL, interval: Duration::ZERO, retry: retry(), ..Settings::DEFAULT };
     let model = Arc::new(model(task.url).await);
-    let judge = Judge::<Value>::with_store(model, form(), settings, &store, "bench").expect("sound settings");
-    let report = judge.run(task.prompts, &Stop::new()).await.expect("the store answers");
+    let judge = Judge::<Value>::with_store(model, form(), settings, &store, "bench").expect("valid settings");
+    let report = judge.run(task.prompts, &Stop::new()).await.expect("the store responds");
     report.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Judged(_))).count()
 }

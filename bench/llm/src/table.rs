@@ -28,7 +28,7 @@ pub(crate) fn text(all: &[ContenderRun]) -> String {
             mark(THROTTLED_TARGET <= ran.throttled()),
             ran.unanswered(),
         )
-        .expect("a string takes everything");
+        .expect("writing to a string cannot fail");
     }
     text
 }

@@ -36,8 +36,8 @@ struct OrderPayload {
 
 pub(crate) fn settings() -> String {
     format!(
-        "drain: parallelism {PARALLELISM}, batch_size {BATCH_SIZE}, {CONNECTIONS} connections, a repeatable JSON handler, all else as it \
-         comes, history kept; idle: all as it comes, put in by another node"
+        "drain: parallelism {PARALLELISM}, batch_size {BATCH_SIZE}, {CONNECTIONS} connections, a repeatable JSON handler, all else \
+         default, history kept; idle: defaults, enqueued by another node"
     )
 }
 
@@ -48,14 +48,14 @@ pub(crate) async fn run(part: &str, url: &str, count: usize) {
         "bulk" => bulk(&store, url, count).await,
         "drain" => drain(store, count).await,
         "idle" => idle(store, url, count).await,
-        _ => panic!("no part is called {part}"),
+        _ => panic!("unknown part {part}"),
     }
 }
 
 async fn singly(store: &Store, count: usize) {
     let watch = Stopwatch::start();
     for number in 0..count {
-        store.messages().enqueue(message(number)).await.expect("put in");
+        store.messages().enqueue(message(number)).await.expect("enqueued");
     }
     println!("rate {}", watch.rate(count));
 }
@@ -134,7 +134,7 @@ async fn idle(store: Store, url: &str, count: usize) {
     for number in 0..count {
         tokio::time::sleep(IDLE_GAP).await;
         let enqueued_at = Instant::now();
-        putting.messages().enqueue(message(number)).await.expect("put in");
+        putting.messages().enqueue(message(number)).await.expect("enqueued");
         times.push(starts.recv().await.expect("run").duration_since(enqueued_at));
     }
     times.sort_unstable();

@@ -75,7 +75,7 @@ pub(super) fn print(rows: &[Row], peer: Option<&str>) {
         "| work | ours | floor | to floor | {peer} | to peer | target |\n|---|---:|---:|---:|---:|---:|---:|\n"
     );
     for row in rows {
-        writeln!(text, "{}", row.text()).expect("a string takes everything");
+        writeln!(text, "{}", row.text()).expect("writing to a string cannot fail");
     }
     print!("{text}");
 }

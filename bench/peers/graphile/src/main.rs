@@ -67,11 +67,11 @@ async fn main() {
         "drain" => drain(pool, count).await,
         "idle" => idle(pool, &utils, count).await,
         "settings" => println!(
-            "drain: concurrency {CONCURRENCY}, local queue {LOCAL_QUEUE}, completions gathered for {COMPLETE_DELAY:?}, polled every \
-             {POLL:?}, {CONNECTIONS} connections; idle: concurrency {IDLE_CONCURRENCY}, no local queue, no gathering, polled every second, \
+            "drain: concurrency {CONCURRENCY}, local queue {LOCAL_QUEUE}, completions batched for {COMPLETE_DELAY:?}, polled every \
+             {POLL:?}, {CONNECTIONS} connections; idle: concurrency {IDLE_CONCURRENCY}, no local queue, no batching, polled every second, \
              notifications on"
         ),
-        _ => panic!("no part is called {part}"),
+        _ => panic!("unknown part {part}"),
     }
 }
 
@@ -83,7 +83,7 @@ fn order(number: usize) -> OrderPayload {
 async fn singly(utils: &WorkerUtils, count: usize) {
     let began = Instant::now();
     for number in 0..count {
-        utils.add_job(order(number), JobSpec::default()).await.expect("put in");
+        utils.add_job(order(number), JobSpec::default()).await.expect("enqueued");
     }
     tell_rate(began, count);
 }
@@ -97,7 +97,7 @@ async fn bulk(utils: &WorkerUtils, pool: &PgPool, count: usize) {
             spec: JobSpec::default(),
         };
         let jobs: Vec<RawJobSpec> = (0..1_000).map(job).collect();
-        utils.add_raw_jobs(&jobs).await.expect("put in");
+        utils.add_raw_jobs(&jobs).await.expect("enqueued");
     }
     tell_rate(began, count);
     sqlx::query("VACUUM ANALYZE graphile_worker._private_jobs").execute(pool).await.expect("vacuumed");
@@ -157,7 +157,7 @@ async fn idle(pool: PgPool, utils: &WorkerUtils, count: usize) {
     for number in 0..count {
         tokio::time::sleep(IDLE_GAP).await;
         let enqueued_at = Instant::now();
-        utils.add_job(order(number), JobSpec::default()).await.expect("put in");
+        utils.add_job(order(number), JobSpec::default()).await.expect("enqueued");
         times.push(starts.recv().await.expect("run").duration_since(enqueued_at));
     }
     times.sort_unstable();
