@@ -51,14 +51,14 @@ fn a_failure_shows_though_the_message_is_tried_again() {
 fn it_widens_when_all_ended_well_enough_and_halts_when_too_many_failed() {
     let canary = Canary::DEFAULT;
     assert_eq!(judge(watched(0, 10, 0), canary, false), CanaryDecision::Widen);
-    assert_eq!(judge(watched(0, 9, 1), canary, false), CanaryDecision::Widen, "one in ten is borne");
+    assert_eq!(judge(watched(0, 9, 1), canary, false), CanaryDecision::Widen, "one in ten is tolerated");
     assert_eq!(judge(watched(0, 8, 2), canary, false), CanaryDecision::Halt);
     assert_eq!(judge(watched(0, 0, 1), canary, false), CanaryDecision::Halt, "the only one failed");
     assert_eq!(judge(watched(5, 5, 0), canary, false), CanaryDecision::Wait);
     assert_eq!(
         judge(watched(8, 0, 2), canary, false),
         CanaryDecision::Halt,
-        "what the others do cannot mend it"
+        "the others cannot make up for it"
     );
     assert_eq!(judge(watched(1, 9, 0), canary, true), CanaryDecision::Halt, "it does not end");
     assert_eq!(judge(watched(0, 10, 0), canary, true), CanaryDecision::Widen);

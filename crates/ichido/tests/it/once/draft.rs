@@ -16,7 +16,7 @@ both_databases! {
         assert_eq!(&errors[..], expected);
         let shown = errors.to_string();
         assert_eq!(shown.lines().count(), 3, "{shown}");
-        assert!(shown.contains("single_identity"), "it says how to mend it: {shown}");
+        assert!(shown.contains("single_identity"), "it says how to fix it: {shown}");
 
         let once = Once::operation("orders\0create")
             .class(Class::ExternalEffect)

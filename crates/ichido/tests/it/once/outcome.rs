@@ -63,7 +63,7 @@ both_databases! {
             let orders = ordering(&fixture, fixture.once(mode), || respond(StatusCode::UNPROCESSABLE_ENTITY, "no"));
             keyed(&key).send(&orders).await.assert_first(422, "no");
             keyed(&key).send(&orders).await.assert_replay(422, "no");
-            keyed(&key).body("mended").send(&orders).await.assert_problem(409, "key_conflict");
+            keyed(&key).body("fixed").send(&orders).await.assert_problem(409, "key_conflict");
             // The refusal is stored, and its writes are not.
             let written = usize::from(mode != Mode::Transactional);
             fixture.assert_effects(before + written).await;
@@ -148,7 +148,7 @@ both_databases! {
                 let orders = fixture.serve(fixture.once(mode), handler);
                 keyed(&key).send(&orders).await.assert_first(status, "not now");
                 assert_eq!(fixture.phase(&key).await, None);
-                keyed(&key).body("mended").send(&orders).await.assert_first(201, "order 2");
+                keyed(&key).body("fixed").send(&orders).await.assert_first(201, "order 2");
             }
         }
     }

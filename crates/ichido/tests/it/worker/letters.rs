@@ -36,7 +36,7 @@ fn allowed() -> Policies {
 
 fn bulk(store: &Store, policies: &Policies, work: Work) -> Bulk {
     let (store, policies) = (store.clone(), policies.clone());
-    let (filter, reason) = (LetterFilter::default(), Some("mended".to_owned()));
+    let (filter, reason) = (LetterFilter::default(), Some("fixed".to_owned()));
     Bulk { store, policies, work, filter, actor: "olivia".to_owned(), reason }
 }
 
@@ -148,7 +148,7 @@ both_databases! {
         assert_eq!(row.tries, 1, "the count began at 0 again");
         assert_eq!(fixture.kinds(ids[0]).await, ["claimed", "failed", "requeued", "claimed", "succeeded"]);
         let requeued = &fixture.transitions(ids[0]).await[2];
-        assert_eq!((requeued.actor.as_deref(), requeued.excerpt.as_deref()), (Some("olivia"), Some("mended")));
+        assert_eq!((requeued.actor.as_deref(), requeued.excerpt.as_deref()), (Some("olivia"), Some("fixed")));
     }
 
     #[test]
@@ -434,7 +434,7 @@ both_databases! {
         let states: Vec<_> = entries.iter().map(|action| (action.from.as_str(), action.to.as_str())).collect();
         assert_eq!(states, [("none", "begun"), ("begun", "ended")]);
         assert!(entries.iter().all(|action| action.actor.as_deref() == Some("olivia")));
-        assert_eq!(entries[0].detail.as_deref(), Some("state=dead; 3 of 3; mended"));
+        assert_eq!(entries[0].detail.as_deref(), Some("state=dead; 3 of 3; fixed"));
         assert_eq!(entries[1].detail.as_deref(), Some("moved=3 refused=0 gone=0"));
     }
 
