@@ -58,7 +58,7 @@ mod tests {
 
     /// Few and fast enough that the SDK's own backoff does not make this the slowest test.
     #[tokio::test]
-    async fn every_contender_has_every_item_answered_once() {
+    async fn every_contender_gets_one_answer_per_item() {
         let number = |number| NonZeroU32::new(number).expect("not zero");
         for ran in all(LlmLoad { items: number(30), rate: number(200) }).await {
             assert_eq!(ran.answered, 30, "{}", ran.contender);

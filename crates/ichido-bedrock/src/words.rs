@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_carried_error_is_part_of_the_chain() {
+    fn error_chain_includes_sources() {
         let error = std::io::Error::other(std::io::Error::other("the handshake failed"));
         assert!(of_chain(&error).ends_with(": the handshake failed"), "{}", of_chain(&error));
     }

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_and_blank_ones_passed_over() {
+    fn lines_are_read_and_blank_lines_skipped() {
         let text = "{\"title\":\"A\",\"url\":\"https://a\",\"tags\":[\"x\"]}\n\n  \n{\"description\":\"B\"}";
         let articles = read(text.as_bytes(), "a").unwrap();
         assert_eq!(articles.iter().map(|article| article.line).collect::<Vec<_>>(), [1, 4]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_that_cannot_be_judged_is_said() {
+    fn every_invalid_line_is_reported() {
         let faults = |text: &str| read(text.as_bytes(), "a").unwrap_err().0;
         let found = faults("{\"title\":\"A\"}\nnot json\n[1]\n{\"author\":\"me\"}\n{\"title\":\"  \"}\n");
         let places: Vec<_> = found.iter().map(|fault| fault.place.as_str()).collect();

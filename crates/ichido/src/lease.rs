@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lease_is_renewed_for_as_long_as_it_is_held() {
+    async fn lease_is_renewed_while_held() {
         let fake = FakeRenewer::new(Some(true));
         let lease = hold_lease(&fake);
         tokio::time::sleep(LEASE * 10).await;
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lease_that_is_over_is_told_once_and_not_renewed_again() {
+    async fn lost_lease_is_reported_once_and_not_renewed() {
         let fake = FakeRenewer::new(Some(false));
         let lease = hold_lease(&fake);
         assert!(lease.holds_for(LEASE / 2).await, "by our own clock, which needs no store");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lease_is_believed_no_longer_than_it_runs_while_the_store_is_away() {
+    async fn lease_is_not_trusted_past_its_end_during_outage() {
         let fake = FakeRenewer::new(None);
         let lease = hold_lease(&fake);
         tokio::time::sleep(LEASE.saturating_sub(Duration::from_millis(1))).await;

@@ -20,7 +20,7 @@ async fn answering(stop_reason: &str, content: serde_json::Value) -> Raw {
 }
 
 #[tokio::test]
-async fn an_answer_comes_with_its_id_and_what_it_counts_as() {
+async fn reply_has_request_id_and_token_usage() {
     let fake = fake(Action::Say("It is off.".to_owned()));
     let reply = ask(&model(fake.url()).await).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.finish_reason), ("It is off.", FinishReason::Whole));
@@ -32,7 +32,7 @@ async fn an_answer_comes_with_its_id_and_what_it_counts_as() {
 }
 
 #[tokio::test]
-async fn how_the_model_stopped_is_told() {
+async fn reply_reports_finish_reason() {
     for (shape, finish_reason) in [
         (AnswerShape::Whole, FinishReason::Whole),
         (AnswerShape::CutOff, FinishReason::CutOff),
@@ -54,7 +54,7 @@ async fn how_the_model_stopped_is_told() {
 }
 
 #[tokio::test]
-async fn the_words_of_an_answer_are_its_texts_and_not_its_thoughts() {
+async fn reply_text_excludes_reasoning() {
     let thought = json!({"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "s"}}});
     let raw = answering("end_turn", json!([thought, {"text": "It "}, {"text": "is."}])).await;
     let reply = ask(&model(raw.url()).await).await.unwrap();
@@ -63,7 +63,7 @@ async fn the_words_of_an_answer_are_its_texts_and_not_its_thoughts() {
 }
 
 #[tokio::test]
-async fn an_answer_that_proves_no_end_is_unusable_and_asked_for_again() {
+async fn reply_without_proven_end_is_unusable_and_retried() {
     for reason in ["malformed_model_output", "malformed_tool_use", "tool_use", "something_new"] {
         let raw = answering(reason, json!([{"text": "So."}])).await;
         let call_error = call_error(raw.url()).await;
@@ -78,7 +78,7 @@ async fn an_answer_that_proves_no_end_is_unusable_and_asked_for_again() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_of_the_api_is_unusable() {
+async fn response_from_another_api_is_unusable() {
     for body in [
         "<html>Welcome to the hotel's network</html>",
         "{}",

@@ -25,15 +25,15 @@ const KEYS: [(&str, &str); 2] =
     [("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE"), ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMIEXAMPLEKEY")];
 
 #[test]
-fn keys_and_region_are_found_in_the_environment_and_its_retries_are_not_made() {
+fn keys_and_region_come_from_environment_without_sdk_retries() {
     let retries =
         [("AWS_REGION", "ap-northeast-1"), ("AWS_MAX_ATTEMPTS", "5"), ("AWS_RETRY_MODE", "adaptive")];
-    run("found_keys_and_one_try", &[KEYS.as_slice(), &retries].concat());
+    run("environment_keys_and_one_attempt", &[KEYS.as_slice(), &retries].concat());
 }
 
 #[tokio::test]
 #[ignore = "run by another case, with an environment of its own"]
-async fn found_keys_and_one_try() {
+async fn environment_keys_and_one_attempt() {
     let own = BedrockSettings::new(MODEL).resolve().await.unwrap();
     assert_eq!(own.endpoints(), ["ap-northeast-1"]);
 
@@ -46,7 +46,7 @@ async fn found_keys_and_one_try() {
 }
 
 #[test]
-fn keys_that_are_given_win_over_a_token_in_the_environment() {
+fn given_keys_override_token_in_environment() {
     run("given_keys_sign", &[("AWS_BEARER_TOKEN_BEDROCK", "bedrock-api-key-EXAMPLE")]);
 }
 
@@ -60,7 +60,7 @@ async fn given_keys_sign() {
 }
 
 #[test]
-fn without_keys_nothing_is_sent_and_it_is_said_that_the_set_up_is_wrong() {
+fn without_keys_nothing_is_sent_and_setup_error_is_reported() {
     run("no_keys", &[]);
 }
 

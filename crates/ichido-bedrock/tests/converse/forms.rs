@@ -33,7 +33,7 @@ async fn asked(forms: Forms, schema: Value) -> Option<AskedJson> {
 }
 
 #[tokio::test]
-async fn a_form_is_told_by_the_part_of_its_schema_that_bedrock_takes() {
+async fn form_is_sent_as_schema_subset_of_bedrock() {
     let asked = asked(Forms::Schema, judgement()).await.unwrap();
     let schema = asked.schema.unwrap();
     assert_eq!(asked.by, "outputConfig");
@@ -42,7 +42,7 @@ async fn a_form_is_told_by_the_part_of_its_schema_that_bedrock_takes() {
 }
 
 #[tokio::test]
-async fn a_form_is_left_to_the_prompt_where_that_is_set_or_bedrock_has_no_grammar_for_it() {
+async fn form_stays_in_prompt_if_configured_or_unsupported() {
     assert_eq!(asked(Forms::Prompt, judgement()).await, None);
     assert_eq!(asked(Forms::Schema, json!({"type": "object"})).await, None);
 }

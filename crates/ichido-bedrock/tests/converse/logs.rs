@@ -76,7 +76,7 @@ async fn bare_call(url: String) {
 }
 
 #[tokio::test]
-async fn neither_we_nor_the_sdk_log_a_prompt_an_answer_or_a_key() {
+async fn logs_contain_no_prompt_answer_or_key() {
     let everything = CapturedLog::default();
     let _listening = tracing::subscriber::set_default(everything.clone());
     let answering = fake(Action::Say(ANSWER.to_owned()));

@@ -33,7 +33,7 @@ async fn asked(settings: BedrockSettings) -> CallError {
 }
 
 #[tokio::test]
-async fn a_connection_dropped_after_the_request_may_be_billed_and_is_not_tried_again() {
+async fn connection_dropped_after_request_may_be_billed_and_is_not_retried() {
     for action in [Action::Drop, Action::DropCompleted] {
         let fake = fake(action);
         let call_error = call_error(fake.url()).await;
@@ -44,7 +44,7 @@ async fn a_connection_dropped_after_the_request_may_be_billed_and_is_not_tried_a
 }
 
 #[tokio::test]
-async fn an_answer_cut_short_may_be_billed() {
+async fn truncated_response_may_be_billed() {
     let cut = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"output\":".to_vec();
     let raw = Raw::start(cut, AfterAnswer::Close).await;
     let call_error = call_error(raw.url()).await;
@@ -53,7 +53,7 @@ async fn an_answer_cut_short_may_be_billed() {
 }
 
 #[tokio::test]
-async fn an_answer_longer_than_any_is_given_up_on() {
+async fn oversized_response_is_abandoned() {
     const BYTES: usize = (4 << 20) + 1;
     let mut long = format!("HTTP/1.1 200 OK\r\ncontent-length: {BYTES}\r\n\r\n").into_bytes();
     long.resize(long.len() + BYTES, b' ');
@@ -64,7 +64,7 @@ async fn an_answer_longer_than_any_is_given_up_on() {
 }
 
 #[tokio::test]
-async fn a_call_without_an_answer_in_time_may_be_billed() {
+async fn timed_out_call_may_be_billed() {
     let silent = Vec::new();
     let stalled = b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"output\":".to_vec();
     for said in [silent, stalled] {
@@ -76,7 +76,7 @@ async fn a_call_without_an_answer_in_time_may_be_billed() {
 }
 
 #[tokio::test]
-async fn a_connection_that_never_came_about_is_not_billed() {
+async fn failed_connection_is_not_billed() {
     // Nothing listens there any more.
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let call_error = call_error(format!("http://{gone}")).await;

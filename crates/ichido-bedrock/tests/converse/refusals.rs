@@ -53,7 +53,7 @@ async fn each_refusal_is_judged_by_its_name_or_its_status() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_to_wait_is_heard() {
+async fn retry_hint_of_server_is_used() {
     let rule = Rule { retry_after: Some(RetryAfter::Seconds(7)), ..Rule::new(Action::Fail(Fault::Throttle)) };
     let fake = fake_llm::start(Script { rules: vec![rule], ..Script::default() });
     let call_error = call_error(fake.url()).await;
@@ -62,7 +62,7 @@ async fn a_server_that_asks_to_wait_is_heard() {
 }
 
 #[tokio::test]
-async fn the_tokens_of_a_day_are_a_quota_though_they_are_called_a_throttle() {
+async fn daily_token_limit_is_a_quota_not_a_throttle() {
     let named = "x-amzn-errortype: ThrottlingException\r\n";
     let of_day = r#"{"message": "Too many tokens per day, please wait before trying again."}"#;
     let of_minute = r#"{"message": "Too many tokens, please wait before trying again."}"#;
@@ -80,7 +80,7 @@ async fn the_tokens_of_a_day_are_a_quota_though_they_are_called_a_throttle() {
 }
 
 #[tokio::test]
-async fn an_error_is_named_by_its_body_where_no_header_names_it() {
+async fn error_name_falls_back_to_body() {
     let body = r#"{"__type": "com.amazon.bedrock#ServiceQuotaExceededException", "message": "spent"}"#;
     let raw = Raw::answering(400, "", body).await;
     let call_error = call_error(raw.url()).await;
@@ -89,7 +89,7 @@ async fn an_error_is_named_by_its_body_where_no_header_names_it() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_shown_with_its_request_and_without_what_is_secret() {
+async fn refusal_shows_request_id_and_no_secret() {
     let fake = failing(Fault::Denied);
     let denied = call_error(fake.url()).await.why;
     assert!(

@@ -10,7 +10,7 @@ use ichido_llm::models::Model as _;
 use crate::fixture::{assert_requests, prompt, settings};
 
 #[tokio::test]
-async fn each_region_is_asked_by_its_place_in_the_list() {
+async fn endpoint_index_selects_region() {
     let rule = Rule { endpoint: Some("/east".to_owned()), ..Rule::new(Action::Fail(Fault::Throttle)) };
     let fake = fake_llm::start(Script { rules: vec![rule], ..Script::default() });
     let endpoint = |region: &str, path: &str| EndpointSettings {

@@ -17,7 +17,7 @@ async fn problem_settings(settings: BedrockSettings) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_profile_is_what_is_called_and_the_model_keeps_its_name() {
+async fn profile_is_called_and_model_keeps_its_name() {
     for (model_id, arn, name, called) in
         [(Some(MODEL), None, MODEL, MODEL), (Some(MODEL), Some(ARN), MODEL, ARN), (None, Some(ARN), ARN, ARN)]
     {
@@ -33,7 +33,7 @@ async fn a_profile_is_what_is_called_and_the_model_keeps_its_name() {
 }
 
 #[tokio::test]
-async fn every_problem_is_said_at_once_and_without_a_secret() {
+async fn all_problems_are_reported_together_without_secrets() {
     let endpoint =
         |region: &str, url: &str| EndpointSettings { region: region.to_owned(), url: Some(url.to_owned()) };
     let wrong = BedrockSettings {
@@ -82,7 +82,7 @@ async fn every_problem_is_said_at_once_and_without_a_secret() {
 }
 
 #[tokio::test]
-async fn nothing_secret_is_shown_of_settings_or_of_a_model() {
+async fn settings_and_model_show_no_secret() {
     let settings = settings("http://localhost:1");
     let shown = format!("{settings:?} {:?}", settings.resolve().await.unwrap());
     assert!(shown.contains("AKIAIOSFODNN7EXAMPLE"), "{shown}");

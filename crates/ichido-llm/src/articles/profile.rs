@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_that_makes_no_sense_is_refused_in_words() {
+    fn invalid_profile_is_refused_with_reason() {
         let label = |name: &&str| format!("[[labels]]\nname = {name:?}\ncriteria = \"c\"");
         let labels = |names: &[&str]| names.iter().map(label).collect::<Vec<_>>().join("\n");
         let of = |fallback: &str, names: &[&str]| {

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_refuses_rests_while_another_is_free() {
+    fn refusing_endpoint_rests_while_another_is_free() {
         let endpoints = Endpoints::new(2);
         let verdict = endpoints.record_outcome(ONE, 0, Err(&throttled(b"30")), &NOTHING, NOW);
         assert_eq!((verdict.hint, verdict.tells_pace()), (None, None), "the other is free");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_one_refused_goes_to_another_after_the_rest_too() {
+    fn refused_message_avoids_endpoint_even_after_its_rest() {
         let endpoints = Endpoints::new(2);
         endpoints.record_outcome(ONE, 0, Err(&throttled(b"")), &NOTHING, NOW);
         let rested = NOW.plus(REST);
@@ -205,7 +205,7 @@ mod tests {
     /// No message is lost to one of several endpoints that has no quota or lacks the model.
     // SPEC B10.
     #[test]
-    fn one_that_is_denied_by_an_endpoint_is_given_up_when_all_have_denied_it() {
+    fn message_is_dead_only_when_all_endpoints_denied_it() {
         for status in [401, 402, 403, 404] {
             let endpoints = Endpoints::new(2);
             let denied = refused(status, &[]);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_messages_is_bounded() {
+    fn memory_of_refused_messages_is_bounded() {
         let endpoints = Endpoints::new(2);
         for number in 1..=u128::try_from(REFUSED_MAX).unwrap() + 1 {
             endpoints.record_outcome(Uuid::from_u128(number), 0, Err(&throttled(b"")), &NOTHING, NOW);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_one_is_left_to_the_pace_of_the_destination() {
+    fn single_endpoint_is_paced_by_destination() {
         let endpoints = Endpoints::new(1);
         assert_eq!(
             endpoints.record_outcome(ONE, 0, Err(&throttled(b"30")), &NOTHING, NOW),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_limit_is_not_overdrawn() {
+    fn remaining_limit_is_not_exceeded() {
         let endpoints = Endpoints::new(1);
         let reset = NOW.plus(Duration::from_mins(1));
         let limits = Limits { tokens: Some(Counter { limit: 1_000, remaining: 600, reset }), ..NOTHING };

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_filled_with_what_the_message_has_there() {
+    fn placeholders_are_filled_from_message() {
         let message =
             r#"{"title":"A \"B\"","n":1.10,"tags":["x",{"y":[true,null]}],"a/b":{"c~":"d"},"no":false}"#;
         for (template, expected) in [
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_lacks_is_named() {
+    fn missing_value_is_named_in_error() {
         for message in ["{}", r#"{"title":null}"#, "[]", "3"] {
             let error = fill("On {/title}", message).expect_err("nothing is there");
             assert_eq!(error.to_string(), "the message has nothing at /title, which the prompt needs");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_refused_where_it_is_written() {
+    fn invalid_template_is_refused_with_location() {
         for (text, error) in [
             ("", "is empty"),
             (
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_has_a_bound() {
+    fn prompt_length_is_limited() {
         let message = format!("{{\"a\":\"{}\"}}", "x".repeat(PROMPT_BYTES_MAX / 4));
         assert_eq!(fill("{/a}{/a}{/a}{/a}{/a}", &message), Err(FillError::TooLong));
     }

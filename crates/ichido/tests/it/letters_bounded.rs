@@ -124,7 +124,7 @@ async fn case(fixture: WorkerFixture) {
 }
 
 #[test]
-fn a_bulk_over_ten_thousand_letters_asks_little_and_holds_little_at_a_time() {
+fn bulk_operation_over_ten_thousand_uses_few_queries_and_rows() {
     own_process::assert_passes("letters_bounded::child");
 }
 

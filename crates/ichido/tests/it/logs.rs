@@ -107,7 +107,7 @@ async fn everything(fixture: &OnceFixture) {
 }
 
 #[test]
-fn a_log_shows_the_hash_of_a_key_and_never_a_key_or_a_payload() {
+fn logs_show_key_hash_and_no_key_or_payload() {
     own_process::assert_passes("logs::child");
 }
 

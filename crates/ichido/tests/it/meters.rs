@@ -128,7 +128,7 @@ async fn assert_counts(fixture: &OnceFixture, counts: &CounterRecorder) {
 }
 
 #[test]
-fn every_request_is_counted_once_by_what_it_came_to() {
+fn every_request_is_counted_once_by_result() {
     own_process::assert_passes("meters::child");
 }
 

@@ -425,7 +425,7 @@ fn assert_counts(signs: &Signs) {
 }
 
 #[test]
-fn every_try_is_counted_by_what_it_came_to_and_no_secret_is_logged() {
+fn every_attempt_is_counted_by_outcome_and_no_secret_is_logged() {
     own_process::assert_passes("worker_signs::child");
 }
 

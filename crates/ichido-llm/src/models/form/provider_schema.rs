@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_is_what_openai_holds_its_models_to() {
+    fn strict_schema_follows_openai_rules() {
         assert!(form(judgement()).is_strict());
         let mut open = judgement();
         open["additionalProperties"] = json!(true);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_schema_is_without_what_is_refused() {
+    fn closed_schema_omits_refused_keywords() {
         let mut expected = judgement();
         expected["properties"]["confidence"] = json!({"type": "number"});
         assert_eq!(form(judgement()).closed_schema(), Some(expected));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_any_members_cannot_be_said_closed() {
+    fn object_with_any_members_has_no_closed_schema() {
         let map = json!({"type": "object", "additionalProperties": {"type": "number"}});
         assert_eq!(form(map.clone()).closed_schema(), None);
         assert_eq!(form(json!({"type": "array", "items": map})).closed_schema(), None);

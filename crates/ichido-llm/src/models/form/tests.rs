@@ -22,7 +22,7 @@ fn read(text: &str) -> Result<(Value, bool), Unusable> {
 }
 
 #[test]
-fn json_is_taken_as_it_is() {
+fn valid_json_is_read_unchanged() {
     let fyi = json!({"label": "FYI"});
     assert_eq!(read(r#"{"label":"FYI"}"#), Ok((fyi.clone(), false)));
     assert_eq!(read(" \n{\"label\":\"FYI\"}\r\n "), Ok((fyi, false)), "white space is a part of JSON");
@@ -35,7 +35,7 @@ fn json_is_taken_as_it_is() {
 }
 
 #[test]
-fn the_usual_damage_is_mended() {
+fn usual_damage_is_repaired() {
     for text in [
         "\u{feff}{\"label\":\"FYI\"}",
         "\u{a0}{\"label\":\"FYI\"}\u{2003}",
@@ -56,7 +56,7 @@ fn the_usual_damage_is_mended() {
 }
 
 #[test]
-fn what_would_have_to_be_guessed_is_not_taken() {
+fn ambiguous_text_is_rejected() {
     let expected = Err(Unusable::NoJson("at line 1 column 1".to_owned()));
     assert_eq!(read("FYI"), expected);
     assert_eq!(read(""), Err(Unusable::NoJson("at line 1 column 0".to_owned())));
@@ -75,7 +75,7 @@ fn what_would_have_to_be_guessed_is_not_taken() {
 }
 
 #[test]
-fn an_answer_that_is_cut_off_or_declined_is_not_usable_however_it_reads() {
+fn cut_off_or_declined_answer_is_never_usable() {
     let reply =
         |finish_reason| Reply { text: r#"{"label":"FYI"}"#.to_owned(), finish_reason, id: None, usage: None };
     assert!(labels().read_reply(&reply(FinishReason::Whole)).is_ok());
@@ -84,7 +84,7 @@ fn an_answer_that_is_cut_off_or_declined_is_not_usable_however_it_reads() {
 }
 
 #[test]
-fn no_error_shows_the_words() {
+fn errors_contain_no_answer_text() {
     for text in [
         "secret",
         "{\"label\":\"secret\"}",
@@ -103,7 +103,7 @@ fn no_error_shows_the_words() {
 }
 
 #[test]
-fn a_form_has_a_name_that_providers_take_and_a_schema() {
+fn form_needs_valid_name_and_schema() {
     for name in ["", "a b", "ü", &"x".repeat(NAME_BYTES_MAX + 1)] {
         assert!(Form::new(name, json!({})).is_err(), "{name:?}");
     }
@@ -116,7 +116,7 @@ fn a_form_has_a_name_that_providers_take_and_a_schema() {
 }
 
 #[test]
-fn the_work_is_bounded_whatever_the_text() {
+fn parsing_work_is_bounded() {
     for piece in ["[", "{", "{\"a\":", "[1,", "[\"", "[] ", "[x]"] {
         let text = piece.repeat(repair::BYTES_MAX / piece.len());
         let (_, starts) = repair::outermost(&text);
@@ -158,13 +158,13 @@ proptest! {
     }
 
     #[test]
-    fn a_value_comes_back_equal_out_of_a_fence(value in value(), language in "(json|JSON|)") {
+    fn fenced_value_is_read_back_equal(value in value(), language in "(json|JSON|)") {
         let text = format!("```{language}\n{value:#}\n```");
         prop_assert_eq!(anything().read(&text).map(|read| read.value), Ok(value));
     }
 
     #[test]
-    fn an_object_comes_back_equal_out_of_prose(value in value(), before in "[^\\[\\]{}`]{1,40}", after in "[^\\[\\]{}`]{0,40}") {
+    fn object_in_prose_is_read_back_equal(value in value(), before in "[^\\[\\]{}`]{1,40}", after in "[^\\[\\]{}`]{0,40}") {
         let value = json!({"value": value});
         let text = format!("So: {before} {value} {after}");
         prop_assert_eq!(anything().read(&text), Ok(ParsedAnswer { value, was_repaired: true }));

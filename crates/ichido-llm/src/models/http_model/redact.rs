@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_repeat_the_prompt_or_the_key_are_not_shown() {
+    fn error_text_repeating_prompt_or_key_is_redacted() {
         let prompt = Prompt {
             system: Some("You judge what people wrote about their illness.".to_owned()),
             user: "Anna writes: my knee hurts since Tuesday, and nobody knows why.".to_owned(),

@@ -58,7 +58,7 @@ fn bucket(per_second: f64, burst: f64) -> impl Fn(Duration) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_calls_at_once_do_not_flood_an_endpoint_of_which_nothing_is_known() {
+async fn parallel_calls_do_not_flood_unknown_endpoint() {
     let takes = bucket(50.0, 5.0);
     let model = Scripted::after(Duration::from_millis(200)).otherwise(move |seen| {
         if takes(seen.at) { ScriptedCall::Says(YES) } else { ScriptedCall::Status(429) }
@@ -77,7 +77,7 @@ async fn many_calls_at_once_do_not_flood_an_endpoint_of_which_nothing_is_known()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endpoint_that_throttles_is_rested_and_the_other_carries_the_load() {
+async fn throttling_endpoint_rests_and_other_takes_load() {
     let model = Scripted::after(Duration::from_millis(500)).at(&["east", "west"]);
     let model =
         model.otherwise(
@@ -167,7 +167,7 @@ async fn an_endpoint_that_refuses_every_call_gets_no_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn endpoints_that_bear_it_share_the_load() {
+async fn endpoints_without_throttling_share_the_load() {
     let model = Arc::new(Scripted::after(Duration::from_millis(500)).at(&["east", "west"]));
     judge(&model, at_once(4)).run(numbered(200), &Stop::new()).await.unwrap();
     let east = model.seen().iter().filter(|seen| seen.endpoint == 0).count();

@@ -11,7 +11,7 @@ use super::scripted::{Scripted, ScriptedCall, at_once, judge, prompts};
 use crate::llm::recorder::RecordedCounters;
 
 #[tokio::test(start_paused = true)]
-async fn calls_to_a_model_are_counted_for_the_page_of_metrics() {
+async fn model_calls_are_counted_in_metrics() {
     let model = Scripted::after(Duration::from_millis(10))
         .first(
             "a",

@@ -22,7 +22,7 @@ fn bad_day() -> Scripted {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_twenty_retried_to_the_end_a_run_keeps_its_deadline() {
+async fn run_with_many_retries_keeps_its_deadline() {
     for minutes in [2, 8, 14] {
         let deadline = Duration::from_mins(minutes);
         let model = Arc::new(bad_day());
@@ -46,7 +46,7 @@ async fn with_twenty_retried_to_the_end_a_run_keeps_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_would_not_be_answered_in_time_is_not_begun() {
+async fn call_that_would_miss_the_deadline_is_not_started() {
     let model = Arc::new(Scripted::after(Duration::from_secs(5)));
     let settings = Settings { deadline: Some(Duration::from_secs(13)), ..at_once(1) };
     let report = judge(&model, settings).run(numbered(4), &Stop::new()).await.unwrap();
@@ -56,7 +56,7 @@ async fn a_call_that_would_not_be_answered_in_time_is_not_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_stopped_finishes_what_is_under_way() {
+async fn stopped_run_finishes_calls_in_flight() {
     let model = Arc::new(Scripted::after(Duration::from_secs(5)));
     let (judge, stop) = (judge(&model, at_once(2)), Stop::new());
     let stopping = stop.clone();
@@ -75,7 +75,7 @@ async fn a_run_that_is_stopped_finishes_what_is_under_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_stopped_at_once_says_which_calls_it_lost() {
+async fn run_stopped_at_once_reports_lost_calls() {
     let model = Arc::new(Scripted::after(Duration::from_secs(5)));
     let (judge, stop) = (judge(&model, at_once(2)), Stop::new());
     let stopping = stop.clone();

@@ -21,7 +21,7 @@ async fn once(step: ScriptedCall) -> (usize, &'static str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn throttling_and_absence_are_tried_again_and_what_is_wrong_or_unknown_is_not() {
+async fn throttled_and_unreached_are_retried_invalid_and_unknown_are_not() {
     for step in [
         ScriptedCall::Named("ThrottlingException"),
         ScriptedCall::Named("ServiceUnavailableException"),
@@ -58,7 +58,7 @@ async fn throttling_and_absence_are_tried_again_and_what_is_wrong_or_unknown_is_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_waits_for_twice_as_long_each_time_and_up_to_half_as_much_again() {
+async fn retry_wait_doubles_with_up_to_half_jitter() {
     for _ in 0..50 {
         let throttled = [ScriptedCall::Named("ThrottlingException"); 4];
         let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &throttled));
@@ -75,7 +75,7 @@ async fn a_retry_waits_for_twice_as_long_each_time_and_up_to_half_as_much_again(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_asks_for_is_waited_for() {
+async fn retry_waits_as_long_as_server_asks() {
     let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &[ScriptedCall::Wait("30")]));
     judge(&model, at_once(1)).run(prompts(["a"]), &Stop::new()).await.unwrap();
     let moments = model.moments("a");
@@ -83,7 +83,7 @@ async fn what_the_server_asks_for_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_whose_retries_are_spent_gets_a_fallback_and_the_batch_goes_on() {
+async fn exhausted_item_gets_fallback_and_batch_continues() {
     let model = Scripted::after(Duration::from_millis(10))
         .first("b", &[ScriptedCall::Named("ThrottlingException"); 9]);
     let model = Arc::new(model);
@@ -100,7 +100,7 @@ async fn an_item_whose_retries_are_spent_gets_a_fallback_and_the_batch_goes_on()
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_cannot_be_used_have_a_budget_of_their_own() {
+async fn unusable_answers_have_their_own_retry_budget() {
     let model = Scripted::after(Duration::from_millis(10))
         .first("a", &[ScriptedCall::Says("no idea"); 9])
         // Four throttled calls and two bad answers exhaust neither budget.
@@ -121,7 +121,7 @@ async fn answers_that_cannot_be_used_have_a_budget_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_of_which_nobody_knows_what_came_counts_as_possibly_billed() {
+async fn call_with_unknown_outcome_counts_as_possibly_billed() {
     let lost = [
         ScriptedCall::Breaks(NetworkFault::Timeout),
         ScriptedCall::Breaks(NetworkFault::ConnectRefused),
@@ -136,7 +136,7 @@ async fn a_call_of_which_nobody_knows_what_came_counts_as_possibly_billed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn access_that_is_denied_to_all_is_an_error_of_the_set_up() {
+async fn access_denied_to_all_is_a_setup_error() {
     for (name, code) in
         [("AccessDeniedException", ErrorCode::Unauthorized), ("insufficient_quota", ErrorCode::QuotaSpent)]
     {
@@ -159,7 +159,7 @@ async fn access_that_is_denied_to_all_is_an_error_of_the_set_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn access_that_is_denied_to_some_is_theirs_alone() {
+async fn access_denied_to_some_affects_only_them() {
     let model = Scripted::after(Duration::from_millis(10)).otherwise(|seen| match seen.user.as_str() {
         "item 0" => ScriptedCall::Says(YES),
         user if user.ends_with('5') => ScriptedCall::Says(YES),
@@ -173,7 +173,7 @@ async fn access_that_is_denied_to_some_is_theirs_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_or_a_model_that_is_not_there_is_an_error_of_the_set_up() {
+async fn missing_address_or_model_is_a_setup_error() {
     for (step, code, calls_max) in [
         (ScriptedCall::Breaks(NetworkFault::ConnectRefused), ErrorCode::NetworkTimeout, 100),
         (ScriptedCall::Status(404), ErrorCode::BadRequest, 7),
@@ -191,7 +191,7 @@ async fn an_address_or_a_model_that_is_not_there_is_an_error_of_the_set_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endpoint_that_comes_back_is_asked_as_soon_as_the_longest_wait_is_over() {
+async fn recovered_endpoint_is_called_after_longest_wait() {
     let model = Scripted::after(Duration::from_millis(10)).otherwise(|seen| {
         if seen.at < Duration::from_mins(2) { ScriptedCall::Status(503) } else { ScriptedCall::Says(YES) }
     });
@@ -203,7 +203,7 @@ async fn an_endpoint_that_comes_back_is_asked_as_soon_as_the_longest_wait_is_ove
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mistaken_hint_holds_nobody_up_for_a_month() {
+async fn excessive_retry_hint_is_capped() {
     let model = Arc::new(Scripted::after(Duration::ZERO).first("a", &[ScriptedCall::Wait("999999999")]));
     let judge = judge(&model, at_once(1));
     judge.run(prompts(["a"]), &Stop::new()).await.unwrap();

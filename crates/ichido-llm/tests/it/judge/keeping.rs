@@ -15,7 +15,7 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 use super::scripted::{Label, Scripted, ScriptedCall, at_once, form, judge, numbered, prompts, words};
 
 #[tokio::test(start_paused = true)]
-async fn a_second_run_asks_only_for_what_is_missing_and_fallbacks_are_missing() {
+async fn second_run_asks_only_missing_items_and_fallbacks() {
     let model = Scripted::after(Duration::ZERO).first("b", &[ScriptedCall::Named("ValidationException")]);
     let model = Arc::new(model);
     let judge = judge(&model, at_once(1));
@@ -48,7 +48,7 @@ async fn on_both<F: Future<Output = ()>>(case: impl Fn(Store) -> F) {
 }
 
 #[tokio::test]
-async fn answers_outlive_the_run_and_the_question_is_the_model_the_words_and_the_form() {
+async fn answers_are_stored_by_model_prompt_and_form() {
     on_both(|store| async move {
         let model = Arc::new(Scripted::after(Duration::ZERO));
         let report = on(&store, &model, at_once(4)).run(numbered(20), &Stop::new()).await.unwrap();
@@ -92,7 +92,7 @@ async fn two_runs_at_once_ask_each_question_once() {
 }
 
 #[tokio::test]
-async fn a_call_whose_run_died_is_told_as_possibly_billed() {
+async fn call_of_dead_run_is_reported_as_possibly_billed() {
     on_both(|store| async move {
         let model = Arc::new(Scripted::after(Duration::from_hours(1)));
         let dying = tokio::spawn({
@@ -124,7 +124,7 @@ async fn a_call_whose_run_died_is_told_as_possibly_billed() {
 }
 
 #[tokio::test]
-async fn a_store_that_does_not_answer_holds_up_no_deadline() {
+async fn silent_store_does_not_delay_the_deadline() {
     let file = sqlite::fresh_file();
     let store = Store::open(&file.url, 4).await.unwrap();
     let model = Arc::new(Scripted::after(Duration::ZERO));
@@ -162,7 +162,7 @@ impl Subscriber for Warned {
 }
 
 #[tokio::test]
-async fn an_answer_is_kept_though_the_store_is_away_for_a_while() {
+async fn answer_is_stored_after_store_outage() {
     let file = sqlite::fresh_file();
     let store = Store::open(&file.url, 4).await.unwrap();
     let model = Arc::new(Scripted::after(Duration::from_millis(300)));

@@ -23,7 +23,7 @@ async fn takes(count: u32) -> (Duration, usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_takes_as_long_as_its_plan_says_and_keeps_its_places() {
+async fn run_takes_planned_time_and_keeps_slots() {
     for (count, expected) in [(2, 450), (3, 300)] {
         let (took, in_flight) = takes(count).await;
         let expected = Duration::from_secs(expected);
@@ -38,7 +38,7 @@ async fn a_run_takes_as_long_as_its_plan_says_and_keeps_its_places() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_waits_its_interval_inside_its_place() {
+async fn item_waits_its_interval_in_its_slot() {
     let model = Arc::new(Scripted::after(Duration::from_secs(5)));
     judge(&model, parallel(1)).run(numbered(3), &Stop::new()).await.unwrap();
     let began: Vec<Duration> = model.seen().iter().map(|seen| seen.at).collect();
@@ -49,7 +49,7 @@ async fn an_item_waits_its_interval_inside_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_that_make_no_sense_are_refused() {
+async fn invalid_settings_are_refused() {
     let judge = |settings| {
         let model = Arc::new(Scripted::after(Duration::ZERO)) as Arc<dyn Model>;
         Judge::<Label>::new(model, form(), settings).err()

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::fixture::{BOTH, Dialect, KEY, assert_understood, doing, form, prompt};
 
 #[tokio::test]
-async fn a_model_answers_in_the_form_that_it_was_told() {
+async fn model_answers_in_requested_form() {
     for dialect in BOTH {
         let fake = start(Script::default());
         let reply = dialect.reply(&fake).await;
@@ -32,7 +32,7 @@ async fn a_model_answers_in_the_form_that_it_was_told() {
 }
 
 #[tokio::test]
-async fn damaged_answers_are_mended_or_said_to_be_unusable() {
+async fn damaged_answers_are_repaired_or_unusable() {
     for dialect in BOTH {
         for (shape, expected) in [
             (AnswerShape::Prose, Ok(true)),
@@ -53,7 +53,7 @@ async fn damaged_answers_are_mended_or_said_to_be_unusable() {
 }
 
 #[tokio::test]
-async fn what_is_left_of_the_limits_comes_with_the_answer() {
+async fn response_reports_remaining_limits() {
     for dialect in BOTH {
         let requests = Rate::Bucket { calls: one(60), per_ms: one(60_000), burst: one(10) };
         let tokens = Rate::Tokens { tokens: one(100_000), per_ms: one(60_000) };
@@ -73,7 +73,7 @@ fn one(number: u32) -> std::num::NonZeroU32 {
 }
 
 #[tokio::test]
-async fn each_endpoint_is_asked_by_its_number() {
+async fn endpoint_number_selects_endpoint() {
     for dialect in BOTH {
         let fake = start(Script::default());
         let model = dialect.at(&fake, &["/east", "/west"]);
@@ -90,7 +90,7 @@ async fn each_endpoint_is_asked_by_its_number() {
 }
 
 #[tokio::test]
-async fn a_server_that_knows_no_schema_is_asked_for_json_otherwise() {
+async fn server_without_schemas_is_asked_for_json_object() {
     let fake = start(Script::default());
     for (form_by, asked_by) in [(FormBy::JsonObject, Some("response_format")), (FormBy::Nothing, None)] {
         let settings = OpenAiSettings {
@@ -109,7 +109,7 @@ async fn a_server_that_knows_no_schema_is_asked_for_json_otherwise() {
 }
 
 #[tokio::test]
-async fn neither_the_key_nor_a_word_is_in_what_is_shown() {
+async fn debug_output_shows_no_key_or_prompt() {
     for dialect in BOTH {
         let fake = start(Script::default());
         let service = dialect.service(&fake, &[""]);

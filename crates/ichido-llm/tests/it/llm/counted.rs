@@ -11,7 +11,7 @@ use super::fixture::Dialect;
 use super::recorder::RecordedCounters;
 
 #[tokio::test]
-async fn calls_are_counted_by_what_came_of_them() {
+async fn calls_are_counted_by_outcome() {
     let answer = |action| Rule { first: Some(1), ..Rule::new(action) };
     let rules = vec![
         answer(Action::DropCompleted),
@@ -31,7 +31,7 @@ async fn calls_are_counted_by_what_came_of_them() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_on_may_be_billed() {
+async fn abandoned_call_may_be_billed() {
     let slow = Script { latency: Some(Latency::FixedMs(60_000)), ..Script::default() };
     let fixture = DestinationFixture::new(Dialect::Anthropic, fake_llm::start(slow)).await;
     let counts = RecordedCounters::default();

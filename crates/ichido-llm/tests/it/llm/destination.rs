@@ -186,21 +186,21 @@ async fn an_answer_is_handed_on(fixture: DestinationFixture) {
 }
 
 #[tokio::test]
-async fn on_sqlite_an_answer_is_handed_on() {
+async fn on_sqlite_answer_is_enqueued() {
     for dialect in BOTH {
         an_answer_is_handed_on(DestinationFixture::new(dialect, saying("All in a line.")).await).await;
     }
 }
 
 #[tokio::test]
-async fn on_postgres_an_answer_is_handed_on() {
+async fn on_postgres_answer_is_enqueued() {
     let database = postgres::fresh_database().await;
     let store = Store::open(&database.url, 4).await.expect("the store opens");
     an_answer_is_handed_on(DestinationFixture::on(store, Dialect::OpenAi, saying("All in a line."))).await;
 }
 
 #[tokio::test]
-async fn a_call_that_is_repeated_hands_on_one_answer() {
+async fn repeated_call_enqueues_one_answer() {
     for dialect in BOTH {
         let fixture = DestinationFixture::new(dialect, saying("One.")).await;
         let (llm, asks) = (fixture.llm(), call(ARTICLES, &article()));
@@ -218,7 +218,7 @@ async fn a_call_that_is_repeated_hands_on_one_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_has_the_form_that_was_asked_for() {
+async fn answer_has_requested_form() {
     let fake = playing(Rule { first: Some(1), ..Rule::new(Action::Answer(AnswerShape::SchemaMiss)) });
     let mut fixture = DestinationFixture::new(Dialect::OpenAi, fake).await;
     fixture.settings.form = Some(form());
@@ -236,7 +236,7 @@ async fn an_answer_has_the_form_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_use_is_asked_for_again_unless_it_was_declined() {
+async fn unusable_answer_is_retried_unless_declined() {
     for dialect in BOTH {
         for (shape, advice) in
             [(AnswerShape::CutOff, Advice::RetryAnswer), (AnswerShape::Filtered, Advice::GiveUp)]
@@ -256,7 +256,7 @@ async fn an_answer_that_is_no_use_is_asked_for_again_unless_it_was_declined() {
 }
 
 #[tokio::test]
-async fn a_message_that_the_prompt_cannot_be_made_of_is_dead_and_asks_nobody() {
+async fn message_unfit_for_prompt_is_dead_without_a_call() {
     let fixture = DestinationFixture::new(Dialect::OpenAi, saying("Never.")).await;
     let llm = fixture.llm();
     let text = Call { body: "A secret knee".into(), ..call(ARTICLES, &article()) };
@@ -275,7 +275,7 @@ async fn a_message_that_the_prompt_cannot_be_made_of_is_dead_and_asks_nobody() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_lost_is_made_again() {
+async fn lost_call_is_retried() {
     for dialect in BOTH {
         let lost = Rule { first: Some(1), ..Rule::new(Action::DropCompleted) };
         let fixture = DestinationFixture::new(dialect, playing(lost)).await;
@@ -293,7 +293,7 @@ async fn a_call_that_was_lost_is_made_again() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_throttles_rests_and_the_other_takes_over() {
+async fn throttling_endpoint_rests_and_other_takes_over() {
     let throttle = Rule {
         endpoint: Some("/east".to_owned()),
         retry_after: Some(RetryAfter::Seconds(300)),
@@ -320,7 +320,7 @@ async fn an_endpoint_that_throttles_rests_and_the_other_takes_over() {
 }
 
 #[tokio::test]
-async fn the_only_endpoint_tells_the_pace_of_the_destination() {
+async fn single_endpoint_drives_pace_of_destination() {
     let throttle =
         Rule { retry_after: Some(RetryAfter::Seconds(7)), ..Rule::new(Action::Fail(Fault::Throttle)) };
     let fixture = DestinationFixture::new(Dialect::Anthropic, playing(throttle)).await;
@@ -331,7 +331,7 @@ async fn the_only_endpoint_tells_the_pace_of_the_destination() {
 }
 
 #[test]
-fn all_that_is_wrong_with_settings_is_said_at_once() {
+fn all_settings_errors_are_reported_together() {
     let fake = saying("Never.");
     let wrong = LlmSettings {
         system: Some("For {/reader".to_owned()),

@@ -33,7 +33,7 @@ async fn assert_rows(dialect: Dialect, rows: &[Row]) {
 }
 
 #[tokio::test]
-async fn openais_errors_are_told_apart() {
+async fn openai_errors_are_classified() {
     let rows = [
         (Fault::Throttle, 429, RateLimited, NotDone, Retry),
         (Fault::SpendLimit, 429, QuotaSpent, NotDone, GiveUp),
@@ -52,7 +52,7 @@ async fn openais_errors_are_told_apart() {
 }
 
 #[tokio::test]
-async fn anthropics_errors_are_told_apart() {
+async fn anthropic_errors_are_classified() {
     let rows = [
         (Fault::Throttle, 429, RateLimited, NotDone, Retry),
         (Fault::SpendLimit, 429, QuotaSpent, NotDone, GiveUp),
@@ -70,7 +70,7 @@ async fn anthropics_errors_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_call_whose_answer_was_lost_may_be_billed() {
+async fn call_with_lost_response_may_be_billed() {
     for dialect in BOTH {
         for (action, billed) in [(Action::Drop, 0), (Action::DropCompleted, 1)] {
             let fake = doing(action);
@@ -85,7 +85,7 @@ async fn a_call_whose_answer_was_lost_may_be_billed() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_is_given_up_on_and_may_be_billed() {
+async fn slow_call_is_abandoned_and_may_be_billed() {
     for dialect in BOTH {
         let latency = Some(Latency::FixedMs(60_000));
         let fake = start(Script { latency, ..Script::default() });
@@ -99,7 +99,7 @@ async fn a_call_that_takes_too_long_is_given_up_on_and_may_be_billed() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_took_is_not_billed() {
+async fn call_to_unreachable_endpoint_is_not_billed() {
     for dialect in BOTH {
         let service = {
             let fake = start(Script::default());
@@ -112,7 +112,7 @@ async fn a_call_that_nobody_took_is_not_billed() {
 }
 
 #[tokio::test]
-async fn a_hint_is_read_in_each_of_its_spellings() {
+async fn retry_hint_is_read_in_every_format() {
     for dialect in BOTH {
         for (hint, least, most) in [
             (RetryAfter::Seconds(7), 7_000, 7_000),
@@ -129,7 +129,7 @@ async fn a_hint_is_read_in_each_of_its_spellings() {
 }
 
 #[tokio::test]
-async fn where_no_hint_is_given_the_counter_that_is_spent_says_how_long() {
+async fn without_hint_exhausted_counter_sets_the_wait() {
     for dialect in BOTH {
         let one = |number: u32| number.try_into().expect("more than 0");
         let rate = Rate::Bucket { calls: one(1), per_ms: one(600_000), burst: one(1) };
@@ -146,7 +146,7 @@ async fn where_no_hint_is_given_the_counter_that_is_spent_says_how_long() {
 }
 
 #[tokio::test]
-async fn an_error_is_shown_by_its_name_and_without_a_secret() {
+async fn error_shows_name_and_no_secret() {
     for dialect in BOTH {
         let fake = doing(Action::Fail(Fault::NotFound));
         let call_error = dialect.call_error(&fake).await;

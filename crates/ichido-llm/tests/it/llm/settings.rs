@@ -16,7 +16,7 @@ fn service() -> ServiceSettings {
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once_with_its_place() {
+fn all_errors_are_reported_together_with_their_settings() {
     let wrong = ServiceSettings {
         model: "a model".to_owned(),
         base_urls: vec![
@@ -34,7 +34,7 @@ fn all_that_is_wrong_is_said_at_once_with_its_place() {
 }
 
 #[test]
-fn each_bound_is_kept() {
+fn every_limit_is_enforced() {
     assert_eq!(problem_settings(service()), [""; 0]);
     assert_eq!(problem_settings(ServiceSettings { model: String::new(), ..service() }), ["model"]);
     assert_eq!(problem_settings(ServiceSettings { base_urls: vec![], ..service() }), ["base_urls"]);

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_character_of_a_key_means_anything_in_a_url() {
+    fn key_is_fully_encoded_in_url() {
         assert_eq!(encoded("a-b_c.d~9"), "a-b_c.d~9");
         assert_eq!(encoded("a/../b?c#d%2F{key}"), "a%2F..%2Fb%3Fc%23d%252F%7Bkey%7D");
     }

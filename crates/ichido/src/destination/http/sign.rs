@@ -82,7 +82,7 @@ mod tests {
 
     /// The published examples of the standard's own libraries and of its original documentation.
     #[test]
-    fn a_signature_is_that_of_the_published_examples() {
+    fn signature_matches_published_examples() {
         let secret = Secret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("24 bytes");
         let signed = secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", br#"{"test": 2432232314}"#);
         assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_refused() {
+    fn invalid_secret_is_refused() {
         let refused = |text: &str| Secret::parse(text).err();
         assert_eq!(refused("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), Some(SecretError::NoPrefix));
         assert_eq!(refused("whsec_not base64"), Some(SecretError::NotBase64));

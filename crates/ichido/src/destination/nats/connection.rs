@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_is_whose_when_every_publish_is_accounted_for() {
+    fn denial_is_assigned_when_all_publishes_are_accounted_for() {
         let reports = ServerReports::new("Orders");
         assert_eq!((reports.start_publish(), reports.start_publish()), (1, 2));
         reports.note(&denial());
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_another_subject_is_no_denial() {
+    fn violation_on_another_subject_is_not_a_denial() {
         let reports = ServerReports::new("orders");
         reports.start_publish();
         for text in [

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_is_words_with_dots() {
+    fn subject_is_words_separated_by_dots() {
         for fine in ["orders", "orders.placed", "orders.eu-1.placed_2", "a*b.c"] {
             assert_eq!(check_subject(fine), Ok(()), "{fine}");
         }

@@ -29,7 +29,7 @@ fn each_step_is_larger_than_the_one_before() {
 }
 
 #[test]
-fn a_failure_shows_though_the_message_is_tried_again() {
+fn failure_counts_even_if_message_is_retried() {
     for (stage, tries, expected) in [
         (Stage::Queued, 0, Observation::Pending),
         (Stage::Sending, 1, Observation::Pending),
@@ -48,7 +48,7 @@ fn a_failure_shows_though_the_message_is_tried_again() {
 }
 
 #[test]
-fn it_widens_when_all_ended_well_enough_and_halts_when_too_many_failed() {
+fn canary_widens_on_success_and_halts_on_failures() {
     let canary = Canary::DEFAULT;
     assert_eq!(judge(watched(0, 10, 0), canary, false), CanaryDecision::Widen);
     assert_eq!(judge(watched(0, 9, 1), canary, false), CanaryDecision::Widen, "one in ten is tolerated");

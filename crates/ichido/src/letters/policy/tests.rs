@@ -43,7 +43,7 @@ fn judged(requeue: bool, guarantee: Guarantee, letter: &LetterRow) -> Result<(),
 }
 
 #[test]
-fn what_was_not_done_goes_where_the_queue_allows_it() {
+fn not_done_is_requeued_if_queue_allows() {
     let letter = letter(Effect::NotDone, None);
     for guarantee in [KEYED, Guarantee::Repeatable, Guarantee::Nothing] {
         assert_eq!(judged(true, guarantee, &letter), Ok(()));
@@ -53,7 +53,7 @@ fn what_was_not_done_goes_where_the_queue_allows_it() {
 }
 
 #[test]
-fn an_unknown_effect_goes_only_while_its_key_is_remembered_or_where_twice_does_no_harm() {
+fn unknown_effect_is_requeued_only_while_key_is_remembered_or_repeatable() {
     let fresh = letter(Effect::Unknown, Some(HOUR / 2));
     let old = letter(Effect::Unknown, Some(HOUR));
     assert_eq!(judged(true, KEYED, &fresh), Ok(()));
@@ -63,7 +63,7 @@ fn an_unknown_effect_goes_only_while_its_key_is_remembered_or_where_twice_does_n
 }
 
 #[test]
-fn what_was_done_replaced_or_parked_does_not_go() {
+fn done_replaced_or_parked_is_not_requeued() {
     assert_eq!(judged(true, KEYED, &letter(Effect::Done, None)), Err(Refusal::WasDone));
     let replaced = LetterRow { standing: Standing::Replaced, ..letter(Effect::NotDone, None) };
     assert_eq!(judged(true, KEYED, &replaced), Err(Refusal::HasSuccessor));

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_and_end_are_two_actions_and_each_is_always_the_same() {
+    fn opening_and_resolving_have_two_stable_keys() {
         let alert = opened(About::Trail);
         let over = Some(Timestamp::from_secs(1_800_000_600));
         let keys = |over| {

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_lacks_something_is_not_read_as_something_else() {
+    fn incomplete_row_is_not_read() {
         let whole: Value = serde_json::from_slice(&Row::NEW.to_bytes()).unwrap();
         assert!(from_value(1, &whole).is_some());
         for member in ["rate", "circuit", "last_slot", "wanted_until", "paused_until"] {

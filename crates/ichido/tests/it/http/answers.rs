@@ -62,7 +62,7 @@ async fn a_429_says_how_long_to_wait_and_slows_the_pace() {
 }
 
 #[tokio::test]
-async fn a_409_means_what_the_destination_says_it_means() {
+async fn conflict_rules_give_409_its_meaning() {
     use Effect::{Done, Unknown};
     for (body, code, effect, advice) in [
         (
@@ -90,7 +90,7 @@ async fn a_409_means_what_the_destination_says_it_means() {
 }
 
 #[tokio::test]
-async fn a_conflict_that_counts_as_sent_has_a_receipt_and_no_digest_of_a_result_nobody_saw() {
+async fn conflict_counted_as_sent_has_receipt_and_no_digest() {
     let body = r#"{"error":"already_processed","idempotency_key":"k","broker_order_id":"b-1"}"#;
     let receiver = Receiver::answering(json("409 Conflict", body)).await;
     let (_, note) = tried(&resolved(&broker(&receiver)), &order("k")).await;
@@ -99,7 +99,7 @@ async fn a_conflict_that_counts_as_sent_has_a_receipt_and_no_digest_of_a_result_
 }
 
 #[tokio::test]
-async fn a_success_counts_only_if_the_key_comes_back_where_that_is_promised() {
+async fn success_needs_echoed_key_where_promised() {
     const SENT: (Option<&str>, Effect, Advice) = (None, Effect::Done, Advice::Accept);
     const PARKED: (Option<&str>, Effect, Advice) =
         (Some("KEY_NOT_ECHOED"), Effect::Unknown, Advice::AskAfter);
@@ -129,7 +129,7 @@ async fn a_success_counts_only_if_the_key_comes_back_where_that_is_promised() {
 }
 
 #[tokio::test]
-async fn an_answer_about_another_key_leaves_no_receipt() {
+async fn response_about_another_key_leaves_no_receipt() {
     let receiver =
         Receiver::answering(json("200 OK", r#"{"idempotency_key":"another","broker_order_id":"b-1"}"#)).await;
     let (_, note) = tried(&resolved(&broker(&receiver)), &order("k")).await;
@@ -137,7 +137,7 @@ async fn an_answer_about_another_key_leaves_no_receipt() {
 }
 
 #[tokio::test]
-async fn the_digest_of_a_result_is_that_of_its_meaning_and_its_receipt_is_kept() {
+async fn result_digest_is_canonical_and_receipt_is_stored() {
     let spellings = [
         r#"{"broker_order_id":"b-1","accepted_at":"2027-01-15T08:00:00Z","status":"accepted","fills":[],"idempotency_key":"k"}"#,
         r#"{ "idempotency_key": "k", "fills": [], "status": "accepted", "accepted_at": "2027-01-15T08:00:00Z", "broker_order_id": "b-1" }"#,
@@ -155,7 +155,7 @@ async fn the_digest_of_a_result_is_that_of_its_meaning_and_its_receipt_is_kept()
 }
 
 #[tokio::test]
-async fn a_result_that_is_no_json_is_digested_by_its_bytes() {
+async fn result_without_json_is_digested_as_bytes() {
     for (media_type, body) in
         [("text/plain", "done: 7"), ("application/json", "{broken"), ("text/plain", "{ }")]
     {
@@ -174,7 +174,7 @@ async fn a_receipt_may_be_a_number() {
 }
 
 #[tokio::test]
-async fn of_a_long_answer_the_beginning_is_kept() {
+async fn start_of_long_response_is_stored() {
     let body = format!("\"{}\"", "ä".repeat(5_000));
     let receiver = Receiver::answering(json("400 Bad Request", &body)).await;
     let (_, note) = tried(&resolved(&settings(receiver.url("/"))), &order("k")).await;
@@ -187,7 +187,7 @@ async fn of_a_long_answer_the_beginning_is_kept() {
 }
 
 #[tokio::test]
-async fn an_answer_over_the_bound_is_judged_by_its_status_and_not_read_on() {
+async fn oversized_response_is_judged_by_status() {
     for (status, expected) in [
         ("200 OK", (None, Effect::Done, Advice::Accept)),
         ("400 Bad Request", (Some("BAD_REQUEST"), Effect::NotDone, Advice::GiveUp)),
@@ -211,7 +211,7 @@ async fn an_answer_over_the_bound_is_judged_by_its_status_and_not_read_on() {
 }
 
 #[tokio::test]
-async fn the_own_rules_of_a_destination_come_first_and_in_order() {
+async fn rules_of_destination_apply_first_in_order() {
     let receiver = Receiver::answering(json("503 Busy", r#"{"code":17,"final":true}"#)).await;
     let rule = |status: &str, at: Option<(&str, &str)>, means| AnswerRule {
         status: status.to_owned(),
@@ -237,7 +237,7 @@ async fn the_own_rules_of_a_destination_come_first_and_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_still_in_flight_is_no_outcome_whatever_a_rule_says() {
+async fn in_flight_response_is_never_an_outcome() {
     let answer = with("202 Accepted", &[("Idempotency-Status", "processing")], "");
     let receiver = Receiver::answering(answer).await;
     let rules = vec![AnswerRule { status: "202".to_owned(), at: None, means: Meaning::Sent }];

@@ -35,7 +35,7 @@ fn found_in(asked: ReconcileOutcome) -> (Found, Note) {
 }
 
 #[tokio::test]
-async fn an_answer_means_what_the_rules_say_and_nothing_where_they_say_nothing() {
+async fn lookup_response_is_judged_only_by_rules() {
     for (status, body, found) in [
         ("200 OK", r#"{"status":"accepted","broker_order_id":"b-1"}"#, Found::Done),
         ("200 OK", r#"{"status":"accepted","idempotency_key":"k","broker_order_id":"b-1"}"#, Found::Done),
@@ -60,7 +60,7 @@ async fn an_answer_means_what_the_rules_say_and_nothing_where_they_say_nothing()
 }
 
 #[tokio::test]
-async fn what_was_answered_is_in_the_note_and_in_no_log() {
+async fn lookup_response_is_noted_and_not_logged() {
     let receiver = Receiver::answering(json("200 OK", r#"{"account":"s3cret"}"#)).await;
     let answer = asked(&resolved(&asking(receiver.url("/{key}"))), "k").await;
     assert_eq!(format!("{answer:?}"), "Done { status: Some(200), .. }");
@@ -68,7 +68,7 @@ async fn what_was_answered_is_in_the_note_and_in_no_log() {
 }
 
 #[tokio::test]
-async fn where_the_key_is_promised_done_needs_it_and_not_done_does_not() {
+async fn promised_echo_is_required_only_for_done() {
     for (status, body, found) in [
         ("200 OK", r#"{"status":"accepted"}"#, Found::Unknown),
         ("200 OK", r#"{"status":"accepted","idempotency_key":"k"}"#, Found::Done),
@@ -81,7 +81,7 @@ async fn where_the_key_is_promised_done_needs_it_and_not_done_does_not() {
 }
 
 #[tokio::test]
-async fn the_question_carries_the_key_in_its_url_and_as_a_field() {
+async fn lookup_has_key_in_url_and_header() {
     let receiver = Receiver::answering(json("200 OK", "{}")).await;
     let mut settings = asking(receiver.url("/orders/by-key/{key}?full=1"));
     settings.headers = vec![("Authorization".to_owned(), "Bearer t0ken".to_owned())];
@@ -94,7 +94,7 @@ async fn the_question_carries_the_key_in_its_url_and_as_a_field() {
 }
 
 #[tokio::test]
-async fn a_key_that_a_path_would_take_for_a_step_is_not_asked_for() {
+async fn dot_key_is_not_looked_up() {
     let receiver = Receiver::answering(json("200 OK", "{}")).await;
     let http = resolved(&asking(receiver.url("/orders/{key}")));
     assert_eq!(found_in(asked(&http, "..").await).0, Found::Unknown);
@@ -102,7 +102,7 @@ async fn a_key_that_a_path_would_take_for_a_step_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn no_answer_leaves_it_unknown_and_asking_has_an_end() {
+async fn failed_lookup_is_unknown_and_ends_in_time() {
     let receiver = Receiver::start(|_, _| Act::Silence).await;
     let mut settings = asking(receiver.url("/{key}"));
     settings.response_timeout = SHORT;
@@ -114,7 +114,7 @@ async fn no_answer_leaves_it_unknown_and_asking_has_an_end() {
 }
 
 #[tokio::test]
-async fn a_destination_that_does_not_say_how_cannot_be_asked() {
+async fn destination_without_reconcile_has_no_lookup() {
     let http = resolved(&settings("http://127.0.0.1:1/".to_owned()));
     assert!(!http.can_be_asked());
     assert_eq!(found_in(asked(&http, "k").await).0, Found::Unknown);

@@ -10,7 +10,7 @@ const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effec
 const MAYBE_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry);
 
 #[tokio::test]
-async fn where_nobody_listens_nothing_was_done() {
+async fn refused_connection_means_not_done() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it listens");
     drop(listener);
@@ -22,14 +22,14 @@ async fn where_nobody_listens_nothing_was_done() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_found_was_sent_nothing() {
+async fn unresolved_host_means_not_sent() {
     let mut settings = settings("http://no-such-host.invalid/".to_owned());
     settings.connect_timeout = SHORT;
     assert_eq!(outcome(&resolved(&settings), &order("k")).await, NOT_SENT);
 }
 
 #[tokio::test]
-async fn a_handshake_that_does_not_end_was_sent_nothing() {
+async fn unfinished_handshake_means_not_sent() {
     // It accepts the connection and then says nothing: the TLS handshake never completes.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it listens");
@@ -42,7 +42,7 @@ async fn a_handshake_that_does_not_end_was_sent_nothing() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_not_answered_may_have_arrived() {
+async fn unanswered_request_may_have_arrived() {
     let receiver = Receiver::start(|_, _| Act::Silence).await;
     let mut settings = settings(receiver.url("/"));
     settings.response_timeout = SHORT;
@@ -55,7 +55,7 @@ async fn a_request_that_is_not_answered_may_have_arrived() {
 }
 
 #[tokio::test]
-async fn a_connection_that_ends_after_the_request_may_have_done_it() {
+async fn connection_closed_after_request_leaves_effect_unknown() {
     for act in [
         Act::Reset,
         Act::AnswerAndClose(String::new()),
@@ -77,7 +77,7 @@ async fn a_connection_that_ends_after_the_request_may_have_done_it() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_end_in_time_may_have_done_it() {
+async fn unfinished_response_leaves_effect_unknown() {
     let receiver = Receiver::start(|_, _| {
         Act::AnswerAndHold("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf".to_owned())
     })
@@ -89,7 +89,7 @@ async fn an_answer_that_does_not_end_in_time_may_have_done_it() {
 }
 
 #[tokio::test]
-async fn a_head_without_end_is_not_read_without_end() {
+async fn endless_response_head_is_cut_off() {
     let fields = "X-Filler: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n".repeat(4_000);
     let receiver = Receiver::answering(format!("HTTP/1.1 200 OK\r\n{fields}\r\n")).await;
     let http = resolved(&settings(receiver.url("/")));
@@ -97,7 +97,7 @@ async fn a_head_without_end_is_not_read_without_end() {
 }
 
 #[tokio::test]
-async fn a_message_that_no_request_can_carry_is_wrong_and_was_not_sent() {
+async fn unsendable_message_is_invalid_and_not_sent() {
     let receiver = Receiver::answering("HTTP/1.1 200 OK\r\n\r\n").await;
     let http = resolved(&settings(receiver.url("/")));
     let mut call = order("k");

@@ -10,7 +10,7 @@ use http_for_tests::{Act, Receiver, json};
 const SENT: (Option<&str>, Effect, Advice) = (None, Effect::Done, Advice::Accept);
 
 #[tokio::test]
-async fn one_connection_serves_call_after_call() {
+async fn connection_is_reused_across_calls() {
     let receiver = Receiver::answering(json("200 OK", "{}")).await;
     let http = resolved(&settings(receiver.url("/")));
     for index in 0..20 {
@@ -20,7 +20,7 @@ async fn one_connection_serves_call_after_call() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_breaks_under_a_request_leaves_it_unknown_and_is_not_tried_again() {
+async fn broken_reused_connection_leaves_effect_unknown_without_retry() {
     let is_second = |before| before == 1;
     let receiver =
         Receiver::start(
@@ -68,7 +68,7 @@ async fn a_connection_that_closes_unused_never_makes_one_call_two_requests() {
 }
 
 #[tokio::test]
-async fn a_connection_that_was_closed_while_idle_costs_no_try() {
+async fn connection_closed_while_idle_costs_no_attempt() {
     let receiver = Receiver::start(|_, _| Act::AnswerAndEnd(json("200 OK", "{}"))).await;
     let http = resolved(&settings(receiver.url("/")));
     for index in 1..=20 {

@@ -8,7 +8,7 @@ use super::tried::{SHORT, order, resolved, settings, tried};
 const A_NAME_THAT_LEADS_THERE: &str = "2852039166";
 
 #[tokio::test]
-async fn a_name_that_leads_to_a_link_local_address_is_not_called() {
+async fn name_of_link_local_address_is_not_called() {
     let mut settings = settings(format!("http://{A_NAME_THAT_LEADS_THERE}/latest/meta-data/"));
     let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
     assert_eq!((verdict.effect, verdict.advice), (Effect::NotDone, Advice::Retry));
@@ -25,7 +25,7 @@ async fn a_name_that_leads_to_a_link_local_address_is_not_called() {
 }
 
 #[test]
-fn a_link_local_address_in_a_url_is_refused_unless_it_is_named() {
+fn link_local_url_is_refused_unless_allowed() {
     for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"] {
         let mut settings = settings(format!("http://{host}/"));
         let problems = settings.resolve().expect_err("it is link-local");

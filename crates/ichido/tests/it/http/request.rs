@@ -45,7 +45,7 @@ async fn key_fence_attempt_message_and_trace_go_with_the_callers_bytes() {
 }
 
 #[tokio::test]
-async fn what_no_header_can_carry_of_a_trace_is_left_out() {
+async fn invalid_trace_header_is_omitted() {
     let receiver = Receiver::answering(json("200 OK", "{}")).await;
     let http = resolved(&settings(receiver.url("/")));
     for trace in [None, Some("a\r\nb".to_owned())] {
@@ -55,7 +55,7 @@ async fn what_no_header_can_carry_of_a_trace_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_key_that_begins_with_a_quote_is_written_so_that_it_is_read_back() {
+async fn key_starting_with_quote_survives_round_trip() {
     let receiver = Receiver::answering(json("200 OK", "{}")).await;
     let http = resolved(&settings(receiver.url("/")));
     for text in ["plain-7", "\"quoted\"", "back\\slash", "a\"b"] {

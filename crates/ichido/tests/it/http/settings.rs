@@ -13,7 +13,7 @@ use super::tried::{resolved, settings};
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 #[test]
-fn every_problem_is_said_at_once_with_its_place() {
+fn all_problems_are_reported_together_with_their_settings() {
     let wrong = HttpSettings {
         url: "ftp://broker.example/".to_owned(),
         headers: vec![
@@ -71,7 +71,7 @@ fn every_problem_is_said_at_once_with_its_place() {
 }
 
 #[test]
-fn a_question_that_names_no_key_is_refused() {
+fn lookup_url_without_key_is_refused() {
     let asked = |url: &str| HttpSettings {
         reconcile: Some(ReconcileSettings {
             url: url.to_owned(),
@@ -85,7 +85,7 @@ fn a_question_that_names_no_key_is_refused() {
 }
 
 #[test]
-fn roots_that_are_none_are_refused() {
+fn invalid_roots_are_refused() {
     let url = "https://broker.example/".to_owned();
     for roots in ["", "no PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
         let settings = HttpSettings { trusted_roots: Some(roots.to_owned()), ..settings(url.clone()) };
@@ -95,7 +95,7 @@ fn roots_that_are_none_are_refused() {
 }
 
 #[test]
-fn nothing_that_is_a_secret_is_shown() {
+fn no_secret_is_shown() {
     let settings = HttpSettings {
         headers: vec![("Authorization".to_owned(), "Bearer t0ken".to_owned())],
         signing_secrets: vec![SECRET.to_owned()],
@@ -107,7 +107,7 @@ fn nothing_that_is_a_secret_is_shown() {
 }
 
 #[test]
-fn the_promise_is_that_of_the_settings() {
+fn promise_follows_settings() {
     let guarantee = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
     let settles_within = Duration::from_mins(5);
     let settings = HttpSettings { guarantee, settles_within, ..HttpSettings::new("http://127.0.0.1/") };

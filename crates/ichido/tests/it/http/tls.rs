@@ -28,7 +28,7 @@ async fn start(world: &TlsSetup, act: Act) -> (Receiver, HttpSettings) {
 }
 
 #[tokio::test]
-async fn a_receiver_whom_the_roots_vouch_for_is_called_and_its_connection_kept() {
+async fn trusted_receiver_is_called_and_connection_reused() {
     let (receiver, settings) = start(&world("127.0.0.1"), Act::Answer(json("200 OK", "{}"))).await;
     let http = resolved(&settings);
     for _ in 0..3 {
@@ -38,7 +38,7 @@ async fn a_receiver_whom_the_roots_vouch_for_is_called_and_its_connection_kept()
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_not_vouched_for_gets_nothing() {
+async fn untrusted_receiver_gets_nothing() {
     // An authority that is not trusted, and a certificate for another name.
     let stranger = HttpSettings { trusted_roots: Some(world("127.0.0.1").roots), ..settings(String::new()) };
     for (world, roots) in [(world("127.0.0.1"), stranger.trusted_roots), (world("broker.example"), None)] {
@@ -53,7 +53,7 @@ async fn a_receiver_that_is_not_vouched_for_gets_nothing() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_speaks_no_tls_gets_nothing() {
+async fn receiver_without_tls_gets_nothing() {
     let receiver =
         Receiver::start(|_, _| Act::AnswerAndClose("HTTP/1.1 400 Bad Request\r\n\r\n".to_owned())).await;
     // It takes the first flight for the start of a head, and waits for more until we have gone.
@@ -65,7 +65,7 @@ async fn a_receiver_that_speaks_no_tls_gets_nothing() {
 }
 
 #[tokio::test]
-async fn an_answer_cut_short_is_not_taken_for_its_end() {
+async fn truncated_response_is_not_complete() {
     // The end of the connection ends the response, and an attacker could cause that; TLS says which end was meant.
     let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it";
     let (_kept, settings) = start(&world("127.0.0.1"), Act::AnswerAndClose(answer.to_owned())).await;

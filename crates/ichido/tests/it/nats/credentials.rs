@@ -28,7 +28,7 @@ fn ann(server: &Server, password: &str) -> NatsSettings {
 }
 
 #[tokio::test]
-async fn a_user_and_an_nkey_are_let_in_and_nobody_else() {
+async fn only_known_user_and_nkey_can_connect() {
     let key = KeyPair::new_user();
     let (seed, public) = (key.seed().expect("a seed"), key.public_key());
     let server = server_with(&format!("{{user: ann, password: \"{SECRET}\"}}, {{nkey: \"{public}\"}}")).await;
@@ -50,7 +50,7 @@ async fn a_user_and_an_nkey_are_let_in_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_token_is_let_in() {
+async fn token_can_connect() {
     let server =
         Server::start_with(&format!("jetstream {{}}\nauthorization {{ token: \"{SECRET}\" }}")).await;
     let token =
@@ -61,7 +61,7 @@ async fn a_token_is_let_in() {
 }
 
 #[tokio::test]
-async fn who_may_not_publish_is_told_so_at_once_and_has_done_nothing() {
+async fn denied_publish_fails_at_once_and_is_not_done() {
     let server = server_with(&format!(
         "{{user: ann, password: \"{SECRET}\", permissions: {{ publish: [\"$JS.API.STREAM.NAMES\", \"$JS.API.STREAM.INFO.>\"], subscribe: [\"_INBOX.>\"] }} }}"
     ))
@@ -76,7 +76,7 @@ async fn who_may_not_publish_is_told_so_at_once_and_has_done_nothing() {
 }
 
 #[tokio::test]
-async fn who_may_not_read_the_stream_is_refused_at_the_start_with_the_servers_word() {
+async fn unreadable_stream_is_refused_at_startup_with_server_error() {
     let server = server_with(&format!(
         "{{user: ann, password: \"{SECRET}\", permissions: {{ publish: [\"orders.>\"], subscribe: [\"_INBOX.>\"] }} }}"
     ))
@@ -98,7 +98,7 @@ async fn who_may_not_read_the_stream_is_refused_at_the_start_with_the_servers_wo
 }
 
 #[tokio::test]
-async fn tls_is_spoken_with_whom_the_roots_vouch_for_and_with_nobody_else() {
+async fn tls_accepts_only_trusted_servers() {
     let mut authority = CertificateParams::new(Vec::new()).expect("no names");
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let issuer = CertifiedIssuer::self_signed(authority, rcgen::KeyPair::generate().expect("a key"));

@@ -15,7 +15,7 @@ async fn world() -> (Server, NatsProxy) {
 }
 
 #[tokio::test]
-async fn where_no_server_runs_nothing_was_done_and_nothing_goes_out_later() {
+async fn without_server_nothing_is_done_or_sent_later() {
     let (server, proxy) = world().await;
     let nats = connected(&settings(proxy.url())).await;
     let folder = server.kill();
@@ -58,7 +58,7 @@ async fn a_lost_publish_leaves_it_unknown_and_a_retry_stores_it() {
 }
 
 #[tokio::test]
-async fn a_late_acknowledgement_leaves_it_unknown_and_its_connection_unused() {
+async fn late_acknowledgement_leaves_effect_unknown_and_drops_connection() {
     let (server, proxy) = world().await;
     let nats = impatient(proxy.url()).await;
     let connections = proxy.connections();
@@ -93,7 +93,7 @@ async fn a_server_that_dies_before_it_acknowledges_knows_the_key_when_it_is_back
 }
 
 #[tokio::test]
-async fn a_publish_that_a_stopped_server_takes_late_is_stored_once() {
+async fn late_publish_on_stopped_server_is_stored_once() {
     let (server, proxy) = world().await;
     let nats = impatient(proxy.url()).await;
     let patient = connected(&settings(proxy.url())).await;

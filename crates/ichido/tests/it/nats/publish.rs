@@ -59,7 +59,7 @@ async fn the_same_key_again_counts_as_done_before_and_is_stored_once() {
 }
 
 #[tokio::test]
-async fn what_the_server_or_the_stream_is_too_small_for_is_dead() {
+async fn message_too_large_for_server_or_stream_is_dead() {
     let server = Server::start_with("jetstream {}\nmax_payload: 2048").await;
     server.make_stream_as(|stream| stream.max_message_size = 1024).await;
     let nats = connected(&settings(server.url())).await;
@@ -75,7 +75,7 @@ async fn what_the_server_or_the_stream_is_too_small_for_is_dead() {
 }
 
 #[tokio::test]
-async fn a_full_stream_did_not_take_it_and_may_later() {
+async fn full_stream_means_not_done_and_retry() {
     let server = Server::shared().await;
     let stream = server
         .make_stream_as(|stream| {
@@ -91,7 +91,7 @@ async fn a_full_stream_did_not_take_it_and_may_later() {
 }
 
 #[tokio::test]
-async fn without_its_stream_nobody_takes_it() {
+async fn without_stream_message_is_not_done() {
     let server = Server::shared().await;
     server.make_stream().await;
     let nats = connected(&shared_settings(&server)).await;
@@ -111,7 +111,7 @@ async fn without_its_stream_nobody_takes_it() {
 }
 
 #[tokio::test]
-async fn a_media_type_that_no_header_can_carry_is_not_sent() {
+async fn invalid_media_type_is_not_sent() {
     let server = Server::shared().await;
     server.make_stream().await;
     let nats = connected(&shared_settings(&server)).await;

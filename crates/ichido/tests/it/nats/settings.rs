@@ -5,7 +5,7 @@ use std::time::Duration;
 use ichido::destination::nats::{Credentials, NatsSettings, URLS_MAX};
 
 #[test]
-fn every_problem_is_said_at_once_with_its_place() {
+fn all_problems_are_reported_together_with_their_settings() {
     let wrong = NatsSettings {
         urls: vec![
             "ws://broker".to_owned(),
@@ -45,7 +45,7 @@ fn every_problem_is_said_at_once_with_its_place() {
 }
 
 #[test]
-fn there_is_at_least_one_server_and_not_too_many() {
+fn number_of_servers_is_limited() {
     for count in [0, URLS_MAX + 1] {
         let urls = vec!["nats://broker".to_owned(); count];
         let wrong = NatsSettings { urls, ..NatsSettings::new("", "orders") };
@@ -54,7 +54,7 @@ fn there_is_at_least_one_server_and_not_too_many() {
 }
 
 #[test]
-fn a_public_key_is_no_seed() {
+fn public_key_is_not_a_seed() {
     let public = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4".to_owned();
     let credentials = Some(Credentials::Nkey(public.clone()));
     let wrong = NatsSettings { credentials, ..NatsSettings::new("nats://broker", "orders") };

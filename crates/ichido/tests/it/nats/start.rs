@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::tried::{connect, connected, settings, shared_settings};
 
 #[tokio::test]
-async fn the_memory_of_the_stream_is_promised_less_the_time_under_way() {
+async fn promise_is_duplicate_window_less_time_in_flight() {
     let server = Server::shared().await;
     // Two minutes by default.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
@@ -26,7 +26,7 @@ async fn the_memory_of_the_stream_is_promised_less_the_time_under_way() {
 }
 
 #[tokio::test]
-async fn a_stream_that_forgets_while_a_publish_is_under_way_is_refused() {
+async fn duplicate_window_shorter_than_publish_is_refused() {
     let server = Server::shared().await;
     let window = Duration::from_secs(25);
     server.make_stream_as(|stream| stream.duplicate_window = window).await;
@@ -42,7 +42,7 @@ async fn a_stream_that_forgets_while_a_publish_is_under_way_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_is_said_to_be() {
+async fn unreachable_server_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it listens");
     drop(listener);
@@ -53,7 +53,7 @@ async fn a_server_that_is_away_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn the_server_that_lives_is_found_among_several() {
+async fn reachable_server_is_found_among_several() {
     let server = Server::shared().await;
     server.make_stream().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -68,7 +68,7 @@ async fn the_server_that_lives_is_found_among_several() {
 }
 
 #[tokio::test]
-async fn what_nobody_keeps_or_acknowledges_is_refused() {
+async fn missing_or_unacknowledged_stream_is_refused() {
     let bare = Server::start_with("").await;
     let error = connect(&settings(bare.url())).await.expect_err("there is no JetStream");
     assert!(matches!(error, StartError::NoJetStream { .. }), "{error}");

@@ -62,7 +62,7 @@ both_databases! {
 /// At startup, the worker warns that the stream forgets ids before the last retry, and how to fix it.
 // Spec: F2.
 #[tokio::test]
-async fn a_window_shorter_than_the_retries_is_said_at_the_start() {
+async fn window_shorter_than_retries_is_logged_at_startup() {
     let server = Server::shared().await;
     let mut stream = server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
     let fixture = WorkerFixture::sqlite().await;

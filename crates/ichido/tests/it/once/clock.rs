@@ -70,7 +70,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_29_a_replay_stands_while_its_record_is_swept_and_then_it_runs_as_new(fixture: OnceFixture) {
+    async fn case_29_replay_survives_a_running_sweep_then_key_is_new(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
         fixture.pass(JUST_BEFORE);
@@ -92,7 +92,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_expired_key_may_be_used_for_another_request(fixture: OnceFixture) {
+    async fn expired_key_can_be_used_for_another_request(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
         keyed("k1").body("99 EUR").send(&orders).await.assert_problem(409, "key_conflict");
@@ -101,7 +101,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_in_flight_or_unknown_never_expires(fixture: OnceFixture) {
+    async fn in_flight_or_unknown_key_never_expires(fixture: OnceFixture) {
         let gate = RequestGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
@@ -167,7 +167,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_key_of_a_living_message_is_kept(fixture: OnceFixture) {
+    async fn key_of_unfinished_message_is_kept(fixture: OnceFixture) {
         use ichido::once::Made;
         use ichido_core::key::IdempotencyKey;
         use ichido_store::message::{Enqueued, NewMessage, QueueName};

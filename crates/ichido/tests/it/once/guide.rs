@@ -68,7 +68,7 @@ mod followed {
     }
 
     #[test]
-    fn every_line_of_its_code_stands_here() {
+    fn every_code_line_of_guide_is_compiled() {
         let here = lines(include_str!("guide.rs"));
         let blocks: Vec<&str> =
             GUIDE.split("```rust\n").skip(1).map(|part| part.split("```").next().unwrap()).collect();
@@ -93,7 +93,7 @@ mod followed {
     }
 
     #[tokio::test]
-    async fn its_answers_are_those_that_come() {
+    async fn guide_shows_real_responses() {
         let file = sqlite::fresh_file();
         let app = app(&file.url).await.unwrap();
         let answers: Vec<&str> =

@@ -22,7 +22,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_02_an_empty_key_is_no_key(fixture: OnceFixture) {
+    async fn case_02_empty_key_is_not_a_key(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         for empty in ["", "  ", "\"\"", "\"\";v=1"] {
             let answer = keyed(empty).send(&orders).await;
@@ -43,7 +43,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_04_what_is_not_visible_ascii_is_no_key(fixture: OnceFixture) {
+    async fn case_04_key_must_be_visible_ascii(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         let bad: [&[u8]; 9] = [
             b"a\tb", b"a b", "sch\u{f6}n".as_bytes(), b"\xff\xfe", b"\"a\tb\"", b"\"a\\nb\"", b"\"open", b"\"a\"b", b"\"\\\"",
@@ -69,7 +69,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_06_a_list_is_no_key(fixture: OnceFixture) {
+    async fn case_06_list_is_not_a_key(fixture: OnceFixture) {
         let answer = keyed("\"a\", \"b\"").send(&fixture.orders(Mode::Opaque)).await;
         assert_refused(&fixture, &answer, "key_invalid").await;
     }
@@ -95,7 +95,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_09_no_character_of_a_key_has_a_meaning(fixture: OnceFixture) {
+    async fn case_09_no_character_of_a_key_is_special(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         let odd = ["user", "a:b", "a/b", "*", "%00", "';DROP_TABLE_orders;--", "$1", "{a}", "../../etc", "a%", "a_"];
         for (index, key) in odd.into_iter().enumerate() {
@@ -126,7 +126,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_12_whoever_does_not_say_who_asks_is_refused(fixture: OnceFixture) {
+    async fn case_12_request_without_identity_is_refused(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").without_user().send(&orders).await.assert_problem(403, "identity_missing");
         let two = keyed("k1").field("x-user", "bob").send(&orders).await;
@@ -158,7 +158,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_optional_key_protects_whoever_brings_it(fixture: OnceFixture) {
+    async fn optional_key_protects_requests_that_have_one(fixture: OnceFixture) {
         let orders = fixture.serve(fixture.once(Mode::Opaque).key(KeyNeed::Optional), fixture.ordering());
         for number in 1..=2 {
             let answer = post().send(&orders).await;

@@ -49,7 +49,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_27_when_the_store_goes_after_the_effect_the_answer_is_true_and_is_stored_later(fixture: OnceFixture) {
+    async fn case_27_store_lost_after_effect_stores_response_later(fixture: OnceFixture) {
         let blocked = Arc::new(tokio::sync::Mutex::new(None));
         let (pool, blocking) = (fixture.business.clone(), Arc::clone(&blocked));
         let handler = fixture.handler(move |run| {
@@ -76,7 +76,7 @@ both_databases! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn case_27_a_server_that_is_down_after_the_effect_and_comes_back() {
+async fn case_27_server_down_after_effect_recovers() {
     in_time(async {
         let cluster = Arc::new(Cluster::start(&[]).expect("a PostgreSQL server"));
         let database = cluster.database().await.expect("a database");
@@ -106,7 +106,7 @@ async fn case_27_a_server_that_is_down_after_the_effect_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn case_26_a_claim_whose_answer_was_lost_knows_itself_again() {
+async fn case_26_claim_with_lost_response_is_recognized() {
     in_time(async {
         let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
@@ -124,7 +124,7 @@ async fn case_26_a_claim_whose_answer_was_lost_knows_itself_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_of_unknown_fate_is_read_back() {
+async fn commit_with_unknown_outcome_is_read_back() {
     in_time(async {
         let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
@@ -156,7 +156,7 @@ async fn node_behind(relay: &Relay, fixture: &OnceFixture) -> OnceFixture {
 
 /// The server is reachable and silent: no connection breaks, so nothing fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_falls_silent_before_the_claim_is_answered_for_and_nothing_is_run() {
+async fn store_silent_before_claim_returns_problem_and_runs_nothing() {
     in_time(async {
         let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
@@ -181,7 +181,7 @@ async fn a_store_that_falls_silent_before_the_claim_is_answered_for_and_nothing_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_falls_silent_after_the_effect_does_not_hold_back_the_answer() {
+async fn store_silent_after_effect_does_not_delay_response() {
     in_time(async {
         let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
@@ -208,7 +208,7 @@ async fn a_store_that_falls_silent_after_the_effect_does_not_hold_back_the_answe
 
 /// Separate polls would be separate messages; claims are batched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_duplicates_that_wait_do_not_ask_the_store_one_by_one() {
+async fn waiting_duplicates_share_store_queries() {
     const MANY: usize = 1_000;
     in_time(async {
         let fixture = OnceFixture::postgres().await;

@@ -74,7 +74,7 @@ both_databases! {
 
     /// The first call took effect and its response was lost; the refusal of the second one says nothing about the first.
     #[test]
-    async fn a_refusal_before_any_work_does_not_make_a_lost_run_undone(fixture: OnceFixture) {
+    async fn refusal_before_work_does_not_undo_lost_run(fixture: OnceFixture) {
         const REMEMBERED: Duration = Duration::from_hours(24);
         let handler = fixture.handler(|run| async move {
             match run.number {
@@ -111,7 +111,7 @@ both_databases! {
     /// The call may have been done without any check of its key: serving the operation differently later does not change
     /// that.
     #[test]
-    async fn what_was_lost_as_opaque_is_held_though_its_operation_is_served_otherwise_now(fixture: OnceFixture) {
+    async fn outcome_lost_as_opaque_stays_unknown_after_mode_change(fixture: OnceFixture) {
         keyed("k1").send(&failing(&fixture, fixture.once(Mode::Opaque))).await.assert_first(502, "failed");
         for mode in [Mode::Keyed, Mode::Transactional] {
             let handler = fixture.ordering();
@@ -125,7 +125,7 @@ both_databases! {
 
     /// The first call was lost while the upstream's key protected it; the second runs in a transaction, and is refused.
     #[test]
-    async fn a_rollback_does_not_make_undone_what_was_lost_as_keyed(fixture: OnceFixture) {
+    async fn rollback_does_not_undo_run_lost_as_keyed(fixture: OnceFixture) {
         keyed("k1").send(&failing(&fixture, fixture.once(Mode::Keyed))).await.assert_first(502, "failed");
         let handler = fixture.handler(|_| async { respond(StatusCode::TOO_MANY_REQUESTS, "not now") });
         let orders = fixture.serve(fixture.once(Mode::Transactional), handler.clone());
@@ -196,7 +196,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_panic_while_the_answer_is_read_is_an_outcome_too(fixture: OnceFixture) {
+    async fn panic_while_reading_response_is_an_outcome(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
@@ -215,7 +215,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_service_that_knows_more_than_a_status_says_so(fixture: OnceFixture) {
+    async fn handler_can_override_outcome_of_status(fixture: OnceFixture) {
         let says = |outcome: Outcome| move || {
             let mut response = respond(StatusCode::BAD_GATEWAY, "said");
             response.extensions_mut().insert(outcome);
@@ -244,7 +244,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_service_that_fails_has_lost_the_outcome(fixture: OnceFixture) {
+    async fn failed_service_leaves_outcome_unknown(fixture: OnceFixture) {
         use tower::{Layer as _, ServiceExt as _};
         for (mode, phase) in [(Mode::Opaque, Some(Phase::Unknown)), (Mode::Transactional, None)] {
             let key = format!("{mode:?}");
@@ -259,7 +259,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_unknown_outcome_is_held_listed_and_decided_by_a_person(fixture: OnceFixture) {
+    async fn unknown_outcome_is_held_listed_and_decided(fixture: OnceFixture) {
         let once = fixture.once(Mode::Opaque);
         let orders = failing(&fixture, once.clone());
         for key in ["k1", "k2", "k3"] {
@@ -289,7 +289,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_unknown_outcome_is_asked_after_where_there_is_a_way(fixture: OnceFixture) {
+    async fn unknown_outcome_is_looked_up_if_possible(fixture: OnceFixture) {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
         let once = fixture.once(Mode::Opaque).reconcile(move |name| {
@@ -329,7 +329,7 @@ both_databases! {
     }
 
     #[test]
-    async fn past_the_upstreams_memory_a_lost_outcome_is_held(fixture: OnceFixture) {
+    async fn lost_outcome_is_held_after_upstream_forgets_key(fixture: OnceFixture) {
         let once = || fixture.once(Mode::Keyed).upstream_keeps_keys_for(Duration::from_hours(1));
         let orders = failing(&fixture, once());
         keyed("k1").send(&orders).await.assert_first(502, "failed");
@@ -340,7 +340,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_step_of_an_action_has_a_key_of_its_own_which_stays_the_same(fixture: OnceFixture) {
+    async fn derived_key_of_a_step_is_stable(fixture: OnceFixture) {
         let handler = fixture.handler(|run| async move {
             let claim = run.request.extensions().get::<ichido::once::Claim>().unwrap();
             let (charge, mail) = (claim.key_for("charge"), claim.key_for("mail"));
@@ -362,7 +362,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_operation_is_opaque_unless_it_says_otherwise(fixture: OnceFixture) {
+    async fn operation_is_opaque_by_default(fixture: OnceFixture) {
         let once = Once::operation("quiet").class(ichido::once::Class::ExternalEffect).single_identity("app");
         let orders = failing(&fixture, once.clone());
         keyed("k1").send(&orders).await.assert_first(502, "failed");

@@ -51,7 +51,7 @@ fn waiting_at(fixture: &OnceFixture, gate: &RequestGate) -> TestHandler {
 
 both_databases! {
     #[test]
-    async fn case_19_of_a_hundred_at_once_on_two_nodes_one_runs(fixture: OnceFixture) {
+    async fn case_19_one_of_a_hundred_duplicates_on_two_nodes_runs(fixture: OnceFixture) {
         let other = fixture.another_node().await;
         for mode in MODES {
             let before = fixture.effects().await;
@@ -70,7 +70,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_duplicate_in_flight_waits_and_is_then_told_so(fixture: OnceFixture) {
+    async fn duplicate_waits_then_gets_in_flight(fixture: OnceFixture) {
         let gate = RequestGate::shut();
         let once = fixture.once(Mode::Keyed).in_flight_wait(Duration::from_millis(1));
         let orders = gated(&fixture, once, &gate);
@@ -140,7 +140,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_20_a_record_that_goes_while_many_look_at_it_is_run_once_more(fixture: OnceFixture) {
+    async fn case_20_record_deleted_during_lookups_runs_once_more(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         for round in 1..=5 {
             let answer = keyed("k1").send_while_busy(&orders).await;
@@ -167,7 +167,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_21_an_owner_that_was_overtaken_answers_with_the_winners_result(fixture: OnceFixture) {
+    async fn case_21_overtaken_owner_returns_winners_result(fixture: OnceFixture) {
         let other = fixture.another_node().await;
         let gate = RequestGate::shut();
         for mode in [Mode::Keyed, Mode::Transactional] {
@@ -199,7 +199,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_22_an_owner_that_stood_still_before_its_call_does_not_call(fixture: OnceFixture) {
+    async fn case_22_owner_stalled_before_its_call_does_not_call(fixture: OnceFixture) {
         let other = fixture.another_node().await;
         for mode in MODES {
             let key = format!("{mode:?}");
@@ -231,7 +231,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_23_an_owner_that_was_overtaken_gives_nothing_back(fixture: OnceFixture) {
+    async fn case_23_overtaken_owner_releases_nothing(fixture: OnceFixture) {
         let other = fixture.another_node().await;
         let (slow, next) = (RequestGate::shut(), RequestGate::shut());
         let inside = slow.clone();
@@ -257,7 +257,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_live_claim_is_renewed_and_never_taken_for_an_orphan(fixture: OnceFixture) {
+    async fn live_claim_is_renewed_and_never_rescued(fixture: OnceFixture) {
         let gate = RequestGate::shut();
         let once = fixture.once(Mode::Opaque).lease(SHORT_LEASE).in_flight_wait(Duration::ZERO);
         let orders = gated(&fixture, once, &gate);
@@ -282,7 +282,7 @@ both_databases! {
 
 /// The claim must be confirmed with the store, and the store is silent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_falls_silent_right_before_the_call_is_answered_for_and_nothing_is_run() {
+async fn store_silent_before_call_returns_problem_and_runs_nothing() {
     in_time(async {
         let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;

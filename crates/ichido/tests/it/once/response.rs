@@ -63,7 +63,7 @@ fn answering(
 
 both_databases! {
     #[test]
-    async fn a_replay_is_byte_for_byte_the_first_answer(fixture: OnceFixture) {
+    async fn replay_equals_first_response_byte_for_byte(fixture: OnceFixture) {
         for mode in MODES {
             let orders = answering(&fixture, fixture.once(mode), || {
                 let mut response = respond(StatusCode::CREATED, Bytes::from_static(b"\0\xff\r\n{}"));
@@ -102,7 +102,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_belongs_to_the_first_answer_alone_is_not_replayed(fixture: OnceFixture) {
+    async fn headers_of_first_response_only_are_not_replayed(fixture: OnceFixture) {
         let orders = answering(&fixture, fixture.once(Mode::Opaque), || {
             let mut response = respond(StatusCode::OK, "done");
             let headers = response.headers_mut();
@@ -135,7 +135,7 @@ both_databases! {
     }
 
     #[test]
-    async fn every_answer_has_a_request_id_of_its_own(fixture: OnceFixture) {
+    async fn every_response_has_its_own_request_id(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         let mut ids = std::collections::BTreeSet::new();
         for call in [keyed("k1"), keyed("k1"), keyed("k1").body("other"), keyed("")] {
@@ -146,7 +146,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_key_is_echoed_where_that_is_set(fixture: OnceFixture) {
+    async fn key_is_echoed_if_configured(fixture: OnceFixture) {
         let quiet = keyed("\"k1\"").send(&fixture.orders(Mode::Opaque)).await;
         assert_eq!(quiet.field("idempotency-key"), None);
         let echoing = fixture.serve(fixture.once(Mode::Opaque).echo_key(true), fixture.ordering());
@@ -158,7 +158,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_profile_sets_the_numbers(fixture: OnceFixture) {
+    async fn profile_sets_status_codes(fixture: OnceFixture) {
         for (profile, conflict, in_flight, marker) in [
             (Profile::Ichido, 409, 202, "idempotency-replayed"),
             (Profile::Ietf, 422, 409, "idempotency-replayed"),
@@ -191,7 +191,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_response_over_the_bound_reaches_the_first_caller_and_is_not_run_again(fixture: OnceFixture) {
+    async fn oversized_response_reaches_first_caller_and_is_not_rerun(fixture: OnceFixture) {
         for mode in MODES {
             let once = fixture.once(mode).response_bytes_max(10);
             let whole: fn() -> Response<Body> = || respond(StatusCode::OK, "more than ten bytes");
@@ -216,7 +216,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_stream_reaches_the_first_caller_while_it_goes_on(fixture: OnceFixture) {
+    async fn stream_reaches_first_caller_while_running(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let (feed, body) = mpsc::unbounded_channel();
@@ -272,7 +272,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_response_that_breaks_off_is_no_outcome(fixture: OnceFixture) {
+    async fn truncated_response_is_not_an_outcome(fixture: OnceFixture) {
         for mode in MODES {
             let key = format!("{mode:?}");
             let orders =
@@ -291,7 +291,7 @@ both_databases! {
     }
 
     #[test]
-    async fn the_record_holds_what_was_asked_and_what_came_of_it(fixture: OnceFixture) {
+    async fn record_holds_request_and_outcome(fixture: OnceFixture) {
         let orders = answering(&fixture, fixture.once(Mode::Opaque), || {
             let mut response = respond(StatusCode::CREATED, r#"{"b": 1.0, "a": 2}"#);
             response.headers_mut().insert("content-type", "application/json".parse().unwrap());

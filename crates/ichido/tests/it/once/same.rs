@@ -77,7 +77,7 @@ both_databases! {
     /// The input of the duplicates alert.
     // Spec: A14, A15.
     #[test]
-    async fn requests_and_their_repetitions_are_counted_by_operation(fixture: OnceFixture) {
+    async fn requests_and_repeats_are_counted_by_operation(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
         for _ in 0..3 {
@@ -106,7 +106,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_15_json_of_doubtful_meaning_is_refused_and_numbers_are_exact(fixture: OnceFixture) {
+    async fn case_15_ambiguous_json_is_refused_and_numbers_are_exact(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
         for doubtful in [r#"{"a":1,"a":2}"#, r#""\ud800""#, &deep, "{", "NaN", "[01]", "\u{feff}{}"] {
@@ -186,7 +186,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_mismatch_is_told_before_anything_else(fixture: OnceFixture) {
+    async fn mismatch_is_reported_before_anything_else(fixture: OnceFixture) {
         for mode in MODES {
             // While the first one runs on SQLite, its transaction blocks other writers; the other one gets its response
             // when it can.
@@ -213,7 +213,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_conflict_shows_nothing_of_what_is_stored(fixture: OnceFixture) {
+    async fn conflict_reveals_nothing_stored(fixture: OnceFixture) {
         let handler = fixture.handler(|_| async {
             let mut response = respond(StatusCode::ACCEPTED, "the secret answer");
             response.headers_mut().insert("location", "/orders/secret".parse().unwrap());

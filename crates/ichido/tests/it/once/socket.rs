@@ -109,7 +109,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_16_an_upload_that_breaks_off_leaves_no_claim(fixture: OnceFixture) {
+    async fn case_16_interrupted_upload_leaves_no_claim(fixture: OnceFixture) {
         let server = TestServer::new(fixture.orders(Mode::Opaque)).await;
         for (number, (lines, part)) in [
             ("Content-Length: 600\r\n", "10 EUR"),
@@ -133,7 +133,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_17_a_chunked_body_over_the_bound_leaves_no_claim(fixture: OnceFixture) {
+    async fn case_17_oversized_chunked_body_leaves_no_claim(fixture: OnceFixture) {
         let once = fixture.once(Mode::Opaque).request_bytes_max(10);
         let server = TestServer::new(fixture.serve(once, fixture.ordering())).await;
         let chunked = head("Idempotency-Key: k1\r\nTransfer-Encoding: chunked\r\n") + "6\r\n10 EUR\r\n6\r\n99 EUR\r\n0\r\n\r\n";
@@ -149,7 +149,7 @@ both_databases! {
     }
 
     #[test]
-    async fn case_18_what_the_head_alone_decides_is_answered_without_the_body(fixture: OnceFixture) {
+    async fn case_18_refusal_by_head_does_not_read_body(fixture: OnceFixture) {
         let once = fixture.once(Mode::Opaque).request_bytes_max(10);
         let server = TestServer::new(fixture.serve(once, fixture.ordering())).await;
         for (lines, status) in [
@@ -235,7 +235,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_under_way_is_waited_for_when_a_process_stops(fixture: OnceFixture) {
+    async fn stopping_process_waits_for_requests_in_flight(fixture: OnceFixture) {
         let gate = RequestGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {

@@ -80,7 +80,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_transaction_kept_beyond_the_answer_is_rolled_back(fixture: OnceFixture) {
+    async fn transaction_held_after_response_is_rolled_back(fixture: OnceFixture) {
         let gate = RequestGate::shut();
         let inside = gate.clone();
         let handler = fixture.handler(move |run| {
@@ -109,7 +109,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_transaction_that_outlives_its_handler_is_over(fixture: OnceFixture) {
+    async fn transaction_ends_with_its_handler(fixture: OnceFixture) {
         let kept = Arc::new(Mutex::new(None));
         let keeping = Arc::clone(&kept);
         let handler = fixture.handler(move |run| {
@@ -127,7 +127,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_transaction_that_meets_another_runs_again_on_the_handlers_word(fixture: OnceFixture) {
+    async fn conflicting_transaction_reruns_if_handler_asks(fixture: OnceFixture) {
         let handler = fixture.handler(|run| async move {
             run.order().await;
             if run.number < 3 {
@@ -154,7 +154,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_commit_that_is_refused_is_told_and_has_done_nothing(fixture: OnceFixture) {
+    async fn refused_commit_is_reported_and_does_nothing(fixture: OnceFixture) {
         fixture.sql("CREATE TABLE parents (id INTEGER PRIMARY KEY)", "CREATE TABLE parents (id INTEGER PRIMARY KEY)").await;
         let children = "CREATE TABLE children (parent INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)";
         fixture.sql(children, children).await;
@@ -172,7 +172,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_pool_that_cannot_be_used_means_that_nothing_was_run(fixture: OnceFixture) {
+    async fn unusable_pool_runs_nothing(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Transactional);
         match &fixture.business {
             Pool::Postgres(pool) => pool.close().await,
@@ -186,7 +186,7 @@ both_databases! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_serialisation_failure_at_the_commit_runs_the_handler_again() {
+async fn serialization_failure_at_commit_reruns_handler() {
     let fixture = OnceFixture::postgres().await;
     let Pool::Postgres(pool) = fixture.business.clone() else { panic!("not PostgreSQL") };
     let handler = fixture.handler(move |run| {
@@ -212,7 +212,7 @@ async fn a_serialisation_failure_at_the_commit_runs_the_handler_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_handler_can_tell_a_serialisation_failure_from_others() {
+async fn handler_can_recognize_serialization_failure() {
     let fixture = OnceFixture::postgres().await;
     let Pool::Postgres(pool) = fixture.business.clone() else { panic!("not PostgreSQL") };
     fixture.sql("INSERT INTO orders VALUES (0)", "").await;
@@ -250,7 +250,7 @@ async fn a_handler_can_tell_a_serialisation_failure_from_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pool_on_another_database_is_found_out() {
+async fn pool_on_another_database_is_detected() {
     let (fixture, elsewhere) = (OnceFixture::postgres().await, OnceFixture::postgres().await);
     let once = fixture.once(Mode::Transactional);
     let once = once.effect(ichido::once::Effect::Transactional(elsewhere.business.clone()));
@@ -261,7 +261,7 @@ async fn a_pool_on_another_database_is_found_out() {
 }
 
 #[tokio::test]
-async fn a_handler_that_locks_its_transaction_twice_is_told_so() {
+async fn locking_a_transaction_twice_fails() {
     let fixture = OnceFixture::sqlite().await;
     let handler = fixture.handler(|run| async move {
         let tx = AnyTx::of(&run);
@@ -282,7 +282,7 @@ async fn a_handler_that_locks_its_transaction_twice_is_told_so() {
 
 /// The handler's transaction is on a file that the next start will not find.
 #[tokio::test]
-async fn a_handler_whose_database_file_is_removed_is_not_answered_for() {
+async fn removed_database_file_returns_problem() {
     let fixture = OnceFixture::sqlite().await;
     let file = std::path::PathBuf::from(fixture.url.strip_prefix("sqlite:").unwrap());
     let handler = fixture.handler(move |run| {

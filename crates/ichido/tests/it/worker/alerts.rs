@@ -167,7 +167,7 @@ async fn a_receiver_must_have_a_destination_and_a_name_of_its_own() {
 both_databases! {
     /// A repeated notification is harmless and a missing one is not: a lost response is not a reason to park it.
     #[test]
-    async fn a_receiver_that_loses_its_answer_is_told_again(fixture: WorkerFixture) {
+    async fn receiver_that_lost_response_is_notified_again(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let loses = ops.handler(|_, job| async move {
             if job.attempt == 1 { Err(Failed::unknown("the answer was lost")) } else { Ok(Done::from(())) }
@@ -187,7 +187,7 @@ both_databases! {
     /// More than 10 an hour; the first one notifies as well.
     // Spec: A15, E5.
     #[test]
-    async fn dead_letters_alert_above_ten_an_hour_and_the_first_is_told(fixture: WorkerFixture) {
+    async fn dead_letters_alert_above_ten_per_hour_and_first_notifies(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let _worker = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         fixture.die("first", 1).await;
@@ -210,7 +210,7 @@ both_databases! {
 
     // Spec: D19.
     #[test]
-    async fn a_surge_of_dead_alerts_by_what_is_usual(fixture: WorkerFixture) {
+    async fn surge_of_dead_letters_alerts_against_usual_rate(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let _worker = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         fixture.die("usual", 9).await;
@@ -299,7 +299,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_few_slow_messages_are_too_few(fixture: WorkerFixture) {
+    async fn few_slow_messages_do_not_alert(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         for number in 0..4 {
             fixture.put(&format!("slow-{number}")).await;
@@ -315,7 +315,7 @@ both_databases! {
 
     /// Nobody serves the queue, so nothing leaves it and no lag is visible.
     #[test]
-    async fn what_waits_for_long_alerts(fixture: WorkerFixture) {
+    async fn old_waiting_message_alerts(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let _worker = watching(&fixture, receiver.done(), &ops).start().unwrap();
         let (about, slow) = (About::Queue("unserved".to_owned()), queue("unserved"));
@@ -332,7 +332,7 @@ both_databases! {
     /// Parked with an alert.
     // Spec: D8.
     #[test]
-    async fn an_effect_that_nobody_knows_alerts_until_it_is_decided(fixture: WorkerFixture) {
+    async fn unknown_effect_alerts_until_decided(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let handler = receiver.handler(|_, _| async { Err(Failed::unknown("the answer had another key")) });
         let _worker = watching(&fixture, handler, &ops).start().unwrap();
@@ -373,7 +373,7 @@ both_databases! {
 
     // Spec: F5.
     #[test]
-    async fn a_trail_that_was_changed_alerts_until_it_is_mended(fixture: WorkerFixture) {
+    async fn changed_trail_alerts_until_restored(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let audit_key = AuditKey::parse(b"from a file that the database's owner cannot read").unwrap();
         let _worker = watching(&fixture, receiver.done(), &ops).audit_key(audit_key).start().unwrap();
@@ -405,7 +405,7 @@ both_databases! {
 
     /// The watch continues on another node after the first one died, and repeats no notification.
     #[test]
-    async fn one_incident_is_told_once_though_two_nodes_watch_it(fixture: WorkerFixture) {
+    async fn incident_is_notified_once_with_two_nodes(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let first: Running = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         let _second = watching(&fixture, dies(&receiver), &ops).start().unwrap();
@@ -426,7 +426,7 @@ both_databases! {
 
     /// The worker that recorded it dies before anybody was notified: the notification is still sent, under the same key.
     #[test]
-    async fn a_death_between_recording_and_telling_loses_nothing(fixture: WorkerFixture) {
+    async fn crash_between_recording_and_notifying_loses_nothing(fixture: WorkerFixture) {
         let (receiver, gate, ops) = (FakeReceiver::default(), HandlerGate::shut(), FakeReceiver::default());
         let inside = gate.clone();
         let stuck = ops.handler(move |_, _| {
@@ -454,7 +454,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_tells_of_alerts_raises_none(fixture: WorkerFixture) {
+    async fn notifications_raise_no_alerts(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let builder = fixture.builder_with(dies(&receiver), |_| ());
         let deaf = Target::new("ops", dies(&ops));
@@ -469,7 +469,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_queue_has_terms_of_its_own(fixture: WorkerFixture) {
+    async fn queue_can_have_its_own_alert_terms(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let mut alerts = alerts_to("ops");
         let change = RuleChange::On(TermsChange { above: Some(1.0), ..TermsChange::default() });

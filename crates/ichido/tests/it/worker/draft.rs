@@ -10,7 +10,7 @@ use super::fixture::{FakeReceiver, WorkerFixture, both_databases, many};
 
 both_databases! {
     #[test]
-    async fn everything_that_is_wrong_is_said_at_once(fixture: WorkerFixture) {
+    async fn all_errors_are_reported_together(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let seconds = Duration::from_secs;
         let short = Queue { lease: seconds(20), ..Queue::new("short", "slow") };
@@ -74,7 +74,7 @@ both_databases! {
 /// The defaults, without a configuration.
 // Spec: D15.
 #[test]
-fn what_nobody_says_is_as_the_specification_has_it() {
+fn defaults_match_the_specification() {
     let queue = Queue::new("orders", "broker");
     assert_eq!((queue.batch_size.get(), queue.parallelism.get(), queue.retry.tries.get()), (32, 4, 9));
     assert_eq!(

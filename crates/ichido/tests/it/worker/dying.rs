@@ -37,7 +37,7 @@ both_databases! {
     /// The death counts as an attempt, and the message is sent again under the same key and a greater fence.
     // Spec: D12, E1.
     #[test]
-    async fn a_message_of_a_dead_worker_is_sent_again_where_keys_cover_it(fixture: WorkerFixture) {
+    async fn message_of_dead_worker_is_resent_if_keyed(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let worker = fixture.work(first_gated(&receiver, &gate).honours_keys(DAY));
         let id = fixture.put("k1").await;
@@ -58,7 +58,7 @@ both_databases! {
     /// Started messages are parked, unstarted ones are sent.
     // Spec: F2.
     #[test]
-    async fn of_a_dead_worker_without_keys_only_what_had_begun_is_parked(fixture: WorkerFixture) {
+    async fn dead_worker_without_keys_parks_only_started_messages(fixture: WorkerFixture) {
         let mut ids = Vec::new();
         for number in 0..3 {
             ids.push(fixture.put(&format!("k{number}")).await);
@@ -83,7 +83,7 @@ both_databases! {
     /// A message called without a promise about keys is not called again by a worker with one.
     // Spec: F2, D12.
     #[test]
-    async fn a_call_that_was_made_without_keys_is_not_repeated_by_a_worker_that_believes_in_them(fixture: WorkerFixture) {
+    async fn call_made_without_keys_is_not_repeated_by_keyed_worker(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let worker = fixture.work(first_gated(&receiver, &gate));
         let id = fixture.put("k1").await;
@@ -100,7 +100,7 @@ both_databases! {
     /// A worker suspended past its lease starts no further call, and cannot settle.
     // Spec: D12.
     #[test]
-    async fn a_stuck_worker_makes_no_call_after_its_lease(fixture: WorkerFixture) {
+    async fn stuck_worker_does_not_call_after_its_lease(fixture: WorkerFixture) {
         for (round, marks) in [(1, false), (2, true)] {
             let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
             let mut ids = Vec::new();
@@ -162,7 +162,7 @@ both_databases! {
     /// Of the messages that a worker died with, one at a time is in a worker's hands; the others do not wait for it.
     // Spec: E2.
     #[test]
-    async fn messages_that_a_worker_died_with_are_taken_up_one_at_a_time(fixture: WorkerFixture) {
+    async fn messages_of_dead_worker_are_rescued_one_at_a_time(fixture: WorkerFixture) {
         let gated = |receiver: &FakeReceiver, gate: &HandlerGate| {
             let gate = gate.clone();
             let handler = receiver.handler(move |_, job| {
@@ -206,7 +206,7 @@ both_databases! {
     /// It waits for a slot of its destination's pace, however often the process is killed meanwhile.
     // Spec: E2.
     #[test]
-    async fn a_message_that_waits_for_its_pace_is_not_charged_with_a_death(fixture: WorkerFixture) {
+    async fn message_waiting_for_pace_is_not_charged_with_death(fixture: WorkerFixture) {
         for (round, guarantee) in [Guarantee::Nothing, Guarantee::Repeatable, Guarantee::HonoursKeys { keeps_for: DAY }].into_iter().enumerate() {
             let receiver = FakeReceiver::default();
             let worker = |node: &WorkerFixture| {
@@ -258,7 +258,7 @@ both_databases! {
     /// It waits for a slot of its queue, behind a call that kills every worker.
     // Spec: E2.
     #[test]
-    async fn a_message_that_waits_for_its_turn_is_not_charged_with_a_death(fixture: WorkerFixture) {
+    async fn message_waiting_for_turn_is_not_charged_with_death(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let (mut node, mut passed) = (fixture.another_node().await, Duration::ZERO);
         let worker = |node: &WorkerFixture| {
@@ -307,7 +307,7 @@ both_databases! {
     /// A message that kills its worker is identified and dead-lettered; its neighbours are sent, and charged with nothing.
     // Spec: E2.
     #[test]
-    async fn a_message_that_kills_its_workers_charges_no_neighbour(fixture: WorkerFixture) {
+    async fn message_that_kills_workers_does_not_charge_others(fixture: WorkerFixture) {
         let mut good = Vec::new();
         let mut bad = None;
         for number in 0..8 {

@@ -64,7 +64,7 @@ both_databases! {
     }
 
     #[test]
-    async fn letters_are_judged_by_what_workers_published(fixture: WorkerFixture) {
+    async fn dead_letters_are_judged_by_published_facts(fixture: WorkerFixture) {
         let refusing = FakeReceiver::default().handler(|_, _| async { Err(Failed::dead("no")) });
         let worker = fixture.work_as(refusing, |queue| queue.requeue = true);
         let id = fixture.put("k1").await;

@@ -19,7 +19,7 @@ both_databases! {
     /// Up to 8 retries after 2, 4, 8 … 256 s, each ±10 %.
     // Spec: D5.
     #[test]
-    async fn retries_come_by_the_schedule_and_then_it_is_dead(fixture: WorkerFixture) {
+    async fn retries_follow_schedule_then_message_is_dead(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
         let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
@@ -52,7 +52,7 @@ both_databases! {
     /// Failure n is final if n ≥ the allowed attempts.
     // Spec: E1.
     #[test]
-    async fn a_message_that_allows_one_try_is_dead_after_it(fixture: WorkerFixture) {
+    async fn message_with_one_attempt_is_dead_after_it(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
         let _worker = fixture.work(handler);
@@ -79,7 +79,7 @@ both_databases! {
 
     /// `Retry-After` is a minimum, whatever the schedule says.
     #[test]
-    async fn a_wait_that_was_asked_for_is_a_floor(fixture: WorkerFixture) {
+    async fn requested_wait_is_a_minimum(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, _| async {
             Err::<Done, _>(Failed::throttled(Some(Duration::from_mins(30)), "slow down"))
@@ -93,7 +93,7 @@ both_databases! {
 
     /// One message's wait does not affect the others.
     #[test]
-    async fn a_wait_of_one_message_holds_up_no_other(fixture: WorkerFixture) {
+    async fn wait_of_one_message_does_not_delay_others(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
             if number == 1 { Err(Failed::retry_after(Duration::from_mins(30), "later")) } else { Ok(Done::default()) }
@@ -113,7 +113,7 @@ both_databases! {
     /// One bad message dies, and the others of its batch are sent and not charged.
     // Spec: E2.
     #[test]
-    async fn a_bad_message_charges_none_of_its_neighbours(fixture: WorkerFixture) {
+    async fn bad_message_does_not_charge_others(fixture: WorkerFixture) {
         let mut good = Vec::new();
         let mut bad = None;
         for number in 0..10 {

@@ -51,7 +51,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_handler_says_dead(fixture: WorkerFixture) {
+    async fn handler_can_return_dead(fixture: WorkerFixture) {
         let _worker = fixture.work(failing(|| Failed::dead("no such account")));
         let id = fixture.put("k1").await;
         let row = fixture.until(id, Stage::Dead).await;
@@ -60,7 +60,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_handler_says_retry_and_is_tried_again_whatever_it_promises(fixture: WorkerFixture) {
+    async fn handler_retry_is_retried_under_any_guarantee(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
             if number < 3 { Err(Failed::retry("busy")) } else { Ok(Done::default()) }
@@ -77,7 +77,7 @@ both_databases! {
 
     // Spec: F2.
     #[test]
-    async fn an_error_of_unknown_effect_is_parked_where_nothing_covers_it(fixture: WorkerFixture) {
+    async fn unknown_effect_is_parked_without_guarantee(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, _| async {
             Err(std::io::Error::other("the line broke"))?;
@@ -92,7 +92,7 @@ both_databases! {
 
     // Spec: D9, F2.
     #[test]
-    async fn an_error_of_unknown_effect_is_retried_where_keys_or_a_promise_cover_it(fixture: WorkerFixture) {
+    async fn unknown_effect_is_retried_if_keyed_or_repeatable(fixture: WorkerFixture) {
         for (key, covers) in [("k1", Handler::repeatable as fn(Handler) -> Handler), ("k2", |handler| {
             handler.honours_keys(Duration::from_hours(24))
         })] {
@@ -143,7 +143,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_panic_is_a_failed_try_and_harms_nobody_else(fixture: WorkerFixture) {
+    async fn panic_is_a_failed_attempt_and_harms_no_other(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, job| async move {
             assert_ne!(&job.payload[..], b"{\"n\":\"bad\"}", "a fault of the handler's");
@@ -161,7 +161,7 @@ both_databases! {
     /// A timeout counts as a failure, and frees the slot.
     // Spec: E1.
     #[test]
-    async fn a_timeout_frees_the_slot_and_tells_the_handler(fixture: WorkerFixture) {
+    async fn timeout_frees_slot_and_cancels_handler(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let (sender, mut signal_receiver) = tokio::sync::mpsc::unbounded_channel();
         let inside = gate.clone();

@@ -112,7 +112,7 @@ impl WorkerFixture {
 
 both_databases! {
     #[test]
-    async fn a_bulk_says_first_what_would_happen_and_changes_nothing(fixture: WorkerFixture) {
+    async fn bulk_preflight_reports_and_changes_nothing(fixture: WorkerFixture) {
         fixture.dead(3).await;
         fixture.dead_in(&queue(QUEUE), 2, Effect::Unknown).await;
         fixture.dead_in(&queue("mail"), 4, Effect::NotDone).await;
@@ -133,7 +133,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_may_go_is_requeued_and_sent_and_the_rest_stays_with_its_reason(fixture: WorkerFixture) {
+    async fn allowed_letters_are_requeued_and_others_stay_with_reason(fixture: WorkerFixture) {
         let ids = fixture.dead(5).await;
         fixture.dead_in(&queue(QUEUE), 2, Effect::Unknown).await;
         let policies = allowed();
@@ -152,7 +152,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_queue_that_allows_no_requeue_refuses_with_the_reason(fixture: WorkerFixture) {
+    async fn queue_without_requeue_refuses_with_reason(fixture: WorkerFixture) {
         fixture.dead(3).await;
         let policies = policies(false, Guarantee::Repeatable);
         let (found, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
@@ -163,7 +163,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_bulk_obeys_what_workers_publish_after_it_was_planned(fixture: WorkerFixture) {
+    async fn bulk_uses_facts_published_after_planning(fixture: WorkerFixture) {
         fixture.dead(3).await;
         let bulk = bulk(&fixture.store, &allowed(), REQUEUE);
         let found = bulk.preflight().await.unwrap();
@@ -176,7 +176,7 @@ both_databases! {
     }
 
     #[test]
-    async fn an_unknown_effect_goes_while_the_key_is_remembered_and_not_after(fixture: WorkerFixture) {
+    async fn unknown_effect_is_requeued_only_while_key_is_remembered(fixture: WorkerFixture) {
         fixture.dead_in(&queue(QUEUE), 2, Effect::Unknown).await;
         let policies = policies(true, Guarantee::HonoursKeys { keeps_for: DAY });
         let early = bulk(&fixture.store, &policies, REQUEUE).preflight().await.unwrap();
@@ -190,7 +190,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_bulk_is_stopped_in_the_middle_and_goes_on_when_it_is_run_again(fixture: WorkerFixture) {
+    async fn stopped_bulk_continues_when_run_again(fixture: WorkerFixture) {
         let all = limits::BATCH_MAX * 3;
         fixture.dead(all).await;
         let policies = allowed();
@@ -231,7 +231,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_bulk_that_was_killed_is_abandoned_once_its_lease_has_lapsed_and_the_next_one_goes_on(fixture: WorkerFixture) {
+    async fn killed_bulk_is_abandoned_after_lease_and_next_continues(fixture: WorkerFixture) {
         fixture.dead(200).await;
         let policies = allowed();
         let operation = killed(&bulk(&fixture.store, &policies, CAREFUL)).await;
@@ -249,7 +249,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_bulk_that_runs_says_so_again_and_again(fixture: WorkerFixture) {
+    async fn running_bulk_renews_its_lease(fixture: WorkerFixture) {
         fixture.dead(20).await;
         let policies = allowed();
         let bulk = bulk(&fixture.store, &policies, CAREFUL);
@@ -273,7 +273,7 @@ both_databases! {
 
     /// As after a laptop slept: another operation took its letters over, and it reports what it did.
     #[test]
-    async fn a_bulk_that_was_silent_for_too_long_leaves_its_letters_to_the_next_one(fixture: WorkerFixture) {
+    async fn silent_bulk_loses_its_letters_to_the_next(fixture: WorkerFixture) {
         fixture.dead(20).await;
         let policies = allowed();
         let sleepy = bulk(&fixture.store, &policies, CAREFUL);
@@ -351,7 +351,7 @@ both_databases! {
 
     /// A failure that the next attempt repairs between two looks still counts.
     #[test]
-    async fn a_canary_halts_though_the_next_tries_are_successes(fixture: WorkerFixture) {
+    async fn canary_halts_even_if_later_attempts_succeed(fixture: WorkerFixture) {
         fixture.dead(200).await;
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, job| async move {
@@ -392,7 +392,7 @@ both_databases! {
 
     /// Letters named by id need no claim.
     #[test]
-    async fn a_bulk_and_one_who_names_letters_requeue_each_letter_once(fixture: WorkerFixture) {
+    async fn bulk_and_single_requeues_requeue_each_letter_once(fixture: WorkerFixture) {
         let all = limits::BATCH_MAX * 3;
         let ids = fixture.dead(all).await;
         let other = fixture.another_node().await;
@@ -413,7 +413,7 @@ both_databases! {
     }
 
     #[test]
-    async fn letters_that_die_again_meanwhile_are_not_requeued_again(fixture: WorkerFixture) {
+    async fn letters_dead_again_meanwhile_are_not_requeued_again(fixture: WorkerFixture) {
         fixture.dead(40).await;
         let receiver = FakeReceiver::default();
         let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<Done, _>(Failed::dead("no")) }), |queue| queue.requeue = true);
@@ -439,7 +439,7 @@ both_databases! {
     }
 
     #[test]
-    async fn letters_are_discarded_in_bulk_whatever_their_queue_says(fixture: WorkerFixture) {
+    async fn bulk_discard_ignores_queue_policy(fixture: WorkerFixture) {
         fixture.dead(3).await;
         let nothing = Policies::default();
         let (found, report) = run(&bulk(&fixture.store, &nothing, Work::Discard)).await;

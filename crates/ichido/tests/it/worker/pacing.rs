@@ -73,7 +73,7 @@ both_databases! {
     /// A throttle with a wait pauses every worker, and they continue automatically.
     // Spec: D6.
     #[test]
-    async fn a_refusal_pauses_all_workers_for_as_long_as_it_asks(fixture: WorkerFixture) {
+    async fn throttling_pauses_all_workers_as_long_as_asked(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
             if number == 1 { Err(Failed::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(Done::default()) }
@@ -105,7 +105,7 @@ both_databases! {
 
     /// Messages that were claimed when the pause began were given back.
     #[test]
-    async fn messages_that_waited_for_a_pause_go_on_when_it_is_lifted(fixture: WorkerFixture) {
+    async fn paused_messages_continue_when_pause_is_lifted(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
             if number == 1 { Err(Failed::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(Done::default()) }
@@ -162,7 +162,7 @@ both_databases! {
 
     /// All workers leave a destination that is down alone, probe it after its rest, and then serve it.
     #[test]
-    async fn a_destination_that_is_down_is_left_alone(fixture: WorkerFixture) {
+    async fn destination_that_is_down_is_not_called(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
             if number <= 3 { Err(Failed::unreachable("refused")) } else { Ok(Done::default()) }
@@ -195,7 +195,7 @@ both_databases! {
     /// Messages that always fail open no circuit for the good ones among them, however often they are retried.
     // Spec: E2.
     #[test]
-    async fn messages_that_always_fail_hold_up_no_good_one_of_the_same_destination(fixture: WorkerFixture) {
+    async fn failing_messages_do_not_delay_good_ones(fixture: WorkerFixture) {
         const TRIES: u32 = 4;
         let receiver = FakeReceiver::default();
         let _worker = paced(&fixture, bad_fail(&receiver), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });

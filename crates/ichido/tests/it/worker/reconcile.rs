@@ -49,7 +49,7 @@ async fn rounds(store: &Store, node: Uuid) {
 
 both_databases! {
     #[test]
-    async fn what_proves_to_be_done_is_sent_and_not_called_again(fixture: WorkerFixture) {
+    async fn message_found_done_is_sent_without_another_call(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let (handler, asked) = askable(&receiver, ReconcileOutcome::done());
         let worker = fixture.work(handler);
@@ -65,7 +65,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_proves_not_to_be_done_is_called_again(fixture: WorkerFixture) {
+    async fn message_found_not_done_is_called_again(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let (handler, _) = askable(&receiver, ReconcileOutcome::not_done());
         let _worker = fixture.work(handler);
@@ -80,7 +80,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_cannot_be_said_stays_parked_and_is_asked_again(fixture: WorkerFixture) {
+    async fn message_found_unknown_stays_parked_and_is_looked_up_again(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let (handler, asked) = askable(&receiver, ReconcileOutcome::unknown());
         let worker = fixture.work(handler);
@@ -101,7 +101,7 @@ both_databases! {
     /// A dead letter stays dead, and its effect becomes known; its history says how.
     // Spec: D17.
     #[test]
-    async fn a_dead_letter_of_unknown_effect_is_asked_after_by_itself(fixture: WorkerFixture) {
+    async fn dead_letter_of_unknown_effect_is_looked_up_automatically(fixture: WorkerFixture) {
         for (answer, key, effect) in
             [(ReconcileOutcome::done(), "k1", Effect::Done), (ReconcileOutcome::not_done(), "k2", Effect::NotDone)]
         {
@@ -134,7 +134,7 @@ both_databases! {
     /// An inconclusive response leaves the letter as it was, and it is looked up again later, not at once.
     // Spec: D17.
     #[test]
-    async fn a_dead_letter_of_which_nothing_can_be_said_is_asked_again_later(fixture: WorkerFixture) {
+    async fn dead_letter_found_unknown_is_looked_up_again_later(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let (handler, asked) = askable(&receiver, ReconcileOutcome::unknown());
         let worker = fixture.work(handler.honours_keys(DAY));
@@ -160,7 +160,7 @@ both_databases! {
     }
 
     #[test]
-    async fn one_node_asks(fixture: WorkerFixture) {
+    async fn one_node_looks_up(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let (handler, asked) = askable(&receiver, ReconcileOutcome::unknown());
         let workers = [fixture.work(handler.clone()), fixture.work(handler)];

@@ -47,7 +47,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_exceeds_the_free_slots_is_held_and_refills_as_slots_free(fixture: WorkerFixture) {
+    async fn messages_above_free_slots_wait_and_fill_freed_slots(fixture: WorkerFixture) {
         for number in 0..6 {
             fixture.put(&format!("k{number}")).await;
         }
@@ -78,7 +78,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_slow_message_holds_up_neither_its_queue_nor_another(fixture: WorkerFixture) {
+    async fn slow_message_delays_no_queue(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
         let slow = receiver.handler(move |_, job| {
@@ -181,7 +181,7 @@ both_databases! {
     /// One key enqueued ten times at once is sent once.
     // Spec: D16.
     #[test]
-    async fn one_key_put_in_ten_times_at_once_is_sent_once(fixture: WorkerFixture) {
+    async fn key_enqueued_ten_times_at_once_is_sent_once(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let _workers = [fixture.work(receiver.done()), fixture.work(receiver.done())];
         let putting: Vec<_> = (0..10)
@@ -200,7 +200,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_destination_of_two_queues_bounds_the_calls_of_both(fixture: WorkerFixture) {
+    async fn destination_of_two_queues_limits_calls_of_both(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let inside = gate.clone();
         let handler: Handler = receiver.handler(move |_, _| {
@@ -229,7 +229,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_paused_queue_is_left_alone(fixture: WorkerFixture) {
+    async fn paused_queue_is_not_served(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         fixture.store.queues().pause(&queue(QUEUE), true, Some("olivia")).await.unwrap();
         let _worker = fixture.builder_with(receiver.done(), |_| ()).handler("mail", receiver.done()).start().unwrap();

@@ -22,7 +22,7 @@ fn gated(receiver: &FakeReceiver, gate: &HandlerGate) -> Handler {
 
 both_databases! {
     #[test]
-    async fn a_stop_gives_back_what_was_not_begun_and_lets_the_rest_end(fixture: WorkerFixture) {
+    async fn stop_releases_unstarted_messages_and_finishes_the_rest(fixture: WorkerFixture) {
         let mut ids = Vec::new();
         for number in 0..4 {
             ids.push(fixture.put(&format!("k{number}")).await);
@@ -92,7 +92,7 @@ both_databases! {
     }
 
     #[test]
-    async fn a_second_stop_ends_at_once_and_nothing_is_lost(fixture: WorkerFixture) {
+    async fn second_stop_ends_at_once_and_loses_nothing(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let worker = fixture.work(gated(&receiver, &gate).repeatable());
         let id = fixture.put("k1").await;

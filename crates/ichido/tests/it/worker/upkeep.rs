@@ -17,7 +17,7 @@ use super::fixture::{FakeReceiver, HandlerGate, WorkerFixture, both_databases, m
 
 both_databases! {
     #[test]
-    async fn what_was_sent_long_ago_is_forgotten(fixture: WorkerFixture) {
+    async fn old_sent_messages_are_deleted(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let worker = fixture.builder_with(receiver.done(), |_| ()).keep_finished(Duration::from_hours(1)).name("web-1");
         let worker = worker.start().unwrap();
@@ -34,7 +34,7 @@ both_databases! {
     /// The trail is sealed automatically.
     // Spec: F5.
     #[test]
-    async fn the_trail_is_sealed_and_forgotten_under_the_workers_key(fixture: WorkerFixture) {
+    async fn trail_is_sealed_and_pruned_with_workers_key(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let builder = fixture.builder_with(receiver.done(), |_| ()).keep_finished(Duration::from_hours(1));
         let _worker = builder.audit_key(audit_key()).start().unwrap();
@@ -51,7 +51,7 @@ both_databases! {
 
     /// Anything deleted without the key would count as missing.
     #[test]
-    async fn a_worker_without_the_key_leaves_a_keyed_trail_to_who_has_it(fixture: WorkerFixture) {
+    async fn worker_without_key_leaves_keyed_trail_to_others(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let builder = || fixture.builder_with(receiver.done(), |_| ()).keep_finished(Duration::from_hours(1));
         let with_key = builder().audit_key(audit_key()).start().unwrap();
@@ -88,7 +88,7 @@ both_databases! {
     }
 
     #[test]
-    async fn what_is_delayed_is_sent_when_it_is_due(fixture: WorkerFixture) {
+    async fn delayed_message_is_sent_when_due(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let _worker = fixture.work(receiver.done());
         let mut later = message("later");

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 
 #[test]
-fn a_request_says_what_the_prompt_says() {
+fn request_contains_the_whole_prompt() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "number", "minimum": 0}}});
     let form = Arc::new(Form::new("answer", schema).expect("a schema"));
     let prompt = Prompt {
@@ -34,7 +34,7 @@ fn read(content: &Value, reason: &Value) -> Option<(String, FinishReason)> {
 }
 
 #[test]
-fn an_answer_says_why_it_ended() {
+fn reply_has_finish_reason() {
     let content = json!([
         {"type": "thinking", "thinking": "Hm."},
         {"type": "text", "text": "Sev"},
@@ -54,7 +54,7 @@ fn an_answer_says_why_it_ended() {
 }
 
 #[test]
-fn what_is_no_answer_is_not_taken_for_one() {
+fn invalid_reply_is_rejected() {
     let text = json!([{"type": "text", "text": "Seven."}]);
     assert_eq!(read(&text, &json!(null)), None);
     assert_eq!(read(&json!("Seven."), &json!("end_turn")), None);
@@ -63,7 +63,7 @@ fn what_is_no_answer_is_not_taken_for_one() {
 }
 
 #[test]
-fn what_it_counts_as_is_read_with_what_was_kept() {
+fn usage_includes_cached_tokens() {
     let usage = json!({"input_tokens": 5, "output_tokens": 2, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 100});
     let body = json!({"id": "msg_1", "content": [], "stop_reason": "end_turn", "usage": usage});
     let reply = reply(&body).expect("an answer");

@@ -15,7 +15,7 @@ fn prompt() -> Prompt {
 }
 
 #[test]
-fn a_request_says_what_the_prompt_says() {
+fn request_contains_the_whole_prompt() {
     let schema = prompt().form.expect("a form").schema().clone();
     assert_eq!(
         body("m", &prompt(), FormBy::JsonSchema, LimitBy::MaxCompletionTokens),
@@ -40,7 +40,7 @@ fn a_request_says_what_the_prompt_says() {
 }
 
 #[test]
-fn a_server_that_knows_no_schema_is_told_it_in_words_or_not_at_all() {
+fn server_without_schemas_gets_schema_in_prompt_or_nothing() {
     let in_words = body("m", &prompt(), FormBy::JsonObject, LimitBy::MaxTokens);
     assert_eq!(in_words["response_format"], json!({"type": "json_object"}));
     let system = in_words["messages"][0]["content"].as_str().expect("words");
@@ -56,7 +56,7 @@ fn read(choice: &Value) -> Option<(String, FinishReason)> {
 }
 
 #[test]
-fn an_answer_says_why_it_ended() {
+fn reply_has_finish_reason() {
     let choice = |reason: Value| json!({"message": {"content": "Seven."}, "finish_reason": reason});
     for (reason, finish_reason) in [
         (json!("stop"), FinishReason::Whole),
@@ -75,7 +75,7 @@ fn an_answer_says_why_it_ended() {
 }
 
 #[test]
-fn what_is_no_answer_is_not_taken_for_one() {
+fn invalid_reply_is_rejected() {
     let silent = json!({"message": {"content": null}, "finish_reason": "stop"});
     assert_eq!(read(&silent), None);
     for body in
@@ -86,7 +86,7 @@ fn what_is_no_answer_is_not_taken_for_one() {
 }
 
 #[test]
-fn what_it_counts_as_is_read() {
+fn usage_is_read() {
     let choice = json!({"message": {"content": "Seven."}, "finish_reason": "stop"});
     let body =
         json!({"id": "c-1", "choices": [choice], "usage": {"prompt_tokens": 5, "completion_tokens": 2}});

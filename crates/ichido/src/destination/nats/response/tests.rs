@@ -13,7 +13,7 @@ fn outcome(payload: &str) -> (Option<ErrorCode>, Effect, Advice) {
 }
 
 #[test]
-fn an_acknowledgement_is_done_and_a_repetition_was_done_before() {
+fn acknowledgement_is_done_and_duplicate_was_done_before() {
     let (verdict, note) = judged(r#"{"stream":"ORDERS","seq":7}"#);
     assert_eq!((verdict.code, verdict.effect, verdict.advice), (None, Effect::Done, Advice::Accept));
     assert_eq!((note.receipt.as_deref(), note.result_digest.is_some()), (Some("ORDERS:7"), true));
@@ -24,7 +24,7 @@ fn an_acknowledgement_is_done_and_a_repetition_was_done_before() {
 }
 
 #[test]
-fn what_is_no_acknowledgement_of_the_stream_proves_nothing() {
+fn foreign_acknowledgement_leaves_effect_unknown() {
     let unusable = (Some(ErrorCode::AnswerUnusable), Effect::Unknown, Advice::Retry);
     for payload in ["", "ok", "{}", r#"{"stream":"ORDERS"}"#, r#"{"stream":"OTHER","seq":7}"#] {
         assert_eq!(outcome(payload), unusable, "{payload}");
@@ -34,7 +34,7 @@ fn what_is_no_acknowledgement_of_the_stream_proves_nothing() {
 }
 
 #[test]
-fn errors_of_the_stream_are_told_apart() {
+fn stream_errors_are_classified() {
     use Advice::{GiveUp, Retry};
     use Effect::{NotDone, Unknown};
     use ErrorCode::{BadRequest, Broker5xx, InProgress, RateLimited};

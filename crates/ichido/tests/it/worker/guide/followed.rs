@@ -28,7 +28,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn its_blocks_in_order_are_the_program_and_nothing_is_missing() {
+fn guide_blocks_in_order_are_the_whole_program() {
     let (_, here) = include_str!("../guide.rs").split_once("\n\n").unwrap();
     assert_eq!(format!("{}\nmod followed;\n", blocks("rust").join("\n")), here);
 }
@@ -106,7 +106,7 @@ async fn until(store: &Store, count: usize, stage: Stage) {
 /// The order and its mail, or neither; also if the process is killed between the two.
 // Spec: D4.
 #[tokio::test]
-async fn what_the_guide_to_the_outbox_shows_is_what_comes() {
+async fn outbox_guide_shows_real_output() {
     let file = sqlite::fresh_file();
     let (mails, away) = (file.folder().join("mails"), file.folder().join("away"));
     let shown = blocks("text");

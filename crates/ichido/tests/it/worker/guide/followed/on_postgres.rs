@@ -33,7 +33,7 @@ async fn place(store: &Store, pool: &PgPool, person: &str, item: &str) -> Result
 }
 
 #[test]
-fn only_what_the_page_says_differs() {
+fn only_documented_lines_differ() {
     let page = blocks("rust")[1]
         .replace("SqlitePool", "PgPool")
         .replace("Store::begin_immediate(pool)", "pool.begin()")
@@ -44,7 +44,7 @@ fn only_what_the_page_says_differs() {
 /// The order and its mail, or neither; and one mail, although the first attempt failed.
 // Spec: D4.
 #[tokio::test]
-async fn an_order_and_its_mail_come_together_or_not_at_all() {
+async fn order_and_mail_commit_together_or_not_at_all() {
     let database = postgres::fresh_database().await;
     let store = Store::open(&database.url, 4).await.unwrap();
     let pool = PgPool::connect(&database.url).await.unwrap();
