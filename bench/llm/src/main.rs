@@ -62,7 +62,7 @@ mod tests {
         let number = |number| NonZeroU32::new(number).expect("not zero");
         for ran in all(LlmLoad { items: number(30), rate: number(200) }).await {
             assert_eq!(ran.answered, 30, "{}", ran.contender);
-            assert_eq!(ran.seen.completed, 30, "{} had some answered twice", ran.contender);
+            assert_eq!(ran.seen.completed, 30, "{} had some calls completed twice", ran.contender);
             assert_eq!(ran.seen.requests, ran.seen.completed + ran.seen.throttled, "{}", ran.contender);
         }
     }

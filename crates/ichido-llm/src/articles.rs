@@ -136,7 +136,7 @@ mod tests {
         let found = faults("{\"title\":\"A\"}\nnot json\n[1]\n{\"author\":\"me\"}\n{\"title\":\"  \"}\n");
         let places: Vec<_> = found.iter().map(|fault| fault.place.as_str()).collect();
         assert_eq!(places, ["a:2", "a:3", "a:4", "a:5"]);
-        assert!(!format!("{found:?}").contains("not json"), "what was read is not repeated");
+        assert!(!format!("{found:?}").contains("not json"), "the input is not repeated");
         assert_eq!(faults("\n\n")[0].place, "a");
         let long = format!("{{\"title\":\"{}\"}}", "x".repeat(LINE_BYTES_MAX));
         assert!(faults(&long)[0].what.contains("longer than"));

@@ -259,7 +259,7 @@ mod tests {
         drop(lease);
         let asked = fake.counts();
         tokio::time::sleep(LEASE * 10).await;
-        assert_eq!(fake.counts(), asked, "nobody holds it");
+        assert_eq!(fake.counts(), asked, "no lease is held");
         assert!(leases.upgrade().is_none());
     }
 

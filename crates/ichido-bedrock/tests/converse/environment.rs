@@ -32,7 +32,7 @@ fn keys_and_region_come_from_environment_without_sdk_retries() {
 }
 
 #[tokio::test]
-#[ignore = "run by another case, with an environment of its own"]
+#[ignore = "run by another test with its own environment"]
 async fn environment_keys_and_one_attempt() {
     let own = BedrockSettings::new(MODEL).resolve().await.unwrap();
     assert_eq!(own.endpoints(), ["ap-northeast-1"]);
@@ -51,7 +51,7 @@ fn given_keys_override_token_in_environment() {
 }
 
 #[tokio::test]
-#[ignore = "run by another case, with an environment of its own"]
+#[ignore = "run by another test with its own environment"]
 async fn given_keys_sign() {
     // The server requires a signature and accepts no token.
     let fake = fake_llm::start(Script::default());
@@ -65,7 +65,7 @@ fn without_keys_nothing_is_sent_and_setup_error_is_reported() {
 }
 
 #[tokio::test]
-#[ignore = "run by another case, with an environment of its own"]
+#[ignore = "run by another test with its own environment"]
 async fn no_keys() {
     let fake = fake_llm::start(Script::default());
     let found = BedrockSettings { credentials: Credentials::Found, ..settings(fake.url()) };

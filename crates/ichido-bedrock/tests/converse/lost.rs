@@ -29,7 +29,7 @@ fn assert_judged(call_error: &CallError, effect: Effect) {
 
 async fn asked(settings: BedrockSettings) -> CallError {
     let model = settings.resolve().await.unwrap();
-    timeout(NEVER, ask(&model)).await.expect("a call ends by itself").unwrap_err()
+    timeout(NEVER, ask(&model)).await.expect("a call ends in time").unwrap_err()
 }
 
 #[tokio::test]

@@ -130,7 +130,7 @@ fn bulk_operation_over_ten_thousand_uses_few_queries_and_rows() {
 
 /// Not a test on its own: it changes the whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "run by the test above as a process of its own"]
+#[ignore = "run by the test above in its own process"]
 async fn child() {
     if !own_process::is_own() {
         return;

@@ -113,7 +113,7 @@ fn logs_show_key_hash_and_no_key_or_payload() {
 
 /// Not a test on its own: it changes the whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "run by the test above as a process of its own"]
+#[ignore = "run by the test above in its own process"]
 async fn child() {
     if !own_process::is_own() {
         return;
@@ -135,6 +135,6 @@ async fn child() {
         "refused",
         "request completed",
     ] {
-        assert!(log.contains(said), "nobody said: {said}");
+        assert!(log.contains(said), "not logged: {said}");
     }
 }

@@ -1,6 +1,6 @@
 //! Tests the library as its users do: over real databases, sockets and servers.
 
-#![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and the line shows where")]
 
 mod http;
 mod letters_bounded;

@@ -134,7 +134,7 @@ fn every_request_is_counted_once_by_result() {
 
 /// Not a test on its own: it changes the whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "run by the test above as a process of its own"]
+#[ignore = "run by the test above in its own process"]
 async fn child() {
     if !own_process::is_own() {
         return;

@@ -431,7 +431,7 @@ fn every_attempt_is_counted_by_outcome_and_no_secret_is_logged() {
 
 /// Not a test on its own: it changes the whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "run by the test above as a process of its own"]
+#[ignore = "run by the test above in its own process"]
 async fn child() {
     if !own_process::is_own() {
         return;
@@ -473,7 +473,7 @@ async fn child() {
         assert!(line.contains("queue=\"elsewhere\"") && line.contains("messages_max=2"), "{line}");
     }
     for said in ["parked: ", "rescued messages from a dead worker"] {
-        assert!(log.contains(said), "nobody said: {said}");
+        assert!(log.contains(said), "not logged: {said}");
     }
     for said in [
         "asked for a pause",

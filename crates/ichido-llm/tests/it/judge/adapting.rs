@@ -87,7 +87,7 @@ async fn throttling_endpoint_rests_and_other_takes_load() {
     let report = judge(&model, at_once(4)).run(numbered(200), &Stop::new()).await.unwrap();
     assert!(words(&report).iter().all(|word| *word == "judged"));
     let east = model.seen().iter().filter(|seen| seen.endpoint == 0).count();
-    assert!(0 < east && east <= 4, "it was asked {east} times within 25 s, and told us to wait for 60");
+    assert!(0 < east && east <= 4, "it was called {east} times within 25 s, and asked us to wait for 60");
 }
 
 /// The refusing endpoint does not say for how long, and the other one is slow.
@@ -123,7 +123,7 @@ async fn an_endpoint_that_denies_all_calls_loses_no_item() {
         let report = judge(&model, at_once(4)).run(numbered(200), &Stop::new()).await.unwrap();
         assert!(words(&report).iter().all(|word| *word == "judged"), "{status}: {:?}", words(&report));
         let east = model.seen().iter().filter(|seen| seen.endpoint == 0).count();
-        assert!(0 < east && east <= 4, "{status}: no more than were under way, within 10 s: {east}");
+        assert!(0 < east && east <= 4, "{status}: no more than were in flight, within 10 s: {east}");
     }
 }
 

@@ -85,6 +85,6 @@ async fn run_stopped_at_once_reports_lost_calls() {
     });
     let began = Instant::now();
     let report = judge.run(numbered(10), &stop).await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(8), "nobody is waited for");
+    assert!(began.elapsed() < Duration::from_secs(8), "it waits for no call");
     assert_eq!((report.counts.answered, report.counts.lost), (2, 2));
 }

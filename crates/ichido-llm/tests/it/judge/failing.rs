@@ -89,7 +89,7 @@ async fn exhausted_item_gets_fallback_and_batch_continues() {
     let model = Arc::new(model);
     let report = judge(&model, at_once(1)).run(prompts(["a", "b", "c"]), &Stop::new()).await.unwrap();
     assert_eq!(words(&report), ["judged", "retries_spent", "judged"]);
-    assert_eq!(model.moments("b").len(), 5, "four retries after the first try");
+    assert_eq!(model.moments("b").len(), 5, "four retries after the first attempt");
     let Outcome::Fallback(why) = &report.outcomes[1] else { panic!("{report:?}") };
     assert!(matches!(why, FallbackReason::Spent { code: ErrorCode::RateLimited, .. }), "{why:?}");
     assert_eq!(report.ended, Ended::Whole);
@@ -151,7 +151,7 @@ async fn access_denied_to_all_is_a_setup_error() {
         );
         assert_eq!(report.outcomes.len(), 100, "one result for each");
         assert!(words(&report).iter().all(|word| ["refused", "set_up"].contains(word)));
-        assert!(model.seen().len() <= 7, "nobody asks a hundred times: {}", model.seen().len());
+        assert!(model.seen().len() <= 7, "far fewer than a hundred calls: {}", model.seen().len());
         // Two items that are all of the batch count, too.
         let report = judge(&model, at_once(2)).run(numbered(2), &Stop::new()).await.unwrap();
         assert!(matches!(report.ended, Ended::SetUp { .. }));

@@ -103,7 +103,7 @@ async fn call_of_dead_run_is_reported_as_possibly_billed() {
             tokio::task::yield_now().await;
         }
         dying.abort();
-        assert!(dying.await.is_err(), "it was given up on, and could say nothing");
+        assert!(dying.await.is_err(), "it was aborted and reported nothing");
         store.skew_by(Duration::from_secs(11));
         let model = Arc::new(Scripted::after(Duration::ZERO));
         let judge = on(&store, &model, at_once(2));
@@ -133,7 +133,7 @@ async fn silent_store_does_not_delay_the_deadline() {
     let settings = Settings { deadline: Some(Duration::from_millis(200)), ..at_once(2) };
     let report = on(&store, &model, settings).run(numbered(5), &Stop::new()).await.unwrap();
     assert_eq!(words(&report), ["deadline"; 5], "no error, and one outcome for each");
-    assert_eq!(model.seen().len(), 0, "what cannot be marked is not asked");
+    assert_eq!(model.seen().len(), 0, "an unmarked call is not made");
     other.execute("ROLLBACK").await.unwrap();
     let report = on(&store, &model, at_once(2)).run(numbered(5), &Stop::new()).await.unwrap();
     assert_eq!(words(&report), ["judged"; 5]);

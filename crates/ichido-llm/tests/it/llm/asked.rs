@@ -27,7 +27,7 @@ async fn model_answers_in_requested_form() {
         let asked = last.asked_json.expect("JSON was asked for");
         let bound =
             asked.schema.expect("a schema").pointer("/properties/confidence/minimum").map(Value::is_number);
-        assert_eq!((asked.by.as_str(), bound.is_some()), (by, is_bounded), "each is told what it takes");
+        assert_eq!((asked.by.as_str(), bound.is_some()), (by, is_bounded), "each gets its own form");
     }
 }
 
@@ -99,7 +99,7 @@ async fn server_without_schemas_is_asked_for_json_object() {
             ..OpenAiSettings::new(Dialect::OpenAi.service(&fake, &[""]))
         };
         let model = settings.resolve().expect("settings");
-        let reply = model.ask(0, &prompt()).await.outcome.expect("an answer");
+        let reply = model.ask(0, &prompt()).await.outcome.expect("a response");
         assert_eq!(reply.finish_reason, FinishReason::Whole);
         let asked = fake.seen().last_request.and_then(|last| last.asked_json);
         assert!(asked.as_ref().is_none_or(|asked| asked.schema.is_none()));

@@ -80,7 +80,7 @@ impl DestinationFixture {
         let key = IdempotencyKey::parse("k-1").expect("a key");
         let body = article().to_string().into_bytes();
         let message = NewMessage::new(queue(ARTICLES), "alice", key, body);
-        match self.store.messages().enqueue(message).await.expect("it is put in") {
+        match self.store.messages().enqueue(message).await.expect("it is enqueued") {
             Enqueued::New { id } => id,
             other => panic!("not new: {other:?}"),
         }
@@ -88,7 +88,7 @@ impl DestinationFixture {
 
     async fn until(&self, id: Uuid, stage: Stage) -> MessageRow {
         loop {
-            let row = self.store.messages().get(id).await.expect("an answer").expect("it is there");
+            let row = self.store.messages().get(id).await.expect("a response").expect("it is there");
             if row.status == stage {
                 return row;
             }
@@ -99,7 +99,7 @@ impl DestinationFixture {
     /// Returns the messages in the queue for answers.
     async fn answers(&self) -> Vec<MessageRow> {
         let filter = MessageFilter { queue: Some(queue(SUMMARIES)), ..MessageFilter::default() };
-        self.store.messages().list(&filter, 10).await.expect("an answer")
+        self.store.messages().list(&filter, 10).await.expect("a response")
     }
 
     pub(crate) fn requests(&self) -> u64 {
@@ -115,14 +115,14 @@ impl ReceivedAnswers {
     fn handler(&self) -> Handler {
         let answers = Arc::clone(&self.0);
         Handler::json(move |job: Job<Value>| {
-            answers.lock().expect("nobody panics").push(job.payload);
+            answers.lock().expect("no panic while locked").push(job.payload);
             async { Ok(()) }
         })
     }
 
     async fn first(&self) -> Value {
         loop {
-            if let Some(answer) = self.0.lock().expect("nobody panics").first() {
+            if let Some(answer) = self.0.lock().expect("no panic while locked").first() {
                 return answer.clone();
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -176,7 +176,7 @@ async fn an_answer_is_handed_on(fixture: DestinationFixture) {
     assert_eq!((&answer["answer"], &answer["model"]), (&json!("All in a line."), &json!("a-model")));
     assert_eq!(answer["message_id"], json!(id.to_string()));
     assert!(answer["key"].is_string() && answer["usage"]["input"].is_u64(), "{answer}");
-    let steps = fixture.store.messages().transitions(id).await.expect("an answer");
+    let steps = fixture.store.messages().transitions(id).await.expect("a response");
     let sent = steps.last().expect("it was sent");
     assert!(sent.receipt.is_some() && sent.result_digest.is_some(), "{sent:?}");
     let shown = format!("{steps:?}");
@@ -212,7 +212,7 @@ async fn repeated_call_enqueues_one_answer() {
         fixture.fake.script(Script { answer: Some("Two.".to_owned()), ..Script::default() });
         let (other, dropped) = judged(llm.call(&asks).await);
         assert_eq!((other.advice, other.effect), (Advice::AcceptAsProcessed, Effect::Done), "{dialect:?}");
-        assert_eq!(dropped.result_digest, None, "what was handed on is the first");
+        assert_eq!(dropped.result_digest, None, "the first answer is the one enqueued");
         assert_eq!((fixture.answers().await.len(), fixture.requests()), (1, 3), "{dialect:?}");
     }
 }
@@ -231,7 +231,7 @@ async fn answer_has_requested_form() {
     worker.ended().await;
     assert!(answer["answer"]["label"].is_string(), "{answer}");
     assert_eq!((row.tries, fixture.requests()), (2, 2), "the first was not of the form");
-    let steps = fixture.store.messages().transitions(id).await.expect("an answer");
+    let steps = fixture.store.messages().transitions(id).await.expect("a response");
     assert!(steps.iter().any(|step| step.code.as_deref() == Some("ANSWER_UNUSABLE")), "{steps:?}");
 }
 

@@ -77,7 +77,7 @@ async fn call_with_lost_response_may_be_billed() {
             let call_error = dialect.call_error(&fake).await;
             let verdict = call_error.verdict;
             assert_eq!((verdict.code, verdict.advice), (Some(NetworkTimeout), Retry), "{dialect:?}");
-            assert!(call_error.may_be_billed(), "nobody can know which of the two it was: {dialect:?}");
+            assert!(call_error.may_be_billed(), "either is possible: {dialect:?}");
             let seen = fake.seen();
             assert_eq!((seen.all.requests, seen.all.completed), (1, billed), "{dialect:?}");
         }
@@ -92,7 +92,7 @@ async fn slow_call_is_abandoned_and_may_be_billed() {
         let mut service = dialect.service(&fake, &[""]);
         (service.timeout, service.connect_timeout) = (SHORT, SHORT);
         let call_error =
-            dialect.model(service).ask(0, &prompt()).await.outcome.expect_err("it never answers in time");
+            dialect.model(service).ask(0, &prompt()).await.outcome.expect_err("no response in time");
         assert!(call_error.may_be_billed(), "{}", call_error.why);
         assert_eq!((call_error.status, call_error.verdict.code), (None, Some(NetworkTimeout)));
     }
@@ -105,7 +105,7 @@ async fn call_to_unreachable_endpoint_is_not_billed() {
             let fake = start(Script::default());
             dialect.service(&fake, &[""])
         };
-        let call_error = dialect.model(service).ask(0, &prompt()).await.outcome.expect_err("nobody is there");
+        let call_error = dialect.model(service).ask(0, &prompt()).await.outcome.expect_err("nothing listens");
         assert!(!call_error.may_be_billed(), "{}", call_error.why);
         assert_eq!((call_error.verdict.code, call_error.verdict.effect), (Some(NetworkTimeout), NotDone));
     }

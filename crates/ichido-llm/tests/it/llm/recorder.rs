@@ -13,7 +13,7 @@ struct RecordedCounter(RecordedCounters, String);
 
 impl CounterFn for RecordedCounter {
     fn increment(&self, value: u64) {
-        *self.0.0.lock().expect("nobody panics").entry(self.1.clone()).or_default() += value;
+        *self.0.0.lock().expect("no panic while locked").entry(self.1.clone()).or_default() += value;
     }
 
     fn absolute(&self, _: u64) {
@@ -43,7 +43,7 @@ impl RecordedCounters {
     pub(crate) fn get(&self, name: &str) -> u64 {
         self.0
             .lock()
-            .expect("nobody panics")
+            .expect("no panic while locked")
             .get(&format!("ichido_llm_{name}_total"))
             .copied()
             .unwrap_or_default()

@@ -106,7 +106,7 @@ mod tests {
         let first = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
         assert_eq!(both[2].1, format!("{first} {}", alone[2].1));
         assert_ne!(alone[2].1, first);
-        assert!(fields(&[], "id", now, body).is_empty(), "nobody to sign for");
+        assert!(fields(&[], "id", now, body).is_empty(), "no secrets");
     }
 
     #[test]

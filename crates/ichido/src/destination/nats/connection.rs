@@ -294,9 +294,9 @@ mod tests {
         let reports = ServerReports::new("Orders");
         assert_eq!((reports.start_publish(), reports.start_publish()), (1, 2));
         reports.note(&denial());
-        assert_eq!(accounted(&reports), 0, "it may be the one or the other");
+        assert_eq!(accounted(&reports), 0, "it may be either");
         reports.answered();
-        assert_eq!(accounted(&reports), 2, "the one that was not answered");
+        assert_eq!(accounted(&reports), 2, "the one without a reply");
         assert_eq!(reports.start_publish(), 3);
         assert_eq!(accounted(&reports), 2, "the next is open");
     }

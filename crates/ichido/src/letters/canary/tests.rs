@@ -65,6 +65,6 @@ fn canary_widens_on_success_and_halts_on_failures() {
     assert_eq!(
         judge(watched(0, 0, 0), canary, false),
         CanaryDecision::Halt,
-        "all were taken back, and show nothing"
+        "all were cancelled and show nothing"
     );
 }

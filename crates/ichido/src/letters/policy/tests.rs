@@ -70,5 +70,5 @@ fn done_replaced_or_parked_is_not_requeued() {
     let parked = LetterRow { state: LetterState::Parked, ..letter(Effect::Unknown, Some(HOUR)) };
     assert_eq!(judged(true, KEYED, &parked), Err(Refusal::Parked));
     let discarded = LetterRow { standing: Standing::Discarded, ..letter(Effect::NotDone, None) };
-    assert_eq!(judged(true, KEYED, &discarded), Ok(()), "somebody thought again");
+    assert_eq!(judged(true, KEYED, &discarded), Ok(()), "an operator can change their mind");
 }

@@ -178,7 +178,7 @@ async fn start_of_long_response_is_stored() {
     let body = format!("\"{}\"", "ä".repeat(5_000));
     let receiver = Receiver::answering(json("400 Bad Request", &body)).await;
     let (_, note) = tried(&resolved(&settings(receiver.url("/"))), &order("k")).await;
-    let excerpt = note.excerpt.expect("it said something");
+    let excerpt = note.excerpt.expect("a reason");
     assert!(
         excerpt.starts_with("400 Bad Request: \"ää") && excerpt.chars().count() < 600,
         "{}",
@@ -200,7 +200,7 @@ async fn oversized_response_is_judged_by_status() {
         let http = resolved(&settings);
         let (verdict, note) = tried(&http, &order("k")).await;
         assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), expected);
-        assert_eq!(note.result_digest, None, "of half an answer there is no digest");
+        assert_eq!(note.result_digest, None, "a partial response has no digest");
         receiver.until_closed(1).await;
     }
     // Exactly at the limit, it is complete.

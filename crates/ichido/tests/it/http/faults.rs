@@ -71,7 +71,7 @@ async fn connection_closed_after_request_leaves_effect_unknown() {
         let receiver = Receiver::start(move |_, _| done.clone()).await;
         let http = resolved(&settings(receiver.url("/")));
         assert_eq!(outcome(&http, &order("k")).await, MAYBE_SENT, "{act:?}");
-        assert_eq!(receiver.seen().len(), 1, "{act:?}: nobody tried again in secret");
+        assert_eq!(receiver.seen().len(), 1, "{act:?}: no hidden retry");
         assert_eq!(receiver.connections(), 1, "{act:?}");
     }
 }

@@ -61,7 +61,7 @@ async fn a_connection_that_closes_unused_never_makes_one_call_two_requests() {
         let count = arrived.get(&key).copied().unwrap_or(0);
         match effect {
             Effect::Done => assert_eq!(count, 1, "{key}"),
-            Effect::NotDone => panic!("{key}: a connection that had ended unused costs no try"),
+            Effect::NotDone => panic!("{key}: a connection that ended unused costs no attempt"),
             Effect::Unknown => assert!(count <= 1, "{key}"),
         }
     }

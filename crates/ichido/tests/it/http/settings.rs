@@ -80,7 +80,7 @@ fn lookup_url_without_key_is_refused() {
         ..settings("http://127.0.0.1/".to_owned())
     };
     assert!(asked("http://127.0.0.1/by-key?key={key}").resolve().is_ok());
-    let problems = asked("http://127.0.0.1/by-key").resolve().expect_err("it asks after nothing");
+    let problems = asked("http://127.0.0.1/by-key").resolve().expect_err("it has no key");
     assert_eq!((problems.0.len(), problems.0[0].place.as_str()), (1, "reconcile.url"), "{problems}");
 }
 
@@ -89,7 +89,7 @@ fn invalid_roots_are_refused() {
     let url = "https://broker.example/".to_owned();
     for roots in ["", "no PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
         let settings = HttpSettings { trusted_roots: Some(roots.to_owned()), ..settings(url.clone()) };
-        let problems = settings.resolve().expect_err("nobody could be trusted");
+        let problems = settings.resolve().expect_err("no root is valid");
         assert_eq!((problems.0.len(), problems.0[0].place.as_str()), (1, "trusted_roots"), "{problems}");
     }
 }
@@ -114,5 +114,5 @@ fn promise_follows_settings() {
     let timeout = Duration::from_secs(15);
     assert_eq!(resolved(&settings).promise(), Promise { guarantee, timeout, settles_within });
     let nothing = resolved(&HttpSettings::new("http://127.0.0.1/")).promise();
-    assert_eq!(nothing.guarantee, Guarantee::Nothing, "what is not said is not promised");
+    assert_eq!(nothing.guarantee, Guarantee::Nothing, "nothing is promised by default");
 }

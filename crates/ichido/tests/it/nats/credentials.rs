@@ -42,7 +42,7 @@ async fn only_known_user_and_nkey_can_connect() {
         NatsSettings { credentials: Some(Credentials::Nkey(stranger)), ..settings(server.url()) },
         NatsSettings { credentials: Some(Credentials::Token(SECRET.to_owned())), ..settings(server.url()) },
     ] {
-        let error = connect(&wrong).await.expect_err("it is not let in");
+        let error = connect(&wrong).await.expect_err("it is refused");
         let text = format!("{error} {error:?} {wrong:?}");
         assert!(matches!(error, StartError::Unauthorized { .. }), "{text}");
         assert!(!text.contains("wr0ng") && !text.contains(SECRET), "{text}");
@@ -118,7 +118,7 @@ async fn tls_accepts_only_trusted_servers() {
         // There is no stream, which it learns after the handshake.
         let error = connect(&trusting).await.expect_err("there is no stream");
         assert!(matches!(error, StartError::NoStream { .. }), "{error}");
-        let error = connect(&ours).await.expect_err("it is not vouched for");
+        let error = connect(&ours).await.expect_err("it is not trusted");
         assert!(matches!(error, StartError::Away { .. }), "{error}");
         assert!(error.to_string().contains("invalid peer certificate"), "{error}");
     }

@@ -39,7 +39,7 @@ async fn a_lost_acknowledgement_leaves_it_unknown_and_a_retry_finds_it_done() {
     let nats = connected(&settings(proxy.url())).await;
     proxy.set(Mode::CutAnswer);
     assert_eq!(outcome(&nats, &order("k1")).await, MAYBE_SENT);
-    assert_eq!(proxy.connections(), 1, "nobody tried again in secret");
+    assert_eq!(proxy.connections(), 1, "no hidden retry");
     proxy.set(Mode::Pass);
     assert_eq!(outcome(&nats, &order("k1")).await, BEFORE);
     assert_eq!((server.stored().await.len(), proxy.connections()), (1, 2));

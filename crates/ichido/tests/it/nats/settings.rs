@@ -58,7 +58,7 @@ fn public_key_is_not_a_seed() {
     let public = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4".to_owned();
     let credentials = Some(Credentials::Nkey(public.clone()));
     let wrong = NatsSettings { credentials, ..NatsSettings::new("nats://broker", "orders") };
-    let text = wrong.resolve().expect_err("it is no seed").to_string();
+    let text = wrong.resolve().expect_err("it is not a seed").to_string();
     assert!(text.contains("\n  credentials: is not the seed") && !text.contains(&public), "{text}");
     let plan = NatsSettings {
         credentials: Some(Credentials::Token("t0psecret".to_owned())),

@@ -46,7 +46,7 @@ async fn unreachable_server_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it listens");
     drop(listener);
-    let error = connect(&settings(format!("nats://{address}"))).await.expect_err("nobody listens");
+    let error = connect(&settings(format!("nats://{address}"))).await.expect_err("nothing listens");
     let text = error.to_string();
     assert!(matches!(error, StartError::Away { .. }), "{text}");
     assert!(text.contains(&address.to_string()) && text.contains("start the server or fix urls"), "{text}");

@@ -197,7 +197,7 @@ impl OnceFixture {
     }
 
     pub(crate) async fn record(&self, key: &str) -> Option<KeyRecord> {
-        self.store.keys().get(&name(key)).await.expect("an answer")
+        self.store.keys().get(&name(key)).await.expect("a response")
     }
 
     pub(crate) async fn phase(&self, key: &str) -> Option<Phase> {

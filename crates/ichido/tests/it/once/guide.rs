@@ -98,7 +98,7 @@ mod followed {
         let app = app(&file.url).await.unwrap();
         let answers: Vec<&str> =
             GUIDE.split("```text\n").skip(1).map(|part| part.split("```").next().unwrap()).collect();
-        let [first, again] = answers[..] else { panic!("there are two answers in the guide") };
+        let [first, again] = answers[..] else { panic!("the guide shows two responses") };
         assert_eq!(asked(&app, Some("press-1"), "buy milk").await, first);
         assert_eq!(asked(&app, Some("press-1"), "buy milk").await, again);
         for (key, text, code) in

@@ -170,11 +170,7 @@ async fn store_silent_before_claim_returns_problem_and_runs_nothing() {
         assert_eq!(node.keeper.under_way(), 1, "the claim may still be written");
         relay.speak();
         node.keeper.drained().await;
-        assert_eq!(
-            fixture.phase("k1").await,
-            None,
-            "and was given back, so that it is not taken for a crash"
-        );
+        assert_eq!(fixture.phase("k1").await, None, "and was released, so it does not look like a crash");
         keyed("k1").send(&orders).await.assert_first(201, "order 2");
     })
     .await;

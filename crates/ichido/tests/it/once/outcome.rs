@@ -313,7 +313,7 @@ both_databases! {
         for key in ["done", "refused", "nothing", "unknown", "error"] {
             keyed(key).send(&orders).await.assert_first(502, "failed");
         }
-        assert_eq!(asked.load(Ordering::SeqCst), 0, "it is asked after when somebody wants to know");
+        assert_eq!(asked.load(Ordering::SeqCst), 0, "it is looked up only on demand");
         let orders = fixture.serve(once, fixture.ordering());
         let answer = keyed("done").send(&orders).await;
         answer.assert_replay(201, "found");

@@ -84,7 +84,7 @@ impl Relay {
     pub(crate) fn url(&self, url: &str) -> String {
         let port = PgConnectOptions::from_str(url).unwrap().get_port();
         let relayed = url.replace(&format!(":{port}/"), &format!(":{}/", self.port));
-        assert_ne!(relayed, url, "the port stands in the address");
+        assert_ne!(relayed, url, "the address contains the port");
         relayed
     }
 }

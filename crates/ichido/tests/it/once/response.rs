@@ -313,7 +313,7 @@ both_databases! {
         let long = "h".repeat(3_000);
         keyed("k2").field("ichido-hops", long).field("traceparent", "caf\u{e9}").send(&orders).await;
         let record = fixture.record("k2").await.unwrap();
-        assert_eq!((record.hops, record.trace), (None, None), "what is out of bounds is not kept, and stops nobody");
+        assert_eq!((record.hops, record.trace), (None, None), "values over the limit are not stored and stop no request");
     }
 
     #[test]

@@ -252,7 +252,7 @@ both_databases! {
         call.abort();
         let mut drained = std::pin::pin!(fixture.keeper.drained());
         let still = tokio::time::timeout(std::time::Duration::from_millis(1), drained.as_mut()).await;
-        assert!(still.is_err(), "its client has gone, and it is still under way");
+        assert!(still.is_err(), "its client has gone, and it is still in flight");
         assert_eq!(fixture.keeper.under_way(), 1);
         gate.open(1);
         drained.await;

@@ -205,7 +205,7 @@ both_databases! {
         fixture.until_over(many.id).await;
         fixture.until_over(first.id).await;
         assert_eq!(fixture.until_notified(&ops, "alert.resolved", many.id).await.len(), 1);
-        assert_eq!(notifications(&ops, "alert.opened", many.id).len(), 1, "once, however often it was looked at");
+        assert_eq!(notifications(&ops, "alert.opened", many.id).len(), 1, "once, however often it is measured");
     }
 
     // Spec: D19.

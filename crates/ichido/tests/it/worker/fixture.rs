@@ -103,18 +103,18 @@ impl WorkerFixture {
     }
 
     pub(crate) async fn put_in(&self, message: NewMessage) -> Uuid {
-        match self.store.messages().enqueue(message).await.expect("it is put in") {
+        match self.store.messages().enqueue(message).await.expect("it is enqueued") {
             Enqueued::New { id } => id,
             other => panic!("not new: {other:?}"),
         }
     }
 
     pub(crate) async fn row(&self, id: Uuid) -> MessageRow {
-        self.store.messages().get(id).await.expect("an answer").expect("it is there")
+        self.store.messages().get(id).await.expect("a response").expect("it is there")
     }
 
     pub(crate) async fn transitions(&self, id: Uuid) -> Vec<Transition> {
-        self.store.messages().transitions(id).await.expect("an answer")
+        self.store.messages().transitions(id).await.expect("a response")
     }
 
     /// The kinds of a message's transitions.
@@ -139,7 +139,7 @@ impl WorkerFixture {
 
     /// How many messages of the queue are in a state.
     pub(crate) async fn count(&self, stage: Stage) -> i64 {
-        let counts = self.store.queues().counts().await.expect("an answer");
+        let counts = self.store.queues().counts().await.expect("a response");
         counts.into_iter().filter(|count| count.state == stage).map(|count| count.count).sum()
     }
 
@@ -291,18 +291,18 @@ pub(crate) async fn in_time<A: Future<Output = ()>>(
         }
         // Everything that workers do follows the rules. Spec: F5.
         let report = store.audit().verify(None, None).await.expect("it can be read");
-        assert_eq!(report.findings, [], "an audit accuses nobody");
+        assert_eq!(report.findings, [], "the audit finds nothing");
         return;
     }
-    let now = store.now().await.expect("an answer");
-    let rows = store.messages().list(&MessageFilter::default(), 100).await.expect("an answer");
+    let now = store.now().await.expect("a response");
+    let rows = store.messages().list(&MessageFilter::default(), 100).await.expect("a response");
     for row in rows {
         println!("{row:?}");
-        for step in store.messages().transitions(row.id).await.expect("an answer") {
+        for step in store.messages().transitions(row.id).await.expect("a response") {
             println!("    {step:?}");
         }
     }
-    println!("{:?}", Paces::new(store).read("broker").await.expect("an answer"));
+    println!("{:?}", Paces::new(store).read("broker").await.expect("a response"));
     panic!("the case does not end; it is {now} now");
 }
 

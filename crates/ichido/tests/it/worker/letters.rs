@@ -145,7 +145,7 @@ both_databases! {
         fixture.until_count(Stage::Sent, 5).await;
         worker.stop();
         let row = fixture.row(ids[0]).await;
-        assert_eq!(row.tries, 1, "the count began at 0 again");
+        assert_eq!(row.tries, 1, "the count restarts at 0");
         assert_eq!(fixture.kinds(ids[0]).await, ["claimed", "failed", "requeued", "claimed", "succeeded"]);
         let requeued = &fixture.transitions(ids[0]).await[2];
         assert_eq!((requeued.actor.as_deref(), requeued.excerpt.as_deref()), (Some("olivia"), Some("fixed")));
@@ -245,7 +245,7 @@ both_databases! {
         assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Over);
         let (found, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
         assert_eq!((found.matched, report.moved, report.ended), (198, 198, Ended::Done), "the two of the canary have gone");
-        assert_eq!(fixture.store.nodes().letter_keepers().await.unwrap(), [], "who has ended lets go");
+        assert_eq!(fixture.store.nodes().letter_keepers().await.unwrap(), [], "an ended operation releases its claim");
     }
 
     #[test]
@@ -310,7 +310,7 @@ both_databases! {
         fixture.dead_in(&queue("mail"), 20, Effect::NotDone).await;
         let of_all = killed(&of(None, CAREFUL)).await;
         assert_eq!(taken_by(&of(Some("mail"), REQUEUE)).await, Some(of_all));
-        assert!(fixture.entries(operation).await.len() == 1, "who is refused leaves nothing in the trail");
+        assert!(fixture.entries(operation).await.len() == 1, "a refused operation leaves no entry");
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn request_contains_the_whole_prompt() {
     assert_eq!(body("m", &prompt, false), expected);
     let map = Form::new("map", json!({"type": "object"})).expect("a schema");
     let prompt = Prompt { form: Some(Arc::new(map)), ..prompt };
-    assert_eq!(body("m", &prompt, true), expected, "what cannot be said is not said");
+    assert_eq!(body("m", &prompt, true), expected, "an unsupported schema is not sent");
 }
 
 fn read(content: &Value, reason: &Value) -> Option<(String, FinishReason)> {
@@ -66,6 +66,6 @@ fn invalid_reply_is_rejected() {
 fn usage_includes_cached_tokens() {
     let usage = json!({"input_tokens": 5, "output_tokens": 2, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 100});
     let body = json!({"id": "msg_1", "content": [], "stop_reason": "end_turn", "usage": usage});
-    let reply = reply(&body).expect("an answer");
+    let reply = reply(&body).expect("a response");
     assert_eq!((reply.id.as_deref(), reply.usage), (Some("msg_1"), Some(Usage { input: 115, output: 2 })));
 }

@@ -90,7 +90,7 @@ fn usage_is_read() {
     let choice = json!({"message": {"content": "Seven."}, "finish_reason": "stop"});
     let body =
         json!({"id": "c-1", "choices": [choice], "usage": {"prompt_tokens": 5, "completion_tokens": 2}});
-    let reply = reply(&body).expect("an answer");
+    let reply = reply(&body).expect("a response");
     assert_eq!((reply.id.as_deref(), reply.usage), (Some("c-1"), Some(Usage { input: 5, output: 2 })));
 }
 

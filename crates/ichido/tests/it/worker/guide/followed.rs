@@ -41,7 +41,7 @@ struct Shop {
 }
 
 #[test]
-#[ignore = "run by the test below as a process of its own"]
+#[ignore = "run by the test below in its own process"]
 fn program() {
     if own_process::is_own() {
         super::main().unwrap();
@@ -71,7 +71,7 @@ impl Shop {
         let mut waited_for: Vec<&str> = shown.lines().collect();
         while !waited_for.is_empty() {
             let line = self.said.recv_timeout(LINE_WITHIN);
-            let line = line.unwrap_or_else(|_| panic!("never said: {waited_for:?}"));
+            let line = line.unwrap_or_else(|_| panic!("never printed: {waited_for:?}"));
             // The test's own output precedes the program's first line, perhaps in the same line.
             let place = waited_for.iter().position(|shown| line.ends_with(shown));
             match place {
@@ -93,7 +93,7 @@ impl Drop for Shop {
 async fn until(store: &Store, count: usize, stage: Stage) {
     loop {
         let messages = store.messages().list(&MessageFilter::default(), 10).await.unwrap();
-        assert_eq!(messages.len(), count, "of what was rolled back there is no message");
+        assert_eq!(messages.len(), count, "a rollback leaves no message");
         let here = |message: &MessageRow| message.status == stage;
         let here_or_sent = |message: &MessageRow| here(message) || message.status == Stage::Sent;
         if messages.iter().any(here) && messages.iter().all(here_or_sent) {

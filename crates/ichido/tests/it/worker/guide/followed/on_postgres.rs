@@ -58,7 +58,7 @@ async fn order_and_mail_commit_together_or_not_at_all() {
     let order = place(&store, &pool, "ann", "apple").await.unwrap();
     let only = loop {
         let messages = store.messages().list(&MessageFilter::default(), 10).await.unwrap();
-        assert_eq!(messages.len(), 1, "of what was rolled back there is no message");
+        assert_eq!(messages.len(), 1, "a rollback leaves no message");
         match messages[0].status {
             Stage::Sent => break messages[0].clone(),
             Stage::Failed => {
