@@ -110,14 +110,14 @@ impl Problem {
     }
 
     pub(crate) fn unavailable() -> Self {
-        let detail = "the store of idempotency keys is unavailable at the moment; nothing was run; send the \
-            same request again";
+        let detail = "the store of idempotency keys is unavailable at the moment; nothing was run; \
+                      send the same request again";
         Self::new(Code::StoreUnavailable, detail).after(STORE_RETRY_AFTER)
     }
 
     pub(crate) fn contended() -> Self {
-        let detail = "the transaction conflicted with others on every attempt and was rolled back; send the same request \
-                again";
+        let detail = "the transaction conflicted with others on every attempt and was rolled back; \
+                      send the same request again";
         Self::new(Code::TransactionContended, detail).after(BUSY_RETRY_AFTER)
     }
 

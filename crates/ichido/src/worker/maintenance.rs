@@ -189,11 +189,13 @@ impl WorkerNode {
             tracing::warn!(queue, messages = rescued.count, "rescued messages from a dead worker");
             for message in rescued.dead {
                 metrics::count_outcome(queue, Outcome::Dead);
-                tracing::warn!(queue, message_id = %message, code = ErrorCode::WorkerDied.as_str(), "dead_letter: workers of a message died, no attempts left");
+                let code = ErrorCode::WorkerDied.as_str();
+                tracing::warn!(queue, message_id = %message, code, "dead_letter: its workers died, no attempts left");
             }
             for message in rescued.parked {
                 metrics::count_outcome(queue, Outcome::Parked);
-                tracing::warn!(queue, message_id = %message, code = ErrorCode::WorkerDied.as_str(), "parked: worker died, its message may have taken effect");
+                let code = ErrorCode::WorkerDied.as_str();
+                tracing::warn!(queue, message_id = %message, code, "parked: its worker died, effect unknown");
             }
         }
     }

@@ -108,7 +108,10 @@ impl ServiceSettings {
     fn check(&self, problems: &mut ConfigErrors) {
         let is_visible = self.model.bytes().all(|byte| byte.is_ascii_graphic());
         if self.model.is_empty() || MODEL_BYTES_MAX < self.model.len() || !is_visible {
-            problems.add("model", format!("must be the provider's model name: 1 to {MODEL_BYTES_MAX} visible ASCII characters without a space"));
+            let why = format!(
+                "must be the provider's model name: 1 to {MODEL_BYTES_MAX} visible ASCII characters without a space"
+            );
+            problems.add("model", why);
         }
         problems.within("base_urls", self.base_urls.len(), 1..=ENDPOINTS_MAX);
         let least = Duration::from_millis(1);

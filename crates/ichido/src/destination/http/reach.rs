@@ -47,7 +47,11 @@ impl<'a> Reach<'a> {
         let allows_link_local =
             self.allow_link_local.iter().any(|allowed| allowed.eq_ignore_ascii_case(host));
         if url.names_link_local() && !allows_link_local {
-            problems.add(place, format!("{host} is a link-local address, where clouds serve credentials; if this is intended, add it to allow_link_local"));
+            let why = format!(
+                "{host} is a link-local address, where clouds serve credentials; \
+                 if this is intended, add it to allow_link_local"
+            );
+            problems.add(place, why);
         }
         if url.is_tls && self.tls.is_none() {
             self.tls = Some(problems.check("trusted_roots", trust::https(self.roots))?);
