@@ -117,7 +117,8 @@ pub(crate) fn form() -> Form {
     Form::new("judgement", schema).expect("a valid form")
 }
 
-/// The backoff of SPEC B2, without a limit of attempts.
+/// The backoff of the judge, without a limit of attempts.
+// Spec: B2.
 pub(crate) fn retry() -> Retry {
     Retry { tries: NonZeroU32::new(TRIES_MAX).expect("not zero"), ..Retry::LLM }
 }

@@ -17,7 +17,8 @@ use clap::Parser;
 
 use load::{ContenderRun, LlmLoad};
 
-/// The default interval of SPEC B5.
+/// The default interval.
+// Spec: B5.
 const INTERVAL: Duration = Duration::from_millis(2_500);
 
 /// Asks a throttled model many questions, in four ways, and prints how each fared.
