@@ -210,7 +210,7 @@ impl<B: RequestBody> HttpClient<B> {
                     Err(error) => error,
                 },
                 () = patience() => {
-                    return Err(NetworkError::new(NetworkFault::Timeout, "no answer came in time"));
+                    return Err(NetworkError::new(NetworkFault::Timeout, "no response arrived in time"));
                 }
             };
             // A returned request means that no byte of it was written.
@@ -243,11 +243,11 @@ async fn read(
     let mut body = BytesMut::new();
     let is_whole = loop {
         let frame = timeout_at(deadline, incoming.frame()).await;
-        let frame = frame.map_err(|_| cut("the response began and did not end in time".to_owned()))?;
+        let frame = frame.map_err(|_| cut("the response did not complete in time".to_owned()))?;
         let Some(frame) = frame else {
             break true;
         };
-        let frame = frame.map_err(|error| cut(format!("the response began and did not end: {error}")))?;
+        let frame = frame.map_err(|error| cut(format!("the response did not complete: {error}")))?;
         let Ok(data) = frame.into_data() else {
             continue;
         };

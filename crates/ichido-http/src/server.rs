@@ -156,7 +156,7 @@ async fn pause_after(error: &io::Error) {
     if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
         return;
     }
-    tracing::error!(%error, "no connection can be accepted for the moment");
+    tracing::error!(%error, "failed to accept a connection");
     sleep(ACCEPT_PAUSE).await;
 }
 
@@ -166,7 +166,7 @@ async fn drain(
     within: Duration,
     stops: &Stops,
 ) -> Ended {
-    tracing::info!(connections = connections.len(), "stopping; what is in flight may end");
+    tracing::info!(connections = connections.len(), "stopped accepting connections; draining");
     let ended = async {
         while connections.join_next().await.is_some() {}
         detached.await;

@@ -12,19 +12,19 @@ use rustls::{ClientConfig, RootCertStore};
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// The given roots are not PEM.
-    #[error("cannot be read as PEM: {0}")]
+    #[error("is not valid PEM: {0}")]
     Pem(rustls::pki_types::pem::Error),
     /// The given roots are empty.
-    #[error("holds no certificate; give at least one in PEM")]
+    #[error("contains no certificate; add at least one in PEM format")]
     Empty,
     /// One of the given roots is not a certificate.
-    #[error("holds a certificate that cannot be used: {0}")]
+    #[error("contains an unusable certificate: {0}")]
     Certificate(rustls::Error),
     /// The system has no usable roots.
-    #[error("the system's trusted certificates cannot be read, and none are given here: {0}")]
+    #[error("cannot read the system's trusted certificates, and none are configured: {0}")]
     System(String),
     /// rustls rejects the setup.
-    #[error("TLS cannot be set up: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Setup(rustls::Error),
 }
 
@@ -63,7 +63,7 @@ fn from_system() -> Result<RootCertStore, TrustError> {
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
-        let why = if why.is_empty() { "there are none".to_owned() } else { why.join("; ") };
+        let why = if why.is_empty() { "none found".to_owned() } else { why.join("; ") };
         return Err(TrustError::System(why));
     }
     Ok(roots)

@@ -48,7 +48,8 @@ impl Connector {
         &self,
         deadline: Instant,
     ) -> Result<ClientConnection<B>, NetworkError> {
-        let late = |_| NetworkError::new(NetworkFault::ConnectTimeout, "no connection came about in time");
+        let late =
+            |_| NetworkError::new(NetworkFault::ConnectTimeout, "no connection was established in time");
         timeout_at(deadline, self.open(deadline)).await.map_err(late)?
     }
 
@@ -68,11 +69,11 @@ impl Connector {
             Host::Address(address) => vec![SocketAddr::new(*address, self.port)],
             Host::Name(name) => tokio::net::lookup_host((name.as_str(), self.port))
                 .await
-                .map_err(|error| unknown(format!("the name {name} was not resolved: {error}")))?
+                .map_err(|error| unknown(format!("cannot resolve host {name}: {error}")))?
                 .collect(),
         };
         if found.is_empty() {
-            return Err(unknown("the name of the host has no address".to_owned()));
+            return Err(unknown("the host has no address".to_owned()));
         }
         found.retain(|address| (self.may_connect)(address.ip()));
         if found.is_empty() {
@@ -108,9 +109,9 @@ async fn connect_to_first(addresses: &[SocketAddr], deadline: Instant) -> Result
             ErrorKind::TimedOut => NetworkFault::ConnectTimeout,
             _ => NetworkFault::ConnectRefused,
         };
-        last = Some(NetworkError::new(kind, format!("no connection to {address}: {error}")));
+        last = Some(NetworkError::new(kind, format!("cannot connect to {address}: {error}")));
     }
-    Err(last.unwrap_or_else(|| NetworkError::new(NetworkFault::NameNotResolved, "there is no address")))
+    Err(last.unwrap_or_else(|| NetworkError::new(NetworkFault::NameNotResolved, "the host has no address")))
 }
 
 /// Starts HTTP/1.1 on a stream.

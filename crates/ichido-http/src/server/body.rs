@@ -34,7 +34,7 @@ pub enum BodyFault {
     #[error("the body took too long")]
     TooSlow,
     /// Request bodies use all the memory they may.
-    #[error("there is no memory for the body")]
+    #[error("no memory is left for the body")]
     NoMemory(Full),
     /// The connection broke, or the framing is invalid.
     #[error("the body was cut short")]

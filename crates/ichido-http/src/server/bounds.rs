@@ -15,35 +15,36 @@ use super::limits::Limits;
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let numbers = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
     numbers.as_deref().unwrap_or(text).parse().map_err(|_| {
-        "this is no address and port; write them as numbers, such as 127.0.0.1:4180, or 0.0.0.0:4180 to let others in".to_owned()
+        "not an IP address and port; use for example 127.0.0.1:4180, or 0.0.0.0:4180 to accept connections from other \
+         hosts".to_owned()
     })
 }
 
-/// How much it takes in, and how long it waits.
+/// The limits and timeouts of a server.
 #[derive(Debug)]
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Limits"))]
 pub struct Bounds {
-    /// Connections at once, and requests on all of them; more wait, then get 503 [default: 1024]
+    /// Maximum connections and requests; more wait, then get 503 [default: 1024]
     #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
     pub connections_max: Option<String>,
 
-    /// The same for one address; raise it behind a load balancer [default: three quarters of all]
+    /// The same per address; raise behind a load balancer [default: 3/4 of all]
     #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
     pub peer_connections_max: Option<String>,
 
-    /// How long a request's head may take, and a connection be idle [default: 15s]
+    /// Timeout for request heads and idle connections [default: 15s]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
     pub head_timeout: Option<String>,
 
-    /// How long a body may make no progress [default: 30s]
+    /// Timeout for a body that makes no progress [default: 30s]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
     pub body_idle_timeout: Option<String>,
 
-    /// How long a request's body may take in all [default: 5m]
+    /// Timeout for a whole request body [default: 5m]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
     pub body_timeout: Option<String>,
 
-    /// How long requests in flight may go on after SIGTERM [default: 30s]
+    /// Timeout for requests in flight after SIGTERM [default: 30s]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
     pub drain_timeout: Option<String>,
 }
@@ -78,7 +79,7 @@ pub const COUNT_MAX: u32 = 1_000_000;
 pub fn time(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<Duration> {
     let parsed = faults.check(flag, duration::parse(text))?;
     if parsed.is_zero() {
-        faults.add(flag, "no time at all would let nothing through; give it some, such as 3s");
+        faults.add(flag, "must be longer than zero; use for example 3s");
         return None;
     }
     Some(parsed)
@@ -88,7 +89,7 @@ pub fn time(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<Duratio
 pub fn count(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<u32> {
     let parsed = text.parse().ok().filter(|count| (1..=COUNT_MAX).contains(count));
     if parsed.is_none() {
-        faults.add(flag, format!("\"{text}\" is no count; write a whole number from 1 to {COUNT_MAX}"));
+        faults.add(flag, format!("\"{text}\" is not a count; use a whole number from 1 to {COUNT_MAX}"));
     }
     parsed
 }

@@ -63,12 +63,12 @@ impl<A: Answers> ServerConnection<A> {
             let must_close = tokio::select! {
                 ended = &mut connection => {
                     if let Err(error) = ended {
-                        tracing::debug!(%error, "a connection ended early");
+                        tracing::debug!(%error, "connection ended early");
                     }
                     return;
                 }
                 () = self.seat.evicted(), if !is_closing => {
-                    tracing::debug!("an idle connection is closed, because its seat is needed");
+                    tracing::debug!("closed idle connection to free its seat");
                     // The end of a response may still be in transit; a client that never sent a request waits for
                     // nothing.
                     if !has_served && *idle.borrow() == 0 {
@@ -112,13 +112,13 @@ impl<A: Answers> ServerConnection<A> {
         let peer = self.seat.peer();
         let is_health = self.answers.is_health(&request);
         let Ok(in_flight) = Arc::clone(&self.seat).start_request(is_health).await else {
-            tracing::info!("refused a request, because no seat became free");
+            tracing::info!("rejected request: no seat became free");
             return self.answers.overloaded(&request).map(|body| guard.attach(body));
         };
         guard.in_flight = Some(in_flight);
         if !is_health {
             let Some(permit) = self.permit(peer).await else {
-                tracing::info!("refused a request, because as many are in flight as may be");
+                tracing::info!("rejected request: too many in flight");
                 return self.answers.overloaded(&request).map(|body| guard.attach(body));
             };
             guard.permit = Some(permit);

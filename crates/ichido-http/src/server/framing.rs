@@ -45,10 +45,10 @@ pub enum Fault {
     #[error("both Content-Length and Transfer-Encoding")]
     LengthAndEncoding,
     /// There are different lengths.
-    #[error("several Content-Length that differ")]
+    #[error("different Content-Length values")]
     LengthsDiffer,
     /// A length is not a number.
-    #[error("a Content-Length that is no number")]
+    #[error("a Content-Length that is not a number")]
     LengthNoNumber,
     /// The transfer coding is not supported.
     #[error("a Transfer-Encoding other than chunked")]
@@ -63,7 +63,7 @@ pub enum Fault {
     #[error("a line that ends without a carriage return")]
     BareLineFeed,
     /// A chunk has no valid size.
-    #[error("a chunk whose size cannot be read")]
+    #[error("a chunk with an invalid size")]
     ChunkSize,
     /// A chunk does not end where its size says.
     #[error("a chunk that does not end where its size says")]

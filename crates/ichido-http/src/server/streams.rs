@@ -61,7 +61,7 @@ async fn reset_if_stalled(stream: impl Future, stall_max: Duration) {
         if !stalled {
             return Poll::Pending;
         }
-        tracing::debug!("a stream was reset whose client does not take its answer");
+        tracing::debug!("reset stream: client stopped reading the response");
         Poll::Ready(())
     })
     .await;

@@ -76,7 +76,7 @@ impl<A: Answers> AsyncRead for Wire<A> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
         if let Err(RejectedBytes { good, fault }) = this.framing.take(&buf.filled()[before..]) {
-            tracing::info!(%fault, "refused a connection whose requests could be cut apart in two ways");
+            tracing::info!(%fault, "rejected connection: ambiguous HTTP framing");
             buf.set_filled(before + good);
             // There is space for at least one byte: the rejected one was just removed.
             copy_some(this.refused.insert(REFUSED), buf);

@@ -107,7 +107,7 @@ async fn failed_lookup_is_unknown_and_ends_in_time() {
     let mut settings = asking(receiver.url("/{key}"));
     settings.response_timeout = SHORT;
     let (found, note) = found_in(asked(&resolved(&settings), "k").await);
-    assert_eq!((found, note.excerpt.as_deref()), (Found::Unknown, Some("no answer came in time")));
+    assert_eq!((found, note.excerpt.as_deref()), (Found::Unknown, Some("no response arrived in time")));
 
     let nowhere = asking("http://127.0.0.1:1/{key}".to_owned());
     assert_eq!(found_in(asked(&resolved(&nowhere), "k").await).0, Found::Unknown);

@@ -37,7 +37,7 @@ async fn unfinished_handshake_means_not_sent() {
     settings.connect_timeout = SHORT;
     let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
     assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), NOT_SENT);
-    assert_eq!(note.excerpt.as_deref(), Some("no connection came about in time"));
+    assert_eq!(note.excerpt.as_deref(), Some("no connection was established in time"));
     drop(listener);
 }
 
@@ -48,7 +48,7 @@ async fn unanswered_request_may_have_arrived() {
     settings.response_timeout = SHORT;
     let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
     assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), MAYBE_SENT);
-    assert_eq!(note.excerpt.as_deref(), Some("no answer came in time"));
+    assert_eq!(note.excerpt.as_deref(), Some("no response arrived in time"));
     // It is closed, not left hanging.
     receiver.until_closed(1).await;
     assert_eq!(receiver.seen().len(), 1);
