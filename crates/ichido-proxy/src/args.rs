@@ -7,45 +7,45 @@ use ichido_boundary::Party;
 
 use ichido_http::server::bounds::Bounds;
 
-/// What `ichido proxy` is told.
+/// Arguments of `ichido proxy`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where in the chain it stands: bff and gateway check the key and pass it on; adapter completes idempotency
+    /// Role: bff and gateway forward keys, adapter deduplicates requests
     #[arg(long, value_enum)]
     pub role: Role,
 
-    /// Where requests go
+    /// URL of the upstream service
     #[arg(long, value_name = "http://HOST:PORT")]
     pub upstream: String,
 
-    /// Where to listen; port 0 takes a free one, an address beyond loopback opens it to others
+    /// Listen address; port 0 picks a free one, 0.0.0.0 accepts other hosts
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: String,
 
-    /// A boundary file in which the role receives or sends; give both to follow both. Flags win over it
+    /// Boundary file of the receiving or sending side; repeatable, flags override it
     #[arg(long, value_name = "FILE")]
     pub boundary: Vec<PathBuf>,
 
-    /// Its name in the header Ichido-Hops [default: the role]
+    /// Name in the Ichido-Hops header [default: the role]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// What may pass.
+    /// What is forwarded.
     #[command(flatten)]
     pub passing: ForwardArgs,
-    /// What only an adapter is told.
+    /// The arguments of an adapter.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// How much it takes in, and how long it waits.
+    /// The limits and timeouts.
     #[command(flatten)]
     pub bounds: Bounds,
 
-    /// How long connecting to the upstream may take
+    /// Timeout for connecting to the upstream
     #[arg(long, value_name = "TIME", default_value = "3s", help_heading = "Limits")]
     pub connect_timeout: String,
 }
 
-/// Where in the chain a proxy stands.
+/// The position of a proxy in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Role {
     Bff,
@@ -63,105 +63,105 @@ impl Role {
     }
 }
 
-/// What passes, and how often it is tried.
+/// What is forwarded, and with how many attempts.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Passing on")]
+#[command(next_help_heading = "Forwarding")]
 pub struct ForwardArgs {
-    /// The methods that need a key [default: POST,PATCH]
+    /// Methods that need a key [default: POST,PATCH]
     #[arg(long, value_name = "METHODS", value_delimiter = ',')]
     pub key_on: Option<Vec<String>>,
 
-    /// The request headers that pass, besides the key, hops and request id [default: all]
+    /// Request headers to forward, besides key, hops and request id [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub allow_headers: Option<Vec<String>>,
 
-    /// Request headers that never pass, such as x-user-id from a browser; names with _ or other signs never do
+    /// Request headers to drop; names with _ or other symbols are always dropped
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub drop_headers: Option<Vec<String>>,
 
-    /// The answers' headers that pass, besides those about the key [default: all]
+    /// Response headers to forward, besides those about the key [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub allow_answer_headers: Option<Vec<String>>,
 
-    /// How long one try may take until its answer begins [default: 10s]
+    /// Timeout of one attempt, until its response begins [default: 10s]
     #[arg(long, value_name = "TIME")]
     pub try_timeout: Option<String>,
 
-    /// bff, gateway: how long all tries may take [default: 30s]
+    /// bff, gateway: timeout for all attempts together [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<String>,
 
-    /// bff, gateway: tries of a POST with a key, after a network error or a 502, 503, 504 [default: 1]
+    /// bff, gateway: attempts of a keyed POST after network errors, 502, 503, 504 [default: 1]
     #[arg(long, value_name = "COUNT")]
     pub attempts: Option<String>,
 
-    /// bff, gateway: the longest waits before the second, third … try [default: 100ms,200ms,400ms]
+    /// bff, gateway: maximum backoff before attempt 2, 3, … [default: 100ms,200ms,400ms]
     #[arg(long, value_name = "TIMES", value_delimiter = ',')]
     pub backoff: Option<Vec<String>>,
 }
 
-/// What only the adapter needs.
+/// The arguments of an adapter.
 #[expect(clippy::doc_markdown, reason = "the help is read in a terminal, where backticks are noise")]
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Adapter")]
 pub struct AdapterArgs {
-    /// Where outcomes are kept: sqlite:FILE or postgres://…
+    /// Store of the ledger: sqlite:FILE or postgres://…
     #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     pub store: Option<String>,
 
-    /// A request that takes effect, such as "POST /v1/orders/{id}"; may be repeated
+    /// Operation to deduplicate, such as "POST /v1/orders/{id}"; repeatable
     #[arg(long, value_name = "PATTERN")]
     pub operation: Vec<String>,
 
-    /// Whether the service honours the key (keyed) or not (opaque) [default: opaque]
+    /// keyed: the service deduplicates by key; opaque: it does not [default: opaque]
     #[arg(long, value_name = "MODE")]
     pub effect: Option<String>,
 
-    /// mutate, irreversible, external_effect or billing [default: external_effect]
+    /// Class: mutate, irreversible, external_effect or billing [default: external_effect]
     #[arg(long, value_name = "CLASS")]
     pub class: Option<String>,
 
-    /// How long an outcome is kept [default: 72h]
+    /// How long to keep an outcome [default: 72h]
     #[arg(long, value_name = "TIME")]
     pub ttl: Option<String>,
 
-    /// Why an outcome may be kept for less than 24 hours
+    /// Reason for a --ttl of less than 24 hours
     #[arg(long, value_name = "REASON")]
     pub short_ttl_reason: Option<String>,
 
-    /// How long the service remembers a key, where it honours keys [default: 24h]
+    /// keyed: how long the service keeps keys [default: 24h]
     #[arg(long, value_name = "TIME")]
     pub service_keeps_keys: Option<String>,
 
-    /// The key that the service gets: client, or derived from it and who asks [default: derived where keyed and not single]
+    /// Key for the service: client, or derived (with identity) [default: derived if keyed, not single]
     #[arg(long, value_name = "WHICH")]
     pub service_key: Option<String>,
 
-    /// How long a key stays blocked after a crash [default: 30s]
+    /// How long a crash blocks a key [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub lease: Option<String>,
 
-    /// Whose statuses to answer with: ichido, ietf or stripe [default: ichido]
+    /// Response status profile: ichido, ietf or stripe [default: ichido]
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
 
-    /// Who asks: header:NAME, jwt:CLAIM or jwt:TENANT,SUB, api-key:HEADER, or single:NAME for one caller
+    /// Caller identity: header:NAME, jwt:CLAIM, jwt:TENANT,SUB, api-key:HEADER or single:NAME
     #[arg(long, value_name = "SOURCE")]
     pub identity: Option<String>,
 
-    /// jwt: HS256, RS256 or ES256; no other is taken
+    /// jwt: required algorithm, HS256, RS256 or ES256
     #[arg(long, value_name = "ALGORITHM")]
     pub jwt_algorithm: Option<String>,
 
-    /// jwt: the secret (HS256) or the public key in PEM
+    /// jwt: secret (HS256) or public key in PEM
     #[arg(long, value_name = "FILE")]
     pub jwt_key: Option<PathBuf>,
 
-    /// jwt: the audience that tokens must be for
+    /// jwt: required audience
     #[arg(long, value_name = "AUDIENCE")]
     pub jwt_audience: Option<String>,
 
-    /// api-key: lines of `sha256:HEX IDENTITY`
+    /// api-key: file with lines of `sha256:HEX IDENTITY`
     #[arg(long, value_name = "FILE")]
     pub api_keys: Option<PathBuf>,
 }

@@ -132,7 +132,7 @@ impl FilterRules {
         let mut headers = head.headers;
         headers::strip_request(&mut headers, &self.relied_on).map_err(|headers::NamesEndToEnd| {
             Problem::malformed(
-                "the Connection header names a field that concerns every hop, such as Idempotency-Key; leave it out there",
+                "the Connection header names an end-to-end header, such as Idempotency-Key; remove it from Connection",
             )
         })?;
         let key = if is_guarded { self.read_key(&headers)? } else { None };

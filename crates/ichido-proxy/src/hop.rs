@@ -106,7 +106,7 @@ impl HopRole {
             effect = effect.after(judged.effect);
             match (judged.wait, sent) {
                 (Some(wait), _) => {
-                    tracing::info!(failures, ?wait, "trying again, under the same key");
+                    tracing::info!(failures, ?wait, "retried with the same key");
                     sleep(wait).await;
                 }
                 (None, Ok(response)) => return Ok(self.upstream.stream_response(&self.rules, response)),

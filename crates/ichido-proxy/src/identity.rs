@@ -21,9 +21,10 @@ pub(crate) use api_keys::ApiKeys;
 pub(crate) use jwt::{Algorithm, Jwt};
 
 /// The warning about a missing identity header.
-const MISSING_HEADER: &str = "a request without the header that says who asks was refused with 403, as all such will be; a \
-    trusted hop before the adapter must set it. `ichido proxy` as a bff sets none, and drops what a browser sends: take the \
-    identity from a JWT or an API key, or set the header in a BFF of your own and let every list pass it";
+const MISSING_HEADER: &str = "rejected request without the identity header (403; further ones are not logged): a \
+                              trusted hop before the adapter must set it. `ichido proxy --role bff` never sets it and \
+                              drops the browser's: take the identity from a JWT or an API key, or set the header in \
+                              your own BFF and allow it at every hop";
 
 /// Where the caller's name comes from.
 pub(crate) enum Identity {
@@ -87,8 +88,8 @@ impl Identity {
                 (FingerprintInput::Claim(claim), Self::Jwt(jwt)) => jwt.identity_claims().contains(claim),
                 (FingerprintInput::Claim(claim), _) => {
                     return Err(format!(
-                        "the fingerprint has `claims.{claim}`, and the caller is not known by a token; take the identity from a \
-                         JWT, or write `identity` in fingerprint.include"
+                        "the fingerprint includes `claims.{claim}`, but callers are not identified by a JWT; take the \
+                         identity from a JWT, or use `identity` in fingerprint.include"
                     ));
                 }
                 (

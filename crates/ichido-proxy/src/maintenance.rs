@@ -44,17 +44,14 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
                 if 0 < lapsed {
                     tracing::warn!(
                         lapsed,
-                        "claims outlived their owners; `ichido ledger unknown` lists them"
+                        "claims expired with unknown outcome; see `ichido ledger unknown`"
                     );
                 }
                 if 0 < forgotten {
-                    tracing::info!(forgotten, "what has expired was forgotten");
+                    tracing::info!(forgotten, "deleted expired keys and message contents");
                 }
             }
-            Err(error) => tracing::warn!(
-                error = error.in_full(),
-                "the ledger could not be looked after; trying again later"
-            ),
+            Err(error) => tracing::warn!(error = error.in_full(), "ledger maintenance failed; will retry"),
         }
     }
 }

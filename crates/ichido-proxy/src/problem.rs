@@ -25,20 +25,20 @@ const BUSY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 ichido_http::problems! {
     pub(crate) enum Code in "urn:ichido:problem:" {
-        MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method does not pass";
-        RequestMalformed = "request_malformed", BAD_REQUEST, "The request cannot be read in one way only";
+        MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
+        RequestMalformed = "request_malformed", BAD_REQUEST, "The request is malformed or ambiguous";
         UpgradeUnsupported = "upgrade_unsupported", NOT_IMPLEMENTED, "WebSockets and tunnels are not supported";
         KeyMissing = "key_missing", BAD_REQUEST, "The request needs an idempotency key";
         KeyInvalid = "key_invalid", BAD_REQUEST, "The idempotency key is not valid";
         OperationUnknown = "operation_unknown", NOT_FOUND, "No operation is configured for the request";
         MethodOverride = "method_override", BAD_REQUEST, "The method cannot be overridden";
         AdapterBusy = "adapter_busy", SERVICE_UNAVAILABLE, "The adapter is busy";
-        ProxyBusy = "proxy_busy", SERVICE_UNAVAILABLE, "The proxy serves as many connections as it may";
+        ProxyBusy = "proxy_busy", SERVICE_UNAVAILABLE, "The proxy is busy";
         BodiesFull = "bodies_full", SERVICE_UNAVAILABLE, "Too many bodies are in flight";
-        BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body is not complete";
+        BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body did not arrive in time";
         BodyIncomplete = "body_incomplete", BAD_REQUEST, "The body is not complete";
-        UpstreamTimeout = "upstream_timeout", GATEWAY_TIMEOUT, "The upstream did not answer in time";
-        UpstreamLost = "upstream_lost", BAD_GATEWAY, "The upstream's answer was lost";
+        UpstreamTimeout = "upstream_timeout", GATEWAY_TIMEOUT, "The upstream did not respond in time";
+        UpstreamLost = "upstream_lost", BAD_GATEWAY, "The upstream's response was lost";
         UpstreamUnreachable = "upstream_unreachable", BAD_GATEWAY, "The upstream cannot be reached";
     }
 }
@@ -52,7 +52,7 @@ impl Problem {
     /// The method does not cross this boundary.
     pub(crate) fn method(allowed: &[String]) -> Self {
         let allowed = allowed.join(", ");
-        let detail = format!("requests of this method do not pass here; these do: {allowed}");
+        let detail = format!("this method is not allowed; allowed methods: {allowed}");
         let mut problem = Self::new(Code::MethodNotAllowed, detail);
         problem.fields.extend(HeaderValue::try_from(allowed).ok().map(|allowed| (ALLOW, allowed)));
         problem
@@ -65,8 +65,7 @@ impl Problem {
 
     /// The request asks for a WebSocket or a tunnel.
     pub(crate) fn upgrade() -> Self {
-        let detail = "this proxy carries requests and answers, not WebSockets or tunnels; connect to the service directly for \
-                      those";
+        let detail = "this proxy does not forward WebSockets or tunnels; connect to the service directly";
         Self::new(Code::UpgradeUnsupported, detail)
     }
 
@@ -80,28 +79,29 @@ impl Problem {
 
     /// The adapter has no operation for a request that would change state.
     pub(crate) fn operation_unknown() -> Self {
-        let detail = "no operation is configured for this method and path, so that it would go unprotected; nothing was done; \
-                      add it to the adapter's operations, with class read if it changes nothing";
+        let detail = "no operation is configured for this method and path, so the request would be unprotected; \
+                      nothing was done; add it to the adapter's operations, with class read if it changes nothing";
         Self::new(Code::OperationUnknown, detail)
     }
 
     /// The request asks for a method other than the one that matched the operation.
     pub(crate) fn method_override() -> Self {
-        let detail = "the request names another method in X-HTTP-Method-Override, X-HTTP-Method, X-Method-Override or _method, \
-                      so it would go unprotected; nothing was done; send it with that method itself";
+        let detail = "the request names another method in X-HTTP-Method-Override, X-HTTP-Method, X-Method-Override or \
+                      _method, so it would be unprotected; nothing was done; send it with that method instead";
         Self::new(Code::MethodOverride, detail)
     }
 
     /// Too many requests are in flight, including those whose clients have disconnected.
     pub(crate) fn busy() -> Self {
-        let detail = "as many requests are under way as this adapter takes at once; nothing was done; send the request again";
+        let detail =
+            "too many requests are in flight in this adapter; nothing was done; send the request again";
         Self::new(Code::AdapterBusy, detail).after(BUSY_RETRY_AFTER)
     }
 
     /// Every connection is busy, or every connection of the caller's address.
     pub(crate) fn overloaded() -> Self {
-        let detail = "as many connections are busy as this proxy serves at once, in all or from one address; nothing was done; send the \
-                      same request again, and keep fewer connections busy";
+        let detail = "too many connections are busy, in total or from your address; nothing was done; send the same \
+                      request again, and use fewer connections";
         Self::new(Code::ProxyBusy, detail).after(BUSY_RETRY_AFTER)
     }
 
@@ -114,7 +114,7 @@ impl Problem {
             }
         };
         let detail = format!(
-            "the bodies in flight{whose} have {} at once, which is the most; nothing was done; send the same request again",
+            "the bodies in flight{whose} have reached the limit of {}; nothing was done; send the same request again",
             size::told(most)
         );
         Self::new(Code::BodiesFull, detail).under(status).with_effect(Effect::NotDone).after(BUSY_RETRY_AFTER)
@@ -127,10 +127,11 @@ impl Problem {
             Failure::Upload(fault) => upload_problem(fault),
         };
         let known = match effect {
-            Effect::NotDone => "nothing was done, so the request can be sent again as it is",
-            Effect::Done => "the request was done",
+            Effect::NotDone => "nothing was done; the same request can be sent again",
+            Effect::Done => "the request took effect",
             Effect::Unknown => {
-                "it is not known whether the request took effect; with an idempotency key, send it again under the same key"
+                "it is not known whether the request took effect; if it has an idempotency key, send it again with \
+                 the same key"
             }
         };
         let problem = Self::new(code, format!("{what}; {known}")).with_effect(effect);
@@ -158,19 +159,17 @@ const fn network_problem(fault: NetworkFault) -> (Code, &'static str) {
         | Fault::ConnectRefused
         | Fault::Tls
         | Fault::StreamRefused
-        | Fault::HeldBack => (Code::UpstreamUnreachable, "no connection to the upstream could be made"),
-        Fault::ConnectTimeout => {
-            (Code::UpstreamUnreachable, "the connection to the upstream did not come about in time")
-        }
+        | Fault::HeldBack => (Code::UpstreamUnreachable, "cannot connect to the upstream"),
+        Fault::ConnectTimeout => (Code::UpstreamUnreachable, "connecting to the upstream timed out"),
         Fault::ClosedUnused => {
             (Code::UpstreamUnreachable, "the upstream closed its connections before the request was written")
         }
-        Fault::Timeout => (Code::UpstreamTimeout, "the request was sent, and no answer came in time"),
+        Fault::Timeout => (Code::UpstreamTimeout, "the request was sent, and no response arrived in time"),
         Fault::Broken => (
             Code::UpstreamLost,
-            "the connection to the upstream broke after the request, or a part of it, was sent",
+            "the connection to the upstream broke after the request, or part of it, was sent",
         ),
-        Fault::AnswerCut => (Code::UpstreamLost, "the upstream's answer was not whole"),
+        Fault::AnswerCut => (Code::UpstreamLost, "the upstream's response was incomplete"),
     }
 }
 
@@ -178,15 +177,15 @@ const fn upload_problem(fault: BodyFault) -> (Code, &'static str) {
     match fault {
         BodyFault::Idle | BodyFault::TooSlow => (
             Code::BodyTimeout,
-            "the request's body did not arrive in time, and the upstream got a part of it at most",
+            "the request's body did not arrive in time, and the upstream got at most part of it",
         ),
         BodyFault::NoMemory(_) => (
             Code::BodiesFull,
-            "the bodies in flight take as much memory as they may, and the upstream got nothing of this one",
+            "the bodies in flight use all the memory allowed for them, and the upstream got nothing of this one",
         ),
         BodyFault::Cut => (
             Code::BodyIncomplete,
-            "the request's body ended early or is malformed, and the upstream got a part of it at most",
+            "the request's body ended early or is malformed, and the upstream got at most part of it",
         ),
     }
 }

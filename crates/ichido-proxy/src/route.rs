@@ -23,7 +23,7 @@ enum Segment {
 
 /// Why a text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no pattern of a path; write one like /v1/orders/{{id}}, without a query")]
+#[error("\"{0}\" is not a path pattern; write it like /v1/orders/{{id}}, without a query")]
 pub(crate) struct PatternError(String);
 
 impl Pattern {

@@ -97,7 +97,7 @@ fn refuse_adapter_flags(flags: &AdapterArgs, faults: &mut ConfigErrors) {
         jwt_audience,
         api_keys,
     } = flags;
-    let what = "only the adapter completes idempotency (SPEC C2); leave it out, or say --role adapter";
+    let what = "only the adapter deduplicates requests; remove this flag, or use --role adapter";
     let given = [
         ("--operation", !operation.is_empty()),
         ("--effect", effect.is_some()),
@@ -126,19 +126,20 @@ fn refuse_given(flags: &[(&str, bool)], what: &str, faults: &mut ConfigErrors) {
 
 fn listen(text: &str, faults: &mut ConfigErrors) -> Option<SocketAddr> {
     let address = text.parse().map_err(|_| {
-        format!("\"{text}\" is no address and port; write 127.0.0.1:8080, or 0.0.0.0:8080 to let others in")
+        format!("\"{text}\" is not an IP address and port; use for example 127.0.0.1:8080, or 0.0.0.0:8080 to accept \
+                 connections from other hosts")
     });
     faults.check("--listen", address)
 }
 
 fn upstream(text: &str, faults: &mut ConfigErrors) -> Option<HttpUrl> {
     let what = match HttpUrl::parse(text) {
-        Ok(url) if url.is_tls => "asks for TLS, which this proxy does not speak to its upstream",
-        Ok(url) if url.target != "/" => "has a path, and requests keep their own",
+        Ok(url) if url.is_tls => "uses TLS, which this proxy does not support for its upstream",
+        Ok(url) if url.target != "/" => "has a path, but requests keep their own path",
         Ok(url) => return Some(url),
-        Err(UrlError::UserInfo) => "holds a name and a password, which do not belong there",
-        Err(_) => "is no address",
+        Err(UrlError::UserInfo) => "contains a user name or a password",
+        Err(_) => "is not a URL",
     };
-    faults.add("--upstream", format!("\"{text}\" {what}; write http://HOST:PORT"));
+    faults.add("--upstream", format!("\"{text}\" {what}; use http://HOST:PORT"));
     None
 }

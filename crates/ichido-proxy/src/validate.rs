@@ -39,7 +39,7 @@ pub(crate) fn validated_target(head: &request::Parts) -> Result<PathAndQuery, Pr
 fn check_method(method: &Method) -> Result<(), Problem> {
     if method.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
         return Err(Problem::malformed(
-            "the request's method has small letters, which some take for capitals; write it in capitals",
+            "the request's method has lowercase letters, which some servers read as uppercase; use uppercase",
         ));
     }
     Ok(())

@@ -15,14 +15,15 @@ pub(crate) struct ApiKeys(Vec<(Digest, String)>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ApiKeysError {
     #[error(
-        "line {line} is not `sha256:HEX IDENTITY`; make the first with: printf 'sha256:%s\\n' \"$(printf %s \"$KEY\" | sha256sum | cut -c1-64)\""
+        "line {line} is not `sha256:HEX IDENTITY`; create the hash with: printf 'sha256:%s\\n' \"$(printf %s \"$KEY\" \
+         | sha256sum | cut -c1-64)\""
     )]
     Line { line: usize },
-    #[error("line {line} repeats a key of an earlier line; one key is one caller")]
+    #[error("line {line} repeats the key of an earlier line; a key belongs to one caller")]
     Twice { line: usize },
-    #[error("there is no key in it, so that nobody could ask")]
+    #[error("the file contains no key, so every request would be rejected; add a key")]
     None,
-    #[error("there are more than {KEYS_MAX} keys in it")]
+    #[error("the file contains more than {KEYS_MAX} keys")]
     TooMany,
 }
 

@@ -25,11 +25,11 @@ pub(crate) enum Algorithm {
 /// Why tokens cannot be verified with this configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JwtError {
-    #[error("\"{0}\" is none of HS256, RS256 and ES256")]
+    #[error("\"{0}\" is not supported; use HS256, RS256 or ES256")]
     UnknownAlgorithm(String),
     #[error("the secret has {len} bytes; HS256 needs at least {SECRET_BYTES_MIN}")]
     SecretTooShort { len: usize },
-    #[error("the file is no public key for {0} in PEM (-----BEGIN PUBLIC KEY-----)")]
+    #[error("the file is not a public key for {0} in PEM (-----BEGIN PUBLIC KEY-----)")]
     NoPublicKey(&'static str),
 }
 

@@ -90,7 +90,7 @@ pub(super) fn adapter(
     identities.check_flags(faults);
     let store = args.adapter.store.clone();
     if store.is_none() {
-        faults.add("--store", "the adapter keeps outcomes; say where: sqlite:FILE or postgres://…");
+        faults.add("--store", "the adapter needs a store for its ledger; use sqlite:FILE or postgres://…");
     }
     let subset =
         promises.and_then(|(_, promises)| promises.response_replay.response_headers_subset_allowlist.clone());
@@ -142,7 +142,8 @@ fn drafts<'a>(
     if drafts.is_empty() && args.adapter.operation.is_empty() {
         faults.add(
             "--operation",
-            "no operation is known, so that nothing would be protected; name one, such as \"POST /v1/orders\", or give a boundary file with operations",
+            "no operation is configured, so nothing would be protected; add one, such as \"POST /v1/orders\", or pass \
+             a boundary file with operations",
         );
     }
     drafts
@@ -166,13 +167,13 @@ fn operation_from_file<'a>(
         operation.methods.clone().or_else(|| rules.methods.state_changing.clone()).unwrap_or_else(default);
     let methods = named.iter().map(|method| Method::from_bytes(method.as_bytes()));
     let Ok(methods) = methods.collect::<Result<Vec<_>, _>>() else {
-        faults.add(location, "one of its methods is no method; write POST, PATCH and so on");
+        faults.add(location, "one of its methods is not an HTTP method; use POST, PATCH and so on");
         return None;
     };
     if operation.effect == Some(Effect::Transactional) {
         faults.add(
             &location,
-            "a proxy cannot commit in the service's transaction; write keyed or opaque, or use the library",
+            "a proxy cannot commit in the service's transaction; use keyed or opaque, or use the library",
         );
         return None;
     }
@@ -204,8 +205,7 @@ impl OperationDraft<'_> {
             return Some(OperationSettings { name, methods, pattern, protection: None });
         }
         if let Some(method) = methods.iter().find(|method| method.is_safe()) {
-            faults
-                .add(&location, format!("{method} changes nothing, so it is not deduplicated; leave it out"));
+            faults.add(&location, format!("{method} changes nothing, so it is not deduplicated; remove it"));
         }
         if let Err(errors) = Policy::build(policy.clone()) {
             for error in errors.iter() {
@@ -284,7 +284,7 @@ fn pick<T: Copy>(
     let found = known.iter().find(|(name, _)| name == text).map(|(_, value)| *value);
     if found.is_none() {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-        faults.add(flag, format!("\"{text}\" is none of: {}", names.join(", ")));
+        faults.add(flag, format!("\"{text}\" is not valid; use one of: {}", names.join(", ")));
     }
     found
 }
@@ -303,7 +303,7 @@ fn default_key(mode: Option<EffectMode>, identity: &Identity) -> ServiceKey {
 
 /// Parses `POST /v1/orders/{id}`.
 fn method_and_pattern(text: &str) -> Result<(Method, Pattern), String> {
-    let wrong = || format!("\"{text}\" is no method and path; write it like \"POST /v1/orders/{{id}}\"");
+    let wrong = || format!("\"{text}\" is not a method and path; write it like \"POST /v1/orders/{{id}}\"");
     let (method, path) = text.split_once(' ').ok_or_else(wrong)?;
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| wrong())?;
     let pattern = Pattern::parse(path.trim()).map_err(|error: PatternError| error.to_string())?;
@@ -317,12 +317,18 @@ fn sort(drafts: &mut [OperationDraft<'_>], faults: &mut ConfigErrors) {
         let [one, other] = pair else { continue };
         let share = one.methods.iter().any(|method| other.methods.contains(method));
         if share && one.pattern.precedes(&other.pattern).is_eq() {
-            faults.add(&one.location, format!("it takes the same requests as {}; keep one", other.name));
+            faults.add(
+                &one.location,
+                format!("it matches the same requests as {}; keep one of them", other.name),
+            );
         }
     }
     let mut names: Vec<&str> = drafts.iter().map(|draft| draft.name.as_str()).collect();
     names.sort_unstable();
     for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
-        faults.add("operations", format!("{} is named twice; give each operation its own name", pair[0]));
+        faults.add(
+            "operations",
+            format!("two operations are named {}; give each operation its own name", pair[0]),
+        );
     }
 }

@@ -33,13 +33,13 @@ pub(super) fn sort(party: Party, readable: Vec<Boundary>, faults: &mut ConfigErr
                 let role = party.as_str();
                 faults.add(
                     place,
-                    format!("the file is about {name}, where the {role} neither receives nor sends"),
+                    format!("the file describes {name}, where the {role} neither receives nor sends"),
                 );
                 continue;
             }
         };
         if slot.replace(file).is_some() {
-            faults.add(place, format!("a second file about {name}; give one"));
+            faults.add(place, format!("a second file describes {name}; pass one"));
         }
     }
     files

@@ -52,7 +52,10 @@ fn methods(args: &Args, files: &Files, faults: &mut ConfigErrors) -> Methods {
     if let Some(key_on) = &args.passing.key_on {
         for method in key_on {
             if Method::from_bytes(method.as_bytes()).is_err() || method.to_ascii_uppercase() != *method {
-                faults.add("--key-on", format!("\"{method}\" is no method; write POST, PATCH and so on"));
+                faults.add(
+                    "--key-on",
+                    format!("\"{method}\" is not an HTTP method; use POST, PATCH and so on"),
+                );
             }
         }
         methods.state_changing = Some(key_on.clone());
@@ -82,7 +85,7 @@ fn key_rule(args: &Args, files: &Files, faults: &mut ConfigErrors) -> Option<Key
         Ok(status) if status.is_client_error() => Some(refusal(status, code)),
         _ => {
             let what =
-                format!("a request without its key is answered {status}, which is no refusal; write 400");
+                format!("the status for a missing key is {status}, which is not a client error; use 400");
             faults.add(file.file(), what);
             None
         }
@@ -99,7 +102,7 @@ fn lists(args: &Args, files: &Files, faults: &mut ConfigErrors) -> HeaderFilter 
         for name in names.iter().flatten() {
             let bare = name.strip_suffix('*').unwrap_or(name);
             if HeaderName::from_bytes(bare.as_bytes()).is_err() {
-                faults.add(flag, format!("\"{name}\" is no header's name"));
+                faults.add(flag, format!("\"{name}\" is not a header name"));
             }
         }
     }
@@ -128,7 +131,7 @@ pub(super) fn timeouts(args: &Args, files: &Files, faults: &mut ConfigErrors) ->
     if total < try_max && flags.timeout.is_some() && flags.try_timeout.is_some() {
         faults.add(
             "--timeout",
-            "all tries together have less time than one of them; raise it, or lower --try-timeout",
+            "all attempts together have less time than one attempt; raise it, or lower --try-timeout",
         );
     }
     Some(RetryTimeouts { try_max, total, plan })
@@ -151,19 +154,26 @@ fn plan(args: &Args, written: Option<&Retry>, faults: &mut ConfigErrors) -> Opti
             ("--backoff", flags.backoff.is_some()),
             ("--timeout", flags.timeout.is_some()),
         ];
-        let what = "the adapter makes one try, bounded by --try-timeout; the next request under the same key makes another";
+        let what = "the adapter makes one attempt, limited by --try-timeout; the next request with the same key makes \
+                    another";
         refuse_given(&given, what, faults);
         return None;
     }
     let Some(attempts) = &flags.attempts else {
         if flags.backoff.is_some() {
-            faults.add("--backoff", "there is nothing to wait for without a second try; add --attempts");
+            faults.add("--backoff", "backoff needs a second attempt; add --attempts");
         }
         return written.and_then(Retry::plan);
     };
     let attempts = count("--attempts", attempts, faults);
     if attempts.is_some_and(|attempts| ATTEMPTS_MAX < attempts) {
-        faults.add("--attempts", format!("at most {ATTEMPTS_MAX} tries; more would bury a failing upstream"));
+        faults.add(
+            "--attempts",
+            format!(
+                "must be at most {ATTEMPTS_MAX}; more attempts would overload a failing \
+                                          upstream"
+            ),
+        );
     }
     let waits = match &flags.backoff {
         None => BACKOFF_MS_DEFAULT.to_vec(),

@@ -63,7 +63,8 @@ impl<'a> Identities<'a> {
             return rule.ok();
         }
         let Some(written) = own.or(self.written) else {
-            let what = "nothing says who asks; add --identity, such as header:x-user-id, or single:NAME where there is one caller";
+            let what = "the caller's identity is not configured; add --identity, such as header:x-user-id, or \
+                        single:NAME for one caller";
             faults.add(location, what);
             return None;
         };
@@ -81,11 +82,12 @@ impl<'a> Identities<'a> {
         ];
         if !uses(|rule| matches!(rule, IdentityRule::Claims(_))) {
             let what =
-                "no operation takes its identity from a JWT; leave it out, or say --identity jwt:CLAIM";
+                "no operation takes its identity from a JWT; remove this flag, or add --identity jwt:CLAIM";
             refuse_given(&of_jwt, what, faults);
         }
         if !uses(|rule| matches!(rule, IdentityRule::ApiKey(_))) {
-            let what = "no operation takes its identity from an API key; leave it out, or say --identity api-key:HEADER";
+            let what = "no operation takes its identity from an API key; remove this flag, or add --identity \
+                        api-key:HEADER";
             refuse_given(&[("--api-keys", flags.api_keys.is_some())], what, faults);
         }
     }
@@ -95,8 +97,8 @@ impl<'a> Identities<'a> {
 fn parse(text: &str) -> Result<IdentityRule, String> {
     let wrong = || {
         format!(
-            "\"{text}\" is no source; write header:NAME, jwt:CLAIM (several with commas between them), api-key:HEADER, or \
-             single:NAME for one caller"
+            "\"{text}\" is not an identity source; use header:NAME, jwt:CLAIM (several separated by commas), \
+             api-key:HEADER, or single:NAME for one caller"
         )
     };
     let (source, name) = text.split_once(':').filter(|(_, name)| !name.is_empty()).ok_or_else(wrong)?;
@@ -114,14 +116,14 @@ fn parse(text: &str) -> Result<IdentityRule, String> {
 fn make(rule: &IdentityRule, flags: &AdapterArgs, faults: &mut ConfigErrors) -> Option<Identity> {
     let mut header = |name: &String| {
         let header = HeaderName::from_bytes(name.as_bytes());
-        faults.check("--identity", header.map_err(|_| format!("\"{name}\" is no header's name")))
+        faults.check("--identity", header.map_err(|_| format!("\"{name}\" is not a header name")))
     };
     match rule {
         IdentityRule::Header(name) => Some(Identity::Header { header: header(name)?, warned: Once::new() }),
         IdentityRule::ApiKey(name) => {
             let header = header(name)?;
             let Some(path) = &flags.api_keys else {
-                faults.add("--api-keys", "API keys are known by their hashes; give the file that lists them");
+                faults.add("--api-keys", "the file with the hashes of the API keys is missing; add it");
                 return None;
             };
             let location = format!("--api-keys {}", path.display());
@@ -141,12 +143,12 @@ fn make(rule: &IdentityRule, flags: &AdapterArgs, faults: &mut ConfigErrors) -> 
 fn jwt(claims: &[ClaimPath], flags: &AdapterArgs, faults: &mut ConfigErrors) -> Option<Jwt> {
     let mut given = |flag: &str, is_given: bool, what: &str| {
         if !is_given {
-            faults.add(flag, format!("a JWT is verified; say {what}"));
+            faults.add(flag, format!("verifying a JWT needs {what}; add this flag"));
         }
     };
-    given("--jwt-algorithm", flags.jwt_algorithm.is_some(), "how it is signed: HS256, RS256 or ES256");
-    given("--jwt-key", flags.jwt_key.is_some(), "with which file: the secret, or the public key");
-    given("--jwt-audience", flags.jwt_audience.is_some(), "whom it must be for");
+    given("--jwt-algorithm", flags.jwt_algorithm.is_some(), "the algorithm: HS256, RS256 or ES256");
+    given("--jwt-key", flags.jwt_key.is_some(), "a file with the secret or the public key");
+    given("--jwt-audience", flags.jwt_audience.is_some(), "the audience that tokens must have");
     let (algorithm, path, audience) =
         (flags.jwt_algorithm.as_ref()?, flags.jwt_key.as_ref()?, flags.jwt_audience.as_ref()?);
     let algorithm = faults.check("--jwt-algorithm", Algorithm::parse(algorithm));

@@ -90,7 +90,7 @@ async fn missing_identity_header_is_logged_once() {
     adapter.signal("TERM");
     assert!(adapter.wait().await.success());
     let log = adapter.log();
-    assert_eq!(log.matches("a request without the header that says who asks").count(), 1, "{log}");
+    assert_eq!(log.matches("rejected request without the identity header").count(), 1, "{log}");
     assert!(log.contains("x-user-id") && log.contains("take the identity from a JWT"), "{log}");
 }
 

@@ -68,7 +68,7 @@ fn a_boundary_file_is_refused_with_its_line_and_column() {
         ["proxy", "--role", "bff", "--upstream", upstream, "--boundary", &twice, "--boundary", &twice];
     let (code, _, err) = run(&flags);
     assert_eq!(code, Some(2));
-    assert!(err.contains("a second file about browser_to_bff"), "{err}");
+    assert!(err.contains("a second file describes browser_to_bff"), "{err}");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn usage_error_is_code_2_and_help_is_code_0() {
     assert_eq!(run(&["proxy", "--role", "bishop", "--upstream", "http://a"]).0, Some(2));
     let (code, out, _) = run(&["proxy", "--help"]);
     assert_eq!(code, Some(0));
-    for heading in ["Passing on:", "Adapter:", "Limits:"] {
+    for heading in ["Forwarding:", "Adapter:", "Limits:"] {
         assert!(out.contains(heading), "{out}");
     }
 }
@@ -163,19 +163,19 @@ fn adapter_reports_all_missing_settings() {
     ]);
     for what in [
         "GET changes nothing",
-        "\"d\" is no pattern",
-        "it takes the same requests",
-        "\"magic\" is none of",
-        "\"big\" is none of",
-        "\"ours\" is none of",
+        "\"d\" is not a path pattern",
+        "it matches the same requests",
+        "\"magic\" is not valid",
+        "\"big\" is not valid",
+        "\"ours\" is not valid",
         "at least 24 hours",
         "the lease must be between",
-        "--jwt-algorithm: a JWT is verified",
-        "--jwt-key: a JWT is verified",
-        "--jwt-audience: a JWT is verified",
-        "--timeout: the adapter makes one try",
+        "--jwt-algorithm: verifying a JWT needs",
+        "--jwt-key: verifying a JWT needs",
+        "--jwt-audience: verifying a JWT needs",
+        "--timeout: the adapter makes one attempt",
         "--api-keys: no operation takes",
-        "--service-key: \"mine\" is none of",
+        "--service-key: \"mine\" is not valid",
     ] {
         assert!(wrong.contains(what), "{what} in {wrong}");
     }
@@ -188,7 +188,7 @@ fn adapter_settings_are_refused_for_other_roles() {
         run(&[&["proxy", "--role", "gateway", "--upstream", "http://127.0.0.1:1"], &flags[..]].concat());
     assert_eq!(code, Some(2));
     for flag in ["--identity", "--operation", "--ttl"] {
-        assert!(err.contains(&format!("\n  {flag}: only the adapter completes idempotency")), "{err}");
+        assert!(err.contains(&format!("\n  {flag}: only the adapter deduplicates requests")), "{err}");
     }
 }
 
@@ -219,21 +219,21 @@ fn unusable_verification_keys_are_refused() {
         ),
         (
             &["--identity", "jwt:sub", "--jwt-audience", "a", "--jwt-algorithm", "RS256", "--jwt-key", &text],
-            "no public key for RS256",
+            "not a public key for RS256",
         ),
         (
             &["--identity", "jwt:sub", "--jwt-audience", "a", "--jwt-algorithm", "ES256", "--jwt-key", &text],
-            "no public key for ES256",
+            "not a public key for ES256",
         ),
         (
             &["--identity", "jwt:sub", "--jwt-audience", "a", "--jwt-algorithm", "none", "--jwt-key", &text],
-            "none of HS256, RS256 and ES256",
+            "use HS256, RS256 or ES256",
         ),
         (&["--identity", "api-key:x-api-key", "--api-keys", &api_keys], "line 2 is not"),
-        (&["--identity", "api-key:x-api-key"], "known by their hashes"),
+        (&["--identity", "api-key:x-api-key"], "the hashes of the API keys"),
         (&["--identity", "header:a b"], "is no header's name"),
-        (&["--identity", "cookie:a"], "is no source"),
-        (&[], "nothing says who asks"),
+        (&["--identity", "cookie:a"], "is not an identity source"),
+        (&[], "identity is not configured"),
     ] {
         let (code, _, err) = run(&[&base, flags].concat());
         assert_eq!(code, Some(2), "{err}");

@@ -187,7 +187,7 @@ async fn adapter_refuses_unreadable_inputs() {
         (["headers.x_tenant"], &by_token, &token, "does not get the header"),
         (["claims.tenant_id"], &single, &[], "there are no claims"),
         // The flag overrides the file, and the inputs of the file are still not readable.
-        (["claims.tenant_id"], &by_token, &["--identity", "single:shop"], "not known by a token"),
+        (["claims.tenant_id"], &by_token, &["--identity", "single:shop"], "not identified by a JWT"),
     ] {
         let [receiving, sending] = files(&folder, &inputs, identity);
         let all =

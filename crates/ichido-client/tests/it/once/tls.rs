@@ -54,6 +54,6 @@ fn roots_that_are_none_are_refused_with_their_place() {
     let problems = settings.resolve().expect_err("there is no root");
     assert_eq!(
         problems.to_string(),
-        "base_url cannot be called by TLS: holds no certificate; give at least one in PEM"
+        "base_url cannot be called with TLS: contains no certificate; add at least one in PEM format"
     );
 }
