@@ -71,18 +71,16 @@ ichido_core::words! {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ActionError {
     /// The path is invalid.
-    #[error("the path must begin with / and have visible ASCII only, the rest percent-encoded")]
+    #[error("the path must begin with / and contain only visible ASCII; percent-encode the rest")]
     Path,
     /// The media type is not a valid header value.
-    #[error("the media type is no value of a header field; write it like application/json")]
+    #[error("the media type is not a valid header value; write it like application/json")]
     ContentType,
     /// The client sets this header field itself.
-    #[error("the header field {0} is set by the client itself; leave it out")]
+    #[error("the client sets the header {0} itself; remove it")]
     Ours(HeaderName),
     /// The method reads, and a read needs no key.
-    #[error(
-        "{0} changes nothing, so that it needs no key and no care; an action is a POST, PUT, PATCH or DELETE"
-    )]
+    #[error("{0} changes nothing, so it needs no key; an action is a POST, PUT, PATCH or DELETE")]
     Reads(Method),
 }
 

@@ -179,7 +179,7 @@ impl Client {
             let left = deadline.saturating_duration_since(Instant::now());
             let decided = self.decide(call, tries, &seen, left);
             let key = call.key().map(IdempotencyKey::log_hash);
-            tracing::debug!(key, sent = tries.sent + 1, next = ?decided, "a try ended");
+            tracing::debug!(key, sent = tries.sent + 1, next = ?decided, "attempt finished");
             match decided {
                 NextStep::Retry { wait, tries: so_far } => {
                     tries = so_far;
@@ -198,7 +198,7 @@ impl Client {
     ) -> Result<Answer, NetworkError> {
         let Some(request) = call.request(self, sent, clock::now(), fastrand::u128(..)) else {
             // This cannot happen with valid `Action`s and `ClientSettings`; nothing was sent, and the error says so.
-            return Err(NetworkError::new(NetworkFault::HeldBack, "the request cannot be written as HTTP"));
+            return Err(NetworkError::new(NetworkFault::HeldBack, "the request cannot be encoded as HTTP"));
         };
         let left = deadline.saturating_duration_since(Instant::now());
         let limits = CallLimits { total: self.limits.total.min(left), ..self.limits };

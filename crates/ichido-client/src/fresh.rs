@@ -6,7 +6,7 @@ use ichido_http::clock;
 
 /// The system provides no random bytes, so a key would not be unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no key can be made: the system gives no random bytes ({0}); give the action a key of your own")]
+#[error("cannot create a key: the system provides no random bytes ({0}); give the action a key of your own")]
 pub struct NoRandomness(getrandom::Error);
 
 /// Creates a unique key: a UUIDv7 with random bytes of the system.

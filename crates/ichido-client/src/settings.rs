@@ -142,7 +142,7 @@ impl ClientSettings {
         let (url, prefix) = HttpUrl::parse_base(&self.base_url).map_err(|error| error.to_string())?;
         let trusted = || trust::https(self.trusted_roots.as_deref());
         let tls = url.is_tls.then(trusted).transpose();
-        let tls = tls.map_err(|error| format!("cannot be called by TLS: {error}"))?;
+        let tls = tls.map_err(|error| format!("cannot be called with TLS: {error}"))?;
         let http = HttpClient::new(&url, tls, |_| true).map_err(|error| error.to_string())?;
         Ok((http, prefix))
     }

@@ -12,17 +12,17 @@ pub struct Token(HeaderValue); // Invariant: `Bearer ` and 1..=LEN_MAX visible A
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// It is empty.
-    #[error("the token is empty; give it as it was issued")]
+    #[error("the token is empty; use it as it was issued")]
     Empty,
     /// It has more than [`Token::LEN_MAX`] characters.
-    #[error("the token has {len} characters; at most {max} are sent", max = Token::LEN_MAX)]
+    #[error("the token has {len} characters; the limit is {max}", max = Token::LEN_MAX)]
     TooLong {
         /// The number of characters.
         len: usize,
     },
     /// It contains a blank, a line break or a character outside ASCII.
     #[error(
-        "the token has a character that is not visible ASCII; look for a blank or a line break at its end"
+        "the token contains a character that is not visible ASCII; check for a space or a line break at its end"
     )]
     NotVisible,
 }

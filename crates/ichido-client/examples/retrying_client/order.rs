@@ -10,21 +10,21 @@ use ichido_client::{Action, ActionError, Client, ClientSettings, Outcome, Proble
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
 
-/// One order, pressed twice, and then a mistake; and what came of each.
+/// Sends one order twice, then a mistaken one. Returns the outcomes as text.
 pub(crate) async fn run(url: &str, kept: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let client = client(url)?;
     let order = Order::pressed(kept, r#"{"symbol":"ACME","intent":"buy","qty":"10"}"#)?;
     let mut lines = Vec::new();
     for press in ["first press", "second press"] {
         let outcome = client.send(&order.action()?).await;
-        lines.push(format!("{press}: {}", told(&outcome)));
+        lines.push(format!("{press}: {}", describe(&outcome)));
         if !matches!(outcome, Outcome::Done { .. }) {
-            // It stays in the file, for the next run to go on with.
+            // The order stays in the file for the next run.
             return Ok(lines);
         }
     }
     let mistaken = Order { body: r#"{"symbol":"ACME","intent":"sell","qty":"9"}"#.to_owned(), ..order };
-    lines.push(format!("another body: {}", told(&client.send(&mistaken.action()?).await)));
+    lines.push(format!("different body: {}", describe(&client.send(&mistaken.action()?).await)));
     std::fs::remove_file(kept)?;
     Ok(lines)
 }
@@ -33,14 +33,14 @@ fn client(url: &str) -> Result<Client, Problems> {
     ClientSettings::new(url).resolve()
 }
 
-/// What a person asked for, and the key that it has for good.
+/// A person's order and its permanent key.
 struct Order {
     key: IdempotencyKey,
     body: String,
 }
 
 impl Order {
-    /// The order that waits for its outcome since an earlier run, or a new one.
+    /// Returns the order whose outcome an earlier run did not learn, or a new one.
     fn pressed(kept: &Path, body: &str) -> Result<Self, Box<dyn Error>> {
         match std::fs::read_to_string(kept) {
             Ok(text) => {
@@ -62,18 +62,20 @@ impl Order {
     }
 }
 
-fn told(outcome: &Outcome) -> String {
+fn describe(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Done { answer, .. } if answer.is_replay() => "done before; the same answer again".to_owned(),
-        Outcome::Done { tries, .. } => format!("done, at try {tries}"),
+        Outcome::Done { answer, .. } if answer.is_replay() => {
+            "already done; replayed the first response".to_owned()
+        }
+        Outcome::Done { tries, .. } => format!("done on attempt {tries}"),
         Outcome::Refused { reason: Refusal::KeyConflict, .. } => {
-            "our mistake: this key belongs to another order".to_owned()
+            "conflict: this key belongs to another order".to_owned()
         }
         Outcome::Refused { answer, reason, .. } => {
             let why = answer.problem().detail.unwrap_or_else(|| reason.to_string());
             format!("refused: {why}")
         }
         Outcome::GaveUp { effect: Effect::NotDone, why, .. } => format!("not sent: {why}"),
-        Outcome::GaveUp { why, .. } => format!("perhaps done, perhaps not: {why}"),
+        Outcome::GaveUp { why, .. } => format!("outcome unknown: {why}"),
     }
 }

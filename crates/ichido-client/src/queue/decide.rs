@@ -13,16 +13,14 @@ impl Queue {
     ///
     /// If it is too old for that, it is held when its turn comes.
     pub async fn retry(&self, id: EntryId) -> Result<(), QueueError> {
-        self.requeue(id, State::Failed, false, "only a failed one is tried again, and a held one is released")
-            .await
+        self.requeue(id, State::Failed, false, "only a failed entry can be retried; release a held one").await
     }
 
     /// Sends a held entry once more, although the server may have forgotten its key.
     ///
     /// The person knows that it was not done, or that doing it twice is harmless.
     pub async fn release(&self, id: EntryId) -> Result<(), QueueError> {
-        self.requeue(id, State::Held, true, "only a held one is released, and a failed one is tried again")
-            .await
+        self.requeue(id, State::Held, true, "only a held entry can be released; retry a failed one").await
     }
 
     /// Removes an entry, whatever happened at the server. An entry that is being sent stays.
@@ -33,11 +31,7 @@ impl Queue {
         let discarded =
             sqlx::query(include_str!("sql/entry_discard.sql")).bind(id.0).execute(tx.connection()).await?;
         if discarded.rows_affected() == 0 {
-            return Err(QueueError::NotNow {
-                id,
-                state,
-                asked: "it is under way at this moment; stop the sender first",
-            });
+            return Err(QueueError::NotNow { id, state, asked: "it is in flight; stop the sender first" });
         }
         tx.commit().await?;
         self.notify_senders();

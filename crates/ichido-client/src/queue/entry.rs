@@ -183,9 +183,9 @@ fn action_of(row: &SqliteRow, key: IdempotencyKey) -> Result<Action, QueueError>
     // The media type is among the header fields, which are set below.
     let action = Action::new(method, &path, key, "", Bytes::from(body));
     let mut action =
-        action.map_err(|error| QueueError::damaged(format!("an entry is no action: {error}")))?;
+        action.map_err(|error| QueueError::damaged(format!("an entry is not an action: {error}")))?;
     action.headers = fields::decode(row.try_get("headers")?)
-        .ok_or_else(|| QueueError::damaged("header fields are none"))?;
+        .ok_or_else(|| QueueError::damaged("the headers are invalid"))?;
     Ok(action)
 }
 
@@ -199,7 +199,7 @@ pub(super) fn state_of(row: &SqliteRow) -> Result<State, QueueError> {
 
 fn parsed<T>(row: &SqliteRow, column: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, QueueError> {
     let text: String = row.try_get(column)?;
-    parse(&text).ok_or_else(|| QueueError::damaged(format!("an entry's {column} is none")))
+    parse(&text).ok_or_else(|| QueueError::damaged(format!("an entry's {column} is invalid")))
 }
 
 pub(super) fn reason_of(row: &SqliteRow) -> Result<Option<Reason>, QueueError> {
@@ -209,11 +209,11 @@ pub(super) fn reason_of(row: &SqliteRow) -> Result<Option<Reason>, QueueError> {
 
 fn count(row: &SqliteRow, column: &str) -> Result<u32, QueueError> {
     let number: i64 = row.try_get(column)?;
-    u32::try_from(number).map_err(|_| QueueError::damaged(format!("{column} is out of bounds")))
+    u32::try_from(number).map_err(|_| QueueError::damaged(format!("{column} is out of range")))
 }
 
 pub(super) fn micros(number: i64) -> Result<Duration, QueueError> {
-    let number = u64::try_from(number).map_err(|_| QueueError::damaged("a time is out of bounds"))?;
+    let number = u64::try_from(number).map_err(|_| QueueError::damaged("a time is out of range"))?;
     Ok(Duration::from_micros(number))
 }
 

@@ -13,11 +13,12 @@ use super::{DESTINATION_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX};
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
     /// The file belongs to another program.
-    #[error("the file is no offline queue of Ichido's, and is left as it is; name another")]
+    #[error("the file is not an Ichido offline queue and was not changed; use another file")]
     Foreign,
     /// A newer version of Ichido created the file.
     #[error(
-        "the file has version {found}, and this program knows {known}; use a newer ichido, or send what is in it with the one that made it"
+        "the file has version {found}, and this program supports {known}; use a newer ichido, or send the entries \
+         with the version that created it"
     )]
     TooNew {
         /// The version of the file.
@@ -27,50 +28,48 @@ pub enum QueueError {
     },
     /// The file is damaged.
     #[error(
-        "the file is damaged ({0}); keep a copy of it and of those beside it, and begin a new one: what was in it must be looked after by hand"
+        "the file is damaged ({0}); copy it and the files beside it, start a new one, and settle the old entries by hand"
     )]
     Damaged(String),
     /// The file cannot be opened or written.
     #[error(
-        "the file cannot be used: {0}; it and its folder must be this user's to write, and the disk have room"
+        "cannot use the file: {0}; check that this user can write to it and its folder, and that the disk has space"
     )]
     Unusable(String),
     /// Other processes keep the file locked.
-    #[error("the file was held by somebody else for too long; try again")]
+    #[error("another process locked the file for too long; try again")]
     Busy,
     /// The queue is full.
-    #[error(
-        "the queue is full with {ENTRIES_MAX} entries; nothing of this was accepted: have some sent first, or discard them"
-    )]
+    #[error("the queue is full with {ENTRIES_MAX} entries; nothing was accepted: send or discard some first")]
     Full,
     /// The entry is too large.
-    #[error(
-        "the entry has {bytes} bytes, and at most {ENTRY_BYTES_MAX} are kept; nothing of this was accepted"
-    )]
+    #[error("the entry has {bytes} bytes, and the limit is {ENTRY_BYTES_MAX}; nothing was accepted")]
     TooLarge {
         /// The size of the entry.
         bytes: usize,
     },
     /// The action has no key, so a second attempt could take effect twice.
-    #[error("the action has no key, and what is sent later may be sent twice; give it one")]
+    #[error("the action has no key, and a queued action may be sent twice; give it a key")]
     NoKey,
     /// A header field contains a secret, which must not be stored.
     #[error(
-        "the header field {0} is a secret, and none is kept in a file: give it to the client, which has it when the entry is sent"
+        "the header {0} is a secret, and the file stores no secrets; pass it to the client, which adds it when it \
+         sends the entry"
     )]
     Secret(HeaderName),
     /// The destination's name is invalid.
     #[error(
-        "a destination has a name of 1 to {DESTINATION_BYTES_MAX} bytes without control characters, such as its base URL"
+        "a destination's name must have 1 to {DESTINATION_BYTES_MAX} bytes and no control characters; use for example \
+         its base URL"
     )]
     Destination,
     /// Another sender is active.
     #[error(
-        "another sender is at work on this file and destination; there is one at a time, so that the order is kept"
+        "another sender is running for this file and destination; only one may run at a time, to keep the order"
     )]
     SenderBusy,
     /// The lock file cannot be locked.
-    #[error("{} cannot be locked: {error}", .file.display())]
+    #[error("cannot lock {}: {error}", .file.display())]
     Lock {
         /// The lock file.
         file: PathBuf,
@@ -82,7 +81,7 @@ pub enum QueueError {
     #[error("{0}")]
     Terms(String),
     /// There is no such entry.
-    #[error("there is no entry {0}: it was sent and is done, or was discarded")]
+    #[error("entry {0} does not exist: it was sent and is done, or was discarded")]
     NoSuch(EntryId),
     /// The entry's state does not allow this.
     #[error("entry {id} is {state}; {asked}")]
@@ -95,7 +94,7 @@ pub enum QueueError {
         asked: &'static str,
     },
     /// The database failed.
-    #[error("the file could not be read or written: {0}")]
+    #[error("cannot read or write the file: {0}")]
     Sql(#[source] sqlx::Error),
 }
 

@@ -53,7 +53,7 @@ pub(super) async fn open(path: &Path, may_create: bool) -> Result<(SqlitePool, P
     }
     let file = std::fs::canonicalize(path).map_err(unusable)?;
     if !file.is_file() {
-        return Err(QueueError::Unusable("it is no file".to_owned()));
+        return Err(QueueError::Unusable("it is not a file".to_owned()));
     }
     let mut tries_left = OPEN_TRIES;
     loop {

@@ -68,14 +68,14 @@ pub enum BeforeSend {
 pub enum HoldReason {
     /// The server may have forgotten the key.
     #[error(
-        "it was sent before, and longer ago than the server keeps keys: sent again, it could be done twice. Look whether it was done; then \
-         release or discard it"
+        "it was sent before, longer ago than the server keeps keys: sending it again could repeat the effect. Check \
+         whether it was done; then release or discard it"
     )]
     KeysForgotten,
     /// The clock was set back.
     #[error(
-        "it was sent before, and the clock was set back since, so that nobody knows whether the server still keeps its key. Look whether it \
-         was done; then release or discard it"
+        "it was sent before, and the clock was set back since, so it is unknown whether the server still keeps its \
+         key. Check whether it was done; then release or discard it"
     )]
     AgeUnknown,
 }

@@ -166,7 +166,7 @@ impl Queue {
         let retry = terms.retry.checked().map_err(|error| QueueError::Terms(format!("retry: {error}")))?;
         if terms.keys_kept_for <= client.limits.total {
             return Err(QueueError::Terms(format!(
-                "keys_kept_for is {:?}, and one try may take {:?}; a server must keep keys for longer than that",
+                "keys_kept_for is {:?}, but one attempt may take {:?}; it must be longer than one attempt",
                 terms.keys_kept_for, client.limits.total
             )));
         }
@@ -223,7 +223,7 @@ impl Sender {
             && !proof(answer, &entry.key)
         {
             let why = format!(
-                "somebody answered {}, and not as this server would; is the network's login page in the way?",
+                "the response {} is not from this server; is a network login page in the way?",
                 answer.status
             );
             // The effect is unknown: the machine that responded may have passed the request on.
@@ -244,7 +244,8 @@ impl Sender {
             // An error is never a success: the core does not judge it as one.
             (AfterSend::Fail { .. } | AfterSend::Remove, _) => What::Failed { reason, refused: None },
         };
-        tracing::debug!(key = entry.key.log_hash(), entry = %entry.id, next = ?after, "a try of a queued entry ended");
+        tracing::debug!(key = entry.key.log_hash(), entry = %entry.id, next = ?after, "attempt of a queued entry \
+                                                                                       finished");
         Ok(event_outcome(entry, what))
     }
 
@@ -350,7 +351,7 @@ fn reason(seen: &Result<Answer, NetworkError>, why: Option<Why>) -> Reason {
             let words =
                 problem.detail.or(problem.title).map(|words| format!(": {words}")).unwrap_or_default();
             let code = problem.code.unwrap_or_else(|| format!("status_{}", answer.status));
-            (code, format!("the server answered {}{words}", answer.status))
+            (code, format!("the server returned {}{words}", answer.status))
         }
         Err(fault) => ("no_answer".to_owned(), fault.why.clone()),
     };

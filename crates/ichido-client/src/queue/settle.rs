@@ -50,7 +50,7 @@ impl Queue {
                 set_aside(&mut tx, entry, State::Held, reason).await?
             }
             BeforeSend::Fail => {
-                let text = format!("it was sent {SENDS_MAX} times, and no outcome was learnt");
+                let text = format!("it was sent {SENDS_MAX} times, and its outcome is still unknown");
                 set_aside(&mut tx, entry, State::Failed, Reason::new("sends_spent", &text)).await?
             }
         };
@@ -175,6 +175,6 @@ fn expect_one_row(id: EntryId, rows: u64) -> Result<(), QueueError> {
     if rows == 1 {
         Ok(())
     } else {
-        Err(QueueError::damaged(format!("entry {id} was changed by somebody without the lock")))
+        Err(QueueError::damaged(format!("entry {id} was changed by a process without the lock")))
     }
 }

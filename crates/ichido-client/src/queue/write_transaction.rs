@@ -43,12 +43,12 @@ impl WriteTransaction {
 
 pub(super) async fn read_watch(connection: &mut SqliteConnection) -> Result<FileClock, QueueError> {
     let row = sqlx::query(include_str!("sql/watch_read.sql")).fetch_optional(connection).await?;
-    let row = row.ok_or_else(|| QueueError::damaged("the clock of the file is missing"))?;
+    let row = row.ok_or_else(|| QueueError::damaged("the file's clock is missing"))?;
     let set_backs: i64 = row.try_get("set_backs")?;
     Ok(FileClock {
         last: Timestamp::from_micros(row.try_get("last_us")?),
         passed: micros(row.try_get("passed_us")?)?,
-        set_backs: u32::try_from(set_backs).map_err(|_| QueueError::damaged("set_backs is out of bounds"))?,
+        set_backs: u32::try_from(set_backs).map_err(|_| QueueError::damaged("set_backs is out of range"))?,
     })
 }
 

@@ -47,7 +47,7 @@ fn order() -> Order {
 }
 
 async fn place(client: &Client) -> String {
-    told(&client.send(&order().action().unwrap()).await)
+    describe(&client.send(&order().action().unwrap()).await)
 }
 
 fn url(server: &TestServer) -> String {
@@ -82,7 +82,7 @@ async fn the_program_says_what_the_guide_shows() {
 
     let down = TestServer::with_actions(vec![ServerAction::Say(plain("404 What"))]).await;
     let lines = run(&url(&down), &kept).await.unwrap();
-    assert_eq!(lines, ["first press: refused: the server will not do it"]);
+    assert_eq!(lines, ["first press: refused: the server refused the request"]);
     let key = down.seen()[0].key().to_owned();
     run(&url(&server), &kept).await.unwrap();
     assert_eq!(server.effects(&key), 1, "the next run goes on with the same order");
@@ -93,22 +93,22 @@ async fn an_answer_that_was_lost_is_learnt_and_the_order_is_done_once() {
     let server = TestServer::with_actions(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     let order = order();
     let outcome = client(&url(&server)).unwrap().send(&order.action().unwrap()).await;
-    assert_eq!(told(&outcome), "done before; the same answer again");
+    assert_eq!(describe(&outcome), "already done; replayed the first response");
     assert_eq!((server.effects(order.key.as_str()), server.seen().len()), (1, 2));
 }
 
 #[tokio::test]
 async fn each_end_is_told_as_the_guide_says() {
     let server = TestServer::with_actions(vec![ServerAction::Work]).await;
-    assert_eq!(place(&server.client()).await, "done, at try 1");
+    assert_eq!(place(&server.client()).await, "done on attempt 1");
     let no = with("422 Odd", &[], r#"{"detail":"no such symbol"}"#);
     let server = TestServer::with_actions(vec![ServerAction::Say(no)]).await;
     assert_eq!(place(&server.client()).await, "refused: no such symbol");
     let used = with("409 Conflict", &[], r#"{"code":"key_conflict"}"#);
     let server = TestServer::with_actions(vec![ServerAction::Say(used)]).await;
-    assert_eq!(place(&server.client()).await, "our mistake: this key belongs to another order");
+    assert_eq!(place(&server.client()).await, "conflict: this key belongs to another order");
     let server = TestServer::with_actions(vec![ServerAction::Say(plain("503 Down"))]).await;
-    let unknown = format!("perhaps done, perhaps not: {}", Why::TriesSpent);
+    let unknown = format!("outcome unknown: {}", Why::TriesSpent);
     assert_eq!(place(&server.client()).await, unknown);
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let nobody = server::build_client(server::quick(format!("http://{}", address.unwrap())));
@@ -148,7 +148,7 @@ async fn a_payment_in_flight_is_asked_after() {
     ])
     .await;
     let payments = payments(&url(&server), Token::parse("sk_test").unwrap()).unwrap();
-    assert_eq!(place(&payments).await, "done, at try 2");
+    assert_eq!(place(&payments).await, "done on attempt 2");
     assert_eq!(server.seen()[0].field("authorization"), Some("Bearer sk_test"));
 }
 

@@ -44,7 +44,7 @@ async fn failed_entry_shows_reason_and_retries_with_same_key() {
     assert_eq!(run(queue_to(&server, &folder, &[]), "").code, Some(1));
     let released = offline(&folder, &["release", "orders.queue", "1"]);
     assert_eq!(released.code, Some(1), "{released:?}");
-    assert!(released.lines()[0].contains("only a held one is released"), "{released:?}");
+    assert!(released.lines()[0].contains("only a held entry can be released"), "{released:?}");
     let again = offline(&folder, &["retry", "orders.queue", "--all", "--json"]);
     assert_eq!(
         (again.code, again.out.as_str()),
@@ -99,7 +99,7 @@ async fn discarded_entry_is_not_sent_and_missing_entry_is_reported() {
     let discarded = offline(&folder, &["discard", "orders.queue", "1", "9"]);
     assert_eq!(discarded.code, Some(1), "{discarded:?}");
     assert_eq!(discarded.lines()[0], "1: discarded");
-    assert!(discarded.lines()[1].starts_with("9: refused: there is no entry 9"), "{discarded:?}");
+    assert!(discarded.lines()[1].starts_with("9: refused: entry 9 does not exist"), "{discarded:?}");
     let missing = offline(&folder, &["list", "missing.queue"]);
     assert_eq!((missing.code, folder.path().join("missing.queue").exists()), (Some(2), false), "{missing:?}");
 }

@@ -1,4 +1,4 @@
--- Before the first byte leaves. The first time it is sent stays the first time.
+-- Runs before the first byte leaves. The time of the first send is kept.
 UPDATE entry SET state = 'sending', sends = sends + 1, sends_all = sends_all + 1,
     first_sent_us = coalesce(first_sent_us, ?2),
     first_sent_passed_us = coalesce(first_sent_passed_us, ?3),

@@ -110,10 +110,7 @@ async fn three_failed_tries_mark_it_failed_and_the_next_goes_on() {
     let [failed] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((failed.state, failed.attempts, failed.sends), (State::Failed, 3, 3));
     assert_eq!(failed.effect, ichido_core::verdict::Effect::Unknown);
-    assert!(
-        failed.reason.as_ref().unwrap().text.contains("every try that is allowed was made"),
-        "{failed:?}"
-    );
+    assert!(failed.reason.as_ref().unwrap().text.contains("every allowed attempt was made"), "{failed:?}");
 }
 
 #[tokio::test]
