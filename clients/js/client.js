@@ -1,9 +1,9 @@
 // @ts-check
 /**
- * The client: tries, waits, and says what came of it.
+ * The client: makes attempts, waits between them, and returns the outcome.
  *
- * Guarantee: every try of an action carries the same key and the same bytes, and the decisions are those of `next.js`. It ends within
- * the total time. Credentials are asked for before each try and kept nowhere.
+ * Guarantee: every attempt of an action has the same key and the same bytes, and `next.js` makes the decisions. It ends within the
+ * total timeout. Credentials are fetched before each attempt and never stored.
  *
  * @module
  */
@@ -19,19 +19,19 @@ import { checkFields, checkHop, CREDENTIALS_MODES, exchange, requestOf, tryField
 /** @typedef {import('./ichido.d.ts').Safety} Safety */
 /** @typedef {import('./wire.js').Request} Request */
 
-/** Whose habits there are. */
+/** The supported profiles. */
 export const PROFILES = /** @type {const} */ (['ichido', 'ietf', 'stripe']);
 
-/** Why it was not tried again, in words. */
+/** Why an action was not retried, as text. */
 const WORDS = {
-  tries_spent: 'every try that is allowed was made',
-  asked_to_wait: 'the server asks to come back later',
-  out_of_time: 'the next try would come after the time that all tries have together',
-  another_key: 'the answer is about another idempotency key than the one that was sent',
+  tries_spent: 'every allowed attempt was made',
+  asked_to_wait: 'the server asks for a later retry',
+  out_of_time: 'the next attempt would be after the total timeout',
+  another_key: 'the response is for a different idempotency key than the one sent',
   no_key:
-    'it changes state, has no idempotency key, and may have been done: sent again, it could be done twice; find out what became of it, and give the next one a key',
-  budget_spent: 'too many calls fail: the server is spared further repetitions',
-  stopped: 'it was stopped by the caller',
+    'the request changes state, has no idempotency key, and may have taken effect: a retry could repeat the effect; check whether it took effect, and use a key next time',
+  budget_spent: 'too many calls failed and were retried, so the shared retry budget is spent; it refills as calls succeed',
+  stopped: 'the caller stopped it',
 };
 
 export class Client {
@@ -115,16 +115,16 @@ export class Client {
       const decided = decide(this.rules, safety, tries, seen, moment, this.outside.dice());
       const sent = tries.sent + 1;
       if (decided.next === 'done' && answer) {
-        // Whoever succeeds without a failure before it pays in for those who do not.
+        // Only a call that succeeds without a failure before it adds to the budget.
         if (tries.failed === 0) this.budget.earn();
         return { kind: 'done', answer, tries: sent };
       }
       if (decided.next === 'refused' && answer) return refused(decided, answer, sent);
       if (decided.next === 'give_up') return gaveUp(decided.why, decided.comeBackAt, answer, decided.effect, sent);
-      // Only an answer can be a yes or a no; a fault that were judged one leaves the effect unknown.
+      // Only a response can be a success or a refusal; a fault leaves the effect unknown.
       if (decided.next !== 'again') return gaveUp('tries_spent', null, answer, 'unknown', sent);
       tries = decided.tries;
-      // Asking whether it is over spends nothing: the server is well, and at work.
+      // Polling an action in flight costs no budget: the server is healthy.
       if (!decided.inFlight && !this.budget.spend()) return gaveUp('budget_spent', null, answer, tries.effect, sent);
       if (!signal?.aborted) await this.outside.wait(decided.waitMs, signal ?? new AbortController().signal);
       if (signal?.aborted) return gaveUp('stopped', null, answer, tries.effect, sent);
@@ -151,7 +151,7 @@ function refused({ effect, reason }, answer, tries) {
  * @returns {Outcome}
  */
 function gaveUp(why, comeBackAt, last, effect, tries) {
-  const when = comeBackAt === null ? '' : `: no sooner than ${new Date(comeBackAt).toISOString()}`;
+  const when = comeBackAt === null ? '' : `: not before ${new Date(comeBackAt).toISOString()}`;
   return { kind: 'gave_up', why, message: WORDS[why] + when, comeBackAt, last, effect, tries };
 }
 

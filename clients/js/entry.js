@@ -1,13 +1,13 @@
 // @ts-check
 /**
- * An action in the queue: what is stored of it, and every step it can take. Pure: the time comes in as a value.
+ * An action in the queue: its stored form and its state transitions. Pure: the time is a parameter.
  *
- * Guarantee: the key, the bytes and the place in the order never change. An entry that was once sent is not sent again when the server
- * may have forgotten its key: it is held for the person (SPEC A13). Only a definite answer ends it, or a person does.
+ * Guarantee: the key, the bytes and the position never change. An entry that was sent is not sent again when the server may have
+ * forgotten its key: it is held for the person. Only a definite response or a person ends it.
  *
  * ```text
  * waiting → sending → (done: leaves the queue) | waiting | failed
- * waiting → held;   failed → waiting by retry;   held → waiting by release
+ * waiting → held;   failed → waiting on retry;   held → waiting on release
  * ```
  *
  * @module
@@ -22,36 +22,36 @@ import { after } from './next.js';
 /** @typedef {import('./ichido.d.ts').State} State */
 /** @typedef {{ status: number, isReplay: boolean, body: string | null }} KeptAnswer */
 
-/** How much of an answer's body is kept for the page to read after a reload. */
+/** How much of a response body is kept for the page to read after a reload. */
 export const ANSWER_KEPT_BYTES_MAX = 16 * 1024;
-/** How far back the clock may go before nobody knows how old an entry is. */
+/** How far the clock may go back before an entry's age is unknown. */
 export const CLOCK_BACK_MS_MAX = 60 * 60 * 1000;
-/** What a lease has above the longest try, for writing down what came of it. */
+/** What a lease adds to the attempt timeout, for storing the outcome. */
 export const LEASE_MARGIN_MS = 5_000;
 
 /**
- * @typedef {object} Entered an entry as it is stored
- * @property {number} [id] given by the store, in order
+ * @typedef {object} Entered an entry as stored
+ * @property {number} [id] assigned by the store, in order
  * @property {string} key
  * @property {string} method
  * @property {string} url
  * @property {Readonly<Record<string, string>>} headers
  * @property {Uint8Array | null} body
- * @property {string} destination what keeps its order together
+ * @property {string} destination entries of one destination are sent in order
  * @property {string | null} intent
  * @property {number} createdAt
  * @property {'waiting' | 'sending' | 'failed' | 'held'} phase
- * @property {Cause} cause who began the next try
- * @property {number} sent requests made, the one that is under way included
- * @property {number} failed answers in a row that were no outcome
- * @property {number} unanswered tries in a row without an answer
- * @property {boolean} inFlight whether the server said that it is at it
+ * @property {Cause} cause who started the next attempt
+ * @property {number} sent requests made, including the one in flight
+ * @property {number} failed consecutive responses without an outcome
+ * @property {number} unanswered consecutive attempts without a response
+ * @property {boolean} inFlight whether the server said that it is in flight
  * @property {Effect} effect
  * @property {number | null} coveredSince when the server may first have seen the key
  * @property {number} waitFrom
  * @property {number} dueAt
- * @property {number} fence which claim is the current one
- * @property {{ owner: string, until: number, isLocked: boolean } | null} lease `isLocked`: taken by who held the lock
+ * @property {number} fence the number of the current claim
+ * @property {{ owner: string, until: number, isLocked: boolean } | null} lease `isLocked`: the claiming tab held the lock
  * @property {string | null} error
  * @property {boolean} canRetry
  * @property {KeptAnswer | null} answer
@@ -60,7 +60,7 @@ export const LEASE_MARGIN_MS = 5_000;
 /** @typedef {Entered & { id: number }} Stored */
 
 /**
- * @typedef {object} Done what is left of an entry that is done
+ * @typedef {object} Done the rest of an entry that is done
  * @property {number} id
  * @property {string | null} intent
  * @property {number} createdAt
@@ -70,8 +70,8 @@ export const LEASE_MARGIN_MS = 5_000;
 
 /**
  * @typedef {object} Terms
- * @property {string} owner who looks
- * @property {boolean} isLocked whether it holds the lock of the destination
+ * @property {string} owner the sender
+ * @property {boolean} isLocked whether it holds the destination's lock
  * @property {number} leaseMs
  * @property {number} holdAfterMs
  */
@@ -109,7 +109,7 @@ export function entered(request, draft, key, now) {
 }
 
 /**
- * What is to be done with the first entry of a destination.
+ * Decides what to do with the first entry of a destination.
  *
  * @param {Stored} entry
  * @param {Terms} terms
@@ -120,7 +120,7 @@ export function look(entry, terms, now) {
   if (entry.phase === 'failed' || entry.phase === 'held') return { turn: 'pass' };
   const leasedMs = leaseLeft(entry, terms, now);
   if (0 < leasedMs) return { turn: 'wait', ms: leasedMs };
-  // A clock that was set back must not make anybody wait for the old time to come again.
+  // After the clock was set back, do not wait until it reaches the old time again.
   if (entry.phase === 'waiting' && now < entry.dueAt && entry.waitFrom <= now) {
     return { turn: 'wait', ms: entry.dueAt - now };
   }
@@ -129,7 +129,7 @@ export function look(entry, terms, now) {
 }
 
 /**
- * How long somebody else's lease still counts. Whoever holds the lock knows that a tab which took a lease under it is gone.
+ * Returns how long another sender's lease is still valid. The holder of the lock knows that a tab which took its lease with the lock is gone.
  *
  * @param {Stored} entry
  * @param {Terms} terms
@@ -138,7 +138,7 @@ export function look(entry, terms, now) {
 function leaseLeft(entry, terms, now) {
   if (entry.lease === null || (terms.isLocked && entry.lease.isLocked)) return 0;
   const left = entry.lease.until - now;
-  // More than a whole lease is left only when the clock was set back.
+  // More than a whole lease can be left only if the clock was set back.
   return terms.leaseMs < left ? 0 : left;
 }
 
@@ -159,12 +159,12 @@ function isForgotten(entry, terms, now) {
  */
 function held(entry) {
   const error =
-    'it was sent before, its outcome was not learnt, and the server may have forgotten it since: sent again, it could be done twice; find out, then release or discard it';
+    'it was sent before, its outcome is unknown, and the server may have forgotten its key: sending it again could repeat the effect; check whether it was done, then release or discard it';
   return { ...entry, phase: 'held', lease: null, inFlight: false, error, canRetry: false };
 }
 
 /**
- * Written down before the request leaves: whoever finds it later knows that it may have arrived.
+ * The claim, which is stored before the request leaves: a sender that finds it later knows that it may have arrived.
  *
  * @param {Stored} entry
  * @param {Terms} terms
@@ -183,7 +183,7 @@ function claimed(entry, terms, now) {
 }
 
 /**
- * After a try. `sending` is the entry as it was claimed.
+ * Returns the entry after an attempt. `sending` is the entry as claimed.
  *
  * @param {Stored} sending
  * @param {Next} decided
@@ -217,7 +217,7 @@ export function settled(sending, decided, seen, now) {
 }
 
 /**
- * Whether the same request can have another outcome: where none was learnt, and where it was the person who was not let in.
+ * Whether the same request can have another outcome: if the outcome is unknown, or if the person was not authorized.
  *
  * @param {Next} decided
  * @param {KeptAnswer | null} answer
@@ -228,7 +228,7 @@ function canHelp(decided, answer) {
 }
 
 /**
- * What is known of the effect of all tries before the one that was claimed.
+ * Returns what is known about the effect of all attempts before the claimed one.
  *
  * @param {Stored} sending
  * @returns {{ sent: number, failed: number, effect: Effect }}
@@ -238,7 +238,7 @@ export function triesBefore(sending) {
 }
 
 /**
- * A lease that was left behind by a page that died: what it sent may have arrived.
+ * Takes over an entry from a page that died: its request may have arrived.
  *
  * @param {Stored} entry
  * @returns {Stored}
@@ -254,10 +254,10 @@ export function taken(entry) {
  */
 export function retried(entry, now) {
   if (entry.phase === 'held') {
-    throw new Error(`entry ${entry.id} is held: it may have been done, and the server may have forgotten it; release or discard it`);
+    throw new Error(`entry ${entry.id} is held: it may have been done, and the server may have forgotten its key; release or discard it`);
   }
-  if (entry.phase !== 'failed') throw new Error(`entry ${entry.id} is not failed: it is sent by itself`);
-  if (!entry.canRetry) throw new Error(`entry ${entry.id} was refused, and would be again: ${entry.error}`);
+  if (entry.phase !== 'failed') throw new Error(`entry ${entry.id} has not failed: it is sent automatically`);
+  if (!entry.canRetry) throw new Error(`entry ${entry.id} was refused, and a retry would not help: ${entry.error}`);
   return again(entry, now);
 }
 
@@ -267,7 +267,7 @@ export function retried(entry, now) {
  * @returns {Stored}
  */
 export function released(entry, now) {
-  if (entry.phase !== 'held') throw new Error(`entry ${entry.id} is not held; there is nothing to release`);
+  if (entry.phase !== 'held') throw new Error(`entry ${entry.id} is not held; only a held entry can be released`);
   return { ...again(entry, now), coveredSince: now };
 }
 
@@ -282,11 +282,11 @@ function again(entry, now) {
 }
 
 /**
- * The network is back: what waits because nobody answered waits no longer. What a server asked for stands.
+ * The network is back: an entry that waits after attempts without a response is due now. A wait that a server asked for stays.
  *
  * @param {Stored} entry
  * @param {number} now
- * @returns {Stored | null} `null` where nothing changes
+ * @returns {Stored | null} `null` if nothing changes
  */
 export function hurried(entry, now) {
   const waits = entry.phase === 'waiting' && 0 < entry.unanswered && now < entry.dueAt;
@@ -294,7 +294,7 @@ export function hurried(entry, now) {
 }
 
 /**
- * Whether a second press with the same intent is this action (SPEC A7). What was clearly refused without an effect is over.
+ * Whether a second click with the same intent is this action. An entry that was refused without an effect is no longer open.
  *
  * @param {Stored} entry
  */
@@ -320,10 +320,10 @@ function isSameBody(one, other) {
 }
 
 /**
- * What a page shows (SPEC A12).
+ * Returns what a page shows.
  *
  * @param {Stored | Done} entry
- * @param {string | null} obstacle what keeps this page from sending at all
+ * @param {string | null} obstacle why this page cannot send at all
  * @returns {Entry}
  */
 export function view(entry, obstacle = null) {

@@ -1,47 +1,47 @@
 /**
- * Ichido in the browser and in Node: one key for one action, sent again until its outcome is known, and done once.
+ * Ichido for browsers and Node: one key for one action, retried until its outcome is known, and done once.
  *
  * Start at `Queue` (browser: saves now, sends when it can, survives the page) or at `Client` (browser and Node: sends now).
  * Times are in milliseconds; moments are milliseconds since the Unix epoch.
  */
 
-/** Whose habits the server's answers follow. `ichido`, unless you say otherwise. */
+/** The dialect of the server's responses. Default: `ichido`. */
 export type Profile = 'ichido' | 'ietf' | 'stripe';
-/** What is known of an effect. */
+/** What is known about an effect. */
 export type Effect = 'not_done' | 'done' | 'unknown';
-/** Who began to send: a person, be it the first press or one on a retry button, or a program by itself (SPEC A14). */
+/** Who started the attempt: a person, for the first time or with a retry button, or a program. */
 export type Cause = 'manual' | 'auto';
-/** Why a second try would be harmless, if it is. */
+/** Why a second attempt would be safe, if it is. */
 export type Safety = 'keyed' | 'repeatable' | 'neither';
 
 // ---------------------------------------------------------------- keys
 
-/** A new key, for one action. Keep it, and use it on every resend of that action. */
+/** Creates a key for one action. Keep it, and use it on every retry of that action. */
 export function newKey(): string;
 
 // ---------------------------------------------------------------- the client: sends now
 
 export interface ClientSettings {
-  /** What stands before relative URLs. The page's own address, in a browser. */
+  /** Base of relative URLs. Default in a browser: the page's address. */
   baseUrl?: string;
   profile?: Profile;
-  /** How often to try, and how long to wait in between: 1 s, 2 s, 4 s … plus 0 to 10 %, 3 tries (SPEC A9). */
+  /** Number of attempts and backoff. Default: 3 attempts; 1 s, 2 s, 4 s … plus 0 to 10 %. */
   retry?: Partial<Retry>;
-  /** The longest `Retry-After` that is waited for: 60,000. A server that asks for more is given up on at once. */
+  /** Longest `Retry-After` to wait for. If the server asks for more, the client gives up at once. Default: 60,000. */
   retryAfterMaxMs?: number;
-  /** The longest that one try may take, to the answer's last byte: 30,000. */
+  /** Timeout of one attempt, to the last byte of the response. Default: 30,000. */
   tryTimeOutMs?: number;
-  /** The longest for all tries and the waits between them: 120,000. */
+  /** Timeout for all attempts and the waits between them. Default: 120,000. */
   totalTimeOutMs?: number;
-  /** How much of an answer is read: 1 MiB. */
+  /** How much of a response body is read. Default: 1 MiB. */
   answerBytesMax?: number;
-  /** Retries are a share of the work that succeeds, so that a failing server is not buried under them. */
+  /** Retry budget: a share of the calls that succeed, so retries do not overload a failing server. */
   budget?: BudgetSettings;
-  /** Header fields with credentials, asked for before each try and kept nowhere. */
+  /** Returns headers with credentials. It is called before each attempt, and the result is never stored. */
   authorize?: () => Fields | Promise<Fields>;
-  /** Whether the browser sends cookies: `same-origin`. */
+  /** Whether the browser sends cookies. Default: `same-origin`. */
   credentials?: 'omit' | 'same-origin' | 'include';
-  /** How this program calls itself in `Ichido-Hops`: `browser` in a browser, nothing elsewhere. */
+  /** Name of this program in `Ichido-Hops`. Default: `browser` in a browser, none elsewhere. */
   hop?: string | null;
   outside?: Partial<Outside>;
 }
@@ -49,43 +49,43 @@ export interface ClientSettings {
 /** Header fields. */
 export type Fields = Readonly<Record<string, string>>;
 
-/** One request that changes state. Every try of it is the same, byte for byte, but for the number of the try. */
+/** One request that changes state. All its attempts are the same, byte for byte, except for the attempt number. */
 export interface Action {
-  /** `POST`, unless it says otherwise. */
+  /** Default: `POST`. */
   method?: string;
   url: string;
   /**
-   * The action's key. Without one (a server that knows no keys) it is sent again only with proof that nothing was done, and ends
-   * with `why: 'no_key'` at the first doubt (SPEC C4).
+   * The action's key. Without one (for a server that does not support keys) it is retried only with proof that nothing was done, and
+   * otherwise ends with `why: 'no_key'`.
    */
   key?: string;
-  /** A text, bytes, or anything else as JSON. */
+  /** A string, bytes, or anything else as JSON. */
   body?: unknown;
-  /** `application/json` for what is made JSON here, `text/plain` for a text, `application/octet-stream` for bytes. */
+  /** Default: `text/plain` for a string, `application/octet-stream` for bytes, `application/json` for the rest. */
   contentType?: string;
-  /** Further header fields. No credentials: those come from `authorize`. */
+  /** Further headers. No credentials: those come from `authorize`. */
   headers?: Fields;
   cause?: Cause;
-  /** Tries that were made for it earlier: numbers go on where they stopped. */
+  /** Number of earlier attempts; the attempt numbers continue from there. */
   triesBefore?: number;
 }
 
-/** What came of it. */
+/** The outcome of an action. */
 export type Outcome =
-  /** It was done, now or at an earlier try (`answer.isReplay`). */
+  /** It was done, now or by an earlier attempt (`answer.isReplay`). */
   | { kind: 'done'; answer: Answer; tries: number }
-  /** The server will not do it, however often it is asked. An earlier try that was lost may still have done it. */
+  /** The server refused it, and a retry would not help. An earlier attempt whose response was lost may still have done it. */
   | { kind: 'refused'; reason: Refusal; answer: Answer; effect: Effect; tries: number }
-  /** No outcome was learnt. The same action may be sent again, under the same key. */
+  /** The outcome is not known. The same action may be sent again with the same key. */
   | { kind: 'gave_up'; why: Why; message: string; comeBackAt: number | null; last: Answer | null; effect: Effect; tries: number };
 
 /**
- * What kind of no an answer is: the key was used for a different request; the server keeps this failure as the outcome of the key, and
- * says nothing else under it; or any other, in the server's own words.
+ * The kind of refusal: the key was used for a different request; the server stores this failure as the outcome of the key and always
+ * replays it; or any other refusal, with the server's own reason.
  */
 export type Refusal = 'key_conflict' | 'kept_failure' | 'by_server';
 
-/** Why an action is not sent again, although the server did not refuse it. */
+/** Why an action is not retried, although the server did not refuse it. */
 export type Why =
   | 'tries_spent'
   | 'asked_to_wait'
@@ -95,26 +95,26 @@ export type Why =
   | 'budget_spent'
   | 'stopped';
 
-/** What a server answered. */
+/** A response of the server. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Uint8Array;
-  /** Whether that is all of the body. If not, it was longer than is read; the status still stands. */
+  /** Whether the body is complete. If not, it was longer than the limit; the status is still valid. */
   readonly isWhole: boolean;
-  /** Whether the server says that this is the outcome of an earlier request under the key (SPEC C5). */
+  /** Whether the server says that this is a replay: the outcome of an earlier request with the same key. */
   readonly isReplay: boolean;
-  /** The body as a text. */
+  /** Returns the body as a string. */
   text(): string;
-  /** The body as JSON; `undefined` where it is none. */
+  /** Returns the body as JSON, or `undefined` if it is not JSON. */
   json(): unknown;
 }
 
 export class Client {
   constructor(settings?: ClientSettings);
-  /** Sends an action until its outcome is known, or until it must not be sent again. It ends within the total time. */
+  /** Sends an action until its outcome is known or it must not be retried. It ends within the total timeout. */
   send(action: Action, options?: { signal?: AbortSignal }): Promise<Outcome>;
-  /** Asks for what is there. A read changes nothing: it has no key, and is made again by the same rules. */
+  /** Reads a resource. A read changes nothing: it has no key, and is retried by the same rules. */
   read(url: string, options?: { signal?: AbortSignal; headers?: Fields }): Promise<Outcome>;
 }
 
@@ -122,80 +122,80 @@ export class Client {
 
 export interface QueueSettings {
   /**
-   * Whose queue this is: a name for the person who is signed in. Each has a database of its own, and nothing of it is ever sent
-   * while another's is open. It is no secret, and is not sent.
+   * The owner of the queue: a name for the person who is signed in. Each identity has its own database, and nothing in it is sent
+   * while another identity's queue is open. The name is not a secret and is not sent.
    */
   identity: string;
-  /** Tells queues of one page apart: `ichido`. */
+  /** Distinguishes the queues of one page. Default: `ichido`. */
   name?: string;
   /**
-   * Header fields with credentials, asked for before each try and kept nowhere. `null` is that `identity` is not signed in now: nothing
-   * is sent until it is. With cookies, answer `null` unless the session is still that person's.
+   * Returns headers with credentials. It is called before each attempt, and the result is never stored. `null` means that `identity` is
+   * not signed in: nothing is sent until it is. With cookies, return `null` unless the session still belongs to that person.
    */
   authorize?: (identity: string) => Fields | null | Promise<Fields | null>;
   /**
-   * Whether an answer that looks like a success is one of the server's own: such as, that it is JSON and names what was made. A network's
-   * login page answers 200 too; what it answers is no outcome then. Every answer is believed, unless this says otherwise.
+   * Whether a success really comes from the server; for example, that it is JSON and names the new resource. A network's login page
+   * returns 200 too, which is not an outcome. Default: every response is accepted.
    */
   isOurs?: (answer: Answer, key: string) => boolean;
   baseUrl?: string;
   profile?: Profile;
   credentials?: 'omit' | 'same-origin' | 'include';
   hop?: string | null;
-  /** Answers without an outcome (5xx, 408, 429) until an entry is marked failed: 3 (SPEC A13). */
+  /** Number of responses without an outcome (5xx, 408, 429) after which an entry fails. Default: 3. */
   tries?: number;
-  /** The longest that one try may take: 30,000. */
+  /** Timeout of one attempt. Default: 30,000. */
   tryTimeOutMs?: number;
-  /** How long the server keeps keys: 72 h. An entry that was once sent is held for the person before that (SPEC A13). */
+  /** How long the server keeps keys. An entry that was sent is held for the person before that time ends. Default: 72 h. */
   keepsKeysForMs?: number;
-  /** The largest body: 1 MiB. */
+  /** Maximum size of a body. Default: 1 MiB. */
   entryBytesMax?: number;
-  /** The most entries: 1,000. */
+  /** Maximum number of entries. Default: 1,000. */
   entriesMax?: number;
-  /** How much of an answer is read: 1 MiB. */
+  /** How much of a response body is read. Default: 1 MiB. */
   answerBytesMax?: number;
   outside?: Partial<Outside>;
 }
 
-/** An action for the queue, which makes the key. */
+/** An action for the queue, which creates the key. */
 export interface Draft {
   method?: string;
   url: string;
   body?: unknown;
   contentType?: string;
-  /** Further header fields. They are stored: no credentials. */
+  /** Further headers. They are stored: no credentials. */
   headers?: Fields;
   cause?: Cause;
   /**
-   * What the person means by it, such as `save https://example.com/`. While an action with the same intent is open, a second press
-   * is the same action: the same entry, the same key (SPEC A7).
+   * The person's intent, such as `save https://example.com/`. While an action with the same intent is open, a second click is the same
+   * action: the same entry, the same key.
    */
   intent?: string;
-  /** What keeps its order together. The URL's origin, unless it says otherwise. */
+  /** Entries of one destination are sent in order. Default: the URL's origin. */
   destination?: string;
 }
 
-/** What a person sees (SPEC A12). */
+/** The state that a person sees. */
 export type State = 'saving' | 'processing' | 'done' | 'failed' | 'retrying';
 
-/** An action in the queue, as it stands. */
+/** An action in the queue. */
 export interface Entry {
   readonly id: number;
   readonly intent: string | null;
   readonly state: State;
   /** Whether `retry(id)` can help. */
   readonly canRetry: boolean;
-  /** What went wrong, or why it waits. */
+  /** What failed, or why it waits. */
   readonly errorMessage: string | null;
-  /** Whether it is held for the person: it was once sent, and the server may have forgotten its key. `release(id)` or `discard(id)`. */
+  /** Whether it is held for the person: it was sent, and the server may have forgotten its key. Call `release(id)` or `discard(id)`. */
   readonly isHeld: boolean;
-  /** Requests made for it. */
+  /** Number of requests made. */
   readonly tries: number;
   readonly createdAt: number;
-  /** When it is tried next, where that is known. */
+  /** When the next attempt is, if known. */
   readonly nextTryAt: number | null;
   readonly effect: Effect;
-  /** The answer that was the outcome, or the last one that was none. Its body is there up to 16 KiB. */
+  /** The response that was the outcome, or the last one that was not. Its body is kept up to 16 KiB. */
   readonly answer: { status: number; isReplay: boolean; body: string | null } | null;
 }
 
@@ -207,40 +207,40 @@ export class Queue {
   /** Opens the queue and sends what waits in it. */
   static open(settings: QueueSettings): Promise<Queue>;
   /**
-   * Forgets what is known of entries that are done, their answers too, in every queue of this name, whoever's it is: for when somebody signs
-   * out. What is not done stays. Browsers that do not list their databases (Firefox before 126) forget nothing here.
+   * Deletes entries that are done, with their responses, in the queues of all identities with this name. Call it when a person signs out.
+   * Other entries stay. Browsers that cannot list their databases (Firefox before 126) delete nothing.
    */
   static forgetDone(settings?: { name?: string }): Promise<void>;
-  /** Whether the browser promised not to evict what is stored; `null` until it was asked, at the first `enqueue`. */
+  /** Whether the browser promised not to evict the stored data; `null` until it was asked, at the first `enqueue`. */
   readonly isPersistent: boolean | null;
-  /** Makes the key and stores it with the body; when this resolves, it is on the disk. It is sent as soon as it can be. */
+  /** Creates the key and stores it with the body. When this resolves, both are on disk. The entry is sent as soon as possible. */
   enqueue(draft: Draft): Promise<Entry>;
-  /** All entries, in order, and the latest that are done. */
+  /** Returns all entries in order, including the latest that are done. */
   list(): Promise<Entry[]>;
   get(id: number): Promise<Entry | null>;
-  /** Calls `listener` for each change, in any tab. Returns what ends it. */
+  /** Calls `listener` for each change in any tab. Returns a function that unsubscribes. */
   subscribe(listener: (change: Change) => void): () => void;
-  /** Sends a failed entry again, under the same key. */
+  /** Retries a failed entry with the same key. */
   retry(id: number): Promise<Entry>;
-  /** Sends a held entry after all: the person says that it was not done, or may be done again. */
+  /** Sends a held entry: the person says that it was not done, or may be done twice. */
   release(id: number): Promise<Entry>;
-  /** Forgets an entry. What was sent may have been done all the same. */
+  /** Deletes an entry. If it was sent, it may have been done anyway. */
   discard(id: number): Promise<void>;
-  /** Sends what is due now; resolves to how many entries still wait to be sent. */
+  /** Sends the entries that are due. Resolves to the number of entries that still wait. */
   drain(): Promise<number>;
-  /** Ends what this page does for the queue. What is stored stays. */
+  /** Stops sending from this page. The stored entries stay. */
   close(): void;
 }
 
 /**
- * For a service worker: sends what waits when the browser says that the network is back (Background Sync). `open` opens the queue of
- * whoever is signed in, or answers `null` if nobody is.
+ * For a service worker: sends waiting entries when the browser says that the network is back (Background Sync). `open` opens the queue of
+ * the person who is signed in, or returns `null` if nobody is.
  */
 export function drainOnSync(open: () => Promise<Queue | null>): void;
 
 // ---------------------------------------------------------------- the rules, pure
 
-/** `baseMs × factor^(n − 1)` after failure n, at most `capMs`, plus 0 to `jitter` of it; `tries` in all. */
+/** Backoff: `baseMs × factor^(n − 1)` after failure n, at most `capMs`, plus 0 to `jitter` of it; `tries` attempts in total. */
 export interface Retry {
   tries: number;
   baseMs: number;
@@ -255,19 +255,19 @@ export interface Rules {
   profile: Profile;
 }
 
-/** What was sent so far, and what is known of it. */
+/** The attempts so far, and what is known about their effect. */
 export interface Tries {
   sent: number;
   failed: number;
   effect: Effect;
 }
 
-/** What was seen of a try; `names` are those that an error goes by in its body. Of the faults only `never_sent` proves that nothing arrived. */
+/** The result of one attempt. `names` are the error codes in the body. Only the fault `never_sent` proves that nothing arrived. */
 export type Seen =
   | { answer: { status: number; headers: Headers; names: readonly string[]; echo: Echo } }
   | { fault: 'never_sent' | 'lost' | 'timeout' | 'answer_cut' };
 
-/** Whether an answer carries our key back. */
+/** Whether a response echoes our key. */
 export type Echo = 'same' | 'other' | 'absent';
 
 export type Next =
@@ -276,7 +276,7 @@ export type Next =
   | { next: 'again'; waitMs: number; inFlight: boolean; tries: Tries }
   | { next: 'give_up'; why: Why; comeBackAt: number | null; effect: Effect };
 
-/** What to do after a try. `dice` is uniform in [0, 1). */
+/** Decides what to do after an attempt. `dice` is uniform in [0, 1). */
 export function decide(
   rules: Rules,
   safety: Safety,
@@ -286,33 +286,33 @@ export function decide(
   dice: number,
 ): Next;
 
-/** A client's own retries (SPEC A9). */
+/** The default retry settings of a client. */
 export const CLIENT_RETRY: Readonly<Retry>;
-/** Before the first try. */
+/** No attempts yet. */
 export const NO_TRIES: Readonly<Tries>;
 
 export interface BudgetSettings {
-  /** The most that can be saved up, in hundredths of a retry: 1,000. */
+  /** Maximum budget, in hundredths of a retry. Default: 1,000. */
   capacity: number;
-  /** What one call that succeeds at its first try adds, in hundredths of a retry: 20. */
+  /** What a call that succeeds on its first attempt adds, in hundredths of a retry. Default: 20. */
   earnedPerSuccess: number;
 }
 
-// ---------------------------------------------------------------- the world outside, for tests
+// ---------------------------------------------------------------- the environment, for tests
 
-/** What the rules never ask for by themselves: the clock, the dice, the network. */
+/** The environment that tests replace: clock, random numbers, network. */
 export interface Outside {
   fetch: (url: string, init: RequestInit) => Promise<Response>;
-  /** The time of the day. */
+  /** The wall clock. */
   now: () => number;
-  /** Time that only goes forward. */
+  /** A monotonic clock. */
   elapsed: () => number;
-  /** Resolves after so long, or when the signal is aborted. */
+  /** Resolves after `ms`, or when the signal is aborted. */
   wait: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Uniform in [0, 1). For spreading waits, never for keys. */
+  /** Uniform in [0, 1). For jitter, never for keys. */
   dice: () => number;
   /** Whether the device has a network at all. */
   isOnline: () => boolean;
-  /** Web Locks; `null` where there are none, and leases alone keep senders apart. */
+  /** Web Locks; `null` if unavailable, and then leases alone keep senders apart. */
   locks: LockManager | null;
 }

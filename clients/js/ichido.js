@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Ichido in the browser and in Node: one key for one action, sent again until its outcome is known, and done once.
+ * Ichido for browsers and Node: one key for one action, retried until its outcome is known, and done once.
  *
  * Start at `Queue` (browser) or at `Client` (browser and Node). `ichido.d.ts` describes all of it.
  *

@@ -1,13 +1,13 @@
 // @ts-check
 /**
- * The key: one name for one action of one person (SPEC C1).
+ * The idempotency key: it names one action of one person.
  *
- * Guarantee: a key is 1 to 255 visible ASCII characters, and one that is made here comes from the system's own source of randomness.
+ * Guarantee: a key has 1 to 255 visible ASCII characters, and a new key comes from the system's random source.
  *
  * @module
  */
 
-/** The most characters a key may have. */
+/** The maximum length of a key. */
 export const KEY_LENGTH_MAX = 255;
 
 /** @returns {string} */
@@ -15,7 +15,7 @@ export function newKey() {
   const source = globalThis.crypto;
   if (typeof source?.getRandomValues !== 'function') {
     throw new Error(
-      'there is no source of randomness here (crypto.getRandomValues), and a guessed key is no key; in Node 18 import the package `ichido`, which brings it',
+      'cannot create a key: crypto.getRandomValues is missing; in Node 18 import the package `ichido`, which provides it',
     );
   }
   // Only secure contexts have randomUUID.
@@ -24,7 +24,7 @@ export function newKey() {
 }
 
 /**
- * Sixteen random bytes as a UUID, version 4.
+ * Formats sixteen random bytes as a UUID, version 4.
  *
  * @param {Uint8Array} bytes
  */
@@ -37,17 +37,17 @@ export function uuid(bytes) {
 }
 
 /**
- * Takes a key, or says what is wrong with it; never with a character of it.
+ * Checks a key. The error never contains a character of it.
  *
  * @param {unknown} key
  * @returns {string}
  */
 export function checkKey(key) {
   if (typeof key !== 'string' || key === '') {
-    throw new TypeError('the key must be a text of 1 to 255 visible ASCII characters; newKey() makes one');
+    throw new TypeError('the key must be a string of 1 to 255 visible ASCII characters; newKey() creates one');
   }
   if (!/^[!-~]+$/.test(key)) {
-    throw new TypeError('the key has a character that is not visible ASCII (! to ~); no spaces, controls or accents');
+    throw new TypeError('the key contains a character that is not visible ASCII (! to ~); remove spaces, control characters and accents');
   }
   if (KEY_LENGTH_MAX < key.length) {
     throw new TypeError(`the key has ${key.length} characters; at most ${KEY_LENGTH_MAX} are allowed`);
@@ -56,7 +56,7 @@ export function checkKey(key) {
 }
 
 /**
- * The key as a header field's value. Readers take what begins with a quote for a structured-field string, and mostly nothing else.
+ * Formats the key as a header value. Readers parse a value that begins with a quote as a structured-field string, and mostly nothing else.
  *
  * @param {string} key
  */
@@ -65,7 +65,7 @@ export function keyField(key) {
 }
 
 /**
- * Whether an answer carries our key back, under either name of the header. A key that cannot be read is not ours.
+ * Whether a response echoes our key, under either name of the header. A key that cannot be read is not ours.
  *
  * @param {string | null} key
  * @param {Headers} headers
@@ -73,7 +73,7 @@ export function keyField(key) {
  */
 export function echoOf(key, headers) {
   const said = [headers.get('idempotency-key'), headers.get('x-idempotency-key')].filter((value) => value !== null);
-  // Where no key was sent, none that comes back is about another action.
+  // If no key was sent, a key in the response is not about another action.
   if (key === null || said.length === 0) return 'absent';
   return said.every((value) => readField(value ?? '') === key) ? 'same' : 'other';
 }

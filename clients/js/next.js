@@ -1,12 +1,12 @@
 // @ts-check
 /**
- * What to do after a try: the decision, without a clock, a socket or dice of its own.
+ * Decides what to do after an attempt, without a clock, a socket or random numbers of its own.
  *
- * Guarantee: an action is sent again only after a fault of the network, a 5xx, 408 or 429 (SPEC A8), or while the server says that it
- * is still in flight (SPEC C6); never sooner than the server asked, never more often than the rules say, never past the deadline; and
- * without a key only with proof that nothing was done (SPEC C4). Giving up says what is known of the effect of all tries together.
+ * Guarantee: an action is retried only after a network fault, a 5xx, 408 or 429, or while the server says that it is still in flight;
+ * never sooner than the server asked, never more often than the rules allow, never after the deadline; and without a key only with proof
+ * that nothing was done. After giving up, the outcome says what is known about the effect of all attempts together.
  *
- * The decisions are those of `ichido-client`, in Rust. `test/decisions.json` is read by the tests of both.
+ * The decisions are the same as in the Rust crate `ichido-client`. The tests of both read `test/decisions.json`.
  *
  * @module
  */
@@ -23,11 +23,11 @@
 
 /** The longest wait that any schedule or server can ask for: 30 days. */
 export const WAIT_MS_MAX = 30 * 24 * 60 * 60 * 1000;
-/** The most requests for one action, those included that only ask whether it is over. */
+/** The maximum number of requests for one action, including polls while it is in flight. */
 export const TRIES_MAX = 1000;
-/** The longest wait of the queue after a try without an answer. */
+/** The longest wait of the queue after an attempt without a response. */
 export const UNANSWERED_WAIT_MS_MAX = 60 * 1000;
-/** The longest `Retry-After` that a queue waits for by itself. Who asks for more is left alone until a person presses retry. */
+/** The longest `Retry-After` that a queue waits for. If the server asks for more, the entry fails until a person retries it. */
 export const QUEUE_RETRY_AFTER_MS_MAX = 24 * 60 * 60 * 1000;
 
 /** @type {Readonly<Retry>} */
@@ -39,7 +39,7 @@ export const NO_TRIES = Object.freeze({ sent: 0, failed: 0, effect: 'not_done' }
 /**
  * @param {Rules} rules
  * @param {Safety} safety
- * @param {Tries} before what was sent before this try
+ * @param {Tries} before the attempts before this one
  * @param {Seen} seen
  * @param {{ now: number, leftMs: number }} moment
  * @param {number} dice
@@ -47,7 +47,7 @@ export const NO_TRIES = Object.freeze({ sent: 0, failed: 0, effect: 'not_done' }
  */
 export function decide(rules, safety, before, seen, moment, dice) {
   const isKeyed = safety === 'keyed';
-  // Where no key was sent, no answer speaks of one: a 409 or a 422 is what it is everywhere.
+  // If no key was sent, no response is about one: a 409 or a 422 has its usual meaning.
   const verdict = judge(isKeyed ? rules.profile : 'ichido', seen);
   const effect = after(before.effect, verdict.effect);
   const inFlight = verdict.advice === 'ask_again';
@@ -62,7 +62,7 @@ export function decide(rules, safety, before, seen, moment, dice) {
     case 'retry':
     case 'ask_again':
       if (!mayRepeat(safety, effect)) return giveUp('no_key', effect);
-      // What a server keeps under a key it says again, however often it is asked.
+      // The server replays a stored failure on every retry.
       if (isKeyed && !inFlight && 'answer' in seen && saysReplay(seen.answer.headers)) {
         return { next: 'refused', effect, reason: 'kept_failure' };
       }
@@ -71,17 +71,17 @@ export function decide(rules, safety, before, seen, moment, dice) {
 }
 
 /**
- * The same for an entry of a durable queue, which can wait for long: a server's wish counts up to a day, and nothing is out of time but by
- * the age of the key.
+ * The same for an entry of a durable queue, which can wait for a long time: a `Retry-After` of up to a day is respected, and there is no
+ * deadline except the age of the key.
  *
- * A try without an answer uses up none of the three. A browser never says why a request failed: a phone in a tunnel, a portal
- * that wants a log-in and a server that is down look the same, `navigator.onLine` is true in all of them, and three such tries pass
- * within seconds. So the three are for servers that answer; silence is bounded by `TRIES_MAX`, by growing waits, and by the age of
- * the key.
+ * An attempt without a response does not count as one of the three. A browser never says why a request failed: a phone in a tunnel, a
+ * portal that requires a login and a server that is down look the same, `navigator.onLine` is true in all of them, and three such attempts
+ * pass within seconds. So only responses count; attempts without one are limited by `TRIES_MAX`, by growing waits, and by the age of the
+ * key.
  *
  * @param {Rules} rules
  * @param {Tries} before
- * @param {number} unanswered tries in a row without an answer, before this one
+ * @param {number} unanswered consecutive attempts without a response, before this one
  * @param {Seen} seen
  * @param {number} now
  * @param {number} dice
@@ -101,7 +101,7 @@ export function decideInQueue(rules, before, unanswered, seen, now, dice) {
 
 /**
  * @param {Rules} rules
- * @param {Tries} tries this one included
+ * @param {Tries} tries including this one
  * @param {boolean} inFlight
  * @param {number | null} hintMs
  * @param {{ now: number, leftMs: number }} moment
@@ -115,7 +115,7 @@ function again(rules, tries, inFlight, hintMs, moment, dice) {
   if (hintMs !== null && rules.retryAfterMaxMs < hintMs) {
     return giveUp('asked_to_wait', tries.effect, moment.now + hintMs);
   }
-  // Whoever is still at work is asked at the pace of a first failure, or at its own: the waits grow for those who fail.
+  // A server that is still working is polled with the wait of a first failure, or its own: only failures make the waits grow.
   const wait = waitMs(rules.retry, inFlight ? 1 : tries.failed, dice, hintMs);
   if (moment.leftMs <= wait) return giveUp('out_of_time', tries.effect, moment.now + wait);
   return { next: 'again', waitMs: wait, inFlight, tries };
@@ -132,8 +132,8 @@ function giveUp(why, effect, comeBackAt = null) {
 }
 
 /**
- * How long to wait after failure `nth`, from 1. The server's wish is a floor, with the jitter above it: those who were told the same
- * moment must not all come at that moment.
+ * Returns the wait after failure `nth`, from 1. The server's hint is a minimum, with the jitter on top: callers that got the same hint
+ * must not all retry at that moment.
  *
  * @param {Retry} retry
  * @param {number} nth
@@ -147,7 +147,7 @@ export function waitMs(retry, nth, dice, hintMs) {
 }
 
 /**
- * What is known after a further try: done once is done, and a doubt stays until something settles it.
+ * Returns what is known after a further attempt: done stays done, and unknown stays until something settles it.
  *
  * @param {Effect} before
  * @param {Effect} next
@@ -166,7 +166,7 @@ function mayRepeat(safety, effect) {
   return effect === 'not_done' || safety === 'repeatable' || (effect === 'unknown' && safety === 'keyed');
 }
 
-// ---------------------------------------------------------------- what an answer says
+// ---------------------------------------------------------------- what a response means
 
 /** @typedef {'accept' | 'refuse' | 'retry' | 'ask_again' | 'doubt'} Advice */
 /** @typedef {{ advice: Advice, effect: Effect, isConflict?: boolean }} Verdict */
@@ -177,7 +177,7 @@ const IN_FLIGHT = { advice: 'ask_again', effect: 'unknown' };
 const KEY_CONFLICT = { advice: 'refuse', effect: 'unknown', isConflict: true };
 
 /**
- * What one try came to: the rows of `Table::client_of` in `ichido-core`.
+ * Judges one attempt, like `Table::client_of` in `ichido-core`.
  *
  * @param {Profile} profile
  * @param {Seen} seen
@@ -186,26 +186,26 @@ const KEY_CONFLICT = { advice: 'refuse', effect: 'unknown', isConflict: true };
 function judge(profile, seen) {
   if ('fault' in seen) return { advice: 'retry', effect: seen.fault === 'never_sent' ? 'not_done' : 'unknown' };
   const { answer } = seen;
-  // An answer about another key says nothing of our call, neither that it was done nor that it was not.
+  // A response for another key says nothing about our call.
   if (answer.echo === 'other') return { advice: 'doubt', effect: 'unknown' };
-  // An idempotency layer's "still in flight" (SPEC C6) is never an outcome.
+  // An idempotency layer's "still in flight" is never an outcome.
   if (answer.status === 202 && isField(answer.headers, 'idempotency-status', 'processing')) return IN_FLIGHT;
   return OF_PROFILE[profile](answer) ?? ofStatus(answer.status);
 }
 
 /** @typedef {{ status: number, headers: Headers, names: readonly string[] }} Named */
 
-/** What servers of each profile say otherwise. @type {Record<Profile, (answer: Named) => Verdict | null>} */
+/** What servers of each profile say differently. @type {Record<Profile, (answer: Named) => Verdict | null>} */
 const OF_PROFILE = {
   ichido: ({ status, names }) => (status === 409 && names.includes('key_conflict') ? KEY_CONFLICT : null),
-  // By the draft 409 is "still in flight" and 422 "used for a different request", without a word that would tell them from an API's own.
+  // In the draft 409 is "still in flight" and 422 "used for a different request", and nothing distinguishes them from an API's own.
   ietf: ({ status, headers, names }) => {
     if (status === 422) return names.includes('key_disagrees') ? null : KEY_CONFLICT;
     if (status !== 409) return null;
-    // Asking again changes neither: the first waits for a person, the second was done.
+    // A retry changes neither: the first waits for a person, the second was done.
     if (names.includes('outcome_unknown') || names.includes('response_not_kept')) return { advice: 'refuse', effect: 'unknown' };
     if (names.includes('key_in_flight') || hintIn(headers, 0) !== null) return IN_FLIGHT;
-    // In flight, or a conflict of the API's own: under a key it is safe to ask, and not for ever.
+    // In flight, or a conflict of the API's own: with a key it is safe to retry, but not forever.
     return { advice: 'retry', effect: 'unknown' };
   },
   stripe: ({ status, names }) => {
@@ -225,7 +225,7 @@ function ofStatus(status) {
   if (isIn(200, 299)) return { advice: 'accept', effect: 'done' };
   if (status === 429) return { advice: 'retry', effect: 'not_done' };
   if (status === 408 || isIn(500, 599)) return { advice: 'retry', effect: 'unknown' };
-  // "Go there instead" was not done here; any other redirect may be the answer to work that was done.
+  // A 307 or 308 was not done here; any other redirect may be the response to work that was done.
   if (status === 307 || status === 308) return { advice: 'refuse', effect: 'not_done' };
   // A conflict may mean that it was done before, by us or by another.
   if (status === 409) return { advice: 'refuse', effect: 'unknown' };
@@ -235,7 +235,7 @@ function ofStatus(status) {
 }
 
 /**
- * Whether the server says that it did nothing now, and that this is the outcome of the first request under the key (SPEC C5).
+ * Whether the server says that this is a replay: the outcome of the first request with this key.
  *
  * @param {Headers} headers
  */
@@ -253,7 +253,7 @@ function isField(headers, name, value) {
 }
 
 /**
- * Every name that an error goes by, as problem details, Stripe and others put it into a body.
+ * Returns all error codes in a body, as problem details, Stripe and others write them.
  *
  * @param {number} status
  * @param {any} body parsed
@@ -268,9 +268,9 @@ export function namesOf(status, body) {
   return places.filter((name) => typeof name === 'string').map(bare);
 }
 
-// ---------------------------------------------------------------- how long a server asks us to wait
+// ---------------------------------------------------------------- how long the server asks to wait
 
-/** They carry milliseconds, are finer than `Retry-After`, and win over it. */
+/** Headers in milliseconds. They are finer than `Retry-After` and override it. */
 const MILLISECOND_FIELDS = ['retry-after-ms', 'x-ms-retry-after-ms', 'x-amz-retry-after'];
 
 /**
@@ -294,8 +294,8 @@ function hintIn(headers, now) {
 }
 
 /**
- * Of several lines the longest wait counts: whoever added it wants to be left alone that long. `Headers` has them joined by commas, and
- * a date has one of its own.
+ * Of several lines the longest wait counts, because each asks for at least that long. `Headers` joins them with commas, and a date
+ * contains a comma of its own.
  *
  * @param {string | null} value
  * @param {(value: string) => number | null} read
@@ -314,7 +314,7 @@ function greater(one, other) {
 }
 
 /**
- * The value of `Retry-After` in milliseconds: seconds, or an HTTP date (a past one means at once); `null` if it is neither.
+ * Parses `Retry-After` to milliseconds: seconds, or an HTTP date (a past one means at once). Returns `null` if it is neither.
  *
  * @param {string} value
  * @param {number} now
@@ -335,7 +335,7 @@ function decimal(value, unitMs) {
 }
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-/** The three forms that RFC 9110 wants read. `Date.parse` takes much more, and differs between browsers. */
+/** The three formats that RFC 9110 requires. `Date.parse` accepts many more, and differs between browsers. */
 const DATES = [
   /^\w{3}, (?<day>\d\d) (?<month>\w{3}) (?<year>\d{4}) (?<h>\d\d):(?<m>\d\d):(?<s>\d\d) GMT$/,
   /^\w+day, (?<day>\d\d)-(?<month>\w{3})-(?<year>\d\d) (?<h>\d\d):(?<m>\d\d):(?<s>\d\d) GMT$/,
@@ -351,7 +351,7 @@ function httpDate(value) {
     const { day, month, year, h, m, s } = form.exec(value)?.groups ?? {};
     const index = MONTHS.indexOf(month ?? '');
     if (day === undefined || year === undefined || index < 0) continue;
-    // Two digits: 70 and later are of the last century.
+    // Two digits: 70 and later belong to the last century.
     const full = year.length === 2 ? Number(year) + (Number(year) < 70 ? 2000 : 1900) : Number(year);
     return Date.UTC(full, index, Number(day), Number(h), Number(m), Number(s));
   }
@@ -360,12 +360,12 @@ function httpDate(value) {
 
 // ---------------------------------------------------------------- the budget
 
-/** 10 retries saved up at most, and one more for every five calls that succeed at once. */
+/** At most 10 retries, and one more for every five calls that succeed on the first attempt. */
 export const BUDGET = Object.freeze({ capacity: 1000, earnedPerSuccess: 20 });
-/** What one retry costs, in hundredths. Whole numbers, because sums of fractions drift. */
+/** The cost of one retry, in hundredths. Whole numbers, because sums of fractions drift. */
 const RETRY_COST = 100;
 
-/** Retries are a share of the work that succeeds, so that a failing server is not buried under repetitions. */
+/** Retries are a share of the calls that succeed, so they do not overload a failing server. */
 export class Budget {
   /** @param {BudgetSettings} settings */
   constructor(settings) {
@@ -374,12 +374,12 @@ export class Budget {
     this.tokens = settings.capacity;
   }
 
-  /** A call succeeded at its first try. */
+  /** A call succeeded on its first attempt. */
   earn() {
     this.tokens = Math.min(this.tokens + this.settings.earnedPerSuccess, this.settings.capacity);
   }
 
-  /** Pays for one retry; `false` when there is not enough left and the failure must stand. */
+  /** Pays for one retry. Returns `false` if the budget is spent and the failure must stand. */
   spend() {
     if (this.tokens < RETRY_COST) return false;
     this.tokens -= RETRY_COST;

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The same for Node. Node 18 has Web Crypto, and not under its global name; later ones need nothing of this.
+ * The same for Node. Node 18 has Web Crypto, but not under its global name; later versions do not need this.
  *
  * @module
  */

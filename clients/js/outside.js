@@ -1,19 +1,19 @@
 // @ts-check
 /**
- * The world outside: clock, dice and network, as they are or as a test gives them; and settings, checked.
+ * The environment: clock, random numbers and network, real or from a test; and checks of settings.
  *
- * Guarantee: nothing else in this module asks for the time, for chance or for the network by itself.
+ * Guarantee: no other module uses the time, randomness or the network directly.
  *
  * @module
  */
 
 /** @typedef {import('./ichido.d.ts').Outside} Outside */
 
-/** The longest that a timer of the platform can wait. Whoever wants more looks again after it. */
+/** The longest wait of a platform timer. For a longer wait, look again after it. */
 export const TIMER_MS_MAX = 2 ** 31 - 1;
-/** The longest time that any setting may give. */
+/** The maximum of every time setting. */
 export const TIME_MS_MAX = 30 * 24 * 60 * 60 * 1000;
-/** The largest answer, or body, that may be asked for. */
+/** The maximum of every size setting. */
 export const BYTES_MAX = 16 * 1024 * 1024;
 
 /**
@@ -27,7 +27,7 @@ export function outsideOf(given = {}) {
     elapsed: () => performance.now(),
     wait,
     dice: () => Math.random(),
-    // Only a clear "no" is believed: a browser that says "yes" has an interface, and maybe no network behind it.
+    // Only a clear "no" counts: a browser that says "yes" has a network interface, but maybe no network.
     isOnline: () => globalThis.navigator?.onLine !== false,
     locks: globalThis.navigator?.locks ?? null,
     ...given,
@@ -52,13 +52,13 @@ function wait(ms, signal) {
   });
 }
 
-/** Whether this is a page or a worker of one. */
+/** Whether this is a page or its worker. */
 export function isBrowser() {
   return typeof globalThis.window === 'object' || typeof (/** @type {any} */ (globalThis).WorkerGlobalScope) === 'function';
 }
 
 /**
- * A number of a setting, or everything that is wrong with it.
+ * Returns a setting's number, and adds an error if it is out of range.
  *
  * @param {string[]} problems
  * @param {string} place
@@ -80,7 +80,7 @@ export function within(problems, place, value, otherwise, [first, last]) {
  * @param {string[]} problems
  * @param {string} place
  * @param {T | undefined} value
- * @param {readonly [T, ...T[]]} choices the first is the usual one
+ * @param {readonly [T, ...T[]]} choices the first is the default
  * @returns {T}
  */
 export function oneOf(problems, place, value, choices) {
@@ -90,7 +90,7 @@ export function oneOf(problems, place, value, choices) {
 }
 
 /**
- * All that is wrong at once.
+ * Throws all errors at once.
  *
  * @param {string[]} problems
  */

@@ -2,12 +2,12 @@
 /**
  * The offline queue: saves now, sends when it can, survives the page.
  *
- * Guarantee: when `enqueue` resolves, key and bytes are on the disk, and no byte has been sent. Entries of a destination are sent in
- * order, by one tab at a time, under their own keys, and leave the queue on a definite answer alone. A queue belongs to one identity
- * and has a database of its own, so that nothing of one person is ever found by another's.
+ * Guarantee: when `enqueue` resolves, key and bytes are on disk, and no byte has been sent. One tab at a time sends the entries of a
+ * destination, in order and with their own keys. An entry leaves the queue only after a definite response. A queue belongs to one
+ * identity and has its own database, so one person's queue never finds another person's entries.
  *
- * It looks for work when it is opened, when something is put in, when the network or the person comes back, when a wait is over, now
- * and then, and when Background Sync says so: never by one of these alone.
+ * It looks for work when it is opened, on `enqueue`, when the network or the person comes back, when a wait ends, periodically, and on
+ * Background Sync: it never depends on one of these alone.
  *
  * @module
  */
@@ -28,21 +28,21 @@ import { checkHop, CREDENTIALS_MODES, exchange, requestOf, tryFields } from './w
 /** @typedef {import('./entry.js').Stored} Stored */
 /** @typedef {import('./entry.js').Done} Done */
 
-/** How often the queue looks by itself while something waits. */
+/** How often the queue looks for work while entries wait. */
 export const LOOK_EVERY_MS = 60_000;
-/** When `authorize` is asked again after it said no. */
+/** When `authorize` is called again after it returned `null`. */
 export const AUTHORIZE_AGAIN_MS = 30_000;
-/** The most bytes of requests that may outlive a page at once (Fetch standard), and what each counts beside its body. */
+/** The maximum bytes of requests that may outlive a page at once (Fetch standard), and what each counts besides its body. */
 export const KEEPALIVE_BYTES_MAX = 64 * 1024;
 const KEEPALIVE_BYTES_EACH = 2 * 1024;
-/** The most entries that any setting may allow. */
+/** The maximum of `entriesMax`. */
 const ENTRIES_MAX = 100_000;
-/** By which Background Sync knows us. */
+/** The tag for Background Sync. */
 export const SYNC_TAG = 'ichido';
-/** What queues are called that nobody named. */
+/** The default name of a queue. */
 const NAME = 'ichido';
 
-/** Bytes of this page's requests that are out now and may outlive it. */
+/** Bytes of this page's requests in flight that may outlive it. */
 let keepaliveBytes = 0;
 
 export class Queue {
@@ -52,7 +52,7 @@ export class Queue {
   #settings;
   /** @type {string} */
   #name;
-  /** Who we are in leases. */
+  /** Our name in leases. */
   #owner = newKey();
   /** @type {Set<(change: Change) => void>} */
   #listeners = new Set();
@@ -63,7 +63,7 @@ export class Queue {
   #closed = new AbortController();
   /** @type {BroadcastChannel | null} */
   #channel = null;
-  /** What keeps this page from sending at all. @type {string | null} */
+  /** Why this page cannot send at all. @type {string | null} */
   #obstacle = null;
   /** @type {boolean | null} */
   isPersistent = null;
@@ -96,7 +96,7 @@ export class Queue {
   /** @param {{ name?: string }} [settings] */
   static async forgetDone({ name = NAME } = {}) {
     const ours = `ichido [${JSON.stringify(name)},`;
-    // Where a browser does not list them, there is nothing to go by.
+    // Some browsers cannot list their databases.
     for (const { name: found } of (await globalThis.indexedDB?.databases?.()) ?? []) {
       if (!found?.startsWith(ours)) continue;
       const store = await Store.open(found);
@@ -113,7 +113,7 @@ export class Queue {
     const request = requestOf(draft, baseUrl);
     const bytes = request.body?.length ?? 0;
     if (entryBytesMax < bytes) {
-      throw new RangeError(`the body has ${bytes} bytes; the queue takes at most ${entryBytesMax}: raise entryBytesMax, or send less`);
+      throw new RangeError(`the body has ${bytes} bytes, and the limit is ${entryBytesMax}; raise entryBytesMax, or send less`);
     }
     const now = outside.now();
     const stored = await this.#stored(() => this.#store.add(entered(request, draft, newKey(), now), entriesMax, now));
@@ -158,7 +158,7 @@ export class Queue {
     const now = this.#settings.outside.now();
     await this.#store.remove(id, (entry) => {
       if (entry.phase === 'sending' && entry.lease !== null && now < entry.lease.until) {
-        throw new Error(`entry ${id} is being sent; wait for what comes of it`);
+        throw new Error(`entry ${id} is being sent; wait for its outcome`);
       }
     });
     this.#tell(id, null);
@@ -183,7 +183,7 @@ export class Queue {
 
   // -------------------------------------------------------------- sending
 
-  /** Until the page is left, or the queue closed. */
+  /** Resolves when the page is left or the queue is closed. */
   #left() {
     const { signal } = this.#closed;
     return new Promise((resolve) => {
@@ -197,7 +197,7 @@ export class Queue {
   }
 
   /**
-   * Sends what is due for one destination. One run at a time: whoever comes meanwhile has it look once more.
+   * Sends the due entries of one destination. One run at a time: a call during a run makes it look once more.
    *
    * @param {string} destination
    * @returns {Promise<void>}
@@ -226,10 +226,11 @@ export class Queue {
   }
 
   /**
-   * Runs `work` in one tab at a time. Where there are no locks, leases keep tabs apart by themselves; they only take longer to find
-   * out that a tab has died. So they do where a lock is not to be had for a whole lease: a page that a browser froze may have it.
+   * Runs `work` in one tab at a time. Without Web Locks, leases alone keep tabs apart; they only take longer to detect a dead tab. The
+   * same applies if the lock is not free for a whole lease: a page that the browser froze may hold it.
    *
-   * A page that is left lets the lock go: a browser may keep it, frozen, for the way back. What it has sent goes on without it.
+   * A page that is left releases the lock, because a browser may keep the page frozen for back navigation. Its request in flight
+   * continues.
    *
    * @param {string} destination
    * @param {(turn: { isLocked: boolean, isOver: boolean }) => Promise<void>} work
@@ -307,8 +308,8 @@ export class Queue {
     let { answer, message } = came;
     let decided = decide(came.seen);
     if (decided.next === 'done' && answer !== null && !this.#settings.isOurs(answer, sending.key)) {
-      // Whoever answered may have passed it on: what became of it is not known.
-      message = `somebody answered ${answer.status}, and not as the server would; is a network's login page in the way?`;
+      // The responder may have passed the request on, so the effect is unknown.
+      message = `the response ${answer.status} is not from this server; is a network login page in the way?`;
       [answer, decided] = [null, decide({ fault: 'answer_cut' })];
     }
     const words = decided.next === 'give_up' && answer === null ? `${message}; ${wordsOf(decided.why)}` : message;
@@ -324,9 +325,9 @@ export class Queue {
     let fields = null;
     try {
       fields = await authorize(identity);
-      this.#obstacle = fields === null ? `it is sent when ${identity} is signed in` : null;
+      this.#obstacle = fields === null ? `waits until ${identity} is signed in` : null;
     } catch (error) {
-      this.#obstacle = `who sends it could not be found out: ${/** @type {any} */ (error)?.message ?? error}`;
+      this.#obstacle = `authorize failed: ${/** @type {any} */ (error)?.message ?? error}`;
     }
     if (fields === null) this.#wakeIn(AUTHORIZE_AGAIN_MS);
     if (before !== this.#obstacle) await this.#tellAll();
@@ -379,7 +380,7 @@ export class Queue {
     });
   }
 
-  // -------------------------------------------------------------- telling
+  // -------------------------------------------------------------- notifications
 
   /**
    * @param {number} id
@@ -412,18 +413,18 @@ export class Queue {
       try {
         listener(change);
       } catch (error) {
-        // A listener that fails must not stop what is being sent.
+        // A listener that fails must not stop the sending.
         complain(error);
       }
     }
   }
 
-  /** Another tab changed it. @param {number} id */
+  /** Another tab changed an entry. @param {number} id */
   async #heard(id) {
     if (this.#closed.signal.aborted) return;
     const entry = await this.#store.get(id);
     this.#tellHere(id, entry);
-    // That tab may be gone before it has sent it.
+    // That tab may be gone before it sends the entry.
     if (entry !== null && 'phase' in entry && entry.phase === 'waiting') this.#kick();
   }
 
@@ -431,7 +432,7 @@ export class Queue {
     for (const entry of await this.#store.list()) if ('phase' in entry) this.#tellHere(entry.id, entry);
   }
 
-  /** Asks the browser, once, not to evict what is stored. Not waited for: it may ask the person. */
+  /** Asks the browser once not to evict the stored data. Not awaited: it may ask the person. */
   #persist() {
     if (this.isPersistent !== null || !globalThis.navigator?.storage?.persist) return;
     this.isPersistent = false;
@@ -451,13 +452,13 @@ export class Queue {
       return await work();
     } catch (error) {
       if (/** @type {any} */ (error)?.name !== 'QuotaExceededError') throw error;
-      throw new Error('it was not saved: the browser has no room left for this site; free some, or discard what failed', { cause: error });
+      throw new Error('the entry was not saved: the browser has no space left for this site; free some, or discard failed entries', { cause: error });
     }
   }
 }
 
 /**
- * Settings with all that is missing, or everything that is wrong with them.
+ * Fills in the defaults, or throws all errors in the settings.
  *
  * @param {QueueSettings} settings
  */
@@ -465,7 +466,7 @@ function settingsOf(settings) {
   /** @type {string[]} */
   const problems = [];
   if (typeof settings?.identity !== 'string' || settings.identity === '') {
-    problems.push('identity is missing; name the person whose queue this is, so that nothing is ever sent as somebody else');
+    problems.push('identity is missing; name the person who owns this queue, so nothing is sent as somebody else');
   }
   const hop = settings.hop === undefined ? (isBrowser() ? 'browser' : null) : settings.hop;
   checkHop(problems, hop);
@@ -486,7 +487,7 @@ function settingsOf(settings) {
       profile: oneOf(problems, 'profile', settings.profile, PROFILES),
     },
     tryTimeOutMs,
-    // A try that begins just before the server forgets may arrive just after.
+    // An attempt that starts just before the server forgets the key may arrive just after.
     holdAfterMs: keepsMs - tryTimeOutMs,
     entryBytesMax: within(problems, 'entryBytesMax', settings.entryBytesMax, 1 << 20, [0, BYTES_MAX]),
     entriesMax: within(problems, 'entriesMax', settings.entriesMax, 1_000, [1, ENTRIES_MAX]),
@@ -498,8 +499,8 @@ function settingsOf(settings) {
 }
 
 /**
- * What a request counts towards what may outlive the page; 0 where it must not. A try after silence is made without: a browser that
- * finds the limit passed, by others on the page, fails the request in the same words as a broken network.
+ * Returns what a request counts towards the limit of requests that outlive the page; 0 if it must not outlive it. An attempt after one
+ * without a response never does: if other requests of the page exceed the limit, the browser fails it like a broken network.
  *
  * @param {Stored} sending
  */
@@ -518,18 +519,18 @@ function kept(answer) {
   return { status: answer.status, isReplay: answer.isReplay, body: fits ? answer.text() : null };
 }
 
-/** Where there is a service worker that listens, and a browser that has Background Sync. It is one of many ways to be woken. */
+/** Registers Background Sync, if the browser supports it and a service worker listens. It is one of several triggers. */
 async function askForSync() {
   try {
     const registration = /** @type {any} */ (await globalThis.navigator?.serviceWorker?.getRegistration());
     await registration?.sync?.register(SYNC_TAG);
   } catch {
-    // Not allowed here (a private window, a setting of the person): the other ways remain.
+    // Not allowed here (a private window, a user setting): the other triggers remain.
   }
 }
 
 /**
- * To where a page's own faults go: its console, and whoever listens for errors.
+ * Reports an error of the page to its error listeners, or to the console.
  *
  * @param {unknown} error
  */

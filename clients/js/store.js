@@ -2,8 +2,8 @@
 /**
  * The queue's database: one for each identity, in IndexedDB.
  *
- * Guarantee: each method is one transaction, and is on the disk when it resolves (strict durability). Transactions that write wait for
- * each other, in all tabs, so that one entry is claimed by one sender. Nothing here decides: `entry.js` does.
+ * Guarantee: each method is one transaction, and is on disk when it resolves (strict durability). Write transactions wait for each other
+ * in all tabs, so one sender claims one entry. `entry.js` makes the decisions.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { hurried, isOpen, isSameRequest, look, retried, taken } from './entry.js
 /** @typedef {import('./entry.js').Done} Done */
 /** @typedef {import('./entry.js').Terms} Terms */
 
-/** How many entries that are done are remembered, for a page that was away when they ended. */
+/** How many done entries are kept, for a page that was closed when they ended. */
 export const DONE_KEPT_MAX = 100;
 const VERSION = 1;
 const ENTRIES = 'entries';
@@ -25,7 +25,7 @@ export class Store {
   /** @param {IDBDatabase} database */
   constructor(database) {
     this.database = database;
-    // Another page brings a newer version: let it, and say so at the next use.
+    // Another page needs a newer version: close, so the next use fails.
     database.onversionchange = () => database.close();
   }
 
@@ -34,7 +34,7 @@ export class Store {
    * @returns {Promise<Store>}
    */
   static async open(name) {
-    if (!globalThis.indexedDB) throw new Error('there is no IndexedDB here; the queue is for browsers, `Client` is for everywhere');
+    if (!globalThis.indexedDB) throw new Error('IndexedDB is missing: `Queue` works only in browsers; use `Client` elsewhere');
     const opening = indexedDB.open(name, VERSION);
     opening.onupgradeneeded = () => {
       const entries = opening.result.createObjectStore(ENTRIES, { keyPath: 'id', autoIncrement: true });
@@ -49,13 +49,13 @@ export class Store {
     this.database.close();
   }
 
-  /** Forgets what is left of entries that are done. */
+  /** Deletes the entries that are done. */
   forgetDone() {
     return this.#write([DONE], (done) => result(done.clear()));
   }
 
   /**
-   * Puts an entry in, unless one with the same intent is open: then that one is the action, and is sent again if it had failed.
+   * Adds an entry, unless one with the same intent is open: then that entry is the action, and is retried if it failed.
    *
    * @param {Entered} entry
    * @param {number} entriesMax
@@ -67,7 +67,7 @@ export class Store {
       const found = entry.intent === null ? null : await this.#open(entries, entry.intent);
       if (found && !isSameRequest(found, entry)) {
         throw new Error(
-          `an action with the intent ${JSON.stringify(entry.intent)} is still open, and asks for something else; wait for it, discard entry ${found.id}, or name another intent`,
+          `an action with the intent ${JSON.stringify(entry.intent)} is still open with a different request; wait for it, discard entry ${found.id}, or use another intent`,
         );
       }
       if (found) {
@@ -76,7 +76,7 @@ export class Store {
         return again;
       }
       if (entriesMax <= (await result(entries.count()))) {
-        throw new Error(`the queue is full: it has ${entriesMax} entries; wait until some are sent, or discard what failed`);
+        throw new Error(`the queue is full: it has ${entriesMax} entries; wait until some are sent, or discard failed ones`);
       }
       const id = Number(await result(entries.add(entry)));
       return { ...entry, id };
@@ -95,7 +95,7 @@ export class Store {
   }
 
   /**
-   * Claims the first entry of a destination that can be sent, and holds those before it that must not be.
+   * Claims the first entry of a destination that can be sent, and holds those before it that must not be sent.
    *
    * @param {string} destination
    * @param {Terms} terms
@@ -119,7 +119,7 @@ export class Store {
   }
 
   /**
-   * How long until the first entry of a destination may be sent: 0 is now, `null` is that there is none.
+   * Returns the wait until the first entry of a destination may be sent: 0 is now, `null` means that there is none.
    *
    * @param {string} destination
    * @param {Terms} terms
@@ -137,7 +137,7 @@ export class Store {
   }
 
   /**
-   * Writes down what came of a try, if the claim is still the current one. That it is done is true whoever finds out.
+   * Stores the outcome of an attempt, if its claim is still current. That an entry is done counts in any case.
    *
    * @param {Stored} sending
    * @param {Stored | Done} end
@@ -169,7 +169,7 @@ export class Store {
     return this.#write([ENTRIES], async (entries) => {
       /** @type {Stored | undefined} */
       const entry = await result(entries.get(id));
-      if (entry === undefined) throw new Error(`there is no entry ${id} in the queue; it was done, or discarded`);
+      if (entry === undefined) throw new Error(`entry ${id} does not exist: it was done, or discarded`);
       const changed = step(entry);
       await result(entries.put(changed));
       return changed;
@@ -178,7 +178,7 @@ export class Store {
 
   /**
    * @param {number} id
-   * @param {(entry: Stored) => void} check throws where it must not go
+   * @param {(entry: Stored) => void} check throws if it must not be removed
    */
   remove(id, check) {
     return this.#write([ENTRIES, DONE], async (entries, done) => {
@@ -190,7 +190,7 @@ export class Store {
   }
 
   /**
-   * What waits only because nobody answered is due now.
+   * Makes entries due now that wait only after attempts without a response.
    *
    * @param {number} now
    */
@@ -223,7 +223,7 @@ export class Store {
   }
 
   /**
-   * Destinations with entries that will be sent, each with how many.
+   * Returns the destinations with entries that will be sent, and their number.
    *
    * @returns {Promise<Map<string, number>>}
    */
@@ -258,7 +258,7 @@ export class Store {
 }
 
 /**
- * Runs `work` in a transaction; it is all there, or nothing is.
+ * Runs `work` in a transaction, completely or not at all.
  *
  * @template T
  * @param {IDBTransaction} transaction
@@ -271,7 +271,7 @@ async function run(transaction, names, work) {
     transaction.oncomplete = () => resolve(undefined);
     transaction.onabort = () => reject(transaction.error ?? new Error('the transaction was aborted'));
   });
-  // Awaited below; where `work` itself fails, its own error is the one to tell.
+  // Awaited below; if `work` itself fails, its own error is thrown.
   over.catch(() => {});
   try {
     const stores = names.map((name) => transaction.objectStore(name));
@@ -301,7 +301,7 @@ function result(request) {
 }
 
 /**
- * The entries of a destination, or all, the first one first. One at a time: bodies are large.
+ * Yields the entries of a destination, or all, in order. One at a time: bodies are large.
  *
  * @param {IDBObjectStore} entries
  * @param {string | null} destination

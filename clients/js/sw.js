@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * For a service worker: sends what waits when Background Sync says that the network is back.
+ * For a service worker: sends waiting entries when Background Sync says that the network is back.
  *
- * Guarantee: the browser is told that the work is done only when nothing waits any more; else it calls again, as often as it likes.
+ * Guarantee: the sync succeeds only when nothing waits any more; otherwise the browser may call it again.
  *
  * @module
  */

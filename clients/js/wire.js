@@ -1,9 +1,9 @@
 // @ts-check
 /**
- * One try: a request as it goes out, and what is seen of it.
+ * One attempt: a request and its result.
  *
- * Guarantee: one call makes one request, follows no redirect (a POST would come out of it as a GET), ends within its time, and reads no
- * more of an answer than the bound. A fault is called `never_sent` only where the platform proves it.
+ * Guarantee: one call makes one request, follows no redirect (a POST would become a GET), ends within its timeout, and reads no more of
+ * a response than the limit. A fault is `never_sent` only if the platform proves it.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { namesOf, saysReplay } from './next.js';
 /** @typedef {import('./ichido.d.ts').Fields} Fields */
 
 /**
- * A request that is the same on every try.
+ * A request that is the same on every attempt.
  *
  * @typedef {object} Request
  * @property {string} method
@@ -27,27 +27,27 @@ import { namesOf, saysReplay } from './next.js';
  */
 
 /**
- * What differs from try to try, and from client to client.
+ * What differs between attempts and between clients.
  *
  * @typedef {object} Way
  * @property {number} timeOutMs
  * @property {number} answerBytesMax
- * @property {Fields} fields of this try: credentials, number, hops
+ * @property {Fields} fields of this attempt: credentials, number, hops
  * @property {RequestCredentials} credentials
  * @property {boolean} keepalive
  * @property {AbortSignal | null} signal
  */
 
 /**
- * What was seen, with the answer itself, or with why there is none in words.
+ * The result, with the response itself or the reason why there is none.
  *
  * @typedef {{ seen: Seen, answer: Answer | null, message: string }} Exchange
  */
 
-/** Whether a browser sends cookies; the first is the usual. */
+/** Whether a browser sends cookies; the first is the default. */
 export const CREDENTIALS_MODES = /** @type {const} */ (['same-origin', 'omit', 'include']);
 
-/** What a server answered. */
+/** A response of the server. */
 export class Answer {
   /**
    * @param {number} status
@@ -79,11 +79,11 @@ export class Answer {
     }
   }
 
-  /** What is wrong, in the server's own words, or by its number. */
+  /** The error in the server's own words, or its status. */
   get complaint() {
     const { detail, title } = /** @type {any} */ (this.json()) ?? {};
     const words = [detail, title].find((text) => typeof text === 'string' && text !== '');
-    return words ?? `the server answered ${this.status}`;
+    return words ?? `the server returned ${this.status}`;
   }
 }
 
@@ -108,7 +108,7 @@ export async function exchange(outside, request, way) {
   try {
     return await fetched(outside, request, way, over.signal);
   } catch (error) {
-    return fault(isLate ? 'timeout' : faultOf(error), isLate ? `no answer within ${way.timeOutMs} ms` : wordsOf(error));
+    return fault(isLate ? 'timeout' : faultOf(error), isLate ? `no response within ${way.timeOutMs} ms` : wordsOf(error));
   } finally {
     settled.abort();
     way.signal?.removeEventListener('abort', stop);
@@ -136,8 +136,8 @@ async function fetched(outside, request, way, signal) {
     signal,
   });
   const read = await readBody(response, way.answerBytesMax);
-  if (read === null) return fault('answer_cut', 'the answer broke off');
-  // Scripts are not shown which redirect it was; 300 stands for the class (RFC 9110, section 15).
+  if (read === null) return fault('answer_cut', 'the response was incomplete');
+  // Scripts cannot see which redirect it was; 300 represents the class (RFC 9110, section 15).
   const status = response.type === 'opaqueredirect' ? 300 : response.status;
   const answer = new Answer(status, fieldsOf(response), read.body, read.isWhole);
   revealInFlight(response, answer);
@@ -146,7 +146,7 @@ async function fetched(outside, request, way, signal) {
 }
 
 /**
- * A copy, because those of a response cannot be changed.
+ * Copies the headers, because those of a response are immutable.
  *
  * @param {Response} response
  */
@@ -155,8 +155,8 @@ function fieldsOf(response) {
 }
 
 /**
- * Across origins a page sees `Idempotency-Status` only if the server exposes it. One that forgot must not have its "in flight" taken
- * for an outcome, so the body is asked as well.
+ * Across origins a page sees `Idempotency-Status` only if the server exposes it. If it does not, "in flight" must not be taken for an
+ * outcome, so the body is checked as well.
  *
  * @param {Response} response
  * @param {Answer} answer
@@ -169,7 +169,7 @@ function revealInFlight(response, answer) {
 }
 
 /**
- * Up to the bound; `null` where it broke off before its end.
+ * Reads the body up to the limit. Returns `null` if it is incomplete.
  *
  * @param {Response} response
  * @param {number} bytesMax
@@ -188,7 +188,7 @@ async function readBody(response, bytesMax) {
       body.set(value.subarray(0, room), length);
       length += Math.min(value.length, room);
       if (room < value.length) {
-        // What is left is not waited for, and nothing depends on how its end ends.
+        // The rest is not awaited, and nothing depends on it.
         reader.cancel().catch(() => {});
         return { body, isWhole: false };
       }
@@ -199,7 +199,7 @@ async function readBody(response, bytesMax) {
   }
 }
 
-/** Node says why it could not connect. No browser does: there every fault may have arrived. */
+/** Node says why it could not connect. Browsers do not: there every request may have arrived. */
 const NEVER_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -221,7 +221,7 @@ function faultOf(error) {
 function wordsOf(error) {
   const { cause, message } = /** @type {any} */ (error) ?? {};
   const why = cause?.code ?? cause?.message ?? message;
-  return typeof why === 'string' && why !== '' ? `no answer: ${why}` : 'no answer';
+  return typeof why === 'string' && why !== '' ? `no response: ${why}` : 'no response';
 }
 
 /**
@@ -233,15 +233,15 @@ function fault(kind, message) {
   return { seen: { fault: kind }, answer: null, message };
 }
 
-// ---------------------------------------------------------------- what goes out
+// ---------------------------------------------------------------- requests
 
-/** Header fields that are not the caller's to set: the key is one and the same everywhere, the others belong to us or to the browser. */
+/** Headers that the caller must not set: the client or the browser sets them. */
 const OURS = new Set(['idempotency-key', 'x-idempotency-key', 'ichido-try', 'ichido-hops', 'content-type', 'content-length', 'host']);
-/** They would lie in a database, or in a variable, for longer than they should. */
+/** They would stay in a database or a variable for too long. */
 const CREDENTIALS = new Set(['authorization', 'proxy-authorization', 'cookie', 'x-api-key']);
 
 /**
- * Checks what a caller wants sent, and makes bytes of it.
+ * Checks a caller's request and encodes its body.
  *
  * @param {{ method?: string, url: string, body?: unknown, contentType?: string, headers?: Fields }} draft
  * @param {string | undefined} baseUrl
@@ -250,7 +250,7 @@ const CREDENTIALS = new Set(['authorization', 'proxy-authorization', 'cookie', '
 export function requestOf(draft, baseUrl) {
   const method = (draft.method ?? 'POST').toUpperCase();
   if (['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(method)) {
-    throw new TypeError(`${method} changes nothing, so that it needs no key and no care; an action is a POST, PUT, PATCH or DELETE`);
+    throw new TypeError(`${method} changes nothing, so it needs no key; an action is a POST, PUT, PATCH or DELETE`);
   }
   const [body, contentType] = bytesOf(draft.body);
   const fields = { ...checkFields(draft.headers ?? {}) };
@@ -269,10 +269,10 @@ export function urlOf(url, baseUrl) {
   try {
     absolute = new URL(url, base);
   } catch {
-    throw new TypeError(`the url ${JSON.stringify(url)} is none, and there is nothing it could follow; give a whole one, or a baseUrl`);
+    throw new TypeError(`${JSON.stringify(url)} is not an absolute URL, and there is no baseUrl; pass an absolute URL, or set baseUrl`);
   }
   if (!['http:', 'https:'].includes(absolute.protocol) || absolute.username || absolute.password) {
-    throw new TypeError('the url must be http or https, without a user or a password in it');
+    throw new TypeError('the URL must use http or https and contain no user name or password');
   }
   return absolute.href;
 }
@@ -283,9 +283,9 @@ export function urlOf(url, baseUrl) {
  */
 export function checkFields(fields) {
   for (const name of Object.keys(fields)) {
-    if (OURS.has(name.toLowerCase())) throw new TypeError(`the header field ${name} is set by the client itself; leave it out`);
+    if (OURS.has(name.toLowerCase())) throw new TypeError(`the client sets the header ${name} itself; remove it`);
     if (CREDENTIALS.has(name.toLowerCase())) {
-      throw new TypeError(`the header field ${name} is a credential; give it by \`authorize\`, which is asked before each try`);
+      throw new TypeError(`the header ${name} is a credential; return it from \`authorize\`, which is called before each attempt`);
     }
   }
   return fields;
@@ -300,20 +300,20 @@ function bytesOf(body) {
   if (typeof body === 'string') return [new TextEncoder().encode(body), 'text/plain;charset=UTF-8'];
   if (body instanceof ArrayBuffer) return [new Uint8Array(body.slice(0)), 'application/octet-stream'];
   if (ArrayBuffer.isView(body)) {
-    // Copied: what the caller does with its bytes later must not change a try.
+    // Copied, so later changes by the caller do not change an attempt.
     return [new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice(), 'application/octet-stream'];
   }
   if (!isPlain(body)) {
     const name = /** @type {any} */ (body).constructor?.name ?? typeof body;
-    throw new TypeError(`a ${name} cannot be kept as it is; give a text, bytes, or plain objects and lists, which are written as JSON`);
+    throw new TypeError(`a ${name} cannot be sent; pass a string, bytes, or plain objects and arrays, which are sent as JSON`);
   }
   const json = JSON.stringify(body);
-  if (json === undefined) throw new TypeError('the body is neither a text nor bytes, and cannot be written as JSON');
+  if (json === undefined) throw new TypeError('the body is neither a string nor bytes, and cannot be written as JSON');
   return [new TextEncoder().encode(json), 'application/json'];
 }
 
 /**
- * Whether JSON says all of it: a Blob, a FormData or a Map would come out as `{}`.
+ * Whether JSON can represent it: a Blob, a FormData or a Map would become `{}`.
  *
  * @param {unknown} body
  */
@@ -325,8 +325,8 @@ function isPlain(body) {
 }
 
 /**
- * The fields of one try: `Ichido-Try` (SPEC A14) and `Ichido-Hops` (SPEC F1). Others' APIs get the key alone: a field that a server
- * does not list fails the browser's preflight.
+ * Builds the headers of one attempt: `Ichido-Try` and `Ichido-Hops`. Other servers' APIs get only the key: a header that a server does
+ * not allow fails the browser's preflight.
  *
  * @param {import('./ichido.d.ts').Profile} profile
  * @param {number} number
@@ -349,6 +349,6 @@ export function tryFields(profile, number, cause, hop, now) {
  */
 export function checkHop(problems, hop) {
   if (hop !== null && !/^[a-z][a-z0-9_.-]{0,31}$/.test(hop)) {
-    problems.push(`hop is ${JSON.stringify(hop)}; it has 1 to 32 characters, a lower-case letter first, then also digits, _ - .`);
+    problems.push(`hop is ${JSON.stringify(hop)}; it must have 1 to 32 characters: a lowercase letter, then lowercase letters, digits, _ - .`);
   }
 }

@@ -53,7 +53,7 @@ test("the guide's authorize sends for the person who is signed in, and for nobod
     return import('/ichido.js').then(({ Queue }) => run(Queue)).then((queue) => void (window.queue = queue));
   }, BLOCKS.get('authorize'));
   const { id } = await stage.press(tab, { qty: 1 });
-  await stage.entry(tab, id, 'waiting for ann', ({ errorMessage }) => /when ann is signed in/.test(errorMessage));
+  await stage.entry(tab, id, 'waiting for ann', ({ errorMessage }) => /until ann is signed in/.test(errorMessage));
   assert.deepEqual(stage.front.actions, []);
   stage.front.files.set('/session', JSON.stringify({ name: 'ann', token: 'a' }));
   await tab.evaluate(() => window.queue.drain());

@@ -55,7 +55,7 @@ test('five fast presses with one intent are one action', async (t) => {
   const pressed = (await Promise.all([press(one), press(other)])).flat();
   assert.equal(new Set(pressed.map(({ id }) => id)).size, 1, 'in two tabs as well');
   const differs = one.evaluate(() => window.press({ qty: 1000 }, { intent: 'buy ACME' }));
-  await assert.rejects(differs, /still open, and asks for something else/);
+  await assert.rejects(differs, /still open with a different request/);
   await stage.front.came(1);
   stage.front.release();
   await stage.done(one, pressed[0].id);
@@ -90,7 +90,7 @@ test('a network that is there and answers nothing uses up none of the three trie
   const { id } = await stage.press(tab, { qty: 1 });
   const done = await stage.done(tab, id);
   const retrying = await tab.evaluate(() => window.changes.map(({ entry }) => entry).filter(({ state }) => state === 'retrying'));
-  assert.match(retrying[0].errorMessage, /no answer/);
+  assert.match(retrying[0].errorMessage, /no response/);
   assert.equal(done.tries, 6);
   assert.equal(keys(stage.front).size, 1);
   await stage.assertOnce();
@@ -168,7 +168,7 @@ test('a definite refusal fails at once, says why, and holds up nobody', async (t
   assert.deepEqual([stranger.state, stranger.canRetry, stranger.errorMessage], ['failed', true, 'sign in']);
   assert.deepEqual([moved.state, moved.canRetry, moved.effect], ['failed', true, 'unknown'], 'no redirect is followed, and under its key it may be asked again');
   assert.equal(stage.front.actions.length, 4);
-  await assert.rejects(tab.evaluate((id) => window.queue.retry(id), wrong.id), /would be again: qty is missing/);
+  await assert.rejects(tab.evaluate((id) => window.queue.retry(id), wrong.id), /a retry would not help: qty is missing/);
   await tab.evaluate((id) => window.queue.discard(id), wrong.id);
   assert.equal(await tab.evaluate((id) => window.queue.get(id), wrong.id), null);
   await tab.evaluate((id) => window.queue.retry(id), stranger.id);

@@ -24,7 +24,7 @@ test('an entry that was once sent is held before the server forgets its key; one
   await stage.context.setOffline(false);
   const held = await stage.entry(tab, once.id, 'held', ({ isHeld }) => isHeld);
   assert.deepEqual([held.state, held.canRetry, held.effect], ['failed', false, 'unknown']);
-  assert.match(held.errorMessage, /could be done twice.*release or discard/);
+  assert.match(held.errorMessage, /could repeat the effect.*release or discard/);
   await stage.done(tab, never.id);
   await assert.rejects(tab.evaluate((id) => window.queue.retry(id), once.id), /is held/);
   await stage.assertOnce();
@@ -50,7 +50,7 @@ test("one person's entries are never sent while another is signed in, and no cre
   await until("bob's is done", () => tab.evaluate(async (id) => (await window.bob.get(id)).state === 'done', other.id));
   const waiting = await tab.evaluate((id) => window.ann.get(id), id);
   assert.deepEqual([waiting.state, waiting.tries], ['saving', 0]);
-  await until('it says why it waits', () => tab.evaluate(async (id) => /when ann is signed in/.test((await window.ann.get(id)).errorMessage), id));
+  await until('it says why it waits', () => tab.evaluate(async (id) => /until ann is signed in/.test((await window.ann.get(id)).errorMessage), id));
   await tab.evaluate(() => (window.who = 'ann'));
   await tab.evaluate(() => window.ann.drain());
   assert.equal((await tab.evaluate((id) => window.ann.get(id), id)).state, 'done');
@@ -92,7 +92,7 @@ test('what is too much is refused by its limit, and everything wrong is told', a
   const stage = await Stage.start(t, { entriesMax: 2, entryBytesMax: 100 });
   const tab = await stage.tab();
   await stage.context.setOffline(true);
-  await assert.rejects(stage.press(tab, 'x'.repeat(101)), /101 bytes; the queue takes at most 100: raise entryBytesMax/);
+  await assert.rejects(stage.press(tab, 'x'.repeat(101)), /101 bytes, and the limit is 100; raise entryBytesMax/);
   await stage.press(tab, { qty: 1 });
   const second = await stage.press(tab, { qty: 2 });
   await assert.rejects(stage.press(tab, { qty: 3 }), /the queue is full: it has 2 entries/);
@@ -113,7 +113,7 @@ test('what is too much is refused by its limit, and everything wrong is told', a
   assert.deepEqual(new Set(asked), new Set(['strict']), 'a write is over when the disk has it');
   assert.equal(typeof (await tab.evaluate(() => window.queue.isPersistent)), 'boolean', 'the browser was asked to keep it');
   const credential = stage.press(tab, {}, { headers: { Authorization: 'Bearer x' } });
-  await assert.rejects(credential, /credential; give it by `authorize`/);
+  await assert.rejects(credential, /credential; return it from `authorize`/);
   const wrong = tab.evaluate(() => window.open_({ identity: '', tries: 0, keepsKeysForMs: 1, profile: 'mine' }));
   await assert.rejects(wrong, /identity is missing[^]*keepsKeysForMs[^]*tries[^]*profile/);
 });

@@ -93,7 +93,7 @@ test('a server that wants to be left alone for too long is told so to the caller
   const world = new World(answered(429, { 'Retry-After': '3600' }));
   const outcome = await sent(world);
   assert.deepEqual([outcome.why, outcome.comeBackAt, outcome.effect], ['asked_to_wait', world.time + 3_600_000, 'not_done']);
-  assert.match(outcome.message, /come back later: no sooner than 2027-01-15T09:00:00/);
+  assert.match(outcome.message, /a later retry: not before 2027-01-15T09:00:00/);
   assert.deepEqual(world.waited, []);
 });
 
@@ -111,7 +111,7 @@ test('a state-changing request without a key is not repeated, and says why', asy
   for (const first of [lost(), answered(503)]) {
     const outcome = await sent(new World(first), {}, unkeyed);
     assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'no_key', 'unknown', 1]);
-    assert.match(outcome.message, /no idempotency key.*could be done twice/);
+    assert.match(outcome.message, /no idempotency key.*could repeat the effect/);
   }
   const turnedAway = await sent(new World(answered(429), answered(200)), {}, unkeyed);
   assert.deepEqual([turnedAway.kind, turnedAway.tries], ['done', 2], 'a 429 did nothing');
@@ -169,12 +169,12 @@ test('what cannot be sent is refused with what, where and how to mend it', async
   const client = new Client();
   const refused = (action, words) => assert.rejects(client.send(action), (error) => error instanceof TypeError && words.test(error.message));
   await refused({ ...ORDER, method: 'get' }, /GET changes nothing/);
-  await refused({ ...ORDER, url: '/orders' }, /give a whole one, or a baseUrl/);
-  await refused({ ...ORDER, url: 'https://ann:secret@shop.example/' }, /without a user or a password/);
+  await refused({ ...ORDER, url: '/orders' }, /pass an absolute URL, or set baseUrl/);
+  await refused({ ...ORDER, url: 'https://ann:secret@shop.example/' }, /no user name or password/);
   await refused({ ...ORDER, url: 'file:///etc/passwd' }, /http or https/);
   await refused({ ...ORDER, key: 'a b' }, /not visible ASCII/);
-  await refused({ ...ORDER, headers: { 'idempotency-key': 'x' } }, /set by the client itself/);
-  await refused({ ...ORDER, headers: { Authorization: 'x' } }, /credential; give it by `authorize`/);
+  await refused({ ...ORDER, headers: { 'idempotency-key': 'x' } }, /the client sets the header/);
+  await refused({ ...ORDER, headers: { Authorization: 'x' } }, /credential; return it from `authorize`/);
   await refused({ ...ORDER, body: () => {} }, /cannot be written as JSON/);
 });
 

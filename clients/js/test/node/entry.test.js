@@ -55,7 +55,7 @@ test('it is held when the server may have forgotten it, or when nobody knows how
   assert.throws(() => retried(held.entry, NOW), /release or discard/);
   const free = released(held.entry, NOW + 1_000_000);
   assert.equal(look(free, TERMS, NOW + 1_000_001).turn, 'send');
-  assert.throws(() => released(free, NOW), /nothing to release/);
+  assert.throws(() => released(free, NOW), /only a held entry/);
   assert.equal(look(held.entry, TERMS, NOW).turn, 'pass', 'it holds up nobody');
 });
 
@@ -73,7 +73,7 @@ test('each end of a try is shown as what it is', () => {
 });
 
 test('silence is counted apart, and ends with the first answer', () => {
-  const silent = settled(sending(), again({ tries: { sent: 1, failed: 0, effect: 'unknown' } }), { answer: null, message: 'no answer' }, NOW);
+  const silent = settled(sending(), again({ tries: { sent: 1, failed: 0, effect: 'unknown' } }), { answer: null, message: 'no response' }, NOW);
   assert.deepEqual([silent.unanswered, silent.failed], [1, 0]);
   assert.equal(hurried(silent, NOW + 1).dueAt, NOW + 1, 'when the network is back it is due');
   const busy = settled(sending(silent, NOW + 1000), again(), answer(503), NOW + 1000);
@@ -85,9 +85,9 @@ test('a retry by hand begins anew under the same key', () => {
   const failed = settled(sending(), { next: 'give_up', why: 'tries_spent', effect: 'unknown' }, answer(503), NOW);
   const next = retried(failed, NOW + 9);
   assert.deepEqual([next.key, next.failed, next.cause, next.dueAt, next.sent], ['k', 0, 'manual', NOW + 9, 1]);
-  assert.throws(() => retried(next, NOW), /sent by itself/);
+  assert.throws(() => retried(next, NOW), /sent automatically/);
   const refused = settled(sending(), { next: 'refused', effect: 'not_done' }, answer(422), NOW);
-  assert.throws(() => retried(refused, NOW), /would be again/);
+  assert.throws(() => retried(refused, NOW), /a retry would not help/);
 });
 
 test('a second press is the same action until that was clearly refused', () => {

@@ -37,7 +37,7 @@ async fn failed_entry_shows_reason_and_retries_with_same_key() {
     let listed = offline(&folder, &["list", "orders.queue"]);
     let row: Vec<&str> = listed.lines()[1].split_whitespace().collect();
     assert_eq!((listed.lines().len(), row[0], row[1]), (2, "1", "failed"), "{listed:?}");
-    for part in ["k1", "not done", "schema_broken: the server answered 422: words of the server", "\\u{1b}"] {
+    for part in ["k1", "not done", "schema_broken: the server returned 422: words of the server", "\\u{1b}"] {
         assert!(listed.out.contains(part), "no {part} in {listed:?}");
     }
     // A run without messages reports that there are marked entries.
