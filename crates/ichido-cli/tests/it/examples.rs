@@ -93,10 +93,13 @@ async fn model_example_matches_its_page() {
 #[test]
 fn example_pages_list_every_covered_requirement() {
     for example in [ORDERS, SUMMARIZER, MODEL] {
-        let numbers: Vec<&str> =
-            example.shown().lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+        let source = example.source();
         for requirement in example.requirements {
-            assert!(numbers.contains(requirement), "{requirement} is not shown by {}", example.name);
+            let has_check = source.lines().any(|line| {
+                matches!(line.split_whitespace().next(), Some("check" | "check_soon"))
+                    && line.split_whitespace().nth(1) == Some(*requirement)
+            });
+            assert!(has_check, "{requirement} is not checked by {}", example.name);
         }
         let checks = example.shown().lines().filter(|line| line.starts_with("ok ")).count();
         assert!(example.shown().ends_with(&format!("\n{checks} checks, all ok")), "{}", example.name);
@@ -120,7 +123,7 @@ fn duplicate_effect_fails_the_example() {
     let (programs, folder) = (folder::fresh(), folder::fresh());
     let ScriptOutput { code, out, .. } = ORDERS.run(&with_a_broker_without_keys(&programs), &folder, None);
     assert_eq!(code, Some(1), "{out}");
-    let wanted = "FAIL D12  and the broker did it once\n     expected: 2 calls, 1 effects\n     came:     2 calls, 2 effects\n";
+    let wanted = "FAIL a server killed after the broker got the order: it takes effect once\n     expected: 2 calls, 1 effects\n     actual:   2 calls, 2 effects\n";
     assert!(out.contains(wanted), "{out}");
     assert!(out.trim().ends_with(" checks failed"), "{out}");
     script::assert_nothing_is_left(&folder);
@@ -133,7 +136,7 @@ fn stopped_example_stops_its_processes() {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("a shell");
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     // By now its server and its broker run.
-    assert!(lines.any(|line| line.expect("text").starts_with("ok   D16 ")));
+    assert!(lines.any(|line| line.expect("text").starts_with("ok   10 concurrent requests ")));
     assert!(!script::processes(&folder).is_empty());
     let stopped = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     assert!(stopped.expect("kill runs").success());
@@ -148,6 +151,6 @@ fn example_without_binary_explains_how_to_build_it() {
     let folder = folder::fresh();
     let ScriptOutput { code, err, .. } = ORDERS.run(Path::new("/nowhere/ichido"), &folder, None);
     assert_eq!(code, Some(1));
-    assert!(err.contains("/nowhere/ichido is no program; build it"), "{err}");
+    assert!(err.contains("cannot find /nowhere/ichido; build it"), "{err}");
     script::assert_nothing_is_left(&folder);
 }

@@ -34,11 +34,18 @@ impl Example {
         block.split("\n```").next().expect("it ends").trim()
     }
 
+    fn path(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(self.name).join(self.script)
+    }
+
+    /// Returns the text of its script.
+    pub(crate) fn source(&self) -> String {
+        std::fs::read_to_string(self.path()).expect("a script")
+    }
+
     /// Returns the command for its script, with its files in a folder and a clean environment.
     pub(crate) fn command(&self, program: &Path, folder: &TempFolder, store: Option<&str>) -> Command {
-        let script =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(self.name).join(self.script);
-        let mut command = Command::new(script);
+        let mut command = Command::new(self.path());
         for (name, _) in std::env::vars_os() {
             if ["ICHIDO", "OUTBOX_"].iter().any(|ours| name.to_string_lossy().starts_with(ours)) {
                 command.env_remove(name);
