@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Returns the current time of this machine.
-#[expect(clippy::disallowed_methods, reason = "the server is the outermost shell; what it tells is a date")]
+#[expect(clippy::disallowed_methods, reason = "the server is the outermost shell and sends a date")]
 pub(crate) fn now() -> SystemTime {
     SystemTime::now()
 }

@@ -1,7 +1,7 @@
 //! The binary `fake-llm`: the server as a process.
 //!
-//! It prints one line, `fake-llm listens on 127.0.0.1:PORT`, and exits on SIGTERM, on SIGINT, or, if told so, when its
-//! input closes.
+//! It prints one line, `fake-llm listens on 127.0.0.1:PORT`, and exits on SIGTERM, on SIGINT, or, with
+//! `--until-stdin-closes`, when its input closes.
 
 use std::error::Error;
 use std::io::Write;
@@ -13,16 +13,16 @@ use clap::Parser;
 use fake_llm::Script;
 use tokio::io::AsyncReadExt;
 
-/// Plays Bedrock, OpenAI and Anthropic over plain HTTP, for tests.
+/// Fake Bedrock, OpenAI and Anthropic over plain HTTP, for tests.
 #[derive(Parser)]
 struct Arguments {
-    /// Where to listen; port 0 takes a free one.
+    /// Listen address; port 0 picks a free one.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// A file with the script to begin with, in JSON.
+    /// Initial script, a JSON file.
     #[arg(long)]
     script: Option<PathBuf>,
-    /// End when the input closes, so that a test that is killed leaves nothing behind.
+    /// Exit when the input closes, so a killed test leaves nothing behind.
     #[arg(long)]
     until_stdin_closes: bool,
 }
@@ -51,7 +51,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         end.await?;
         Ok(())
     });
-    // Without waiting for the thread that may still be reading the input, which may never come.
+    // Do not wait for the thread that reads the input, which may never end.
     runtime.shutdown_background();
     served
 }

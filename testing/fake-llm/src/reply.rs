@@ -34,8 +34,8 @@ impl HttpReply {
 
     /// Sets a header with a name and text of our own.
     pub(crate) fn with_text(self, name: &str, text: &str) -> Self {
-        let name = HeaderName::try_from(name).expect("what this crate makes is a name");
-        let value = HeaderValue::from_str(text).expect("what this crate makes has no line breaks");
+        let name = HeaderName::try_from(name).expect("this crate creates valid names");
+        let value = HeaderValue::from_str(text).expect("this crate creates values without line breaks");
         self.with(name, value)
     }
 

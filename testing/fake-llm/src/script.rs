@@ -63,7 +63,7 @@ pub struct Rule {
 
 /// Why a script was refused.
 #[derive(Debug, thiserror::Error)]
-#[error("the script cannot be played: {0}")]
+#[error("invalid script: {0}")]
 pub struct ScriptError(#[from] serde_json::Error);
 
 impl Script {
@@ -100,7 +100,7 @@ fn headers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(HeaderName, Header
     let named = BTreeMap::<String, String>::deserialize(from)?;
     let read = |(name, value): (String, String)| {
         let wrong = |error: &dyn std::fmt::Display| {
-            serde::de::Error::custom(format_args!("the header `{name}` cannot be sent: {error}"))
+            serde::de::Error::custom(format_args!("invalid header `{name}`: {error}"))
         };
         let header = HeaderName::try_from(&name).map_err(|error| wrong(&error))?;
         Ok((header, HeaderValue::try_from(value).map_err(|error| wrong(&error))?))
@@ -119,7 +119,7 @@ mod tests {
             (r#"{"rules": [{"do": {"fail": "explode"}}]}"#, "unknown variant `explode`"),
             (r#"{"rules": [{"do": "drop", "time": 3}]}"#, "unknown field `time`"),
             (r#"{"limits": [{"rate": {"window": {"calls": 0, "per_ms": 1}}}]}"#, "nonzero"),
-            (r#"{"rules": [{"do": "drop", "headers": {"a b": "c"}}]}"#, "the header `a b` cannot be sent"),
+            (r#"{"rules": [{"do": "drop", "headers": {"a b": "c"}}]}"#, "invalid header `a b`"),
         ] {
             let error = Script::parse(wrong.as_bytes()).expect_err(wrong).to_string();
             assert!(error.contains(expected) && error.contains("line 1"), "{error}");

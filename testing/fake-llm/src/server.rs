@@ -92,7 +92,7 @@ pub(crate) async fn serve(
             }
             // The client is already gone; the next one may be there.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => (),
-            Err(error) => panic!("the fake provider can take no more connections: {error}"),
+            Err(error) => panic!("the fake provider failed to accept a connection: {error}"),
         }
     }
 }

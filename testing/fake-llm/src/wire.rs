@@ -61,7 +61,7 @@ pub(crate) fn is_of_other_kind(part: &Value, kinds: &[&str]) -> bool {
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> WireResult<&'a str> {
     match headers.get(name).map(|value| value.to_str()) {
         Some(Ok(value)) if !value.is_empty() => Ok(value),
-        Some(_) => fault(Wrong::Value, name, "the header is empty or not text"),
+        Some(_) => fault(Wrong::Value, name, "the header is empty or not a string"),
         None => fault(Wrong::Missing, name, "the header is missing"),
     }
 }
@@ -81,7 +81,7 @@ impl<'a> Object<'a> {
         };
         let object = Self { at, members };
         match members.keys().find(|name| !known.contains(&name.as_str())) {
-            Some(name) => fault(Wrong::Unknown, object.location(name), "it is not known"),
+            Some(name) => fault(Wrong::Unknown, object.location(name), "it is unknown"),
             None => Ok(object),
         }
     }
@@ -111,7 +111,7 @@ impl<'a> Object<'a> {
     }
 
     pub(crate) fn text_may(&self, name: &str) -> WireResult<Option<&'a str>> {
-        self.kind(name, "a text", Value::as_str)
+        self.kind(name, "a string", Value::as_str)
     }
 
     pub(crate) fn flag_may(&self, name: &str) -> WireResult<Option<bool>> {
@@ -124,7 +124,7 @@ impl<'a> Object<'a> {
         if known.contains(&text) {
             return Ok(text);
         }
-        fault(Wrong::Value, self.location(name), format!("`{text}` is none of {}", known.join(", ")))
+        fault(Wrong::Value, self.location(name), format!("`{text}` is not one of {}", known.join(", ")))
     }
 
     pub(crate) fn choice_may(&self, name: &str, known: &[&str]) -> WireResult<Option<&'a str>> {
@@ -166,7 +166,7 @@ impl<'a> Object<'a> {
 
     pub(crate) fn texts_may(&self, name: &str) -> WireResult<()> {
         match self.list_may(name)?.unwrap_or_default().iter().position(|value| !value.is_string()) {
-            Some(index) => fault(Wrong::Kind, self.location(&format!("{name}.{index}")), "it is not a text"),
+            Some(index) => fault(Wrong::Kind, self.location(&format!("{name}.{index}")), "it is not a string"),
             None => Ok(()),
         }
     }

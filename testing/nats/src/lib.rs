@@ -176,7 +176,7 @@ impl Drop for Server {
 async fn admin(url: &str) -> Context {
     let (user, password) = ADMIN;
     let options = async_nats::ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned());
-    let client = options.connect(url).await.expect("it lets us in");
+    let client = options.connect(url).await.expect("the login works");
     async_nats::jetstream::new(client)
 }
 
@@ -236,7 +236,7 @@ async fn run(folder: &Path) -> (Child, String, SocketAddr) {
         let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
         drop(watcher.stdin.take());
         drop(watcher.wait());
-        panic!("nats-server does not come up (Debian's package of that name has it):\n{log}");
+        panic!("nats-server did not start (Debian's package nats-server has it):\n{log}");
     };
     (watcher, pid, address)
 }

@@ -37,7 +37,7 @@ const BLOCKS: [&str; 6] = ["text", "image", "document", "search_result", "tool_u
 /// Reads a request as strictly as the provider.
 pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> WireResult<Ask> {
     if !is_caller_shown(headers) {
-        return fault(Wrong::Caller, "x-api-key", "there is neither this header nor a bearer token");
+        return fault(Wrong::Caller, "x-api-key", "this header and a bearer token are both missing");
     }
     let version = header(headers, "anthropic-version")?;
     let mut known = MEMBERS.to_vec();
@@ -73,7 +73,7 @@ fn settings(body: &Object) -> WireResult<()> {
     body.choice_may("service_tier", &["auto", "standard_only"])?;
     body.object_may("metadata", &["user_id"])?;
     if body.flag_may("stream")? == Some(true) {
-        return fault(Wrong::Value, "stream", "streams are not spoken here");
+        return fault(Wrong::Value, "stream", "streaming is not supported here");
     }
     Ok(())
 }
@@ -89,11 +89,11 @@ fn messages(body: &Object, ask: &mut Ask) -> WireResult<()> {
         let message = Object::read(message, format!("messages.{index}"), &["role", "content"])?;
         let role = message.choice("role", &["user", "assistant"])?;
         if index == 0 && role != "user" {
-            return fault(Wrong::Value, message.location("role"), "the first message must be the user's");
+            return fault(Wrong::Value, message.location("role"), "the first message must have the role `user`");
         }
         if index + 1 == messages.len() && role != "user" {
             let why =
-                "the conversation must end with a user message; models no longer go on from a beginning";
+                "the conversation must end with a user message; prefilled answers are not supported";
             return fault(Wrong::Value, message.location("role"), why);
         }
         let mut say = |text: &str| match role {

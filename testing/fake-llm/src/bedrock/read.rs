@@ -71,7 +71,7 @@ fn messages(body: &Object, ask: &mut Ask) -> WireResult<()> {
         let message = Object::read(message, format!("messages.{index}"), &["role", "content"])?;
         let role = message.choice("role", &["user", "assistant"])?;
         if role != turn {
-            let why = "a conversation begins with the user's turn, and turns alternate";
+            let why = "a conversation must begin with a user turn, and turns must alternate";
             return fault(Wrong::Value, message.location("role"), why);
         }
         turn = if role == "user" { "assistant" } else { "user" };
@@ -88,7 +88,7 @@ fn read_blocks(blocks: &[Value], at: &str, kinds: &[&str], mut say: impl FnMut(&
     for (index, block) in blocks.iter().enumerate() {
         let block = Object::read(block, format!("{at}.{index}"), kinds)?;
         if block.names().count() != 1 {
-            return fault(Wrong::Value, format!("{at}.{index}"), "a block has exactly one member");
+            return fault(Wrong::Value, format!("{at}.{index}"), "a block must have exactly one member");
         }
         match block.text_may("text")? {
             Some(text) if text.trim().is_empty() => {
@@ -138,7 +138,7 @@ fn forced_tool(body: &Object) -> WireResult<Option<(String, Value)>> {
 fn decoded(model: &str) -> WireResult<String> {
     let wrong = |why: &str| fault(Wrong::Value, "modelId", why);
     if model.is_empty() || model.contains('/') {
-        return wrong("it is one part of the path; a slash in it has to be encoded");
+        return wrong("it is one path segment; encode the slashes in it");
     }
     let mut bytes = Vec::with_capacity(model.len());
     let mut rest = model;

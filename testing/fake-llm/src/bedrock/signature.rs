@@ -14,7 +14,7 @@ pub(crate) fn check(headers: &HeaderMap) -> WireResult<()> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let at = "authorization";
     let Some(parts) = text(at).strip_prefix(SCHEME) else {
-        return fault(Wrong::Caller, at, "there is no signature of version 4");
+        return fault(Wrong::Caller, at, "the signature of version 4 is missing");
     };
     let part =
         |name: &str| parts.split(',').find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='));
@@ -27,11 +27,11 @@ pub(crate) fn check(headers: &HeaderMap) -> WireResult<()> {
         return fault(Wrong::Caller, at, why);
     }
     if id.is_empty() || region.is_empty() {
-        return fault(Wrong::Caller, at, "the credential names no key or no region");
+        return fault(Wrong::Caller, at, "the credential lacks a key or a region");
     }
     let date = text("x-amz-date");
     if date.len() != "20261115T211500Z".len() || date.get(..8) != Some(day) {
-        return fault(Wrong::Caller, "x-amz-date", "it is missing or not of the credential's day");
+        return fault(Wrong::Caller, "x-amz-date", "it is missing or differs from the credential's day");
     }
     let signed = part("SignedHeaders").unwrap_or_default();
     for name in ["host", "x-amz-date"] {

@@ -54,7 +54,7 @@ const SCHEMA_NAME_LEN_MAX: usize = 64;
 pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> WireResult<Ask> {
     let caller = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
     if caller.strip_prefix("Bearer ").is_none_or(str::is_empty) {
-        return fault(Wrong::Caller, "authorization", "there is no bearer token");
+        return fault(Wrong::Caller, "authorization", "the bearer token is missing");
     }
     let body = json(headers, body)?;
     let body = Object::read(&body, "", &MEMBERS)?;
@@ -62,7 +62,7 @@ pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> WireResult<Ask> {
     settings(&body)?;
     ask.tokens_max = match (body.whole_may("max_completion_tokens", 1)?, body.whole_may("max_tokens", 1)?) {
         (Some(_), Some(_)) => {
-            return fault(Wrong::Value, "max_tokens", "it does not go together with `max_completion_tokens`");
+            return fault(Wrong::Value, "max_tokens", "it cannot be combined with `max_completion_tokens`");
         }
         (new, old) => new.or(old),
     };
@@ -89,10 +89,10 @@ fn settings(body: &Object) -> WireResult<()> {
     body.choice_may("reasoning_effort", &EFFORTS)?;
     body.text_may("user")?;
     if body.whole_may("n", 1)?.is_some_and(|choices| 1 < choices) {
-        return fault(Wrong::Value, "n", "only one choice is given here");
+        return fault(Wrong::Value, "n", "only one choice is supported here");
     }
     if body.flag_may("stream")? == Some(true) {
-        return fault(Wrong::Value, "stream", "streams are not spoken here");
+        return fault(Wrong::Value, "stream", "streaming is not supported here");
     }
     Ok(())
 }
@@ -177,7 +177,7 @@ fn forced_tool(body: &Object) -> WireResult<Option<(String, Option<Value>)>> {
         Some(Value::String(choice)) => match choice.as_str() {
             "none" | "auto" => Ok(None),
             "required" if !tools.is_empty() => Ok(tools.into_iter().next()),
-            _ => fault(Wrong::Value, "tool_choice", format!("`{choice}` is not a choice here")),
+            _ => fault(Wrong::Value, "tool_choice", format!("`{choice}` is not supported here")),
         },
         Some(_) => {
             let choice = body.object("tool_choice", &["type", "function"])?;

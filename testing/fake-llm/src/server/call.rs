@@ -23,14 +23,14 @@ use crate::{anthropic, bedrock, openai};
 
 /// The connection must end without a response.
 #[derive(Debug, thiserror::Error)]
-#[error("dropped, as the script says")]
+#[error("dropped by the script")]
 pub(crate) struct Dropped;
 
 /// Handles a call whose request is read.
 pub(crate) async fn take(shared: &ServerShared, head: &Parts, body: &[u8]) -> Result<HttpReply, Dropped> {
     let path = head.uri.path();
     let Some(route) = route(path) else {
-        let why = "there is no such path";
+        let why = "this path does not exist";
         not_understood(shared, path, &WireFault { wrong: Wrong::Value, at: "path".into(), why: why.into() });
         return Ok(HttpReply::json(404, &json!({ "error": { "message": why } })));
     };
