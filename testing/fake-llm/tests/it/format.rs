@@ -59,7 +59,7 @@ async fn bedrock_refuses_what_is_not_of_its_form() {
         (new().header("content-type", "text/plain"), 415, "content-type", "text/plain"),
         (SentRequest { body: json!("{not json"), ..new() }, 400, "body", "not JSON"),
         (raw_arn, 400, "modelId", "slash"),
-        (new().with("maxTokens", json!(5)), 400, "maxTokens", "not known"),
+        (new().with("maxTokens", json!(5)), 400, "maxTokens", "it is unknown"),
         (new().without("messages"), 400, "messages", "Member must not be null"),
         (new().with("messages", json!([])), 400, "messages", "empty"),
         (new().with("messages", two_turns), 400, "messages.1.role", "alternate"),
@@ -82,7 +82,7 @@ async fn bedrock_refuses_what_is_not_of_its_form() {
             ),
             400,
             "messages.0.content.0.type",
-            "not known",
+            "it is unknown",
         ),
         (
             message(Provider::Bedrock, &json!({ "role": "user", "content": [{ "text": " " }] })),
@@ -94,7 +94,7 @@ async fn bedrock_refuses_what_is_not_of_its_form() {
             new().with("inferenceConfig", json!({ "max_tokens": 5 })),
             400,
             "inferenceConfig.max_tokens",
-            "not known",
+            "it is unknown",
         ),
         (
             new().with("inferenceConfig", json!({ "temperature": 1.5 })),
@@ -139,7 +139,7 @@ async fn openai_refuses_what_is_not_of_its_form() {
         (new().with("temperature", json!(2.5)), 400, "temperature", "invalid_value"),
         (new().with("max_tokens", json!(0)), 400, "max_tokens", "less than 1"),
         (two_limits, 400, "max_tokens", "max_completion_tokens"),
-        (new().with("stream", json!(true)), 400, "stream", "streams"),
+        (new().with("stream", json!(true)), 400, "stream", "streaming"),
         (
             message(Provider::Openai, &json!({ "role": "model", "content": "a" })),
             400,
@@ -199,7 +199,7 @@ async fn anthropic_refuses_what_is_not_of_its_form() {
             "temperature",
             "Extra inputs are not permitted",
         ),
-        (new().with("stream", json!(true)), 400, "stream", "streams"),
+        (new().with("stream", json!(true)), 400, "stream", "streaming"),
         (new().with("messages", begun), 400, "messages.1.role", "end with a user message"),
         (
             message(Provider::Anthropic, &json!({ "role": "system", "content": "a" })),
@@ -258,7 +258,7 @@ async fn anthropic_refuses_what_is_not_of_its_form() {
 #[tokio::test]
 async fn a_path_of_no_api_and_a_method_of_none_are_listed_too() {
     let elsewhere = SentRequest { path: "/v1/completions".to_owned(), ..request_to(Provider::Openai, "a") };
-    let mut wrong = vec![(elsewhere, 404, "path", "no such path")];
+    let mut wrong = vec![(elsewhere, 404, "path", "does not exist")];
     for api in APIS {
         wrong.push((SentRequest { method: "PUT", ..request_to(api, "a") }, 400, "method", "PUT"));
     }
