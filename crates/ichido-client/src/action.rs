@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_says_its_number_and_who_began_it() {
+    fn attempt_header_has_its_number_and_cause() {
         let fields = |action: &Action| [0, 1, 2].map(|sent| action.try_field(sent));
         assert_eq!(fields(&action("k")), ["1; manual", "2; auto", "3; auto"]);
         let pressed_again = action("k").with_previous_attempts(3);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_the_client_are_not_the_callers_to_set() {
+    fn caller_cannot_set_the_clients_own_headers() {
         for name in OURS {
             let value = HeaderValue::from_static("x");
             assert_eq!(action("k").with_header(name.clone(), value).err(), Some(ActionError::Ours(name)));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_action_is_refused() {
+    fn invalid_actions_are_rejected() {
         let key = || IdempotencyKey::parse("k").unwrap();
         for path in ["", "orders", "//", "http://elsewhere.example/", "/a b", "/a#b", "/ä", "?a"] {
             let made = Action::new(Method::POST, path, key(), "text/plain", "");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_key_nothing_makes_a_second_try_harmless() {
+    fn second_attempt_without_a_key_is_never_safe() {
         for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
             let unkeyed = Action::unkeyed(method, "/orders/1", "application/json", "").unwrap();
             assert_eq!(unkeyed.safety(), Safety::Neither);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_key_nor_body_is_shown() {
+    fn debug_output_hides_key_and_body() {
         let secret = action("k-secret");
         let shown = format!("{secret:?} {:?}", secret.key);
         assert!(!shown.contains("secret"), "{shown}");

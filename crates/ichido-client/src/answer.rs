@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_is_known_by_its_marker() {
+    fn replay_is_recognised_by_its_header() {
         assert!(with("idempotency-replayed", "true").is_replay());
         assert!(with("idempotent-replayed", "True").is_replay());
         for (name, value) in [("idempotency-replayed", "false"), ("idempotency-status", "processing")] {

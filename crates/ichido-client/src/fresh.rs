@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_made_in_the_same_moment_differ() {
+    fn keys_created_at_the_same_moment_differ() {
         let keys: HashSet<_> = (0..10_000).map(|_| fresh_key().unwrap()).collect();
         assert_eq!(keys.len(), 10_000);
     }

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_shown_nowhere() {
+    fn token_is_never_displayed() {
         let token = Token::parse("ichido_1_s3cret").unwrap();
         assert_eq!(format!("{token:?}"), "Token(…)");
         assert_eq!(token.field(), "Bearer ichido_1_s3cret");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused() {
+    fn invalid_tokens_are_rejected() {
         assert_eq!(Token::parse("").err(), Some(TokenError::Empty));
         for text in ["a b", "a\n", "ä"] {
             assert_eq!(Token::parse(text).err(), Some(TokenError::NotVisible), "{text:?}");

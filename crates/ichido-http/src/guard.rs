@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn link_local_is_known_in_every_spelling() {
+    fn link_local_is_recognised_in_every_notation() {
         for refused in [
             "169.254.169.254",
             "169.254.0.1",

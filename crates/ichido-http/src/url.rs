@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_taken_apart() {
+    fn url_is_parsed_into_its_parts() {
         let url = HttpUrl::parse("https://broker.example/v1/orders?dry=1").unwrap();
         assert_eq!((url.is_tls, url.port), (true, 443));
         assert_eq!(url.host, Host::Name("broker.example".to_owned()));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_url_is_taken_apart() {
+    fn base_url_is_parsed_into_its_parts() {
         let prefix = |url| HttpUrl::parse_base(url).map(|(_, prefix)| prefix);
         assert_eq!(prefix("https://ichido.example"), Ok(String::new()));
         assert_eq!(prefix("http://[::1]:4180/inner/"), Ok("/inner".to_owned()));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn invalid_urls_are_rejected() {
         for (url, error) in [
             ("", UrlError::Malformed),
             ("127.0.0.1", UrlError::Scheme),

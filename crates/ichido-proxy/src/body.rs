@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_upload_that_is_empty_or_dropped_is_not_waited_for() {
+    async fn empty_or_dropped_upload_is_not_awaited() {
         let (empty, progress) = TrackedUpload::new(Upload::whole(Bytes::new()));
         assert!(empty.is_end_stream());
         progress.sent().await;

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_one_connection_end_here() {
+    fn hop_by_hop_headers_are_removed() {
         let mut fields = headers(&[
             ("connection", "close, X-Private"),
             ("connection", " x-other ,, "),
@@ -222,7 +222,7 @@ mod tests {
 
     /// CGI, WSGI, Rack and PHP may read each of these as `X-User-Id`.
     #[test]
-    fn a_name_that_services_read_as_another_does_not_pass() {
+    fn ambiguous_header_names_are_dropped() {
         for name in
             ["x_user_id", "x-user_id", "x.user.id", "x~user-id", "_", "idempotency_key", "ichido_hops"]
         {
@@ -234,14 +234,14 @@ mod tests {
 
     /// The checker must not promise that the adapter compares a field that ends here.
     #[test]
-    fn no_fingerprint_has_a_header_that_does_not_pass() {
+    fn fingerprint_never_uses_a_dropped_header() {
         for name in HOP_BY_HOP.into_iter().chain([HOST, EXPECT]) {
             assert!(FingerprintInput::parse(&format!("headers.{name}")).is_err(), "{name}");
         }
     }
 
     #[test]
-    fn connection_cannot_strip_what_the_next_hop_relies_on() {
+    fn connection_header_cannot_remove_required_headers() {
         let identity = HeaderName::from_static("x-user-id");
         for name in
             ["Idempotency-Key", "x-idempotency-key", "host", "content-length", "ichido-hops", "X-User-Id"]
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_lets_through_what_it_names_and_what_always_passes() {
+    fn allow_list_passes_its_headers_and_the_standard_ones() {
         let lists = lists(None, Some(&["accept", "x-app-*"]), &["x-user-id"]);
         let mut fields = headers(&[
             ("accept", "*/*"),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_and_the_flags_must_both_let_a_field_through() {
+    fn header_must_be_allowed_by_file_and_flags() {
         let file = r#"{"boundary": "browser_to_bff", "headers": {
             "bff_inbound": {"allow": ["accept", "cookie"], "drop": ["cookie"]},
             "bff_response": {"allow": ["etag"]}
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_list_only_the_forbidden_is_taken_out() {
+    fn without_a_list_only_forbidden_headers_are_removed() {
         let lists = lists(None, None, &["X-User-Id"]);
         let mut fields =
             headers(&[("cookie", "a=b"), ("cookie", "c=d"), ("x-user-id", "7"), ("x-user-id", "8")]);

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_method_is_seen_wherever_a_service_may_look() {
+    fn method_override_is_detected_in_every_place() {
         for name in FIELDS {
             for (value, expected) in
                 [("DELETE", true), ("delete", true), ("", true), ("get", false), (" GET ", false)]

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_is_always_judged_alike_and_items_differ() {
+    fn same_item_gets_the_same_answer_and_items_differ() {
         assert_eq!(judgement("a"), judgement("a"));
         let labels: std::collections::BTreeSet<String> = (0..100)
             .map(|item| serde_json::from_str::<Value>(&judgement(&item.to_string())).unwrap())
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_no_json_and_what_is_wrapped_holds_it() {
+    fn cut_answer_is_not_json_and_wrapped_answer_contains_it() {
         let text = judgement("a");
         let cut = PlannedAnswer::shaped(&text, AnswerShape::CutOff);
         assert!(serde_json::from_str::<Value>(&cut.text).is_err() && text.starts_with(&cut.text));

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_before_the_path_of_an_api_is_the_endpoint() {
+    fn prefix_before_the_api_path_is_the_endpoint() {
         let routed = |path| route(path).map(|route| (route.api, route.endpoint));
         assert_eq!(routed("/v1/messages"), Some((Provider::Anthropic, String::new())));
         assert_eq!(routed("/east/v1/chat/completions"), Some((Provider::Openai, "/east".to_owned())));

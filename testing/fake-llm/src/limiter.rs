@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_lets_its_burst_in_and_then_its_rate() {
+    fn bucket_allows_its_burst_and_then_its_rate() {
         let rate = Rate::Bucket { calls: count(10), per_ms: count(1000), burst: count(2) };
         let moments = [0, 0, 0, 99, 100, 150, 200, 10_000, 10_000, 10_000];
         let expected = [true, true, false, false, true, false, true, true, true, false];
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_taken_by_the_size_of_a_call_and_one_too_large_waits_for_a_full_bucket() {
+    fn large_call_waits_for_a_full_token_bucket() {
         let mut limiter = Limiter::new(Rate::Tokens { tokens: count(600), per_ms: count(60_000) });
         limiter.take(500, ms(0));
         assert_eq!(limiter.wait(100, ms(0)), ms(0));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_says_what_is_left_and_when_it_is_whole_again() {
+    fn window_reports_its_rest_and_reset_time() {
         let mut limiter = Limiter::new(Rate::Window { calls: count(3), per_ms: count(100) });
         limiter.take(1, ms(0));
         limiter.take(1, ms(40));

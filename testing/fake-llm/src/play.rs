@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_a_limit_refuses_uses_no_rule_and_is_told_when_to_come_again() {
+    fn throttled_call_uses_no_rule_and_gets_retry_after() {
         let mut play = play(
             r#"{"limits": [{"endpoint": "/east", "rate": {"window": {"calls": 1, "per_ms": 100}}}],
                 "rules": [{"do": "drop", "first": 2}]}"#,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_reaches_the_model_takes_the_models_time_unless_the_rule_says_so() {
+    fn only_calls_that_reach_the_model_have_its_latency() {
         let mut play = play(
             r#"{"latency": {"fixed_ms": 50}, "rules": [
                 {"do": {"fail": "throttle"}, "first": 1},

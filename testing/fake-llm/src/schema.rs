@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_provider_cannot_hold_its_model_to_is_found_at_any_depth() {
+    fn unsupported_schema_keywords_are_found_at_any_depth() {
         let closed = |properties: Value, required: Value| {
             json!({ "type": "object", "properties": properties, "required": required,
                     "additionalProperties": false })

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_that_says_what_is_not_known_is_refused_with_the_place() {
+    fn unknown_script_members_are_rejected_with_their_line() {
         for (wrong, expected) in [
             (r#"{"rule": []}"#, "unknown field `rule`"),
             (r#"{"rules": [{"do": {"fail": "explode"}}]}"#, "unknown variant `explode`"),

@@ -166,7 +166,9 @@ impl<'a> Object<'a> {
 
     pub(crate) fn texts_may(&self, name: &str) -> WireResult<()> {
         match self.list_may(name)?.unwrap_or_default().iter().position(|value| !value.is_string()) {
-            Some(index) => fault(Wrong::Kind, self.location(&format!("{name}.{index}")), "it is not a string"),
+            Some(index) => {
+                fault(Wrong::Kind, self.location(&format!("{name}.{index}")), "it is not a string")
+            }
             None => Ok(()),
         }
     }

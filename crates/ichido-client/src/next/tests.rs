@@ -46,7 +46,7 @@ const REPLAYED: &[(&str, &[u8])] = &[("idempotent-replayed", b"true")];
 const PROCESSING: &[(&str, &[u8])] = &[("Idempotency-Status", b"processing"), ("Retry-After", b"3")];
 
 #[test]
-fn a_try_is_made_again_after_a_fault_a_5xx_408_and_429_and_after_nothing_else() {
+fn only_faults_5xx_408_and_429_are_retried() {
     for status in 200..=999 {
         let is_again = matches!(first(&seen(status)), NextStep::Retry { .. });
         assert_eq!(is_again, matches!(status, 408 | 429 | 500..=599), "{status}");
@@ -59,7 +59,7 @@ fn a_try_is_made_again_after_a_fault_a_5xx_408_and_429_and_after_nothing_else() 
 }
 
 #[test]
-fn the_waits_are_those_of_a9_and_three_tries_are_all() {
+fn default_backoff_doubles_and_makes_three_attempts() {
     for (dice, waits) in [(0.0, [1_000, 2_000]), (1.0, [1_100, 2_200])] {
         let mut tries = AttemptHistory::NONE;
         for millis in waits {
@@ -77,7 +77,7 @@ fn the_waits_are_those_of_a9_and_three_tries_are_all() {
 }
 
 #[test]
-fn a_servers_wish_is_a_floor_in_seconds_and_as_a_date() {
+fn retry_after_is_a_minimum_in_seconds_or_date() {
     let date = httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_030));
     for (value, millis) in [("30", 30_000), (date.as_str(), 30_000), ("0", 1_000), ("soon", 1_000)] {
         let headers: &[(&str, &[u8])] = &[("Retry-After", value.as_bytes())];
@@ -89,7 +89,7 @@ fn a_servers_wish_is_a_floor_in_seconds_and_as_a_date() {
 }
 
 #[test]
-fn a_wish_beyond_the_cap_is_neither_waited_for_nor_ignored() {
+fn retry_after_beyond_the_cap_gives_up_and_says_when() {
     let far = httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(1_800_003_605));
     for (value, secs) in [("61", 61), (far.as_str(), 3_605)] {
         let headers: &[(&str, &[u8])] = &[("Retry-After", value.as_bytes())];
@@ -102,7 +102,7 @@ fn a_wish_beyond_the_cap_is_neither_waited_for_nor_ignored() {
 }
 
 #[test]
-fn a_try_that_would_come_after_the_deadline_is_given_up_at_once() {
+fn attempt_after_the_deadline_is_given_up_at_once() {
     let context = |left| DecisionContext { now: NOW, left: Duration::from_millis(left), budget: None };
     let decided =
         |left| decide(&rules(), Safety::Keyed, AttemptHistory::NONE, &seen(503), context(left), 0.0);
@@ -112,7 +112,7 @@ fn a_try_that_would_come_after_the_deadline_is_given_up_at_once() {
 }
 
 #[test]
-fn in_flight_is_asked_again_and_uses_up_no_try() {
+fn in_flight_is_polled_and_uses_no_attempt() {
     let in_flight = Seen::Answer(Answer { headers: PROCESSING, ..answer(202) });
     let mut tries = AttemptHistory::NONE;
     for asked in 1..=100 {
@@ -132,7 +132,7 @@ fn in_flight_is_asked_again_and_uses_up_no_try() {
 }
 
 #[test]
-fn what_is_known_of_the_effect_is_that_of_all_tries() {
+fn known_effect_combines_all_attempts() {
     let never = Seen::Network(NetworkFault::ConnectRefused);
     let NextStep::Retry { tries, .. } = first(&never) else { panic!("it is made again") };
     assert_eq!(tries.effect, Effect::NotDone);
@@ -156,7 +156,7 @@ fn what_is_known_of_the_effect_is_that_of_all_tries() {
 }
 
 #[test]
-fn an_answer_about_another_key_is_no_outcome() {
+fn response_for_another_key_is_not_an_outcome() {
     for status in [201, 409, 503] {
         let others = Seen::Answer(Answer { echo: Echo::Other, ..answer(status) });
         assert_eq!(
@@ -168,7 +168,7 @@ fn an_answer_about_another_key_is_no_outcome() {
 }
 
 #[test]
-fn without_a_key_only_proof_that_nothing_was_done_lets_it_be_sent_again() {
+fn retry_without_a_key_needs_proof_that_nothing_was_done() {
     let unkeyed =
         |seen: &Seen<'_>| decide(&rules(), Safety::Neither, AttemptHistory::NONE, seen, PLENTY, 0.0);
     let no_key = NextStep::GiveUp { why: Why::NoKey, effect: Effect::Unknown };
@@ -189,7 +189,7 @@ fn without_a_key_only_proof_that_nothing_was_done_lets_it_be_sent_again() {
 }
 
 #[test]
-fn a_failure_that_is_kept_is_a_no_and_a_success_that_is_kept_is_none() {
+fn replayed_failure_is_a_refusal_and_replayed_success_is_not() {
     let replayed = |status| first(&Seen::Answer(Answer { headers: REPLAYED, ..answer(status) }));
     for status in [408, 500, 503] {
         let refused = NextStep::Refused { effect: Effect::Unknown, reason: Refusal::KeptFailure };
@@ -201,7 +201,7 @@ fn a_failure_that_is_kept_is_a_no_and_a_success_that_is_kept_is_none() {
 }
 
 #[test]
-fn where_no_key_was_sent_no_answer_speaks_of_one() {
+fn response_is_not_about_a_key_if_none_was_sent() {
     for profile in [Profile::Ichido, Profile::Ietf, Profile::Stripe] {
         for safety in [Safety::Neither, Safety::Repeatable] {
             let next = |seen: &Seen<'_>| {
@@ -218,7 +218,7 @@ fn where_no_key_was_sent_no_answer_speaks_of_one() {
 }
 
 #[test]
-fn a_retry_that_does_not_come_about_is_not_paid_for() {
+fn retry_that_is_not_made_costs_no_budget() {
     let one = Some(Budget::full(BudgetSettings { capacity: 100, earned_per_success: 0 }));
     let context = DecisionContext { budget: one, ..PLENTY };
     let decided = |tries, context| super::decide(&rules(), Safety::Keyed, tries, &seen(503), context, 0.0);

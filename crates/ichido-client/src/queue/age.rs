@@ -86,7 +86,7 @@ mod tests {
     proptest! {
         /// Whatever the clock does, real time after the mark is never undercounted.
         #[test]
-        fn nothing_is_younger_than_the_time_that_honestly_passed(steps in prop::collection::vec((-7_200_000_000_i64..7_200_000_000, 0_u64..3_600_000_000), 0..20)) {
+        fn age_is_never_less_than_the_real_time_passed(steps in prop::collection::vec((-7_200_000_000_i64..7_200_000_000, 0_u64..3_600_000_000), 0..20)) {
             let mut watch = FileClock::begin(Timestamp::from_micros(START));
             let mark = watch.mark();
             let (mut clock, mut honest) = (START, 0_u64);

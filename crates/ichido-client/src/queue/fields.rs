@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_come_back_as_they_were() {
+    fn headers_survive_encoding_and_decoding() {
         let mut fields = HeaderMap::new();
         for (name, value) in
             [("content-type", "a/b; c=\": \""), ("x-two", "1"), ("x-two", ""), ("x-odd", "\u{e9}: x")]
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_by_its_name_or_by_its_mark() {
+    fn secrets_are_found_by_name_or_sensitive_mark() {
         let one = |name: &'static str, is_sensitive| {
             let mut value = HeaderValue::from_static("x");
             value.set_sensitive(is_sensitive);

@@ -154,7 +154,7 @@ fn step_json(next: &NextStep, now: Timestamp) -> Value {
 }
 
 #[test]
-fn every_decision_is_that_of_the_table_that_both_languages_read() {
+fn every_decision_matches_the_table_shared_with_javascript() {
     let (table, cases) = table();
     assert!(50 < cases.len(), "{} cases", cases.len());
     for case in &cases {
@@ -165,7 +165,7 @@ fn every_decision_is_that_of_the_table_that_both_languages_read() {
 }
 
 #[test]
-fn every_status_is_read_as_the_table_says() {
+fn every_status_is_judged_as_in_the_table() {
     let (table, _) = table();
     let mut next_status = 200;
     for row in table["statuses"].as_array().expect("statuses") {

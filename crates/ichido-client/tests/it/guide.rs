@@ -69,7 +69,7 @@ fn no_file_yet() -> PathBuf {
 
 /// A server that compares bodies, as Ichido does.
 #[tokio::test]
-async fn the_program_says_what_the_guide_shows() {
+async fn program_prints_what_the_guide_shows() {
     let used = with("409 Conflict", &[], r#"{"code":"key_conflict"}"#);
     let server = TestServer::start(move |_, request| {
         let is_other = request.body.windows(4).any(|four| four == b"sell");
@@ -89,7 +89,7 @@ async fn the_program_says_what_the_guide_shows() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_lost_is_learnt_and_the_order_is_done_once() {
+async fn lost_response_is_learned_and_the_order_is_done_once() {
     let server = TestServer::with_actions(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     let order = order();
     let outcome = client(&url(&server)).unwrap().send(&order.action().unwrap()).await;
@@ -98,7 +98,7 @@ async fn an_answer_that_was_lost_is_learnt_and_the_order_is_done_once() {
 }
 
 #[tokio::test]
-async fn each_end_is_told_as_the_guide_says() {
+async fn each_outcome_is_described_as_in_the_guide() {
     let server = TestServer::with_actions(vec![ServerAction::Work]).await;
     assert_eq!(place(&server.client()).await, "done on attempt 1");
     let no = with("422 Odd", &[], r#"{"detail":"no such symbol"}"#);
@@ -116,7 +116,7 @@ async fn each_end_is_told_as_the_guide_says() {
 }
 
 #[test]
-fn an_order_keeps_its_key_and_its_bytes_from_one_run_to_the_next() {
+fn order_keeps_its_key_and_bytes_between_runs() {
     let kept = no_file_yet();
     let first = Order::pressed(&kept, "{\n}").unwrap();
     let again = Order::pressed(&kept, "another").unwrap();
@@ -140,7 +140,7 @@ async fn a_budget_of_five_is_spent_after_five() {
 }
 
 #[tokio::test]
-async fn a_payment_in_flight_is_asked_after() {
+async fn payment_in_flight_is_polled() {
     let in_use = r#"{"error":{"code":"idempotency_key_in_use"}}"#;
     let server = TestServer::with_actions(vec![
         ServerAction::Say(with("409 Conflict", &[], in_use)),

@@ -79,7 +79,7 @@ async fn answer_one(listener: TcpListener) -> String {
 }
 
 #[tokio::test]
-async fn a_request_that_is_handed_back_unwritten_goes_out_once_on_a_new_connection() {
+async fn unwritten_request_is_sent_once_on_a_new_connection() {
     let (listener, client, stream) = client().await;
     stream.has_ended.store(true, Ordering::Release);
     let answering = tokio::spawn(answer_one(listener));
@@ -91,7 +91,7 @@ async fn a_request_that_is_handed_back_unwritten_goes_out_once_on_a_new_connecti
 }
 
 #[tokio::test]
-async fn a_request_of_which_a_byte_was_written_goes_nowhere_else() {
+async fn partly_written_request_is_not_sent_again() {
     let (listener, client, stream) = client().await;
     let limits = CallLimits { response: Duration::from_millis(100), ..LIMITS };
     let error = client.exchange(request(), &limits).await.unwrap_err();

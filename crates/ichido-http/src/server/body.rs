@@ -199,21 +199,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_trickles_is_cut_when_its_grace_is_over() {
+    async fn slow_body_is_cut_after_its_grace_period() {
         let (ended, after) = trickled(1, 3_600).await;
         assert_eq!(ended, Err(BodyFault::TooSlow));
         assert!(BODY_GRACE <= after && after < BODY_GRACE + SECOND, "{after:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_with_the_rate_that_is_asked_for_comes_to_its_end() {
+    async fn body_at_the_minimum_rate_completes() {
         let rate = usize::try_from(BODY_RATE_MIN).expect("a small number");
         assert_eq!(trickled(rate, 600).await.0, Ok(600 * rate));
         assert!(trickled(rate - 64, 600).await.0.is_err(), "an eighth less is too slow in the end");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_stops_is_cut_by_its_idle_time() {
+    async fn stalled_body_is_cut_by_the_idle_timeout() {
         let (sender, mut body) = timed(2 * SECOND, HOUR);
         sender.send(Bytes::from_static(b"abc")).expect("it is read");
         assert!(body.frame().await.expect("a frame").is_ok());

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn honest_requests_pass_one_after_another() {
+    fn valid_pipelined_requests_pass() {
         let stream = concat!(
             "\r\nPOST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nGET ",
             "POST /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n",
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn each_doubtful_shape_is_refused() {
+    fn each_ambiguous_framing_is_rejected() {
         let post = "POST / HTTP/1.1\r\nHost: x\r\n";
         for (rest, expected) in [
             ("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", Fault::LengthAndEncoding),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_trailers_without_end_are_refused() {
+    fn endless_lines_and_trailers_are_rejected() {
         let chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
         let extension = format!("{chunked}3;{}", "x".repeat(CHUNK_LINE_BYTES_MAX));
         assert_eq!(fault(&extension), Some(Fault::ChunkSize));
@@ -368,14 +368,14 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_the_doubt_is_still_good() {
+    fn bytes_before_the_ambiguous_one_are_valid() {
         let head = b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n";
         let refused = take(head).expect_err("both");
         assert_eq!(refused.good, head.len() - 1, "all but the line feed that would end the line");
     }
 
     #[test]
-    fn nothing_is_watched_after_the_preface_of_http2() {
+    fn http2_is_not_checked_after_its_preface() {
         let framing = take(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\n").expect("frames are not ours");
         assert_eq!(framing.heads_seen, 1);
         let late =

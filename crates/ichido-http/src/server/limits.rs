@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_peer_has_three_quarters_unless_it_is_chosen() {
+    fn one_peer_has_three_quarters_by_default() {
         let of = |connections_max, peer_connections_max| {
             Limits { connections_max, peer_connections_max, ..Limits::default() }.of_peer()
         };

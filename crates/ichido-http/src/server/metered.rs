@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_with_a_length_gets_all_its_memory_before_anything_is_read() {
+    async fn body_with_a_length_reserves_all_memory_before_reading() {
         let permits = Permits::new(100, 60);
         let permit = BodyPermit::new(permits.empty(Some(1)));
         let mut body = MeteredBody::new(frames(&[1, 49], true), Arc::clone(&permit));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_without_a_length_gets_memory_for_what_has_come() {
+    async fn body_without_a_length_reserves_memory_as_it_arrives() {
         let permits = Permits::new(100, 60);
         let permit = BodyPermit::new(permits.empty(Some(1)));
         let mut body = MeteredBody::new(frames(&[30, 30, 1], false), Arc::clone(&permit));

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_holder_has_its_limit_and_all_together_have_theirs() {
+    fn permits_have_a_limit_per_holder_and_in_total() {
         let permits = Permits::new(5, 2);
         let take = |holder| permits.try_take(holder);
         let first = take(Some(1)).expect("a permit");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_its_own_permit_keeps_nobody_else_waiting() {
+    fn waiting_for_an_own_permit_does_not_block_others() {
         let permits = Permits::new(2, 1);
         let first = ends(permits.take(Some(1))).expect("a permit");
         assert!(ends(permits.take(Some(1))).is_none(), "it has its permit");

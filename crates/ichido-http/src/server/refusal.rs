@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_answer_of_the_parser_has_the_words_of_the_server() {
+    async fn parser_errors_get_the_servers_problem_body() {
         let said = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 11\r\nconnection: close\r\n\r\ntwo lengths";
         for room in [1, 10, 1_000] {
             assert_eq!(written(&[OWN], room).await, said, "{room} at a time");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_answers_of_the_server_are_left_as_they_are() {
+    async fn responses_of_the_server_are_unchanged() {
         for other in [
             b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}".as_slice(),
             b"HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n",

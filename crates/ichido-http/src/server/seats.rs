@@ -303,7 +303,7 @@ mod tests {
     const GONE: Option<bool> = None;
 
     #[test]
-    fn a_full_house_takes_the_seat_that_was_idle_for_longest_and_never_a_busy_one() {
+    fn full_server_evicts_the_longest_idle_seat() {
         let mut table = table(2, 2);
         let (first, second) = (table.add(1), table.add(1));
         assert_eq!(table.start_request(first, false), StartOutcome::Started);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn one_peer_has_its_seats_and_leaves_the_others_theirs() {
+    fn one_peer_cannot_use_the_seats_of_others() {
         let mut table = table(4, 2);
         let (first, second) = (table.add(1), table.add(1));
         let third = table.add(1);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn spares_are_bounded_and_the_oldest_makes_room() {
+    fn spare_seats_are_limited_and_the_oldest_is_evicted() {
         let mut table = table(1, 1);
         let busy = table.add(1);
         assert_eq!(table.start_request(busy, false), StartOutcome::Started);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_an_address_or_a_network_that_one_machine_has() {
+    fn peer_is_an_ipv4_address_or_an_ipv6_network() {
         let of = |text: &str| Peer::new(text.parse().expect("an address"));
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
         assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));

@@ -67,14 +67,14 @@ async fn connection_lifetime(bytes: &[u8]) -> Duration {
 
 /// The connection's own timeout would ask it to close and leave half a head the time of [`CLOSING`] to complete.
 #[tokio::test(start_paused = true)]
-async fn half_a_head_is_cut_off_by_the_clock_of_the_parser() {
+async fn incomplete_head_times_out_in_the_parser() {
     let lifetime = connection_lifetime(b"GET / HTTP/1.1\r\nHost: a\r\n").await;
     assert!(LIMITS.head <= lifetime && lifetime < LIMITS.head + CLOSING, "{lifetime:?}");
 }
 
 /// Here the parser has not started, so its timeout does not run.
 #[tokio::test(start_paused = true)]
-async fn a_connection_of_which_nothing_is_known_is_closed_by_its_own_clock() {
+async fn silent_connection_is_closed_by_the_idle_timeout() {
     for bytes in [&b""[..], b"PRI * HT"] {
         let lifetime = connection_lifetime(bytes).await;
         assert!(LIMITS.head <= lifetime && lifetime <= LIMITS.head + CLOSING, "{lifetime:?}");
@@ -131,7 +131,7 @@ async fn send_unfinished(address: SocketAddr) -> TcpStream {
 }
 
 #[tokio::test]
-async fn idle_connections_fill_every_seat_and_health_and_others_are_answered() {
+async fn idle_connections_in_all_seats_do_not_block_others() {
     let address = start(Limits { connections_max: 4, ..LIMITS }).await;
     let mut idle = Vec::new();
     for _ in 0..4 + SPARES_MAX {
@@ -144,7 +144,7 @@ async fn idle_connections_fill_every_seat_and_health_and_others_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn held_bodies_fill_every_seat_and_health_is_answered() {
+async fn health_is_served_when_slow_bodies_fill_all_seats() {
     let address = start(Limits { connections_max: 2, ..LIMITS }).await;
     let mut holders = [send_unfinished(address).await, send_unfinished(address).await];
     let mut kept_alive = send(address, HEALTH).await;
@@ -171,7 +171,7 @@ async fn held_bodies_fill_every_seat_and_health_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_whose_connection_is_evicted_is_told_so() {
+async fn evicted_connection_is_told_to_close() {
     let address = start(LIMITS).await;
     let _holder = send_unfinished(address).await;
     let mut first = send(address, OTHER).await;

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_known_by_its_hash() {
+    fn api_key_is_found_by_its_hash() {
         let hash = |key: &str| Digest::of_bytes(key.as_bytes()).to_string();
         let text = format!("# ours\n\n{}\talice \n{} bob the builder\n", hash("k1"), hash("k2"));
         let keys = ApiKeys::parse(&text).expect("two keys");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_list_of_keys_is_refused_with_its_line() {
+    fn invalid_key_file_is_rejected_with_its_line() {
         let hash = Digest::of_bytes(b"k").to_string();
         assert_eq!(ApiKeys::parse("# nothing").err(), Some(ApiKeysError::None));
         assert_eq!(ApiKeys::parse("\nplain alice").err(), Some(ApiKeysError::Line { line: 2 }));

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn one_claim_is_the_name_as_it_is() {
+    fn single_claim_is_the_identity() {
         let claims = r#"{"sub": "alice", "id": 7, "actor": {"actor_id": "a-7"}, "big": 123456789012345678901234567890}"#;
         for (path, expected) in [
             ("sub", "alice"),
@@ -172,7 +172,7 @@ mod tests {
 
     /// `a` and `b,c` must not be the same caller as `a,b` and `c`.
     #[test]
-    fn several_claims_never_make_the_name_of_others() {
+    fn several_claims_never_form_another_identity() {
         let both = |tenant: &str, sub: &str| {
             name(&serde_json::json!({"tenant": tenant, "sub": sub}).to_string(), &["tenant", "sub"])
         };

@@ -89,11 +89,14 @@ fn messages(body: &Object, ask: &mut Ask) -> WireResult<()> {
         let message = Object::read(message, format!("messages.{index}"), &["role", "content"])?;
         let role = message.choice("role", &["user", "assistant"])?;
         if index == 0 && role != "user" {
-            return fault(Wrong::Value, message.location("role"), "the first message must have the role `user`");
+            return fault(
+                Wrong::Value,
+                message.location("role"),
+                "the first message must have the role `user`",
+            );
         }
         if index + 1 == messages.len() && role != "user" {
-            let why =
-                "the conversation must end with a user message; prefilled answers are not supported";
+            let why = "the conversation must end with a user message; prefilled answers are not supported";
             return fault(Wrong::Value, message.location("role"), why);
         }
         let mut say = |text: &str| match role {

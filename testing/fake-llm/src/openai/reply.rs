@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_written_as_openai_writes_them() {
+    fn locations_are_written_as_openai_writes_them() {
         assert_eq!(bracketed("messages.0.content.12.text"), "messages[0].content[12].text");
     }
 }

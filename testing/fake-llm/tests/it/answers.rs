@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::client::{APIS, request_to, script};
 
 #[tokio::test]
-async fn each_api_answers_in_its_own_form_and_the_same_item_alike() {
+async fn same_item_gets_the_same_answer_in_each_api_format() {
     let fake = fake_llm::start(Script::default());
     let mut judgements = vec![];
     for api in APIS {
@@ -35,7 +35,7 @@ async fn each_api_answers_in_its_own_form_and_the_same_item_alike() {
 }
 
 #[tokio::test]
-async fn the_model_and_the_headers_are_seen_and_the_secrets_are_not() {
+async fn model_and_headers_are_recorded_and_secrets_are_not() {
     let fake = fake_llm::start(Script::default());
     let arn = "/model/arn%3Aaws%3Abedrock%3Aeu-west-1%3A1%3Ainference-profile%2Fmine/converse";
     for api in APIS {
@@ -68,7 +68,7 @@ async fn the_answer_can_be_any_text_for_all_or_for_one_item() {
 }
 
 #[tokio::test]
-async fn each_damage_to_an_answer_is_said_as_the_api_says_it_and_is_billed() {
+async fn damaged_answer_has_the_apis_stop_reason_and_is_billed() {
     let answer = r#"{"sum": 3, "text": "long enough to be cut"}"#;
     for (shape, stops) in [
         ("cut_off", ["max_tokens", "length", "max_tokens"]),
@@ -103,7 +103,7 @@ async fn each_damage_to_an_answer_is_said_as_the_api_says_it_and_is_billed() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_filtered_says_so() {
+async fn filtered_answer_is_marked() {
     let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "answer": "filtered" } }] })));
     for (api, stop) in APIS.into_iter().zip(["content_filtered", "content_filter", "refusal"]) {
         assert_eq!(request_to(api, "a").send(fake.address()).await.stop(api), stop);
@@ -111,7 +111,7 @@ async fn an_answer_that_is_filtered_says_so() {
 }
 
 #[tokio::test]
-async fn the_way_in_which_json_was_asked_for_is_seen() {
+async fn requested_json_mode_is_recorded() {
     let schema = json!({ "type": "object", "properties": { "label": { "type": "string" } },
         "required": ["label"], "additionalProperties": false });
     let strict = json!({ "name": "judgement", "strict": true, "schema": schema });
@@ -140,7 +140,7 @@ async fn the_way_in_which_json_was_asked_for_is_seen() {
 }
 
 #[tokio::test]
-async fn a_tool_that_has_to_be_used_gets_the_answer_as_its_input() {
+async fn required_tool_gets_the_answer_as_input() {
     let schema = json!({ "type": "object" });
     let answer = json!({ "sum": 3 });
     let fake = fake_llm::start(script(&json!({ "answer": answer.to_string() })));

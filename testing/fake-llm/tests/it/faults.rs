@@ -51,7 +51,7 @@ fn name(api: Provider, received: &crate::client::ReceivedResponse) -> String {
 }
 
 #[tokio::test]
-async fn each_fault_is_told_in_the_words_of_each_provider_and_nothing_is_billed() {
+async fn each_fault_has_the_providers_format_and_is_not_billed() {
     for (fault, reply_text) in SAID {
         let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": fault } }] })));
         for (api, expected) in APIS.into_iter().zip(reply_text) {
@@ -81,7 +81,7 @@ async fn each_fault_is_told_in_the_words_of_each_provider_and_nothing_is_billed(
 }
 
 #[tokio::test]
-async fn a_model_that_fails_says_with_which_status_where_the_provider_tells_it() {
+async fn failing_model_reports_its_status_where_the_provider_does() {
     let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": { "model_error": 429 } } }] })));
     let received = request_to(Provider::Bedrock, "a").send(fake.address()).await;
     assert_eq!((received.status, name(Provider::Bedrock, &received).as_str()), (424, "ModelErrorException"));
@@ -92,7 +92,7 @@ async fn a_model_that_fails_says_with_which_status_where_the_provider_tells_it()
 }
 
 #[tokio::test]
-async fn what_stands_between_answers_in_html() {
+async fn intermediary_errors_are_html() {
     let fake = fake_llm::start(script(&json!({ "rules": [{ "do": { "fail": "bad_gateway" } }] })));
     for api in APIS {
         let received = request_to(api, "a").send(fake.address()).await;
@@ -136,7 +136,7 @@ async fn a_dropped_connection_ends_without_an_answer_and_is_billed_when_the_mode
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_is_billed_all_the_same() {
+async fn disconnected_client_is_billed_anyway() {
     let fake = fake_llm::start(script(&json!({ "latency": { "fixed_ms": 200 } })));
     let ended = |count| move |seen: &SeenRequests| seen.all.requests == count && seen.concurrency == 0;
     drop(request_to(Provider::Openai, "left").send_only(fake.address()).await);
@@ -154,7 +154,7 @@ async fn a_client_that_leaves_is_billed_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_slow_model_takes_the_time_it_is_given_and_others_go_on_beside_it() {
+async fn slow_call_has_its_latency_and_does_not_block_others() {
     let rules = json!([{ "do": { "answer": "whole" }, "item": "slow", "latency": { "fixed_ms": 500 } }]);
     let fake = fake_llm::start(script(&json!({ "rules": rules, "latency": { "fixed_ms": 1 } })));
     let slow = tokio::spawn(request_to(Provider::Anthropic, "slow").try_send(fake.address()));
@@ -169,7 +169,7 @@ async fn a_slow_model_takes_the_time_it_is_given_and_others_go_on_beside_it() {
 }
 
 #[tokio::test]
-async fn each_way_to_say_when_to_come_again_is_said() {
+async fn each_retry_after_format_is_sent() {
     let rule = |retry_after: Value| json!({ "rules": [{ "do": { "fail": "throttle" }, "retry_after": retry_after }] });
     let fake = fake_llm::start(Script::default());
     for api in APIS {
@@ -189,7 +189,7 @@ async fn each_way_to_say_when_to_come_again_is_said() {
 }
 
 #[tokio::test]
-async fn any_header_can_be_sent_and_wins() {
+async fn script_headers_override_all_others() {
     let headers =
         json!({ "retry-after": "-1", "x-ratelimit-remaining-tokens": "0", "x-should-retry": "false" });
     let rule = json!({ "do": { "fail": "throttle" }, "retry_after": { "seconds": 5 }, "headers": headers });

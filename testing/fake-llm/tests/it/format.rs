@@ -36,7 +36,7 @@ fn bounded() -> Value {
 }
 
 #[tokio::test]
-async fn bedrock_refuses_what_is_not_of_its_form() {
+async fn bedrock_rejects_invalid_requests() {
     let new = || request_to(Provider::Bedrock, "a");
     let unsigned = |from: &str, to: &str| new().header("authorization", &SIGNED.replace(from, to));
     let mut raw_arn = new();
@@ -119,7 +119,7 @@ async fn bedrock_refuses_what_is_not_of_its_form() {
 }
 
 #[tokio::test]
-async fn openai_refuses_what_is_not_of_its_form() {
+async fn openai_rejects_invalid_requests() {
     let new = || request_to(Provider::Openai, "a");
     let schema = json!({ "name": "a", "strict": true, "schema": bounded() });
     let strict = json!({ "type": "json_schema", "json_schema": schema });
@@ -174,7 +174,7 @@ async fn openai_refuses_what_is_not_of_its_form() {
 }
 
 #[tokio::test]
-async fn anthropic_refuses_what_is_not_of_its_form() {
+async fn anthropic_rejects_invalid_requests() {
     let new = || request_to(Provider::Anthropic, "a");
     let format = |schema: Value| json!({ "format": { "type": "json_schema", "schema": schema } });
     let open = json!({ "type": "object", "properties": {} });
@@ -256,7 +256,7 @@ async fn anthropic_refuses_what_is_not_of_its_form() {
 }
 
 #[tokio::test]
-async fn a_path_of_no_api_and_a_method_of_none_are_listed_too() {
+async fn unknown_paths_and_methods_are_recorded() {
     let elsewhere = SentRequest { path: "/v1/completions".to_owned(), ..request_to(Provider::Openai, "a") };
     let mut wrong = vec![(elsewhere, 404, "path", "does not exist")];
     for api in APIS {
@@ -266,7 +266,7 @@ async fn a_path_of_no_api_and_a_method_of_none_are_listed_too() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_too_long_is_listed_and_one_that_breaks_off_is_not() {
+async fn only_too_long_requests_are_recorded_not_cut_ones() {
     let fake = fake_llm::start(Script::default());
     let mut broken_off = request_to(Provider::Openai, "a").header("content-length", "99999");
     broken_off.body = json!("{");
@@ -283,7 +283,7 @@ async fn a_request_that_is_too_long_is_listed_and_one_that_breaks_off_is_not() {
 }
 
 #[tokio::test]
-async fn all_that_a_careful_client_sends_is_understood() {
+async fn every_valid_request_is_accepted() {
     let fake = fake_llm::start(Script::default());
     let turns = |block: fn(&str) -> Value| {
         let turn = |role: &str, text: &str| json!({ "role": role, "content": [block(text)] });

@@ -9,7 +9,7 @@ use crate::client::{APIS, request_to, script};
 const HOUR_MS: u32 = 3_600_000;
 
 #[tokio::test]
-async fn above_the_rate_calls_are_throttled_and_told_what_is_left() {
+async fn calls_above_the_rate_are_throttled_with_limit_headers() {
     let rate = json!({ "bucket": { "calls": 1, "per_ms": HOUR_MS, "burst": 2 } });
     for api in APIS {
         let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate }] })));
@@ -45,7 +45,7 @@ async fn above_the_rate_calls_are_throttled_and_told_what_is_left() {
 }
 
 #[tokio::test]
-async fn a_limit_can_keep_to_itself_when_to_come_again() {
+async fn limit_can_hide_its_retry_after() {
     let rate = json!({ "window": { "calls": 1, "per_ms": HOUR_MS } });
     let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate, "hint": false }] })));
     request_to(Provider::Openai, "a").send(fake.address()).await;
@@ -69,7 +69,7 @@ async fn a_limit_of_one_region_leaves_the_other_alone() {
 }
 
 #[tokio::test]
-async fn tokens_are_set_aside_by_what_is_sent_and_what_may_come() {
+async fn token_limit_reserves_the_prompt_and_max_tokens() {
     let rate = json!({ "tokens": { "tokens": 250, "per_ms": HOUR_MS } });
     let fake = fake_llm::start(script(&json!({ "limits": [{ "rate": rate }] })));
     // 6 tokens of text and at most 100 of the answer.
@@ -102,7 +102,7 @@ async fn hammered(rate: Value, completed: u64) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn whatever_a_client_does_no_window_holds_more_than_it_may() {
+async fn no_window_ever_exceeds_its_limit() {
     let moments = hammered(json!({ "window": { "calls": 5, "per_ms": 40 } }), 20).await;
     // Times are in whole milliseconds, rounded down.
     let is_kept = |six: &[u64]| 39 <= six[5] - six[0];
@@ -110,7 +110,7 @@ async fn whatever_a_client_does_no_window_holds_more_than_it_may() {
 }
 
 #[tokio::test]
-async fn whatever_a_client_does_no_bucket_gives_more_than_it_holds_and_gains() {
+async fn no_bucket_ever_exceeds_its_limit() {
     let moments = hammered(json!({ "bucket": { "calls": 1, "per_ms": 10, "burst": 3 } }), 15).await;
     for (earlier, from) in moments.iter().enumerate() {
         for (later, to) in moments.iter().enumerate().skip(earlier) {

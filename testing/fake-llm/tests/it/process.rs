@@ -38,7 +38,7 @@ fn control(method: &'static str, path: &str, body: serde_json::Value) -> SentReq
 }
 
 #[tokio::test]
-async fn it_begins_with_a_script_takes_another_and_tells_what_it_saw() {
+async fn process_starts_with_a_script_and_accepts_another() {
     let script = file("begins.json", r#"{"rules": [{"do": {"fail": "unavailable"}, "first": 1}]}"#);
     let (_child, address) = started(&["--script", script.to_str().expect("UTF-8")]).await;
     assert_eq!(request_to(Provider::Openai, "a").send(address).await.status, 503);
@@ -60,7 +60,7 @@ async fn it_begins_with_a_script_takes_another_and_tells_what_it_saw() {
 }
 
 #[tokio::test]
-async fn a_script_that_cannot_be_played_is_refused_and_the_old_one_goes_on() {
+async fn invalid_script_is_rejected_and_the_old_one_stays() {
     let (_child, address) = started(&[]).await;
     let good = json!({ "rules": [{ "do": { "fail": "denied" } }] });
     assert_eq!(control("POST", "/_script", good).send(address).await.status, 200);
@@ -80,7 +80,7 @@ async fn a_script_that_cannot_be_played_is_refused_and_the_old_one_goes_on() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_named() {
+async fn address_in_use_is_named() {
     let (_child, address) = started(&[]).await;
     let ended = command(&["--listen", &address.to_string()]).output().await.expect("ended");
     let reply_text = String::from_utf8_lossy(&ended.stderr);
@@ -88,7 +88,7 @@ async fn an_address_that_is_taken_is_named() {
 }
 
 #[tokio::test]
-async fn it_ends_when_its_input_closes_if_it_was_told_so() {
+async fn process_ends_when_its_input_closes_if_asked() {
     let (mut child, address) = started(&["--until-stdin-closes"]).await;
     assert_eq!(request_to(Provider::Openai, "a").send(address).await.status, 200);
     drop(child.stdin.take());
@@ -102,7 +102,7 @@ async fn it_ends_when_its_input_closes_if_it_was_told_so() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn it_ends_well_when_it_is_told_to_by_a_signal() {
+async fn process_ends_cleanly_on_a_signal() {
     for signal in ["-TERM", "-INT"] {
         // With an input that stays open, which it must not wait for.
         let (mut child, _) = started(&["--until-stdin-closes"]).await;
@@ -115,7 +115,7 @@ async fn it_ends_well_when_it_is_told_to_by_a_signal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_process_its_clock_goes_on_when_the_clock_of_the_test_stands() {
+async fn in_process_clock_runs_while_the_tests_clock_is_paused() {
     let script = fake_llm::Script::parse(br#"{"latency": {"fixed_ms": 30}}"#).expect("a script");
     let fake = fake_llm::start(script);
     assert_eq!(request_to(Provider::Openai, "a").send(fake.address()).await.status, 200);

@@ -30,7 +30,7 @@ async fn sent(request: Request<Full<Bytes>>) -> SentRequest {
 }
 
 #[test]
-fn a_key_is_written_as_the_profile_reads_it() {
+fn key_header_has_the_format_of_the_profile() {
     use Profile::{Ichido, Ietf, Stripe};
     let field = |key: &str, profile| key_field(&IdempotencyKey::parse(key).unwrap(), profile).unwrap();
     for (key, profile, expected) in [
@@ -48,7 +48,7 @@ fn a_key_is_written_as_the_profile_reads_it() {
 }
 
 #[test]
-fn headers_of_the_client_are_in_every_request_and_never_shown() {
+fn client_headers_are_in_every_request_and_never_displayed() {
     let headers = |name, value: &'static str| HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
     let client = || ClientSettings::new("http://127.0.0.1:1").resolve().unwrap();
     let keyed = client().with_headers(headers(AUTHORIZATION, "Basic s3cret")).unwrap();
@@ -64,7 +64,7 @@ fn headers_of_the_client_are_in_every_request_and_never_shown() {
 
 proptest! {
     #[test]
-    fn every_try_has_the_same_key_and_the_same_bytes(
+    fn every_attempt_has_the_same_key_and_bytes(
         key in "[!-~]{1,255}",
         body in proptest::collection::vec(any::<u8>(), 0..200),
         profile in select(vec![Profile::Ichido, Profile::Ietf, Profile::Stripe]),

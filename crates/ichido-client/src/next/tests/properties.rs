@@ -123,7 +123,7 @@ fn run<'a>(
 
 proptest! {
     #[test]
-    fn without_a_key_nothing_is_sent_again_without_proof(
+    fn unkeyed_request_is_not_retried_without_proof(
         rules in rules(),
         reaction in proptest::collection::vec(reaction(), 1..12),
         dice in 0.0..1.0,
@@ -138,7 +138,7 @@ proptest! {
 
     /// Except for an outcome that the server stores under the key: without a key it stores none.
     #[test]
-    fn a_key_never_makes_it_less_likely_to_be_sent_again(
+    fn key_never_prevents_a_retry(
         rules in rules(),
         reaction in reaction().prop_filter("nothing is kept", |reaction| !matches!(reaction, ServerReaction::Answer { replayed: true, .. })),
         dice in 0.0..1.0,
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn no_wait_is_shorter_than_asked_for_nor_ends_past_the_deadline_nor_are_there_more_tries_than_allowed(
+    fn waits_and_attempts_stay_within_all_limits(
         rules in rules(),
         reaction in proptest::collection::vec(reaction(), 1..12),
         left in 0_u64..120,
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn only_what_a8_and_c6_allow_is_sent_again(rules in rules(), reaction in reaction(), dice in 0.0..1.0) {
+    fn only_retryable_results_are_retried(rules in rules(), reaction in reaction(), dice in 0.0..1.0) {
         let steps = run(&rules, Safety::Keyed, std::slice::from_ref(&reaction), Duration::from_hours(1), dice);
         let allowed = match &reaction {
             ServerReaction::Fault(_) => true,
@@ -183,7 +183,7 @@ proptest! {
 
     /// A hundred consecutive calls with one budget.
     #[test]
-    fn retries_are_no_more_than_were_saved_up_and_earned(
+    fn retries_never_exceed_the_budget(
         rules in rules(),
         calls in proptest::collection::vec(proptest::collection::vec(reaction(), 1..6), 1..100),
         capacity in 0_u32..2_000,

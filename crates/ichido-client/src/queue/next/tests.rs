@@ -47,7 +47,7 @@ fn answer<'a>(status: u16, headers: &'a [(&'a str, &'a [u8])]) -> Seen<'a> {
 }
 
 #[test]
-fn a_definite_answer_ends_it_at_once() {
+fn definite_response_ends_the_entry() {
     for status in [200, 201, 202, 204] {
         assert_eq!(decide_after(&fresh(), &answer(status, &[])), AfterSend::Remove, "{status}");
     }
@@ -58,7 +58,7 @@ fn a_definite_answer_ends_it_at_once() {
 }
 
 #[test]
-fn a_failed_try_counts_and_the_third_is_the_last() {
+fn failed_attempts_count_and_the_third_is_the_last() {
     let lost = Seen::Network(NetworkFault::Broken);
     for seen in [&lost, &answer(500, &[]), &answer(503, &[]), &answer(408, &[]), &answer(429, &[])] {
         for (attempts, secs) in [(0, 1), (1, 2)] {
@@ -74,14 +74,14 @@ fn a_failed_try_counts_and_the_third_is_the_last() {
 }
 
 #[test]
-fn a_servers_wish_is_heeded_and_one_for_too_long_is_a_persons_matter() {
+fn retry_after_is_respected_and_too_long_a_wait_fails() {
     let wish = |secs: &'static [u8]| decide_after(&fresh(), &answer(429, &[("retry-after", secs)]));
     assert_eq!(wish(b"3600"), AfterSend::Retry { wait: Duration::from_hours(1), effect: Effect::NotDone });
     assert!(matches!(wish(b"90000"), AfterSend::Fail { why: Some(Why::AskedToWait { .. }), .. }));
 }
 
 #[test]
-fn what_never_left_does_not_count() {
+fn attempts_that_never_left_do_not_count() {
     use NetworkFault::{ClosedUnused, ConnectRefused, ConnectTimeout, NameNotResolved, StreamRefused, Tls};
     for fault in [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, ClosedUnused] {
         assert_eq!(
@@ -97,7 +97,7 @@ fn what_never_left_does_not_count() {
 }
 
 #[test]
-fn an_action_in_flight_is_asked_after_ever_less_often() {
+fn action_in_flight_is_polled_less_and_less_often() {
     let processing: [(&str, &[u8]); 2] = [("idempotency-status", b"processing"), ("retry-after", b"1")];
     let waits = [0, 1, 2, 5, 6, 50].map(|sends| {
         match decide_after(&EntryHistory { sends, ..fresh() }, &answer(202, &processing)) {
@@ -109,7 +109,7 @@ fn an_action_in_flight_is_asked_after_ever_less_often() {
 }
 
 #[test]
-fn an_entry_is_not_sent_for_ever() {
+fn entry_is_not_sent_forever() {
     let watch = FileClock::begin(at(0));
     let sent =
         |sends| before(&EntryHistory { sends, first_sent: Some(watch.mark()), ..fresh() }, watch, KEPT, TRY);
@@ -118,7 +118,7 @@ fn an_entry_is_not_sent_for_ever() {
 }
 
 #[test]
-fn what_is_not_due_waits() {
+fn entry_waits_until_it_is_due() {
     let watch = FileClock::begin(at(0)).look(at(10));
     let due = |secs| before(&EntryHistory { due: Duration::from_secs(secs), ..fresh() }, watch, KEPT, TRY);
     assert_eq!(due(10), BeforeSend::Send);
@@ -126,7 +126,7 @@ fn what_is_not_due_waits() {
 }
 
 #[test]
-fn what_was_once_sent_is_held_when_its_key_may_be_forgotten() {
+fn sent_entry_is_held_when_its_key_may_be_forgotten() {
     let then = FileClock::begin(at(0));
     let sent = EntryHistory { sends: 1, first_sent: Some(then.mark()), ..fresh() };
     let hours = |hours: i64| then.look(at(hours * 3_600));
@@ -143,7 +143,7 @@ fn what_was_once_sent_is_held_when_its_key_may_be_forgotten() {
 }
 
 #[test]
-fn what_was_sent_before_the_clock_was_set_back_is_held() {
+fn entry_sent_before_a_clock_set_back_is_held() {
     let then = FileClock::begin(at(0));
     let sent = EntryHistory { sends: 1, first_sent: Some(then.mark()), ..fresh() };
     let back = then.look(at(7_200)).look(at(60));
@@ -154,7 +154,7 @@ fn what_was_sent_before_the_clock_was_set_back_is_held() {
 
 proptest! {
     #[test]
-    fn nothing_old_is_ever_sent_by_itself(age in 0_u64..400_000, kept in 60_u64..400_000, attempts in 0_u32..5, sends in 0_u32..200) {
+    fn old_entry_is_never_sent_automatically(age in 0_u64..400_000, kept in 60_u64..400_000, attempts in 0_u32..5, sends in 0_u32..200) {
         let then = FileClock::begin(at(0));
         let sent = EntryHistory { attempts, sends, first_sent: Some(then.mark()), ..fresh() };
         let watch = then.look(at(i64::try_from(age).unwrap()));
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn a_queue_waits_within_its_bounds_and_longer_each_time(nth in 0_u32..u32::MAX - 1) {
+    fn queue_backoff_grows_within_its_limits(nth in 0_u32..u32::MAX - 1) {
         prop_assert!((OFFLINE_WAIT_MIN..=OFFLINE_WAIT_MAX).contains(&offline_backoff(nth, 0.0)));
         prop_assert!(offline_backoff(nth, 0.0) <= offline_backoff(nth + 1, 0.0));
         prop_assert!(offline_backoff(nth, 0.999) <= OFFLINE_WAIT_MAX + OFFLINE_WAIT_MAX / 10);

@@ -6,7 +6,7 @@ use ichido_client::queue::{Accepted, ENTRIES_MAX, ENTRY_BYTES_MAX, QueueError, S
 use super::temp_queue::{SHOP, TempQueue, accept, all, keys, order, order_at};
 
 #[tokio::test]
-async fn what_is_accepted_is_there_for_the_next_process_in_its_order() {
+async fn accepted_entries_survive_the_process_in_order() {
     let temp = TempQueue::new();
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
@@ -24,7 +24,7 @@ async fn what_is_accepted_is_there_for_the_next_process_in_its_order() {
 }
 
 #[tokio::test]
-async fn the_same_key_is_the_same_action_or_refused() {
+async fn same_key_is_the_same_action_or_a_conflict() {
     let temp = TempQueue::new();
     let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
@@ -53,7 +53,7 @@ async fn the_same_key_is_the_same_action_or_refused() {
 }
 
 #[tokio::test]
-async fn a_full_queue_takes_all_of_a_batch_or_nothing() {
+async fn full_queue_accepts_a_whole_batch_or_nothing() {
     let temp = TempQueue::new();
     let queue = temp.queue().await;
     let columns = "destination, method, path, identity, key, headers, body, created_us, state, attempts, sends, sends_all, \
@@ -79,7 +79,7 @@ async fn a_full_queue_takes_all_of_a_batch_or_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_or_secret_is_not_kept() {
+async fn large_or_secret_entries_are_not_stored() {
     let temp = TempQueue::new();
     let queue = temp.queue().await;
     let large = order_at("/orders", "k1", &"x".repeat(ENTRY_BYTES_MAX));

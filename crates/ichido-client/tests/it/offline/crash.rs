@@ -183,7 +183,7 @@ async fn run_and_kill(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_random_each_action_is_done_once_in_order_and_nothing_acknowledged_is_lost() {
+async fn random_kills_lose_no_accepted_action_and_repeat_none() {
     let seed = std::env::var("ICHIDO_QUEUE_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok())

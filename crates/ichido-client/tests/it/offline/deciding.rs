@@ -21,7 +21,7 @@ async fn sent_once(
 }
 
 #[tokio::test]
-async fn what_was_sent_and_is_older_than_keys_are_kept_is_held_and_the_next_goes_on() {
+async fn sent_entry_with_expired_key_is_held_next_continues() {
     let temp = TempQueue::new();
     let (server, queue, id) = sent_once(&temp, vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     accept(&queue, &["k2"]).await;
@@ -52,7 +52,7 @@ async fn what_was_sent_and_is_older_than_keys_are_kept_is_held_and_the_next_goes
 }
 
 #[tokio::test]
-async fn a_release_is_for_one_try() {
+async fn release_allows_one_attempt() {
     let temp = TempQueue::new();
     let (server, queue, id) = sent_once(&temp, vec![ServerAction::WorkAndReset]).await;
     temp.hours_pass(100).await;
@@ -68,7 +68,7 @@ async fn a_release_is_for_one_try() {
 }
 
 #[tokio::test]
-async fn what_was_never_sent_is_sent_however_old_it_is() {
+async fn unsent_entry_is_sent_at_any_age() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
@@ -78,7 +78,7 @@ async fn what_was_never_sent_is_sent_however_old_it_is() {
 }
 
 #[tokio::test]
-async fn what_was_sent_before_the_clock_was_set_back_is_held() {
+async fn entry_sent_before_a_clock_set_back_is_held() {
     let temp = TempQueue::new();
     let (server, queue, _) = sent_once(&temp, vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     accept(&queue, &["k2"]).await;
@@ -94,7 +94,7 @@ async fn what_was_sent_before_the_clock_was_set_back_is_held() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_in_a_wait_and_on_again_is_seen() {
+async fn clock_set_back_and_forward_during_a_wait_is_detected() {
     let temp = TempQueue::new();
     let busy = with("503 Service Unavailable", &[("Retry-After", "36000")], "");
     let (server, queue, _) = sent_once(&temp, vec![ServerAction::Say(busy), ServerAction::Work]).await;
@@ -110,7 +110,7 @@ async fn a_clock_that_is_set_back_in_a_wait_and_on_again_is_seen() {
 }
 
 #[tokio::test]
-async fn a_failed_one_is_tried_again_on_a_persons_word_under_the_same_key() {
+async fn manual_retry_of_a_failed_entry_keeps_its_key() {
     let temp = TempQueue::new();
     let mut acts = vec![ServerAction::Say(plain("503 Service Unavailable")); 3];
     acts.push(ServerAction::Work);
@@ -129,7 +129,7 @@ async fn a_failed_one_is_tried_again_on_a_persons_word_under_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_failed_one_that_is_too_old_is_held_and_not_sent() {
+async fn failed_entry_that_is_too_old_is_held() {
     let temp = TempQueue::new();
     let server = TestServer::with_actions(vec![
         ServerAction::Say(plain("422 Unprocessable Content")),
@@ -146,7 +146,7 @@ async fn a_failed_one_that_is_too_old_is_held_and_not_sent() {
 }
 
 #[tokio::test]
-async fn a_person_decides_about_what_stands_so_and_nothing_else() {
+async fn decision_requires_the_matching_state() {
     let temp = TempQueue::new();
     let (server, queue, id) = sent_once(&temp, vec![ServerAction::WorkAndReset]).await;
     for refused in [queue.retry(id).await, queue.release(id).await] {
@@ -164,7 +164,7 @@ async fn a_person_decides_about_what_stands_so_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_being_sent_is_not_discarded_but_what_a_dead_sender_left_is() {
+async fn only_an_abandoned_entry_in_flight_can_be_discarded() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Silence]).await);
     let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];

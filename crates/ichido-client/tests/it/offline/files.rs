@@ -8,7 +8,7 @@ use super::temp_queue::{SHOP, TempQueue, accept, all, keys, order};
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_file_is_its_owners_alone() {
+async fn file_is_readable_only_by_its_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let temp = TempQueue::new();
     let queue = temp.queue().await;
@@ -20,7 +20,7 @@ async fn the_file_is_its_owners_alone() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_something_else_is_left_as_it_is() {
+async fn foreign_file_is_not_changed() {
     let temp = TempQueue::new();
     for text in [
         "my diary\n",
@@ -42,7 +42,7 @@ async fn a_file_that_is_something_else_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_file_of_a_newer_program_is_refused_with_both_versions() {
+async fn newer_file_is_rejected_with_both_versions() {
     let temp = TempQueue::new();
     temp.queue().await.close().await;
     temp.sql("PRAGMA user_version = 7").await;
@@ -52,7 +52,7 @@ async fn a_file_of_a_newer_program_is_refused_with_both_versions() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_made_or_is_not_there_is_said_to_be() {
+async fn missing_or_uncreatable_file_is_reported() {
     let temp = TempQueue::new();
     let nowhere = temp.folder().join("no/such/folder/orders.queue");
     assert!(matches!(Queue::open(&nowhere).await, Err(QueueError::Unusable(_))));
@@ -61,7 +61,7 @@ async fn a_file_that_cannot_be_made_or_is_not_there_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_called_so() {
+async fn damaged_file_is_reported() {
     let temp = TempQueue::new();
     let queue = temp.queue().await;
     let keys: Vec<String> = (0..500).map(|number| format!("k{number}")).collect();
@@ -79,7 +79,7 @@ async fn a_damaged_file_is_called_so() {
 }
 
 #[tokio::test]
-async fn a_row_that_says_nonsense_is_no_default() {
+async fn invalid_row_is_an_error_not_a_default() {
     let temp = TempQueue::new();
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
@@ -91,7 +91,7 @@ async fn a_row_that_says_nonsense_is_no_default() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_make_and_use_one_file_at_once() {
+async fn concurrent_processes_create_and_use_one_file() {
     let temp = TempQueue::new();
     let mut tasks = JoinSet::new();
     for number in 0..16 {
@@ -114,7 +114,7 @@ async fn many_make_and_use_one_file_at_once() {
 /// Not even root can write there.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_place_that_cannot_be_written_is_said_to_be() {
+async fn unwritable_folder_is_reported() {
     let refused = Queue::open("/proc/orders.queue").await.unwrap_err();
     assert!(
         matches!(refused, QueueError::Unusable(_)) && refused.to_string().contains("to write"),

@@ -31,7 +31,7 @@ async fn start_forwarding(address: SocketAddr, to: SocketAddr) {
 }
 
 #[tokio::test]
-async fn entries_go_out_in_order_and_are_gone_when_they_are_done() {
+async fn entries_are_sent_in_order_and_removed_when_done() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
@@ -50,7 +50,7 @@ async fn entries_go_out_in_order_and_are_gone_when_they_are_done() {
 }
 
 #[tokio::test]
-async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
+async fn lost_response_is_learned_with_the_same_key() {
     for act in [ServerAction::WorkAndReset, ServerAction::WorkAndCut] {
         let (temp, server) =
             (TempQueue::new(), TestServer::with_actions(vec![act, ServerAction::Work]).await);
@@ -71,7 +71,7 @@ async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_refusal_marks_it_failed_at_once_and_the_next_goes_on() {
+async fn refused_entry_fails_at_once_and_the_next_continues() {
     let problem = with("409 Conflict", &[], r#"{"code":"key_conflict","detail":"used for another"}"#);
     let temp = TempQueue::new();
     let server = TestServer::start(move |_, request| {
@@ -93,7 +93,7 @@ async fn a_refusal_marks_it_failed_at_once_and_the_next_goes_on() {
 }
 
 #[tokio::test]
-async fn three_failed_tries_mark_it_failed_and_the_next_goes_on() {
+async fn entry_fails_after_three_attempts_and_the_next_continues() {
     let temp = TempQueue::new();
     let server = TestServer::start(|nth, request| match (request.key(), nth) {
         ("k1", 0) => ServerAction::Say(plain("500 Internal Server Error")),
@@ -114,7 +114,7 @@ async fn three_failed_tries_mark_it_failed_and_the_next_goes_on() {
 }
 
 #[tokio::test]
-async fn a_servers_wish_is_kept_in_the_file_so_that_a_restart_does_not_hammer() {
+async fn retry_after_survives_a_restart() {
     let busy = with("429 Too Many Requests", &[("Retry-After", "3600")], "");
     let (temp, server) =
         (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Say(busy), ServerAction::Work]).await);
@@ -138,7 +138,7 @@ async fn a_servers_wish_is_kept_in_the_file_so_that_a_restart_does_not_hammer() 
 }
 
 #[tokio::test]
-async fn an_action_in_flight_is_asked_after_and_uses_up_no_try() {
+async fn action_in_flight_is_polled_and_uses_no_attempt() {
     let processing =
         with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
     let (temp, server) = (
@@ -161,7 +161,7 @@ async fn an_action_in_flight_is_asked_after_and_uses_up_no_try() {
 }
 
 #[tokio::test]
-async fn a_destination_that_is_not_reached_uses_up_no_try_and_is_tried_when_told() {
+async fn unreachable_destination_uses_no_attempt_and_is_retried_on_request() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
@@ -182,7 +182,7 @@ async fn a_destination_that_is_not_reached_uses_up_no_try_and_is_tried_when_told
 }
 
 #[tokio::test]
-async fn draining_ends_when_nobody_is_reached() {
+async fn drain_ends_when_no_destination_is_reachable() {
     let temp = TempQueue::new();
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
@@ -192,7 +192,7 @@ async fn draining_ends_when_nobody_is_reached() {
 }
 
 #[tokio::test]
-async fn there_is_one_sender_for_a_file_and_destination() {
+async fn file_and_destination_have_one_sender() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let (queue, other) = (temp.queue().await, temp.queue().await);
     let first = sender(&queue, server.client()).await;
@@ -217,7 +217,7 @@ async fn there_is_one_sender_for_a_file_and_destination() {
 }
 
 #[tokio::test]
-async fn one_destination_does_not_hold_up_another() {
+async fn one_destination_does_not_block_another() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
@@ -231,7 +231,7 @@ async fn one_destination_does_not_hold_up_another() {
 
 /// A cancelled attempt leaves the mark, and the next one finds out.
 #[tokio::test]
-async fn a_try_that_was_broken_off_is_made_again_and_does_not_count_as_failed() {
+async fn interrupted_attempt_is_repeated_and_not_counted_as_failed() {
     let (temp, server) =
         (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Silence, ServerAction::Work]).await);
     let queue = temp.queue().await;
@@ -256,7 +256,7 @@ async fn a_try_that_was_broken_off_is_made_again_and_does_not_count_as_failed() 
 
 /// When asked to stop, the sender finishes the current attempt first.
 #[tokio::test]
-async fn a_sender_that_is_told_to_stop_ends_its_try() {
+async fn stopping_sender_finishes_its_attempt() {
     let temp = TempQueue::new();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let stop = std::sync::Mutex::new(Some(stop));
@@ -276,7 +276,7 @@ async fn a_sender_that_is_told_to_stop_ends_its_try() {
 }
 
 #[tokio::test]
-async fn a_sender_that_runs_takes_up_what_is_accepted_later() {
+async fn running_sender_sends_later_entries() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     let mut sender = sender(&queue, server.client()).await;
@@ -294,7 +294,7 @@ async fn a_sender_that_runs_takes_up_what_is_accepted_later() {
 }
 
 #[tokio::test]
-async fn no_token_is_in_the_file_though_it_is_sent() {
+async fn token_is_sent_but_not_stored() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::WorkAndReset]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
@@ -310,7 +310,7 @@ async fn no_token_is_in_the_file_though_it_is_sent() {
 
 /// The login page of a hotel network responds to every request.
 #[tokio::test]
-async fn a_success_without_its_proof_takes_nothing_out() {
+async fn success_without_proof_removes_nothing() {
     let (temp, server) = (
         TempQueue::new(),
         TestServer::with_actions(vec![ServerAction::Say(with("200 OK", &[], "<html>")), ServerAction::Work])
@@ -330,7 +330,7 @@ async fn a_success_without_its_proof_takes_nothing_out() {
 }
 
 #[tokio::test]
-async fn terms_that_make_no_sense_are_refused() {
+async fn invalid_send_settings_are_rejected() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     let terms = SendTerms { keys_kept_for: Duration::from_secs(30), ..SendTerms::default() };

@@ -19,7 +19,7 @@ async fn gave_up(client: &Client, key: &str) -> (Why, Effect, u32) {
 }
 
 #[tokio::test]
-async fn one_budget_is_shared_by_all_calls_and_when_it_is_spent_a_failure_stands() {
+async fn spent_budget_shared_by_all_calls_stops_retries() {
     let server = TestServer::with_actions(vec![ServerAction::Say(plain("503 Down"))]).await;
     let three = BudgetSettings { capacity: 300, earned_per_success: 20 };
     let client = with_budget(&server, Some(three));
@@ -33,7 +33,7 @@ async fn one_budget_is_shared_by_all_calls_and_when_it_is_spent_a_failure_stands
 }
 
 #[tokio::test]
-async fn without_a_word_ten_retries_are_saved_up_and_with_none_there_is_no_end_to_them() {
+async fn default_budget_is_ten_retries_and_none_is_unlimited() {
     let server = TestServer::with_actions(vec![ServerAction::Say(plain("503 Down"))]).await;
     let client = server.client();
     for nth in 0..5 {
@@ -47,7 +47,7 @@ async fn without_a_word_ten_retries_are_saved_up_and_with_none_there_is_no_end_t
 }
 
 #[tokio::test]
-async fn a_success_at_the_first_try_earns_and_one_after_a_failure_does_not() {
+async fn only_success_on_the_first_attempt_earns_budget() {
     let server = TestServer::start(|nth, request| match (request.key(), nth) {
         ("k1" | "k2" | "k4", 0) => ServerAction::Say(plain("503 Busy")),
         _ => ServerAction::Work,
@@ -63,7 +63,7 @@ async fn a_success_at_the_first_try_earns_and_one_after_a_failure_does_not() {
 }
 
 #[tokio::test]
-async fn asking_after_an_action_in_flight_costs_nothing() {
+async fn polling_an_action_in_flight_costs_no_budget() {
     let processing =
         with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
     let mut acts = vec![ServerAction::Say(processing); 7];

@@ -27,7 +27,7 @@ async fn done(server: &TestServer, key: &str) -> CompletedOrder {
 }
 
 #[tokio::test]
-async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
+async fn lost_response_is_learned_with_the_same_key() {
     for act in [ServerAction::WorkAndReset, ServerAction::WorkAndCut] {
         let server = TestServer::with_actions(vec![act, ServerAction::Work]).await;
         let done = done(&server, "k1").await;
@@ -55,7 +55,7 @@ async fn what_was_done_and_never_answered_is_learnt_under_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_server_that_fails_and_recovers_is_asked_again() {
+async fn request_is_retried_until_the_server_recovers() {
     for status in ["500 Internal Server Error", "503 Service Unavailable", "408 Request Timeout"] {
         let server =
             TestServer::with_actions(vec![ServerAction::Say(plain(status)), ServerAction::Work]).await;
@@ -65,7 +65,7 @@ async fn a_server_that_fails_and_recovers_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_servers_wish_in_seconds_and_as_a_date_that_has_passed_is_heeded() {
+async fn retry_after_in_seconds_and_as_past_date_is_respected() {
     for wish in ["0", "Sun, 06 Nov 1994 08:49:37 GMT"] {
         let busy = with("429 Too Many Requests", &[("Retry-After", wish)], "");
         let server = TestServer::with_actions(vec![ServerAction::Say(busy), ServerAction::Work]).await;
@@ -74,7 +74,7 @@ async fn a_servers_wish_in_seconds_and_as_a_date_that_has_passed_is_heeded() {
 }
 
 #[tokio::test]
-async fn an_action_in_flight_is_asked_after_until_it_is_over() {
+async fn action_in_flight_is_polled_until_it_ends() {
     let processing =
         with("202 Accepted", &[("Idempotency-Status", "processing"), ("Retry-After", "0")], "{}");
     let mut acts = vec![ServerAction::Say(processing); 7];
@@ -86,13 +86,13 @@ async fn an_action_in_flight_is_asked_after_until_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_202_without_the_word_is_an_outcome() {
+async fn plain_202_is_an_outcome() {
     let server = TestServer::with_actions(vec![ServerAction::Say(plain("202 Accepted"))]).await;
     assert_eq!((done(&server, "k1").await.tries, server.seen().len()), (1, 1));
 }
 
 #[tokio::test]
-async fn a_person_who_presses_again_goes_on_with_the_numbers() {
+async fn manual_retry_continues_the_attempt_numbers() {
     let server = TestServer::with_actions(vec![
         ServerAction::Say(plain("503 Service Unavailable")),
         ServerAction::Work,
@@ -106,7 +106,7 @@ async fn a_person_who_presses_again_goes_on_with_the_numbers() {
 }
 
 #[tokio::test]
-async fn the_token_goes_to_the_server_and_nowhere_else() {
+async fn token_is_sent_only_to_the_server() {
     let server = TestServer::with_actions(vec![ServerAction::Work]).await;
     let mut settings = server.settings();
     settings.base_url.push_str("/inner/");
@@ -125,7 +125,7 @@ async fn the_token_goes_to_the_server_and_nowhere_else() {
 
 /// Each of 200 actions meets a different mixture of failures; each takes effect once, and each outcome is learned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_at_once_through_every_fault_are_each_done_once() {
+async fn concurrent_actions_with_faults_are_each_done_once() {
     let faults = [
         ServerAction::WorkAndReset,
         ServerAction::WorkAndCut,

@@ -38,7 +38,7 @@ fn fault(last: &Last) -> NetworkFault {
 }
 
 #[tokio::test]
-async fn where_nobody_listens_nothing_was_done() {
+async fn refused_connection_proves_nothing_was_done() {
     // A port that was free a moment ago.
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let end = gave_up(quick(format!("http://{}", address.expect("a free port")))).await;
@@ -64,7 +64,7 @@ async fn a_connection_that_breaks_every_time_leaves_the_effect_unknown() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_not_waited_for_for_ever() {
+async fn silent_server_times_out() {
     for act in [
         ServerAction::Silence,
         ServerAction::SayAndHold("HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\nabc".to_owned()),
@@ -77,7 +77,7 @@ async fn a_silent_server_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn all_tries_together_have_a_time() {
+async fn all_attempts_share_a_total_timeout() {
     let server = TestServer::with_actions(vec![ServerAction::Silence]).await;
     let settings = ClientSettings { total_timeout: SHORT, attempt_timeout: TIME_MAX, ..server.settings() };
     let end = tokio::time::timeout(CASE_MAX, gave_up(settings)).await.expect("the total cuts the try short");
@@ -86,7 +86,7 @@ async fn all_tries_together_have_a_time() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_to_be_left_alone_is_left_alone_and_says_until_when() {
+async fn long_retry_after_gives_up_and_says_until_when() {
     let date = "Fri, 15 Jan 2100 08:00:00 GMT";
     let busy = with("429 Too Many Requests", &[("Retry-After", date)], "");
     let server = TestServer::with_actions(vec![ServerAction::Say(busy), ServerAction::Work]).await;
@@ -98,7 +98,7 @@ async fn a_server_that_wants_to_be_left_alone_is_left_alone_and_says_until_when(
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_http_is_no_outcome() {
+async fn response_that_is_not_http_is_not_an_outcome() {
     for answer in ["SSH-2.0-OpenSSH_9.2\r\n\r\n", "HTTP/1.1 201 Created\r\nno field\r\n\r\n"] {
         let server = TestServer::with_actions(vec![ServerAction::SayAndClose(answer.to_owned())]).await;
         let end = gave_up(server.settings()).await;
@@ -107,7 +107,7 @@ async fn an_answer_that_is_no_http_is_no_outcome() {
 }
 
 #[tokio::test]
-async fn an_answer_about_another_key_is_no_outcome() {
+async fn response_for_another_key_is_not_an_outcome() {
     let others = with("201 Created", &[("Idempotency-Key", "k2")], "{}");
     let server = TestServer::with_actions(vec![ServerAction::Say(others)]).await;
     let end = gave_up(server.settings()).await;

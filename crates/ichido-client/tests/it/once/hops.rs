@@ -22,7 +22,7 @@ fn hop(name: &str) -> Hop {
 }
 
 #[tokio::test]
-async fn every_try_begins_the_way_with_an_id_of_its_own() {
+async fn every_attempt_is_the_first_hop_with_its_own_id() {
     let server =
         TestServer::with_actions(vec![ServerAction::Say(plain("503 Busy")), ServerAction::Work]).await;
     assert!(matches!(server.client().send(&order("k1")).await, Outcome::Done { tries: 2, .. }));
@@ -37,7 +37,7 @@ async fn every_try_begins_the_way_with_an_id_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_way_that_it_came_goes_on_and_ours_is_the_next_hop() {
+async fn received_hops_are_extended_with_ours() {
     let server = TestServer::with_actions(vec![ServerAction::Work]).await;
     let client = build_client(ClientSettings { hop_name: "desk".to_owned(), ..server.settings() });
     let request_id = (HeaderName::from_static("x-request-id"), HeaderValue::from_static("from-the-page"));
@@ -76,7 +76,7 @@ async fn other_profiles_and_reads_carry_no_hops() {
 }
 
 #[test]
-fn a_name_that_is_none_is_refused_and_the_field_is_not_the_callers_to_set() {
+fn invalid_hop_name_and_callers_own_hops_are_rejected() {
     let settings =
         ClientSettings { hop_name: "My App".to_owned(), ..ClientSettings::new("http://127.0.0.1:1") };
     let problems = settings.resolve().expect_err("it is no name");

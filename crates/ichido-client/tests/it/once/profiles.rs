@@ -31,7 +31,7 @@ async fn busy_server(answer: String) -> TestServer {
 }
 
 #[tokio::test]
-async fn the_ietf_key_is_a_quoted_string_on_every_try() {
+async fn ietf_key_is_a_quoted_string_on_every_attempt() {
     let server = TestServer::with_actions(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
     assert!(matches!(&outcome, Outcome::Done { answer, tries: 2 } if answer.is_replay()), "{outcome:?}");
@@ -42,7 +42,7 @@ async fn the_ietf_key_is_a_quoted_string_on_every_try() {
 }
 
 #[tokio::test]
-async fn an_ietf_409_that_says_when_to_come_back_is_in_flight() {
+async fn ietf_409_with_retry_after_is_in_flight() {
     let outstanding = r#"{"type":"https://api.example/idempotency","title":"A request is outstanding for this Idempotency-Key"}"#;
     for answer in [
         with("409 Conflict", &[("Retry-After", "0")], outstanding),
@@ -55,7 +55,7 @@ async fn an_ietf_409_that_says_when_to_come_back_is_in_flight() {
 }
 
 #[tokio::test]
-async fn a_bare_ietf_409_is_asked_again_and_not_for_ever() {
+async fn bare_ietf_409_is_retried_but_not_forever() {
     let server =
         TestServer::with_actions(vec![ServerAction::Say(plain("409 Conflict")), ServerAction::Work]).await;
     let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
@@ -68,7 +68,7 @@ async fn a_bare_ietf_409_is_asked_again_and_not_for_ever() {
 }
 
 #[tokio::test]
-async fn a_key_used_for_a_different_request_is_told_apart_in_every_profile() {
+async fn key_conflict_is_recognised_in_every_profile() {
     let stripe = r#"{"error":{"type":"idempotency_error","message":"Keys can only be used with the same parameters"}}"#;
     for (profile, status, body) in [
         (Profile::Ichido, "409 Conflict", r#"{"code":"key_conflict"}"#),
@@ -109,7 +109,7 @@ async fn a_stripe_key_in_use_is_in_flight() {
 
 /// Stripe stores a 500 under the key and repeats it for a day, so retries cannot help.
 #[tokio::test]
-async fn a_failure_that_the_server_keeps_is_asked_for_once_more_and_then_believed() {
+async fn stored_failure_is_requested_once_more_and_then_accepted() {
     let kept = with("500 Broken", &[("Idempotent-Replayed", "true")], "");
     let server =
         TestServer::with_actions(vec![ServerAction::Say(plain("500 Broken")), ServerAction::Say(kept)]).await;

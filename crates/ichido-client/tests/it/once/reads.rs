@@ -6,7 +6,7 @@ use ichido_client::{ActionError, ClientSettings, Outcome, Token};
 use crate::server::{ServerAction, TestServer, build_client, plain, with};
 
 #[tokio::test]
-async fn a_read_that_fails_is_made_again_without_a_key() {
+async fn failed_read_is_retried_without_a_key() {
     let server = TestServer::with_actions(vec![
         ServerAction::Say(plain("503 Later")),
         ServerAction::Say(with("200 OK", &[], r#"{"id":"m-1"}"#)),
@@ -26,7 +26,7 @@ async fn a_read_that_fails_is_made_again_without_a_key() {
 }
 
 #[tokio::test]
-async fn a_refused_read_is_not_made_again_and_a_path_that_is_none_is_not_sent() {
+async fn refused_reads_are_not_retried_invalid_paths_not_sent() {
     let server = TestServer::with_actions(vec![ServerAction::Say(plain("404 Not Found"))]).await;
     let outcome = server.client().read("/v1/messages/x").await;
     assert!(matches!(outcome, Ok(Outcome::Refused { tries: 1, .. })), "{outcome:?}");
@@ -36,7 +36,7 @@ async fn a_refused_read_is_not_made_again_and_a_path_that_is_none_is_not_sent() 
 
 /// A key in the response says nothing about a read, because none was sent.
 #[tokio::test]
-async fn a_key_in_the_answer_to_a_read_means_nothing() {
+async fn key_in_the_response_to_a_read_is_ignored() {
     let answer = with("200 OK", &[("Idempotency-Key", "of-another")], "{}");
     let server = TestServer::with_actions(vec![ServerAction::Say(answer)]).await;
     let outcome = server.client().read("/").await;

@@ -26,7 +26,7 @@ async fn a_refusal_says_why_in_the_servers_words() {
 }
 
 #[tokio::test]
-async fn no_other_4xx_is_sent_again() {
+async fn other_4xx_are_not_retried() {
     for status in ["400 Bad", "401 Who", "403 No", "404 What", "413 Large", "422 Odd", "425 Early"] {
         let server =
             TestServer::with_actions(vec![ServerAction::Say(plain(status)), ServerAction::Work]).await;
@@ -37,7 +37,7 @@ async fn no_other_4xx_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_no_after_a_lost_try_leaves_the_effect_unknown() {
+async fn refusal_after_a_lost_attempt_leaves_the_effect_unknown() {
     let server =
         TestServer::with_actions(vec![ServerAction::WorkAndReset, ServerAction::Say(plain("403 No"))]).await;
     let (status, _, effect, tries) = refused(&server).await;

@@ -24,7 +24,7 @@ fn settings(server: &TestServer, roots: &str) -> ClientSettings {
 }
 
 #[tokio::test]
-async fn a_server_whom_the_roots_vouch_for_is_called() {
+async fn server_with_a_trusted_certificate_is_called() {
     let fixture = fixture("127.0.0.1");
     let acts = [ServerAction::WorkAndReset, ServerAction::Work];
     let server = TestServer::start_tls(fixture.acceptor, move |nth, _| acts[nth].clone()).await;
@@ -34,7 +34,7 @@ async fn a_server_whom_the_roots_vouch_for_is_called() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_vouched_for_gets_nothing() {
+async fn server_with_an_untrusted_certificate_gets_nothing() {
     let stranger = fixture("127.0.0.1").roots;
     let (ours, misnamed) = (fixture("127.0.0.1"), fixture("ichido.example"));
     for (acceptor, roots) in [(ours.acceptor, &stranger), (misnamed.acceptor, &misnamed.roots)] {
@@ -48,7 +48,7 @@ async fn a_server_that_is_not_vouched_for_gets_nothing() {
 }
 
 #[test]
-fn roots_that_are_none_are_refused_with_their_place() {
+fn invalid_roots_are_rejected_with_their_setting() {
     let roots = Some("no certificate".to_owned());
     let settings = ClientSettings { trusted_roots: roots, ..ClientSettings::new("https://ichido.example") };
     let problems = settings.resolve().expect_err("there is no root");

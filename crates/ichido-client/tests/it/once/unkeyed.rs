@@ -19,7 +19,7 @@ async fn gave_up(client: Client, method: Method) -> (Why, Effect, u32) {
 }
 
 #[tokio::test]
-async fn what_may_have_been_done_is_not_sent_again() {
+async fn request_that_may_have_been_done_is_not_retried() {
     let faults = [
         ServerAction::WorkAndReset,
         ServerAction::WorkAndCut,
@@ -43,7 +43,7 @@ async fn what_may_have_been_done_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn what_was_turned_away_unread_is_sent_again_and_carries_no_key() {
+async fn request_refused_with_429_is_retried_without_a_key() {
     for method in CHANGES {
         let busy = with("429 Too Many Requests", &[("Retry-After", "0")], "");
         let server = TestServer::with_actions(vec![
@@ -65,7 +65,7 @@ async fn what_was_turned_away_unread_is_sent_again_and_carries_no_key() {
 }
 
 #[tokio::test]
-async fn what_never_left_is_sent_again() {
+async fn request_that_never_left_is_retried() {
     // A port that was free a moment ago.
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let client = build_client(quick(format!("http://{}", address.expect("a free port"))));
@@ -80,7 +80,7 @@ async fn what_never_left_is_sent_again() {
 }
 
 #[tokio::test]
-async fn one_doubt_ends_it_whatever_was_proved_before() {
+async fn one_unknown_attempt_ends_the_retries() {
     let busy = with("429 Too Many Requests", &[("Retry-After", "0")], "");
     let server = TestServer::with_actions(vec![
         ServerAction::Say(busy),
@@ -94,7 +94,7 @@ async fn one_doubt_ends_it_whatever_was_proved_before() {
 
 /// An idle connection that had closed takes no request; one that breaks during a request may have.
 #[tokio::test]
-async fn a_kept_connection_that_was_closed_is_proof_and_one_that_breaks_is_none() {
+async fn closed_idle_connection_is_proof_and_broken_one_is_not() {
     let server = TestServer::with_actions(vec![ServerAction::SayAndClose(plain("201 Created"))]).await;
     let client = server.client();
     for nth in 1..=3 {
@@ -114,7 +114,7 @@ async fn a_kept_connection_that_was_closed_is_proof_and_one_that_breaks_is_none(
 }
 
 #[tokio::test]
-async fn a_key_that_comes_back_is_about_nothing_that_was_sent() {
+async fn echoed_key_is_ignored_if_none_was_sent() {
     let server = TestServer::with_actions(vec![ServerAction::Say(with(
         "201 Created",
         &[("Idempotency-Key", "k")],

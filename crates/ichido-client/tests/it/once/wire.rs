@@ -6,7 +6,7 @@ use ichido_core::verdict::Effect;
 use crate::server::{ServerAction, TestServer, build_client, order, plain, with};
 
 #[tokio::test]
-async fn a_connection_is_kept_for_the_next_action() {
+async fn connection_is_reused_for_the_next_action() {
     let server = TestServer::with_actions(vec![ServerAction::Work]).await;
     let client = server.client();
     for key in ["k1", "k2", "k3"] {
@@ -16,7 +16,7 @@ async fn a_connection_is_kept_for_the_next_action() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_was_closed_costs_no_try() {
+async fn closed_idle_connection_costs_no_attempt() {
     let server = TestServer::with_actions(vec![ServerAction::SayAndClose(plain("201 Created"))]).await;
     let client = server.client();
     for (nth, key) in (1..).zip(["k1", "k2", "k3"]) {
@@ -28,7 +28,7 @@ async fn a_kept_connection_that_was_closed_costs_no_try() {
 
 /// HTTP libraries resend a request when an idle connection breaks; here every attempt is counted.
 #[tokio::test]
-async fn a_kept_connection_that_breaks_under_a_request_costs_a_try() {
+async fn connection_that_breaks_during_a_request_costs_an_attempt() {
     let server = TestServer::start(|nth, request| match (request.key(), nth) {
         ("k2", 0) => ServerAction::WorkAndReset,
         _ => ServerAction::Work,
@@ -42,7 +42,7 @@ async fn a_kept_connection_that_breaks_under_a_request_costs_a_try() {
 }
 
 #[tokio::test]
-async fn of_a_huge_answer_no_more_is_read_than_allowed() {
+async fn huge_response_is_read_up_to_the_limit() {
     let huge = with("201 Created", &[], &"x".repeat(1 << 20));
     let server = TestServer::with_actions(vec![ServerAction::Say(huge)]).await;
     let client = build_client(ClientSettings { answer_bytes_max: 1_000, ..server.settings() });
@@ -56,7 +56,7 @@ async fn of_a_huge_answer_no_more_is_read_than_allowed() {
 }
 
 #[tokio::test]
-async fn of_a_huge_head_nothing_is_taken() {
+async fn huge_response_head_is_rejected() {
     let huge = with("201 Created", &[("X-Long", &"x".repeat(1 << 20))], "");
     let server = TestServer::with_actions(vec![ServerAction::SayAndClose(huge)]).await;
     let outcome = server.client().send(&order("k1")).await;
