@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sql_limits_match_the_constants() {
+    fn sql_pragmas_match_the_constants() {
         let source = include_str!("file.rs");
         assert!(source.contains(&format!("PRAGMA application_id = {APPLICATION_ID}\"")));
         assert!(source.contains(&format!("PRAGMA user_version = {VERSION}\"")));

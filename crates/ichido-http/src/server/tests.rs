@@ -171,7 +171,7 @@ async fn health_is_served_when_slow_bodies_fill_all_seats() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn evicted_connection_is_told_to_close() {
+async fn request_on_an_evicted_connection_gets_503() {
     let address = start(LIMITS).await;
     let _holder = send_unfinished(address).await;
     let mut first = send(address, OTHER).await;
