@@ -1,5 +1,5 @@
-// One effect, whatever ends in the middle: the page, the tab, the browser, the server.
-// Requirements by number are those of a browser's queue, listed in README.md beside this folder.
+// One effect, whichever part dies: the page, the tab, the browser, the server.
+// The numbered requirements are listed in ../README.md.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -7,7 +7,7 @@ import { ready, Stage, until } from './stage.js';
 
 const keys = (front) => new Set(front.actions.map(({ key }) => key));
 
-test('a page that is reloaded in mid-send sends the same action again, once in effect', async (t) => {
+test('a page reloaded while sending sends the same action again, with one effect', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.ways = ['hold answer'];
@@ -21,7 +21,7 @@ test('a page that is reloaded in mid-send sends the same action again, once in e
   await stage.assertOnce();
 });
 
-test('a browser that is killed in mid-send sends the same action again when it is back, once in effect', async (t) => {
+test('a browser killed while sending sends the same action again, with one effect', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.ways = ['hold answer'];
@@ -39,7 +39,7 @@ test('a browser that is killed in mid-send sends the same action again when it i
 });
 
 // Requirement (7) Durable when `enqueue` resolves.
-test('what was saved is on the disk, though the browser is killed the moment after', async (t) => {
+test('a saved action is on disk, even if the browser is killed right after', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   await stage.context.setOffline(true);
@@ -52,7 +52,7 @@ test('what was saved is on the disk, though the browser is killed the moment aft
   await stage.assertOnce(5);
 });
 
-test('a server that is killed before it could answer is asked again when it is back', async (t) => {
+test('a server killed before its response gets the action again after its restart', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.ways = ['hold answer'];
@@ -70,12 +70,12 @@ test('a server that is killed before it could answer is asked again when it is b
   await stage.assertOnce();
 });
 
-// Requirement (8) Under the 64 KiB that may outlive a page.
-test('a send in flight outlives its page, and what a page may leave behind stays under the limit', async (t) => {
+// Requirement (8) Requests that outlive a page stay under 64 KiB.
+test("a request in flight outlives its page, within the browser's limit", async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.ways = ['hold', 'hold'];
-  // Two destinations, so that both are out at once; together they are over what a browser lets outlive a page.
+  // Two destinations, so both are in flight at once; together they exceed what may outlive a page.
   const large = 'x'.repeat(40 * 1024);
   const [kept, cut] = await tab.evaluate(async (note) => {
     const draft = (destination) => ({ destination });
@@ -94,7 +94,7 @@ test('a send in flight outlives its page, and what a page may leave behind stays
 });
 
 // Requirement (4) In order for each destination, one sender across tabs.
-test('tabs share one queue: one sender, in order, and each hears of all', async (t) => {
+test('tabs share one queue with one sender, in order, and all get every change', async (t) => {
   const stage = await Stage.start(t);
   const tabs = [await stage.tab(), await stage.tab()];
   const press = (tab, from) => tab.evaluate(async (from) => {
@@ -112,7 +112,7 @@ test('tabs share one queue: one sender, in order, and each hears of all', async 
   await stage.assertOnce(10);
 });
 
-test('a tab that goes elsewhere in mid-send is replaced at once by another', async (t) => {
+test('a tab that navigates away while sending is replaced by another tab', async (t) => {
   const stage = await Stage.start(t);
   const one = await stage.tab();
   stage.front.ways = ['hold answer'];
@@ -128,7 +128,7 @@ test('a tab that goes elsewhere in mid-send is replaced at once by another', asy
   await stage.assertOnce(2);
 });
 
-test('a lock that is never given back holds nobody up for longer than a lease', async (t) => {
+test('a lock that is never released blocks others for one lease at most', async (t) => {
   const stage = await Stage.start(t, { tryTimeOutMs: 10_000 });
   const [one, other] = [await stage.tab(), await stage.tab()];
   await one.evaluate((name) => void navigator.locks.request(name, () => new Promise(() => {})), `ichido ["ichido","ann"] ${stage.front.url}`);
@@ -139,8 +139,8 @@ test('a lock that is never given back holds nobody up for longer than a lease', 
   await stage.assertOnce();
 });
 
-// Requirement (2) A lease marks what is in flight.
-test('without Web Locks leases keep tabs apart, and a dead tab is replaced when its lease is over', async (t) => {
+// Requirement (2) A lease marks an entry in flight.
+test('without Web Locks, leases keep tabs apart and replace a dead tab', async (t) => {
   const stage = await Stage.start(t, { locks: null });
   const one = await stage.tab();
   stage.front.ways = ['hold answer'];
@@ -158,8 +158,8 @@ test('without Web Locks leases keep tabs apart, and a dead tab is replaced when 
   await stage.assertOnce();
 });
 
-// Requirement (5) Load, online, visibility; the timer is in every retry, the sync event in guide.test.js.
-test('loading, the network, the person and the way back are each enough to have it sent', async (t) => {
+// Requirement (5) Load, online, visibility; every retry tests the timer, and guide.test.js the sync event.
+test('load, network, visibility and back navigation each trigger sending', async (t) => {
   const stage = await Stage.start(t, { timers: null });
   const tab = await stage.tab();
   const ways = {
@@ -182,7 +182,7 @@ test('loading, the network, the person and the way back are each enough to have 
   }
 });
 
-test('a queue that is closed in mid-send and opened again goes on where it was', async (t) => {
+test('a queue closed while sending continues when it is opened again', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.ways = ['hold answer'];

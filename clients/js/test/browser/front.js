@@ -1,4 +1,4 @@
-// What stands between the browser and the server: it serves the page, passes requests on, and misbehaves as it is told.
+// A server between the browser and the real server: it serves the page, forwards requests, and fails on command.
 import { EventEmitter, once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer, request as send } from 'node:http';
@@ -7,30 +7,30 @@ import { basename } from 'node:path';
 const MODULES = new URL('../../', import.meta.url);
 const PAGES = new URL('./pages/', import.meta.url);
 const TYPES = { js: 'text/javascript', html: 'text/html' };
-/** They belong to one connection, or tell the server of a page that it does not know. */
+/** Headers of one connection, or about a page that the server does not know. */
 const NOT_PASSED_ON = ['connection', 'host', 'origin', 'referer'];
 
 /**
- * Ways to treat an action. A held one waits for `front.release()`.
- * - `pass`; `refuse`: the connection is cut, and nothing passed on; `drop`: it is passed on, and the answer lost
- * - `hold`: it waits before it is passed on; `hold answer`: it is passed on, and its answer waits
- * - `{ status, headers }`: that answer, and nothing is passed on
+ * How to treat an action. A held one waits for `front.release()`.
+ * - `pass`; `refuse`: cut the connection and forward nothing; `drop`: forward it and lose the response
+ * - `hold`: wait before forwarding; `hold answer`: forward it and hold the response
+ * - `{ status, headers }`: send this response and forward nothing
  */
 export class Front extends EventEmitter {
   constructor() {
     super();
-    /** How the next actions are treated, in order; then `usual`, which may be a function of the try's number. */
+    /** How the next actions are treated, in order; then `usual`, which may be a function of the attempt number. */
     this.ways = [];
     this.usual = 'pass';
-    /** Every action that came in. */
+    /** Every received action. */
     this.actions = [];
-    /** Made-up files by path. */
+    /** Additional files by path. */
     this.files = new Map();
     this.upstream = null;
     this.keepsConnections = false;
     this.held = [];
     this.server = createServer((request, response) => {
-      // A browser whose kept connection breaks sends the request again by itself; on a fresh one it tells us.
+      // A browser retries automatically if a reused connection breaks; on a new connection it reports the error.
       response.shouldKeepAlive = this.keepsConnections;
       for (const [name, value] of Object.entries(this.cors ?? {})) response.setHeader(name, value);
       this.#treat(request, response).catch((error) => {
@@ -38,9 +38,9 @@ export class Front extends EventEmitter {
         response.destroy();
       });
     });
-    /** Fields for pages of another origin; `null` is that there are none. */
+    /** CORS headers; `null` means none. */
     this.cors = null;
-    /** What went wrong in here; a test that ends with one fails. */
+    /** Errors of the front; a test fails if there is one. */
     this.faults = [];
   }
 
@@ -58,7 +58,7 @@ export class Front extends EventEmitter {
     this.server.close();
   }
 
-  /** Until so many actions came in. */
+  /** Waits until this many actions were received. */
   async came(count) {
     while (this.actions.length < count) await once(this, 'action');
     return this.actions;
@@ -96,7 +96,7 @@ export class Front extends EventEmitter {
     return new Promise((go) => this.held.push(go));
   }
 
-  /** The server may be away: then the connection is cut, as a network would. */
+  /** If the server is down, cuts the connection like a broken network. */
   async #pass(request, body, tell) {
     const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !NOT_PASSED_ON.includes(name) && !name.startsWith('sec-')));
     const passed = send({ host: '127.0.0.1', port: this.upstream, path: request.url, method: request.method, headers, agent: false });

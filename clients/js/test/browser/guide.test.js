@@ -1,4 +1,4 @@
-// The code of docs/guides/browser-client.md, run as it stands there.
+// Runs the code of docs/guides/browser-client.md unchanged.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -12,13 +12,13 @@ const GUIDE = readFileSync(new URL('../../../../docs/guides/browser-client.md', 
 const BLOCKS = new Map(Array.from(GUIDE.matchAll(/<!-- run: (\w+) -->\n```\w+\n([^]*?)```/g), ([, name, code]) => [name, code]));
 const PACKAGE = fileURLToPath(new URL('../../', import.meta.url));
 
-test('every block of code of the guide is run by a test', () => {
+test('a test runs every code block of the guide', () => {
   assert.deepEqual(Array.from(BLOCKS.keys()), ['page', 'authorize', 'worker', 'cors', 'node']);
   const blocks = GUIDE.match(/^```\w+$/gm);
   assert.equal(blocks.length, BLOCKS.size);
 });
 
-test("the guide's page shows an order, sends two presses once, and offers a retry", async (t) => {
+test("the guide's page shows an order, sends two clicks once, and offers a retry", async (t) => {
   const stage = await Stage.start(t);
   const html = GUIDE.match(/with `(<button[^`]*)` in the page/)[1];
   stage.front.files.set('/guide.html', `<!doctype html><meta charset="utf-8">${html}<script type="module" src="/guide.js"></script>`);
@@ -43,7 +43,7 @@ test("the guide's page shows an order, sends two presses once, and offers a retr
   await stage.assertOnce(2);
 });
 
-test("the guide's authorize sends for the person who is signed in, and for nobody else", async (t) => {
+test("the guide's authorize sends only for the person who is signed in", async (t) => {
   const stage = await Stage.start(t);
   stage.front.files.set('/session', JSON.stringify({ name: 'bob', token: 'b' }));
   const tab = await stage.tab();
@@ -61,7 +61,7 @@ test("the guide's authorize sends for the person who is signed in, and for nobod
   assert.equal(headers.authorization, 'Bearer a');
 });
 
-test("the guide's fields for another origin are all that is needed", async (t) => {
+test("the guide's CORS headers are sufficient", async (t) => {
   const stage = await Stage.start(t);
   const fields = BLOCKS.get('cors').trim().split('\n').map((line) => line.split(': '));
   stage.front.cors = { ...Object.fromEntries(fields), 'Access-Control-Allow-Origin': stage.front.url };
@@ -81,7 +81,7 @@ test("the guide's fields for another origin are all that is needed", async (t) =
   assert.ok(seen.some(({ state }) => state === 'processing'), 'in flight is seen');
   assert.equal(stage.front.actions.length, 3);
   await stage.assertOnce();
-  // A server that forgot to expose it: the body says so.
+  // If the server does not expose the header, the body says it.
   delete stage.front.cors['Access-Control-Expose-Headers'];
   stage.front.ways = [{ status: 202, headers: { 'idempotency-status': 'processing' }, body: '{"code":"key_in_flight"}' }];
   const hidden = await stage.press(tab, { qty: 2 }, { url });
@@ -90,7 +90,7 @@ test("the guide's fields for another origin are all that is needed", async (t) =
   await stage.assertOnce(2);
 });
 
-test("the guide's service worker sends what waits when Background Sync calls, without the page", async (t) => {
+test("the guide's service worker sends waiting entries on Background Sync, without the page", async (t) => {
   const stage = await Stage.start(t);
   stage.front.files.set('/worker.js', BLOCKS.get('worker'));
   const tab = await stage.tab();
@@ -101,7 +101,7 @@ test("the guide's service worker sends what waits when Background Sync calls, wi
     await navigator.serviceWorker.register('/worker.js', { type: 'module' });
     await navigator.serviceWorker.ready;
   });
-  // The page alone has no network, and asks for the sync; it must not be what sends.
+  // Only the page has no network, and it registers the sync; it must not be the sender.
   await stage.context.setOffline(true);
   await stage.press(tab, { qty: 1 });
   const tags = () => tab.evaluate(async () => (await navigator.serviceWorker.getRegistration()).sync.getTags());
@@ -117,7 +117,7 @@ test("the guide's service worker sends what waits when Background Sync calls, wi
   await stage.assertOnce();
 });
 
-test("the guide's program for Node sends an order once though its answer is lost", async (t) => {
+test("the guide's Node program sends an order once even if its response is lost", async (t) => {
   const stage = await Stage.start(t);
   stage.front.usual = (number) => (number < 2 ? 'drop' : 'pass');
   const program = ['--input-type=module', '--eval', BLOCKS.get('node')];

@@ -1,5 +1,5 @@
-// One effect, whatever the network and the server do.
-// Requirements by number are those of a browser's queue, listed in README.md beside this folder.
+// One effect, however the network and the server fail.
+// The numbered requirements are listed in ../README.md.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -8,8 +8,8 @@ import { Stage } from './stage.js';
 const keys = (front) => new Set(front.actions.map(({ key }) => key));
 const numbers = (front) => front.actions.map(({ number }) => number);
 
-// Requirement (1) The key is made once, and stored with the bytes before the first send.
-test('an action is stored before it is sent, is known by its hop, and leaves the queue on its answer', async (t) => {
+// Requirement (1) The key is created once, and stored with the bytes before the first send.
+test('an action is stored before it is sent, names its hop, and leaves the queue on its response', async (t) => {
   const stage = await Stage.start(t);
   stage.front.ways = ['hold'];
   const tab = await stage.tab();
@@ -35,7 +35,7 @@ test('an action is stored before it is sent, is known by its hop, and leaves the
 });
 
 // Requirement (1) One key for one intent.
-test("a network's login page is no outcome where the page can tell it", async (t) => {
+test("a network's login page is not an outcome if the page can detect it", async (t) => {
   const stage = await Stage.start(t, { namesId: true });
   stage.front.ways = [{ status: 200, headers: { 'content-type': 'text/html' }, body: '<h1>Log in to the hotel</h1>' }];
   const tab = await stage.tab();
@@ -47,7 +47,7 @@ test("a network's login page is no outcome where the page can tell it", async (t
   await stage.assertOnce();
 });
 
-test('five fast presses with one intent are one action', async (t) => {
+test('five fast clicks with one intent are one action', async (t) => {
   const stage = await Stage.start(t);
   const [one, other] = [await stage.tab(), await stage.tab()];
   const press = (tab) => tab.evaluate(() => Promise.all([1, 2, 3, 4, 5].map(() => window.press({ qty: 1 }, { intent: 'buy ACME' }))));
@@ -66,7 +66,7 @@ test('five fast presses with one intent are one action', async (t) => {
   await stage.assertOnce(2);
 });
 
-test('what is saved offline uses up no try, and is sent in order when the network is back', async (t) => {
+test('offline entries use no attempt and are sent in order when the network is back', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   await stage.context.setOffline(true);
@@ -83,7 +83,7 @@ test('what is saved offline uses up no try, and is sent in order when the networ
   await stage.assertOnce(3);
 });
 
-test('a network that is there and answers nothing uses up none of the three tries', async (t) => {
+test('a network without responses uses none of the three attempts', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.usual = (number) => (number < 6 ? 'refuse' : 'pass');
@@ -96,8 +96,8 @@ test('a network that is there and answers nothing uses up none of the three trie
   await stage.assertOnce();
 });
 
-// Requirement (2) An entry goes only on a definite answer.
-test('an answer that is lost is asked for again under the same key', async (t) => {
+// Requirement (2) An entry is deleted only after a definite response.
+test('a lost response is requested again with the same key', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.usual = (number) => (number < 3 ? 'drop' : 'pass');
@@ -108,7 +108,7 @@ test('an answer that is lost is asked for again under the same key', async (t) =
   await stage.assertOnce();
 });
 
-test('a browser that repeats a request by itself does so under the same key', async (t) => {
+test("a browser's own retry has the same key", async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.keepsConnections = true;
@@ -120,7 +120,7 @@ test('a browser that repeats a request by itself does so under the same key', as
   await stage.assertOnce();
 });
 
-test('a server that asks for time gets it, and those behind it wait their turn', async (t) => {
+test('Retry-After is respected, and later entries wait', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.ways = [{ status: 503, headers: { 'retry-after': '30' } }];
@@ -136,8 +136,8 @@ test('a server that asks for time gets it, and those behind it wait their turn',
   await stage.assertOnce(2);
 });
 
-// Requirement (3), (10) Tries are counted durably; a page that comes back sees the same.
-test('three answers without an outcome are the end, until the person presses retry', async (t) => {
+// Requirement (3), (10) Attempts are counted durably; a page that returns sees the same.
+test('an entry fails after three responses without an outcome, until the person retries it', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.ways = Array(3).fill({ status: 503, headers: {}, body: '{"detail":"the store is away"}' });
@@ -154,8 +154,8 @@ test('three answers without an outcome are the end, until the person presses ret
   await stage.assertOnce();
 });
 
-// Requirement (3) 5xx, 408 and 429 stay; any other 4xx is told at once.
-test('a definite refusal fails at once, says why, and holds up nobody', async (t) => {
+// Requirement (3) 5xx, 408 and 429 keep the entry; any other 4xx fails it at once.
+test('a refused entry fails at once, says why, and does not block others', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   const problem = (status, detail) => ({ status, headers: { 'content-type': 'application/problem+json' }, body: JSON.stringify({ detail }) });
@@ -176,7 +176,7 @@ test('a definite refusal fails at once, says why, and holds up nobody', async (t
   await stage.assertOnce(2);
 });
 
-test('in flight is shown as processing, and asked again until it is over', async (t) => {
+test('an action in flight is shown as processing and polled until it ends', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.ways = Array(5).fill({ status: 202, headers: { 'idempotency-status': 'processing', 'retry-after': '5' } });

@@ -1,5 +1,5 @@
-// What belongs to the person: whose entries they are, how old they may get, how many there may be, who sends them.
-// Requirements by number are those of a browser's queue, listed in README.md beside this folder.
+// Entries and their person: owner, maximum age, limits, sender.
+// The numbered requirements are listed in ../README.md.
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,8 +10,8 @@ import { ready, Stage, until } from './stage.js';
 const HOUR_MS = 3_600_000;
 const ahead = (tab, hours) => tab.evaluate((ms) => localStorage.setItem('aheadMs', ms), hours * HOUR_MS);
 
-// Requirement (6) Before the server's keys expire, and it says so.
-test('an entry that was once sent is held before the server forgets its key; one that never was is sent', async (t) => {
+// Requirement (6) Entries are held before the server's keys expire, and that is shown.
+test('a sent entry is held before the server forgets its key; an unsent one is sent', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   stage.front.usual = { status: 503, headers: { 'retry-after': '3600' } };
@@ -34,7 +34,7 @@ test('an entry that was once sent is held before the server forgets its key; one
   await stage.assertOnce(2);
 });
 
-test("one person's entries are never sent while another is signed in, and no credential is stored", async (t) => {
+test("a person's entries are never sent while another is signed in, and no credential is stored", async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   await tab.evaluate(async () => {
@@ -62,7 +62,7 @@ test("one person's entries are never sent while another is signed in, and no cre
   assert.deepEqual(await filesWith(profile, 'secret-of-'), []);
 });
 
-test('what is done is forgotten for everybody when somebody signs out, and what is not stays', async (t) => {
+test('signing out deletes the done entries of everybody and keeps the others', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   await tab.evaluate(async () => {
@@ -79,7 +79,7 @@ test('what is done is forgotten for everybody when somebody signs out, and what 
   assert.deepEqual(await states(), [[], ['saving'], ['done']]);
 });
 
-/** Databases of the profile that hold a text. */
+/** Returns the files of the profile that contain a text. */
 async function filesWith(folder, text) {
   const names = (await readdir(folder, { recursive: true })).filter((name) => name.includes('IndexedDB') && /\.(log|ldb)$/.test(name));
   const found = [];
@@ -87,8 +87,8 @@ async function filesWith(folder, text) {
   return found;
 }
 
-// Requirement (7) Strict durability, and `storage.persist()`.
-test('what is too much is refused by its limit, and everything wrong is told', async (t) => {
+// Requirement (7) Strict durability and `storage.persist()`.
+test('limits are enforced, and all errors in the settings are reported', async (t) => {
   const stage = await Stage.start(t, { entriesMax: 2, entryBytesMax: 100 });
   const tab = await stage.tab();
   await stage.context.setOffline(true);
@@ -119,7 +119,7 @@ test('what is too much is refused by its limit, and everything wrong is told', a
 });
 
 // Requirement (10) It survives a remount.
-test('a listener that fails stops nothing, and a page that comes back sees what ended meanwhile', async (t) => {
+test('a failing listener stops nothing, and a page that returns sees what ended meanwhile', async (t) => {
   const stage = await Stage.start(t);
   const tab = await stage.tab();
   await tab.evaluate(() => {

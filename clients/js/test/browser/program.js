@@ -1,4 +1,4 @@
-// Programs that a test starts: ours, and a real browser. A test's end is theirs.
+// Programs that a test starts: ours, and a real browser. They end with the test.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { chromium } from 'playwright-core';
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const BUILT = join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'debug');
 const CHROMIUM = process.env.CHROMIUM_BIN ?? 'chromium';
-/** Nothing that a test does not need: it starts in half the time, and calls nobody. */
+/** Disables everything that a test does not need: the browser starts twice as fast and makes no calls of its own. */
 const LEAN = [
   '--no-first-run',
   '--no-default-browser-check',
@@ -30,11 +30,11 @@ const LEAN = [
   '--mute-audio',
   '--password-store=basic',
 ];
-/** How often a condition is looked at, and how long at most: far beyond what anything takes, for a machine that is busy. */
+/** How often a condition is checked, and for how long: generous, for a busy machine. */
 const LOOK_EVERY_MS = 20;
 const PATIENCE_MS = 60_000;
 
-/** Looks until `condition` gives something. */
+/** Waits until `condition` returns something. */
 export async function until(what, condition) {
   for (let looks = 0; looks < PATIENCE_MS / LOOK_EVERY_MS; looks++) {
     const found = await condition();
@@ -51,14 +51,14 @@ export function built(name) {
   return path;
 }
 
-/** What still runs. It has process groups of its own, which outlive us unless we end them. */
+/** The running programs. Their process groups outlive us unless we end them. */
 const running = new Set();
 process.on('exit', () => {
   for (const child of running) process.kill(-child.pid, 'SIGKILL');
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
-/** A program, in a process group of its own. */
+/** Starts a program in its own process group. */
 export function launched(program, args, folder, { input = 'ignore', env = {} } = {}) {
   const child = spawn(program, args, { cwd: folder, detached: true, stdio: [input, 'pipe', 'pipe'], env: { ...process.env, HOME: folder, ...env } });
   running.add(child);
@@ -66,14 +66,14 @@ export function launched(program, args, folder, { input = 'ignore', env = {} } =
   return child;
 }
 
-/** Starts a program, and waits for a line of it; answers what of the line was asked for, and all that was said before. */
+/** Starts a program and waits for a line. Returns the match, and all output before it. */
 export async function started(program, args, folder, line, { stream = 'stdout', env = {} } = {}) {
   const child = launched(program, args, folder, { env });
   const said = [];
   child[stream === 'stdout' ? 'stderr' : 'stdout'].on('data', (data) => said.push(data.toString()));
   const found = await new Promise((resolve, reject) => {
     child.on('error', (error) => reject(new Error(`${program}: ${error.message}`)));
-    // Its last words may come after its end.
+    // Its last output may arrive after its end.
     child.on('close', (code) => reject(new Error(`${program} ended with ${code}: ${said.join('\n')}`)));
     createInterface({ input: child[stream] }).on('line', (text) => {
       said.push(text);
@@ -84,7 +84,7 @@ export async function started(program, args, folder, line, { stream = 'stdout', 
   return { child, found, said };
 }
 
-/** Ends a program and all that it started, as a power cut would. */
+/** Kills a program and everything it started, like a power cut. */
 export async function kill(child) {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const over = new Promise((resolve) => child.once('exit', resolve));
@@ -92,7 +92,7 @@ export async function kill(child) {
   await over;
 }
 
-/** A real browser, with its profile in `folder`: what it stored there is there when it is opened again. */
+/** Opens a real browser with its profile in `folder`, which keeps its data between runs. */
 export async function openBrowser(folder) {
   const profile = join(folder, 'profile');
   await mkdir(profile, { recursive: true });

@@ -1,4 +1,4 @@
-// A whole stage for one test: a broker, the real server, the front, and a real browser with a profile of its own.
+// The environment of one test: a broker, the real server, the front, and a real browser with its own profile.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -42,12 +42,12 @@ export class Stage {
     ({ browser: this.browser, context: this.context } = this.program);
   }
 
-  /** All its processes at once, in the middle of whatever they do. */
+  /** Kills all browser processes at once. */
   killBrowser() {
     return kill(this.program.child);
   }
 
-  /** A tab with the page, and its queue open. */
+  /** Opens a tab with the page and its queue. */
   async tab() {
     const page = await this.context.newPage();
     page.on('pageerror', (error) => this.front.faults.push(error));
@@ -57,12 +57,12 @@ export class Stage {
     return page;
   }
 
-  /** Presses the button. */
+  /** Clicks the button. */
   press(page, body, draft) {
     return page.evaluate(([body, draft]) => window.press(body, draft), [body, draft]);
   }
 
-  /** Until an entry is as wanted. */
+  /** Waits until an entry is as wanted. */
   entry(page, id, what, isSo) {
     return until(`entry ${id} is ${what}`, async () => {
       const entry = await page.evaluate((id) => window.queue.get(id), id);
@@ -74,7 +74,7 @@ export class Stage {
     return this.entry(page, id, 'done', ({ state }) => state === 'done');
   }
 
-  /** What happened at the far side: each effect, and each call for it. Waits until the server has nothing left to send. */
+  /** Returns the broker's effects and calls, after the server has nothing left to send. */
   async effects() {
     const queue = await until('the server sent all it has', async () => {
       const { queues } = await this.#json(`http://127.0.0.1:${this.front.upstream}/v1/queues`);
@@ -94,7 +94,7 @@ export class Stage {
     return this.#json(`http://127.0.0.1:${this.front.upstream}${href}`);
   }
 
-  /** The one claim of every test: so many actions, so many effects. */
+  /** Asserts the claim of every test: each action has one effect. */
   async assertOnce(count = 1) {
     assert.deepEqual(await this.effects(), { messages: count, effects: count, calls: count });
   }
@@ -113,7 +113,7 @@ export class Stage {
   }
 }
 
-/** Until the page's module has run. */
+/** Waits until the page's module has run. */
 export async function ready(page) {
   await page.waitForFunction(() => window.isReady === true);
 }

@@ -1,5 +1,5 @@
-// The client on a made-up network and clock.
-// Requirements by number are those of a browser's queue, listed in README.md beside this folder.
+// The client with a fake network and clock.
+// The numbered requirements are listed in ../README.md.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -15,8 +15,8 @@ async function sent(world, settings = {}, action = ORDER, options = {}) {
 
 const bytes = (request) => new TextDecoder().decode(request.body);
 
-// Requirement (9) Clock, dice and fetch come from outside: see world.js.
-test('every try carries the same key and the same bytes, and says its number', async () => {
+// Requirement (9) Clock, random numbers and fetch are injected: see world.js.
+test('every attempt has the same key and bytes, and its number', async () => {
   const world = new World(lost(), answered(503), answered(201));
   const outcome = await sent(world);
   assert.deepEqual([outcome.kind, outcome.tries, outcome.answer.status], ['done', 3, 201]);
@@ -31,13 +31,13 @@ test('every try carries the same key and the same bytes, and says its number', a
   }
 });
 
-test('numbers go on where they stopped, and a program says that it was one', async () => {
+test('attempt numbers continue, and automatic attempts are marked', async () => {
   const world = new World(answered(503), answered(200));
   await sent(world, {}, { ...ORDER, cause: 'auto', triesBefore: 3 });
   assert.deepEqual(world.requests.map(({ headers }) => headers.get('ichido-try')), ['4; auto', '5; auto']);
 });
 
-test('a hop adds itself, with its own id for each request', async () => {
+test('a hop adds itself with its own id for each request', async () => {
   const world = new World(answered(503), answered(200));
   await sent(world, { hop: 'browser' });
   const hops = world.requests.map(({ headers }) => headers.get('ichido-hops'));
@@ -49,7 +49,7 @@ test('a hop adds itself, with its own id for each request', async () => {
   assert.equal(program.requests[0].headers.get('ichido-hops'), null, 'Node is no browser');
 });
 
-test("others' APIs get the key and no field of ours", async () => {
+test('other APIs get the key and none of our headers', async () => {
   for (const profile of ['ietf', 'stripe']) {
     const busy = answered(409, {}, JSON.stringify({ error: { code: 'idempotency_key_in_use' } }));
     const world = new World(busy, answered(200));
@@ -60,20 +60,20 @@ test("others' APIs get the key and no field of ours", async () => {
   }
 });
 
-test('three failures are the end, and the action may be sent again', async () => {
+test('the client gives up after three failures, and the action may be sent again', async () => {
   const world = new World(answered(503, {}, '{"detail":"the store is away"}'));
   const outcome = await sent(world);
   assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'tries_spent', 'unknown', 3]);
   assert.equal(outcome.last.json().detail, 'the store is away');
 });
 
-test('a refusal is told at once', async () => {
+test('a refusal ends the action at once', async () => {
   const world = new World(answered(422));
   const outcome = await sent(world);
   assert.deepEqual([outcome.kind, outcome.effect, outcome.tries], ['refused', 'not_done', 1]);
 });
 
-test('a replay is known by its marker, in either spelling', async () => {
+test('a replay is recognised by its header in both spellings', async () => {
   for (const name of ['Idempotency-Replayed', 'Idempotent-Replayed']) {
     const outcome = await sent(new World(answered(201, { [name]: 'true' })));
     assert.ok(outcome.answer.isReplay, name);
@@ -81,7 +81,7 @@ test('a replay is known by its marker, in either spelling', async () => {
   assert.ok(!(await sent(new World(answered(201)))).answer.isReplay);
 });
 
-test('in flight is asked again under the same key until it is over', async () => {
+test('an action in flight is polled with the same key until it ends', async () => {
   const busy = answered(202, { 'Idempotency-Status': 'processing', 'Retry-After': '5' });
   const world = new World(busy, busy, busy, busy, busy, answered(201));
   const outcome = await sent(world);
@@ -89,7 +89,7 @@ test('in flight is asked again under the same key until it is over', async () =>
   assert.deepEqual(world.waited, [5000, 5000, 5000, 5000, 5000]);
 });
 
-test('a server that wants to be left alone for too long is told so to the caller at once', async () => {
+test('a too long Retry-After gives up at once and says when to retry', async () => {
   const world = new World(answered(429, { 'Retry-After': '3600' }));
   const outcome = await sent(world);
   assert.deepEqual([outcome.why, outcome.comeBackAt, outcome.effect], ['asked_to_wait', world.time + 3_600_000, 'not_done']);
@@ -97,7 +97,7 @@ test('a server that wants to be left alone for too long is told so to the caller
   assert.deepEqual(world.waited, []);
 });
 
-test('a try that is silent ends in its time, and all of them within the total', async () => {
+test('an attempt without a response times out, and all end within the total timeout', async () => {
   const world = new World('silence');
   const begun = world.time;
   const outcome = await sent(world, { tryTimeOutMs: 4000, totalTimeOutMs: 10_000 });
@@ -106,7 +106,7 @@ test('a try that is silent ends in its time, and all of them within the total', 
   assert.equal(world.time - begun, 9000);
 });
 
-test('a state-changing request without a key is not repeated, and says why', async () => {
+test('a state-changing request without a key is not retried, and says why', async () => {
   const { key, ...unkeyed } = ORDER;
   for (const first of [lost(), answered(503)]) {
     const outcome = await sent(new World(first), {}, unkeyed);
@@ -117,7 +117,7 @@ test('a state-changing request without a key is not repeated, and says why', asy
   assert.deepEqual([turnedAway.kind, turnedAway.tries], ['done', 2], 'a 429 did nothing');
 });
 
-test('a read is made again without a key', async () => {
+test('a read is retried without a key', async () => {
   const world = new World(lost(), answered(200, {}, 'here'));
   const client = new Client({ outside: world.outside, baseUrl: 'https://shop.example/' });
   const outcome = await world.run(client.read('/orders/1'));
@@ -125,7 +125,7 @@ test('a read is made again without a key', async () => {
   assert.equal(world.requests[0].headers.get('idempotency-key'), null);
 });
 
-test('a failing server is not buried under repetitions', async () => {
+test('retries do not overload a failing server', async () => {
   const world = new World(answered(503));
   const client = new Client({ outside: world.outside });
   const whys = [];
@@ -134,21 +134,21 @@ test('a failing server is not buried under repetitions', async () => {
   assert.deepEqual(whys.slice(5), Array(3).fill('budget_spent'));
 });
 
-test('an answer is read up to the bound, and its status stands', async () => {
+test('a response is read up to the limit and keeps its status', async () => {
   const outcome = await sent(new World(answered(201, {}, 'x'.repeat(5000))), { answerBytesMax: 100 });
   assert.deepEqual([outcome.kind, outcome.answer.isWhole, outcome.answer.body.length], ['done', false, 100]);
   const whole = await sent(new World(answered(201, {}, 'x'.repeat(100))), { answerBytesMax: 100 });
   assert.ok(whole.answer.isWhole);
 });
 
-test('credentials are asked for before each try', async () => {
+test('credentials are fetched before each attempt', async () => {
   const world = new World(answered(503), answered(200));
   let asked = 0;
   await sent(world, { authorize: async () => ({ Authorization: `Bearer ${++asked}` }) });
   assert.deepEqual(world.requests.map(({ headers }) => headers.get('authorization')), ['Bearer 1', 'Bearer 2']);
 });
 
-test('a caller that stops it is told what is known', async () => {
+test('a stopped action reports what is known about its effect', async () => {
   const stop = new AbortController();
   const world = new World('silence');
   const running = new Client({ outside: world.outside }).send(ORDER, { signal: stop.signal });
@@ -160,12 +160,12 @@ test('a caller that stops it is told what is known', async () => {
   assert.equal(world.requests.length, 1);
 });
 
-test('an answer about another key is no outcome', async () => {
+test('a response for another key is not an outcome', async () => {
   const outcome = await sent(new World(answered(201, { 'Idempotency-Key': 'order-2' })));
   assert.deepEqual([outcome.kind, outcome.why, outcome.effect], ['gave_up', 'another_key', 'unknown']);
 });
 
-test('what cannot be sent is refused with what, where and how to mend it', async () => {
+test('an invalid request is refused with the cause and the fix', async () => {
   const client = new Client();
   const refused = (action, words) => assert.rejects(client.send(action), (error) => error instanceof TypeError && words.test(error.message));
   await refused({ ...ORDER, method: 'get' }, /GET changes nothing/);
@@ -178,12 +178,12 @@ test('what cannot be sent is refused with what, where and how to mend it', async
   await refused({ ...ORDER, body: () => {} }, /cannot be written as JSON/);
 });
 
-test('all that is wrong with the settings is told at once', () => {
+test('all errors in the settings are reported at once', () => {
   const wrong = { tryTimeOutMs: 0, profile: 'theirs', hop: 'Browser!', retry: { tries: 0 }, credentials: 'always', answerBytesMax: NaN };
   assert.throws(() => new Client(wrong), (error) => error.message.split('\n').length === 6);
 });
 
-test('bytes are copied, so that a try is not changed from outside', async () => {
+test('bytes are copied, so the caller cannot change an attempt', async () => {
   const world = new World(answered(503), answered(200));
   const body = new TextEncoder().encode('first');
   const client = new Client({ outside: world.outside });

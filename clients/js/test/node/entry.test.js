@@ -1,4 +1,4 @@
-// Every step an entry of the queue can take, without a browser.
+// The state transitions of a queue entry, without a browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
@@ -12,7 +12,7 @@ const sending = (entry = fresh(), now = NOW) => look(entry, TERMS, now).entry;
 const again = (over = {}) => ({ next: 'again', waitMs: 1000, inFlight: false, tries: { sent: 1, failed: 1, effect: 'unknown' }, ...over });
 const answer = (status) => ({ answer: { status, isReplay: false, body: '' }, message: `${status}` });
 
-test('a claim is written before the request leaves: its number, its lease, and since when the server may know the key', () => {
+test('a claim with number, lease and age is stored before the request leaves', () => {
   const claimed = sending();
   assert.deepEqual([claimed.phase, claimed.sent, claimed.fence, claimed.coveredSince], ['sending', 1, 1, NOW]);
   assert.deepEqual(claimed.lease, { owner: 'me', until: NOW + 35_000, isLocked: true });
@@ -21,7 +21,7 @@ test('a claim is written before the request leaves: its number, its lease, and s
   assert.deepEqual(triesBefore(claimed), { sent: 0, failed: 0, effect: 'not_done' });
 });
 
-test('a lease counts until its end, for those who cannot know better', () => {
+test('a lease is valid until its end, except for the holder of the lock', () => {
   const claimed = sending();
   const stranger = { ...TERMS, owner: 'you', isLocked: false };
   assert.deepEqual(look(claimed, stranger, NOW + 5_000), { turn: 'wait', ms: 30_000 });
@@ -32,20 +32,20 @@ test('a lease counts until its end, for those who cannot know better', () => {
   assert.equal(look(claimed, stranger, NOW - 60_000).turn, 'send', 'a clock that was set back makes nobody wait');
 });
 
-test('what a page that died had sent counts as sent, and the next try is nobody pressing', () => {
+test('a request of a dead page counts as sent, and the next attempt is automatic', () => {
   const found = taken(sending());
   assert.deepEqual([found.effect, found.cause], ['unknown', 'auto']);
   assert.equal(taken(fresh()).cause, 'manual');
 });
 
-test('an entry waits for its time, and no longer when the clock is set back', () => {
+test('an entry waits until it is due, but no longer after the clock is set back', () => {
   const waiting = settled(sending(), again(), answer(503), NOW);
   assert.deepEqual(look(waiting, TERMS, NOW + 400), { turn: 'wait', ms: 600 });
   assert.equal(look(waiting, TERMS, NOW + 1000).turn, 'send');
   assert.equal(look(waiting, TERMS, NOW - 5).turn, 'send');
 });
 
-test('it is held when the server may have forgotten it, or when nobody knows how old it is', () => {
+test('an entry is held when its key may be forgotten or its age is unknown', () => {
   const waiting = settled(sending(), again(), answer(503), NOW);
   assert.equal(look(waiting, TERMS, NOW + 999_999).turn, 'send');
   const held = look(waiting, TERMS, NOW + 1_000_000);
@@ -59,7 +59,7 @@ test('it is held when the server may have forgotten it, or when nobody knows how
   assert.equal(look(held.entry, TERMS, NOW).turn, 'pass', 'it holds up nobody');
 });
 
-test('each end of a try is shown as what it is', () => {
+test('each outcome of an attempt has its own state', () => {
   const shown = (decided, seen) => view(settled(sending(), decided, seen, NOW));
   const state = ({ state, canRetry, errorMessage }) => [state, canRetry, errorMessage];
   assert.deepEqual(state(view(fresh())), ['saving', false, null]);
@@ -72,7 +72,7 @@ test('each end of a try is shown as what it is', () => {
   assert.equal(view(fresh(), 'nobody is signed in').errorMessage, 'nobody is signed in');
 });
 
-test('silence is counted apart, and ends with the first answer', () => {
+test('attempts without a response are counted separately until the first response', () => {
   const silent = settled(sending(), again({ tries: { sent: 1, failed: 0, effect: 'unknown' } }), { answer: null, message: 'no response' }, NOW);
   assert.deepEqual([silent.unanswered, silent.failed], [1, 0]);
   assert.equal(hurried(silent, NOW + 1).dueAt, NOW + 1, 'when the network is back it is due');
@@ -81,7 +81,7 @@ test('silence is counted apart, and ends with the first answer', () => {
   assert.equal(hurried(busy, NOW + 1001), null, 'what a server asked for stands');
 });
 
-test('a retry by hand begins anew under the same key', () => {
+test('a manual retry starts over with the same key', () => {
   const failed = settled(sending(), { next: 'give_up', why: 'tries_spent', effect: 'unknown' }, answer(503), NOW);
   const next = retried(failed, NOW + 9);
   assert.deepEqual([next.key, next.failed, next.cause, next.dueAt, next.sent], ['k', 0, 'manual', NOW + 9, 1]);
@@ -90,7 +90,7 @@ test('a retry by hand begins anew under the same key', () => {
   assert.throws(() => retried(refused, NOW), /a retry would not help/);
 });
 
-test('a second press is the same action until that was clearly refused', () => {
+test('a second click is the same action until that was refused', () => {
   const ended = (decided, status) => isOpen(settled(sending(), decided, answer(status), NOW));
   assert.ok(isOpen(fresh()));
   assert.ok(ended({ next: 'give_up', why: 'tries_spent', effect: 'unknown' }, 503));

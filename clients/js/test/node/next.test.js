@@ -1,4 +1,4 @@
-// The decisions, held to the same table as those of `ichido-client` in Rust.
+// Checks the decisions against the table shared with the Rust crate `ichido-client`.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -32,7 +32,7 @@ function wanted({ done, refused, again, give_up }) {
   return { next: 'give_up', why: give_up.why, comeBackAt, effect: give_up.effect };
 }
 
-test('every decision is that of the table that both languages read', () => {
+test('every decision matches the table shared with Rust', () => {
   assert.ok(50 < table.cases.length);
   for (const one of table.cases) {
     const { inFlight, ...found } = decided(one);
@@ -41,7 +41,7 @@ test('every decision is that of the table that both languages read', () => {
   }
 });
 
-test('a try is made again after a fault, a 5xx, 408 and 429, and after nothing else', () => {
+test('only faults, 5xx, 408 and 429 are retried', () => {
   const rows = table.statuses.flatMap(({ from, to, ...row }) => Array.from({ length: to - from + 1 }, (_, n) => [from + n, row]));
   assert.deepEqual(rows.map(([status]) => status), Array.from({ length: 800 }, (_, n) => 200 + n), 'each status once');
   for (const [status, row] of rows) {
@@ -51,7 +51,7 @@ test('a try is made again after a fault, a 5xx, 408 and 429, and after nothing e
   }
 });
 
-test('no wait is shorter than the server asked for, nor longer than a tenth more', () => {
+test('a wait is never shorter than asked, and at most a tenth longer', () => {
   for (let step = 0; step < 2000; step++) {
     const dice = (step * 0.618034) % 1;
     const seconds = step % 60;
@@ -61,7 +61,7 @@ test('no wait is shorter than the server asked for, nor longer than a tenth more
   }
 });
 
-test('in the queue only answers use up tries, silence waits longer each time and not for ever', () => {
+test('in the queue only responses use attempts, and waits without a response grow to a limit', () => {
   const rules = { retry: CLIENT_RETRY, retryAfterMaxMs: 0, profile: 'ichido' };
   const waits = [];
   let tries = NO_TRIES;
@@ -79,7 +79,7 @@ test('in the queue only answers use up tries, silence waits longer each time and
   assert.deepEqual([last.next, last.why], ['give_up', 'tries_spent']);
 });
 
-test('in the queue a server is waited for as long as it asks, up to a day', () => {
+test('the queue respects Retry-After up to a day', () => {
   const rules = { retry: CLIENT_RETRY, retryAfterMaxMs: 0, profile: 'ichido' };
   const busy = answer({ status: 503, headers: [['Retry-After', '7200']] });
   assert.equal(decideInQueue(rules, NO_TRIES, 0, busy, 0, 0).waitMs, 7_200_000);
@@ -87,7 +87,7 @@ test('in the queue a server is waited for as long as it asks, up to a day', () =
   assert.equal(decideInQueue(rules, NO_TRIES, 0, forEver, 0, 0).why, 'asked_to_wait');
 });
 
-test('retries are a share of the work that succeeds', () => {
+test('retries are a share of the calls that succeed', () => {
   const budget = new Budget(BUDGET);
   for (let retry = 0; retry < 10; retry++) assert.ok(budget.spend(), `retry ${retry}`);
   assert.ok(!budget.spend());

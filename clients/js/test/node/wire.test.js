@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 import { Client } from '../../node.js';
 
-/** Waits are not what these are about. */
+/** These tests do not wait between attempts. */
 const outside = { wait: (ms, signal) => (ms < 30_000 ? Promise.resolve() : new Promise((resolve) => signal.addEventListener('abort', resolve))) };
 
 async function served(t, answer) {
@@ -28,7 +28,7 @@ async function served(t, answer) {
 
 const ORDER = { url: '/orders', key: 'order-1', body: { qty: 1 } };
 
-test('a redirect is not followed: a POST would come out of it as a GET', async (t) => {
+test('a redirect is not followed, because a POST would become a GET', async (t) => {
   for (const [status, effect] of [[302, 'unknown'], [303, 'unknown'], [307, 'not_done']]) {
     const { requests, client } = await served(t, (response) => response.writeHead(status, { location: '/elsewhere' }).end());
     const outcome = await client.send(ORDER);
@@ -37,14 +37,14 @@ test('a redirect is not followed: a POST would come out of it as a GET', async (
   }
 });
 
-test('a server that is not there is proof in Node that nothing was done', async (t) => {
+test('in Node a refused connection proves that nothing was done', async (t) => {
   const { client, server } = await served(t, () => {});
   server.close();
   const outcome = await client.send(ORDER);
   assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'tries_spent', 'not_done', 3]);
 });
 
-test('an answer that breaks off is asked for again, with the same key and bytes', async (t) => {
+test('an incomplete response is retried with the same key and bytes', async (t) => {
   const { requests, client } = await served(t, (response, count) => {
     if (count === 1) {
       response.writeHead(201, { 'content-length': 100 }).write('half');
@@ -59,7 +59,7 @@ test('an answer that breaks off is asked for again, with the same key and bytes'
   ]);
 });
 
-test('an answer without an end is read up to the bound', async (t) => {
+test('an endless response is read up to the limit', async (t) => {
   const { client } = await served(t, (response) => {
     response.writeHead(200);
     const more = () => {

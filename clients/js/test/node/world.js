@@ -1,7 +1,7 @@
-// A clock, dice and a network for tests. Time stands still until nobody has anything left to do but wait.
+// A clock, random numbers and a network for tests. Time stops until the program only waits.
 import { setImmediate as turn } from 'node:timers/promises';
 
-/** Turns of the event loop after which a program that still waits, waits for the time. */
+/** Turns of the event loop after which a program that still waits is waiting for the clock. */
 const IDLE_TURNS = 20;
 
 export class World {
@@ -27,7 +27,7 @@ export class World {
     };
   }
 
-  /** Lets time pass until `promise` is settled. */
+  /** Advances the clock until `promise` is settled. */
   async run(promise) {
     let isOver = false;
     promise.then(() => (isOver = true), () => (isOver = true));

@@ -1,4 +1,4 @@
-// What `ichido.d.ts` says is what the modules are: this does not compile where they differ.
+// Checks that `ichido.d.ts` matches the modules: this does not compile if they differ.
 import * as client from '../../client.js';
 import type * as said from '../../ichido.d.ts';
 import * as key from '../../key.js';
@@ -6,7 +6,7 @@ import * as next from '../../next.js';
 import * as queue from '../../queue.js';
 import * as sw from '../../sw.js';
 
-/** Only the instances and statics can be compared: nobody constructs a queue but `Queue.open`. */
+/** Only the instances and statics can be compared: only `Queue.open` constructs a queue. */
 type Said = Omit<typeof said, 'Queue' | 'drainOnSync'>;
 export const same: Said = {
   Client: client.Client,

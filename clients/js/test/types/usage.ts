@@ -1,4 +1,4 @@
-// How the module is used from TypeScript; what must not compile is marked, and the mark fails if it does.
+// Uses the module from TypeScript. Code that must not compile is marked, and the mark fails if it compiles.
 import { Client, decide, drainOnSync, newKey, NO_TRIES, Queue, type Entry, type Outcome } from 'ichido';
 
 export async function page(render: (entry: Entry | null) => void): Promise<string> {

@@ -1,4 +1,4 @@
-// The page under test. Its clock runs ahead of the world's, so that waits of seconds take a moment; it is the same in all tabs.
+// The page under test. Its clock runs fast, so waits of seconds take a moment; it is the same in all tabs.
 import { Queue } from '/ichido.js';
 
 const SPEED = 25;
@@ -17,10 +17,10 @@ export const outside = {
     }),
 };
 
-/** Settings that a test wants otherwise, and that must hold for every tab and after every reload. */
+/** Settings that a test overrides, for every tab and after every reload. */
 const wanted = JSON.parse(localStorage.getItem('wanted') ?? '{}');
 if (wanted.locks === null) outside.locks = null;
-// Time stands still, and no wait ends by itself: what happens all the same happened by another way.
+// Time stops and no wait ends, so anything that happens has another trigger.
 if (wanted.timers === null) {
   outside.now = () => since;
   outside.wait = (_, signal) => new Promise((resolve) => signal.addEventListener('abort', resolve));
@@ -29,7 +29,7 @@ if (wanted.timers === null) {
 window.open_ = (settings = {}) => {
   const { locks, timers, namesId, ...rest } = { ...wanted, ...settings };
   if (namesId) rest.isOurs = (answer) => typeof answer.json()?.id === 'string';
-  // Real time: a machine that is busy must not look like a server that is silent.
+  // Real time: a busy machine must not look like a silent server.
   return Queue.open({ identity: 'ann', tryTimeOutMs: 20_000 * SPEED, ...rest, outside });
 };
 window.changes = [];
