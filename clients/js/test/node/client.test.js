@@ -46,7 +46,7 @@ test('a hop adds itself with its own id for each request', async () => {
   assert.notEqual(hops[0].slice(-38), hops[1].slice(-38));
   const program = new World(answered(200));
   await sent(program);
-  assert.equal(program.requests[0].headers.get('ichido-hops'), null, 'Node is no browser');
+  assert.equal(program.requests[0].headers.get('ichido-hops'), null, 'Node is not a browser');
 });
 
 test('other APIs get the key and none of our headers', async () => {
@@ -102,7 +102,7 @@ test('an attempt without a response times out, and all end within the total time
   const begun = world.time;
   const outcome = await sent(world, { tryTimeOutMs: 4000, totalTimeOutMs: 10_000 });
   assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'out_of_time', 'unknown', 2]);
-  assert.deepEqual(world.waited, [4000, 1000, 4000], 'the third try would come at 11 s');
+  assert.deepEqual(world.waited, [4000, 1000, 4000], 'the third attempt would be at 11 s');
   assert.equal(world.time - begun, 9000);
 });
 

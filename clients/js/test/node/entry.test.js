@@ -17,7 +17,7 @@ test('a claim with number, lease and age is stored before the request leaves', (
   assert.deepEqual([claimed.phase, claimed.sent, claimed.fence, claimed.coveredSince], ['sending', 1, 1, NOW]);
   assert.deepEqual(claimed.lease, { owner: 'me', until: NOW + 35_000, isLocked: true });
   assert.equal(claimed.destination, 'https://shop.example');
-  assert.equal(view(claimed).effect, 'unknown', 'whoever finds it must take it for sent');
+  assert.equal(view(claimed).effect, 'unknown', 'a later sender must treat it as sent');
   assert.deepEqual(triesBefore(claimed), { sent: 0, failed: 0, effect: 'not_done' });
 });
 
@@ -56,7 +56,7 @@ test('an entry is held when its key may be forgotten or its age is unknown', () 
   const free = released(held.entry, NOW + 1_000_000);
   assert.equal(look(free, TERMS, NOW + 1_000_001).turn, 'send');
   assert.throws(() => released(free, NOW), /only a held entry/);
-  assert.equal(look(held.entry, TERMS, NOW).turn, 'pass', 'it holds up nobody');
+  assert.equal(look(held.entry, TERMS, NOW).turn, 'pass', 'it does not block others');
 });
 
 test('each outcome of an attempt has its own state', () => {
@@ -78,7 +78,7 @@ test('attempts without a response are counted separately until the first respons
   assert.equal(hurried(silent, NOW + 1).dueAt, NOW + 1, 'when the network is back it is due');
   const busy = settled(sending(silent, NOW + 1000), again(), answer(503), NOW + 1000);
   assert.equal(busy.unanswered, 0);
-  assert.equal(hurried(busy, NOW + 1001), null, 'what a server asked for stands');
+  assert.equal(hurried(busy, NOW + 1001), null, 'a wait that a server asked for stays');
 });
 
 test('a manual retry starts over with the same key', () => {

@@ -126,7 +126,7 @@ pub(crate) fn quick(base_url: String) -> ClientSettings {
 }
 
 pub(crate) fn build_client(settings: ClientSettings) -> Client {
-    settings.resolve().expect("the settings make sense")
+    settings.resolve().expect("valid settings")
 }
 
 pub(crate) fn order(key: &str) -> Action {

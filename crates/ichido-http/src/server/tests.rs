@@ -232,7 +232,7 @@ async fn the_first_request_to_stop_drains_and_the_second_cuts() {
     let mut holder = send_unfinished(address).await;
     stops.stop();
     holder.write_all(b"123456789").await.expect("written");
-    assert_eq!(read_status(&mut holder).await, Some(200), "what is in flight may end");
+    assert_eq!(read_status(&mut holder).await, Some(200), "requests in flight may finish");
     assert_eq!(serving.await.expect("it ends"), Ended::Drained);
 
     let stops = Stops::default();

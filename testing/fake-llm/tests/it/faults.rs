@@ -180,7 +180,7 @@ async fn each_retry_after_format_is_sent() {
         fake.script(script(&rule(json!({ "date_in_seconds": 90 }))));
         let received = request_to(api, "a").send(fake.address()).await;
         let date =
-            |text: &str| httpdate::parse_http_date(text).unwrap_or_else(|_| panic!("`{text}` is no date"));
+            |text: &str| httpdate::parse_http_date(text).unwrap_or_else(|_| panic!("`{text}` is not a date"));
         let ahead =
             date(received.header("retry-after")).duration_since(date(received.header("date"))).unwrap();
         // The response's date is when it was sent, which is later on a busy machine.

@@ -268,7 +268,7 @@ async fn full_disk_is_reported_and_keeps_queued_entries() {
     let full = run(command, "");
     assert_eq!(full.code, Some(1), "{full:?}");
     assert!(
-        full.err.contains("the disk have room") && full.err.contains("earlier messages stay queued"),
+        full.err.contains("the disk has space") && full.err.contains("earlier messages stay queued"),
         "{full:?}"
     );
     // Exactly the reported messages are there.

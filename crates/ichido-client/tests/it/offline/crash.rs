@@ -162,7 +162,7 @@ async fn run_and_kill(
             line = lines.recv() => {
                 let Some(line) = line else {
                     let output = child.wait_with_output().unwrap();
-                    panic!("the child ended by itself: {}", String::from_utf8_lossy(&output.stderr));
+                    panic!("the child ended early: {}", String::from_utf8_lossy(&output.stderr));
                 };
                 lines_read += u64::from(line.starts_with("begin") || line.starts_with("accepted"));
                 output.push(line);

@@ -37,7 +37,7 @@ async fn sent_entry_with_expired_key_is_held_next_continues() {
     assert_eq!((held.state, held.effect, held.key.as_str()), (State::Held, Effect::Unknown, "k1"));
     let asked = server.seen().len();
     assert_eq!(drain(&mut sender(&queue, server.client()).await).await.0, Drained::Empty);
-    assert_eq!(server.seen().len(), asked, "it is never sent by itself");
+    assert_eq!(server.seen().len(), asked, "it is never sent automatically");
     // A person releases it, for one send.
     queue.release(id).await.unwrap();
     let (outcome, _) = drain(&mut sender(&queue, server.client()).await).await;

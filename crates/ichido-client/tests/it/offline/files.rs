@@ -75,7 +75,7 @@ async fn damaged_file_is_reported() {
     let queue = temp.queue().await;
     let refused = queue.accept(SHOP, &[order("k1")]).await.unwrap_err();
     assert!(matches!(refused, QueueError::Damaged(_)), "{refused:?}");
-    assert!(refused.to_string().contains("keep a copy"), "{refused}");
+    assert!(refused.to_string().contains("copy it"), "{refused}");
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn concurrent_processes_create_and_use_one_file() {
 async fn unwritable_folder_is_reported() {
     let refused = Queue::open("/proc/orders.queue").await.unwrap_err();
     assert!(
-        matches!(refused, QueueError::Unusable(_)) && refused.to_string().contains("to write"),
+        matches!(refused, QueueError::Unusable(_)) && refused.to_string().contains("can write to it"),
         "{refused}"
     );
 }

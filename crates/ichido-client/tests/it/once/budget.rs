@@ -29,7 +29,7 @@ async fn spent_budget_shared_by_all_calls_stops_retries() {
     let read = client.read("/").await;
     assert!(matches!(read, Ok(Outcome::GaveUp { why: Why::BudgetSpent, tries: 1, .. })), "{read:?}");
     assert_eq!(server.seen().len(), 3 + 2 + 1 + 1);
-    assert!(Why::BudgetSpent.to_string().contains("budget for retries is spent"));
+    assert!(Why::BudgetSpent.to_string().contains("retry budget is spent"));
 }
 
 #[tokio::test]

@@ -48,7 +48,11 @@ async fn lost_response_is_learned_with_the_same_key() {
                 .cloned()
                 .collect::<Vec<_>>()
         };
-        assert_eq!(others(&first.fields), others(&second.fields), "the same but for what tells tries apart");
+        assert_eq!(
+            others(&first.fields),
+            others(&second.fields),
+            "the same except for what identifies the attempt"
+        );
         assert_eq!((&first.line, &first.body), (&second.line, &second.body), "byte for byte");
         assert_eq!(server.tries(), ["1; manual", "2; auto"]);
     }

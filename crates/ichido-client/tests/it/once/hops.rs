@@ -79,7 +79,7 @@ async fn other_profiles_and_reads_carry_no_hops() {
 fn invalid_hop_name_and_callers_own_hops_are_rejected() {
     let settings =
         ClientSettings { hop_name: "My App".to_owned(), ..ClientSettings::new("http://127.0.0.1:1") };
-    let problems = settings.resolve().expect_err("it is no name");
+    let problems = settings.resolve().expect_err("an invalid name");
     assert!(problems.to_string().starts_with("hop_name: a hop's name has 1 to 32 characters"), "{problems}");
     let name = HeaderName::from_static("ichido-hops");
     let set = order("k1").with_header(name.clone(), HeaderValue::from_static("bff"));

@@ -51,7 +51,7 @@ async fn server_with_an_untrusted_certificate_gets_nothing() {
 fn invalid_roots_are_rejected_with_their_setting() {
     let roots = Some("no certificate".to_owned());
     let settings = ClientSettings { trusted_roots: roots, ..ClientSettings::new("https://ichido.example") };
-    let problems = settings.resolve().expect_err("there is no root");
+    let problems = settings.resolve().expect_err("invalid roots");
     assert_eq!(
         problems.to_string(),
         "base_url cannot be called with TLS: contains no certificate; add at least one in PEM format"

@@ -37,7 +37,7 @@ async fn request_that_may_have_been_done_is_not_retried() {
         }
     }
     let words = Why::NoKey.to_string();
-    for word in ["no idempotency key", "done twice", "give the next one a key"] {
+    for word in ["no idempotency key", "repeat the effect", "use a key next time"] {
         assert!(words.contains(word), "{words}");
     }
 }
