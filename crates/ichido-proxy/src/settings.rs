@@ -126,8 +126,7 @@ fn refuse_given(flags: &[(&str, bool)], what: &str, faults: &mut ConfigErrors) {
 
 fn listen(text: &str, faults: &mut ConfigErrors) -> Option<SocketAddr> {
     let address = text.parse().map_err(|_| {
-        format!("\"{text}\" is not an IP address and port; use for example 127.0.0.1:8080, or 0.0.0.0:8080 to accept \
-                 connections from other hosts")
+        format!("\"{text}\" is not an IP address and port; use for example 127.0.0.1:8080, or 0.0.0.0:8080 to accept other hosts")
     });
     faults.check("--listen", address)
 }

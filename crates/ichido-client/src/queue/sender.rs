@@ -244,8 +244,7 @@ impl Sender {
             // An error is never a success: the core does not judge it as one.
             (AfterSend::Fail { .. } | AfterSend::Remove, _) => What::Failed { reason, refused: None },
         };
-        tracing::debug!(key = entry.key.log_hash(), entry = %entry.id, next = ?after, "attempt of a queued entry \
-                                                                                       finished");
+        tracing::debug!(key = entry.key.log_hash(), entry = %entry.id, next = ?after, "attempt finished");
         Ok(event_outcome(entry, what))
     }
 

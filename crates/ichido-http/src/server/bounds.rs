@@ -15,8 +15,7 @@ use super::limits::Limits;
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let numbers = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
     numbers.as_deref().unwrap_or(text).parse().map_err(|_| {
-        "not an IP address and port; use for example 127.0.0.1:4180, or 0.0.0.0:4180 to accept connections from other \
-         hosts".to_owned()
+        "not an IP address and port; use for example 127.0.0.1:4180, or 0.0.0.0:4180 to accept other hosts".to_owned()
     })
 }
 

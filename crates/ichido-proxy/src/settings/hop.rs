@@ -169,10 +169,7 @@ fn plan(args: &Args, written: Option<&Retry>, faults: &mut ConfigErrors) -> Opti
     if attempts.is_some_and(|attempts| ATTEMPTS_MAX < attempts) {
         faults.add(
             "--attempts",
-            format!(
-                "must be at most {ATTEMPTS_MAX}; more attempts would overload a failing \
-                                          upstream"
-            ),
+            format!("must be at most {ATTEMPTS_MAX}; more attempts would overload a failing upstream"),
         );
     }
     let waits = match &flags.backoff {
