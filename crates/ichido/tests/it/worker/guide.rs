@@ -27,30 +27,30 @@ async fn place(store: &Store, pool: &SqlitePool, person: &str, item: &str) -> Re
     let insert = sqlx::query_scalar("INSERT INTO orders (item) VALUES ($1) RETURNING id").bind(item);
     let order: i64 = insert.fetch_one(&mut *transaction).await?;
     let body = serde_json::to_vec(&Ordered { order, item: item.to_owned() })?;
-    // One key for one mail: putting it in again is no second one.
+    // One key per mail: enqueuing it twice makes one message.
     let key = IdempotencyKey::parse(&format!("order-{order}"))?;
     let message = NewMessage::new(queue.clone(), person, key, body);
     store.messages().enqueue_in_sqlite(&mut transaction, message).await?;
-    // Asked this late to show that both rows, which are written by now, go.
+    // Checked this late to show that both rows, already written, are rolled back.
     if item == "nothing" {
         return Err("nothing cannot be ordered".into());
     }
     transaction.commit().await?;
-    store.queues().wake(&queue); // It would be found without, a moment later.
+    store.queues().wake(&queue); // Otherwise the worker finds it a moment later.
     Ok(order)
 }
 
-/// How long the mailer knows a key again: longer than a message is tried.
+/// How long the mailer remembers a key: longer than a message is retried.
 const KEEPS_KEYS_FOR: Duration = Duration::from_hours(24);
 
-/// A mailer for trying this out: a folder, and each mail a file in it. While there is no folder, it is down.
+/// A mailer for this page: each mail is a file in a folder. Without the folder, the mailer is down.
 #[derive(Clone)]
 struct Mailer {
     folder: PathBuf,
 }
 
 impl Mailer {
-    /// The file is named by the key, so that a mail that is sent again is no second one.
+    /// The key is the file's name, so a mail that is sent twice is one file.
     async fn send(&self, key: &str, mail: &str) -> Result<(), std::io::Error> {
         tokio::fs::write(self.folder.join(key), mail).await?;
         println!("mailed: {mail}");
@@ -63,7 +63,7 @@ fn work(store: Store, mailer: Mailer) -> Result<Running, Error> {
         let mailer = mailer.clone();
         async move {
             let Ordered { order, item } = job.payload;
-            // The same key on every try: a mailer that honours it sends one mail.
+            // The key is the same on every attempt: a mailer that deduplicates by key sends one mail.
             let sent = mailer.send(job.key.as_str(), &format!("Order {order}: {item}")).await;
             sent.map_err(|why| {
                 println!("not mailed on try {}: {why}", job.attempt);
@@ -76,7 +76,7 @@ fn work(store: Store, mailer: Mailer) -> Result<Running, Error> {
         }
     });
     let mail = Target::new("mail", handler.honours_keys(KEEPS_KEYS_FOR));
-    // An operator may send again what could not be delivered.
+    // Operators may requeue dead letters.
     let queue = Queue { requeue: true, ..Queue::new("mail", "mail") };
     Ok(Worker::new(store).destination(mail).queue(queue).start()?)
 }
@@ -86,7 +86,7 @@ async fn main() -> Result<(), Error> {
     let url = "sqlite:shop.db";
     let store = Store::open(url, 4).await?; // Ichido's tables, in your database.
     let pool = SqlitePool::connect(url).await?; // Your own connections to it.
-    // No number is given twice, for each is a key.
+    // AUTOINCREMENT never reuses a number: each one is part of a key.
     let orders =
         "CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY AUTOINCREMENT, item TEXT NOT NULL)";
     sqlx::query(orders).execute(&pool).await?;

@@ -19,16 +19,16 @@ async fn place(store: &Store, pool: &PgPool, person: &str, item: &str) -> Result
     let insert = sqlx::query_scalar("INSERT INTO orders (item) VALUES ($1) RETURNING id").bind(item);
     let order: i64 = insert.fetch_one(&mut *transaction).await?;
     let body = serde_json::to_vec(&Ordered { order, item: item.to_owned() })?;
-    // One key for one mail: putting it in again is no second one.
+    // One key per mail: enqueuing it twice makes one message.
     let key = IdempotencyKey::parse(&format!("order-{order}"))?;
     let message = NewMessage::new(queue.clone(), person, key, body);
     store.messages().enqueue_in_postgres(&mut transaction, message).await?;
-    // Asked this late to show that both rows, which are written by now, go.
+    // Checked this late to show that both rows, already written, are rolled back.
     if item == "nothing" {
         return Err("nothing cannot be ordered".into());
     }
     transaction.commit().await?;
-    store.queues().wake(&queue); // It would be found without, a moment later.
+    store.queues().wake(&queue); // Otherwise the worker finds it a moment later.
     Ok(order)
 }
 
