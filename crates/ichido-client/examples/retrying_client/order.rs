@@ -40,7 +40,7 @@ struct Order {
 }
 
 impl Order {
-    /// Returns the order that an earlier run left without an outcome, or a new one.
+    /// The order that waits for its outcome since an earlier run, or a new one.
     fn pressed(kept: &Path, body: &str) -> Result<Self, Box<dyn Error>> {
         match std::fs::read_to_string(kept) {
             Ok(text) => {
