@@ -143,8 +143,7 @@ impl Traced {
 pub fn load_traced(path: &Path) -> Result<Traced, ConfigErrors> {
     let name = path.display().to_string();
     let text = sources::read_up_to(path, FILE_BYTES_MAX).map_err(|error| {
-        let what =
-            format!("cannot be read: {error}; `ichido config init` writes one, and --config names another");
+        let what = format!("cannot be read: {error}; create one with `ichido config init`, or pass --config");
         ConfigErrors::one(&name, what)
     })?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
@@ -164,7 +163,8 @@ pub fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<Config, 
 
 fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, ConfigErrors> {
     if FILE_BYTES_MAX < text.len() {
-        let what = format!("is larger than {FILE_BYTES_MAX} bytes, which no configuration is");
+        let what =
+            format!("the file is larger than {FILE_BYTES_MAX} bytes; pass the path of a configuration");
         return Err(ConfigErrors::one(name, what));
     }
     let mut faults = ConfigErrors::default();
@@ -173,7 +173,7 @@ fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, Confi
     let (mut document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let place = source.location(error.span().map_or(0, |span| span.start));
-        faults.add(place, format!("is no TOML: {}", error.message()));
+        faults.add(place, format!("is not valid TOML: {}", error.message()));
     }
     // A broken file may have been parsed only in part.
     if !errors.is_empty() {
@@ -220,7 +220,7 @@ fn store(section: &Section<'_>) -> StoreConfig {
     let url = if in_file.is_some_and(|text| holds_password(&text)) {
         section.report(
             "url",
-            "holds a password, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"",
+            "contains a password, which must not be in the file; write \"env:NAME\" for an environment variable, or \"file:PATH\"",
         );
         None
     } else {
@@ -244,10 +244,11 @@ fn worker(section: &Section<'_>) -> WorkerConfig {
     let name: String = section.get_or_default("name");
     if !(1..=limits::NAME_BYTES_MAX).contains(&name.len()) || name.contains('\0') {
         let max = limits::NAME_BYTES_MAX;
-        section.report("name", format!("is no name; give it 1 to {max} bytes and no NUL"));
+        section.report("name", format!("is not a valid name; use 1 to {max} bytes without NUL"));
     }
     let audit_key = section.resolved("audit_key").and_then(|key| {
-        let key = AuditKey::parse(key.as_bytes()).map_err(|error| format!("is no key for seals: {error}"));
+        let key =
+            AuditKey::parse(key.as_bytes()).map_err(|error| format!("is not a valid audit key: {error}"));
         section.checked("audit_key", key)
     });
     WorkerConfig {
@@ -262,7 +263,7 @@ fn worker(section: &Section<'_>) -> WorkerConfig {
 /// Describes a reference to a queue or destination that does not exist.
 fn missing<'k>(table: &str, name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     let meant = did_you_mean(name, known);
-    format!("there is no [{table}.{name}]{meant}; add it, or name one that is there")
+    format!("[{table}.{name}] does not exist{meant}; add it, or name an existing one")
 }
 
 /// Checks the queue for the answers of each model.
@@ -282,7 +283,7 @@ fn link_answer_queues(
             return destination;
         };
         if located.queue.destination == destination.name {
-            let what = format!("queue {queue} goes to this destination itself, so that answers would be asked about without end; name another");
+            let what = format!("queue {queue} delivers to this destination itself, so answers would loop forever; name another queue");
             root.report(&place, what);
         }
         destination.with_answer_attempts(located.queue.retry.tries)
@@ -301,7 +302,7 @@ fn check(
     for LocatedQueue { queue, section, .. } in
         queues.iter().filter(|located| located.queue.name.starts_with(QUEUE_PREFIX))
     {
-        let what = format!("{} is a name that is kept for what tells of alerts; take another", queue.name);
+        let what = format!("{} is a reserved name, for the queues of alerts; choose another", queue.name);
         section.report("", what);
     }
     let known: Vec<(&str, Duration)> =

@@ -38,9 +38,9 @@ pub(crate) struct Schema(Validator);
 /// Why a text is not a valid schema for a queue.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SchemaError {
-    #[error("is larger than {SCHEMA_BYTES_MAX} bytes, the most that a schema may have")]
+    #[error("is larger than {SCHEMA_BYTES_MAX} bytes, the maximum for a schema")]
     TooLarge,
-    #[error("is no clear JSON: {what} in line {}, column {}", .at.line, .at.column)]
+    #[error("is not valid JSON: {what} in line {}, column {}", .at.line, .at.column)]
     Json { what: String, at: LineColumn },
     #[error("at {place}: {what}")]
     Wrong { place: String, what: String },
@@ -75,11 +75,11 @@ impl Schema {
             at: LineColumn::new(text.as_bytes(), error.position),
         })?;
         let schema: Value = serde_json::from_str(text).map_err(|error| SchemaError::Json {
-            what: "a number is beyond all doubles".to_owned(),
+            what: "a number exceeds the range of a double".to_owned(),
             at: LineColumn { line: error.line(), column: error.column() },
         })?;
         if !schema.is_object() {
-            return Err(invalid("", "is no object; a schema is one, such as {\"type\": \"object\"}"));
+            return Err(invalid("", "is not an object; write one, such as {\"type\": \"object\"}"));
         }
         if schema
             .get("$schema")
@@ -87,7 +87,7 @@ impl Schema {
         {
             return Err(invalid(
                 "/$schema",
-                &format!("is another draft than \"{DRAFT}\"; write it for that one, or leave $schema out"),
+                &format!("is not \"{DRAFT}\"; convert the schema to that draft, or remove $schema"),
             ));
         }
         references::check(&schema)?;
@@ -109,10 +109,10 @@ impl Schema {
             more: false,
         };
         if body.is_empty() {
-            return Err(one("there is no value"));
+            return Err(one("the body is empty"));
         }
         let value: Value = serde_json::from_slice(body)
-            .map_err(|_| one("there is a number beyond all doubles, which no schema can be asked about"))?;
+            .map_err(|_| one("a number exceeds the range of a double and cannot be validated"))?;
         if self.0.is_valid(&value) {
             return Ok(());
         }
@@ -139,10 +139,10 @@ impl fmt::Display for SchemaViolations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, SchemaViolation { pointer, what }) in self.violations.iter().enumerate() {
             let between = if index == 0 { "" } else { "; " };
-            let place = if pointer.is_empty() { "the whole" } else { pointer };
+            let place = if pointer.is_empty() { "the root" } else { pointer };
             write!(f, "{between}at {place}: {what}")?;
         }
-        if self.more { f.write_str("; and there may be more") } else { Ok(()) }
+        if self.more { f.write_str("; there may be more") } else { Ok(()) }
     }
 }
 
@@ -161,6 +161,6 @@ fn truncate(text: &str) -> String {
 }
 
 fn invalid(place: &str, what: &str) -> SchemaError {
-    let place = if place.is_empty() { "the whole".to_owned() } else { truncate(place) };
+    let place = if place.is_empty() { "the root".to_owned() } else { truncate(place) };
     SchemaError::Wrong { place, what: truncate(what) }
 }

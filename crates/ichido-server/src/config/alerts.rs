@@ -25,7 +25,7 @@ pub(super) fn read<'a>(section: &Section<'a>) -> LocatedAlerts<'a> {
     }
     for section in section.sections("queues") {
         if QueueName::parse(section.name).is_none() {
-            let what = "is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`";
+            let what = "is not a valid queue name; use 1 to 128 letters, digits, `.`, `_`, `-` and `:`";
             section.report("", what);
         }
         for (rule, change) in changes(&section) {
@@ -69,7 +69,7 @@ fn receiver(section: &Section<'_>) -> Option<Receiver> {
     let (destination, form) = (section.get("destination")?, section.word("form", Form::parse)?);
     let receiver = Receiver { name: section.name.to_owned(), destination, form };
     if QueueName::parse(&receiver.queue()).is_none() {
-        let what = "is no receiver's name: letters, digits, `.`, `_`, `-` and `:`, 100 at most";
+        let what = "is not a valid receiver name; use at most 100 letters, digits, `.`, `_`, `-` and `:`";
         section.report("", what);
         return None;
     }

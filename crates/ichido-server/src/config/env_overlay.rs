@@ -59,7 +59,7 @@ pub(super) fn overrides(outside: &Outside<'_>, faults: &mut ConfigErrors) -> Vec
             let Some(Variable::Number(name, unit, _)) = setting.variable else { continue };
             let Some(text) = (outside.variable)(name) else { continue };
             let Ok(number) = text.trim().parse::<u64>() else {
-                let what = format!("{text:?} is not taken; set it to a whole number, or unset it");
+                let what = format!("{text:?} is not a whole number; fix or unset the variable");
                 faults.add(format!("the variable {name}"), what);
                 continue;
             };
@@ -89,11 +89,12 @@ pub(super) fn apply<'a>(
 fn set<'a>(document: &mut DeTable<'a>, name: &str, value: &'a str, at: usize) -> Result<(), String> {
     let parts: Vec<&str> = name.trim_start_matches(PREFIX).split(SEPARATOR).collect();
     let Some((setting, tables)) = parts.split_last().filter(|(_, tables)| !tables.is_empty()) else {
-        return Err("names no setting; write ICHIDO__SECTION__KEY, such as ICHIDO__STORE__URL".to_owned());
+        return Err("does not name a setting; use the form ICHIDO__SECTION__KEY, such as ICHIDO__STORE__URL"
+            .to_owned());
     };
     if parts.iter().any(|part| part.is_empty()) {
         return Err(
-            "has an empty part in its name; two underscores stand between the parts, and no more".to_owned()
+            "has an empty part in its name; separate the parts with exactly two underscores".to_owned()
         );
     }
     let mut table = document;
@@ -104,7 +105,7 @@ fn set<'a>(document: &mut DeTable<'a>, name: &str, value: &'a str, at: usize) ->
             let names: Vec<String> = table.keys().map(|key| key.get_ref().to_string()).collect();
             let meant = did_you_mean(part, names.iter().map(String::as_str));
             return Err(format!(
-                "there is no [{}.{}]{meant}; add it to the file, or unset the variable",
+                "[{}.{}] does not exist{meant}; add it to the file, or unset the variable",
                 path[0],
                 part.to_lowercase()
             ));
@@ -114,7 +115,7 @@ fn set<'a>(document: &mut DeTable<'a>, name: &str, value: &'a str, at: usize) ->
         let empty = || Spanned::new(at..at, DeValue::Table(DeTable::new()));
         let inside = table.entry(Spanned::new(at..at, Cow::Owned(key))).or_insert_with(empty);
         let DeValue::Table(inside) = inside.get_mut() else {
-            return Err(format!("{} is no table, so that it has no settings inside", path.join(".")));
+            return Err(format!("{} is not a table and has no settings; set it as a whole", path.join(".")));
         };
         table = inside;
     }
@@ -129,7 +130,9 @@ fn find_name(table: &DeTable<'_>, part: &str) -> Result<Option<String>, String> 
     let mut alike = table.keys().map(Spanned::get_ref).filter(|key| fold_name(key) == fold_name(part));
     match (alike.next(), alike.next()) {
         (found, None) => Ok(found.map(ToString::to_string)),
-        (Some(one), Some(other)) => Err(format!("could mean {one} or {other}; say it in the file")),
+        (Some(one), Some(other)) => {
+            Err(format!("is ambiguous: {one} or {other}; set it in the file instead"))
+        }
         (None, Some(_)) => Ok(None),
     }
 }

@@ -86,28 +86,28 @@ impl Kind {
     /// Describes the accepted values, for errors and the documentation.
     pub(super) fn expected(&self) -> String {
         match self {
-            Self::Text | Self::Reference => "a text in quotes".to_owned(),
+            Self::Text | Self::Reference => "a quoted string".to_owned(),
             Self::Secret => "a reference, \"env:NAME\" or \"file:PATH\"".to_owned(),
-            Self::Path => "a text in quotes, the path of a file".to_owned(),
-            Self::Address => "an address and a port as numbers, such as \"127.0.0.1:4180\"".to_owned(),
+            Self::Path => "a quoted string, the path of a file".to_owned(),
+            Self::Address => "an IP address and a port, such as \"127.0.0.1:4180\"".to_owned(),
             Self::Word(words) => format!("one of: {}", words.join(", ")),
             Self::Flag => "true or false".to_owned(),
             Self::Count(min, max) => format!("a whole number from {min} to {max}"),
             Self::Number(min, f64::MAX) => format!("a number, {min} or more"),
             Self::Number(min, max) => format!("a number from {min} to {max}"),
             Self::Share => "a number below 1, such as 0.05 for 5 %".to_owned(),
-            Self::Time(Duration::ZERO, Duration::MAX) => "a length of time, such as \"3s\"".to_owned(),
-            Self::Time(min, Duration::MAX) => format!("a length of time, {} or more", duration::shown(*min)),
+            Self::Time(Duration::ZERO, Duration::MAX) => "a duration, such as \"3s\"".to_owned(),
+            Self::Time(min, Duration::MAX) => format!("a duration, {} or more", duration::shown(*min)),
             Self::Time(min, max) => {
-                format!("a length of time from {} to {}", duration::shown(*min), duration::shown(*max))
+                format!("a duration from {} to {}", duration::shown(*min), duration::shown(*max))
             }
             Self::Size(min, max) => format!("a size from {} to {}", size::told(*min), size::told(*max)),
-            Self::Texts | Self::References => "a list of texts, such as [\"one\", \"two\"]".to_owned(),
+            Self::Texts | Self::References => "a list of strings, such as [\"one\", \"two\"]".to_owned(),
             Self::Secrets => "a list of references, such as [\"env:NAME\"]".to_owned(),
             Self::Fields | Self::Table(_) => "a table, such as { name = value }".to_owned(),
             Self::WordOr(words, _) => format!("one of: {}; or a table of its members", words.join(", ")),
             Self::FlagOr(_) => {
-                "a table of terms, such as { above = 20 }, or false to switch it off".to_owned()
+                "a table of thresholds, such as { above = 20 }, or false to switch it off".to_owned()
             }
             Self::Rows(_) => "a list of tables, such as [{ name = value }]".to_owned(),
             Self::Named(_) => "tables, such as [queues.orders]".to_owned(),
@@ -121,7 +121,7 @@ impl Kind {
             Self::Text | Self::Reference | Self::Secret | Self::Path => value.is_str(),
             Self::Address => match value.as_str() {
                 Some(text) if text.parse::<std::net::SocketAddr>().is_err() => {
-                    return instead("is no address");
+                    return instead("is not an address");
                 }
                 text => text.is_some(),
             },
@@ -133,7 +133,7 @@ impl Kind {
             Self::Count(min, max) => u32::read(value).is_some_and(|count| (*min..=*max).contains(&count)),
             Self::Number(min, max) => decimal(value).is_some_and(|number| (*min..=*max).contains(&number)),
             Self::Share => match decimal(value) {
-                Some(share) if 1.0 <= share => return instead("is a share that nothing is above"),
+                Some(share) if 1.0 <= share => return instead("is a share that is never exceeded"),
                 share => share.is_some_and(|share| 0.0 <= share),
             },
             Self::Time(min, max) => match value.as_str().map(duration::parse) {
@@ -166,7 +166,7 @@ fn unknown_word(given: &str, words: &[&'static str], kind: &Kind) -> Option<Stri
         return None;
     }
     let meant = did_you_mean(given, words.iter().copied());
-    Some(format!("{given:?} is not known{meant}; write {}", kind.expected()))
+    Some(format!("unknown value {given:?}{meant}; write {}", kind.expected()))
 }
 
 fn bytes(value: &DeValue<'_>) -> Option<Result<u64, size::SizeError>> {

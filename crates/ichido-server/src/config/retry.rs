@@ -10,8 +10,7 @@ pub(super) const PRESETS: [(&str, Retry); 4] =
     [("outbox", Retry::OUTBOX), ("job", Retry::JOB), ("llm", Retry::LLM), ("client", Retry::CLIENT)];
 /// Maximum waits in a list.
 const WAITS_MAX: usize = 100;
-const JITTERS: &str =
-    "\"none\", \"full\" (anything from 0 to the wait), \"+10%\" (longer), or \"+-10%\" (either)";
+const JITTERS: &str = "\"none\", \"full\" (0 to the wait), \"+10%\" (longer) or \"+-10%\" (either way)";
 
 /// Returns a named schedule.
 pub(super) fn preset(name: &str) -> Option<Retry> {
@@ -31,12 +30,12 @@ pub(super) fn read(queue: &Section<'_>) -> Option<Retry> {
 /// Reads a custom schedule.
 fn custom(section: &Section<'_>) -> Option<Retry> {
     let text: String = section.get_or_default("jitter");
-    let jitter = jitter(&text).ok_or_else(|| format!("{text:?} is no jitter; write {JITTERS}"));
+    let jitter = jitter(&text).ok_or_else(|| format!("{text:?} is not a valid jitter; write {JITTERS}"));
     let jitter = section.checked("jitter", jitter);
     let report = |what: &str| section.report("", what);
     let schedule = match (section.get::<Vec<String>>("waits"), section.get("base")) {
         (Some(_), Some(_)) => {
-            report("has both waits and base; a schedule is a list or grows, not both");
+            report("has both waits and base; remove one of them");
             None
         }
         (Some(waits), None) => section.checked("waits", list(&waits)),
@@ -47,7 +46,7 @@ fn custom(section: &Section<'_>) -> Option<Retry> {
         }),
         (None, None) => {
             if !section.has("waits") && !section.has("base") {
-                report("has no waits; give base (and factor, cap), or waits = [\"2s\", \"4s\"]");
+                report("has neither waits nor base; set base (and factor, cap), or waits = [\"2s\", \"4s\"]");
             }
             None
         }
@@ -58,7 +57,7 @@ fn custom(section: &Section<'_>) -> Option<Retry> {
 
 fn list(waits: &[String]) -> Result<Schedule, String> {
     if WAITS_MAX < waits.len() {
-        return Err(format!("has more than {WAITS_MAX} waits; the last one is used again when they run out"));
+        return Err(format!("has more than {WAITS_MAX} waits; shorten the list, whose last wait repeats"));
     }
     let waits: Result<_, _> = waits.iter().map(|wait| duration::parse(wait)).collect();
     waits.map(Schedule::List).map_err(|error| error.to_string())

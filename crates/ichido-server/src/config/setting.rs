@@ -98,8 +98,8 @@ impl Setting {
     /// Describes the error of a missing required setting.
     pub(super) fn missing_error(&self) -> String {
         match self.kind {
-            Kind::Word(words) => format!("is missing; write one of: {}", words.join(", ")),
-            _ => format!("is missing; write it, such as {} = {}", self.name, self.example()),
+            Kind::Word(words) => format!("is missing; set it to one of: {}", words.join(", ")),
+            _ => format!("is missing; add it, such as {} = {}", self.name, self.example()),
         }
     }
 }

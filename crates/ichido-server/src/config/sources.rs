@@ -17,7 +17,7 @@ const BYTES_MAX: usize = 1 << 20;
 pub(super) fn read_file(path: &Path) -> io::Result<String> {
     // Check before opening, because opening a pipe blocks until it has a writer.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     read_up_to(path, BYTES_MAX)
 }
@@ -56,7 +56,7 @@ impl Outside<'_> {
             return match (self.variable)(name) {
                 Some(value) if !value.is_empty() => Ok(value),
                 Some(_) => Err(format!("the variable {name} is empty; set it")),
-                None => Err(format!("the variable {name} is not set; export it before you start")),
+                None => Err(format!("the variable {name} is not set; set it")),
             };
         }
         let Some(path) = text.strip_prefix(FILE) else { return Ok(text.to_owned()) };
@@ -69,14 +69,14 @@ impl Outside<'_> {
         if text.starts_with(VARIABLE) || text.starts_with(FILE) {
             return self.resolve(text);
         }
-        Err("is a secret, which does not belong into the file; write \"env:NAME\" for a variable of the environment, or \"file:PATH\"".to_owned())
+        Err("is a secret, which must not be in the file; write \"env:NAME\" for an environment variable, or \"file:PATH\"".to_owned())
     }
 
     /// Resolves the path of an SQLite file relative to the configuration's folder.
     pub(super) fn resolve_store_path(&self, url: String) -> Result<String, String> {
         let Some(file) = sqlite_file(&url).filter(|file| file.is_relative()) else { return Ok(url) };
         let whole = self.folder.join(file);
-        let text = whole.to_str().ok_or("the folder of this file has a name that is no UTF-8; rename it")?;
+        let text = whole.to_str().ok_or("the path of this file's folder is not UTF-8; rename the folder")?;
         Ok(format!("sqlite:{text}"))
     }
 
@@ -84,7 +84,7 @@ impl Outside<'_> {
     pub(super) fn read(&self, path: &str) -> Result<String, String> {
         let whole = self.folder.join(path);
         let shown = whole.display();
-        let text = (self.file)(&whole).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+        let text = (self.file)(&whole).map_err(|error| format!("cannot read {shown}: {error}"))?;
         if text.len() <= BYTES_MAX {
             Ok(text)
         } else {

@@ -16,16 +16,14 @@ pub const DEFAULT_URL: &str = "sqlite:ichido.db";
 pub fn check(url: &str) -> Result<(), &'static str> {
     let in_memory = |file: &str| file.contains(":memory:") || file.contains("mode=memory");
     match (url.split_once(':'), sqlite_file(url).and_then(Path::to_str)) {
-        (_, Some(file)) if in_memory(file) => {
-            Err("is in memory, which forgets what it acknowledged; name a file, as in \"sqlite:ichido.db\"")
-        }
+        (_, Some(file)) if in_memory(file) => Err(
+            "is an in-memory database, which loses messages when the process stops; name a file, such as \"sqlite:ichido.db\"",
+        ),
         (_, Some(file)) if file.is_empty() || file.contains('?') || file.starts_with("file:") => {
-            Err("is no SQLite file; write \"sqlite:FILE\", without parameters")
+            Err("is not an SQLite file; write \"sqlite:FILE\", without parameters")
         }
         (_, Some(_)) | (Some(("postgres" | "postgresql", _)), _) => Ok(()),
-        _ => {
-            Err("names no database that is known; write \"sqlite:FILE\" or \"postgres://USER@HOST/DATABASE\"")
-        }
+        _ => Err("is not a supported database; write \"sqlite:FILE\" or \"postgres://USER@HOST/DATABASE\""),
     }
 }
 

@@ -108,17 +108,17 @@ pub fn json(config: &Config) -> Value {
 /// Returns the summary as text, with the same content as [`json()`].
 pub fn text(config: &Config) -> String {
     let all = json(config);
-    let store = all["store"].as_str().unwrap_or("none; give one by --store or ICHIDO_STORE");
+    let store = all["store"].as_str().unwrap_or("none; pass --store or set ICHIDO_STORE");
     let worker = |member: &str| cell(&all["worker"][member]);
-    let seals = if config.worker.audit_key.is_some() { "under a key" } else { "without a key" };
+    let seals = if config.worker.audit_key.is_some() { "with a key" } else { "without a key" };
     let receivers =
         rows(&all["alerts_to"], ["name", "destination", "form"]).map(|[name, destination, form]| {
-            format!("alerts: told to {name} by {destination}, in the form {form}\n")
+            format!("alerts: sent to {name} through {destination}, as {form}\n")
         });
     let alerts = [&all["alerts"], &all["alerts_of_queues"]].into_iter().filter_map(Value::as_array).flatten();
     let off = alerts.filter(|alert| alert["on"] == false).map(|alert| {
-        let of = alert["queue"].as_str().map(|queue| format!(" of {queue}")).unwrap_or_default();
-        format!("alerts: {}{of} is not watched for\n", cell(&alert["rule"]))
+        let of = alert["queue"].as_str().map(|queue| format!(" for {queue}")).unwrap_or_default();
+        format!("alerts: {}{of} is off\n", cell(&alert["rule"]))
     });
     let mut alerts: String = receivers.chain(off).collect();
     if !alerts.is_empty() {
@@ -137,9 +137,9 @@ pub fn text(config: &Config) -> String {
             [name, kind, address, guarantee_text(destination.guarantee()), timeout, asked]
         });
     let destinations =
-        table(["DESTINATION", "KIND", "WHERE", "PROMISES", "TIME-OUT", "ASKED AFTER"], destinations);
+        table(["DESTINATION", "KIND", "ENDPOINT", "GUARANTEE", "TIMEOUT", "RECONCILES"], destinations);
     format!(
-        "store: {store}\nworker: {}, looks every {} when idle, stops within {}, keeps what has ended for {}, seals the audit trail {seals}\n\n{alerts}{queues}\n{destinations}",
+        "store: {store}\nworker: {}, polls every {} when idle, stops within {}, keeps finished messages for {}, seals the audit trail {seals}\n\n{alerts}{queues}\n{destinations}",
         worker("name"),
         worker("idle_sleep"),
         worker("stop_within"),
@@ -165,10 +165,10 @@ fn cell(value: &Value) -> String {
 fn guarantee_text(guarantee: Option<Guarantee>) -> String {
     match guarantee {
         Some(Guarantee::HonoursKeys { keeps_for }) => {
-            format!("honours keys for {}", duration::shown(keeps_for))
+            format!("keyed: deduplicates for {}", duration::shown(keeps_for))
         }
-        Some(Guarantee::Repeatable) => "may be repeated".to_owned(),
-        Some(Guarantee::Nothing) => "nothing: what is unknown is parked".to_owned(),
-        None => "honours keys for as long as its stream remembers: the worker asks it".to_owned(),
+        Some(Guarantee::Repeatable) => "idempotent: may be repeated".to_owned(),
+        Some(Guarantee::Nothing) => "none: unknown effects are parked".to_owned(),
+        None => "keyed: for the duplicate window of its stream".to_owned(),
     }
 }

@@ -118,9 +118,9 @@ fn every_setting_that_the_commented_file_shows_can_be_given() {
 #[test]
 fn a_key_for_seals_comes_by_reference_and_is_long_enough() {
     let problem = |key: &str| problems_of(&format!("[worker]\naudit_key = \"{key}\"\n")).join("\n");
-    assert!(problem("0123456789abcdef0123456789abcdef").contains("does not belong into the file"));
+    assert!(problem("0123456789abcdef0123456789abcdef").contains("must not be in the file"));
     let short = problem("file:short.key");
-    assert!(short.contains("ichido.toml:2:13") && short.contains("is no key for seals"), "{short}");
+    assert!(short.contains("ichido.toml:2:13") && short.contains("is not a valid audit key"), "{short}");
     assert!(!short.contains("0123456789"), "{short}");
 }
 
@@ -150,21 +150,21 @@ kind = "htpp"
 "#;
     let problems = problems_of(text);
     let expected = [
-        ("ichido.toml:3:7 store.url", "holds a password"),
+        ("ichido.toml:3:7 store.url", "contains a password"),
         (
             "ichido.toml:5:15 queues.orders.destination",
-            "there is no [destinations.borker]; did you mean broker",
+            "[destinations.borker] does not exist; did you mean broker",
         ),
         ("ichido.toml:6:1 queues.orders.paralellism", "did you mean parallelism?"),
         ("ichido.toml:7:14 queues.orders.batch_size", "write a whole number from 1 to 5000"),
         ("ichido.toml:8:9 queues.orders.lease", "is not a duration"),
-        ("ichido.toml:12:9 queues.mail.retry", "\"soon\" is not known"),
+        ("ichido.toml:12:9 queues.mail.retry", "unknown value \"soon\""),
         ("ichido.toml:11:9 queues.mail.lease", "must be longer than the destination's timeout"),
         ("ichido.toml:16:29 destinations.broker.headers.Authorization", "write \"env:NAME\""),
-        ("ichido.toml:16:55 destinations.broker.headers.Accept", "write a text in quotes"),
+        ("ichido.toml:16:55 destinations.broker.headers.Accept", "write a quoted string"),
         ("ichido.toml:17:20 destinations.broker.signing_secrets[0]", "is a secret"),
-        ("ichido.toml:13:15 destinations.broker.keeps_keys_for", "is missing beside honours_key"),
-        ("ichido.toml:19:10 destinations.broker.rules[0]", "at and is belong together"),
+        ("ichido.toml:13:15 destinations.broker.keeps_keys_for", "is required with honours_key"),
+        ("ichido.toml:19:10 destinations.broker.rules[0]", "`at` and `is` belong together"),
         ("ichido.toml:19:51 destinations.broker.rules[0].means", "did you mean processed"),
         ("ichido.toml:21:8 destinations.other.kind", "did you mean http"),
     ];
@@ -195,7 +195,7 @@ fn what_a_worker_would_refuse_is_said_of_the_line_that_says_it() {
 fn what_is_no_toml_is_said_for_every_line_of_it() {
     let problems = problems_of("a = 1 2\n\nb 3\n");
     assert!(problems.len() >= 2, "{problems:?}");
-    assert!(problems.iter().all(|line| line.contains("is no TOML: ")), "{problems:?}");
+    assert!(problems.iter().all(|line| line.contains("is not valid TOML: ")), "{problems:?}");
 }
 
 #[test]
@@ -236,7 +236,7 @@ kind = "paper"
     assert_eq!(config.worker.idle_sleep, Duration::from_millis(50));
     let wrong = BTreeMap::from([("OUTBOX_BATCH_SIZE", "many".to_owned())]);
     let faults = resolved_with(text, &wrong).expect_err("it is no number").to_string();
-    assert!(faults.contains("the variable OUTBOX_BATCH_SIZE: \"many\" is not taken"), "{faults}");
+    assert!(faults.contains("the variable OUTBOX_BATCH_SIZE: \"many\" is not a whole number"), "{faults}");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn what_is_referred_to_must_be_there() {
     let text = "[store]\nurl = \"env:NOWHERE\"\n[destinations.a]\nkind = \"http\"\nurl = \"file:nowhere\"\n";
     let problems = problems_of(text);
     assert!(problems[0].contains("the variable NOWHERE is not set"), "{problems:?}");
-    assert!(problems[1].contains("folder/nowhere cannot be read"), "{problems:?}");
+    assert!(problems[1].contains("cannot read folder/nowhere"), "{problems:?}");
 }
 
 #[test]
@@ -292,8 +292,8 @@ fn a_missing_destination_is_said_beside_whatever_else_is_wrong_with_its_queue() 
     assert_problems(
         "[queues.a]\ndestination = \"nowhere\"\nretry = \"soon\"\nlease = \"10ms\"\n",
         &[
-            ("ichido.toml:3:9 queues.a.retry", "\"soon\" is not known"),
-            ("ichido.toml:2:15 queues.a.destination", "there is no [destinations.nowhere]"),
+            ("ichido.toml:3:9 queues.a.retry", "unknown value \"soon\""),
+            ("ichido.toml:2:15 queues.a.destination", "[destinations.nowhere] does not exist"),
             ("ichido.toml:4:9 queues.a.lease", "must be at least 1s"),
         ],
     );
@@ -354,12 +354,12 @@ fn a_schema_that_cannot_be_used_is_said_with_its_file_and_the_place_in_it() {
         format!("[queues.a]\ndestination = \"p\"\nschema = {file}\n[destinations.p]\nkind = \"paper\"\n")
     };
     let place = "ichido.toml:3:10 queues.a.schema";
-    assert_problems(&queue("\"nowhere.json\""), &[(place, "folder/nowhere.json cannot be read")]);
+    assert_problems(&queue("\"nowhere.json\""), &[(place, "cannot read folder/nowhere.json")]);
     assert_problems(
         &queue("\"broken.json\""),
-        &[(place, "folder/broken.json at /items/$ref: leads out of the document")],
+        &[(place, "folder/broken.json at /items/$ref: refers to another document")],
     );
-    assert_problems(&queue("{}"), &[(place, "write a text in quotes")]);
+    assert_problems(&queue("{}"), &[(place, "write a quoted string")]);
     let config = resolved(&queue("\"order.schema.json\""));
     assert!(config.intake("a").schema.is_some() && config.intake("b").schema.is_none());
 }
@@ -373,7 +373,7 @@ fn members_that_do_not_count_are_pointers() {
     };
     let place = "ichido.toml:3:18 queues.a.digest_without";
     assert_problems(&queue(r#"["trace_id"]"#), &[(place, "/")]);
-    assert_problems(&queue(r#""/trace_id""#), &[(place, "write a list of texts")]);
+    assert_problems(&queue(r#""/trace_id""#), &[(place, "write a list of strings")]);
     let many = format!("[{}]", vec![r#""/a""#; 65].join(", "));
     assert_problems(&queue(&many), &[(place, "name at most 64")]);
     let config = resolved(&queue(r#"["/trace_id", "/meta/sent_at"]"#));
@@ -426,20 +426,20 @@ fn a_variable_that_names_nothing_is_said_with_the_nearest_name() {
         (
             "ICHIDO__STOER__URL",
             "x",
-            "the variable ICHIDO__STOER__URL stoer: is no setting; did you mean store?",
+            "the variable ICHIDO__STOER__URL stoer: unknown setting; did you mean store?",
         ),
         (
             "ICHIDO__STORE__URI",
             "x",
-            "the variable ICHIDO__STORE__URI store.uri: is no setting; did you mean url?",
+            "the variable ICHIDO__STORE__URI store.uri: unknown setting; did you mean url?",
         ),
         (
             "ICHIDO__QUEUES__ORDRES__LEASE",
             "5m",
-            "there is no [queues.ordres]; did you mean orders; add it to the file",
+            "[queues.ordres] does not exist; did you mean orders; add it to the file",
         ),
-        ("ICHIDO__QUEUES__MAIL_EU__LEASE", "5m", "could mean Mail-EU or mail_eu"),
-        ("ICHIDO__QUEUES__ORDERS__RETRY__BASE", "5s", "queues.orders.retry is no table"),
+        ("ICHIDO__QUEUES__MAIL_EU__LEASE", "5m", "is ambiguous: Mail-EU or mail_eu"),
+        ("ICHIDO__QUEUES__ORDERS__RETRY__BASE", "5s", "queues.orders.retry is not a table"),
         (
             "ICHIDO__QUEUES__ORDERS__LEASE",
             "soon",
@@ -448,9 +448,9 @@ fn a_variable_that_names_nothing_is_said_with_the_nearest_name() {
         (
             "ICHIDO__QUEUES__ORDERS__PARALLELISM",
             "many",
-            "queues.orders.parallelism: is a text; write a whole number",
+            "queues.orders.parallelism: is a string; write a whole number",
         ),
-        ("ICHIDO__STORE", "x", "names no setting"),
+        ("ICHIDO__STORE", "x", "does not name a setting"),
         ("ICHIDO__STORE____URL", "x", "has an empty part"),
     ] {
         let problems = problems(name, value);
@@ -470,10 +470,10 @@ fn how_a_server_listens_is_understood_and_what_makes_no_sense_is_said() {
     assert_problems(
         "[serve]\nlisten = \"localhost:80\"\nconnections_max = 0\nhead_timeout = \"0s\"\nbody_timeout = 5\nlsten = 1\n",
         &[
-            ("ichido.toml:2:10 serve.listen", "write an address and a port as numbers"),
+            ("ichido.toml:2:10 serve.listen", "write an IP address and a port"),
             ("ichido.toml:3:19 serve.connections_max", "a whole number from 1 to 1000000"),
-            ("ichido.toml:4:16 serve.head_timeout", "is 0ms; write a length of time, 1ms or more"),
-            ("ichido.toml:5:16 serve.body_timeout", "write a length of time"),
+            ("ichido.toml:4:16 serve.head_timeout", "is 0ms; write a duration, 1ms or more"),
+            ("ichido.toml:5:16 serve.body_timeout", "write a duration"),
             ("ichido.toml:6:1 serve.lsten", "did you mean listen?"),
         ],
     );

@@ -48,7 +48,7 @@ impl<'a> SchemaIndex<'a> {
                             check_reference(to, &inside)?;
                         }
                         ("$id", Value::String(_)) if !pointer.is_empty() => {
-                            let what = "is a document of its own inside another, which is not taken; leave $id out, and refer by \"#/$defs/…\"";
+                            let what = "embeds another document, which is not supported; remove $id, and refer with \"#/$defs/…\"";
                             return Err(invalid(&inside, what));
                         }
                         ("$anchor" | "$dynamicAnchor", Value::String(anchor)) => {
@@ -90,7 +90,7 @@ impl<'a> SchemaIndex<'a> {
             Some(None) => {
                 return Err(invalid(
                     pointer,
-                    "comes back to itself without going into the message, which has no end",
+                    "refers to itself without descending into the message, which never ends",
                 ));
             }
             None => {
@@ -108,7 +108,7 @@ impl<'a> SchemaIndex<'a> {
         if STEPS_MAX <= taken + depth {
             return Err(invalid(
                 pointer,
-                &format!("is {STEPS_MAX} steps from schema to schema, and more; make it flatter"),
+                &format!("is {STEPS_MAX} or more references or nested schemas deep; flatten it"),
             ));
         }
         Ok(depth)
@@ -146,15 +146,12 @@ impl<'a> SchemaIndex<'a> {
 
 fn check_reference(to: &str, pointer: &str) -> Result<(), SchemaError> {
     if !to.starts_with('#') {
-        let what = "leads out of the document; a schema is whole in its file: put what is meant under $defs, and refer to it by \"#/$defs/…\"";
+        let what = "refers to another document; move its target under $defs in this file, and refer with \"#/$defs/…\"";
         return Err(invalid(pointer, what));
     }
     // Each location then has one spelling.
     if to.contains('%') {
-        return Err(invalid(
-            pointer,
-            "has an escape with %, which is not taken; give what it refers to a plainer name",
-        ));
+        return Err(invalid(pointer, "has a % escape, which is not supported; rename its target"));
     }
     Ok(())
 }

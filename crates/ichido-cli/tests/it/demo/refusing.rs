@@ -10,7 +10,7 @@ fn demo_refuses_existing_stores_and_public_addresses() {
     for (flags, why) in [
         (["--store", "postgres://ichido@db/ichido"], "is not an SQLite store"),
         (["--store", "sqlite:there.db"], "already exists"),
-        (["--store", "mysql://root@localhost/shop"], "names no database that is known"),
+        (["--store", "mysql://root@localhost/shop"], "is not a supported database"),
         (["--listen", "0.0.0.0:0"], "is reachable from other machines"),
     ] {
         let (code, output, err) = ended(&folder, &[&["demo"], &flags[..]].concat());

@@ -13,7 +13,7 @@ fn init_file_passes_check_and_is_never_overwritten() {
     let file = format!("SQLite, {}\n", folder.path().join("ichido.db").display());
     // Durations have the units of the file.
     let times = [
-        "every 200ms when idle, stops within 25s, keeps what has ended for 90d",
+        "every 200ms when idle, stops within 25s, keeps finished messages for 90d",
         " 10m ",
         " for 365d ",
         " 15s ",
@@ -39,18 +39,18 @@ fn config_error_has_location_and_code_2() {
     assert!(checked.err.contains("mine.toml:3:1 queues.orders.paralel: "), "{}", checked.err);
     let missing = run(folder.path(), &["config", "check", "nowhere.toml"], "");
     assert_eq!(missing.code, Some(2), "{missing:?}");
-    assert!(missing.err.contains("`ichido config init` writes one"), "{}", missing.err);
+    assert!(missing.err.contains("create one with `ichido config init`"), "{}", missing.err);
 }
 
 #[test]
 fn invalid_store_url_is_refused_with_location_and_without_url() {
     let folder = folder::fresh();
     for (url, why) in [
-        ("mysql://x", "names no database that is known"),
-        ("ichido.db", "names no database that is known"),
-        ("sqlite:", "is no SQLite file"),
-        ("sqlite:a.db?mode=ro", "is no SQLite file"),
-        ("sqlite::memory:", "is in memory"),
+        ("mysql://x", "is not a supported database"),
+        ("ichido.db", "is not a supported database"),
+        ("sqlite:", "is not an SQLite file"),
+        ("sqlite:a.db?mode=ro", "is not an SQLite file"),
+        ("sqlite::memory:", "is an in-memory database"),
     ] {
         folder.write("mine.toml", &format!("[store]\nurl = \"{url}\"\n"));
         let checked = run(folder.path(), &["config", "check", "mine.toml"], "");
@@ -74,9 +74,9 @@ fn secret_file_has_a_size_limit() {
     assert!(made.expect("mkfifo runs").success());
     folder.write("long", &"x".repeat((1 << 20) + 1));
     for (reference, why) in [
-        ("/dev/zero", "/dev/zero cannot be read: it is no file"),
-        ("pipe", "pipe cannot be read: it is no file"),
-        (".", "cannot be read: it is no file"),
+        ("/dev/zero", "cannot read /dev/zero: it is not a regular file"),
+        ("pipe", "pipe: it is not a regular file"),
+        (".", "it is not a regular file"),
         ("long", "long is larger than 1048576 bytes"),
     ] {
         folder.write("mine.toml", &format!("[worker]\naudit_key = \"file:{reference}\"\n"));

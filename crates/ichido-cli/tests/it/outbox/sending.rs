@@ -177,7 +177,7 @@ fn invalid_worker_settings_are_refused_with_location() {
     let folder = folder::fresh();
     let nothing = run(folder.path(), &["worker"], "");
     assert_eq!(nothing.code, Some(2), "{nothing:?}");
-    assert!(nothing.err.contains("`ichido config init` writes one"), "{nothing:?}");
+    assert!(nothing.err.contains("create one with `ichido config init`"), "{nothing:?}");
     folder.write("ichido.toml", "[destinations.paper]\nkind = \"paper\"\n");
     let empty = run(folder.path(), &["worker"], "");
     assert_eq!(empty.code, Some(2), "{empty:?}");

@@ -43,7 +43,7 @@ both_databases! {
         server.make_stream().await;
         folder.write("ichido.toml", &config(&database.url, &server.url(), TIMEOUT));
         let checked = run(folder.path(), &["config", "check"], "");
-        assert!(checked.code == Some(0) && checked.out.contains("the worker asks it"), "{checked:?}");
+        assert!(checked.code == Some(0) && checked.out.contains("duplicate window of its stream"), "{checked:?}");
 
         // As left by a worker that died before it got the response.
         let mut headers = HeaderMap::new();

@@ -123,7 +123,7 @@ async fn flags_override_environment_and_environment_overrides_file() {
     assert_eq!(refused.status.code(), Some(2), "{err}");
     assert!(
         err.contains(
-            "the variable ICHIDO__QUEUES__ORDRES__LEASE: there is no [queues.ordres]; did you mean orders"
+            "the variable ICHIDO__QUEUES__ORDRES__LEASE: [queues.ordres] does not exist; did you mean orders"
         ),
         "{err}"
     );

@@ -88,9 +88,9 @@ dead_letter = true
     }
     let told = summary::text(&traced.config);
     for line in [
-        "alerts: dead_letter is not watched for\n",
-        "alerts: circuit_open is not watched for\n",
-        "alerts: dead_letters of mail is not watched for\n",
+        "alerts: dead_letter is off\n",
+        "alerts: circuit_open is off\n",
+        "alerts: dead_letters for mail is off\n",
     ] {
         assert!(told.contains(line), "{line}\nin\n{told}");
     }
@@ -138,20 +138,20 @@ url = "https://ops.example.com/hook"
         "ichido.toml:3:1 alerts.dead_letterz",
         "did you mean dead_letter",
         "ichido.toml:4:24 alerts.duplicates.above",
-        "is a share that nothing is above; write a number below 1, such as 0.05 for 5 %",
+        "is a share that is never exceeded; write a number below 1, such as 0.05 for 5 %",
         "ichido.toml:5:12 alerts.parked.window",
         "ichido.toml:6:14 alerts.dead_surge",
-        "is a text; write a table of terms, such as { above = 20 }, or false to switch it off",
+        "is a string; write a table of thresholds, such as { above = 20 }, or false to switch it off",
         "ichido.toml:7:22 alerts.lag_p95.window",
-        "is 3h; write a length of time from 2m to 2h",
+        "is 3h; write a duration from 2m to 2h",
         "ichido.toml:7:36 alerts.lag_p95.above",
-        "is no queue's name",
+        "is not a valid queue name",
         "ichido.toml:9:26 alerts.queues.no name.dead_letters.least",
         "ichido.toml:10:1 alerts.queues.no name.circuit_open",
-        "there is no [destinations.hok]; did you mean hook; add it, or name one that is there",
+        "[destinations.hok] does not exist; did you mean hook; add it, or name an existing one",
         "alerts.to.chat.destination",
         "alerts.to.chat.form",
-        "ichido-alerts.ops is a name that is kept for what tells of alerts; take another",
+        "ichido-alerts.ops is a reserved name, for the queues of alerts; choose another",
     ] {
         assert!(said.contains(expected), "{expected} is not in:\n{said}");
     }

@@ -118,17 +118,17 @@ fn guarantee(section: &Section<'_>) -> Guarantee {
     match (honours_key, section.get("keeps_keys_for"), repeatable) {
         (true, _, true) => section.report(
             "repeatable",
-            "is true beside honours_key = true; say one: a key stops a second effect, or a second effect does no harm",
+            "contradicts honours_key = true; set one: the receiver deduplicates by key, or a second effect is harmless",
         ),
         (true, Some(keeps_for), false) => return Guarantee::HonoursKeys { keeps_for },
         (true, None, false) if section.has("keeps_keys_for") => {}
         (true, None, false) => section.report(
             "keeps_keys_for",
-            "is missing beside honours_key = true; say how long the receiver remembers a key, such as \"24h\"",
+            "is required with honours_key = true; set how long the receiver remembers a key, such as \"24h\"",
         ),
         (false, Some(_), _) => section.report(
             "keeps_keys_for",
-            "says how long keys are kept, and honours_key = true is missing; say it, or take this out",
+            "requires honours_key = true; add that, or remove this",
         ),
         (false, None, true) => return Guarantee::Repeatable,
         (false, None, false) => {}
@@ -148,7 +148,7 @@ fn rules<M: Copy>(section: &Section<'_>, meaning: fn(&str) -> Option<M>, placeho
             (Some(at), Some(is)) => Some((at, is)),
             (None, None) => None,
             _ => {
-                let what = "at and is belong together: where in the answer's JSON, and what must be there";
+                let what = "`at` and `is` belong together: a JSON pointer, and the text that must be there; set both, or neither";
                 row.report("", what);
                 None
             }

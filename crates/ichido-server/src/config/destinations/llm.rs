@@ -78,7 +78,7 @@ fn form(section: &Section<'_>) -> Option<Form> {
     let path: String = section.get("form")?;
     let shown = section.source.outside.folder.join(&path);
     let schema = serde_json::from_str(&text)
-        .map_err(|error| format!("{} is no JSON: {error}; write a JSON Schema", shown.display()));
+        .map_err(|error| format!("{} is not valid JSON: {error}; write a JSON Schema", shown.display()));
     let stem = Path::new(&path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let stem = stem.split('.').next().unwrap_or_default();
     let is_fine = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);

@@ -35,7 +35,7 @@ fn credentials(section: &Section<'_>, inside: &Section<'_>) -> Option<Credential
         _ => {
             section.report(
                 "credentials",
-                "says no one way to be let in; write user and password, or token, or nkey, or creds",
+                "must set exactly one kind of credentials: user and password, or token, or nkey, or creds",
             );
             None
         }

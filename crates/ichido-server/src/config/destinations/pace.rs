@@ -19,7 +19,7 @@ pub(super) fn read(section: &Section<'_>) -> PaceConfig {
     let rate_max = section.get("rate_max").map(PerSecond::clamped);
     let rate_floor = PerSecond::clamped(section.get_or_default("rate_floor"));
     if rate_max.is_some_and(|max| max < rate_floor) {
-        section.report("rate_max", "is below rate_floor; lower rate_floor, or raise rate_max");
+        section.report("rate_max", "is below rate_floor; raise rate_max, or lower rate_floor");
     }
     let circuit = section.section("circuit").map_or(CircuitSettings::DEFAULT, |inside| circuit(&inside));
     let settings = Settings {
@@ -44,7 +44,7 @@ fn circuit(section: &Section<'_>) -> CircuitSettings {
         probes: at_least_one(section.get_or_default("probes")),
     };
     if circuit.rest_max < circuit.rest {
-        section.report("rest_max", "is shorter than rest; lengthen it, or shorten rest");
+        section.report("rest_max", "is shorter than rest; raise rest_max, or lower rest");
     }
     circuit
 }

@@ -33,7 +33,7 @@ impl Section<'_> {
     fn check_user_named(&self, setting: &'static Setting) {
         let expected = match setting.kind {
             Kind::Named(_) => "a table",
-            Kind::Fields => "a text in quotes",
+            Kind::Fields => "a quoted string",
             _ => return,
         };
         let inside = self.user_named(setting.name);
@@ -53,9 +53,9 @@ impl Section<'_> {
         let mut known: Vec<&str> = self.settings().map(|setting| setting.name).collect();
         known.sort_unstable();
         let meant = nearest(name, known.iter().copied());
-        let fix = meant.map_or_else(|| "take it out.".to_owned(), |meant| format!("did you mean {meant}?"));
+        let fix = meant.map_or_else(|| "remove it.".to_owned(), |meant| format!("did you mean {meant}?"));
         let place = format!("{} {}", self.source.location(at), self.path_of(name));
-        self.report_at(place, format!("is no setting; {fix} Known here: {}", known.join(", ")));
+        self.report_at(place, format!("unknown setting; {fix} Known settings: {}", known.join(", ")));
     }
 }
 
@@ -76,10 +76,10 @@ pub(in super::super) fn did_you_mean<'k>(name: &str, known: impl IntoIterator<It
 /// It never shows the value, which may be a misplaced secret.
 pub(in super::super) fn kind_of(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
-        DeValue::Integer(_) => "a whole number that is not taken here",
-        DeValue::Float(_) => "a number that is not taken here",
-        DeValue::Boolean(_) => "true or false",
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an unexpected whole number",
+        DeValue::Float(_) => "an unexpected number",
+        DeValue::Boolean(_) => "a boolean",
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "a list of something else",
         DeValue::Table(_) => "a table",

@@ -43,16 +43,16 @@ answers_to = "aa"
         ("ichido.toml:11:11 destinations.model.api_key", "write \"env:NAME\""),
         ("ichido.toml:12:10 destinations.model.prompt", "has no placeholder"),
         ("ichido.toml:13:14 destinations.model.max_tokens", "a whole number from 1"),
-        ("ichido.toml:14:8 destinations.model.form", "cannot be read"),
+        ("ichido.toml:14:8 destinations.model.form", "cannot read"),
         ("ichido.toml:15:11 destinations.model.form_by", "did you mean json_object"),
         ("ichido.toml:17:19 destinations.model.connect_timeout", "at most timeout"),
-        ("ichido.toml:18:1 destinations.model.retries", "is no setting"),
+        ("ichido.toml:18:1 destinations.model.retries", "unknown setting"),
         ("ichido.toml:19:15 destinations.bare.model", "is missing"),
         ("ichido.toml:19:15 destinations.bare.prompt", "is missing"),
         ("ichido.toml:19:15 destinations.bare.answers_to", "is missing"),
-        ("ichido.toml:26:1 destinations.loop.limit_by", "is no setting"),
-        ("ichido.toml:25:14 destinations.loop.answers_to", "asked about without end"),
-        ("ichido.toml:31:14 destinations.astray.answers_to", "there is no [queues.aa]; did you mean a"),
+        ("ichido.toml:26:1 destinations.loop.limit_by", "unknown setting"),
+        ("ichido.toml:25:14 destinations.loop.answers_to", "loop forever"),
+        ("ichido.toml:31:14 destinations.astray.answers_to", "[queues.aa] does not exist; did you mean a"),
     ];
     let all = problems.join("\n");
     for (place, what) in expected {

@@ -46,7 +46,7 @@ pub(super) fn reference() -> String {
     out
 }
 
-const PAPER: &str = "The settings of `kind = \"http\"`, with the defaults of the mock broker: `url` is `http://127.0.0.1:8090/orders`, `honours_key` is `true` for `365d`, and `rules`, `reconcile`, `receipt_pointer`, `echoes_key` and `settles_within` are as it answers. `ichido config show` prints them.";
+const PAPER: &str = "The settings of `kind = \"http\"`, with the defaults of the mock broker: `url` is `http://127.0.0.1:8090/orders`, `honours_key` is `true` for `365d`, and `rules`, `reconcile`, `receipt_pointer`, `echoes_key` and `settles_within` match its responses. `ichido config show` prints them.";
 
 /// Whether a group of settings belongs to a top-level table.
 fn is_of(section: &str, group: &[Setting]) -> bool {
@@ -114,8 +114,8 @@ fn row(out: &mut String, prefix: &str, setting: &Setting) {
         Absent::Required(_) => "required".to_owned(),
     };
     let value = match &setting.kind {
-        Kind::Reference => "a text, or a reference to one".to_owned(),
-        Kind::References => "a list of texts, or of references to them".to_owned(),
+        Kind::Reference => "a string, or a reference to one".to_owned(),
+        Kind::References => "a list of strings, or of references to them".to_owned(),
         Kind::Named(_) => "tables".to_owned(),
         kind => kind.expected(),
     };
@@ -134,6 +134,6 @@ fn the_reference_in_the_documentation_is_that_of_the_table() {
     }
     assert!(
         generated == reference(),
-        "docs/configuration.md is out of date; write it by ICHIDO_BLESS=1 cargo test -p ichido-server reference"
+        "docs/configuration.md is out of date; regenerate it with ICHIDO_BLESS=1 cargo test -p ichido-server reference"
     );
 }
