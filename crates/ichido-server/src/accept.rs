@@ -28,7 +28,8 @@ pub(crate) const IDENTITY_DEFAULT: &str = "local";
 
 /// Parses a queue name, or returns what is wrong with it.
 pub fn queue_name(text: &str) -> Result<QueueName, &'static str> {
-    QueueName::parse(text).ok_or("is no queue's name: 1 to 128 letters, digits, `.`, `_`, `-` and `:`")
+    QueueName::parse(text)
+        .ok_or("is not a valid queue name; use 1 to 128 letters, digits, `.`, `_`, `-` and `:`")
 }
 
 /// A message that a caller submits.
@@ -50,26 +51,28 @@ pub(crate) struct Submission {
 /// Why a submission is refused. No message here repeats what was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SubmissionError {
-    #[error("the identity must have 1 to {IDENTITY_BYTES_MAX} bytes, and no control characters")]
+    #[error("the identity must have 1 to {IDENTITY_BYTES_MAX} bytes without control characters")]
     Identity,
     #[error(
         "the content type must be one media type of at most {CONTENT_TYPE_BYTES_MAX} visible characters, such as application/json"
     )]
     ContentType,
-    #[error("the body has more than {REQUEST_BYTES_MAX} bytes, which is the most that a message may have")]
+    #[error(
+        "the body has more than {REQUEST_BYTES_MAX} bytes, the maximum of a message; send less, or a reference to it"
+    )]
     TooLarge,
-    #[error("the body is no clear JSON: {fault} in line {line}, column {column}; mend it, or send it as another content type", fault = .error.fault, line = .at.line, column = .at.column)]
+    #[error("the body is not valid JSON: {fault} in line {line}, column {column}; fix it, or send a different Content-Type", fault = .error.fault, line = .at.line, column = .at.column)]
     Json { error: JsonError, at: LineColumn },
     #[error(
-        "the body's idempotency_key is another key than the request's; send the same in both, or leave it out of the body"
+        "the body's idempotency_key differs from the request's key; send the same key in both, or remove it from the body"
     )]
     KeyDisagrees,
     #[error(
-        "the queue has a schema, and takes JSON alone; send the body as JSON, with the content type application/json"
+        "the queue has a schema and accepts only JSON; send the body as JSON with Content-Type: application/json"
     )]
     NotJson,
     #[error(
-        "the body does not fit the queue's schema: {0}; nothing was put in; mend it, and send it under the same key"
+        "the body does not match the queue's schema: {0}; nothing was enqueued; fix it, and send it with the same key"
     )]
     Schema(SchemaViolations),
 }

@@ -104,25 +104,25 @@ pub async fn create_token(
     by: &str,
 ) -> Result<MadeToken, Error> {
     let (token, text) = new_token(name, role, lifetime)?;
-    store.tokens().add(&token, by).await.map_err(failed("the token was not made"))?;
+    store.tokens().add(&token, by).await.map_err(failed("cannot create the token"))?;
     Ok(MadeToken { id: token.id, name: token.name, role: token.role.as_str(), token: text })
 }
 
 /// Lists all tokens.
 pub async fn list_tokens(store: &Store) -> Result<Vec<ListedToken>, Error> {
-    let tokens = store.tokens().list().await.map_err(failed("tokens cannot be listed"))?;
+    let tokens = store.tokens().list().await.map_err(failed("cannot list the tokens"))?;
     Ok(tokens.into_iter().map(ListedToken::new).collect())
 }
 
 /// Revokes a token; returns `false` if no live token has this id.
 pub async fn revoke_token(store: &Store, id: Uuid, by: &str) -> Result<bool, Error> {
-    store.tokens().revoke(id, by).await.map_err(failed("the token was not revoked"))
+    store.tokens().revoke(id, by).await.map_err(failed("cannot revoke the token"))
 }
 
 fn new_token(name: String, role: Role, lifetime: Option<Duration>) -> Result<(NewToken, String), Error> {
     let mut random = [0; SECRET_BYTES];
     getrandom::fill(&mut random)
-        .map_err(|error| Error::Failed(format!("the system gives no random bytes: {error}")))?;
+        .map_err(|error| Error::Failed(format!("cannot get random bytes from the system: {error}")))?;
     let secret = hex(&random);
     let (id, hash) = (Uuid::now_v7(), *Digest::of_bytes(secret.as_bytes()).as_bytes());
     Ok((NewToken { id, name, role, hash, lives: lifetime }, text(id, &secret)))
@@ -151,23 +151,23 @@ pub async fn seal(store: &Store, key: Option<&AuditKey>) -> Result<Sealed, Error
             }
             Ok(AuditSealed::Nothing) => return Ok(all),
             Ok(AuditSealed::KeyNeeded) => {
-                let why = "the seals so far were made under a key: give the same one by --key-file";
+                let why = "the existing seals were made with a key; pass the same one with --key-file";
                 return Err(Error::Failed(why.to_owned()));
             }
             Err(StoreError::Busy) if busy < BUSY_RETRIES => busy += 1,
-            Err(error) => return Err(failed("not all was sealed")(error)),
+            Err(error) => return Err(failed("cannot seal all entries")(error)),
         }
     }
 }
 
 /// Returns the last seal, if there is one.
 pub async fn head(store: &Store) -> Result<Option<Head>, Error> {
-    store.audit().head().await.map_err(failed("the last seal cannot be read"))
+    store.audit().head().await.map_err(failed("cannot read the last seal"))
 }
 
 /// Finds entries of the audit trail that were changed, removed, inserted or forged.
 pub async fn verify(store: &Store, key: Option<&AuditKey>, head: Option<Head>) -> Result<Report, Error> {
-    store.audit().verify(key, head).await.map_err(failed("the trail cannot be read"))
+    store.audit().verify(key, head).await.map_err(failed("cannot read the audit trail"))
 }
 
 /// Copies an SQLite store into a new file.
@@ -192,7 +192,9 @@ pub async fn forget_answers(store: &Store, topic: &str) -> Result<u64, Error> {
     let mut forgotten = 0;
     loop {
         let step = store.answers().forget(topic, FORGET_STEP).await;
-        match step.map_err(|error| Error::Unreachable(format!("the store: {}", error.in_full())))? {
+        match step
+            .map_err(|error| Error::Unreachable(format!("cannot delete the answers: {}", error.in_full())))?
+        {
             0 => return Ok(forgotten),
             step => forgotten += step,
         }

@@ -26,7 +26,7 @@ fn in_body(body: &[u8]) -> Option<String> {
 pub fn agrees(key: &IdempotencyKey, body: &[u8]) -> Result<(), &'static str> {
     match in_body(body) {
         Some(repeated) if key.agrees_with_body(&repeated).is_err() => Err(
-            "the body's idempotency_key is another key; give the same one by --key, or take it out of the body",
+            "the body's idempotency_key differs from the key; pass the same one with --key, or remove it from the body",
         ),
         _ => Ok(()),
     }
@@ -38,7 +38,7 @@ pub fn warning(name: &str, key: OutboundKey, body: &[u8]) -> Option<String> {
         return None;
     }
     Some(format!(
-        "ichido: warning: the body has an idempotency_key, and the queue {name} sends a key that is derived from it: a receiver that compares \
-         the two refuses the request; set outbound_key = \"own\" under [queues.{name}], or take the key out of the body\n"
+        "ichido: warning: the body has an idempotency_key, but the queue {name} sends a key derived from it: a receiver that compares \
+         the two refuses the request; set outbound_key = \"own\" under [queues.{name}], or remove the key from the body\n"
     ))
 }

@@ -7,7 +7,7 @@ use ichido_store::message::limits::REQUEST_BYTES_MAX;
 
 /// The limits that an operator sets under `[serve]`.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_field_names, reason = "each is the most of something, and is called as in the file")]
+#[expect(clippy::struct_field_names, reason = "each is a maximum, named as in the file")]
 pub(crate) struct RequestLimits {
     /// Maximum header fields of one request; more get 431.
     pub(crate) headers_max: usize,

@@ -79,22 +79,20 @@ pub use serving::Serving;
 /// Whether every local user has access. Beyond loopback, a token must exist.
 pub async fn is_open(access: &Access, address: SocketAddr, flag: &str) -> Result<bool, Error> {
     let status = access.token_status().await;
-    let status = status
-        .map_err(|error| Error::Failed(format!("the store cannot be asked for its tokens: {error}")))?;
+    let status =
+        status.map_err(|error| Error::Failed(format!("cannot read the tokens from the store: {error}")))?;
     let why = match (status, address.ip().is_loopback()) {
         (TokenStatus::NeverCreated, true) => return Ok(true),
         (TokenStatus::AllInactive, true) | (TokenStatus::Live, _) => return Ok(false),
-        (TokenStatus::NeverCreated, false) => "there is no token, so that anybody could come in",
-        (TokenStatus::AllInactive, false) => {
-            "every token was revoked or has expired, so that nobody could come in"
-        }
+        (TokenStatus::NeverCreated, false) => "no token exists, so anybody would have access",
+        (TokenStatus::AllInactive, false) => "every token is revoked or expired, so nobody would have access",
     };
     let mut faults = ConfigErrors::default();
     faults.add(
         flag,
         format!(
-            "{address} can be reached from other machines, and {why}; make one by `ichido token create NAME --role admin` on the same \
-             store, or listen on 127.0.0.1"
+            "{address} can be reached from other machines, and {why}; create one with `ichido token create NAME --role admin` on the \
+             same store, or listen on 127.0.0.1"
         ),
     );
     Err(Error::Misconfigured(faults))

@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Their lease holds until it expires, even if the same worker starts again.
 pub fn cut(lease_max: Duration) -> String {
     format!(
-        "stopped at once; what was under way is taken up by whichever worker runs once its lease (at most {}) is over",
+        "stopped immediately; a running worker rescues the messages in flight after their lease (at most {}) expires",
         duration::shown(lease_max)
     )
 }
@@ -56,13 +56,13 @@ pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(
         let Some(name) = QueueName::parse(&queue.name) else { continue };
         let published = queue.key.contradicted_by(store, &name).await;
         let published = published
-            .map_err(|error| Error::Failed(format!("the store cannot be asked for its queues: {error}")))?;
+            .map_err(|error| Error::Failed(format!("cannot read the queues from the store: {error}")))?;
         if let Some(published) = published {
             let (place, wanted) =
                 (format!("{}: [queues.{}]", file.display(), queue.name), queue.key.as_str());
             faults.add(
                 place,
-                format!("outbound_key is \"{wanted}\", and its messages have gone out under \"{published}\" so far: a further try would be another action to the receiver; set it to \"{published}\", or put new messages into a queue of another name"),
+                format!("outbound_key is \"{wanted}\", but messages were sent with \"{published}\" so far: to the receiver, a retry would be a new action; set it to \"{published}\", or send new messages to a queue with another name"),
             );
         }
     }
@@ -83,13 +83,13 @@ pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
             Some(Ok(target)) => targets.extend(faults.check(&place, target).flatten()),
             Some(Err(_)) => {
                 let address = &destination.whereto;
-                faults.add(place, format!("nothing was heard of {address} within {CONNECT_TIMEOUT:?}; look whether it is well, and start again"));
+                faults.add(place, format!("{address} did not respond within {CONNECT_TIMEOUT:?}; check that it runs, and start again"));
             }
             None => (),
         }
     }
     // This is not only a configuration error: it may work once the server is up.
-    faults.or(Some(targets)).map_err(|faults| Error::Failed(format!("the worker does not start: {faults}")))
+    faults.or(Some(targets)).map_err(|faults| Error::Failed(format!("cannot start the worker: {faults}")))
 }
 
 /// Adds the destinations that need the store.

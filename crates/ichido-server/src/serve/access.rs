@@ -148,9 +148,9 @@ impl Access {
         if is_tried {
             match timeout(TOKENS_READ_TIMEOUT, self.fetch()).await {
                 Ok(Ok(cached)) => return Ok(cached),
-                Ok(Err(error)) => tracing::warn!(%error, "the list of tokens could not be read anew"),
+                Ok(Err(error)) => tracing::warn!(%error, "failed to reload tokens"),
                 Err(_) => {
-                    tracing::warn!(within = ?TOKENS_READ_TIMEOUT, "the list of tokens was not read in time");
+                    tracing::warn!(within = ?TOKENS_READ_TIMEOUT, "timed out reloading tokens");
                 }
             }
             *failed_at = Some(Instant::now());
@@ -178,18 +178,17 @@ fn authenticate(
     headers: &HeaderMap,
     now: Timestamp,
 ) -> Result<ApiCaller, Problem> {
-    let missing = "send one as Authorization: Bearer ichido_…; `ichido token create` makes one";
+    let missing = "the request has no token; send Authorization: Bearer ichido_…; create a token with `ichido token create`";
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let field = lines.next().ok_or_else(|| Problem::new(Code::TokenMissing, missing))?;
     if lines.next().is_some() {
         // A proxy in front may have checked the other one.
-        let detail = "the Authorization header was sent more than once; send it once";
+        let detail = "the Authorization header is repeated; send it once";
         return Err(Problem::new(Code::TokenInvalid, detail));
     }
     // The response does not say what is wrong with a token: a caller with a valid one can list the tokens.
     let invalid = || {
-        let detail =
-            "the token is none, or was revoked, or has expired; make a new one by `ichido token create`";
+        let detail = "the token is malformed, unknown, revoked or expired; create a new one with `ichido token create`";
         Problem::new(Code::TokenInvalid, detail)
     };
     let text = field.to_str().ok().and_then(bearer).ok_or_else(invalid)?;
@@ -225,8 +224,8 @@ fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     }
     Err(Problem::new(
         Code::HostForeign,
-        "the Host header does not name this machine, and without tokens nothing else tells who asks; call it as localhost or \
-         127.0.0.1, or make tokens by `ichido token create`",
+        "the Host header does not name this machine, which is required while no token exists; use localhost or 127.0.0.1, or \
+         create a token with `ichido token create`",
     ))
 }
 
@@ -256,8 +255,8 @@ fn check_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), P
     }
     Err(Problem::new(
         Code::OriginForeign,
-        "a page of another origin asks for a change, and without tokens nothing else tells who asks; make tokens by `ichido token \
-         create`, and let the page's own server call with one",
+        "a page of another origin cannot change anything while no token exists; create a token with `ichido token create`, and \
+         send the request with it from the page's own server",
     ))
 }
 

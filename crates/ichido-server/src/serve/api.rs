@@ -163,9 +163,6 @@ fn v1() -> OpenApiRouter<Arc<ApiState>> {
 /// Refuses an unsupported method with a problem, like every other refusal.
 fn with_refusals(routes: Router<Arc<ApiState>>) -> Router<Arc<ApiState>> {
     routes.method_not_allowed_fallback(async || {
-        Problem::new(
-            Code::MethodNotAllowed,
-            "the path is there, and not for this method; the header Allow says which it is for",
-        )
+        Problem::new(Code::MethodNotAllowed, "method not allowed for this path; see the Allow header")
     })
 }

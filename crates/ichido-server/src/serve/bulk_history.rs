@@ -93,7 +93,7 @@ impl BulkOperation {
             STOPPING if is_gone => "stopped".to_owned(),
             _ => return,
         };
-        self.detail.push_str("; its process is gone: what it did is done, begin it again to go on");
+        self.detail.push_str("; its process is gone: start it again to continue with the rest");
     }
 }
 
@@ -102,7 +102,7 @@ impl BulkOperation {
 /// The person who stops an operation may not be the one who started it.
 fn detail(row: &ActionRow) -> String {
     if row.action.to == STOPPING {
-        return format!("asked to stop by {}", row.action.actor.as_deref().unwrap_or_default());
+        return format!("stop requested by {}", row.action.actor.as_deref().unwrap_or_default());
     }
     row.action.detail.clone().unwrap_or_default()
 }

@@ -36,11 +36,14 @@ impl ApiCaller {
             (Some(line), None) => {
                 let text = std::str::from_utf8(line.as_bytes());
                 Some(text.map_err(|_| {
-                    Problem::new(Code::IdentityInvalid, "the header Ichido-Identity is no UTF-8 text")
+                    Problem::new(
+                        Code::IdentityInvalid,
+                        "the header Ichido-Identity is not UTF-8; encode it as UTF-8",
+                    )
                 })?)
             }
             (Some(_), Some(_)) => {
-                let detail = "the header Ichido-Identity was sent more than once; send it once";
+                let detail = "the header Ichido-Identity is repeated; send it once";
                 return Err(Problem::new(Code::IdentityInvalid, detail));
             }
         };
@@ -49,14 +52,14 @@ impl ApiCaller {
             Role::Producer { identity, queues } if queues.contains(queue) => match given {
                 Some(given) if given != identity => Err(Problem::new(
                     Code::RoleInsufficient,
-                    "the token puts messages in for another identity than Ichido-Identity names; leave the header out",
+                    "the token belongs to another identity than Ichido-Identity names; remove the header",
                 )),
                 _ => Ok(identity.clone()),
             },
             Role::Producer { .. } => Err(unknown_queue()),
             Role::Viewer | Role::Operator => Err(Problem::new(
                 Code::RoleInsufficient,
-                "the token does not allow messages to be put in; use one of a producer",
+                "the token's role cannot send messages; use a producer's token",
             )),
         }
     }
@@ -83,7 +86,7 @@ impl ApiCaller {
             Role::Viewer | Role::Operator | Role::Admin => Ok(()),
             Role::Producer { .. } => Err(Problem::new(
                 Code::RoleInsufficient,
-                "the token puts messages in and looks at those; use one of a viewer, an operator or an admin",
+                "a producer's token sees only its own messages; use a viewer's, an operator's or an admin's token",
             )),
         }
     }
@@ -94,13 +97,13 @@ impl ApiCaller {
             Role::Operator | Role::Admin => Ok(()),
             Role::Viewer | Role::Producer { .. } => Err(Problem::new(
                 Code::RoleInsufficient,
-                "the token does not allow this; use one of an operator or an admin",
+                "the token's role does not allow this; use an operator's or an admin's token",
             )),
         }
     }
 }
 
 pub(super) fn unknown_queue() -> Problem {
-    let detail = "there is no queue of this name here; GET /v1/queues lists those that you may see";
+    let detail = "the queue does not exist here; GET /v1/queues lists the queues that you may see";
     Problem::new(Code::QueueUnknown, detail)
 }

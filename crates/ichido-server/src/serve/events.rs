@@ -29,21 +29,21 @@ use crate::limits::{FEED_LISTENERS_PER_TOKEN_MAX, FEED_MESSAGES_MAX};
 /// When a listener may be admitted again.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Tells what happens, as it happens (server-sent events).
+/// Streams changes as server-sent events.
 ///
-/// First the whole state, then each change within about a second: `queues` (as `GET /v1/queues`), `nodes`, `destinations`, `alerts` (those
-/// that fire, as `GET /v1/alerts`), `actions` (one operator's action), and for each `message` that is named, `message` events with its
-/// transitions, those so far included. After `reset` something was missed, and the whole state follows. A producer is told of its own
-/// queues and messages. The stream ends after ten minutes, and is asked for again; within seconds, when its token is revoked or expires.
-/// At most 16 are open with one token.
+/// It sends the whole state first, and then each change within about a second: `queues` (as `GET /v1/queues`), `nodes`, `destinations`,
+/// `alerts` (the firing ones, as `GET /v1/alerts`), `actions` (one action of an operator), and for each `message` in the query, `message`
+/// events with its transitions, including the past ones. A `reset` event means that events were missed; the whole state follows. A producer
+/// sees only its own queues and messages. The server ends a stream after ten minutes, and clients reconnect; if its token is revoked or
+/// expires, within seconds. One token can have up to 16 streams open.
 #[utoipa::path(
     get,
     path = "/v1/events",
-    params(("message" = Option<Vec<Uuid>>, Query, explode, max_items = 20, description = "A message to watch; may be repeated, up to 20 times")),
+    params(("message" = Option<Vec<Uuid>>, Query, explode, max_items = 20, description = "A message to watch; can be repeated up to 20 times")),
     responses(
-        (status = 200, description = "Events until one side hangs up", body = String, content_type = "text/event-stream"),
-        (status = 429, description = "Too many listen with this token"),
-        (status = 503, description = "Too many listen, or the server stops"),
+        (status = 200, description = "Events, until one side closes the connection", body = String, content_type = "text/event-stream"),
+        (status = 429, description = "This token has too many listeners"),
+        (status = 503, description = "There are too many listeners, or the server is stopping"),
     )
 )]
 pub(super) async fn stream_events(
@@ -58,17 +58,17 @@ pub(super) async fn stream_events(
     let receiver = api.feed.subscribe(caller, messages).map_err(|error| match error {
         SubscribeError::Full(Full::All) => Problem::new(
             Code::FeedFull,
-            format!("{} listen already, which is the most; ask again later", api.request_limits.listeners_max),
+            format!("the event feed has {} listeners, the maximum; connect again later", api.request_limits.listeners_max),
         )
         .after(FULL_RETRY_AFTER),
         SubscribeError::Full(Full::Own) => Problem::new(
             Code::TokenBusy,
             format!(
-                "{FEED_LISTENERS_PER_TOKEN_MAX} listen with this token already, which is the most; close one, or use another token"
+                "this token has {FEED_LISTENERS_PER_TOKEN_MAX} listeners, the maximum; close one, or use another token"
             ),
         )
         .after(FULL_RETRY_AFTER),
-        SubscribeError::Stopping => Problem::new(Code::NotReady, "the server stops"),
+        SubscribeError::Stopping => Problem::new(Code::NotReady, "the server is stopping"),
     })?;
     Ok(with_type(StatusCode::OK, "text/event-stream", Body::new(EventStreamBody(receiver))))
 }
@@ -78,7 +78,7 @@ fn watched_ids(uri: &Uri) -> Result<Vec<Uuid>, Problem> {
     let mut ids = Vec::new();
     for (name, text) in query_pairs(uri)? {
         if name != "message" {
-            let detail = "the query has a parameter that is not known here; known are: message";
+            let detail = "the query has an unknown parameter; known parameters: message";
             return Err(Problem::new(Code::ParameterInvalid, detail));
         }
         let id = Uuid::try_parse(&text).map_err(|_| unknown_message())?;
@@ -86,7 +86,9 @@ fn watched_ids(uri: &Uri) -> Result<Vec<Uuid>, Problem> {
             ids.push(id);
         }
         if FEED_MESSAGES_MAX < ids.len() {
-            let detail = format!("at most {FEED_MESSAGES_MAX} messages are watched at once; name fewer");
+            let detail = format!(
+                "the query names more than {FEED_MESSAGES_MAX} messages, the maximum to watch; name fewer"
+            );
             return Err(Problem::new(Code::ParameterInvalid, detail));
         }
     }

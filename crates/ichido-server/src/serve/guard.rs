@@ -55,7 +55,7 @@ fn check_head(request: &Request, request_limits: RequestLimits) -> Result<(), Pr
     let RequestLimits { headers_max, head_bytes_max, .. } = request_limits;
     if headers_max < request.headers().len() || head_bytes_max < fields + target {
         let detail = format!(
-            "a request has at most {headers_max} header fields and {} of them; send fewer",
+            "the request has more than {headers_max} header fields or {} of them; send fewer",
             size::told(head_bytes_max)
         );
         return Err(Problem::new(Code::HeadTooLarge, detail));

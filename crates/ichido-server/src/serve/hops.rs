@@ -26,8 +26,8 @@ pub(super) async fn read(
     let hops = Hops::read(headers.get_all(HOPS));
     if hops.is_full() && has_passed(api, queue, &hops).await? {
         let detail = format!(
-            "it came through {HOPS_MAX} hops, which is the most that are kept, and out of this very queue: it goes round in circles; nothing was \
-             put in; send what the queue delivers somewhere else, or, if this is a new beginning, send it without Ichido-Hops"
+            "the message passed {HOPS_MAX} hops, the maximum, including this queue: it is in a loop; nothing was enqueued; send what the queue \
+             delivers to another queue, or, if this is a new message, send it without Ichido-Hops"
         );
         return Err(Problem::new(Code::LoopDetected, detail));
     }

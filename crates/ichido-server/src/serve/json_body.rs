@@ -46,7 +46,7 @@ async fn read<T: BodyShape>(headers: &HeaderMap, body: Body) -> Result<T, Proble
     }
     let says_json = |line: &http::HeaderValue| line.to_str().is_ok_and(is_json);
     if !headers.get_all(CONTENT_TYPE).iter().all(says_json) {
-        let detail = "the body is read as JSON here; send it as application/json";
+        let detail = "the body must be JSON; send it with Content-Type: application/json";
         return Err(Problem::new(Code::MediaTypeUnsupported, detail));
     }
     // serde would accept the members of an array by position.
@@ -61,13 +61,13 @@ async fn read<T: BodyShape>(headers: &HeaderMap, body: Body) -> Result<T, Proble
             Category::Data => Problem::new(
                 Code::BodyUnexpected,
                 format!(
-                    "the body does not fit in line {line}, column {column}; nothing was done; send {example}"
+                    "the body does not have the expected shape in line {line}, column {column}; nothing was done; send {example}"
                 ),
             ),
             Category::Io | Category::Syntax | Category::Eof => Problem::new(
                 Code::BodyInvalid,
                 format!(
-                    "the body is no JSON from line {line}, column {column} on; nothing was done; send {example}"
+                    "the body is not valid JSON at line {line}, column {column}; nothing was done; send {example}"
                 ),
             ),
         }

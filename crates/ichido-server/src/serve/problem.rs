@@ -39,11 +39,11 @@ ichido_http::problems! {
         /// The key was used for a different request.
         KeyConflict = "key_conflict", CONFLICT, "The idempotency key was used for a different request";
         /// The body claims to be JSON, but is invalid or ambiguous.
-        BodyInvalid = "body_invalid", BAD_REQUEST, "The body is not clear JSON";
+        BodyInvalid = "body_invalid", BAD_REQUEST, "The body is not valid JSON";
         /// The body is JSON of another shape than this operation takes.
-        BodyUnexpected = "body_unexpected", UNPROCESSABLE_ENTITY, "The body is not what is taken here";
+        BodyUnexpected = "body_unexpected", UNPROCESSABLE_ENTITY, "The body does not have the expected shape";
         /// The body violates the queue's schema.
-        SchemaBroken = "schema_broken", UNPROCESSABLE_ENTITY, "The body does not fit the queue's schema";
+        SchemaBroken = "schema_broken", UNPROCESSABLE_ENTITY, "The body does not match the queue's schema";
         /// The body exceeds its limit.
         BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
         /// The body was cut off.
@@ -51,69 +51,69 @@ ichido_http::problems! {
         /// The body did not arrive in time.
         BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body did not arrive in time";
         /// The content type is missing, invalid or not supported here.
-        MediaTypeUnsupported = "media_type_unsupported", UNSUPPORTED_MEDIA_TYPE, "The body's type is not taken here";
+        MediaTypeUnsupported = "media_type_unsupported", UNSUPPORTED_MEDIA_TYPE, "The content type is not supported";
         /// The identity is invalid.
         IdentityInvalid = "identity_invalid", BAD_REQUEST, "The identity is not valid";
         /// The message repeatedly left the queue that it is sent to.
-        LoopDetected = "loop_detected", UNPROCESSABLE_ENTITY, "The message goes round in circles";
+        LoopDetected = "loop_detected", UNPROCESSABLE_ENTITY, "Message loop detected";
         /// A parameter of the query is unknown or has an invalid value.
         ParameterInvalid = "parameter_invalid", BAD_REQUEST, "A parameter is not valid";
         /// A line of a batch is not a message.
-        LineInvalid = "line_invalid", BAD_REQUEST, "The line is no message";
+        LineInvalid = "line_invalid", BAD_REQUEST, "The line is not a message";
         /// A batch exceeds its maximum of lines or bytes.
         BatchTooLarge = "batch_too_large", PAYLOAD_TOO_LARGE, "The batch is too large";
         /// The maximum number of batches is in flight.
-        BatchesFull = "batches_full", SERVICE_UNAVAILABLE, "Too many batches come in at once";
+        BatchesFull = "batches_full", SERVICE_UNAVAILABLE, "Too many batches are in flight";
         /// The bodies in flight take the maximum memory.
         BodiesFull = "bodies_full", SERVICE_UNAVAILABLE, "Too many bodies are in flight";
         /// All connections are busy.
-        ServerBusy = "server_busy", SERVICE_UNAVAILABLE, "The server serves as many connections as it may";
+        ServerBusy = "server_busy", SERVICE_UNAVAILABLE, "All connections are busy";
         /// The queue does not exist, or the caller may not see it.
-        QueueUnknown = "queue_unknown", NOT_FOUND, "There is no such queue";
+        QueueUnknown = "queue_unknown", NOT_FOUND, "The queue does not exist";
         /// The queue has its maximum of waiting messages, or would not drain in time.
-        QueueFull = "queue_full", TOO_MANY_REQUESTS, "The queue takes no more in for now";
+        QueueFull = "queue_full", TOO_MANY_REQUESTS, "The queue is full";
         /// The message does not exist, or the caller may not see it.
-        MessageUnknown = "message_unknown", NOT_FOUND, "There is no such message";
+        MessageUnknown = "message_unknown", NOT_FOUND, "The message does not exist";
         /// The lifecycle or the queue's policy does not allow the step.
-        StepRefused = "step_refused", CONFLICT, "The message does not allow this as it stands";
+        StepRefused = "step_refused", CONFLICT, "The message does not allow this action";
         /// The bulk operation does not exist.
-        OperationUnknown = "operation_unknown", NOT_FOUND, "There is no such operation";
+        OperationUnknown = "operation_unknown", NOT_FOUND, "The bulk operation does not exist";
         /// Too many bulk operations run, or this one has ended.
-        OperationRefused = "operation_refused", CONFLICT, "The operation cannot be done now";
+        OperationRefused = "operation_refused", CONFLICT, "The bulk operation cannot be started or stopped";
         /// The configuration has no such destination.
-        DestinationUnknown = "destination_unknown", NOT_FOUND, "There is no such destination";
+        DestinationUnknown = "destination_unknown", NOT_FOUND, "The destination does not exist";
         /// The ledger has no record under this name.
-        RecordUnknown = "record_unknown", NOT_FOUND, "The ledger has no such record";
+        RecordUnknown = "record_unknown", NOT_FOUND, "The key record does not exist";
         /// The outcome is known already, or it is too early to decide.
-        DecisionRefused = "decision_refused", CONFLICT, "The record cannot be decided as it stands";
+        DecisionRefused = "decision_refused", CONFLICT, "The key record cannot be decided now";
         /// There is no such path.
-        RouteUnknown = "route_unknown", NOT_FOUND, "There is nothing at this path";
+        RouteUnknown = "route_unknown", NOT_FOUND, "The path does not exist";
         /// The path does not support this method.
-        MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path is not for this method";
+        MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed for this path";
         /// The framing of the request is ambiguous (RFC 9112).
-        FramingInvalid = "framing_invalid", BAD_REQUEST, "It is not clear where the request ends";
+        FramingInvalid = "framing_invalid", BAD_REQUEST, "The request's framing is ambiguous";
         /// The request has too many header fields, or too many bytes of them.
         HeadTooLarge = "head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is too large";
         /// The request names another host, and only the address protects this server.
-        HostForeign = "host_foreign", FORBIDDEN, "The request is meant for another host";
+        HostForeign = "host_foreign", FORBIDDEN, "The Host header names another host";
         /// A page of another origin sends the request, and only the address protects this server.
-        OriginForeign = "origin_foreign", FORBIDDEN, "A page of another origin may not ask for this";
+        OriginForeign = "origin_foreign", FORBIDDEN, "The request comes from another origin";
         /// The request needs a token, and has none.
         TokenMissing = "token_missing", UNAUTHORIZED, "The request needs a token";
         /// The token is invalid, revoked or expired.
         TokenInvalid = "token_invalid", UNAUTHORIZED, "The token is not valid";
         /// The token is valid, but its role does not allow this.
-        RoleInsufficient = "role_insufficient", FORBIDDEN, "The token does not allow this";
+        RoleInsufficient = "role_insufficient", FORBIDDEN, "The token's role does not allow this";
         /// The store is not usable at the moment.
-        StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be served now";
+        StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The store is unavailable";
         /// The token has its maximum of feeds, batches or body bytes in flight.
-        TokenBusy = "token_busy", TOO_MANY_REQUESTS, "The token has as much under way as one may";
+        TokenBusy = "token_busy", TOO_MANY_REQUESTS, "The token has too much in flight";
         /// The feed has its maximum of listeners.
-        FeedFull = "feed_full", SERVICE_UNAVAILABLE, "Too many listen to the feed of events";
+        FeedFull = "feed_full", SERVICE_UNAVAILABLE, "The event feed has too many listeners";
         /// The server runs, but should not get requests yet or any more.
         NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not ready";
         /// The store contains something that cannot be read.
-        RecordUnreadable = "record_unreadable", INTERNAL_SERVER_ERROR, "What is stored cannot be read";
+        RecordUnreadable = "record_unreadable", INTERNAL_SERVER_ERROR, "The stored data cannot be read";
         /// The store refused the statement.
         StoreRefused = "store_refused", INTERNAL_SERVER_ERROR, "The store refused the request";
     }
@@ -161,7 +161,7 @@ impl Problem {
             BodyFault::NoMemory(Full::All) => Self::new(
                 Code::BodiesFull,
                 format!(
-                    "the bodies in flight have {}, which is the most at once; nothing was done; send the same request again",
+                    "the request bodies in flight take {}, the maximum; nothing was done; send the same request again",
                     size::told(BODIES_BYTES_MAX)
                 ),
             )
@@ -169,8 +169,8 @@ impl Problem {
             BodyFault::NoMemory(Full::Own) => Self::new(
                 Code::TokenBusy,
                 format!(
-                    "the bodies in flight with this token have {}, which is the most at once; nothing was done; send the same request again, \
-                     and fewer at once",
+                    "the request bodies in flight with this token take {}, the maximum; nothing was done; send the same request again, \
+                     with fewer at once",
                     size::told(BODIES_BYTES_OF_ONE_MAX)
                 ),
             )
@@ -184,14 +184,14 @@ impl Problem {
 
     /// All connections are busy, or all that the caller's address may have.
     pub(crate) fn overloaded() -> Self {
-        let detail = "as many connections are busy as this server serves at once, in all or from one address; nothing was done; send the \
-                      same request again, and keep fewer connections busy";
+        let detail = "all connections of this server, or all that one address may use, are busy; nothing was done; send the same request \
+                      again, and use fewer connections";
         Self::new(Code::ServerBusy, detail).after(OVERLOADED_RETRY_AFTER)
     }
 
     /// The store is not usable, and nothing was done.
     pub(crate) fn unavailable() -> Self {
-        let detail = "the store cannot be used at the moment; nothing was done; send the same request again";
+        let detail = "the store is unavailable; nothing was done; send the same request again";
         Self::new(Code::StoreUnavailable, detail).after(STORE_RETRY_AFTER)
     }
 
@@ -199,7 +199,7 @@ impl Problem {
     ///
     /// The cause is only logged: it may name hosts and files.
     pub(crate) fn from_store(error: &StoreError) -> Self {
-        tracing::warn!(%error, cause = error.source(), "the store did not do as asked");
+        tracing::warn!(%error, cause = error.source(), "store request failed");
         match error {
             StoreError::Busy | StoreError::Unavailable(_) => Self::unavailable(),
             StoreError::Full => Self::new(
@@ -209,19 +209,19 @@ impl Problem {
             .after(PERSON_RETRY_AFTER),
             StoreError::FileLost { .. } => Self::new(
                 Code::StoreUnavailable,
-                "the server has lost its database file and stops; this was not accepted; send the same request again, under the same key, \
-                 once it runs again",
+                "the server's database file was removed or replaced, and the server stops; the request was not accepted; send the same \
+                 request again, with the same key, after the server restarts",
             )
             .after(PERSON_RETRY_AFTER),
             StoreError::Unknown(_) => Self::new(
                 Code::StoreUnavailable,
-                "the store broke off before it answered, so that it is not known whether this was done; send the same request again, \
-                 under the same key: nothing is done twice",
+                "the store did not confirm the request, so its outcome is unknown; send the same request again, with the same key: it takes \
+                 effect once",
             )
             .after(STORE_RETRY_AFTER),
             StoreError::Corrupt { .. } => Self::new(
                 Code::RecordUnreadable,
-                "what the store holds here cannot be read, and is not guessed at; tell whoever runs this server, with the request's id",
+                "the stored data is not valid and was not used; report the request's id to the operator of this server",
             ),
             StoreError::TooLarge { .. }
             | StoreError::OutOfRange { .. }
@@ -233,7 +233,7 @@ impl Problem {
             | StoreError::WrongDatabase(_)
             | StoreError::Refused(_) => Self::new(
                 Code::StoreRefused,
-                "the store refused what was asked of it; nothing was done; tell whoever runs this server, with the request's id",
+                "the store refused the statement; nothing was done; report the request's id to the operator of this server",
             ),
         }
     }
@@ -247,8 +247,8 @@ impl From<StoreError> for Problem {
         let problem = Self::from_store(&error);
         match error {
             StoreError::Unknown(_) => Self {
-                detail: "the store broke off before it answered, so that it is not known whether this was done; look at how it stands \
-                         before you ask again"
+                detail: "the store did not confirm the request, so its outcome is unknown; check the current state before you send it \
+                         again"
                     .into(),
                 ..problem
             },
@@ -265,15 +265,15 @@ impl serde::de::Error for Problem {
 
     fn unknown_field(_: &str, known: &'static [&'static str]) -> Self {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Self::custom(format!("the query has a parameter that is not known here; known are: {known}"))
+        Self::custom(format!("the query has an unknown parameter; known parameters: {known}"))
     }
 
     fn duplicate_field(name: &'static str) -> Self {
-        Self::custom(format!("the parameter {name} is given more than once; give it once"))
+        Self::custom(format!("the parameter {name} is repeated; send it once"))
     }
 
     fn missing_field(name: &'static str) -> Self {
-        Self::custom(format!("the parameter {name} is missing"))
+        Self::custom(format!("the parameter {name} is missing; add it"))
     }
 }
 
@@ -296,7 +296,7 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
         let mut words = BTreeSet::new();
         for code in Code::ALL {
-            assert!(words.insert(format!("{}.md", code.as_str())), "{} stands twice", code.as_str());
+            assert!(words.insert(format!("{}.md", code.as_str())), "{} is a duplicate", code.as_str());
             let page = std::fs::read_to_string(folder.join(format!("{}.md", code.as_str())));
             let page = page.unwrap_or_else(|error| panic!("docs/errors/{}.md: {error}", code.as_str()));
             let opening =

@@ -18,8 +18,9 @@ use crate::limits::PIECE_BYTES_MAX;
 
 /// Returns a value as JSON. It is a snapshot, which caches must not store.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    let text = serde_json::to_string(value)
-        .unwrap_or_else(|_| unreachable!("what we answer has names for keys, and writes to memory"));
+    let text = serde_json::to_string(value).unwrap_or_else(|_| {
+        unreachable!("response bodies have string keys, and writing to memory does not fail")
+    });
     with_type(status, "application/json", text)
 }
 

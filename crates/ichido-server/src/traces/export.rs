@@ -29,7 +29,7 @@ pub fn start(endpoint: Option<&str>) -> Result<Exporting, ConfigErrors> {
     let Some(collector) = settings::resolve(endpoint, |name| std::env::var(name))? else {
         return Ok(Exporting(None));
     };
-    metrics::describe_counter!(LOST_SPANS, "Spans that no collector took");
+    metrics::describe_counter!(LOST_SPANS, "Spans that the collector did not accept");
     let (spans, waiting) = mpsc::channel(QUEUED_SPANS_MAX);
     let (stop, stopped) = oneshot::channel();
     // Each process has one exporter.
@@ -44,7 +44,7 @@ impl Exporting {
         // An exporter that has ended is noticed next.
         _ = stop.send(());
         if timeout(FLUSH_TIMEOUT, running).await.is_err() {
-            tracing::warn!("the last spans were not taken in time");
+            tracing::warn!("timed out exporting the last spans");
         }
     }
 }
@@ -86,11 +86,11 @@ async fn send(collector: &Collector, spans: &[TraceSpan]) {
     let (lost, why) = match collector.client.send(&action.begun_by(Cause::Auto)).await {
         Outcome::Done { answer, .. } => match json::rejected(&answer.body).min(all) {
             0 => return,
-            rejected => (rejected, "it took only a part of them".to_owned()),
+            rejected => (rejected, "it accepted only some of them".to_owned()),
         },
-        Outcome::Refused { answer, .. } => (all, format!("it answered {}", answer.status)),
+        Outcome::Refused { answer, .. } => (all, format!("it returned {}", answer.status)),
         Outcome::GaveUp { why, .. } => (all, why.to_string()),
     };
     metrics::counter!(LOST_SPANS).increment(lost);
-    tracing::warn!(spans = lost, why, "the collector did not take spans");
+    tracing::warn!(spans = lost, why, "failed to export spans");
 }

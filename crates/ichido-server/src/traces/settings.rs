@@ -120,7 +120,7 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
                     headers.insert(name, value);
                     continue;
                 }
-                (Err(_), _) => format!("a name that no HTTP header can have; {HELP}"),
+                (Err(_), _) => format!("an invalid HTTP header name; {HELP}"),
                 (Ok(_), Err(_)) => "a value with characters other than visible ASCII; remove them".to_owned(),
             };
             self.faults.add(place, format!("entry {position} has {what}"));

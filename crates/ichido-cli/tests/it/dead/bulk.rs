@@ -121,7 +121,7 @@ both_databases! {
         assert_eq!(bulks.len(), 1, "{bulks:?}");
         assert_eq!((&bulks[0]["who"], &bulks[0]["state"]), (&"olivia".into(), &"stopping".into()), "{bulks:?}");
         let detail = bulks[0]["detail"].as_str().expect("text");
-        assert!(detail.starts_with("state=dead") && detail.ends_with("asked to stop by pat"), "{detail}");
+        assert!(detail.starts_with("state=dead") && detail.ends_with("stop requested by pat"), "{detail}");
         until_state(&fixture, "stopped").await;
         let over = fixture.run(&["stop", &operation]);
         assert!(over.code == Some(1) && over.err.contains("is gone"), "{over:?}");
@@ -141,7 +141,7 @@ both_databases! {
         child.wait().expect("it ends");
         assert_eq!(fixture.json(&["bulks"])[0]["state"], "begun", "it may only be slow");
         let text = until_state(&fixture, "abandoned").await;
-        assert!(text["detail"].as_str().expect("text").contains("begin it again"), "{text}");
+        assert!(text["detail"].as_str().expect("text").contains("start it again"), "{text}");
         let again = fixture.run(&["requeue", "--queue", "orders", "--yes"]);
         assert!(again.code == Some(0) && again.out.contains("198 requeued"), "{again:?}");
         let states: Vec<_> = fixture.json(&["bulks"]).into_iter().map(|bulk| bulk["state"].clone()).collect();

@@ -138,8 +138,8 @@ both_databases! {
         file("order.json", "{\"required\": [\"qty\"]}");
         file("request.json", "{}");
         let left = fixture.run(&["edit", &old, "--request", "request.json"]);
-        assert!(left.code == Some(2) && left.err.contains("does not fit the queue's schema"), "{left:?}");
-        assert!(fixture.json(&["list", "--replaced"]).is_empty(), "nothing was created from it");
+        assert!(left.code == Some(2) && left.err.contains("does not match the queue's schema"), "{left:?}");
+        assert!(fixture.json(&["list", "--replaced"]).is_empty(), "nothing was made from it");
         file("request.json", "{\"qty\":1}");
         assert_eq!(fixture.run(&["edit", &old, "--request", "request.json"]).code, Some(0));
     }
@@ -204,8 +204,8 @@ both_databases! {
         std::fs::write(fixture.folder().join("request.json"), "{\"idempotency_key\":\"k-1\"}").expect("written");
         for flags in [&[][..], &["--key", "k-2"]] {
             let left = fixture.run(&[&["edit", &derived.to_string(), "--request", "request.json"], flags].concat());
-            assert!(left.code == Some(2) && left.err.contains("give the same one by --key"), "{left:?}");
-            assert_eq!(fixture.json(&["list", "--queue", "orders"]).len(), 1, "nothing was created from it");
+            assert!(left.code == Some(2) && left.err.contains("pass the same one with --key"), "{left:?}");
+            assert_eq!(fixture.json(&["list", "--queue", "orders"]).len(), 1, "nothing was made from it");
         }
         let [derived, own] = [derived, own].map(|id| {
             let left = fixture.run(&["edit", &id.to_string(), "--request", "request.json", "--key", "k-1"]);

@@ -16,7 +16,7 @@ async fn each_failure_has_its_exit_code() {
         (&["messages", "list", "--error", "TEAPOT"][..], "there are NETWORK_TIMEOUT"),
         (&["messages", "list", "--from", "yesterday"], "--from: yesterday is not a time"),
         (&["messages", "list", "--after", "nowhere"], "--after: is not a valid cursor"),
-        (&["messages", "list", "--queue", "no name"], "is no queue's name"),
+        (&["messages", "list", "--queue", "no name"], "is not a valid queue name"),
     ] {
         let left = targets.both(arguments);
         assert!(left.code == Some(2) && left.err.contains(text), "{arguments:?}: {left:?}");
@@ -105,7 +105,7 @@ async fn token_is_read_from_the_environment() {
     let nobody = cancel(None);
     assert!(nobody.code == Some(1) && nobody.err.contains("ICHIDO_TOKEN"), "{nobody:?}");
     let looks = cancel(Some(&viewer));
-    assert!(looks.code == Some(1) && looks.err.contains("the token does not allow this"), "{looks:?}");
+    assert!(looks.code == Some(1) && looks.err.contains("the token's role does not allow this"), "{looks:?}");
     let acts = cancel(Some(&operator));
     assert_eq!(
         (acts.code, acts.out.as_str()),

@@ -27,8 +27,8 @@ both_databases! {
         let resumed = targets.at_store(&["queues", "resume", "mail", "--json"]);
         assert!(resumed.code == Some(0) && resumed.out.contains(r#""paused":false"#), "{resumed:?}");
         let unknown = targets.both(&["queues", "pause", "odrers"]);
-        assert!(unknown.code == Some(1) && unknown.err.contains("there is no queue of this name"), "{unknown:?}");
+        assert!(unknown.code == Some(1) && unknown.err.contains("the queue does not exist"), "{unknown:?}");
         let none = targets.both(&["queues", "pause", "no name"]);
-        assert!(none.code == Some(2) && none.err.contains("QUEUE: is no queue's name"), "{none:?}");
+        assert!(none.code == Some(2) && none.err.contains("QUEUE: is not a valid queue name"), "{none:?}");
     }
 }

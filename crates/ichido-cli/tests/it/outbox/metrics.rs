@@ -64,7 +64,7 @@ async fn public_metrics_require_a_token_and_health_does_not() {
     let refused = run(folder.path(), &["worker", "--metrics", "0.0.0.0:0"], "");
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.err.contains("--metrics: 0.0.0.0:"), "{}", refused.err);
-    assert!(refused.err.contains("there is no token") && refused.err.contains("ichido token create"));
+    assert!(refused.err.contains("no token exists") && refused.err.contains("ichido token create"));
     let token = |role: &[&str]| {
         let store = ["--store", "sqlite:ichido.db"];
         let made = run(folder.path(), &[&["token", "create", "prometheus"], role, &store].concat(), "");

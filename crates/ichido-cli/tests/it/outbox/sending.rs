@@ -69,7 +69,7 @@ both_databases! {
         folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"", ""));
         let refused = run(folder.path(), &["worker"], "");
         assert_eq!(refused.code, Some(2), "{refused:?}");
-        for part in ["ichido.toml: [queues.orders]", "set it to \"derived\"", "a queue of another name"] {
+        for part in ["ichido.toml: [queues.orders]", "set it to \"derived\"", "a queue with another name"] {
             assert!(refused.err.contains(part), "no {part} in {refused:?}");
         }
     }
@@ -168,7 +168,7 @@ both_databases! {
         worker.signal("INT");
         let (code, log) = worker.wait().await;
         assert_eq!(code, Some(3), "{log}");
-        assert!(log.contains("once its lease (at most 7m) is over"), "{log}");
+        assert!(log.contains("after their lease (at most 7m) expires"), "{log}");
     }
 }
 
@@ -193,7 +193,7 @@ fn invalid_worker_settings_are_refused_with_location() {
     );
     let disagree = run(folder.path(), &["send", "orders", "--key", "k", "--store", "sqlite:x.db"], &order);
     assert_eq!(disagree.code, Some(2), "{disagree:?}");
-    assert!(disagree.err.contains("give the same one by --key"), "{disagree:?}");
+    assert!(disagree.err.contains("pass the same one with --key"), "{disagree:?}");
     assert!(!folder.path().join("x.db").exists(), "nothing was opened");
 }
 

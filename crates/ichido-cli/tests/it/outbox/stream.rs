@@ -89,7 +89,7 @@ async fn worker_reports_stream_errors_and_does_not_start() {
     let refused = run(folder.path(), &["worker"], "");
     assert_eq!(refused.code, Some(1), "{refused:?}");
     for part in [
-        "the worker does not start: 2 problems",
+        "cannot start the worker: 2 problems",
         "destinations.bus: no stream at nats://127.0.0.1:",
         "covers the subject orders.placed",
         "destinations.away: ",

@@ -37,7 +37,7 @@ async fn known_by_their_meaning(url: &str) {
     assert!(other.err.contains("key_conflict: the key was used for another body"), "{other:?}");
     let doubtful = sent(url, &["--key", "k2"], r#"{"a":1,"a":2}"#);
     assert_eq!(doubtful.code, Some(1), "{doubtful:?}");
-    assert!(doubtful.err.contains("body_invalid: the body is no clear JSON"), "{doubtful:?}");
+    assert!(doubtful.err.contains("body_invalid: the body is not valid JSON"), "{doubtful:?}");
     let text = sent(url, &["--key", "k3", "--content-type", "text/plain"], "no JSON");
     assert_eq!(text.code, Some(0), "{text:?}");
     let rows = rows(url).await;

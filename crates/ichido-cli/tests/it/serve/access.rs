@@ -201,7 +201,7 @@ async fn public_address_requires_a_token_to_start() {
     let gone = listed["tokens"].as_array().unwrap().iter().find(|token| token["name"] == "gone").unwrap();
     assert_eq!(fixture.run(&["token", "revoke", gone["id"].as_str().unwrap()]).0, Some(0));
     let err = refused_start("0.0.0.0:0");
-    assert!(err.contains("was revoked or has expired") && err.contains("ichido token create"), "{err}");
+    assert!(err.contains("is revoked or expired") && err.contains("ichido token create"), "{err}");
     assert!(
         !fixture.serve(&[]).startup_output.contains("no tokens exist"),
         "nor does that open this machine"

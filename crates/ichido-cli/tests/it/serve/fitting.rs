@@ -100,7 +100,7 @@ on_both! {
         fixture.folder.write("lines", "{\"key\":\"a\",\"body\":{\"symbol\":\"A\"}}\n{\"key\":\"b\",\"body\":{}}\n");
         let (code, out, err) = fixture.run(&["send", "orders", "--ndjson", "lines"]);
         assert_eq!((code, err.contains("1 new, 0 same, 1 refused")), (Some(1), true), "{out}{err}");
-        assert!(out.contains("refused line 2: schema_broken: the body does not fit") && out.contains("\"symbol\" is a required property"), "{out}");
+        assert!(out.contains("refused line 2: schema_broken: the body does not match") && out.contains("\"symbol\" is a required property"), "{out}");
         assert_eq!(queued(&server).await, 1);
     }
 

@@ -138,7 +138,7 @@ both_databases! {
         let asked = server.post(&format!("{href}/stop")).await;
         assert_eq!(asked.status(), 202);
         let operation = until_state(&server, &href, "stopped").await;
-        assert!(operation["detail"].as_str().unwrap().contains("asked to stop by local"), "{operation}");
+        assert!(operation["detail"].as_str().unwrap().contains("stop requested by local"), "{operation}");
         let result = result(&server, &href).await;
         assert_eq!((&result["moved"], &result["stopped_by"]), (&1.into(), &"local".into()), "{result}");
         assert_eq!(problem(&server.post(&format!("{href}/stop")).await), (409, "operation_refused".to_owned()));
