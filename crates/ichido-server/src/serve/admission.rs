@@ -92,11 +92,14 @@ impl Admission {
             }
             Intake::Full { why, again_after } => {
                 let detail = match why {
-                    Full::WaitingMax => "as many messages wait in this queue as may",
-                    Full::DrainWithin => "this queue would not deliver the message within its bound",
+                    Full::WaitingMax => "the queue has its maximum of waiting messages",
+                    Full::DrainWithin => {
+                        "the queue would not deliver the message within its limit (drain_within)"
+                    }
                 };
                 let wait = again_after.as_secs().max(1);
-                let detail = format!("{detail}; nothing was put in; send the same request again in {wait} s");
+                let detail =
+                    format!("{detail}; nothing was enqueued; send the same request again in {wait} s");
                 Err(Problem::new(Code::QueueFull, detail).after(Duration::from_secs(wait)))
             }
         }
@@ -139,7 +142,7 @@ async fn poll_counts(store: &Store, limiters: &BTreeMap<String, QueueLimiter>, b
     let counts = match timeout(COUNTS_INTERVAL, store.queues().counts()).await {
         Ok(Ok(counts)) => counts,
         Ok(Err(error)) => {
-            tracing::debug!(%error, "the queues could not be counted");
+            tracing::debug!(%error, "failed to count queues");
             return;
         }
         Err(_) => return,

@@ -24,16 +24,16 @@ use super::request::{AuthorizedRequest, Viewer};
 use super::response::json;
 use super::text;
 
-/// Which incidents are listed.
+/// Filters for incidents.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct AlertQuery {
-    /// `firing`: those that are open, all of them on one page. Left out: all, page by page.
+    /// `firing`: all open incidents, on one page. Unset: all incidents, page by page.
     state: Option<text::AlertState>,
-    /// At most so many; 50 if left out.
+    /// Maximum incidents on a page; 50 by default.
     limit: Option<text::Limit>,
-    /// Where to go on: `next` of the page before.
+    /// Cursor of the page: `next` of the previous page.
     #[param(value_type = Option<text::PageCursor>)]
     cursor: Option<Cursor<(Timestamp, Uuid)>>,
 }
@@ -41,9 +41,9 @@ pub(super) struct AlertQuery {
 /// Incidents of alerts.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Alerts {
-    /// The last to be opened first.
+    /// Newest first.
     pub alerts: Vec<Alert>,
-    /// Where the next page begins, as its parameter `cursor`; none on the last.
+    /// The `cursor` of the next page; null on the last one.
     pub next: Option<String>,
 }
 
@@ -51,27 +51,27 @@ pub struct Alerts {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Alert {
     pub id: Uuid,
-    /// Which alert it is, such as `dead_letters`.
+    /// The alert, such as `dead_letters`.
     pub rule: String,
-    /// What it is about, such as `queue orders`.
+    /// Its subject, such as `queue orders`.
     pub about: String,
     /// `firing` or `resolved`.
     pub state: String,
     pub opened_at: String,
-    /// Since when what was measured is clear of its bound.
+    /// Since when the value is below the threshold.
     pub clear_since: Option<String>,
     pub resolved_at: Option<String>,
-    /// What was measured when it was opened, in `unit`.
+    /// The value when it opened, in `unit`.
     pub value: f64,
-    /// Of how many samples.
+    /// The number of samples.
     pub samples: u64,
-    /// The bound that it was above.
+    /// The threshold that it exceeded.
     pub above: f64,
-    /// `count`, `share` (from 0 to 1), `seconds` or `times` (the usual).
+    /// `count`, `share` (from 0 to 1), `seconds` or `times` (a multiple of the usual value).
     pub unit: String,
-    /// How far back it looked; none where it looked at how things stood.
+    /// How far back the alert looks; null if it looks at the current state.
     pub window_seconds: Option<u64>,
-    /// In a sentence.
+    /// A description in one sentence.
     pub text: String,
 }
 
@@ -95,13 +95,13 @@ impl Alert {
     }
 }
 
-/// Incidents of alerts: those that are open (`state=firing`), or all that are kept.
+/// Lists incidents of alerts: the open ones (`state=firing`), or all that are stored.
 #[utoipa::path(
     get,
     path = "/v1/alerts",
     params(AlertQuery),
     responses(
-        (status = 200, description = "The incidents, the last to be opened first", body = Alerts),
+        (status = 200, description = "The incidents, newest first", body = Alerts),
     )
 )]
 pub(super) async fn list_alerts(

@@ -16,7 +16,7 @@ const ARRIVALS: &str = "ichido_arrivals_total";
 pub(super) fn describe() {
     metrics::describe_counter!(
         ARRIVALS,
-        "Messages that arrived: new, same (had come before), conflict, keyless, refused"
+        "Messages that arrived, by result: new, same (a replay), conflict, keyless, refused"
     );
 }
 

@@ -73,11 +73,11 @@ impl utoipa::PartialSchema for BatchLine {
         };
         let any = ObjectBuilder::new()
             .schema_type(SchemaType::AnyValue)
-            .description(Some("The request as JSON: its text as it stands is the request."));
+            .description(Some("The request as JSON. Its text is sent unchanged."));
         let json = line()
             .property("body", any)
             .required("body")
-            .description(Some("JSON; its media type is `application/json` unless it says otherwise."));
+            .description(Some("JSON. Its media type is `application/json` by default."));
         let bytes = line()
             .property("body_base64", Ref::from_schema_name("Base64"))
             .required("body_base64")
@@ -93,22 +93,22 @@ impl ToSchema for BatchLine {
     }
 }
 
-/// What became of one line.
+/// The result of one line.
 #[derive(Default, Serialize, ToSchema)]
 pub(super) struct LineResult {
-    /// Which line, from 1.
+    /// Number of the line, from 1.
     line: usize,
-    /// 201, or the status that a request of its own would have got.
+    /// 201, or the status that a single request would have got.
     status: u16,
-    /// The message under the key.
+    /// The id of the message with this key.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     href: Option<String>,
-    /// Whether it stood there before.
+    /// Whether the message existed before.
     #[serde(skip_serializing_if = "Option::is_none")]
     replayed: Option<bool>,
-    /// Why nothing was put in: the code of a problem.
+    /// Why the message was not enqueued, as a problem code.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,23 +137,23 @@ impl LineResult {
     }
 }
 
-/// Puts many messages in.
+/// Enqueues a batch of messages.
 ///
-/// One JSON object a line; one result a line comes back, in the same order, when all were read. A line that is refused does not stop
-/// the others. When the body breaks off or is too large, the last result says so, and the lines after it were not read.
+/// The body has one JSON object per line, and the response has one result per line, in the same order, after all lines were read. A refused
+/// line does not stop the others. If the body is cut off or too large, the last result says so, and the lines after it were not read.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/messages:batch",
     tag = "messages",
     params(
         ("queue" = text::QueueName, Path, description = "The queue", example = "demo"),
-        ("Ichido-Identity" = Option<text::IdentityField>, Header, nullable = false, description = "For whom they are, where the token does not say it; `local` if left out"),
+        ("Ichido-Identity" = Option<text::IdentityField>, Header, nullable = false, description = "Identity of the messages, unless the token determines it; `local` by default"),
     ),
-    request_body(content = BatchLine, content_type = "application/x-ndjson", description = "One object a line"),
+    request_body(content = BatchLine, content_type = "application/x-ndjson", description = "One object per line"),
     responses(
-        (status = 200, description = "One result a line", body = LineResult, content_type = "application/x-ndjson"),
-        (status = 429, description = "Too many come in with this token; nothing was read"),
-        (status = 503, description = "Too many come in; nothing was read"),
+        (status = 200, description = "One result per line", body = LineResult, content_type = "application/x-ndjson"),
+        (status = 429, description = "The token has too many batches in flight; nothing was read"),
+        (status = 503, description = "Too many batches are in flight; nothing was read"),
     )
 )]
 pub(super) async fn enqueue_batch(
@@ -203,15 +203,13 @@ pub(super) async fn enqueue_batch(
 /// Refuses a batch of which nothing was read.
 fn batch_refused(why: Full) -> Problem {
     let (code, detail) = match why {
-        Full::All => {
-            (Code::BatchesFull, format!("{BATCHES_MAX} batches are taken in at once, which is the most"))
-        }
+        Full::All => (Code::BatchesFull, format!("{BATCHES_MAX} batches are in flight, the maximum")),
         Full::Own => (
             Code::TokenBusy,
-            format!("{BATCHES_PER_TOKEN_MAX} batches come in with this token, which is the most"),
+            format!("{BATCHES_PER_TOKEN_MAX} batches are in flight with this token, the maximum"),
         ),
     };
-    Problem::new(code, format!("{detail}; nothing was put in; send the same batch again later"))
+    Problem::new(code, format!("{detail}; nothing was enqueued; send the same batch again later"))
         .after(BATCH_RETRY_AFTER)
 }
 
@@ -221,7 +219,7 @@ fn check_ndjson(headers: &HeaderMap) -> Result<(), Problem> {
     if TYPES.iter().any(|known| essence.eq_ignore_ascii_case(known)) {
         return Ok(());
     }
-    let detail = "a batch is one JSON object a line; send it as Content-Type: application/x-ndjson";
+    let detail = "a batch has one JSON object per line; send it with Content-Type: application/x-ndjson";
     Err(Problem::new(Code::MediaTypeUnsupported, detail))
 }
 
@@ -272,11 +270,11 @@ impl BatchIntake<'_> {
     fn submission(&self, line: &[u8]) -> Result<Submission, Problem> {
         let wrong = |detail: String| Problem::new(Code::LineInvalid, detail);
         let unexpected = || {
-            wrong("the line is no message; write {\"key\":\"…\",\"body\":…}, or body_base64 and content_type, and nothing else".to_owned())
+            wrong("the line is not a message; write {\"key\":\"…\",\"body\":…}, or body_base64 and content_type, without other members".to_owned())
         };
         // The strict reader comes first: an ambiguous line is not a message.
         let document = Document::parse(line, LINE_BYTES_MAX)
-            .map_err(|error| wrong(format!("the line is no clear JSON: {error}")))?;
+            .map_err(|error| wrong(format!("the line is not valid JSON: {error}")))?;
         let texts: BTreeMap<Cow<'_, str>, &RawValue> =
             serde_json::from_slice(line).map_err(|_| unexpected())?;
         if !texts.keys().all(|name| MEMBERS.contains(&name.as_ref())) {
@@ -284,17 +282,17 @@ impl BatchIntake<'_> {
         }
         let text = |name: &str| match document.root().get(name) {
             None => Ok(None),
-            Some(value) => value.as_str().map(Some).ok_or_else(|| wrong(format!("{name} is no text"))),
+            Some(value) => value.as_str().map(Some).ok_or_else(|| wrong(format!("{name} is not a string"))),
         };
         let key = IdempotencyKey::parse(&text("key")?.ok_or_else(unexpected)?).map_err(Problem::from_key)?;
         let (body, type_default) = match (texts.get("body"), text("body_base64")?) {
             (Some(body), None) => (body.get().as_bytes().to_vec(), Some("application/json")),
             (None, Some(text)) => {
                 let bytes = STANDARD.decode(text.as_bytes());
-                (bytes.map_err(|_| wrong("body_base64 is no base64".to_owned()))?, None)
+                (bytes.map_err(|_| wrong("body_base64 is not valid base64".to_owned()))?, None)
             }
             (Some(_), Some(_)) => {
-                return Err(wrong("the line has both body and body_base64; give one".to_owned()));
+                return Err(wrong("the line has both body and body_base64; remove one".to_owned()));
             }
             (None, None) => return Err(unexpected()),
         };
@@ -303,9 +301,8 @@ impl BatchIntake<'_> {
         }
         let content_type = text("content_type")?;
         let content_type = content_type.as_deref().or(type_default);
-        let content_type = content_type.ok_or_else(|| {
-            wrong("the line has body_base64 and no content_type; say what it is".to_owned())
-        })?;
+        let content_type = content_type
+            .ok_or_else(|| wrong("the line has body_base64 without content_type; add it".to_owned()))?;
         Ok(Submission {
             queue: self.queue.name.clone(),
             identity: self.identity.clone(),
@@ -347,7 +344,7 @@ impl BatchIntake<'_> {
                 None => match enqueued.next() {
                     Some(Ok(enqueued)) => enqueue_result(enqueued),
                     Some(Err(error)) => Err(Problem::from_store(&error)),
-                    None => unreachable!("each message that was put in is answered"),
+                    None => unreachable!("every enqueued message has a result"),
                 },
             };
             // A line does not carry its client's attempt number.
@@ -357,8 +354,9 @@ impl BatchIntake<'_> {
     }
 
     fn write_result(&mut self, number: usize, ended: Result<(Uuid, bool), Problem>) {
-        let line = serde_json::to_string(&LineResult::new(number, ended))
-            .unwrap_or_else(|_| unreachable!("a result has names for keys, and is written to memory"));
+        let line = serde_json::to_string(&LineResult::new(number, ended)).unwrap_or_else(|_| {
+            unreachable!("a result has string keys, and writing to memory does not fail")
+        });
         self.results.extend_from_slice(line.as_bytes());
         self.results.push(b'\n');
     }
@@ -399,7 +397,9 @@ impl BodyLines {
                 self.number = most;
                 return Err(Problem::new(
                     Code::BatchTooLarge,
-                    format!("a batch has at most {most} lines; the rest was not read"),
+                    format!(
+                        "the batch has more than {most} lines; the rest was not read; send it in another batch"
+                    ),
                 ));
             }
             if !line.trim_ascii().is_empty() {
@@ -420,7 +420,7 @@ impl BodyLines {
             self.scanned = self.buffer.len();
             if LINE_BYTES_MAX < self.scanned {
                 let detail =
-                    format!("a line has at most {}; the rest was not read", size::told(LINE_BYTES_MAX));
+                    format!("the line is longer than {}; the rest was not read", size::told(LINE_BYTES_MAX));
                 return Err(Problem::new(Code::BatchTooLarge, detail));
             }
             if self.is_complete {
@@ -442,14 +442,17 @@ impl BodyLines {
                 self.read_bytes += data.len();
                 let most = self.request_limits.batch_bytes_max;
                 if most < self.read_bytes {
-                    let detail = format!("a batch has at most {}; the rest was not read", size::told(most));
+                    let detail = format!(
+                        "the batch is larger than {}; the rest was not read; send it in another batch",
+                        size::told(most)
+                    );
                     return Err(Problem::new(Code::BatchTooLarge, detail));
                 }
                 self.buffer.extend_from_slice(&data);
             }
             Some(Err(error)) => {
                 let fault = Problem::from_body(body_fault(error.into()));
-                let detail = "the batch broke off here; the lines before it stand as their results say, and nothing of the rest was done";
+                let detail = "the batch was cut off here; the results of the lines before are valid; nothing of the rest was done; send the batch again";
                 return Err(Problem::new(fault.code, detail));
             }
         }

@@ -89,7 +89,7 @@ impl BulkRunner {
             }
         };
         if timeout(OPERATIONS_STOP_TIMEOUT, all).await.is_err() {
-            tracing::warn!("an operation did not stop in time; its record says that it was begun");
+            tracing::warn!("bulk operation did not stop in time");
         }
     }
 
@@ -150,16 +150,16 @@ async fn run(
         Ok(report) => (report, None),
         Err(BulkError::Taken { by }) => return begun(Err(QueueBusy { by })),
         Err(BulkError::Broke { error, report }) => {
-            tracing::error!(%error, operation = %report.operation, moved = report.moved, "an operation could not go on");
+            tracing::error!(%error, operation = %report.operation, moved = report.moved, "bulk operation failed");
             (report, Some(Problem::from_store(&error).detail.into_owned()))
         }
     };
     let (operation, moved) = (report.operation, report.moved);
     match &report.ended {
         Ended::Stopped { by: None } => {
-            tracing::warn!(%operation, moved, "an operation was halted, because the server stops; begin it again to go on");
+            tracing::warn!(%operation, moved, "bulk operation halted for server shutdown");
         }
-        ended => tracing::info!(%operation, moved, ?ended, "an operation has ended"),
+        ended => tracing::info!(%operation, moved, ?ended, "bulk operation ended"),
     }
     running.remember(report, error);
     begun(Ok(operation));

@@ -61,7 +61,7 @@ impl<'de, P: CursorKey> Deserialize<'de> for Cursor<P> {
         let key = decode(&String::deserialize(deserializer)?).map(Self);
         key.ok_or_else(|| {
             D::Error::custom(
-                "is none; give what the page before had as its next, or leave it out to begin anew",
+                "is not a valid cursor; use `next` of the previous page, or leave it out for the first page",
             )
         })
     }

@@ -31,42 +31,42 @@ use super::response::json;
 use super::steps::step_refused;
 use super::text;
 
-/// Which letters are listed.
+/// Filters for dead letters.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DeadLetterQuery {
-    /// `dead` if left out.
+    /// `dead` by default.
     state: Option<text::LetterState>,
-    /// `open` if left out.
+    /// `open` by default.
     standing: Option<text::LetterStanding>,
-    /// Of this queue.
+    /// In this queue.
     queue: Option<text::QueueName>,
-    /// With this code as the last error.
+    /// With this code of the last error.
     code: Option<text::ErrorCode>,
-    /// Of which this is known.
+    /// With this known effect.
     effect: Option<text::Effect>,
     /// Of this identity.
     identity: Option<text::Identity>,
-    /// Dead or parked from this moment on.
+    /// Dead or parked since this time, inclusive.
     since_from: Option<text::Moment>,
-    /// Dead or parked before this moment.
+    /// Dead or parked before this time.
     since_before: Option<text::Moment>,
-    /// With this text in what the last error said.
+    /// With this text in the last error.
     text: Option<text::ErrorText>,
-    /// At most so many; 50 if left out.
+    /// Maximum dead letters on a page; 50 by default.
     limit: Option<text::Limit>,
-    /// Where to go on: `next` of the page before.
+    /// Cursor of the page: `next` of the previous page.
     #[param(value_type = Option<text::PageCursor>)]
     cursor: Option<Cursor<(Timestamp, Uuid)>>,
 }
 
-/// A page of letters.
+/// A page of dead letters.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Letters {
-    /// The last to become one first.
+    /// Newest first.
     letters: Vec<Letter>,
-    /// The `cursor` of the next page; none when there is nothing more.
+    /// The `cursor` of the next page; null on the last one.
     next: Option<String>,
 }
 
@@ -76,12 +76,12 @@ pub struct Letter {
     pub id: Uuid,
     /// `dead` or `parked`.
     pub state: String,
-    /// `open`, `discarded`, or `replaced` by a message that was made from it.
+    /// `open`, `discarded`, or `replaced` by a new message.
     pub standing: String,
     pub queue: String,
     pub identity: String,
     pub idempotency_key: String,
-    /// The key that its calls carry; none where no worker has published its queue yet.
+    /// The idempotency key that its calls carry; null while no worker has published its queue.
     pub sent_as: Option<String>,
     /// What is known of its effect: `not_done`, `done` or `unknown`.
     pub effect: String,
@@ -91,15 +91,15 @@ pub struct Letter {
     pub created_at: String,
     /// When it died or was parked.
     pub since: String,
-    /// Until when its last call may still be travelling: that it was not done counts only after it.
+    /// Until when its last call may still arrive. Until then, it cannot be decided as not done.
     pub travels_until: Option<String>,
     pub made_from: Option<Uuid>,
     pub request_bytes: u64,
-    /// Why it would not be sent again; none where it would.
+    /// Why it cannot be requeued; null if it can.
     pub requeue_refused: Option<String>,
-    /// Why it would not be discarded; none where it would.
+    /// Why it cannot be discarded; null if it can.
     pub discard_refused: Option<String>,
-    /// Where a list goes on after it.
+    /// The `cursor` of a page that begins after it.
     pub cursor: String,
     pub href: String,
 }
@@ -149,9 +149,9 @@ impl PublishedQueues {
     }
 }
 
-/// Lists dead or parked messages, the last to become one first.
+/// Lists dead or parked messages, newest first.
 ///
-/// All filters together must fit.
+/// A message must match all filters.
 #[utoipa::path(
     get,
     path = "/v1/letters",
@@ -183,13 +183,13 @@ pub(super) async fn list_dead_letters(
     Ok(json(StatusCode::OK, &Letters { letters, next }))
 }
 
-/// A dead or parked message, with what would stand in the way of a requeue or a discard.
+/// Returns a dead or parked message, with what prevents a requeue or a discard.
 #[utoipa::path(
     get,
     path = "/v1/letters/{id}",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
-        (status = 200, description = "The letter", body = Letter),
+        (status = 200, description = "The dead letter", body = Letter),
         (status = 409, description = "The message is neither dead nor parked"),
     )
 )]
@@ -215,10 +215,7 @@ pub(super) async fn find_letter(
         Some(row) => Ok((row, now)),
         None => Err(step_refused(
             "no_letter",
-            format!(
-                "this is for messages that are dead or parked, and this one is {}",
-                message.status.as_str()
-            ),
+            format!("only a dead or parked message allows this; this one is {}", message.status.as_str()),
         )),
     }
 }

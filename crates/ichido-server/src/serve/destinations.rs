@@ -67,28 +67,28 @@ pub(super) struct Destinations {
     pub(super) destinations: Vec<Destination>,
 }
 
-/// A destination as it stands.
+/// A destination and its current state.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Destination {
     pub name: String,
     pub kind: String,
-    /// Where it is.
+    /// Its address, without anything that may be secret.
     pub address: String,
-    /// The queues that go there.
+    /// The queues that deliver to it.
     pub queues: Vec<String>,
-    /// The most calls a second that all nodes together make now; none is as many as there are.
+    /// Maximum calls per second of all nodes together at the moment; null is unlimited.
     pub rate: Option<f64>,
-    /// As configured here.
+    /// The configured maximum.
     pub rate_configured: Option<f64>,
-    /// What an operator set in its place.
+    /// The maximum that an operator set instead.
     pub rate_set: Option<f64>,
-    /// Whether it refused calls, so that it is called as fast as it was found to bear.
+    /// Whether it refused calls, so its rate is limited automatically.
     pub slowed: bool,
-    /// Until when it asked not to be called.
+    /// Until when it asked for a pause.
     pub paused_until: Option<String>,
-    /// `closed`: it is called. `open`: it counts as down, and is left alone. `half_open`: it is probed.
+    /// State of the circuit breaker. `closed`: it is called. `open`: it counts as down and is not called. `half_open`: it is probed.
     pub circuit: String,
-    /// Until when it is left alone, where the circuit is open.
+    /// Until when it is not called, if the circuit is open.
     pub circuit_open_until: Option<String>,
 }
 
@@ -118,26 +118,26 @@ impl Destination {
     }
 }
 
-/// How fast a destination is called at most.
+/// The maximum rate of calls to a destination.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SetPace {
-    /// Calls a second of all nodes together; null is as configured.
+    /// Maximum calls per second of all nodes together; null restores the configured maximum.
     #[serde(deserialize_with = "Option::deserialize")]
     #[schema(value_type = Option<text::Rate>, required)]
     rate: Option<f64>,
 }
 
 impl BodyShape for SetPace {
-    const EXAMPLE: &'static str = r#"{"rate":2.5}, in calls a second, or {"rate":null}"#;
+    const EXAMPLE: &'static str = r#"{"rate":2.5}, in calls per second, or {"rate":null}"#;
 }
 
-/// The destinations, with how fast they are called, and whether they are paused or count as down.
+/// Lists the destinations with their rate limit, pause and circuit breaker.
 #[utoipa::path(
     get,
     path = "/v1/destinations",
     responses(
-        (status = 200, description = "Those of this server's configuration", body = Destinations),
+        (status = 200, description = "The destinations of this server's configuration", body = Destinations),
     )
 )]
 pub(super) async fn list_destinations(
@@ -147,14 +147,14 @@ pub(super) async fn list_destinations(
     Ok(json(StatusCode::OK, &Destinations { destinations }))
 }
 
-/// Sets how fast a destination is called by all nodes together, or leaves that to the configuration again.
+/// Sets the maximum rate of calls to a destination, or restores the configured one.
 #[utoipa::path(
     put,
     path = "/v1/destinations/{name}/pace",
-    params(("name" = String, Path, description = "The destination")),
+    params(("name" = String, Path, description = "Name of the destination")),
     request_body = SetPace,
     responses(
-        (status = 200, description = "It holds within a second", body = Destination),
+        (status = 200, description = "The rate applies within a second", body = Destination),
     )
 )]
 pub(super) async fn set_destination_pace(
@@ -172,13 +172,13 @@ pub(super) async fn set_destination_pace(
     destination_response(&api, configured).await
 }
 
-/// Ends the pause that a destination asked for. One call asks it first; the others follow when that was accepted.
+/// Ends the pause that a destination asked for. One call probes it first; the others follow if it is accepted.
 #[utoipa::path(
     post,
     path = "/v1/destinations/{name}/resume",
-    params(("name" = String, Path, description = "The destination")),
+    params(("name" = String, Path, description = "Name of the destination")),
     responses(
-        (status = 200, description = "It is not paused", body = Destination),
+        (status = 200, description = "The destination is not paused", body = Destination),
     )
 )]
 pub(super) async fn resume_destination(
@@ -212,11 +212,11 @@ async fn record_and_apply(
         kind: undone.to_owned(),
         from: record.to.clone(),
         to: record.from.clone(),
-        detail: Some("the store could not do it".to_owned()),
+        detail: Some("the store failed".to_owned()),
         ..record
     };
     if let Err(error) = api.store.actions().add(&undone).await {
-        tracing::error!(%error, about = undone.about, "that a destination was not changed could not be recorded");
+        tracing::error!(%error, about = undone.about, "failed to record failed destination change");
     }
     Err(error.into())
 }
@@ -250,7 +250,7 @@ fn per_second(rate: f64) -> Result<PerSecond, Problem> {
     }
     let (least, most) = (PerSecond::MIN.get(), PerSecond::MAX.get());
     let detail = format!(
-        "rate is from {least} (once a day) to {most} calls a second; to stop all of them, pause the queues"
+        "rate must be from {least} (once a day) to {most} calls per second; to stop all calls, pause the queues"
     );
     Err(Problem::new(Code::BodyUnexpected, detail))
 }
@@ -277,8 +277,7 @@ fn action(configured: &ConfiguredDestination, kind: &str, (from, to): (String, S
 
 fn find_destination<'a>(api: &'a ApiState, name: &str) -> Result<&'a ConfiguredDestination, Problem> {
     api.destinations.iter().find(|configured| configured.name == name).ok_or_else(|| {
-        let detail =
-            "there is no destination of this name here; GET /v1/destinations lists those that there are";
+        let detail = "the destination does not exist here; GET /v1/destinations lists all";
         Problem::new(Code::DestinationUnknown, detail)
     })
 }

@@ -46,7 +46,7 @@ pub(super) struct Feed {
 
 impl Feed {
     pub(super) fn new(listeners_max: usize) -> Self {
-        metrics::describe_gauge!(LISTENERS, "Those who listen to the feed of events");
+        metrics::describe_gauge!(LISTENERS, "Listeners of the event feed");
         // A missing metric looks like one that never changed.
         metrics::gauge!(LISTENERS).set(0.0);
         Self {
@@ -118,7 +118,7 @@ async fn poll_and_publish(api: &ApiState, access: &Access) {
         let changes = match state.poll(api, watched).await {
             Ok(changes) => changes,
             Err(error) => {
-                tracing::warn!(%error, "the feed of events could not look");
+                tracing::warn!(%error, "event feed failed to poll the store");
                 FeedChanges::none()
             }
         };

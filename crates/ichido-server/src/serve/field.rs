@@ -16,7 +16,7 @@ pub(super) struct Field {
 impl Field {
     pub(super) fn read(pointer: &str, value: String) -> Result<Self, Problem> {
         let pointer = Pointer::parse(pointer).map_err(|error| {
-            Problem::new(Code::ParameterInvalid, format!("field is no JSON pointer: {error}"))
+            Problem::new(Code::ParameterInvalid, format!("field is not a JSON pointer: {error}"))
         })?;
         Ok(Self { pointer, value })
     }

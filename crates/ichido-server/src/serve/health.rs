@@ -34,8 +34,8 @@ pub(super) async fn index() -> Response {
     response
 }
 
-/// Whether the process runs. It asks nobody: a store that is away is no reason to restart it.
-#[utoipa::path(get, path = "/livez", operation_id = "getLiveness", tag = "health", responses((status = 200, description = "It runs", body = String, content_type = "text/plain")))]
+/// Returns whether the process runs. It does not check the store, whose outage is not a reason to restart the server.
+#[utoipa::path(get, path = "/livez", operation_id = "getLiveness", tag = "health", responses((status = 200, description = "The process runs", body = String, content_type = "text/plain")))]
 pub(crate) async fn livez() -> Response {
     with_type(StatusCode::OK, "text/plain; charset=utf-8", "ok\n")
 }
@@ -44,11 +44,11 @@ pub(crate) async fn livez() -> Response {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ReadinessQuery {
-    /// Whether to say what was looked at; given, with any value, it is.
+    /// Lists the checks. Any value switches it on.
     verbose: Option<String>,
 }
 
-/// Whether it should get requests: its store answers and has room, and its worker works.
+/// Returns whether the server should get requests: its store responds and has disk space, and its worker runs.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -56,9 +56,9 @@ struct ReadinessQuery {
     tag = "health",
     params(ReadinessQuery),
     responses(
-        (status = 200, description = "It should", body = Ready),
-        (status = 400, description = "The query is wrong"),
-        (status = 503, description = "It should not; `checks` says why"),
+        (status = 200, description = "The server is ready", body = Ready),
+        (status = 400, description = "The query is not valid"),
+        (status = 503, description = "The server is not ready; `checks` says why"),
     )
 )]
 pub(super) async fn readyz(State(api): State<Arc<ApiState>>, uri: Uri) -> Result<Response, Problem> {
@@ -74,9 +74,9 @@ pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Respo
     let store = match timeout(READY_TIMEOUT, store.check_ready()).await {
         Ok(Ok(())) => (true, "answers".to_owned()),
         Ok(Err(error)) => (false, error.to_string()),
-        Err(_) => (false, format!("did not answer within {} seconds", READY_TIMEOUT.as_secs())),
+        Err(_) => (false, format!("did not respond within {} seconds", READY_TIMEOUT.as_secs())),
     };
-    let worker = (works, if works { "works" } else { "has ended; the log says why" }.to_owned());
+    let worker = (works, if works { "runs" } else { "has stopped; see the log" }.to_owned());
     let checks = [("store", store), ("worker", worker)];
     let checks: Vec<ReadinessCheck> =
         checks.into_iter().map(|(name, (ok, detail))| ReadinessCheck { name, ok, detail }).collect();
@@ -84,18 +84,18 @@ pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Respo
         return Ok(json(StatusCode::OK, &Ready { status: "ready", checks: verbose.map(|_| checks) }));
     }
     let failing: Vec<&str> = checks.iter().filter(|check| !check.ok).map(|check| check.name).collect();
-    let detail = format!("not in order: {}", failing.join(", "));
+    let detail = format!("checks failed: {}", failing.join(", "));
     Err(Problem::new(Code::NotReady, detail).with("checks", value!(checks)))
 }
 
-/// What was measured, for Prometheus.
+/// Returns the metrics for Prometheus.
 #[utoipa::path(
     get,
     path = "/metrics",
     operation_id = "getMetrics",
     tag = "health",
     responses(
-        (status = 200, description = "In Prometheus' text form", body = String, content_type = "text/plain"),
+        (status = 200, description = "Metrics in the Prometheus text format", body = String, content_type = "text/plain"),
     )
 )]
 pub(super) async fn metrics(

@@ -126,7 +126,7 @@ impl Inside {
 
 async fn read(response: Response) -> Result<Answer, String> {
     let (head, body) = response.into_parts();
-    let body = body.collect().await.map_err(|error| format!("the answer broke off: {error}"))?;
+    let body = body.collect().await.map_err(|error| format!("the response was cut off: {error}"))?;
     Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes(), is_whole: true })
 }
 

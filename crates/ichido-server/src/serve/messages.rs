@@ -41,38 +41,38 @@ const WAIT: HeaderName = HeaderName::from_static("ichido-wait");
 /// When to ask again for a message that has not ended.
 const ASK_AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// Whether the answer waits for the message's end.
+/// How long the response waits for the message's outcome.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct WaitQuery {
-    /// How long to wait for its end, such as `5s`; at most 30s.
+    /// How long to wait for the outcome, such as `5s`; at most 30s.
     wait: Option<text::Wait>,
 }
 
-/// Puts a message in.
+/// Enqueues a message.
 ///
-/// The same key with the same request gets the same answer again, with the header `Idempotency-Replayed: true`; JSON is compared by
-/// its meaning, all else by its bytes. With `wait` the answer comes when the message has ended or was parked, or when the time is over: 200 with the
-/// message as it stands then, or 202 with `Idempotency-Status: processing`, after which the same request may be sent again. `Ichido-Wait`
-/// then says why: `not_in_time`; `no_room`, as many requests waited already as may, and this one did not; or `server_stops`.
+/// The same key with the same request gets the same response, with the header `Idempotency-Replayed: true`. JSON requests are compared by
+/// meaning, others by their bytes. With `wait`, the server responds when the message is finished or parked, or after that time: 200 with the
+/// message, or 202 with `Idempotency-Status: processing`, after which the same request can be sent again. `Ichido-Wait` then says why:
+/// `not_in_time`; `no_room`: too many requests were waiting, so this one did not wait; or `server_stops`.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/messages",
     tag = "messages",
     params(
         ("queue" = text::QueueName, Path, description = "The queue", example = "demo"),
-        ("Idempotency-Key" = text::IdempotencyKeyField, Header, description = "The action's key: 1 to 255 visible ASCII characters", example = "order-1"),
-        ("Ichido-Identity" = Option<text::IdentityField>, Header, nullable = false, description = "For whom it is, where the token does not say it; `local` if left out"),
-        ("Ichido-Hops" = Option<String>, Header, nullable = false, description = "The way it came; kept, and sent on with the outbox as its last hop"),
+        ("Idempotency-Key" = text::IdempotencyKeyField, Header, description = "Idempotency key of the action: 1 to 255 visible ASCII characters", example = "order-1"),
+        ("Ichido-Identity" = Option<text::IdentityField>, Header, nullable = false, description = "Identity of the message, unless the token determines it; `local` by default"),
+        ("Ichido-Hops" = Option<String>, Header, nullable = false, description = "Hop chain of the message; stored, and sent on with the outbox as its last hop"),
         WaitQuery,
     ),
     request_body(content = String, content_type = "application/octet-stream", description = "The request, of any content type"),
     responses(
-        (status = 201, description = "It stands, durably", body = Accepted,
+        (status = 201, description = "The message is stored durably", body = Accepted,
             headers(("Location" = String), ("Idempotency-Replayed" = Option<String>))),
-        (status = 200, description = "With `wait`: it has ended, or was parked for a person to decide", body = Message),
-        (status = 202, description = "With `wait`: it stands, and it is not known that it has ended; `Ichido-Wait` says why", body = Accepted,
+        (status = 200, description = "With `wait`: the message is finished, or parked for a person to decide", body = Message),
+        (status = 202, description = "With `wait`: the message is stored, but its outcome is not known yet; `Ichido-Wait` says why", body = Accepted,
             headers(("Location" = String), ("Ichido-Wait" = String))),
     )
 )]
@@ -158,7 +158,7 @@ pub(super) fn enqueue_result(enqueued: Enqueued) -> Result<(Uuid, bool), Problem
         // The message belongs to the caller's identity, so its id may be shown.
         Enqueued::Different { id } => Err(Problem::new(
             Code::KeyConflict,
-            "this idempotency key was used for a different request in this queue; nothing was put in; send a new action under a new key",
+            "this idempotency key was used for a different request in this queue; nothing was enqueued; send a new action with a new key",
         )
         .with("first", serde_json::json!(href(id)))),
     }
@@ -192,13 +192,12 @@ pub(super) fn content_type(headers: &HeaderMap) -> Result<String, Problem> {
             Ok(text) => Ok(text.to_owned()),
             Err(_) => Err(Problem::new(
                 Code::MediaTypeUnsupported,
-                "the Content-Type has characters that are not visible ASCII",
+                "the Content-Type has characters other than visible ASCII; remove them",
             )),
         },
-        (Some(_), Some(_)) => Err(Problem::new(
-            Code::MediaTypeUnsupported,
-            "the Content-Type was sent more than once; send it once",
-        )),
+        (Some(_), Some(_)) => {
+            Err(Problem::new(Code::MediaTypeUnsupported, "the Content-Type is repeated; send it once"))
+        }
     }
 }
 
@@ -211,7 +210,7 @@ fn read_trace(headers: &HeaderMap) -> Option<String> {
     line.to_str().ok().filter(|text| !text.is_empty() && text.len() <= TRACE_BYTES_MAX).map(str::to_owned)
 }
 
-/// Shows a message as it stands.
+/// Returns a message in its current state.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}",
@@ -228,7 +227,7 @@ pub(super) async fn get_message(
     message_response(&api, id).await
 }
 
-/// Everything that happened to a message.
+/// Lists the events of a message.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/events",
@@ -245,13 +244,13 @@ pub(super) async fn list_message_events(
     Ok(json(StatusCode::OK, &Events::new(api.store.messages().transitions(id).await?)))
 }
 
-/// The request, byte for byte as it was put in.
+/// Returns the request of a message, byte for byte.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/request",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
-        (status = 200, description = "The caller's bytes, under the caller's content type", body = serde_json::Value, content_type = "*/*"),
+        (status = 200, description = "The request's bytes, with its content type", body = serde_json::Value, content_type = "*/*"),
     )
 )]
 pub(super) async fn get_message_request(
@@ -296,6 +295,6 @@ pub(super) async fn message_response(api: &ApiState, id: Uuid) -> Result<Respons
 }
 
 pub(super) fn unknown_message() -> Problem {
-    let detail = "there is no message of this id that you may see; what was sent or cancelled is forgotten after its retention";
+    let detail = "the message does not exist, or you may not see it; sent and cancelled messages are deleted after their retention";
     Problem::new(Code::MessageUnknown, detail)
 }

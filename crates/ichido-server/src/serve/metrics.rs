@@ -46,7 +46,7 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Installs the metrics recorder, once per process.
 pub fn install_recorder() -> Result<PrometheusHandle, Error> {
     let handle = ichido::prometheus::begin()
-        .map_err(|error| Error::Failed(format!("metrics cannot be measured: {error}")))?;
+        .map_err(|error| Error::Failed(format!("cannot install the metrics recorder: {error}")))?;
     ichido_llm::judge::describe_metrics();
     Ok(handle)
 }
@@ -140,7 +140,7 @@ impl Pages {
                 Ok(with_type(StatusCode::OK, health::METRICS_TYPE, page(&self.handle)))
             }
             _ => {
-                let text = "there is nothing but GET /metrics, /livez and /readyz here\n";
+                let text = "not found; try GET /metrics, /livez or /readyz\n";
                 Ok(with_type(StatusCode::NOT_FOUND, health::METRICS_TYPE, text))
             }
         }

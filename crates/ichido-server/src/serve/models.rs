@@ -15,7 +15,7 @@ use super::caller::ApiCaller;
 // Spec: D7.
 const FROM_CONFLICT: &str = "sha256:from-conflict";
 
-/// A message that was accepted. It says nothing that ever changes, so that every answer to the same request is the same.
+/// A message that was accepted. It has no member that changes, so every response to the same request is the same.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Accepted {
     /// The message's id.
@@ -24,11 +24,11 @@ pub struct Accepted {
     pub queue: String,
     /// Its key.
     pub idempotency_key: String,
-    /// `sha256:` over the canonical request.
+    /// Request digest: `sha256:` of the canonical request.
     pub request_digest: String,
-    /// Always `queued`: how it stands later is told at `href`.
+    /// Always `queued`; `href` shows the current state.
     pub status: String,
-    /// Where it is shown.
+    /// The path of the message.
     pub href: String,
 }
 
@@ -50,47 +50,47 @@ pub(super) fn href(id: Uuid) -> String {
     format!("/v1/messages/{id}")
 }
 
-/// What every listing and every look at a message shows.
+/// The members that messages have everywhere.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct MessageFacts {
     pub id: Uuid,
     pub queue: String,
-    /// For whom it is: with queue and key, what makes it unique.
+    /// The identity that it belongs to. Queue, identity and key together are unique.
     pub identity: String,
     pub idempotency_key: String,
     /// The media type of the request.
     pub content_type: String,
-    /// How long the request is; its bytes are at `/request`.
+    /// Size of the request, which is at `/request`.
     pub request_bytes: usize,
     pub request_digest: String,
-    /// `queued`, `sending`, `failed` (waiting for its next try), `parked` (waiting for a person), `sent`, `dead` or `cancelled`.
+    /// `queued`, `sending`, `failed` (waiting for its next attempt), `parked` (waiting for a person), `sent`, `dead` or `cancelled`.
     pub status: String,
     /// What is known of its effect: `not_done`, `done` or `unknown`.
     pub effect: String,
-    /// Tries so far, the first included.
+    /// Attempts so far, including the first.
     pub tries: u32,
     pub tries_allowed: u32,
-    /// When it is due; none once it is being sent or has ended.
+    /// When it is due; null while it is being sent and when it is finished.
     pub next_attempt_at: Option<String>,
     pub last_error: Option<LastError>,
     /// 0 is most urgent.
     pub priority: u8,
-    /// The trace it belongs to.
+    /// Its trace.
     pub trace: Option<String>,
-    /// The dead message that it was made from.
+    /// The dead message that it replaces.
     pub made_from: Option<Uuid>,
     pub created_at: String,
     pub updated_at: String,
 }
 
-/// A message as it stands.
+/// A message in its current state.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Message {
     #[serde(flatten)]
     pub facts: MessageFacts,
-    /// What came of it, once it was sent.
+    /// Its result, once it was sent.
     pub result: Option<MessageResult>,
-    /// The way it came, as the header `Ichido-Hops` has it.
+    /// Its hop chain, as in the header `Ichido-Hops`.
     pub hops: Option<String>,
 }
 
@@ -99,26 +99,26 @@ pub struct Message {
 pub(super) struct Listed {
     #[serde(flatten)]
     facts: MessageFacts,
-    /// Where all of it is shown.
+    /// The path of the message.
     href: String,
 }
 
-/// Why the last try failed.
+/// Why the last attempt failed.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct LastError {
     pub code: String,
     pub text: Option<String>,
 }
 
-/// What came of a message that was sent.
+/// The result of a message that was sent.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct MessageResult {
     pub at: String,
-    /// The status of the receiver's answer.
+    /// Status of the receiver's response.
     pub status: Option<u16>,
-    /// The receiver's own name for what it did, such as a broker's order id.
+    /// The receiver's own id, such as a broker's order id.
     pub receipt: Option<String>,
-    /// `sha256:` over the canonical result; `sha256:from-conflict` where the receiver had done it before.
+    /// `sha256:` of the canonical result; `sha256:from-conflict` if the receiver had processed it before.
     pub result_digest: Option<String>,
 }
 
@@ -175,7 +175,7 @@ impl Listed {
 /// The events of a message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Events {
-    /// In the order in which they happened.
+    /// Oldest first.
     events: Vec<Event>,
 }
 
@@ -185,24 +185,24 @@ impl Events {
     }
 }
 
-/// One transition in a message's life.
+/// One transition of a message.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Event {
     pub at: String,
-    /// What happened, such as `claimed`, `succeeded` or `requeued`.
+    /// The transition, such as `claimed`, `succeeded` or `requeued`.
     pub kind: String,
     pub from: String,
     pub to: String,
     pub tries: u32,
     pub effect: String,
     pub error_code: Option<String>,
-    /// What the error said.
+    /// Text of the error.
     pub error_text: Option<String>,
-    /// The status of the receiver's answer.
+    /// Status of the receiver's response.
     pub status: Option<u16>,
     pub receipt: Option<String>,
     pub result_digest: Option<String>,
-    /// The claim it belongs to.
+    /// The fence of its claim.
     pub fence: Option<u64>,
     /// The node that acted.
     pub node: Option<Uuid>,
@@ -247,23 +247,23 @@ pub(super) struct Queues {
     pub(super) queues: Vec<Queue>,
 }
 
-/// A queue as it stands. A producer is told its name and whether it is served and paused: what is in it is of other identities, too.
+/// A queue in its current state. A producer sees only its name and whether it is served and paused, since it holds messages of other identities too.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Queue {
     pub name: String,
-    /// Whether this server takes messages in for it and delivers them.
+    /// Whether this server accepts and delivers its messages.
     pub served_here: bool,
-    /// Whether nothing of it is delivered until it is resumed.
+    /// Whether its delivery is paused.
     pub paused: bool,
-    /// Who paused it; not told to a producer.
+    /// Who paused it; null for a producer.
     pub paused_by: Option<String>,
-    /// Since when.
+    /// Since when it is paused.
     pub paused_at: Option<String>,
-    /// How many messages are in each state; null to a producer.
+    /// Number of messages in each state; null for a producer.
     pub counts: Option<Counts>,
-    /// When the oldest message that could be delivered now was put in; not told to a producer.
+    /// When the oldest message that is due was enqueued; null for a producer.
     pub oldest_waiting_at: Option<String>,
-    /// Its age; not told to a producer.
+    /// Its age; null for a producer.
     pub oldest_waiting_seconds: Option<f64>,
 }
 
@@ -277,7 +277,7 @@ impl Queue {
     }
 }
 
-/// How many messages are in each state.
+/// Number of messages in each state.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct Counts {
     pub queued: i64,
@@ -303,19 +303,19 @@ impl Counts {
     }
 }
 
-/// All nodes that were ever heard of.
+/// All nodes that were ever seen.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Nodes {
     pub(super) nodes: Vec<NodeStatus>,
 }
 
-/// A node of the same store.
+/// A node that works on the same store.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Node)]
 pub(super) struct NodeStatus {
     pub(super) id: Uuid,
     pub(super) name: String,
-    /// Whether it was heard of lately.
+    /// Whether it was seen recently.
     pub(super) alive: bool,
     pub(super) started_at: String,
     pub(super) seen_at: String,
@@ -326,12 +326,12 @@ pub(super) struct NodeStatus {
 pub(super) struct Ready {
     /// `ready`.
     pub(super) status: &'static str,
-    /// What was looked at; only where `?verbose` asks for it.
+    /// The checks; only with `?verbose`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) checks: Option<Vec<ReadinessCheck>>,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Check)]
 pub(super) struct ReadinessCheck {
@@ -340,7 +340,7 @@ pub(super) struct ReadinessCheck {
     pub(super) detail: String,
 }
 
-/// A refusal or a failure (RFC 9457).
+/// An error (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ProblemDetails {
     /// `urn:ichido:problem:` and the code.
@@ -348,8 +348,8 @@ pub(super) struct ProblemDetails {
     kind: String,
     title: String,
     status: u16,
-    /// What is wrong with this request, and how to mend it.
+    /// What is wrong with this request, and how to fix it.
     detail: String,
-    /// One word that stays the same, with a page of its own in `docs/errors/`.
+    /// A stable code, with a page in `docs/errors/`.
     code: String,
 }

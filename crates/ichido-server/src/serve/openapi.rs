@@ -21,7 +21,7 @@ use super::text;
 #[openapi(
     info(
         title = "Ichido",
-        description = "State-changing work that happens once in effect. Every error is a problem (RFC 9457) with a code that has a page in docs/errors.",
+        description = "Messages with exactly-once effects. Every error is a problem (RFC 9457) with a code that has a page in docs/errors.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     components(schemas(ProblemDetails)),
@@ -33,11 +33,12 @@ const KEY: &str = "Idempotency-Key";
 const OCTETS: &str = "application/octet-stream";
 /// Describes a refusal.
 const REFUSED: &str =
-    "It was refused, and nothing was changed; `code` says why, and has a page in docs/errors";
+    "The request was refused and nothing was changed; `code` says why and has a page in docs/errors";
 /// Descriptions of a failed read, change under a key, and other change.
-const FAILED_LOOKING: &str = "It cannot be answered now; ask again after `Retry-After`";
-const FAILED_UNDER_KEY: &str = "Send the same request again";
-const FAILED_ACTING: &str = "Look at how it stands before you ask again";
+const FAILED_LOOKING: &str = "The server cannot respond now; send the request again after `Retry-After`";
+const FAILED_UNDER_KEY: &str = "The outcome may be unknown; send the same request again, with the same key";
+const FAILED_ACTING: &str =
+    "The outcome may be unknown; check the current state before you send the request again";
 
 /// Returns the description without its routes.
 pub(super) fn head() -> OpenApi {
@@ -71,8 +72,9 @@ fn text(mut description: OpenApi) -> String {
         }
     }
     let text = description.to_pretty_json();
-    let text =
-        text.unwrap_or_else(|_| unreachable!("the description has names for keys, and is written to memory"));
+    let text = text.unwrap_or_else(|_| {
+        unreachable!("the description has string keys, and writing to memory does not fail")
+    });
     format!("{text}\n")
 }
 

@@ -33,26 +33,26 @@ use super::response::json;
 use super::text;
 use crate::limits::OPERATIONS_MAX;
 
-/// What is to be done.
+/// A bulk operation to start.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Begin {
     action: BulkAction,
-    /// Which dead messages.
+    /// The dead messages.
     #[serde(default)]
     filter: BulkFilter,
-    /// All of them, where no filter is given.
+    /// All dead messages; requires an empty filter.
     #[serde(default)]
     all: bool,
-    /// For a requeue: 1 % first, then 5 %, 25 % and the rest, each when those before were sent; it halts when more than one in ten fail.
+    /// For a requeue: sends 1 % first, then 5 %, 25 % and the rest, each after the previous messages were sent; halts if more than 10 % fail.
     #[serde(default)]
     canary: bool,
-    /// Why; a discard needs it. It is kept.
+    /// The reason, which is stored; required for a discard.
     reason: Option<text::Reason>,
-    /// Whether only to say what would happen.
+    /// Whether to return only a preview.
     #[serde(default)]
     preview: bool,
-    /// Only what was dead at this moment: `as_of` of the preview that a person agreed to.
+    /// Only messages that were dead at this time: `as_of` of the preview that a person confirmed.
     #[schema(value_type = Option<text::Moment>)]
     as_of: Option<String>,
 }
@@ -65,26 +65,26 @@ impl BodyShape for Begin {
 #[serde(rename_all = "snake_case")]
 #[schema(as = Action)]
 enum BulkAction {
-    /// Send them again.
+    /// Sends them again.
     Requeue,
-    /// Say that they need no more attention.
+    /// Marks them as needing no more attention.
     Discard,
 }
 
-/// Which dead messages; all members together must fit.
+/// Filters for dead messages; a message must match all members.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Filter)]
 struct BulkFilter {
-    /// Of this queue.
+    /// In this queue.
     #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::QueueName>, nullable = false)]
     queue: Option<String>,
-    /// With this code as the last error.
+    /// With this code of the last error.
     #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::ErrorCode>, nullable = false)]
     code: Option<String>,
-    /// Of which this is known.
+    /// With this known effect.
     #[serde(default, deserialize_with = "text::given")]
     #[schema(nullable = false)]
     effect: Option<text::Effect>,
@@ -92,23 +92,23 @@ struct BulkFilter {
     #[serde(default, deserialize_with = "text::given")]
     #[schema(nullable = false)]
     identity: Option<text::Identity>,
-    /// Dead from this moment on.
+    /// Dead since this time, inclusive.
     #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::Moment>, nullable = false)]
     since_from: Option<String>,
-    /// Dead before this moment.
+    /// Dead before this time.
     #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::Moment>, nullable = false)]
     since_before: Option<String>,
-    /// With this text in what the last error said.
+    /// With this text in the last error.
     #[serde(default, deserialize_with = "text::given")]
     #[schema(nullable = false)]
     text: Option<text::ErrorText>,
-    /// Those that somebody discarded, in place of those that wait.
+    /// Discarded messages, instead of open ones.
     #[serde(default, deserialize_with = "text::only_true")]
     #[schema(value_type = text::True, required = false)]
     discarded: bool,
-    /// Those that a new message was made from, in place of those that wait. None of them would go.
+    /// Replaced messages, instead of open ones. None of them can be moved.
     #[serde(default, deserialize_with = "text::only_true")]
     #[schema(value_type = text::True, required = false)]
     replaced: bool,
@@ -128,37 +128,37 @@ pub(super) fn constraints() -> [(&'static str, &'static str, Value); 2] {
     ]
 }
 
-/// What would happen, and what was begun.
+/// The preview, and the operation that was started.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Begun {
     pub preview: Preview,
-    /// None where nothing was begun: it was a preview, or there is nothing to do.
+    /// Null if nothing was started: it was a preview, or there is nothing to do.
     pub operation: Option<Operation>,
 }
 
-/// What would happen.
+/// What a bulk operation would do.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Preview {
-    /// When this was counted. What dies later is not touched by an operation that names this moment.
+    /// When this was counted. An operation with this time leaves out messages that die later.
     pub as_of: String,
-    /// How many dead messages the filter finds.
+    /// Number of dead messages that match the filter.
     pub matched: u64,
-    /// How many of them would go.
+    /// Number of them that would be moved.
     pub would_go: u64,
-    /// Those that would go, by queue.
+    /// Messages that would be moved, by queue.
     pub queues: BTreeMap<String, u64>,
-    /// Those that would go, by the code of their last error; without one, by an empty text.
+    /// Messages that would be moved, by the code of their last error; an empty string if there is none.
     pub errors: BTreeMap<String, u64>,
     pub refused: Vec<Refused>,
 }
 
-/// Messages that would not go.
+/// Messages that would not be moved.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Refused {
     pub queue: String,
     pub reason: String,
     pub count: u64,
-    /// The reason for people, with how to mend it.
+    /// The reason for people, and how to fix it.
     pub told: String,
 }
 
@@ -181,48 +181,48 @@ impl Preview {
     }
 }
 
-/// The last operations.
+/// The latest bulk operations.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Operations {
-    /// The last one first.
+    /// Newest first.
     operations: Vec<Operation>,
 }
 
-/// An operation on many messages.
+/// A bulk operation.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Operation {
     pub id: Uuid,
     /// `requeue`, `requeue_canary` or `discard`.
     pub action: String,
-    /// Who began it.
+    /// Who started it.
     pub by: String,
-    /// `begun`, `stopping`, `ended`, `stopped`, `halted` (by its canary), `failed`, or `abandoned`: it runs no more, as its process was
-    /// killed. What it did is done, and begun again, it goes on with the rest.
+    /// `begun`, `stopping`, `ended`, `stopped`, `halted` (by its canary), `failed`, or `abandoned`: its process was killed. If started
+    /// again, it continues with the rest.
     pub state: String,
-    /// Its filter, and what came of it.
+    /// Its filter, and its outcome.
     pub detail: String,
     pub begun_at: String,
     pub updated_at: String,
-    /// How far it is; only while it runs in this server.
+    /// Its progress; only while it runs in this server.
     pub progress: Option<Far>,
-    /// What came of it; only where it ended in this server, and not long ago.
+    /// Its outcome; only if it ended in this server recently.
     pub result: Option<OperationResult>,
 }
 
-/// How far an operation is.
+/// The progress of a bulk operation.
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct Far {
-    /// How many have gone.
+    /// Number of messages moved.
     pub moved: u64,
-    /// How many would go when it was counted.
+    /// Number of messages to move when it was counted.
     pub of: u64,
-    /// What those of the canary's present step show.
+    /// The messages of the canary's current step.
     pub watched: Option<Watched>,
 }
 
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct Watched {
-    /// Not ended yet.
+    /// Not finished yet.
     pub waiting: u64,
     /// Sent.
     pub well: u64,
@@ -230,29 +230,29 @@ pub struct Watched {
     pub ill: u64,
 }
 
-/// What came of an operation.
+/// The outcome of a bulk operation.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct OperationResult {
-    /// How many have gone.
+    /// Number of messages moved.
     pub moved: u64,
-    /// How many somebody else took meanwhile.
+    /// Number of messages that changed meanwhile.
     pub gone: u64,
-    /// How many did not go, and why.
+    /// Messages that were not moved, by reason.
     pub refused: Vec<NotMoved>,
-    /// Who asked it to stop, if somebody did.
+    /// Who requested the stop, if anybody.
     pub stopped_by: Option<String>,
-    /// What its canary showed when it halted.
+    /// The messages of its canary when it halted.
     pub watched: Option<Watched>,
-    /// Why it could not go on, if it could not.
+    /// Why it failed, if it did.
     pub error: Option<String>,
 }
 
-/// Messages that did not go.
+/// Messages that were not moved.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct NotMoved {
     pub reason: String,
     pub count: u64,
-    /// The reason for people, with what to do about it.
+    /// The reason for people, and what to do about it.
     pub told: String,
 }
 
@@ -302,18 +302,18 @@ impl Operation {
     }
 }
 
-/// Begins an operation on many dead messages, or says what it would do.
+/// Starts a bulk operation on dead messages, or previews it.
 ///
-/// It runs in this server, and goes on when the caller hangs up; a server that stops halts it. Begun again, it goes on with the rest.
-/// One at a time works on a queue, and one without a queue on none that another works on.
+/// It runs in this server and continues if the caller disconnects. A server that stops halts it; started again, it continues with the rest.
+/// Only one operation at a time works on a queue. One without a queue in its filter works on all queues, so it must be the only one.
 #[utoipa::path(
     post,
     path = "/v1/operations",
     request_body = Begin,
     responses(
-        (status = 202, description = "It was begun", body = Begun, headers(("Location" = String))),
-        (status = 200, description = "Nothing was begun: it was a preview, or nothing would go", body = Begun),
-        (status = 409, description = "Too many run already, or one works on messages of the same queue"),
+        (status = 202, description = "The operation was started", body = Begun, headers(("Location" = String))),
+        (status = 200, description = "Nothing was started: it was a preview, or there is nothing to do", body = Begun),
+        (status = 409, description = "Too many operations run, or one works on the same queue"),
     )
 )]
 pub(super) async fn start_bulk_operation(
@@ -335,15 +335,15 @@ pub(super) async fn start_bulk_operation(
         BulkStartError::TooMany => Problem::new(
             Code::OperationRefused,
             format!(
-                "{OPERATIONS_MAX} operations run here already; nothing was begun; wait for one, or stop it"
+                "{OPERATIONS_MAX} bulk operations run here, the maximum; nothing was started; wait for one, or stop it"
             ),
         ),
-        BulkStartError::Stopping => Problem::new(Code::NotReady, "the server stops; nothing was begun"),
+        BulkStartError::Stopping => Problem::new(Code::NotReady, "the server is stopping; nothing was started"),
     })?;
     let start_unknown = || {
         Problem::new(
             Code::StoreUnavailable,
-            "it is not known whether it was begun; look at GET /v1/operations",
+            "it is unknown whether the operation was started; check GET /v1/operations",
         )
     };
     let id = begun.await.map_err(|_| start_unknown())?.map_err(queue_busy)?;
@@ -354,12 +354,12 @@ pub(super) async fn start_bulk_operation(
     Ok(response)
 }
 
-/// The last operations, with how far those are that run in this server, and what came of those that ended in it.
+/// Lists the latest bulk operations, with the progress or outcome of those in this server.
 #[utoipa::path(
     get,
     path = "/v1/operations",
     responses(
-        (status = 200, description = "At most 50", body = Operations),
+        (status = 200, description = "Up to 50 operations", body = Operations),
     )
 )]
 pub(super) async fn list_bulk_operations(
@@ -372,13 +372,13 @@ pub(super) async fn list_bulk_operations(
     Ok(json(StatusCode::OK, &Operations { operations: operations.collect() }))
 }
 
-/// One operation.
+/// Returns a bulk operation.
 #[utoipa::path(
     get,
     path = "/v1/operations/{id}",
     params(("id" = Uuid, Path, description = "The operation's id")),
     responses(
-        (status = 200, description = "How it stands", body = Operation),
+        (status = 200, description = "The operation", body = Operation),
     )
 )]
 pub(super) async fn get_bulk_operation(
@@ -389,14 +389,14 @@ pub(super) async fn get_bulk_operation(
     Ok(json(StatusCode::OK, &operation))
 }
 
-/// Asks an operation to stop, wherever it runs. What it did is done.
+/// Stops a bulk operation, wherever it runs. What it did stays done.
 #[utoipa::path(
     post,
     path = "/v1/operations/{id}/stop",
     params(("id" = Uuid, Path, description = "The operation's id")),
     responses(
         (status = 202, description = "It stops before its next batch, if it still runs", body = Operation),
-        (status = 409, description = "It has ended"),
+        (status = 409, description = "The operation has ended"),
     )
 )]
 pub(super) async fn stop_bulk_operation(
@@ -408,7 +408,7 @@ pub(super) async fn stop_bulk_operation(
         StopAsked::Asked => Ok(json(StatusCode::ACCEPTED, &find(&api, &id).await?)),
         StopAsked::Over => Err(Problem::new(
             Code::OperationRefused,
-            "it has ended, or its process is gone; there is nothing to stop",
+            "the operation has ended, or its process is gone; there is nothing to stop",
         )),
         StopAsked::Unknown => Err(unknown_operation()),
     }
@@ -416,8 +416,8 @@ pub(super) async fn stop_bulk_operation(
 
 fn queue_busy(QueueBusy { by }: QueueBusy) -> Problem {
     let detail = format!(
-        "the operation {by} works on messages of the same queue, and two would count each other's; nothing was begun; wait for it, or stop it; \
-         one whose process was killed is given up after {} s",
+        "the bulk operation {by} works on messages of the same queue; nothing was started; wait for it, or stop it; an operation \
+         whose process was killed is abandoned after {} s",
         LEASE.as_secs()
     );
     Problem::new(Code::OperationRefused, detail)
@@ -435,24 +435,26 @@ async fn operation(api: &ApiState, id: Uuid) -> Result<Option<Operation>, StoreE
 }
 
 fn unknown_operation() -> Problem {
-    let detail = "there is no operation of this id; GET /v1/operations lists those that there are";
+    let detail = "the bulk operation does not exist; GET /v1/operations lists the latest";
     Problem::new(Code::OperationUnknown, detail)
 }
 
 async fn plan(api: &ApiState, caller: &ApiCaller, body: Begin) -> Result<Bulk, Problem> {
     let unexpected = |detail: &'static str| Err(Problem::new(Code::BodyUnexpected, detail));
     if body.all == (body.filter != BulkFilter::default()) {
-        return unexpected("name messages by a filter, or say \"all\":true, and not both; nothing was begun");
+        return unexpected("send either a filter or \"all\":true; nothing was started");
     }
     let work = match (body.action, body.canary) {
         (BulkAction::Requeue, canary) => Work::Requeue { canary: canary.then_some(Canary::DEFAULT) },
         (BulkAction::Discard, false) => Work::Discard,
         (BulkAction::Discard, true) => {
-            return unexpected("a canary is for a requeue; a discard sends nothing; nothing was begun");
+            return unexpected(
+                "a discard cannot have a canary, which is for a requeue; nothing was started; remove canary",
+            );
         }
     };
     if work == Work::Discard && body.reason.is_none() {
-        return unexpected("say why these messages need no more attention, as \"reason\"; nothing was begun");
+        return unexpected("a discard requires a \"reason\"; nothing was started; add it");
     }
     let filter = filter(body.filter)?;
     Ok(Bulk {
@@ -471,7 +473,7 @@ fn filter(body: BulkFilter) -> Result<LetterFilter, Problem> {
         (true, false) => Standing::Discarded,
         (false, true) => Standing::Replaced,
         (true, true) => {
-            let detail = "a message is discarded or replaced, not both; leave one of them out of the filter";
+            let detail = "the filter has both discarded and replaced, which no message is; remove one";
             return Err(Problem::new(Code::BodyUnexpected, detail));
         }
     };

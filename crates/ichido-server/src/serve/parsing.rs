@@ -49,8 +49,8 @@ impl BodyParser {
             work()
         });
         done.await.map_err(|error| {
-            tracing::error!(%error, "a body could not be understood");
-            Problem::new(Code::StoreRefused, "the body could not be looked at; nothing was done")
+            tracing::error!(%error, "failed to parse body");
+            Problem::new(Code::StoreRefused, "the server failed to parse the body; nothing was done")
         })
     }
 }

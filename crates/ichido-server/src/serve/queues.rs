@@ -17,9 +17,9 @@ use super::response::json;
 use super::text;
 use crate::limits::NODE_ALIVE_WITHIN;
 
-/// All queues, with how many messages are in each state, the age of the oldest that waits, and whether it is paused.
+/// Lists queues with their message counts, the age of the oldest waiting message, and whether they are paused.
 ///
-/// A producer sees its own queues, and of each whether it is served here and whether it is paused: what is in it may be of others. Its own
+/// A producer sees only its own queues, and of each only whether it is served here and paused, since it may hold messages of others. Its own
 /// messages are at `GET /v1/messages`.
 #[utoipa::path(
     get,
@@ -36,13 +36,13 @@ pub(super) async fn list_queues(
     Ok(json(StatusCode::OK, &Queues { queues }))
 }
 
-/// Stops the delivery of a queue's messages on all nodes. Messages are still taken in; what is being sent ends.
+/// Pauses a queue on all nodes. It still accepts messages, and messages in flight finish.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/pause",
     params(("queue" = text::QueueName, Path, description = "The queue", example = "demo")),
     responses(
-        (status = 200, description = "It is paused", body = Queue),
+        (status = 200, description = "The queue is paused", body = Queue),
     )
 )]
 pub(super) async fn pause_queue(
@@ -52,13 +52,13 @@ pub(super) async fn pause_queue(
     set_paused(&call, &queue, true).await
 }
 
-/// Goes on with the delivery of a queue's messages.
+/// Resumes a queue on all nodes.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/resume",
     params(("queue" = text::QueueName, Path, description = "The queue", example = "demo")),
     responses(
-        (status = 200, description = "It runs", body = Queue),
+        (status = 200, description = "The queue is not paused", body = Queue),
     )
 )]
 pub(super) async fn resume_queue(
@@ -115,12 +115,12 @@ pub(super) async fn current_queues(
     Ok(queues)
 }
 
-/// The nodes that work on the same store.
+/// Lists the nodes that work on the same store.
 #[utoipa::path(
     get,
     path = "/v1/nodes",
     responses(
-        (status = 200, description = "All nodes that were ever heard of, the last heard of first", body = Nodes),
+        (status = 200, description = "All nodes that were ever seen, most recent first", body = Nodes),
     )
 )]
 pub(super) async fn list_nodes(

@@ -30,67 +30,67 @@ use super::response::json;
 use super::text;
 use crate::limits::RECORD_BODY_BYTES_MAX;
 
-/// Which record is looked up.
+/// The key record to look up.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RecordLookup {
     /// Its operation.
     operation: text::OperationName,
-    /// For whom it was.
+    /// Its identity.
     identity: text::Identity,
     /// Its idempotency key.
     #[param(value_type = text::IdempotencyKey)]
     key: String,
 }
 
-/// Which records are listed.
+/// The page of key records.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RecordQuery {
-    /// At most so many; 50 if left out.
+    /// Maximum records on a page; 50 by default.
     limit: Option<text::RecordLimit>,
-    /// Where to go on: `next` of the page before.
+    /// Cursor of the page: `next` of the previous page.
     #[param(value_type = Option<text::PageCursor>)]
     cursor: Option<Cursor<(Timestamp, [u8; 32])>>,
 }
 
-/// What the ledger holds of one request.
+/// A key record: what the ledger has of one request.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct LedgerRecord {
     pub operation: String,
     pub identity: String,
     pub idempotency_key: String,
-    /// The key as logs have it.
+    /// The hash of the key, as in logs.
     pub key_hash: String,
-    /// `claimed` (somebody is at it), `unknown` (nobody knows what came of it), `applied` or `refused`.
+    /// `claimed` (in flight), `unknown` (its outcome is unknown), `applied` or `refused`.
     pub state: String,
     pub first_claimed_at: String,
     pub claimed_at: String,
-    /// When its claim lapses, unless it is renewed.
+    /// When its lease expires, unless it is renewed.
     pub lease_until: Option<String>,
     pub completed_at: Option<String>,
-    /// From when on the key may be forgotten; none while something still uses it.
+    /// When the record can be deleted; null while it is in use.
     pub expires_at: Option<String>,
     pub request_digest: String,
     pub result_digest: Option<String>,
-    /// The message that was made with it.
+    /// The message that the request enqueued.
     pub message: Option<String>,
     pub hops: Option<String>,
     pub trace: Option<String>,
-    /// What its requests are answered with.
+    /// The response that its replays get.
     pub response: Option<StoredResponse>,
 }
 
-/// A response that is kept.
+/// A stored response.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[schema(as = Kept)]
 pub struct StoredResponse {
     pub status: u16,
-    /// None where the body was not kept.
+    /// Null if the body was not stored.
     pub body_bytes: Option<usize>,
-    /// In base64; only for operators, and not where it has more than a mebibyte.
+    /// In base64; only for operators, and only up to 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_base64: Option<String>,
 }
@@ -142,16 +142,16 @@ impl StoredResponse {
     }
 }
 
-/// Records of unknown outcome.
+/// Key records of unknown outcome.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LedgerRecords {
-    /// The oldest first.
+    /// Oldest first.
     records: Vec<LedgerRecord>,
-    /// The `cursor` of the next page; none when there is nothing more.
+    /// The `cursor` of the next page; null on the last one.
     next: Option<String>,
 }
 
-/// What a person found out about an action.
+/// A person's decision on a request of unknown outcome.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecideRecord {
@@ -160,8 +160,7 @@ pub(super) struct DecideRecord {
     #[schema(value_type = text::IdempotencyKey)]
     key: String,
     finding: RecordFinding,
-    /// How long after its claim a call may still take effect, such as `10m`, which holds if it is left out; `nothing_done` counts only
-    /// after it.
+    /// How long after its claim a call may still take effect; `10m` by default. `nothing_done` is accepted only after that.
     #[schema(value_type = Option<text::SettlesWithin>)]
     settles_within: Option<String>,
 }
@@ -175,11 +174,11 @@ impl BodyShape for DecideRecord {
 #[serde(rename_all = "snake_case")]
 #[schema(as = Found)]
 enum RecordFinding {
-    /// It took effect: its requests are told that it was done.
+    /// It took effect. Replays get a response that says so.
     Applied,
-    /// It was refused: its requests are told that it was answered.
+    /// It had no effect and stays refused. Replays get a response that says so.
     Refused,
-    /// Nothing was done: the key is free, and the next request under it runs.
+    /// It had no effect. The key is released, and the next request with it runs.
     NothingDone,
 }
 
@@ -203,7 +202,8 @@ impl RecordFinding {
             Self::Refused => {
                 let (status, title) =
                     (StatusCode::BAD_REQUEST, "A person decided that the request was refused");
-                let detail = "the request had no effect, and its key stays used; to try again, use a new key";
+                let detail =
+                    "the request had no effect, and its key stays used; send it again with a new key";
                 let body = members("urn:ichido:problem:", "decided_refused", title, status, detail);
                 (status, "application/problem+json", body)
             }
@@ -214,13 +214,13 @@ impl RecordFinding {
     }
 }
 
-/// Looks up what the ledger holds of one request.
+/// Returns the key record of one request.
 #[utoipa::path(
     get,
     path = "/v1/ledger",
     params(RecordLookup),
     responses(
-        (status = 200, description = "The record", body = LedgerRecord),
+        (status = 200, description = "The key record", body = LedgerRecord),
     )
 )]
 pub(super) async fn get_ledger_entry(
@@ -232,13 +232,13 @@ pub(super) async fn get_ledger_entry(
     Ok(json(StatusCode::OK, &LedgerRecord::new(found.ok_or_else(unknown_record)?, &caller)))
 }
 
-/// Lists the actions of which nobody knows the outcome, the oldest first.
+/// Lists key records of unknown outcome, oldest first.
 #[utoipa::path(
     get,
     path = "/v1/ledger/unknown",
     params(RecordQuery),
     responses(
-        (status = 200, description = "A page of them", body = LedgerRecords),
+        (status = 200, description = "A page of key records", body = LedgerRecords),
     )
 )]
 pub(super) async fn list_unknown_ledger_entries(
@@ -251,14 +251,14 @@ pub(super) async fn list_unknown_ledger_entries(
     Ok(json(StatusCode::OK, &LedgerRecords { records, next }))
 }
 
-/// Says what came of an action of unknown outcome.
+/// Decides a key record of unknown outcome.
 #[utoipa::path(
     post,
     path = "/v1/ledger/decide",
     request_body = DecideRecord,
     responses(
-        (status = 200, description = "It stands; a record of which nothing was done is gone, and its key free", body = DecidedRecord),
-        (status = 409, description = "There is nothing to decide, or not yet"),
+        (status = 200, description = "The record is decided; after `nothing_done`, it is deleted and its key released", body = DecidedRecord),
+        (status = 409, description = "There is nothing to decide, or it is too early"),
     )
 )]
 pub(super) async fn decide_ledger_entry(
@@ -280,10 +280,10 @@ pub(super) async fn decide_ledger_entry(
     }
 }
 
-/// A record that was decided.
+/// A decided key record.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct DecidedRecord {
-    /// As it stands now; none where its key is free again.
+    /// The record; null if its key was released.
     record: Option<LedgerRecord>,
 }
 
@@ -301,6 +301,6 @@ fn policy(settles_within: Option<&str>) -> Result<Policy, Problem> {
 }
 
 fn unknown_record() -> Problem {
-    let detail = "the ledger has nothing under this operation, identity and key; GET /v1/ledger/unknown lists what can be decided";
+    let detail = "no key record exists for this operation, identity and key; GET /v1/ledger/unknown lists the records that can be decided";
     Problem::new(Code::RecordUnknown, detail)
 }

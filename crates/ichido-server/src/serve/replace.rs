@@ -29,35 +29,35 @@ use super::steps::{lifecycle_refused, note, step_refused};
 use super::text;
 use crate::accept::{ParsedSubmission, Submission};
 
-/// Why a new message is made, and whether it may repeat an effect.
+/// The reason for a replacement, and whether it may repeat an effect.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ReplaceQuery {
-    /// Why; kept in the dead message's history.
+    /// The reason, which is stored in the dead message's history.
     reason: Option<text::Reason>,
-    /// Whether to make it though the dead one took effect, so that it is done once more.
+    /// Whether to replace a dead message that took effect, which repeats the effect.
     #[serde(default)]
     although_done: bool,
 }
 
-/// Makes a new message from a dead one, with another request and a new key.
+/// Replaces a dead message with a new one, which has another request and a new key.
 ///
-/// To whoever receives it, it is a new action: nobody there can tell that it replaces the dead one. So none is made while it is unknown
-/// whether the dead one took effect, and, where it did, only with `although_done=true`. The same request again gets the same answer.
+/// To the receiver it is a new action, unrelated to the dead message. Therefore a message of unknown effect cannot be replaced, and one that
+/// took effect only with `although_done=true`. The same request gets the same response again.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/replace",
     params(
         ("id" = Uuid, Path, description = "The dead message's id"),
-        ("Idempotency-Key" = text::IdempotencyKeyField, Header, description = "The new message's key: 1 to 255 visible ASCII characters, never used before"),
+        ("Idempotency-Key" = text::IdempotencyKeyField, Header, description = "The new message's idempotency key: 1 to 255 visible ASCII characters, never used before"),
         ReplaceQuery,
     ),
-    request_body(content = String, content_type = "application/octet-stream", description = "The new request; without a content type it has the old one's"),
+    request_body(content = String, content_type = "application/octet-stream", description = "The new request; its content type is the old one's by default"),
     responses(
-        (status = 201, description = "The new message stands, and the old one is closed", body = Accepted,
+        (status = 201, description = "The new message is stored, and the old one is closed", body = Accepted,
             headers(("Location" = String), ("Idempotency-Replayed" = Option<String>))),
-        (status = 409, description = "None was made"),
+        (status = 409, description = "The message was not replaced"),
     )
 )]
 pub(super) async fn replace_message(
@@ -88,8 +88,8 @@ pub(super) async fn replace_message(
     if old.effect == Effect::Done && !although_done {
         return Err(step_refused(
             "was_done",
-            "it took effect, and a message made from it is done once more, under a key that nobody has seen; nothing was made; if that is \
-             meant, say although_done=true, and if not, discard it",
+            "the dead message took effect, and a replacement with a new key would repeat it; nothing was enqueued; send although_done=true to \
+             repeat the effect, or discard the message",
         ));
     }
     let accepted = |id| {
@@ -160,16 +160,16 @@ fn replace_refused(refusal: Replaced, existing: Option<&MessageRow>) -> Problem 
         (_, Some(found)) => key_used(found.id),
         (Replaced::Refused(Why::CouldDoItTwice | Why::NotFromHere), None) => step_refused(
             "effect_unknown",
-            "nobody knows whether it took effect; nothing was made; find out, and decide it first",
+            "the effect of the dead message is unknown; nothing was enqueued; decide it first",
         ),
         (Replaced::Refused(why), None) => lifecycle_refused(why),
         (Replaced::NoLetter, None) => {
-            step_refused("no_letter", "this is for messages that are dead; nothing was made")
+            step_refused("no_letter", "only a dead message can be replaced; nothing was enqueued")
         }
     }
 }
 
 fn key_used(by: Uuid) -> Problem {
-    let detail = "this idempotency key was used before in this queue; nothing was made; send a new action under a new key";
+    let detail = "this idempotency key was used before in this queue; nothing was enqueued; use a new key";
     Problem::new(Code::KeyConflict, detail).with("first", serde_json::json!(href(by)))
 }

@@ -35,7 +35,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
 }
 
 pub(super) fn unknown_route() -> Problem {
-    Problem::new(Code::RouteUnknown, "there is nothing at this path; /openapi.json lists what there is")
+    Problem::new(Code::RouteUnknown, "the path does not exist; /openapi.json lists all paths")
 }
 
 /// A request whose caller has the role `R`, with the query parameters `Q`.
@@ -133,7 +133,7 @@ impl<'de> Deserializer<'de> for Parameter {
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
-        visitor.visit_bool(self.0.parse().map_err(|_| Problem::custom("is true or false"))?)
+        visitor.visit_bool(self.0.parse().map_err(|_| Problem::custom("must be true or false"))?)
     }
 
     forward_to_deserialize_any! {
@@ -177,7 +177,7 @@ fn percent_decode(text: &str, at: usize) -> Result<String, Problem> {
     String::from_utf8(bytes).map_err(|error| {
         let wrong = places.get(error.utf8_error().valid_up_to()).copied().unwrap_or_default();
         let detail = format!(
-            "the query is no UTF-8 text from its character {} on, once it is decoded; encode text as UTF-8 before its bytes are escaped",
+            "the decoded query is not UTF-8 from character {} on; encode text as UTF-8 before percent-encoding it",
             at + wrong + 1
         );
         Problem::new(Code::ParameterInvalid, detail)
@@ -190,7 +190,7 @@ pub(super) fn reject_encoded(headers: &HeaderMap) -> Result<(), Problem> {
     if encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Ok(());
     }
-    let detail = "the body has a Content-Encoding, and is not decoded here; send it as it is";
+    let detail = "the body has a Content-Encoding, which is not supported; send the body without encoding";
     Err(Problem::new(Code::MediaTypeUnsupported, detail))
 }
 

@@ -25,12 +25,12 @@ use super::response::json;
 use super::text;
 use crate::limits::{LIST_PART, LIST_SCANNED_MAX};
 
-/// Which messages are listed.
+/// Filters for messages.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct MessageQuery {
-    /// Of this queue.
+    /// In this queue.
     queue: Option<text::QueueName>,
     /// In this state.
     state: Option<text::MessageState>,
@@ -39,20 +39,20 @@ pub(super) struct MessageQuery {
     key: Option<String>,
     /// Of this identity.
     identity: Option<text::Identity>,
-    /// With this code as the last error.
+    /// With this code of the last error.
     code: Option<text::ErrorCode>,
-    /// Put in from this moment on.
+    /// Enqueued since this time, inclusive.
     created_from: Option<text::Moment>,
-    /// Put in before this moment.
+    /// Enqueued before this time.
     created_before: Option<text::Moment>,
     /// A JSON pointer into the request, such as `/symbol`; with `value`.
     #[param(value_type = Option<text::JsonPointer>)]
     field: Option<String>,
-    /// What stands there: a JSON value, or the bare text of a string; with `field`.
+    /// The value there: a JSON value, or a string without quotes; with `field`.
     value: Option<String>,
-    /// At most so many; 50 if left out.
+    /// Maximum messages on a page; 50 by default.
     limit: Option<text::Limit>,
-    /// Where to go on: `next` of the page before.
+    /// Cursor of the page: `next` of the previous page.
     #[param(value_type = Option<text::PageCursor>)]
     cursor: Option<Cursor<Uuid>>,
 }
@@ -60,20 +60,20 @@ pub(super) struct MessageQuery {
 /// A page of messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct MessagePage {
-    /// The newest first.
+    /// Newest first.
     messages: Vec<Listed>,
-    /// The `cursor` of the next page; none when there is nothing more. It is there as well when a page is short because as many
-    /// messages were looked at as one request may look at.
+    /// The `cursor` of the next page; null on the last one. A page can be short and still have one, since the number of messages
+    /// that one request examines is limited.
     next: Option<String>,
-    /// How many messages were looked at for this page.
+    /// Number of messages examined for this page.
     looked_at: u32,
 }
 
-/// Lists messages, the newest first.
+/// Lists messages, newest first.
 ///
-/// All filters together must fit. `field` and `value` look into requests that are clear JSON, whatever their content type: the value at
-/// the pointer is the same JSON value, or a string of this text. That is looked for message by message, so that a page may be short and
-/// still have a `next`.
+/// A message must match all filters. `field` and `value` search requests that are valid JSON, whatever their content type: the value at the
+/// pointer must be the same JSON value, or a string with this text. Messages are examined one by one, so a page can be short and still have
+/// a `next`.
 #[utoipa::path(
     get,
     path = "/v1/messages",
@@ -108,7 +108,7 @@ impl MessageSearch {
         let key = query.key.as_deref().map(IdempotencyKey::parse).transpose().map_err(Problem::from_key)?;
         let identity = match (&caller.role, query.identity.map(|identity| identity.0)) {
             (Role::Producer { identity: own, .. }, Some(identity)) if identity != *own => {
-                let detail = "the token looks at the messages of its own identity alone; leave identity out";
+                let detail = "the token sees only messages of its own identity; leave identity out";
                 return Err(Problem::new(Code::RoleInsufficient, detail));
             }
             (Role::Producer { identity, .. }, _) => Some(identity.clone()),
@@ -118,7 +118,7 @@ impl MessageSearch {
             (None, None) => None,
             (Some(pointer), Some(value)) => Some(Arc::new(Field::read(&pointer, value)?)),
             _ => {
-                let detail = "field and value go together; give both, or neither";
+                let detail = "field and value belong together; send both, or neither";
                 return Err(Problem::new(Code::ParameterInvalid, detail));
             }
         };
@@ -181,8 +181,8 @@ impl MessageSearch {
             matched.collect()
         };
         tokio::task::spawn_blocking(judge).await.map_err(|error| {
-            tracing::error!(%error, "requests could not be looked at");
-            Problem::new(Code::StoreRefused, "the requests could not be looked at")
+            tracing::error!(%error, "failed to search requests");
+            Problem::new(Code::StoreRefused, "the server failed to search the requests")
         })
     }
 }

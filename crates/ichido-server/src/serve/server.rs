@@ -82,14 +82,13 @@ impl Answers for ApiServer {
         let problem = Problem::new(
             Code::FramingInvalid,
             format!(
-                "the request has {fault}, so that it is not clear where it ends; nothing was done, and the connection is closed; send it as \
-                 HTTP/1.1 says (RFC 9112)"
+                "the request's framing is ambiguous: it has {fault}; nothing was done, and the connection is closed; send valid HTTP/1.1 (RFC 9112)"
             ),
         );
         let status = problem.status.as_u16();
         let id = Uuid::now_v7().to_string();
         metrics::counter!(REQUESTS, "method" => "other", "status" => status.to_string()).increment(1);
-        tracing::info!(status, request_id = id, "refused");
+        tracing::info!(status, request_id = id, "request rejected");
         let mut response = problem.response();
         response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
         Some(response)
@@ -122,7 +121,7 @@ impl RequestLog {
         let Self { id, method, key } = self;
         let status = response.status().as_u16();
         metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);
-        tracing::info!(method, status, request_id = id, key, "answered");
+        tracing::info!(method, status, request_id = id, key, "request completed");
         // A UUID consists of hexadecimal digits and hyphens.
         response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
         response.map(|body| body.map_err(Into::into).boxed_unsync())
@@ -147,10 +146,10 @@ impl Drop for InFlightGuard<'_> {
 
 /// Describes the metrics of the server.
 pub(super) fn describe_metrics() {
-    metrics::describe_counter!(REQUESTS, "Requests that were answered");
+    metrics::describe_counter!(REQUESTS, "Requests with a response");
     arrivals::describe();
-    metrics::describe_gauge!(IN_FLIGHT, "Requests that are not answered yet");
-    metrics::describe_gauge!(WAITING, "Requests that wait for their message to end");
+    metrics::describe_gauge!(IN_FLIGHT, "Requests in flight");
+    metrics::describe_gauge!(WAITING, "Requests that wait for their message's outcome");
     metrics::gauge!(WAITING).set(0.0);
 }
 

@@ -109,12 +109,12 @@ impl Serving {
         };
         let connections = match ended {
             Ended::Drained => String::new(),
-            Ended::Cut { connections, .. } => format!("connections cut: {connections}; "),
+            Ended::Cut { connections, .. } => format!("connections closed: {connections}; "),
         };
         match (is_cut, ended) {
             (true, _) => Err(Error::Cut(format!("{connections}{}", worker::cut(self.lease_max)))),
             (false, Ended::Cut { .. }) => {
-                Err(Error::Cut(format!("{connections}the worker has ended in good order")))
+                Err(Error::Cut(format!("{connections}the worker stopped gracefully")))
             }
             (false, Ended::Drained) => Ok(()),
         }

@@ -26,11 +26,11 @@ use super::problem::{Code, Problem};
 use super::request::{AuthorizedRequest, Operator, RequiredRole, Segment};
 use super::text;
 
-/// Why something is done.
+/// An optional reason.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Because {
-    /// Kept in the message's history.
+    /// Stored in the message's history.
     reason: Option<text::Reason>,
 }
 
@@ -46,7 +46,7 @@ impl BodyShape for Because {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Discard {
-    /// Kept in the message's history.
+    /// Stored in the message's history.
     reason: text::Reason,
 }
 
@@ -54,12 +54,12 @@ impl BodyShape for Discard {
     const EXAMPLE: &'static str = r#"{"reason":"why it needs no more attention"}"#;
 }
 
-/// What a person found out.
+/// A person's decision on a message of unknown effect.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Decide {
     decision: Decided,
-    /// How it is known.
+    /// The reason, such as how the effect is known.
     reason: Option<text::Reason>,
 }
 
@@ -67,15 +67,15 @@ impl BodyShape for Decide {
     const EXAMPLE: &'static str = r#"{"decision":"sent" or "queued" or "dead","reason":"how it is known"}"#;
 }
 
-/// What becomes of a parked message. A dead one of unknown effect stays dead, and more is known of it.
+/// The state after the decision. A dead message of unknown effect stays dead, but its effect becomes known.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Decided {
-    /// It was done.
+    /// It took effect.
     Sent,
-    /// It was not done, and is sent again.
+    /// It did not take effect, and is sent again.
     Queued,
-    /// It cannot be found out.
+    /// Its effect stays unknown.
     Dead,
 }
 
@@ -94,15 +94,15 @@ impl Decided {
     }
 }
 
-/// Sends a dead message again, its count of tries back at 0, where its queue allows it and it cannot be done twice.
+/// Requeues a dead message with its attempts reset to 0, if its queue allows it and it cannot take effect twice.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/requeue",
     params(("id" = Uuid, Path, description = "The message's id")),
-    request_body(content = Option<Because>, description = "May be left out"),
+    request_body(content = Option<Because>, description = "Optional"),
     responses(
-        (status = 200, description = "It is queued", body = Message),
-        (status = 409, description = "It is not sent again; `reason` says why"),
+        (status = 200, description = "The message is queued", body = Message),
+        (status = 409, description = "The message was not requeued; `reason` says why"),
     )
 )]
 pub(super) async fn requeue_message(
@@ -115,7 +115,7 @@ pub(super) async fn requeue_message(
     let event = |letter: &LetterRow, now| policies.event(letter, now);
     // With the reason of the preflight, which says how to fix it.
     let why_not = |why| match policies.judge(&letter.row, letter.now) {
-        Err(refusal) => step_refused(refusal.as_str(), format!("it is not sent again: {refusal}")),
+        Err(refusal) => step_refused(refusal.as_str(), format!("the message was not requeued: {refusal}")),
         Ok(()) => lifecycle_refused(why),
     };
     letter.step(&api, &caller, event, because.reason, Resolution::Requeued, why_not).await
@@ -133,15 +133,15 @@ impl RequiredRole for Canceller {
     }
 }
 
-/// Withdraws a message that waits to be sent. A producer may withdraw its own. What is cancelled already is answered alike.
+/// Cancels a waiting message. A producer may cancel its own. Repeating the request has no further effect.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/cancel",
     params(("id" = Uuid, Path, description = "The message's id")),
-    request_body(content = Option<Because>, description = "May be left out"),
+    request_body(content = Option<Because>, description = "Optional"),
     responses(
-        (status = 200, description = "It is cancelled", body = Message),
-        (status = 409, description = "It does not wait: it is being sent, or has ended, or is parked"),
+        (status = 200, description = "The message is cancelled", body = Message),
+        (status = 409, description = "The message is not waiting: it is being sent, finished or parked"),
     )
 )]
 pub(super) async fn cancel_message(
@@ -156,25 +156,22 @@ pub(super) async fn cancel_message(
             Stage::Cancelled => message_response(&api, id).await,
             status => Err(step_refused(
                 reason(why),
-                format!(
-                    "a message is cancelled while it is queued or failed, and this one is {}",
-                    status.as_str()
-                ),
+                format!("only a queued or failed message can be cancelled; this one is {}", status.as_str()),
             )),
         },
         Stepped::NoSuchMessage => Err(unknown_message()),
     }
 }
 
-/// Says that a dead message needs no more attention. It stays dead, and is kept.
+/// Discards a dead message, which then needs no more attention. It stays dead, and is kept.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/discard",
     params(("id" = Uuid, Path, description = "The message's id")),
     request_body = Discard,
     responses(
-        (status = 200, description = "It is closed", body = Message),
-        (status = 409, description = "It is not dead"),
+        (status = 200, description = "The message is discarded", body = Message),
+        (status = 409, description = "The message is not dead"),
     )
 )]
 pub(super) async fn discard_message(
@@ -191,15 +188,15 @@ pub(super) async fn discard_message(
     letter.step(&api, &caller, |_, _| Event::Discarded, Some(because), Resolution::Discarded, why_not).await
 }
 
-/// Says what a person found out about a message whose effect is unknown.
+/// Decides a message of unknown effect.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/decide",
     params(("id" = Uuid, Path, description = "The message's id")),
     request_body = Decide,
     responses(
-        (status = 200, description = "It is as decided", body = Message),
-        (status = 409, description = "There is nothing to decide, or not yet; `reason` says why"),
+        (status = 200, description = "The message is decided", body = Message),
+        (status = 409, description = "There is nothing to decide, or it is too early; `reason` says why"),
     )
 )]
 pub(super) async fn decide_message(
@@ -250,11 +247,9 @@ impl FoundLetter {
     fn why_undecided(&self, why: Why) -> String {
         match (why, self.row.history.doubt) {
             (Why::TooEarly, Some(doubt)) => {
-                format!("its call may still be travelling until {}; decide after that", doubt.travels_until)
+                format!("its call may still arrive until {}; decide after that", doubt.travels_until)
             }
-            (Why::NotFromHere, _) => {
-                "what is known of its effect is known already, or it is dead already".to_owned()
-            }
+            (Why::NotFromHere, _) => "its effect is known, or it is dead already".to_owned(),
             (why, _) => why.to_string(),
         }
     }
@@ -276,7 +271,7 @@ pub(super) fn lifecycle_refused(why: Why) -> Problem {
 }
 
 fn moved_meanwhile() -> Problem {
-    step_refused("no_letter", "it was dead or parked, and is not any more: somebody else was quicker")
+    step_refused("no_letter", "the message is no longer dead or parked: somebody else changed it")
 }
 
 /// Returns why the lifecycle refused, as a code.

@@ -85,50 +85,50 @@ texts! {
     IdentityField, string("^[!-~]([ -~]*[!-~])?$", 1, IDENTITY_BYTES_MAX);
     /// The name of an operation in the ledger.
     OperationName as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, OPERATION_BYTES_MAX);
-    /// Why something is done.
+    /// The reason for an action.
     Reason as String = parse_reason, string(NO_NUL, 0, EXCERPT_BYTES_MAX);
-    /// A part of an error's text.
+    /// Part of an error's text.
     ErrorText as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, EXCERPT_BYTES_MAX);
-    /// A moment in UTC (RFC 3339), such as `2026-11-15T03:00:00Z`, with at most six digits of a fraction.
+    /// A time in UTC (RFC 3339), such as `2026-11-15T03:00:00Z`, with at most six fractional digits.
     Moment as Timestamp = parse_moment,
         text("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?Z$")
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)));
-    /// Where a page begins: `next` of the page before. It has no meaning of its own.
+    /// The opaque cursor of a page: `next` of the previous page.
     PageCursor, text("^[A-Za-z0-9_-]+$");
-    /// How many entries a page has at most.
+    /// Maximum entries on a page.
     Limit as u32 = |text: &str| whole_number(text, LIST_MAX), number(LIST_MAX);
-    /// How many records a page has at most.
+    /// Maximum records on a page.
     RecordLimit as u32 = |text: &str| whole_number(text, UNKNOWN_MAX), number(UNKNOWN_MAX);
     /// The code of an error.
     ErrorCode as verdict::ErrorCode = |text: &str| verdict::ErrorCode::parse_any_case(text).ok_or_else(|| {
-        format!("is no error's code; there are {}", verdict::ErrorCode::WORDS.join(", "))
+        format!("is not an error code; use one of: {}", verdict::ErrorCode::WORDS.join(", "))
     }), one_of(&verdict::ErrorCode::WORDS);
     /// The state of a message.
     MessageState as Stage = |text: &str| Stage::parse(text).ok_or_else(|| none_of(&Stage::WORDS)), one_of(&Stage::WORDS);
-    /// The state of a letter.
+    /// The state of a dead letter.
     LetterState as StoredLetterState = |text: &str| StoredLetterState::parse(text).ok_or_else(|| none_of(&StoredLetterState::WORDS)), one_of(&StoredLetterState::WORDS);
-    /// Whether a letter waits for a person.
+    /// Whether a dead letter waits for a person.
     LetterStanding as StoredStanding = |text: &str| StoredStanding::parse(text).ok_or_else(|| none_of(&StoredStanding::WORDS)), one_of(&StoredStanding::WORDS);
     /// What is known of an effect.
     Effect as StoredEffect = |text: &str| StoredEffect::parse(text).ok_or_else(|| none_of(&StoredEffect::WORDS)), one_of(&StoredEffect::WORDS);
     /// The state of an alert's incident.
-    AlertState as () = |text: &str| (text == FIRING).then_some(()).ok_or_else(|| format!("is {FIRING}, or left out for all")),
+    AlertState as () = |text: &str| (text == FIRING).then_some(()).ok_or_else(|| format!("must be {FIRING}, or left out for all")),
         one_of(&[FIRING]);
     /// How long to wait: a whole number of `ms` or `s`, at most 30 seconds.
     Wait as Duration = parse_wait,
         text("^(([0-9]{1,4}|[12][0-9]{4}|30000)ms|([0-9]|[12][0-9]|30)s)$");
-    /// How long a call may travel: a whole number of `s`, `m`, `h` or `d`, above 0 and at most a week.
+    /// How long a call may still arrive: a whole number of `s`, `m`, `h` or `d`, above 0 and at most a week.
     SettlesWithin, text("^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9][0-9]?|1[0-5][0-9]|16[0-8])h|[1-7]d)$");
     /// A JSON pointer (RFC 6901) to a member.
     JsonPointer, string(&format!("^(/([^~/]|~[01])*){{1,{DEPTH_MAX}}}$"), 1, POINTER_CHARS_MAX);
-    /// A media type, with parameters or without.
+    /// A media type, with or without parameters.
     MediaType, string("^[A-Za-z0-9!#$%&'*+.^_`|~-]+/[A-Za-z0-9!#$%&'*+.^_`|~-]+( *;[ -~]*)?$", 3, CONTENT_TYPE_BYTES_MAX);
     /// Bytes in base64 (RFC 4648), padded.
     Base64, text("^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$")
         .content_encoding("base64");
     /// True, or left out.
     True, ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true]));
-    /// Calls a second.
+    /// Calls per second.
     Rate, ObjectBuilder::new().schema_type(Type::Number).minimum(Some(PerSecond::MIN.get())).maximum(Some(PerSecond::MAX.get()));
 }
 
@@ -159,7 +159,7 @@ fn one_of(words: &[&'static str]) -> ObjectBuilder {
 }
 
 fn none_of(names: &[&str]) -> String {
-    format!("is none; there are {}", names.join(", "))
+    format!("is not known; use one of: {}", names.join(", "))
 }
 
 /// Reads a member that may be absent, but not null.
@@ -172,13 +172,13 @@ pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 /// Reads a member that is `true` or absent.
 pub(super) fn only_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     let is_true = bool::deserialize(deserializer)?;
-    is_true.then_some(true).ok_or_else(|| D::Error::custom("is true, or left out"))
+    is_true.then_some(true).ok_or_else(|| D::Error::custom("must be true, or left out"))
 }
 
 /// Checks the length in characters, as the schema does; the store limits it in bytes.
 fn parse_reason(text: &str) -> Result<String, String> {
     if text.contains('\0') {
-        Err("has a NUL character, which cannot be stored; leave it out".to_owned())
+        Err("has a NUL character, which cannot be stored; remove it".to_owned())
     } else if EXCERPT_BYTES_MAX < text.chars().count() {
         Err(format!("has more than {EXCERPT_BYTES_MAX} characters; shorten it"))
     } else {
@@ -188,12 +188,12 @@ fn parse_reason(text: &str) -> Result<String, String> {
 
 fn whole_number(text: &str, max: u32) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| (1..=max).contains(number));
-    number.ok_or_else(|| format!("is a whole number from 1 to {max}"))
+    number.ok_or_else(|| format!("must be a whole number from 1 to {max}"))
 }
 
 fn parse_moment(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).ok_or_else(|| {
-        "is no moment; write it in UTC, as 2026-11-15T03:00:00Z, a fraction of 1 to 6 digits if any"
+        "is not a time; write it in UTC, such as 2026-11-15T03:00:00Z, with at most 6 fractional digits"
             .to_owned()
     })
 }
@@ -201,9 +201,10 @@ fn parse_moment(text: &str) -> Result<Timestamp, String> {
 fn parse_wait(text: &str) -> Result<Duration, String> {
     match duration::parse(text) {
         Ok(wait) if wait <= WAIT_MAX => Ok(wait),
-        Ok(_) => Err(format!("is longer than {}; ask again instead", duration::shown(WAIT_MAX))),
-        Err(_) => {
-            Err("is no length of time; write a whole number and a unit, such as 250ms or 5s".to_owned())
-        }
+        Ok(_) => Err(format!(
+            "is longer than {}; shorten it, and send the request again to wait longer",
+            duration::shown(WAIT_MAX)
+        )),
+        Err(_) => Err("is not a duration; write a whole number and a unit, such as 250ms or 5s".to_owned()),
     }
 }

@@ -121,7 +121,7 @@ async fn poll(list: Arc<WaitList>, store: Store) {
         let again_after = match list.poll_once(&store).await {
             Ok(()) => WAIT_POLL_INTERVAL,
             Err(error) => {
-                tracing::warn!(%error, "those who wait could not be looked after");
+                tracing::warn!(%error, "failed to poll for waiting requests");
                 WAIT_POLL_RETRY_INTERVAL
             }
         };

@@ -229,7 +229,7 @@ both_databases! {
         let parked = fixture.letters("mail", 3, Failure::InDoubt, Effect::Unknown).await;
         let ids: Vec<String> = parked.iter().map(Uuid::to_string).collect();
         let early = fixture.run(&["decide", "not-done", &ids[0]]);
-        assert!(early.code == Some(1) && early.out.contains("may still be travelling until"), "{early:?}");
+        assert!(early.code == Some(1) && early.out.contains("may still arrive until"), "{early:?}");
         // Proof that it was done counts at any time.
         let done = fixture.run(&["decide", "done", &ids[0]]);
         assert!(done.code == Some(0) && done.out.contains("counts as sent"), "{done:?}");
@@ -267,7 +267,7 @@ both_databases! {
         let left = fixture.run(&["decide", "done", &done]);
         assert!(left.code == Some(0) && left.out.contains("stays dead"), "{left:?}");
         let again = fixture.run(&["decide", "done", &done]);
-        assert!(again.code == Some(1) && again.out.contains("known already"), "{again:?}");
+        assert!(again.code == Some(1) && again.out.contains("its effect is known"), "{again:?}");
         let requeued = fixture.run(&["requeue", &done]);
         assert!(requeued.code == Some(1) && requeued.out.contains("it took effect"), "{requeued:?}");
     }

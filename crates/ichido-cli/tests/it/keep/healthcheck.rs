@@ -72,11 +72,11 @@ async fn ready_server_is_healthy_without_a_token() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_other_health_response_is_code_1() {
     let folder = folder::fresh();
-    let not_ready = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nContent-Length: 60\r\n\r\n\
-        {\"code\":\"not_ready\",\"detail\":\"not in order: store \\u001b[2\"}";
+    let not_ready = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nContent-Length: 61\r\n\r\n\
+        {\"code\":\"not_ready\",\"detail\":\"checks failed: store \\u001b[2\"}";
     let moved = "HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n";
     for (answer, printed) in [
-        (Some(not_ready), "the server responded 503: not in order: store"),
+        (Some(not_ready), "the server responded 503: checks failed: store"),
         (Some(moved), "the server responded 302"),
         (None, "the server cannot be reached"),
     ] {
@@ -156,6 +156,6 @@ async fn worker_is_ready_while_its_database_responds() {
     cluster.stop(Stop::Immediate).unwrap();
     let (code, out, err) = run(folder.path(), &["--server", &worker.url]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(err.contains("the server responded 503: not in order: store"), "{err}");
+    assert!(err.contains("the server responded 503: checks failed: store"), "{err}");
     assert_eq!(get("/livez").await.status(), 200, "it runs, and a restart would not help");
 }

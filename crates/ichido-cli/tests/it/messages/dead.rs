@@ -52,7 +52,7 @@ async fn server_and_store_list_dead_letters_alike() {
     let rest = targets.at_server(&["dead", "list", "--after", more]);
     assert_eq!(rest.out.lines().count(), 2, "its head, and the last one: {rest:?}");
     let missing = targets.both(&["dead", "show", NOBODY]);
-    assert!(missing.code == Some(1) && missing.err.contains("there is no message of this id"), "{missing:?}");
+    assert!(missing.code == Some(1) && missing.err.contains("the message does not exist"), "{missing:?}");
     let wrong = targets.both(&["dead", "list", "--from", "yesterday"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
 }
@@ -121,7 +121,7 @@ async fn server_previews_and_runs_bulk_operations() {
     let bulks = targets.success_output(&["dead", "bulks"]);
     assert!(bulks.contains("requeue") && bulks.contains("fixed"), "{bulks}");
     let over = targets.at_server(&["dead", "stop", report["operation"].as_str().unwrap()]);
-    assert!(over.code == Some(1) && over.err.contains("it has ended"), "{over:?}");
+    assert!(over.code == Some(1) && over.err.contains("the operation has ended"), "{over:?}");
     let discarded =
         targets.at_server(&["dead", "discard", "--queue", "ledger", "--reason", "test data", "--yes"]);
     assert!(discarded.code == Some(0) && discarded.out.ends_with("2 discarded\n"), "{discarded:?}");

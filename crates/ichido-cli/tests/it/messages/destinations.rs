@@ -25,6 +25,6 @@ both_databases! {
             assert!(broker["paused_until"].is_null(), "{broker}");
         }
         let unknown = targets.both(&["destinations", "resume", "no broker"]);
-        assert!(unknown.code == Some(1) && unknown.err.contains("there is no destination"), "{unknown:?}");
+        assert!(unknown.code == Some(1) && unknown.err.contains("the destination does not exist"), "{unknown:?}");
     }
 }

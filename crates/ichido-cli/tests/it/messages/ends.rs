@@ -11,9 +11,9 @@ const NOBODY: &str = "01995b1c-0000-7000-8000-000000000000";
 async fn each_failure_has_its_exit_code() {
     let targets = ServerAndStore::on(StoreFixture::on_sqlite().await);
     let missing = targets.both(&["messages", "show", NOBODY]);
-    assert!(missing.code == Some(1) && missing.err.contains("there is no message of this id"), "{missing:?}");
+    assert!(missing.code == Some(1) && missing.err.contains("the message does not exist"), "{missing:?}");
     for (arguments, text) in [
-        (&["messages", "list", "--error", "TEAPOT"][..], "there are NETWORK_TIMEOUT"),
+        (&["messages", "list", "--error", "TEAPOT"][..], "use one of: NETWORK_TIMEOUT"),
         (&["messages", "list", "--from", "yesterday"], "--from: yesterday is not a time"),
         (&["messages", "list", "--after", "nowhere"], "--after: is not a valid cursor"),
         (&["messages", "list", "--queue", "no name"], "is not a valid queue name"),

@@ -54,7 +54,7 @@ both_databases! {
         for (key, finding, code, why) in [
             ("k-0", "applied", 4, "already known"),
             ("k-3", "nothing-done", 4, "may still take effect"),
-            ("of-nobody", "applied", 1, "the ledger has nothing"),
+            ("of-nobody", "applied", 1, "no key record exists"),
         ] {
             let left = targets.both(&decide(finding, key));
             assert!(left.code == Some(code) && left.err.contains(why), "{left:?}");

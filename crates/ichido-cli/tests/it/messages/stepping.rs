@@ -60,8 +60,8 @@ both_databases! {
         let targets = ServerAndStore::on(fixture);
         assert_eq!(targets.each([first, second], &["requeue"]), "ID is queued, its effect not done\n");
         targets.refused(&["messages", "requeue", &first.to_string()], "this one is queued");
-        targets.refused(&["messages", "requeue", &forbidden], "it is not sent again");
-        targets.refused(&["messages", "requeue", &doubtful, "--json"], "it is not sent again");
+        targets.refused(&["messages", "requeue", &forbidden], "the message was not requeued");
+        targets.refused(&["messages", "requeue", &doubtful, "--json"], "the message was not requeued");
         assert_eq!(objects(&targets.success_output(&["messages", "show", &forbidden, "--json"]))[0]["status"], "dead");
     }
 

@@ -66,7 +66,7 @@ async fn a_decision_names_one_action_whose_outcome_is_unknown() {
     for (key, identity) in [("k-2", "alice"), ("k-1", "bob")] {
         let (code, _, err) = decide(key, identity);
         assert_eq!(code, Some(1));
-        assert!(err.contains("the ledger has nothing under this operation"), "{err}");
+        assert!(err.contains("no key record exists for this operation"), "{err}");
     }
     let (code, out, err) = decide("k-1", "alice");
     assert_eq!(code, Some(0), "{err}");

@@ -308,7 +308,7 @@ async fn configured_limits_apply() {
         [(201, String::new()), (413, "body_too_large".to_owned()), (413, "batch_too_large".to_owned())]
     );
     let answer = server.send(&batch(&[line("e", 9), line("f", 9 << 10)])).await;
-    assert!(answer.text().contains("a batch has at most 8 KiB"), "{}", answer.text());
+    assert!(answer.text().contains("the batch is larger than 8 KiB"), "{}", answer.text());
 
     let mut first = RawClient::connect(server.address).await;
     first.write(RawRequest::get("/v1/events").bytes()).await;

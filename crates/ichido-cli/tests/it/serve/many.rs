@@ -153,7 +153,7 @@ both_databases! {
         server.signal("TERM");
         let (code, log) = server.wait().await;
         assert_eq!(code, Some(0), "{log}");
-        assert!(log.contains("halted, because the server stops"), "{log}");
+        assert!(log.contains("bulk operation halted for server shutdown"), "{log}");
         assert_eq!(fixture.json(&["bulks"])[0]["state"], "stopped");
     }
 

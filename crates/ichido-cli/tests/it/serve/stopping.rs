@@ -134,7 +134,7 @@ async fn endless_request_does_not_interrupt_a_delivery() {
     server.signal("TERM");
     let (code, log) = server.wait().await;
     assert_eq!(
-        (code, log.contains("connections cut: 1; the worker has ended in good order")),
+        (code, log.contains("connections closed: 1; the worker stopped gracefully")),
         (Some(3), true),
         "{log}"
     );

@@ -221,7 +221,7 @@ fn sse_event(name: &str, value: &impl Serialize) -> String {
 
 fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value)
-        .unwrap_or_else(|_| unreachable!("what we tell has names for keys, and writes to memory"))
+        .unwrap_or_else(|_| unreachable!("events have string keys, and writing to memory does not fail"))
 }
 
 #[cfg(test)]

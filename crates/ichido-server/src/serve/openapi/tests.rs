@@ -44,7 +44,7 @@ fn the_description_that_is_checked_in_is_that_of_the_code() {
     let checked_in = std::fs::read_to_string(&file).expect("docs/openapi.json is there");
     assert!(
         checked_in == text(served().into_openapi()),
-        "docs/openapi.json is out of date; write it by ICHIDO_BLESS=1 cargo test -p ichido-server openapi"
+        "docs/openapi.json is out of date; regenerate it with ICHIDO_BLESS=1 cargo test -p ichido-server openapi"
     );
 }
 
