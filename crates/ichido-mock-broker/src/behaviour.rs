@@ -91,13 +91,13 @@ impl Behaviour {
                     }
                 }),
                 _ => {
-                    wrong.push(format!("{name:?} is no setting; GET /paper/faults shows all of them"));
+                    wrong.push(format!("unknown setting {name:?}; GET /paper/faults shows all settings"));
                     continue;
                 }
             };
             if is_taken.is_none() {
                 wrong.push(format!(
-                    "{name:?} has a value of another kind than GET /paper/faults shows, or one over an hour"
+                    "{name:?} has a value of the wrong type, or above one hour; GET /paper/faults shows the types"
                 ));
             }
         }

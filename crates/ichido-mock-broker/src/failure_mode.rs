@@ -28,21 +28,21 @@ macro_rules! faults {
 }
 
 faults! {
-    ServerErrorBefore: "server_error_before", "503, and no effect", false;
+    ServerErrorBefore: "server_error_before", "503, without the effect", false;
     ServerErrorAfter: "server_error_after", "500 after the effect", true;
-    ResetBefore: "reset_before", "the connection is reset, and no effect", false;
-    ResetAfter: "reset_after", "the connection is reset after the effect", true;
-    SilenceBefore: "silence_before", "no answer ever, and no effect", false;
-    SilenceAfter: "silence_after", "no answer ever after the effect", true;
-    CutAfter: "cut_after", "half an answer after the effect", true;
-    RateLimited: "rate_limited", "429 with Retry-After, and no effect", false;
-    Slow: "slow", "the right answer, late", true;
-    ConflictProcessed: "conflict_processed", "409 `already_processed`; the effect is there", true;
-    ConflictInProgress: "conflict_in_progress", "409 `in_progress`, and no effect", false;
-    ConflictOther: "conflict_other", "409 for another reason, and no effect", false;
-    BadRequest: "bad_request", "400, and no effect", false;
-    Unauthorized: "unauthorized", "401, and no effect", false;
-    Malformed: "malformed", "200 with broken JSON after the effect", true;
+    ResetBefore: "reset_before", "connection reset, without the effect", false;
+    ResetAfter: "reset_after", "connection reset after the effect", true;
+    SilenceBefore: "silence_before", "no response, without the effect", false;
+    SilenceAfter: "silence_after", "no response after the effect", true;
+    CutAfter: "cut_after", "half a response after the effect", true;
+    RateLimited: "rate_limited", "429 with Retry-After, without the effect", false;
+    Slow: "slow", "the correct response, late", true;
+    ConflictProcessed: "conflict_processed", "409 `already_processed`, after the effect", true;
+    ConflictInProgress: "conflict_in_progress", "409 `in_progress`, without the effect", false;
+    ConflictOther: "conflict_other", "409 for another reason, without the effect", false;
+    BadRequest: "bad_request", "400, without the effect", false;
+    Unauthorized: "unauthorized", "401, without the effect", false;
+    Malformed: "malformed", "200 with invalid JSON after the effect", true;
     WrongKey: "wrong_key", "200 with another key after the effect", true;
     NoKey: "no_key", "200 without a key after the effect", true;
 }
@@ -55,7 +55,7 @@ impl FailureMode {
 
 /// Returns the `--help` text about failure modes.
 pub fn help() -> String {
-    let mut text = "A way to fail, and for how much of the calls, from 0 to 1, such as reset_after=0.05; may be repeated. Together they are 1 at most. The ways:".to_owned();
+    let mut text = "Failure mode and its share of the calls, from 0 to 1, such as reset_after=0.05; can be repeated. All shares together are at most 1. The modes:".to_owned();
     for (_, name, meaning) in FailureMode::ALL {
         // Writing to a string cannot fail.
         _ = write!(text, "\n  {name}: {meaning}");
@@ -72,13 +72,13 @@ pub struct Rates(BTreeMap<FailureMode, f64>); // Invariant: each rate above 0, t
 /// Why rates are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RatesError {
-    #[error("{0:?} is no way to fail; see `ichido paper --help` for all of them")]
+    #[error("unknown failure mode {0:?}; `ichido paper --help` lists all modes")]
     Unknown(String),
-    #[error("{0} is given twice")]
+    #[error("{0} is repeated; set it once")]
     Twice(String),
     #[error("the rate of {0} must be a number from 0 to 1")]
     Rate(String),
-    #[error("the rates come to more than 1 together")]
+    #[error("the sum of the rates is more than 1; lower them")]
     Sum,
 }
 

@@ -39,7 +39,7 @@ pub(crate) enum ResponseBody {
 
 /// The body ends here on purpose.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer is cut")]
+#[error("the response is cut off")]
 pub(crate) struct CutShort;
 
 impl Body for ResponseBody {

@@ -50,7 +50,7 @@ pub async fn serve(listener: TcpListener, broker: Broker, stops: &Stops) -> usiz
 
 /// The connection ends without a response.
 #[derive(Debug, thiserror::Error)]
-#[error("hung up on purpose")]
+#[error("connection closed on purpose")]
 struct HungUp;
 
 async fn serve_connection(stream: TcpStream, broker: Arc<Broker>, mut stopping: watch::Receiver<bool>) {
@@ -88,7 +88,7 @@ async fn serve_connection(stream: TcpStream, broker: Arc<Broker>, mut stopping: 
         (&mut connection).await
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
+        tracing::debug!(%error, "connection ended early");
     }
     if resets.load(Ordering::Acquire) {
         // If the system refuses, the connection is closed normally, which breaks the call as well.
