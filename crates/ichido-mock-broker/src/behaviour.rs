@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_can_be_put_back_and_what_is_not_given_stays() {
+    fn put_accepts_the_output_of_get_and_keeps_absent_members() {
         let json = plain().to_json().to_string();
         assert_eq!(plain().changed(json.as_bytes()), Ok(plain()));
         let changed = plain().changed(br#"{"latency_ms":5,"faults":{"slow":0.5}}"#).expect("it fits");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_calls_with_the_text_fail_and_any_where_there_is_none() {
+    fn faults_apply_only_to_calls_with_the_text() {
         let fails = |text: &str, body: &str| {
             let put = format!(r#"{{"fault_text":"{text}","faults":{{"slow":1}}}}"#);
             plain().changed(put.as_bytes()).expect("it fits").fault(body.as_bytes(), 0.5).is_some()
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_said_and_nothing_is_changed() {
+    fn invalid_settings_report_all_errors_and_change_nothing() {
         let wrong =
             br#"{"latency":5,"slow_ms":-1,"honours_keys":"no","faults":{"x":1},"retry_after_s":3601}"#;
         assert_eq!(plain().changed(wrong).expect_err("five things").len(), 5);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_has_one_name_and_all_of_them_may_come_to_one() {
+    fn fault_names_are_unique_and_rates_may_sum_to_one() {
         for (fault, name, _) in FailureMode::ALL {
             assert_eq!(FailureMode::parse(name), Some(fault));
             let always = Rates::new([(name, Some(1.0))]).expect("it fits");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_with_rates_is_said() {
+    fn invalid_rates_report_all_errors() {
         let wrong = [
             ("nonsense", Some(0.1)),
             ("slow", Some(0.1)),

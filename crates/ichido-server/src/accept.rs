@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_queue_leaves_out_makes_no_other_message() {
+    fn ignored_members_do_not_change_the_digest() {
         let first = offered("application/json", r#"{"symbol": "ACME", "trace_id": "t-1"}"#).unwrap();
         let again = offered("application/json", r#"{"symbol": "ACME", "trace_id": "t-2"}"#).unwrap();
         let other = offered("application/json", r#"{"symbol": "EMCA", "trace_id": "t-1"}"#).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_compared_by_its_meaning_and_stored_as_it_came() {
+    fn json_is_compared_by_meaning_and_stored_unchanged() {
         let first = offered("application/json", r#"{"qty": 1.0, "symbol": "ACME"}"#).unwrap();
         let again = offered("application/json; charset=utf-8", r#"{"symbol":"ACME","qty":1}"#).unwrap();
         assert_eq!(first.digest, again.digest);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn json_of_doubtful_meaning_is_refused_with_its_place() {
+    fn ambiguous_json_is_refused_with_its_location() {
         let doubtful = offered("application/json", "{\"a\":1,\n \"a\":2}").unwrap_err();
         assert!(doubtful.to_string().contains("in line 2, column 2"), "{doubtful}");
         for body in ["{\"a\":NaN}", "[01]", "{", "\"\\ud800\""] {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_media_type_is_refused() {
+    fn invalid_media_types_are_refused() {
         for wrong in ["", "json", "a/", "/b", "a b/c", "text/plain\r\nX: y", "text/é"] {
             assert!(matches!(offered(wrong, ""), Err(SubmissionError::ContentType)), "{wrong:?}");
         }

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_secret_in_a_url_is_hidden() {
+    fn possible_secrets_in_a_url_are_hidden() {
         for (text, shown) in [
             ("https://ann:s3cret@a.test/orders", "https://…@a.test/orders"),
             ("https://s3cret@a.test", "https://…@a.test"),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_shown_as_it_is() {
+    fn urls_without_secrets_are_shown_unchanged() {
         for text in [
             "http://127.0.0.1:8090/orders",
             "https://mail.example.com/v1/by-key/{key}",

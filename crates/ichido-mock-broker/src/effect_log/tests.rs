@@ -29,7 +29,7 @@ fn effects(log: &EffectLog, key: &str) -> u64 {
 }
 
 #[test]
-fn a_key_takes_effect_once_where_keys_are_honoured_and_each_time_where_not() {
+fn a_key_takes_effect_once_only_if_keys_are_deduplicated() {
     for (honours_keys, expected) in [(true, 1), (false, 3)] {
         let mut log = EffectLog::default();
         for _ in 0..3 {
@@ -40,7 +40,7 @@ fn a_key_takes_effect_once_where_keys_are_honoured_and_each_time_where_not() {
 }
 
 #[test]
-fn a_repetition_is_told_of_the_first_order() {
+fn a_repeated_key_returns_the_first_order() {
     let mut log = EffectLog::default();
     let take = |log: &mut EffectLog| log.take(&order_request("k", None, "x"), &behaviour(true), 0.5, NOW);
     let order = RecordedOrder { number: 1, accepted_at: NOW };
@@ -52,7 +52,7 @@ fn a_repetition_is_told_of_the_first_order() {
 }
 
 #[test]
-fn every_fault_takes_effect_or_not_as_its_name_says_and_is_counted() {
+fn every_fault_has_its_named_effect_and_is_counted() {
     for (fault, name, meaning) in FailureMode::ALL {
         let rates = Rates::new([(name, Some(1.0))]).expect("it fits");
         let behaviour = Behaviour { rates, ..behaviour(true) };
@@ -68,7 +68,7 @@ fn every_fault_takes_effect_or_not_as_its_name_says_and_is_counted() {
 }
 
 #[test]
-fn fences_are_remembered_and_an_old_one_is_refused_where_that_is_asked() {
+fn old_fences_are_refused_if_configured() {
     let refuses = Behaviour { refuses_old_fences: true, ..behaviour(false) };
     let mut log = EffectLog::default();
     for (fence, is_refused) in
@@ -88,7 +88,7 @@ fn fences_are_remembered_and_an_old_one_is_refused_where_that_is_asked() {
 }
 
 #[test]
-fn a_full_book_takes_no_new_key_and_knows_the_old_ones() {
+fn a_full_log_refuses_new_keys_and_knows_old_ones() {
     let mut log = EffectLog::default();
     for number in 0..KEYS_MAX {
         log.entries.insert(number.to_string(), KeyEntry::default());

@@ -84,7 +84,7 @@ pub(super) fn problems_of(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_commented_file_works_as_it_stands_and_says_the_defaults_of_the_specification() {
+fn the_commented_file_works_unchanged_with_the_specified_defaults() {
     let config = resolved(&commented_file());
     let [queue] = &config.queues[..] else { panic!("one queue") };
     let [paper] = &config.destinations[..] else { panic!("one destination") };
@@ -100,7 +100,7 @@ fn the_commented_file_works_as_it_stands_and_says_the_defaults_of_the_specificat
 }
 
 #[test]
-fn every_setting_that_the_commented_file_shows_can_be_given() {
+fn every_setting_in_the_commented_file_is_accepted() {
     let mut config = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     assert!(config.worker.audit_key.take().is_some(), "an example, since there is none by itself");
     let of_peer = config.serve.limits.peer_connections_max.take();
@@ -116,7 +116,7 @@ fn every_setting_that_the_commented_file_shows_can_be_given() {
 }
 
 #[test]
-fn a_key_for_seals_comes_by_reference_and_is_long_enough() {
+fn an_audit_key_is_a_reference_and_long_enough() {
     let problem = |key: &str| problems_of(&format!("[worker]\naudit_key = \"{key}\"\n")).join("\n");
     assert!(problem("0123456789abcdef0123456789abcdef").contains("must not be in the file"));
     let short = problem("file:short.key");
@@ -125,7 +125,7 @@ fn a_key_for_seals_comes_by_reference_and_is_long_enough() {
 }
 
 #[test]
-fn every_problem_is_said_at_once_with_its_place_and_its_mend() {
+fn all_config_errors_name_their_location_and_fix() {
     let text = r#"
 [store]
 url = "postgres://ann:s3cret@db/ichido"
@@ -179,7 +179,7 @@ kind = "htpp"
 }
 
 #[test]
-fn what_a_worker_would_refuse_is_said_of_the_line_that_says_it() {
+fn worker_errors_are_reported_at_their_line() {
     let broker = "[destinations.broker]\nkind = \"paper\"\ntotal_timeout = \"20s\"\n";
     let problems = problems_of(&format!("[queues.a]\ndestination = \"broker\"\nlease = \"5s\"\n{broker}"));
     assert!(problems[0].starts_with("ichido.toml:3:9 queues.a.lease: "), "{problems:?}");
@@ -192,14 +192,14 @@ fn what_a_worker_would_refuse_is_said_of_the_line_that_says_it() {
 }
 
 #[test]
-fn what_is_no_toml_is_said_for_every_line_of_it() {
+fn invalid_toml_is_reported_for_every_line() {
     let problems = problems_of("a = 1 2\n\nb 3\n");
     assert!(problems.len() >= 2, "{problems:?}");
     assert!(problems.iter().all(|line| line.contains("is not valid TOML: ")), "{problems:?}");
 }
 
 #[test]
-fn the_environment_wins_over_the_files_defaults_and_a_queues_own_word_over_both() {
+fn variables_win_over_defaults_and_queue_settings_over_both() {
     let text = r#"
 [worker]
 idle_sleep = "1s"
@@ -240,7 +240,7 @@ kind = "paper"
 }
 
 #[test]
-fn what_is_referred_to_must_be_there() {
+fn references_must_exist() {
     let text = "[store]\nurl = \"env:NOWHERE\"\n[destinations.a]\nkind = \"http\"\nurl = \"file:nowhere\"\n";
     let problems = problems_of(text);
     assert!(problems[0].contains("the variable NOWHERE is not set"), "{problems:?}");
@@ -248,7 +248,7 @@ fn what_is_referred_to_must_be_there() {
 }
 
 #[test]
-fn schedules_and_promises_are_what_was_written() {
+fn schedules_and_guarantees_are_read_as_written() {
     let text = r#"
 [queues.a]
 destination = "paper"
@@ -288,7 +288,7 @@ fn assert_problems(text: &str, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_missing_destination_is_said_beside_whatever_else_is_wrong_with_its_queue() {
+fn a_missing_destination_is_reported_with_the_queues_other_errors() {
     assert_problems(
         "[queues.a]\ndestination = \"nowhere\"\nretry = \"soon\"\nlease = \"10ms\"\n",
         &[
@@ -308,7 +308,7 @@ fn a_lease_of_more_than_a_day_is_refused() {
 }
 
 #[test]
-fn a_problem_names_the_rule_the_header_and_the_secret_that_has_it() {
+fn errors_name_the_rule_header_or_secret() {
     let text = r#"
 [destinations.a]
 kind = "http"
@@ -343,13 +343,13 @@ rules = [{ means = "done" }, { status = "9", means = "unknown" }]
 }
 
 #[test]
-fn a_question_without_a_key_in_it_is_refused() {
+fn a_reconcile_url_without_a_key_is_refused() {
     let text = "[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nreconcile = { url = \"http://a.test/\", rules = [{ status = \"200\", means = \"done\" }] }\n";
     assert_problems(text, &[("ichido.toml:4:21 destinations.a.reconcile.url", "has no {key}")]);
 }
 
 #[test]
-fn a_schema_that_cannot_be_used_is_said_with_its_file_and_the_place_in_it() {
+fn schema_errors_name_the_file_and_the_location() {
     let queue = |file: &str| {
         format!("[queues.a]\ndestination = \"p\"\nschema = {file}\n[destinations.p]\nkind = \"paper\"\n")
     };
@@ -365,7 +365,7 @@ fn a_schema_that_cannot_be_used_is_said_with_its_file_and_the_place_in_it() {
 }
 
 #[test]
-fn members_that_do_not_count_are_pointers() {
+fn ignored_members_are_json_pointers() {
     let queue = |list: &str| {
         format!(
             "[queues.a]\ndestination = \"p\"\ndigest_without = {list}\n[destinations.p]\nkind = \"paper\"\n"
@@ -414,7 +414,7 @@ fn variables_named_after_settings_win_over_the_file() {
 }
 
 #[test]
-fn a_variable_that_names_nothing_is_said_with_the_nearest_name() {
+fn unknown_variables_suggest_the_nearest_name() {
     let problems = |name: &'static str, value: &str| {
         let text =
             NAMED.replace("[queues.Mail-EU]", "[queues.mail_eu]\ndestination = \"paper\"\n[queues.Mail-EU]");
@@ -459,7 +459,7 @@ fn a_variable_that_names_nothing_is_said_with_the_nearest_name() {
 }
 
 #[test]
-fn how_a_server_listens_is_understood_and_what_makes_no_sense_is_said() {
+fn serve_settings_are_read_and_invalid_ones_reported() {
     let text = "[serve]\nlisten = \"[::1]:80\"\nconnections_max = 7\npeer_connections_max = 5\nhead_timeout = \"1s\"\nbody_timeout = \"2m\"\ndrain_timeout = \"250ms\"\n";
     let serve = resolved(text).serve;
     assert_eq!((serve.listen.to_string().as_str(), serve.limits.connections_max), ("[::1]:80", 7));
@@ -480,7 +480,7 @@ fn how_a_server_listens_is_understood_and_what_makes_no_sense_is_said() {
 }
 
 #[test]
-fn sizes_are_understood_as_people_write_them_and_shown_the_same_way() {
+fn sizes_are_read_and_shown_with_units() {
     let text = "[serve]\nbody_bytes_max = 65536\nbatch_bytes_max = \"3MiB\"\nhead_bytes_max = \"2000\"\nlisteners_max = 3\nwaiters_max = 0\n[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nanswer_bytes_max = 2048\n";
     let traced = traced_with(text, &BTreeMap::from([("ICHIDO__SERVE__BATCH_LINES_MAX", "7".to_owned())]));
     let traced = traced.unwrap_or_else(|faults| panic!("{faults}"));

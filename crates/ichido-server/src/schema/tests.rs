@@ -32,7 +32,7 @@ const ORDER: &str = r##"{
 }"##;
 
 #[test]
-fn every_fault_is_told_by_its_place_and_no_value_is() {
+fn violations_name_their_location_and_no_value() {
     assert_eq!(broken(ORDER, r#"{"symbol":"ACME","qty":"10","a/b":1,"$ref":{"$ref":"elsewhere.json"}}"#), []);
     let faults = broken(ORDER, r#"{"symbol":"s3cret","qty":777,"a/b":9007199254740993}"#);
     let places: Vec<&str> = faults.iter().map(|(place, _)| place.as_str()).collect();
@@ -46,7 +46,7 @@ fn every_fault_is_told_by_its_place_and_no_value_is() {
 }
 
 #[test]
-fn the_faults_that_are_told_are_bounded_in_number_and_in_length() {
+fn violations_are_bounded_in_number_and_length() {
     let schema = Schema::parse(r#"{"items":{"type":"string"},"additionalProperties":false}"#).unwrap();
     let list = |count: usize| format!("[{}]", vec!["0"; count].join(","));
     for (count, told, more) in [
@@ -66,7 +66,7 @@ fn the_faults_that_are_told_are_bounded_in_number_and_in_length() {
 }
 
 #[test]
-fn what_leads_out_of_the_document_is_refused_with_its_place() {
+fn references_to_other_documents_are_refused() {
     for (text, place) in [
         (r#"{"$ref":"https://example.com/other"}"#, "/$ref"),
         (r#"{"properties":{"default":{"$ref":"other.json#/a"}}}"#, "/properties/default/$ref"),
@@ -80,7 +80,7 @@ fn what_leads_out_of_the_document_is_refused_with_its_place() {
 }
 
 #[test]
-fn what_is_no_schema_is_refused_with_its_place() {
+fn invalid_schemas_are_refused_with_their_location() {
     assert!(refused("{\n \"type\": \"string\",\n \"type\": 1}").contains("in line 3, column 2"));
     assert!(refused(r#"{"type":"strnig"}"#).starts_with("at /type: "));
     assert!(refused(r#"{"$schema":"http://json-schema.org/draft-07/schema#"}"#).starts_with("at /$schema: "));
@@ -103,7 +103,7 @@ fn patterns_cannot_blow_up() {
 }
 
 #[test]
-fn a_schema_that_refers_to_itself_comes_to_an_end() {
+fn recursive_schemas_terminate() {
     let tree = r##"{"type":"object","properties":{"left":{"$ref":"#"},"right":{"$ref":"#"}},"additionalProperties":false}"##;
     assert_eq!(broken(tree, r#"{"left":{"right":{}}}"#), []);
     assert_eq!(broken(tree, r#"{"left":{"right":{"wrong":1}}}"#)[0].0, "/left/right");
@@ -118,7 +118,7 @@ fn a_schema_that_refers_to_itself_comes_to_an_end() {
 }
 
 #[test]
-fn what_would_be_read_in_two_ways_or_without_end_is_refused() {
+fn ambiguous_or_deep_schemas_are_refused() {
     let chain = |length: usize| {
         let parts = (0..length).map(|at| format!("\"a{at}\":{{\"$ref\":\"#/$defs/a{}\"}}", at + 1));
         format!("{{\"$defs\":{{{},\"a{length}\":{{}}}}}}", parts.collect::<Vec<_>>().join(","))

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_reads_back_and_nothing_else_does() {
+    fn a_cursor_reads_back_and_nothing_else_does() {
         let key = *b"0123456789abcdef";
         let text = encode(&key);
         assert_eq!(decode::<[u8; 16]>(&text), Some(key));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_clear_json_has_no_fields() {
+    fn invalid_json_has_no_fields() {
         for request in ["", "ACME", r#"{"a":1,"a":1}"#, "\u{feff}{\"a\":1}"] {
             assert!(!is_in("/a", "1", request), "{request}");
         }

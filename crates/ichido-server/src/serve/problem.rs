@@ -292,7 +292,7 @@ mod tests {
 
     /// Each page begins with its code's word, status and title, and each page has a code.
     #[test]
-    fn every_code_has_its_page_and_every_page_its_code() {
+    fn every_problem_code_has_a_page() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
         let mut words = BTreeSet::new();
         for code in Code::ALL {

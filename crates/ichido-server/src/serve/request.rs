@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_read_as_forms_are() {
+    fn a_query_is_parsed_like_a_form() {
         for query in [
             "",
             "a",
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused_with_its_place() {
+    fn invalid_utf8_in_a_query_is_refused_with_its_position() {
         for (query, place) in [
             ("identity=%ff", 10),
             ("limit=1&identity=a%C3", 19),

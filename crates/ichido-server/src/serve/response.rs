@@ -81,7 +81,7 @@ mod tests {
     use ichido_http::server::permits::{Full, Permits};
 
     #[tokio::test]
-    async fn a_large_body_keeps_its_permit_while_it_is_handed_on() {
+    async fn a_large_body_keeps_its_permit_while_it_is_sent() {
         let permits = Permits::new(1, 1);
         let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(2 * PIECE_BYTES_MAX + 1).collect();
         let mut body = PermittedBody::body(bytes.clone(), permits.try_take(None).expect("a permit"));

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clear_is_none() {
+    fn invalid_trace_contexts_are_ignored() {
         let later = TEXT.replacen("00", "01", 1) + "-more";
         assert!(Context::parse(&later).is_some());
         for wrong in [

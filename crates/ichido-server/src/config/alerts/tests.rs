@@ -14,7 +14,7 @@ use crate::config::tests::{
 };
 
 #[test]
-fn the_commented_file_shows_the_terms_that_hold_when_nobody_says_otherwise() {
+fn the_commented_file_shows_the_default_alert_thresholds() {
     let shown = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     let (bare, orders) = (resolved(&commented_file()), About::Queue("orders".to_owned()));
     for rule in Rule::ALL {
@@ -25,7 +25,7 @@ fn the_commented_file_shows_the_terms_that_hold_when_nobody_says_otherwise() {
 }
 
 #[test]
-fn alerts_have_terms_for_all_queues_and_for_one() {
+fn alerts_have_thresholds_for_all_queues_and_for_one() {
     let text = r#"
 [alerts]
 dead_letters = { above = 20 }
@@ -111,7 +111,7 @@ dead_letter = true
 }
 
 #[test]
-fn every_problem_of_alerts_is_said_with_its_place_and_its_mend() {
+fn alert_errors_name_their_location_and_fix() {
     let text = r#"
 [alerts]
 dead_letterz = { above = 1 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn everything_that_is_wrong_with_a_model_is_said_at_once() {
+fn all_model_errors_are_reported_at_once() {
     let text = r#"
 [queues.a]
 destination = "model"
@@ -65,7 +65,7 @@ answers_to = "aa"
 }
 
 #[test]
-fn a_model_is_understood_and_shows_no_secret_and_no_prompt() {
+fn a_model_shows_neither_secret_nor_prompt() {
     let text = r#"
 [queues.articles]
 destination = "model"

@@ -124,7 +124,7 @@ fn row(out: &mut String, prefix: &str, setting: &Setting) {
 }
 
 #[test]
-fn the_reference_in_the_documentation_is_that_of_the_table() {
+fn the_documented_reference_matches_the_table() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     let checked_in = std::fs::read_to_string(&file).expect("docs/configuration.md is there");
     let (before, generated) = checked_in.split_once(MARK).expect("it says where it is generated");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_holds_is_shown_with_who_said_it_and_no_secret() {
+fn settings_are_shown_with_origin_and_without_secrets() {
     let variables = BTreeMap::from([
         ("ICHIDO__STORE__URL", "postgres://ann:s3cret@db/ichido".to_owned()),
         ("ICHIDO__QUEUES__ORDERS__LEASE", "5m".to_owned()),
@@ -34,7 +34,7 @@ fn what_holds_is_shown_with_who_said_it_and_no_secret() {
 }
 
 #[test]
-fn what_is_shown_of_destinations_is_all_that_holds_and_comes_to_the_same() {
+fn shown_destinations_are_complete_and_read_back() {
     let whole = uncommented();
     let short = "[destinations.slow]\nkind = \"http\"\nurl = \"http://a.test/\"\ntotal_timeout = \"2s\"\ncircuit = { rest = \"9m\" }\n";
     for text in [&commented_file(), &whole, short, NAMED] {
@@ -63,7 +63,7 @@ fn what_is_shown_of_destinations_is_all_that_holds_and_comes_to_the_same() {
 }
 
 #[test]
-fn what_may_be_secret_in_an_address_of_the_file_is_not_shown() {
+fn possible_secrets_in_urls_are_not_shown() {
     let text = "[destinations.a]\nkind = \"http\"\nurl = \"https://a.test/in?apikey=s3cret\"\nreconcile = { url = \"https://a.test/by-key/{key}?apikey=s3cret\", rules = [{ status = \"200\", means = \"done\" }] }\n[destinations.b]\nkind = \"http\"\nurl = \"https://hooks.slack.test/services/T0AAAAAAA/B0BBBBBBB/s3cretABCDEFGHIJKLMNOP\"\n";
     let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     let all = traced.shown(&[]);
@@ -78,7 +78,7 @@ fn what_may_be_secret_in_an_address_of_the_file_is_not_shown() {
 }
 
 #[test]
-fn what_may_be_secret_in_a_destination_is_not_shown() {
+fn possible_secrets_in_destinations_are_not_shown() {
     let text = "[destinations.a]\nkind = \"http\"\nurl = \"env:URL\"\nsigning_secrets = [\"env:SIGNING\"]\nheaders = { Accept = \"*/*\" }\n[destinations.b]\nkind = \"http\"\nurl = \"http://b.test/\"\n[destinations.c]\nkind = \"nats\"\nurls = [\"nats://c\"]\nsubject = \"x\"\ncredentials = { user = \"ann\", password = \"env:NATS_PASSWORD\" }\n";
     let mut variables = variables();
     variables.extend([

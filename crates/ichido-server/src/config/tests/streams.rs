@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn everything_that_is_wrong_with_a_stream_is_said_at_once_and_nobody_is_asked() {
+fn all_stream_errors_are_reported_without_connecting() {
     let text = r#"
 [queues.a]
 destination = "bus"
@@ -51,7 +51,7 @@ lease = "10s"
 }
 
 #[test]
-fn a_stream_is_understood_without_its_server_and_shows_no_secret() {
+fn a_stream_is_read_offline_and_shows_no_secret() {
     for credentials in [
         "{ user = \"ann\", password = \"env:NATS_PASSWORD\" }",
         "{ token = \"env:NATS_PASSWORD\" }",
@@ -76,7 +76,7 @@ fn a_stream_is_understood_without_its_server_and_shows_no_secret() {
 }
 
 #[test]
-fn what_the_guide_says_of_streams_is_understood() {
+fn the_guides_stream_example_is_valid() {
     let guide = include_str!("../../../../../docs/guides/run-a-worker.md");
     let text = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
     let config = resolved_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));

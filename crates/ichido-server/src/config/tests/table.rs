@@ -38,7 +38,7 @@ fn as_json(text: &str) -> Value {
 }
 
 #[test]
-fn every_setting_that_can_be_given_is_in_the_commented_file() {
+fn every_setting_is_in_the_commented_file() {
     let all = settings(ROOT);
     assert!(150 < all.len(), "{}", all.len());
     // A comment may wrap anywhere.
@@ -81,7 +81,7 @@ fn every_setting_is_shown_documented_and_in_the_schema() {
 }
 
 #[test]
-fn the_file_of_init_is_valid_by_the_schema_and_is_read_back() {
+fn the_commented_file_matches_the_schema_and_is_read_back() {
     let validator = validator();
     for text in [commented_file(), uncommented(), NAMED.to_owned()] {
         let errors: Vec<String> =
@@ -173,13 +173,13 @@ fn defaults_are_those_of_the_library() {
 }
 
 #[test]
-fn an_unknown_kind_is_the_only_problem_that_is_reported_of_a_destination() {
+fn an_unknown_kind_is_a_destinations_only_error() {
     let problems = problems_of("[destinations.a]\nkind = \"htpp\"\nsubject = 3\n");
     assert_eq!(problems.len(), 1, "{problems:?}");
 }
 
 #[test]
-fn a_named_schedule_shows_its_own_maximum_of_retries_unless_one_is_said() {
+fn a_named_schedule_shows_its_own_retries_max_by_default() {
     let text = "[destinations.d]\nkind = \"paper\"\n[queues.q]\ndestination = \"d\"\nretry = \"job\"\n";
     let traced = traced_with(text, &BTreeMap::new()).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(traced.config.queues[0].retry, Retry::JOB);

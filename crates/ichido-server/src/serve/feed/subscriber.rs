@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_the_whole_and_then_what_changes() {
+    fn a_listener_gets_the_whole_state_then_changes() {
         let now = Instant::now();
         let (mut subscriber, mut receiver) = subscriber(Role::Viewer, now);
         assert_eq!(subscriber.publish(&state(), &an_action(), now), Ok(()));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_producer_is_told_of_queues_alone() {
+    fn a_producer_gets_only_queue_events() {
         let now = Instant::now();
         let role = Role::Producer { identity: "ann".to_owned(), queues: Vec::new() };
         let (mut subscriber, mut receiver) = subscriber(role, now);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_lags_is_told_the_whole_again_and_one_that_never_reads_is_cut_off() {
+    fn lagging_listeners_get_a_reset_and_stalled_ones_are_disconnected() {
         let now = Instant::now();
         let (mut subscriber, mut receiver) = subscriber(Role::Viewer, now);
         for _ in 0..=BUFFERED {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_store_is_away_it_is_told_that_the_server_lives() {
+    fn a_listener_gets_heartbeats_while_the_store_is_unavailable() {
         let now = Instant::now();
         let (mut subscriber, mut receiver) = subscriber(Role::Viewer, now);
         assert_eq!(subscriber.publish(&FeedState::default(), &FeedChanges::none(), now), Ok(()));

@@ -36,7 +36,7 @@ destination = "shop"
 "#;
 
 #[test]
-fn the_description_that_is_checked_in_is_that_of_the_code() {
+fn the_checked_in_description_matches_the_code() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
     if std::env::var_os("ICHIDO_BLESS").is_some() {
         std::fs::write(&file, text(served().into_openapi())).expect("it can be written");
@@ -131,7 +131,7 @@ async fn parameters_one_step_over_their_bounds_are_refused() {
 
 /// utoipa needs the limit of a repeated parameter as a literal.
 #[tokio::test]
-async fn as_many_messages_are_watched_as_the_description_says() {
+async fn the_number_of_watched_messages_matches_the_description() {
     let app = App::start().await;
     let events = &app.description["paths"]["/v1/events"]["get"]["parameters"][0]["schema"];
     assert_eq!(events["maxItems"], FEED_MESSAGES_MAX, "{events}");
