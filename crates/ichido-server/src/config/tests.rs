@@ -102,7 +102,7 @@ fn the_commented_file_works_unchanged_with_the_specified_defaults() {
 #[test]
 fn every_setting_in_the_commented_file_is_accepted() {
     let mut config = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
-    assert!(config.worker.audit_key.take().is_some(), "an example, since there is none by itself");
+    assert!(config.worker.audit_key.take().is_some(), "an example, since it has no default");
     let of_peer = config.serve.limits.peer_connections_max.take();
     assert_eq!(of_peer, Some(config.serve.limits.of_peer()), "left out, it goes by connections_max");
     assert_eq!((config.queues.len(), config.destinations.len()), (4, 7));
@@ -235,7 +235,7 @@ kind = "paper"
     assert_eq!((of(&config, 0), of(&config, 1)), ((8, 64, 4, 2), (7, 64, 2, 4)));
     assert_eq!(config.worker.idle_sleep, Duration::from_millis(50));
     let wrong = BTreeMap::from([("OUTBOX_BATCH_SIZE", "many".to_owned())]);
-    let faults = resolved_with(text, &wrong).expect_err("it is no number").to_string();
+    let faults = resolved_with(text, &wrong).expect_err("it is not a number").to_string();
     assert!(faults.contains("the variable OUTBOX_BATCH_SIZE: \"many\" is not a whole number"), "{faults}");
 }
 

@@ -46,7 +46,7 @@ pub(super) struct DeadLetterQuery {
     code: Option<text::ErrorCode>,
     /// With this known effect.
     effect: Option<text::Effect>,
-    /// Of this identity.
+    /// With this identity.
     identity: Option<text::Identity>,
     /// Dead or parked since this time, inclusive.
     since_from: Option<text::Moment>,

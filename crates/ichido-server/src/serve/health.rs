@@ -72,7 +72,7 @@ pub(super) async fn readyz(State(api): State<Arc<ApiState>>, uri: Uri) -> Result
 pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Response, Problem> {
     let ReadinessQuery { verbose } = parse_query(uri)?;
     let store = match timeout(READY_TIMEOUT, store.check_ready()).await {
-        Ok(Ok(())) => (true, "answers".to_owned()),
+        Ok(Ok(())) => (true, "responds".to_owned()),
         Ok(Err(error)) => (false, error.to_string()),
         Err(_) => (false, format!("did not respond within {} seconds", READY_TIMEOUT.as_secs())),
     };

@@ -88,7 +88,7 @@ struct BulkFilter {
     #[serde(default, deserialize_with = "text::given")]
     #[schema(nullable = false)]
     effect: Option<text::Effect>,
-    /// Of this identity.
+    /// With this identity.
     #[serde(default, deserialize_with = "text::given")]
     #[schema(nullable = false)]
     identity: Option<text::Identity>,

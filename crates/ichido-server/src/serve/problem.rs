@@ -86,7 +86,7 @@ ichido_http::problems! {
         RecordUnknown = "record_unknown", NOT_FOUND, "The key record does not exist";
         /// The outcome is known already, or it is too early to decide.
         DecisionRefused = "decision_refused", CONFLICT, "The key record cannot be decided now";
-        /// There is no such path.
+        /// The path does not exist.
         RouteUnknown = "route_unknown", NOT_FOUND, "The path does not exist";
         /// The path does not support this method.
         MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed for this path";

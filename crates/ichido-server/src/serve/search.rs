@@ -37,7 +37,7 @@ pub(super) struct MessageQuery {
     /// With this idempotency key.
     #[param(value_type = Option<text::IdempotencyKey>)]
     key: Option<String>,
-    /// Of this identity.
+    /// With this identity.
     identity: Option<text::Identity>,
     /// With this code of the last error.
     code: Option<text::ErrorCode>,

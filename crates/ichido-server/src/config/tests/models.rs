@@ -87,7 +87,7 @@ answers_to = "summaries"
     let model = config.destinations.iter().find(|described| described.name == "model").expect("a model");
     assert_eq!((model.kind, model.guarantee()), ("anthropic", Some(Guarantee::Repeatable)));
     assert_eq!(model.whereto, "claude-sonnet-5 at https://eu.api.test, https://us.api.test/x");
-    assert_eq!(model.timeout(), Duration::from_secs(130), "the call, and handing the answer on");
+    assert_eq!(model.timeout(), Duration::from_secs(130), "the call, and storing the answer");
     let shown = format!("{config:?}");
     assert!(!shown.contains("s3cret") && !shown.contains("knee"), "{shown}");
 }

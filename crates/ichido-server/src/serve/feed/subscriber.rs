@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(
             subscriber.publish(&state(), &nothing_new(), now + LIVES),
             Err(Disconnected),
-            "it is let in anew"
+            "it must reconnect"
         );
     }
 
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(read(&mut receiver), None);
         let counted = FeedChanges { queues_changed: true, ..nothing_new() };
         assert_eq!(subscriber.publish(&state(), &counted, now), Ok(()));
-        assert_eq!(read(&mut receiver), None, "nor when others put something in");
+        assert_eq!(read(&mut receiver), None, "nor when others enqueue messages");
         let paused = FeedChanges { pauses_changed: true, ..counted };
         assert_eq!(subscriber.publish(&state(), &paused, now), Ok(()));
         assert!(read(&mut receiver).expect("the queues").contains("event: queues"));
@@ -265,7 +265,7 @@ mod tests {
         assert!(matches!(subscriber.state, SubscriberState::Lagging { .. }));
         read(&mut receiver).expect("the whole");
         assert_eq!(subscriber.publish(&state(), &an_action(), now), Ok(()));
-        assert_eq!(receiver.len(), BUFFERED - 1, "it is told nothing more until it has read all");
+        assert_eq!(receiver.len(), BUFFERED - 1, "it gets nothing more until it has read all");
         read(&mut receiver).expect("an action");
         assert_eq!(subscriber.publish(&state(), &an_action(), now), Ok(()));
         let again = read(&mut receiver).expect("the whole again");
