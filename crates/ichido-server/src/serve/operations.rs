@@ -108,7 +108,7 @@ struct BulkFilter {
     #[serde(default, deserialize_with = "text::only_true")]
     #[schema(value_type = text::True, required = false)]
     discarded: bool,
-    /// Replaced messages, instead of open ones. None of them can be moved.
+    /// Replaced messages, instead of open ones. None of them can be requeued or discarded.
     #[serde(default, deserialize_with = "text::only_true")]
     #[schema(value_type = text::True, required = false)]
     replaced: bool,
@@ -143,16 +143,16 @@ pub struct Preview {
     pub as_of: String,
     /// Number of dead messages that match the filter.
     pub matched: u64,
-    /// Number of them that would be moved.
+    /// Number of them that would be requeued or discarded.
     pub would_go: u64,
-    /// Messages that would be moved, by queue.
+    /// Messages that would be requeued or discarded, by queue.
     pub queues: BTreeMap<String, u64>,
-    /// Messages that would be moved, by the code of their last error; an empty string if there is none.
+    /// Messages that would be requeued or discarded, by the code of their last error; an empty string if there is none.
     pub errors: BTreeMap<String, u64>,
     pub refused: Vec<Refused>,
 }
 
-/// Messages that would not be moved.
+/// Messages that would not be requeued or discarded.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Refused {
     pub queue: String,
@@ -212,9 +212,9 @@ pub struct Operation {
 /// The progress of a bulk operation.
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct Far {
-    /// Number of messages moved.
+    /// Number of messages requeued or discarded.
     pub moved: u64,
-    /// Number of messages to move when it was counted.
+    /// Number of messages to requeue or discard when they were counted.
     pub of: u64,
     /// The messages of the canary's current step.
     pub watched: Option<Watched>,
@@ -233,11 +233,11 @@ pub struct Watched {
 /// The outcome of a bulk operation.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct OperationResult {
-    /// Number of messages moved.
+    /// Number of messages requeued or discarded.
     pub moved: u64,
     /// Number of messages that changed meanwhile.
     pub gone: u64,
-    /// Messages that were not moved, by reason.
+    /// Messages that were not requeued or discarded, by reason.
     pub refused: Vec<NotMoved>,
     /// Who requested the stop, if anybody.
     pub stopped_by: Option<String>,
@@ -247,7 +247,7 @@ pub struct OperationResult {
     pub error: Option<String>,
 }
 
-/// Messages that were not moved.
+/// Messages that were not requeued or discarded.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct NotMoved {
     pub reason: String,
