@@ -172,7 +172,9 @@ pub(super) async fn set_destination_pace(
     destination_response(&api, configured).await
 }
 
-/// Ends the pause that a destination asked for. One call probes it first; the others follow if it is accepted.
+/// Ends the pause that a destination asked for.
+///
+/// One call probes the destination first; the others follow if it is accepted.
 #[utoipa::path(
     post,
     path = "/v1/destinations/{name}/resume",

@@ -34,7 +34,9 @@ pub(super) async fn index() -> Response {
     response
 }
 
-/// Returns whether the process runs. It does not check the store, whose outage is not a reason to restart the server.
+/// Returns whether the process runs.
+///
+/// It does not check the store, whose outage is not a reason to restart the server.
 #[utoipa::path(get, path = "/livez", operation_id = "getLiveness", tag = "health", responses((status = 200, description = "The process runs", body = String, content_type = "text/plain")))]
 pub(crate) async fn livez() -> Response {
     with_type(StatusCode::OK, "text/plain; charset=utf-8", "ok\n")
@@ -48,7 +50,9 @@ struct ReadinessQuery {
     verbose: Option<String>,
 }
 
-/// Returns whether the server should get requests: its store responds and has disk space, and its worker runs.
+/// Returns whether the server is ready for requests.
+///
+/// It is ready if its store responds and has disk space, and its worker runs.
 #[utoipa::path(
     get,
     path = "/readyz",

@@ -15,7 +15,9 @@ use super::caller::ApiCaller;
 // Spec: D7.
 const FROM_CONFLICT: &str = "sha256:from-conflict";
 
-/// A message that was accepted. It has no member that changes, so every response to the same request is the same.
+/// A message that was accepted.
+///
+/// It has no member that changes, so every response to the same request is the same.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Accepted {
     /// The message's id.
@@ -247,7 +249,9 @@ pub(super) struct Queues {
     pub(super) queues: Vec<Queue>,
 }
 
-/// A queue in its current state. A producer sees only its name and whether it is served and paused, since it holds messages of other identities too.
+/// A queue in its current state.
+///
+/// A producer sees only its name and whether it is served and paused, since it holds messages of other identities too.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Queue {
     pub name: String,

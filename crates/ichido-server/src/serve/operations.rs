@@ -389,7 +389,9 @@ pub(super) async fn get_bulk_operation(
     Ok(json(StatusCode::OK, &operation))
 }
 
-/// Stops a bulk operation, wherever it runs. What it did stays done.
+/// Stops a bulk operation, wherever it runs.
+///
+/// Messages that it has requeued or discarded stay so.
 #[utoipa::path(
     post,
     path = "/v1/operations/{id}/stop",

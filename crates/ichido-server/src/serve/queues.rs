@@ -17,10 +17,11 @@ use super::response::json;
 use super::text;
 use crate::limits::NODE_ALIVE_WITHIN;
 
-/// Lists queues with their message counts, the age of the oldest waiting message, and whether they are paused.
+/// Lists queues.
 ///
-/// A producer sees only its own queues, and of each only whether it is served here and paused, since it may hold messages of others. Its own
-/// messages are at `GET /v1/messages`.
+/// Each has its message counts, the age of its oldest waiting message, and whether it is paused. A producer sees only its own queues,
+/// and of each only whether it is served here and paused, since it may hold messages of others. Its own messages are at `GET
+/// /v1/messages`.
 #[utoipa::path(
     get,
     path = "/v1/queues",
@@ -36,7 +37,9 @@ pub(super) async fn list_queues(
     Ok(json(StatusCode::OK, &Queues { queues }))
 }
 
-/// Pauses a queue on all nodes. It still accepts messages, and messages in flight finish.
+/// Pauses a queue on all nodes.
+///
+/// It still accepts messages, and messages in flight finish.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/pause",

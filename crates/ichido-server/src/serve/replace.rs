@@ -41,10 +41,11 @@ pub(super) struct ReplaceQuery {
     although_done: bool,
 }
 
-/// Replaces a dead message with a new one, which has another request and a new key.
+/// Replaces a dead message with a new one.
 ///
-/// To the receiver it is a new action, unrelated to the dead message. Therefore a message of unknown effect cannot be replaced, and one that
-/// took effect only with `although_done=true`. The same request gets the same response again.
+/// The new message has another request and a new key. To the receiver it is a new action, unrelated to the dead message. Therefore a
+/// message of unknown effect cannot be replaced, and one that took effect only with `although_done=true`. The same request gets the
+/// same response again.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/replace",

@@ -67,7 +67,9 @@ impl BodyShape for Decide {
     const EXAMPLE: &'static str = r#"{"decision":"sent" or "queued" or "dead","reason":"how it is known"}"#;
 }
 
-/// The state after the decision. A dead message of unknown effect stays dead, but its effect becomes known.
+/// The state after the decision.
+///
+/// A dead message of unknown effect stays dead, but its effect becomes known.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Decided {
@@ -94,7 +96,9 @@ impl Decided {
     }
 }
 
-/// Requeues a dead message with its attempts reset to 0, if its queue allows it and it cannot take effect twice.
+/// Requeues a dead message, with its attempts reset to 0.
+///
+/// Its queue must allow it, and it must not be able to take effect twice.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/requeue",
@@ -133,7 +137,9 @@ impl RequiredRole for Canceller {
     }
 }
 
-/// Cancels a waiting message. A producer may cancel its own. Repeating the request has no further effect.
+/// Cancels a waiting message.
+///
+/// A producer may cancel its own. Repeating the request has no further effect.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/cancel",
@@ -163,7 +169,9 @@ pub(super) async fn cancel_message(
     }
 }
 
-/// Discards a dead message, which then needs no more attention. It stays dead, and is kept.
+/// Discards a dead message.
+///
+/// It then needs no more attention. It stays dead, and is kept.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/discard",
