@@ -20,8 +20,8 @@ use crate::limits::NODE_ALIVE_WITHIN;
 /// Lists queues.
 ///
 /// Each has its message counts, the age of its oldest waiting message, and whether it is paused. A producer sees only its own queues,
-/// and of each only whether it is served here and paused, since it may hold messages of others. Its own messages are at `GET
-/// /v1/messages`.
+/// and of each only whether it is served here and paused, since it may hold messages of others. Its own messages are at
+/// `GET /v1/messages`.
 #[utoipa::path(
     get,
     path = "/v1/queues",
