@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::RecordName;
-use ichido_store::testing::sqlite::{File, fresh_file};
+use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use sqlx::query::Query;
 use sqlx::sqlite::{
     Sqlite, SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
@@ -24,7 +24,7 @@ const COMMIT: &str = "COMMIT";
 type Statement = Query<'static, Sqlite, SqliteArguments>;
 
 /// Creates a fresh file, and a connection with the store's write settings.
-async fn fresh() -> (File, SqliteConnection) {
+async fn fresh() -> (SqliteTestFile, SqliteConnection) {
     let file = fresh_file();
     let mut connection = options(&file.url).connect().await.expect("a file");
     connection.execute(include_str!("../floor/sqlite.sql")).await.expect("the floor's tables");

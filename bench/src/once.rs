@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use ichido::once::{Class, Effect, Keeper, Once, OnceLayer, Tx};
+use ichido::once::{Class, Guarantee, LeaseKeeper, Once, OnceLayer, Tx};
 use ichido_store::Store;
 use ichido_store::testing::postgres::Cluster;
 use ichido_store::testing::sqlite::fresh_file;
@@ -49,14 +49,14 @@ pub(crate) async fn on_sqlite() {
 async fn served_by_postgres(url: &str) -> SocketAddr {
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(url).await.expect("a pool");
     sqlx::query(TABLE).execute(&pool).await.expect("a table");
-    let keeper = Keeper::new(Store::open(url, 8).await.expect("the store opens"));
+    let keeper = LeaseKeeper::new(Store::open(url, 8).await.expect("the store opens"));
     serve(postgres::router(&keeper, pool)).await
 }
 
 async fn served_by_sqlite(url: &str) -> SocketAddr {
     let store = Store::open(url, 8).await.expect("the store opens");
     let pool = floor_sqlite::pool(url, TABLE).await;
-    serve(sqlite::router(&Keeper::new(store), pool)).await
+    serve(sqlite::router(&LeaseKeeper::new(store), pool)).await
 }
 
 /// The endpoints on one database: the same INSERT in each.
@@ -103,8 +103,8 @@ macro_rules! endpoints {
 endpoints!(postgres, Postgres, PgPool, |pool| pool.begin());
 endpoints!(sqlite, Sqlite, SqlitePool, |pool| Store::begin_immediate(&pool));
 
-fn layer(keeper: &Keeper, name: &'static str, effect: Effect) -> OnceLayer {
-    let once = Once::operation(name).class(Class::Mutate).effect(effect).single_identity("bench");
+fn layer(keeper: &LeaseKeeper, name: &'static str, effect: Guarantee) -> OnceLayer {
+    let once = Once::operation(name).class(Class::Mutate).guarantee(effect).single_identity("bench");
     once.build(keeper).expect("a layer")
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use ichido_store::Store;
 use ichido_store::message::QueueName;
 use ichido_store::testing::postgres::Cluster;
-use ichido_store::testing::sqlite::{File, fresh_file};
+use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use uuid::Uuid;
 
 use crate::floor::SERVER;
@@ -43,7 +43,7 @@ pub(crate) async fn on_postgres() {
 }
 
 pub(crate) async fn on_sqlite() {
-    let (ours, by_hand): (File, File) = (fresh_file(), fresh_file());
+    let (ours, by_hand): (SqliteTestFile, SqliteTestFile) = (fresh_file(), fresh_file());
     println!("SQLite");
     measure(&ours.url, &by_hand.url, SQLITE_MIN).await;
 }

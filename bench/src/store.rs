@@ -12,8 +12,8 @@ use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Settled};
 use ichido_core::lifecycle::Event;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
-use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
-use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
+use ichido_store::message::{ClaimOptions, NewMessage, Note, QueueName, Settlement};
 use ichido_store::testing::postgres::Cluster;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, PgPool};
@@ -149,17 +149,17 @@ async fn drain(store: &Store, pool: &PgPool) -> Vec<ReportLine> {
 }
 
 async fn drain_all(store: Store) -> usize {
-    let terms = ClaimTerms {
+    let terms = ClaimOptions {
         node: Uuid::now_v7(),
         lease: Duration::from_secs(30),
-        marks: false,
-        guarantee: Guarantee::Repeatable,
+        start_marks: false,
+        guarantee: Guarantee::Idempotent,
         travels_for: Duration::ZERO,
     };
     let batch = NonZeroU32::new(1_000).expect("not zero");
     let mut drained = 0;
     loop {
-        let work = store.claims().take(&queue(), batch, terms).await.expect("claimed");
+        let work = store.claims().claim(&queue(), batch, terms).await.expect("claimed");
         if work.is_empty() {
             return drained;
         }
@@ -197,7 +197,7 @@ async fn claim_and_settle(store: &Store, key: &str) {
     let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.expect("claimed") else {
         panic!("a new key runs")
     };
-    let response = Response { status: 201, headers: Vec::new(), body: Some(vec![b'x'; 200]) };
+    let response = StoredResponse { status: 201, headers: Vec::new(), body: Some(vec![b'x'; 200]) };
     let outcome = KeyOutcome::Keep {
         settled: Settled::Applied,
         response,

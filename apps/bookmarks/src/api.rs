@@ -17,7 +17,7 @@ use http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use ichido::once::{BuildErrors, Keeper, NoIdentity, Once};
+use ichido::once::{OnceConfigErrors, LeaseKeeper, IdentityError, Once};
 use serde::Serialize;
 use serde_json::json;
 
@@ -35,7 +35,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// Returns the router of everything that is served.
-pub(crate) fn router(app: &Arc<App>, keeper: &Keeper) -> Result<Router, BuildErrors> {
+pub(crate) fn router(app: &Arc<App>, keeper: &LeaseKeeper) -> Result<Router, OnceConfigErrors> {
     let save = protected(Once::operation("bookmarks.create"), app);
     let save = save.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
     let retry_layer =
@@ -67,12 +67,12 @@ pub(crate) fn router(app: &Arc<App>, keeper: &Keeper) -> Result<Router, BuildErr
 // SPEC A2, C3.
 fn protected(once: Once, app: &App) -> Once {
     once.class(ichido::once::Class::Mutate)
-        .effect(ichido::once::Effect::Transactional(app.database.pool()))
+        .guarantee(ichido::once::Guarantee::Transactional(app.database.pool()))
         .ttl(limits::KEYS_KEPT_FOR)
         .lease(limits::KEY_LEASE)
         .identity(|parts| {
             let caller = parts.extensions.get::<AuthenticatedCaller>();
-            caller.map(|caller| caller.person.id.to_string()).ok_or(NoIdentity::Forbidden)
+            caller.map(|caller| caller.person.id.to_string()).ok_or(IdentityError::Forbidden)
         })
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ichido::once::{self, Keeper};
+use ichido::once::{self, LeaseKeeper};
 use ichido::worker;
-use ichido_http::server::{Ended, Stops, serve};
+use ichido_http::server::{ServerEnd, Stops, serve};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use tokio::net::TcpListener;
@@ -35,7 +35,7 @@ pub struct App {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The database failed.
-    #[error("cannot open the store: {store_url}: {}", .error.in_full())]
+    #[error("cannot open the store: {store_url}: {}", .error.with_causes())]
     Store {
         /// Which database.
         store_url: StoreUrl,
@@ -45,10 +45,10 @@ pub enum StartError {
     },
     /// The protected operations are misconfigured.
     #[error("cannot protect the endpoints: {0}")]
-    Once(#[from] once::BuildErrors),
+    Once(#[from] once::OnceConfigErrors),
     /// The worker is misconfigured.
     #[error("cannot start the worker: {0}")]
-    Worker(#[from] worker::BuildErrors),
+    Worker(#[from] worker::WorkerConfigErrors),
     /// The metrics could not be set up.
     #[error("cannot set up metrics: {0}")]
     Metrics(String),
@@ -110,7 +110,7 @@ impl App {
     /// Then it accepts nothing new, answers requests in flight, and the worker releases what it has not started.
     pub async fn serve(self: &Arc<Self>, listener: TcpListener, stops: &Stops) -> Result<(), StartError> {
         metrics::begin().map_err(StartError::Metrics)?;
-        let keeper = Keeper::new(self.store.clone());
+        let keeper = LeaseKeeper::new(self.store.clone());
         let server = Arc::new(BookmarkServer(api::router(self, &keeper)?));
         let worker = jobs::start(self)?;
         self.worker_lives.send_replace(true);
@@ -125,9 +125,9 @@ impl App {
             // Work continues when its client has gone.
             ended = serve(listener, server, LIMITS, stops, loss, keeper.drained()) => ended,
             never = watching => never,
-            () = metrics::tend() => Ended::Drained,
+            () = metrics::tend() => ServerEnd::Drained,
         };
-        if let Ended::Cut { connections, .. } = ended {
+        if let ServerEnd::Interrupted { connections, .. } = ended {
             // Their leases expire, and a retry under the same key gets the outcome.
             tracing::warn!(connections, "shutdown closed connections with requests in flight");
         }

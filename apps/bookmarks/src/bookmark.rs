@@ -1,7 +1,7 @@
 //! A bookmark as the API shows it.
 // SPEC A12.
 
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_core::time::Timestamp;
 use serde::Serialize;
 use uuid::Uuid;
@@ -39,12 +39,12 @@ pub(crate) enum State {
 
 impl State {
     /// Derives the state from that of its message. A sent message is deleted eventually, and its work stays done.
-    pub(crate) fn from_stage(stage: Option<Stage>) -> Self {
+    pub(crate) fn from_stage(stage: Option<StateName>) -> Self {
         match stage {
-            Some(Stage::Queued | Stage::Sending) => Self::Processing,
-            Some(Stage::Failed) => Self::Retrying,
-            Some(Stage::Sent) | None => Self::Done,
-            Some(Stage::Dead | Stage::Parked | Stage::Cancelled) => Self::Failed,
+            Some(StateName::Queued | StateName::Sending) => Self::Processing,
+            Some(StateName::Failed) => Self::Retrying,
+            Some(StateName::Sent) | None => Self::Done,
+            Some(StateName::Dead | StateName::Parked | StateName::Cancelled) => Self::Failed,
         }
     }
 }
@@ -80,14 +80,14 @@ impl From<Row> for Bookmark {
     fn from(row: Row) -> Self {
         let (id, url, title, summary, summary_by, source_hint, created_from, created_at, ..) = row;
         let (.., job_type, status, attempt, max_attempts, retry_at, error) = row;
-        let message = status.as_deref().and_then(Stage::parse);
+        let message = status.as_deref().and_then(StateName::parse);
         let state = State::from_stage(message);
         let job_error = JobError::of_error(error.as_deref());
         let shown_error = match message {
-            Some(Stage::Failed | Stage::Dead) => Some((job_error.as_str(), job_error.words())),
-            Some(Stage::Parked) => Some(PARKED),
-            Some(Stage::Cancelled) => Some(CANCELLED),
-            Some(Stage::Queued | Stage::Sending | Stage::Sent) | None => None,
+            Some(StateName::Failed | StateName::Dead) => Some((job_error.as_str(), job_error.words())),
+            Some(StateName::Parked) => Some(PARKED),
+            Some(StateName::Cancelled) => Some(CANCELLED),
+            Some(StateName::Queued | StateName::Sending | StateName::Sent) | None => None,
         };
         Self {
             id,
@@ -100,7 +100,7 @@ impl From<Row> for Bookmark {
             error_message: shown_error.map(|(_, words)| words),
             // A job that retries automatically can be retried at once.
             can_retry: match message {
-                Some(Stage::Dead) => job_error.can_retry(),
+                Some(StateName::Dead) => job_error.can_retry(),
                 _ => matches!(state, State::Failed | State::Retrying),
             },
             job_type,

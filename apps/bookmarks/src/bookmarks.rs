@@ -2,7 +2,7 @@
 //!
 //! Each function takes an open connection, so the caller decides what commits together.
 
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -145,8 +145,8 @@ pub(crate) async fn count_job(
             sqlx::query_as(COUNT).bind(person).bind(id).fetch_optional(&mut **c).await?;
         let Some((url, idempotency_key, jobs)) = counted else { return Ok(None) };
         let (status, job): (Option<String>, Uuid) = sqlx::query_as(STATUS).bind(id).fetch_one(&mut **c).await?;
-        let message = status.as_deref().and_then(Stage::parse);
-        let (state, is_dead) = (State::from_stage(message), message == Some(Stage::Dead));
+        let message = status.as_deref().and_then(StateName::parse);
+        let (state, is_dead) = (State::from_stage(message), message == Some(StateName::Dead));
         Ok(Some(RetryTarget { url, idempotency_key, jobs, state, job, is_dead }))
     })
 }

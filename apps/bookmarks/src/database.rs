@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use ichido::once::{NotProtected, Pool, Tx, TxError, TxGuard};
+use ichido::once::{MissingLayer, Pool, Tx, TxError, TxGuard};
 use ichido_core::digest::Digest;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -156,10 +156,10 @@ impl LayerTransaction {
 
 /// Extracts the transaction in a handler behind the layer.
 impl<S: Send + Sync> FromRequestParts<S> for LayerTransaction {
-    type Rejection = NotProtected;
+    type Rejection = MissingLayer;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, NotProtected> {
-        layer_transaction(parts).ok_or(NotProtected::NoTransaction)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, MissingLayer> {
+        layer_transaction(parts).ok_or(MissingLayer::NoTransaction)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido::destination::Failed;
+use ichido::destination::JobError;
 
 /// Declares each error once: its code, the words for a person, and whether an automatic retry could help.
 macro_rules! job_errors {
@@ -110,12 +110,12 @@ impl JobFailure {
 
     /// Converts to a result for the worker. One page's failure says nothing about other pages, so it does not affect
     /// their pace.
-    pub(crate) fn failed(self) -> Failed {
+    pub(crate) fn failed(self) -> JobError {
         let why = self.job_error.why(&self.detail);
         match self.wait {
-            _ if !self.job_error.is_passing() => Failed::dead(why),
-            Some(wait) => Failed::retry_after(wait, why),
-            None => Failed::retry(why),
+            _ if !self.job_error.is_passing() => JobError::dead(why),
+            Some(wait) => JobError::retry_after(wait, why),
+            None => JobError::retry(why),
         }
     }
 }

@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::destination::Handler;
-use ichido::letters::{Resolution, tell_resolved};
-use ichido::worker::{Alerts, BuildErrors, Queue, Running, Target, Worker};
-use ichido_core::alert::{Rule, RuleChange};
+use ichido::dead_letters::{Resolution, record_resolution};
+use ichido::worker::{AlertSettings, WorkerConfigErrors, QueueConfig, WorkerHandle, DestinationConfig, Worker};
+use ichido_core::alert::{AlertRule, RuleChange};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::Event;
 use ichido_core::retry::Retry;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::letter::LetterStepped;
+use ichido_store::dead_letter::DeadLetterStep;
 use ichido_store::message::{Enqueued, NewMessage, Note, QueueName};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -62,7 +62,7 @@ impl JobPayload {
     pub(crate) fn first(bookmark_id: Uuid, url: &str, idempotency_key: &str, retry: &Retry) -> Self {
         let original_request =
             OriginalRequest { url: url.to_owned(), idempotency_key: idempotency_key.to_owned() };
-        let max_attempts = retry.tries.get();
+        let max_attempts = retry.max_attempts.get();
         Self { bookmark_id, attempt: 1, max_attempts, original_request, replaces: None }
     }
 }
@@ -96,7 +96,7 @@ fn message(queue: QueueName, identity: &str, key: &str, task: &JobPayload, retry
     let body = serde_json::to_vec(task).expect("text and numbers are JSON");
     NewMessage {
         content_type: "application/json".to_owned(),
-        tries_allowed: retry.tries,
+        tries_allowed: retry.max_attempts,
         made_from: task.replaces,
         ..NewMessage::new(queue, identity, key, body)
     }
@@ -111,8 +111,8 @@ pub(crate) async fn enqueue(
     // A key belongs to one job of one bookmark, so any message under it is that job.
     Ok(match connection.enqueue(store, message).await? {
         Enqueued::New { id }
-        | Enqueued::Same { id }
-        | Enqueued::Different { id }
+        | Enqueued::Replay { id }
+        | Enqueued::Conflict { id }
         | Enqueued::SameContent { id } => id,
     })
 }
@@ -121,8 +121,8 @@ pub(crate) async fn enqueue(
 pub(crate) async fn close_letter(store: &Store, job: Uuid, note: &Note) -> Result<(), StoreError> {
     let letters = store.dead_letters().find(&[job]).await?;
     let closed = store.dead_letters().step(&[job], |_, _| Event::Discarded, note).await?;
-    if let ([letter], [LetterStepped::Now(_)]) = (&letters[..], &closed[..]) {
-        tell_resolved(&letter.queue, Resolution::Replaced, letter.since, store.now().await?);
+    if let ([letter], [DeadLetterStep::Now(_)]) = (&letters[..], &closed[..]) {
+        record_resolution(&letter.queue, Resolution::Replaced, letter.since, store.now().await?);
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ pub(crate) async fn close_letter(store: &Store, job: Uuid, note: &Note) -> Resul
 /// Starts the worker on both queues. It sweeps expired keys, rescues the messages of dead processes, and watches for
 /// alerts.
 // SPEC A5, A15.
-pub(crate) fn start(app: &Arc<App>) -> Result<Running, BuildErrors> {
+pub(crate) fn start(app: &Arc<App>) -> Result<WorkerHandle, WorkerConfigErrors> {
     let fetcher = Arc::new(Fetcher::new(&app.settings));
     let page_within = app.settings.page_within + BESIDES;
     let model_within = app.settings.model.as_ref().map_or(Duration::ZERO, |model| model.timeout()) + BESIDES;
@@ -146,9 +146,9 @@ pub(crate) fn start(app: &Arc<App>) -> Result<Running, BuildErrors> {
     });
     Worker::new(app.store.clone())
         .name("bookmarks")
-        .destination(Target::new(EXTRACTION, extraction.repeatable().timeout(page_within)))
+        .destination(DestinationConfig::new(EXTRACTION, extraction.idempotent().timeout(page_within)))
         .queue(queue(EXTRACTION, page_within, &app.settings.retry))
-        .destination(Target::new(LLM_PROCESSING, llm_processing.repeatable().timeout(model_within)))
+        .destination(DestinationConfig::new(LLM_PROCESSING, llm_processing.idempotent().timeout(model_within)))
         .queue(queue(LLM_PROCESSING, model_within, &app.settings.retry))
         .alerts(alerts())
         .start()
@@ -158,20 +158,20 @@ pub(crate) fn start(app: &Arc<App>) -> Result<Running, BuildErrors> {
 /// it. Many in an hour are one. A failed summary is always one, because the operator must fix it. Each is logged in any
 /// case.
 // SPEC A15, E5.
-fn alerts() -> Alerts {
-    let mut alerts = Alerts::default();
-    alerts.rules.change_for(Rule::DeadLetter, EXTRACTION, RuleChange::Off);
+fn alerts() -> AlertSettings {
+    let mut alerts = AlertSettings::default();
+    alerts.rules.change_for(AlertRule::DeadLetter, EXTRACTION, RuleChange::Off);
     alerts
 }
 
 /// An operator may requeue its dead letters, because the work is repeatable.
 // SPEC D17.
-fn queue(name: &str, within: Duration, retry: &Retry) -> Queue {
-    Queue {
+fn queue(name: &str, within: Duration, retry: &Retry) -> QueueConfig {
+    QueueConfig {
         parallelism: limits::PARALLEL.try_into().expect("the limit is above 0"),
         retry: retry.clone(),
         requeue: true,
         lease: within + LEASE_BESIDES,
-        ..Queue::new(name, name)
+        ..QueueConfig::new(name, name)
     }
 }

@@ -27,7 +27,7 @@ static RECORDER: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
 /// Starts recording, once per program.
 pub(crate) fn begin() -> Result<(), String> {
     let started = RECORDER.get_or_init(|| {
-        let handle = prometheus::begin().map_err(|error| error.to_string())?;
+        let handle = prometheus::install().map_err(|error| error.to_string())?;
         Ok(handle)
     });
     started.as_ref().map(|_| ()).map_err(Clone::clone)
@@ -66,7 +66,7 @@ pub(crate) async fn page(State(app): State<Arc<App>>, headers: HeaderMap) -> Res
         return Err(Problem::signed_out());
     }
     let text = match RECORDER.get() {
-        Some(Ok(handle)) => prometheus::page(handle),
+        Some(Ok(handle)) => prometheus::render(handle),
         Some(Err(_)) | None => String::new(),
     };
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())

@@ -62,7 +62,7 @@ impl From<getrandom::Error> for PersonError {
 
 impl From<StoreError> for PersonError {
     fn from(error: StoreError) -> Self {
-        Self::Failed(error.in_full())
+        Self::Failed(error.with_causes())
     }
 }
 

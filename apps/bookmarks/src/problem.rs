@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use ichido::once::{RunAgain, TxError};
+use ichido::once::{RetryTransaction, TxError};
 use ichido_store::error::StoreError;
 
 use crate::settings::limits;
@@ -63,8 +63,8 @@ impl Problem {
 impl From<sqlx::Error> for Problem {
     fn from(error: sqlx::Error) -> Self {
         let mut problem = Self::unavailable(&error);
-        if RunAgain::is_called_for(&error) {
-            problem.extensions.insert(RunAgain);
+        if RetryTransaction::is_needed_for(&error) {
+            problem.extensions.insert(RetryTransaction);
         }
         problem
     }
@@ -72,7 +72,7 @@ impl From<sqlx::Error> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        Self::unavailable(&error.in_full())
+        Self::unavailable(&error.with_causes())
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use ichido_core::lifecycle::{Decision, Event, Stage};
+use ichido_core::lifecycle::{Decision, Event, StateName};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::message::limits::PAGE_MAX;
@@ -70,7 +70,7 @@ async fn forget_work(store: &Store, person: &Person) -> Result<(), PersonError> 
 
 async fn forget_keys(store: &Store, person: &Person) -> Result<(), PersonError> {
     let identity = person.id.to_string();
-    while !is_done(store.keys().forget_of(&identity, PAGE_MAX).await.map(|forgotten| forgotten == 0))? {}
+    while !is_done(store.keys().delete_of_identity(&identity, PAGE_MAX).await.map(|forgotten| forgotten == 0))? {}
     Ok(())
 }
 
@@ -81,17 +81,17 @@ fn is_done(looked: Result<bool, StoreError>) -> Result<bool, StoreError> {
 
 /// Cancels waiting jobs and deletes ended ones; returns whether that was all.
 async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Result<bool, StoreError> {
-    while 0 < store.messages().forget_of(None, queue, identity, PAGE_MAX).await? {}
+    while 0 < store.messages().delete_of_identity(None, queue, identity, PAGE_MAX).await? {}
     let (queue, identity) = (Some(queue.clone()), Some(identity.to_owned()));
     let left = MessageFilter { queue, identity, ..MessageFilter::default() };
     let left = store.messages().list(&left, PAGE_MAX).await?;
     for message in &left {
         let event = match message.status {
-            Stage::Queued | Stage::Failed => Event::Cancelled,
-            Stage::Parked => Event::Decided(Decision::GiveUp),
-            Stage::Dead => Event::Discarded,
+            StateName::Queued | StateName::Failed => Event::Cancelled,
+            StateName::Parked => Event::Decided(Decision::GiveUp),
+            StateName::Dead => Event::Discarded,
             // It ends on its own, or has ended by now.
-            Stage::Sending | Stage::Sent | Stage::Cancelled => continue,
+            StateName::Sending | StateName::Sent | StateName::Cancelled => continue,
         };
         // A message that has moved on meanwhile is checked again.
         store.messages().step(message.id, |_| event, &Note::default()).await?;

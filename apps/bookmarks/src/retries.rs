@@ -5,11 +5,11 @@
 //! running it again continues with the rest.
 // SPEC E4.
 
-use ichido::letters::{Policies, QueuePolicy, Resolution, tell_resolved};
+use ichido::dead_letters::{RequeuePolicies, RequeuePolicy, Resolution, record_resolution};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped};
+use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep};
 use ichido_store::message::{Note, QueueName};
 
 use crate::job_error::JobError;
@@ -41,7 +41,7 @@ pub enum RetryError {
     #[error(
         "the store failed after {} jobs were requeued: {}; run the command again to requeue the rest",
         .before.put_back,
-        .error.in_full()
+        .error.with_causes()
     )]
     Store {
         /// What was done before.
@@ -66,7 +66,7 @@ pub(crate) async fn retry_failed(
         None => None,
         Some(code) => Some(JobError::of_code(code).ok_or(RetryError::CodeUnknown { code: code.to_owned() })?),
     };
-    let is_meant = |letter: &LetterRow| {
+    let is_meant = |letter: &DeadLetterRow| {
         let job_error = JobError::of_error(letter.error.as_deref());
         asked_for.map_or(job_error.can_retry(), |asked_for| job_error == asked_for)
     };
@@ -86,16 +86,16 @@ pub(crate) async fn retry_failed(
 async fn of_queue(
     store: &Store,
     queue: QueueName,
-    is_meant: impl Fn(&LetterRow) -> bool,
+    is_meant: impl Fn(&DeadLetterRow) -> bool,
     only_count: bool,
     retried: &mut Retried,
 ) -> Result<(), StoreError> {
-    let policy = QueuePolicy { requeue: true, guarantee: Guarantee::Repeatable };
-    let policies = Policies::default().with(queue.clone(), policy);
+    let policy = RequeuePolicy { requeue: true, guarantee: Guarantee::Idempotent };
+    let policies = RequeuePolicies::default().with(queue.clone(), policy);
     let note = Note { actor: Some(ACTOR.to_owned()), ..Note::default() };
     let now = store.now().await?;
     // A job that fails again while this runs is not considered twice.
-    let filter = LetterFilter { queue: Some(queue), since_before: Some(now), ..LetterFilter::default() };
+    let filter = DeadLetterFilter { queue: Some(queue), since_before: Some(now), ..DeadLetterFilter::default() };
     let mut after = None;
     loop {
         let page = store.dead_letters().page(&filter, after, limits::RETRIED_AT_ONCE_MAX).await?;
@@ -112,13 +112,13 @@ async fn of_queue(
             store.dead_letters().step(&ids, |letter, now| policies.event(letter, now), &note).await?;
         for (letter, stepped) in meant.iter().zip(stepped) {
             match stepped {
-                LetterStepped::Now(_) => {
-                    tell_resolved(&letter.queue, Resolution::Requeued, letter.since, now);
+                DeadLetterStep::Now(_) => {
+                    record_resolution(&letter.queue, Resolution::Requeued, letter.since, now);
                     retried.put_back += 1;
                 }
-                LetterStepped::Refused(_) => retried.left += 1,
+                DeadLetterStep::Refused(_) => retried.left += 1,
                 // Another retry was faster.
-                LetterStepped::NoLetter => (),
+                DeadLetterStep::NoLetter => (),
             }
         }
     }

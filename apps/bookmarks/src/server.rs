@@ -8,8 +8,8 @@ use axum::response::{IntoResponse as _, Response};
 use http::Request;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use ichido_http::server::Answers;
-use ichido_http::server::body::AnswerBody;
+use ichido_http::server::RequestHandler;
+use ichido_http::server::body::ResponseBody;
 use ichido_http::server::limits::Limits;
 use tokio::time::timeout;
 use tower_service::Service as _;
@@ -32,8 +32,8 @@ const OVERLOADED_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Serves requests from a router.
 pub(crate) struct BookmarkServer(pub(crate) Router);
 
-impl Answers for BookmarkServer {
-    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+impl RequestHandler for BookmarkServer {
+    async fn handle(&self, request: Request<Incoming>) -> Response<ResponseBody> {
         // The timeout of the whole request bounds its body too.
         let answered = timeout(limits::REQUEST_WAIT, self.0.clone().call(request.map(Body::new))).await;
         boxed(answered.map_or_else(|_| late().into_response(), |Ok(response)| response))
@@ -43,7 +43,7 @@ impl Answers for BookmarkServer {
         matches!(request.uri().path(), "/livez" | "/readyz" | "/metrics")
     }
 
-    fn overloaded(&self, _: &Request<Incoming>) -> Response<AnswerBody> {
+    fn overloaded(&self, _: &Request<Incoming>) -> Response<ResponseBody> {
         let detail = "too many requests are in flight; retry the same request with the same key";
         boxed(Problem::new(Code::Overloaded, detail).after(OVERLOADED_RETRY_AFTER).into_response())
     }
@@ -55,6 +55,6 @@ fn late() -> Problem {
     Problem::new(Code::RequestTimeout, detail)
 }
 
-fn boxed(response: Response) -> Response<AnswerBody> {
+fn boxed(response: Response) -> Response<ResponseBody> {
     response.map(|body| body.map_err(Into::into).boxed_unsync())
 }

@@ -47,7 +47,7 @@ async fn is_answered(model: &Bedrock, prompt: &Prompt, retry: &Retry) -> bool {
     loop {
         let Err(call_error) = model.ask(0, prompt).await.outcome else { return true };
         let is_throttled = call_error.verdict.code == Some(ErrorCode::RateLimited);
-        if !is_throttled || !retry.may_try_again(failure.get()) {
+        if !is_throttled || !retry.has_attempts_left(failure.get()) {
             eprintln!("gave up: {}", call_error.why);
             return false;
         }

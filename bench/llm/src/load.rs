@@ -8,8 +8,8 @@ use fake_llm::Script;
 use fake_llm::pace::{Latency, Limit, Rate};
 use fake_llm::seen::RequestCounts;
 use ichido_bedrock::{Bedrock, BedrockSettings, Credentials, EndpointSettings, Keys};
-use ichido_core::retry::{Retry, TRIES_MAX};
-use ichido_llm::models::{Form, Prompt};
+use ichido_core::retry::{Retry, MAX_ATTEMPTS};
+use ichido_llm::models::{AnswerForm, Prompt};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -108,19 +108,19 @@ impl ContenderRun {
 }
 
 /// Returns the format of answers.
-pub(crate) fn form() -> Form {
+pub(crate) fn form() -> AnswerForm {
     let schema = json!({
         "type": "object",
         "properties": { "label": { "enum": ["ACT_NOW", "THINK", "FYI", "IGNORE"] } },
         "required": ["label"],
     });
-    Form::new("judgement", schema).expect("a valid form")
+    AnswerForm::new("judgement", schema).expect("a valid form")
 }
 
 /// The backoff of the judge, without a limit of attempts.
 // Spec: B2.
 pub(crate) fn retry() -> Retry {
-    Retry { tries: NonZeroU32::new(TRIES_MAX).expect("not zero"), ..Retry::LLM }
+    Retry { max_attempts: NonZeroU32::new(MAX_ATTEMPTS).expect("not zero"), ..Retry::LLM }
 }
 
 /// The model through our own crate, which makes one call for each `ask`.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ichido::destination::{Failed, Handler, Job};
-use ichido::worker::{Queue, Target, Worker};
+use ichido::destination::{JobError, Handler, Job};
+use ichido::worker::{QueueConfig, DestinationConfig, Worker};
 use ichido_core::digest::Digest;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
 use ichido_store::message::{NewMessage, QueueName};
 use serde::{Deserialize, Serialize};
@@ -81,18 +81,18 @@ async fn drain(store: Store, count: usize) {
             async move {
                 drop(job);
                 counted.fetch_add(1, Ordering::Relaxed);
-                Ok::<(), Failed>(())
+                Ok::<(), JobError>(())
             }
         }
     });
-    let queue = Queue {
+    let queue = QueueConfig {
         parallelism: NonZeroU32::new(PARALLELISM).expect("not zero"),
         batch_size: NonZeroU32::new(BATCH_SIZE).expect("not zero"),
-        ..Queue::new(QUEUE, QUEUE)
+        ..QueueConfig::new(QUEUE, QUEUE)
     };
     let watch = Stopwatch::start();
     let worker = Worker::new(store.clone())
-        .destination(Target::new(QUEUE, handler.repeatable()))
+        .destination(DestinationConfig::new(QUEUE, handler.idempotent()))
         .queue(queue)
         .start()
         .expect("a worker");
@@ -102,7 +102,7 @@ async fn drain(store: Store, count: usize) {
     // All have run; done when the last settle is written.
     let sent = || async {
         let counts = store.queues().counts().await.expect("counts");
-        counts.iter().filter(|line| line.state == Stage::Sent).map(|line| line.count).sum::<i64>()
+        counts.iter().filter(|line| line.state == StateName::Sent).map(|line| line.count).sum::<i64>()
     };
     while usize::try_from(sent().await).expect("positive") < count {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -121,7 +121,7 @@ async fn idle(store: Store, url: &str, count: usize) {
         let _sent = started.send(Instant::now());
         async move {
             drop(job);
-            Ok::<(), Failed>(())
+            Ok::<(), JobError>(())
         }
     });
     let putting = if url.starts_with("postgres") {
@@ -129,7 +129,7 @@ async fn idle(store: Store, url: &str, count: usize) {
     } else {
         store.clone()
     };
-    let worker = Worker::new(store).handler(QUEUE, handler.repeatable()).start().expect("a worker");
+    let worker = Worker::new(store).handler(QUEUE, handler.idempotent()).start().expect("a worker");
     let mut times = Vec::new();
     for number in 0..count {
         tokio::time::sleep(IDLE_GAP).await;

@@ -31,7 +31,7 @@ pub(crate) fn classify<E: Error + 'static>(error: &SdkError<E, HttpResponse>, wa
     }
     CallFault::Network(match error {
         SdkError::TimeoutError(_) => NetworkFault::Timeout,
-        SdkError::ResponseError(_) | SdkError::ServiceError(_) => NetworkFault::AnswerCut,
+        SdkError::ResponseError(_) | SdkError::ServiceError(_) => NetworkFault::ResponseCut,
         SdkError::DispatchFailure(failure) => match failure.as_connector_error() {
             Some(connector) if is_connecting(connector) && failure.is_timeout() => {
                 NetworkFault::ConnectTimeout
@@ -63,5 +63,5 @@ fn unsent<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> CallFault {
         )
     });
     // The credentials provider failed or was too slow. Nothing was sent, and this says nothing about the model.
-    if is_set_up_wrong { CallFault::NoKeys } else { CallFault::Network(NetworkFault::HeldBack) }
+    if is_set_up_wrong { CallFault::NoKeys } else { CallFault::Network(NetworkFault::NotSent) }
 }

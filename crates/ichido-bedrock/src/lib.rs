@@ -95,6 +95,6 @@ impl Bedrock {
 
 /// Returns the error of a call that was not made, because it is invalid.
 fn unasked(why: String) -> CallError {
-    let verdict = Verdict::said(Some(ErrorCode::BadRequest), Effect::NotDone, Advice::GiveUp, None, None);
+    let verdict = Verdict::declared(Some(ErrorCode::BadRequest), Effect::NotDone, Advice::GiveUp, None, None);
     CallError { verdict, status: None, name: None, why }
 }

@@ -7,7 +7,7 @@ use aws_sdk_bedrockruntime::operation::RequestId as _;
 use aws_sdk_bedrockruntime::operation::converse::{ConverseError, ConverseOutput};
 use aws_sdk_bedrockruntime::types::{self, ContentBlock, StopReason, TokenUsage};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Advice, Answer, Echo, Effect, ErrorCode, Seen, Table, Verdict};
+use ichido_core::verdict::{Advice, HttpResponse, Echo, Effect, ErrorCode, AttemptResponse, VerdictTable, Verdict};
 use ichido_llm::models::{CallError, FinishReason, Prompt, Reply, Usage};
 
 use crate::call_fault::{self, CallFault};
@@ -82,7 +82,7 @@ pub(crate) fn call_error(
 }
 
 fn unusable(why: String) -> CallError {
-    let verdict = Table::llm().judge(&Seen::UnusableAnswer, Timestamp::EPOCH);
+    let verdict = VerdictTable::llm().judge(&AttemptResponse::UnusableAnswer, Timestamp::EPOCH);
     CallError { verdict, status: None, name: None, why }
 }
 
@@ -98,17 +98,17 @@ fn refused(
     let message = error.message().unwrap_or("no message");
     let fields: Vec<(&str, &[u8])> =
         raw.headers().iter().map(|(name, value)| (name, value.as_bytes())).collect();
-    let answer = Answer { status, headers: &fields, body, echo: Echo::Absent };
+    let answer = HttpResponse { status, headers: &fields, body, echo: Echo::Absent };
     let verdict = if is_of_the_day(error) {
-        Table::llm().judge(&Seen::Named("ServiceQuotaExceededException"), now)
+        VerdictTable::llm().judge(&AttemptResponse::Named("ServiceQuotaExceededException"), now)
     } else if let Some(status) = status_of_model(error) {
         // The model's own status replaces the error name, which is the same for all of them.
         let headers: Vec<_> =
             fields.iter().copied().filter(|(name, _)| !name.eq_ignore_ascii_case(ERROR_NAME)).collect();
-        let answer = Answer { status, headers: &headers, body: b"", ..answer };
-        Table::llm().judge(&Seen::Answer(answer), now)
+        let answer = HttpResponse { status, headers: &headers, body: b"", ..answer };
+        VerdictTable::llm().judge(&AttemptResponse::Http(answer), now)
     } else {
-        Table::llm().judge(&Seen::Answer(answer), now)
+        VerdictTable::llm().judge(&AttemptResponse::Http(answer), now)
     };
     let name = error.code().map(|name| words::of_provider(name, prompt));
     let said = words::of_provider(message, prompt);
@@ -137,7 +137,7 @@ fn status_of_model(error: &ConverseError) -> Option<u16> {
 
 /// Handles a call without a complete response, or one that was not made.
 fn unanswered(error: &SdkError<ConverseError, HttpResponse>, was_sent: bool, now: Timestamp) -> CallError {
-    let not_done = |code| Verdict::said(Some(code), Effect::NotDone, Advice::GiveUp, None, None);
+    let not_done = |code| Verdict::declared(Some(code), Effect::NotDone, Advice::GiveUp, None, None);
     let (verdict, what) = match call_fault::classify(error, was_sent) {
         CallFault::NoKeys => (
             not_done(ErrorCode::Unauthorized),
@@ -146,7 +146,7 @@ fn unanswered(error: &SdkError<ConverseError, HttpResponse>, was_sent: bool, now
         CallFault::NoRequest => (not_done(ErrorCode::BadRequest), "not sent: the request cannot be built"),
         CallFault::Network(fault) => {
             let what = if fault.may_have_arrived() { "may have been sent" } else { "not sent" };
-            (Table::llm().judge(&Seen::Network(fault), now), what)
+            (VerdictTable::llm().judge(&AttemptResponse::Network(fault), now), what)
         }
     };
     let why = format!("{what}: {}", words::of_chain(error));

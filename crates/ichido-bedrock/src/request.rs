@@ -7,7 +7,7 @@ use aws_sdk_bedrockruntime::types::{
     ContentBlock, ConversationRole, InferenceConfiguration, JsonSchemaDefinition, Message, OutputConfig,
     OutputFormat, OutputFormatStructure, OutputFormatType, SystemContentBlock,
 };
-use ichido_llm::models::{Form, Prompt};
+use ichido_llm::models::{AnswerForm, Prompt};
 
 use crate::settings::Forms;
 
@@ -35,7 +35,7 @@ pub(crate) fn build(
 }
 
 /// Returns the output format that constrains the model, if Bedrock supports the form.
-fn output(form: &Form) -> Result<Option<OutputConfig>, BuildError> {
+fn output(form: &AnswerForm) -> Result<Option<OutputConfig>, BuildError> {
     let Some(schema) = form.closed_schema() else {
         return Ok(None);
     };

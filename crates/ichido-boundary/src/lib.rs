@@ -86,7 +86,7 @@ pub use member::{
     COUNT_MAX, Member, MisspelledMember, NAME_BYTES_MAX, NamedValues, Schema, UNKNOWN_MAX, WHOLE_MAX,
 };
 pub use model::*;
-pub use page::{Example, Rule, Severity};
+pub use page::{Example, BoundaryRule, Severity};
 pub use read::{BYTES_MAX, Boundary, Location, ReadError, ReadErrorKind, schema};
 pub use rules::{Finding, UNREADABLE, check, rule, rules};
 pub use starting::{STARTING, STARTING_README};

@@ -14,7 +14,7 @@ pub use values::NamedValues;
 
 use std::borrow::Cow;
 
-use ichido_core::json::{Kind, Value};
+use ichido_core::json::{Kind, JsonValue};
 
 /// The longest name of a direction or an operation.
 ///
@@ -106,7 +106,7 @@ pub(super) struct ReadContext {
 /// A value and the path to it.
 #[derive(Clone, Copy)]
 pub(super) struct LocatedValue<'d> {
-    value: Value<'d, 'd>,
+    value: JsonValue<'d, 'd>,
     /// The parent, and the name or index in it; `None` for the whole file.
     holder: Option<(&'d LocatedValue<'d>, PathSegment<'d>)>,
 }
@@ -149,7 +149,7 @@ impl<T: FromJson> FromJson for Option<T> {
 }
 
 impl<'d> LocatedValue<'d> {
-    pub(super) fn root(value: Value<'d, 'd>) -> Self {
+    pub(super) fn root(value: JsonValue<'d, 'd>) -> Self {
         Self { value, holder: None }
     }
 
@@ -157,7 +157,7 @@ impl<'d> LocatedValue<'d> {
         self.value.kind()
     }
 
-    pub(super) fn value(self) -> Value<'d, 'd> {
+    pub(super) fn value(self) -> JsonValue<'d, 'd> {
         self.value
     }
 
@@ -235,11 +235,11 @@ impl<'d> LocatedValue<'d> {
         InvalidValue { position: self.value.position(), pointer: self.pointer(), what }
     }
 
-    fn member<'m>(&'m self, name: &'m str, value: Value<'m, 'm>) -> LocatedValue<'m> {
+    fn member<'m>(&'m self, name: &'m str, value: JsonValue<'m, 'm>) -> LocatedValue<'m> {
         LocatedValue { value, holder: Some((self, PathSegment::Name(name))) }
     }
 
-    fn element<'m>(&'m self, index: usize, value: Value<'m, 'm>) -> LocatedValue<'m> {
+    fn element<'m>(&'m self, index: usize, value: JsonValue<'m, 'm>) -> LocatedValue<'m> {
         LocatedValue { value, holder: Some((self, PathSegment::Index(index))) }
     }
 }

@@ -6,7 +6,7 @@
 use super::rules::RuleCheck;
 
 /// One rule.
-pub struct Rule {
+pub struct BoundaryRule {
     /// Its id, such as `ICH-B020`. The meaning of an id never changes.
     pub id: &'static str,
     /// How severe a violation is.
@@ -50,7 +50,7 @@ pub struct Example {
     pub without: Option<&'static str>,
 }
 
-impl Rule {
+impl BoundaryRule {
     /// Creates the rule that a page declares.
     pub(super) const fn new(page: &'static str, check: RuleCheck) -> Self {
         let (_, rest) = split(page, "# ");
@@ -105,15 +105,15 @@ const fn begins(text: &[u8], at: usize, mark: &[u8]) -> bool {
 }
 
 /// Two rules are equal if they have the same id.
-impl PartialEq for Rule {
+impl PartialEq for BoundaryRule {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
     }
 }
 
-impl Eq for Rule {}
+impl Eq for BoundaryRule {}
 
-impl std::fmt::Debug for Rule {
+impl std::fmt::Debug for BoundaryRule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Rule({})", self.id)
     }

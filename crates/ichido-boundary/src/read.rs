@@ -150,7 +150,7 @@ impl Boundary {
             .filter(|(direction, _)| traffic(direction) == of)
             .filter(|(direction, _)| match of {
                 Traffic::Requests => applies(direction, self.name, party, crossing),
-                Traffic::Answers => {
+                Traffic::Responses => {
                     let arrives = applies(direction, self.name, party, Crossing::Arriving);
                     arrives || applies(direction, self.name, party, Crossing::Leaving)
                 }

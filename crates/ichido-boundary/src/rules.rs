@@ -21,7 +21,7 @@ pub(super) use key::SAFE_METHODS;
 use ichido_core::key::NAMES;
 
 use super::hop_chain::{HopChain, hop_chains};
-use super::page::{Rule, Severity};
+use super::page::{BoundaryRule, Severity};
 use super::read::{Boundary, Location, Locator, ReadError};
 use super::{Enabled, HOPS_HEADER, Traffic};
 
@@ -29,7 +29,7 @@ use super::{Enabled, HOPS_HEADER, Traffic};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The rule.
-    pub rule: &'static Rule,
+    pub rule: &'static BoundaryRule,
     /// Where it is broken.
     pub place: Location,
     /// What is wrong there.
@@ -77,10 +77,10 @@ macro_rules! rule {
 
 /// The rule that a file must be readable; [`Boundary::read`] checks it.
 // SPEC C8.
-pub static UNREADABLE: Rule = rule!("ICH-B000", |_| Vec::new());
+pub static UNREADABLE: BoundaryRule = rule!("ICH-B000", |_| Vec::new());
 
 /// All other rules, in the order of their ids.
-static RULES: [Rule; 58] = [
+static RULES: [BoundaryRule; 58] = [
     rule!("ICH-B001", key::mode_is_declared),            // SPEC C2, C8
     rule!("ICH-B002", key::key_is_required),             // SPEC A1, C1, C2, C8
     rule!("ICH-B003", key::missing_key_is_refused),      // SPEC A1, C1
@@ -142,12 +142,12 @@ static RULES: [Rule; 58] = [
 ];
 
 /// Returns every rule in the order of its id, [`UNREADABLE`] first.
-pub fn rules() -> impl Iterator<Item = &'static Rule> {
+pub fn rules() -> impl Iterator<Item = &'static BoundaryRule> {
     std::iter::once(&UNREADABLE).chain(&RULES)
 }
 
 /// Returns the rule with this id, in any case.
-pub fn rule(id: &str) -> Option<&'static Rule> {
+pub fn rule(id: &str) -> Option<&'static BoundaryRule> {
     rules().find(|rule| rule.id.eq_ignore_ascii_case(id))
 }
 
@@ -183,7 +183,7 @@ const WHAT_CHARS_MAX: usize = 400;
 
 impl Finding {
     /// Creates a finding whose text is safe for a terminal: no control characters, and a limited length.
-    pub(super) fn new(rule: &'static Rule, place: Location, what: &str) -> Self {
+    pub(super) fn new(rule: &'static BoundaryRule, place: Location, what: &str) -> Self {
         let cut = what.chars().take(WHAT_CHARS_MAX);
         let plain = |one: char| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one };
         Self { rule, place, what: cut.map(plain).collect(), help: rule.help.to_owned() }

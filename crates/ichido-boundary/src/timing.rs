@@ -8,7 +8,7 @@ use super::Boundary;
 ///
 /// `None` if the file does not say how long an attempt takes.
 pub(super) fn total_time(file: &Boundary) -> Option<Duration> {
-    let attempt = file.http.timeouts.of_a_try()?;
+    let attempt = file.http.timeouts.attempt_timeout()?;
     let attempts = file.http.retry.plan().map_or(attempt, |plan| {
         attempt.saturating_mul(plan.attempts.get()).saturating_add(plan.waits_in_all())
     });

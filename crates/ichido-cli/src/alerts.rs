@@ -4,7 +4,7 @@
 //! an alert is resolved when its cause is.
 // Spec: A15.
 
-use ichido_server::serve::shown::Alert;
+use ichido_server::serve::views::Alert;
 
 use crate::api_client::{ApiClient, ConnectArgs, List};
 use crate::exit::Exit;

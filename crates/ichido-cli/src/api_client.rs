@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use form_urlencoded::Serializer;
 use http::{Method, Uri};
-use ichido_client::{ANSWER_BYTES_MAX, Action, Answer, Client, ClientSettings, Problems, Token};
+use ichido_client::{ANSWER_BYTES_MAX, Action, Response, Client, ClientSettings, ClientConfigErrors, Token};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Retry;
 use serde::de::DeserializeOwned;
@@ -28,7 +28,7 @@ pub(crate) use address::Address;
 use ichido_core::settings::ConfigErrors;
 use ichido_core::text::table;
 use ichido_server::config::Config;
-use ichido_server::serve::Inside;
+use ichido_server::serve::InProcessApi;
 pub(crate) use outcome::{ApiProblem, describe_failure, describe_redirect};
 
 use crate::exit::Exit;
@@ -97,7 +97,7 @@ enum Transport {
         changes: Box<Client>,
     },
     Store {
-        api: Inside,
+        api: InProcessApi,
     },
 }
 
@@ -105,7 +105,7 @@ impl Transport {
     fn server(settings: ClientSettings, faults: &mut ConfigErrors) -> Option<Self> {
         // A page of messages, or the body of one, is longer than the response to an enqueue.
         let settings = ClientSettings { answer_bytes_max: ANSWER_BYTES_MAX, ..settings };
-        let once = Retry { tries: NonZeroU32::MIN, ..Retry::CLIENT };
+        let once = Retry { max_attempts: NonZeroU32::MIN, ..Retry::CLIENT };
         let changes = build_client(ClientSettings { retry: once, ..settings.clone() }, faults);
         let reads = build_client(settings, faults);
         Some(Self::Server { reads: Box::new(reads?), changes: Box::new(changes?) })
@@ -135,7 +135,7 @@ impl ApiClient {
                     let url = store_url(address, config.as_ref(), &mut faults);
                     let url = faults.or(url)?;
                     Transport::Store {
-                        api: Inside::new(open_existing(&url).await?, config.as_ref(), args.by),
+                        api: InProcessApi::new(open_existing(&url).await?, config.as_ref(), args.by),
                     }
                 }
             };
@@ -143,12 +143,12 @@ impl ApiClient {
     }
 
     /// Reads a target: a path of the API, with a query if there is one.
-    pub(crate) async fn get(&self, target: &str) -> Result<Answer, Exit> {
+    pub(crate) async fn get(&self, target: &str) -> Result<Response, Exit> {
         Ok(self.try_get(target).await??)
     }
 
     /// Reads a target for a command that handles the problem itself.
-    pub(crate) async fn try_get(&self, target: &str) -> Result<Result<Answer, ApiProblem>, Exit> {
+    pub(crate) async fn try_get(&self, target: &str) -> Result<Result<Response, ApiProblem>, Exit> {
         let answer = match &self.transport {
             Transport::Server { reads, .. } => outcome::of_read(reads.read(target).await.map_err(failed)?)?,
             Transport::Store { api } => {
@@ -165,7 +165,7 @@ impl ApiClient {
         key: IdempotencyKey,
         content_type: &str,
         body: Vec<u8>,
-    ) -> Result<Result<Answer, ApiProblem>, Exit> {
+    ) -> Result<Result<Response, ApiProblem>, Exit> {
         let answer = match &self.transport {
             Transport::Server { changes, .. } => {
                 let action = Action::new(Method::POST, target, key, content_type, body);
@@ -180,12 +180,12 @@ impl ApiClient {
     }
 
     /// Requests a change with a JSON body.
-    pub(crate) async fn post(&self, target: &str, body: &Value) -> Result<Answer, Exit> {
+    pub(crate) async fn post(&self, target: &str, body: &Value) -> Result<Response, Exit> {
         self.change(Method::POST, target, body).await
     }
 
     /// Requests a change with another method.
-    pub(crate) async fn change(&self, method: Method, target: &str, body: &Value) -> Result<Answer, Exit> {
+    pub(crate) async fn change(&self, method: Method, target: &str, body: &Value) -> Result<Response, Exit> {
         let body = body.to_string();
         let answer = match &self.transport {
             Transport::Server { changes, .. } => {
@@ -199,7 +199,7 @@ impl ApiClient {
     /// Prints the result of a request: the response as JSON, or a line for people.
     pub(crate) fn print<T: DeserializeOwned>(
         &self,
-        answer: &Answer,
+        answer: &Response,
         words: impl FnOnce(T) -> String,
     ) -> Result<(), Exit> {
         if self.json {
@@ -306,7 +306,7 @@ impl<'a, const N: usize> List<'a, N> {
 }
 
 /// Decodes the body of a response.
-pub(crate) fn decode<T: DeserializeOwned>(answer: &Answer) -> Result<T, Exit> {
+pub(crate) fn decode<T: DeserializeOwned>(answer: &Response) -> Result<T, Exit> {
     serde_json::from_slice(&answer.body).map_err(outcome::unexpected_response)
 }
 
@@ -363,7 +363,7 @@ pub(crate) fn client_settings(url: String, faults: &mut ConfigErrors) -> Option<
 pub(crate) fn build_client(settings: ClientSettings, faults: &mut ConfigErrors) -> Option<Client> {
     let resolved = settings.resolve();
     resolved
-        .map_err(|Problems(problems)| {
+        .map_err(|ClientConfigErrors(problems)| {
             for problem in problems {
                 faults.add("--server", problem.trim_start_matches("base_url "));
             }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use ichido_core::audit::AuditKey;
-use ichido_core::audit::seal::Head;
+use ichido_core::audit::seal::SealHead;
 use ichido_core::settings::ConfigErrors;
 use ichido_server::admin::{self, Sealed};
 use serde_json::json;
@@ -119,8 +119,8 @@ fn read_key(path: &Path, faults: &mut ConfigErrors) -> Option<AuditKey> {
     faults.check(&flag, key)
 }
 
-fn parse_head(text: &str, faults: &mut ConfigErrors) -> Option<Head> {
-    let head = Head::parse(text);
+fn parse_head(text: &str, faults: &mut ConfigErrors) -> Option<SealHead> {
+    let head = SealHead::parse(text);
     if head.is_none() {
         faults.add(
             "--head",

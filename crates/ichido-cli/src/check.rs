@@ -17,7 +17,7 @@ mod report;
 mod starting;
 
 use ichido_boundary::report::Findings;
-use ichido_boundary::{Finding, Rule, check, rules};
+use ichido_boundary::{Finding, BoundaryRule, check, rules};
 use serde_json::{Value, json};
 
 pub(crate) use args::Args;
@@ -59,8 +59,8 @@ fn list() -> String {
     table(["RULE", "SEVERITY", "REQUIREMENT"], rows)
 }
 
-fn to_json(rule: &Rule) -> Value {
-    let Rule { id, severity, title, why, help, .. } = rule;
+fn to_json(rule: &BoundaryRule) -> Value {
+    let BoundaryRule { id, severity, title, why, help, .. } = rule;
     json!({ "id": id, "severity": severity.as_str(), "title": title, "why": why, "help": help })
 }
 

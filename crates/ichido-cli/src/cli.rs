@@ -167,7 +167,7 @@ fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> 
 
 #[cfg(test)]
 mod tests {
-    use ichido_core::alert::Rule;
+    use ichido_core::alert::AlertRule;
 
     use super::*;
 
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn runbook_covers_every_alert() {
         let runbook = include_str!("../../../docs/runbook.md");
-        for rule in Rule::ALL {
+        for rule in AlertRule::ALL {
             assert!(runbook.contains(&format!("`{}`", rule.as_str())), "{rule:?}");
         }
     }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use ichido_core::settings::{ConfigError, ConfigErrors};
-use ichido_http::server::bounds::Bounds;
+use ichido_http::server::bounds::ConnectionLimits;
 use ichido_http::server::limits::Limits;
-use ichido_server::config::show::Over;
+use ichido_server::config::show::Override;
 use ichido_server::config::{FILE_NAME, commented_file, json_schema, load, load_traced, show, summary};
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ enum Command {
         listen: Option<SocketAddr>,
 
         #[command(flatten)]
-        bounds: Box<Bounds>,
+        bounds: Box<ConnectionLimits>,
 
         /// Show where each value comes from: file, variable, flag, default
         #[arg(long)]
@@ -106,15 +106,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
 fn overrides(
     store: Option<&str>,
     listen: Option<SocketAddr>,
-    bounds: &Bounds,
-) -> Result<Vec<Over>, ConfigErrors> {
+    bounds: &ConnectionLimits,
+) -> Result<Vec<Override>, ConfigErrors> {
     let mut faults = ConfigErrors::default();
     let resolved = bounds.resolve(Limits::default(), &mut faults);
     faults.or(Some(resolved))?;
     let by_variable = std::env::var(STORE).ok().filter(|url| !url.is_empty());
     let store = match (store, &by_variable) {
-        (Some(url), _) => Some(Over::store(url, "the flag --store")),
-        (None, Some(url)) => Some(Over::store(url, "the variable ICHIDO_STORE")),
+        (Some(url), _) => Some(Override::store(url, "the flag --store")),
+        (None, Some(url)) => Some(Override::store(url, "the variable ICHIDO_STORE")),
         (None, None) => None,
     };
     let listen = listen.map(|address| address.to_string());
@@ -127,7 +127,7 @@ fn overrides(
         ("body_timeout", &bounds.body_timeout),
         ("drain_timeout", &bounds.drain_timeout),
     ];
-    let flags = flags.into_iter().filter_map(|(name, text)| Some(Over::serve(name, text.as_deref()?)));
+    let flags = flags.into_iter().filter_map(|(name, text)| Some(Override::serve(name, text.as_deref()?)));
     Ok(store.into_iter().chain(flags).collect())
 }
 

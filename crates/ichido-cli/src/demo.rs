@@ -81,7 +81,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let store = open_with(&workspace.url, config.store.connections_max).await?;
     let access = Access::new(store.clone(), address);
     let serving = Serving::start(&config, &store, targets, access, config.serve.limits).await?;
-    let advance_clock = move |by| store.skew_by(by);
+    let advance_clock = move |by| store.advance_clock(by);
     let mut narrator = Narrator::new(address, receivers.broker.address, Box::new(advance_clock))?;
     announce(&workspace, &receivers, address, is_fallback_port)?;
     let served = serve_and_narrate(serving, listener, &mut narrator, &mut signals, args.once).await;

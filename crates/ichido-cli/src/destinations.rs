@@ -6,7 +6,7 @@
 
 use clap::Subcommand;
 use ichido_core::text::percent_encoded;
-use ichido_server::serve::shown::Destination;
+use ichido_server::serve::views::Destination;
 use serde_json::json;
 
 use crate::api_client::{ApiArgs, ApiClient, List};

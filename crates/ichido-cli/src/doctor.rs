@@ -18,7 +18,7 @@ use ichido_http::clock;
 use ichido_server::config::Config;
 use ichido_server::config::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file, store_url};
 use ichido_store::error::StoreError;
-use ichido_store::vitals;
+use ichido_store::diagnostics;
 
 use crate::exit::Exit;
 use crate::out;
@@ -110,15 +110,15 @@ async fn inspect(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Resu
 
 async fn inspect_database(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Result<(), Exit> {
     let seen = match check_exists(&inspection.url) {
-        Ok(()) => vitals::look(&inspection.url, clock::now, evaluate::OPEN_FOR_MAX).await.map_err(|error| {
-            (error.in_full(), matches!(error, StoreError::Refused(_) | StoreError::Corrupt { .. }))
+        Ok(()) => diagnostics::inspect(&inspection.url, clock::now, evaluate::OPEN_FOR_MAX).await.map_err(|error| {
+            (error.with_causes(), matches!(error, StoreError::Refused(_) | StoreError::Corrupt { .. }))
         }),
         Err(why) => Err((why, false)),
     };
     match seen {
         Ok(vitals) => {
-            checks.extend(evaluate::vitals(&vitals, inspection.connections_max));
-            checks.extend(queues::evaluate(&vitals.queues, inspection.has_config));
+            checks.extend(evaluate::vitals(&diagnostics, inspection.connections_max));
+            checks.extend(queues::evaluate(&diagnostics.queues, inspection.has_config));
             Ok(())
         }
         Err((why, was_reached)) => {

@@ -76,7 +76,7 @@ impl From<ichido_server::Error> for Exit {
         match error {
             ichido_server::Error::Failed(why) => Self::Failed(why),
             ichido_server::Error::Misconfigured(faults) => Self::Misconfigured(faults),
-            ichido_server::Error::Cut(why) => Self::Interrupted(why),
+            ichido_server::Error::Interrupted(why) => Self::Interrupted(why),
             ichido_server::Error::Unreachable(why) => Self::Unreachable(why),
             ichido_server::Error::StoreLost(why) => Self::StoreLost(why),
         }

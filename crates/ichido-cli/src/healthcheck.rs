@@ -71,7 +71,7 @@ async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<
         format!("http://{}", from_here(listen))
     };
     let settings = ClientSettings {
-        retry: Retry { tries: NonZeroU32::MIN, ..Retry::CLIENT },
+        retry: Retry { max_attempts: NonZeroU32::MIN, ..Retry::CLIENT },
         connect_timeout: ANSWER_WITHIN,
         attempt_timeout: ANSWER_WITHIN,
         total_timeout: ANSWER_WITHIN,
@@ -84,11 +84,11 @@ async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<
             Err(format!("the server responded {}; check that it is an Ichido server", answer.status))
         }
         Outcome::GaveUp { why, last, .. } => Err(match last {
-            ichido_client::Last::Answer(answer) => {
+            ichido_client::LastResult::Response(answer) => {
                 let output = answer.problem().detail.unwrap_or_default();
                 format!("the server responded {}: {}", answer.status, visible(&output))
             }
-            last @ ichido_client::Last::Fault { .. } => describe_failure(why, &last),
+            last @ ichido_client::LastResult::Error { .. } => describe_failure(why, &last),
         }),
     }
 }

@@ -22,7 +22,7 @@ use std::path::Path;
 
 use ichido_core::settings::ConfigErrors;
 use ichido_llm::articles::{self, Article, Judgement, Profile};
-use ichido_llm::judge::{Counts, Ended, Judge, Known, Settings, Stop};
+use ichido_llm::judge::{Counts, JudgeEnd, Judge, KnownJudgements, Settings, Stop};
 use ichido_llm::models::Prompt;
 use ichido_server::admin;
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     settings.deadline = settings.deadline.map(|left| left.saturating_sub(began.elapsed()));
     let judge = Judge::with_store(model, form, settings, &store, TOPIC)
         .map_err(|error| Exit::invalid("--parallel, --interval, --endpoint", error.to_string()))?;
-    let known = judge.known(&task.prompts).await.map_err(|error| unreachable(&error.in_full()))?;
+    let known = judge.known(&task.prompts).await.map_err(|error| unreachable(&error.with_causes()))?;
     let plan = make_plan(&args, &task, known);
     match output {
         Some(output) if !args.dry_run => ask(&args, task, &judge, &name, &plan, output).await,
@@ -119,12 +119,12 @@ fn protected_files(args: &Args) -> Vec<&Path> {
 }
 
 /// Assumes that nothing was asked before.
-fn unasked(task: &JudgeTask) -> Known {
+fn unasked(task: &JudgeTask) -> KnownJudgements {
     let tokens = task.prompts.iter().map(Prompt::tokens).sum();
-    Known { answered: 0, missing: task.prompts.len(), tokens, lost: 0 }
+    KnownJudgements { answered: 0, missing: task.prompts.len(), tokens, lost: 0 }
 }
 
-fn make_plan(args: &Args, task: &JudgeTask, known: Known) -> Plan {
+fn make_plan(args: &Args, task: &JudgeTask, known: KnownJudgements) -> Plan {
     let inputs = PlanInputs { deadline: args.deadline, latency: args.expect_latency, price: args.price };
     Plan::new(task.articles.len(), known, &task.settings, &inputs)
 }
@@ -151,11 +151,11 @@ async fn ask(
     let stop = Stop::new();
     let run = judge.run(task.prompts, &stop);
     let report = tokio::select! {
-        report = run => report.map_err(|error| unreachable(&error.in_full())),
+        report = run => report.map_err(|error| unreachable(&error.with_causes())),
         signals = watch::signals(&stop) => Err(signals.err().unwrap_or(Exit::Interrupted("stopped".to_owned()))),
         () = watch::progress(judge) => Err(Exit::Interrupted("stopped".to_owned())),
     }?;
-    if report.ended == Ended::Stopped {
+    if report.ended == JudgeEnd::Stopped {
         drop(output);
         let Counts { answered, known, missing, .. } = report.counts;
         return Err(Exit::Interrupted(format!(

@@ -11,7 +11,7 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::limits;
 use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
-use ichido_server::serve::shown::LedgerRecord;
+use ichido_server::serve::views::LedgerRecord;
 use serde_json::{Value, json};
 
 use crate::api_client::{ApiArgs, ApiClient, List};

@@ -8,7 +8,7 @@ mod list;
 mod show;
 
 use clap::Subcommand;
-use ichido_server::serve::shown::MessageFacts;
+use ichido_server::serve::views::MessageFacts;
 use serde_json::json;
 use uuid::Uuid;
 

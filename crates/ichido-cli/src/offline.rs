@@ -9,7 +9,7 @@ mod list;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use ichido_client::queue::{EntryId, Filter, PAGE_MAX, Queue, QueueError, State};
+use ichido_client::queue::{EntryId, EntryFilter, PAGE_MAX, OfflineQueue, QueueError, State};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -98,9 +98,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 }
 
 /// Opens an existing queue. A missing or foreign file is a typing error.
-async fn open(file: &Path) -> Result<Queue, Exit> {
-    Queue::open_existing(file).await.map_err(|error| match error {
-        QueueError::Foreign | QueueError::Unusable(_) => {
+async fn open(file: &Path) -> Result<OfflineQueue, Exit> {
+    OfflineQueue::open_existing(file).await.map_err(|error| match error {
+        QueueError::NotAQueue | QueueError::Unusable(_) => {
             Exit::invalid(file.display().to_string(), error.to_string())
         }
         error => queue_failure(file, &error),
@@ -112,8 +112,8 @@ fn queue_failure(file: &Path, error: &QueueError) -> Exit {
     if matches!(error, QueueError::Busy) { Exit::Unreachable(text) } else { Exit::Failed(text) }
 }
 
-async fn failed(queue: &Queue, file: &Path) -> Result<Vec<EntryId>, Exit> {
-    let mut filter = Filter { state: Some(State::Failed), ..Filter::default() };
+async fn failed(queue: &OfflineQueue, file: &Path) -> Result<Vec<EntryId>, Exit> {
+    let mut filter = EntryFilter { state: Some(State::Failed), ..EntryFilter::default() };
     let mut ids = Vec::new();
     loop {
         let page = queue.list(&filter, PAGE_MAX).await.map_err(|error| queue_failure(file, &error))?;
@@ -126,7 +126,7 @@ async fn failed(queue: &Queue, file: &Path) -> Result<Vec<EntryId>, Exit> {
 }
 
 async fn decide(
-    queue: &Queue,
+    queue: &OfflineQueue,
     file: &Path,
     ids: &[EntryId],
     action: EntryAction,
@@ -141,7 +141,7 @@ async fn decide(
         };
         let (is_done, text) = match decided {
             Ok(()) => (true, text.to_owned()),
-            Err(error @ (QueueError::NoSuch(_) | QueueError::NotNow { .. })) => {
+            Err(error @ (QueueError::UnknownEntry(_) | QueueError::WrongState { .. })) => {
                 (false, format!("refused: {error}"))
             }
             Err(error) => return Err(queue_failure(file, &error)),

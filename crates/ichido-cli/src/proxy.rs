@@ -1,7 +1,7 @@
 //! `ichido proxy`: runs a proxy role between a caller and a service.
 
 use ichido_core::settings::ConfigErrors;
-use ichido_http::server::Ended;
+use ichido_http::server::ServerEnd;
 pub(crate) use ichido_proxy::Args;
 use ichido_proxy::{Proxy, resolve};
 
@@ -37,8 +37,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         store.check_files().map_err(|lost| Exit::StoreLost(lost.to_string()))?;
     }
     match ended {
-        Ended::Drained => Ok(()),
-        Ended::Cut { connections, .. } => Err(Exit::Interrupted(format!(
+        ServerEnd::Drained => Ok(()),
+        ServerEnd::Interrupted { connections, .. } => Err(Exit::Interrupted(format!(
             "stopped before all requests in flight ended; closed connections: {connections}"
         ))),
     }

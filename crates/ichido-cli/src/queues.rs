@@ -6,7 +6,7 @@
 
 use clap::Subcommand;
 use ichido_server::accept;
-use ichido_server::serve::shown::{Counts, Queue};
+use ichido_server::serve::views::{Counts, Queue};
 use serde_json::json;
 
 use crate::api_client::{ApiArgs, ApiClient, ConnectArgs, List};

@@ -142,7 +142,7 @@ async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
     let settings = Settings::resolve(args).map_err(|more| faults.join(more)).ok();
     let (key, settings) = faults.or(key.zip(settings))?;
     if let Some(warning) =
-        settings.queue_config().and_then(|queue| body_key::warning(&queue.name, queue.key, &body))
+        settings.queue_config().and_then(|queue| body_key::warning(&queue.name, queue.outbound_key, &body))
     {
         out::eprint(&warning);
     }

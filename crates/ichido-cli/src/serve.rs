@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use ichido_core::settings::ConfigErrors;
-use ichido_http::server::bounds::Bounds;
+use ichido_http::server::bounds::ConnectionLimits;
 use ichido_server::config::{Config, ServeConfig, sqlite_file};
 use ichido_server::serve::{Access, Serving, is_open};
 use ichido_server::{traces, worker};
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     store: Option<String>,
 
     #[command(flatten)]
-    bounds: Bounds,
+    bounds: ConnectionLimits,
 }
 
 /// Serves until it is stopped.

@@ -49,7 +49,7 @@ pub(crate) fn check_exists(url: &str) -> Result<(), String> {
 /// Opens a store with at most `connections_max` connections.
 pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, Exit> {
     let store = Store::open(url, connections_max).await.map_err(|error| {
-        let text = format!("cannot open the store: {}", error.in_full());
+        let text = format!("cannot open the store: {}", error.with_causes());
         match error {
             StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full => Exit::Unreachable(text),
             _ => Exit::Failed(text),

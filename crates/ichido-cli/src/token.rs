@@ -12,7 +12,7 @@ use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
 use ichido_core::text::table;
 use ichido_server::accept;
-use ichido_server::admin::{self, ListedToken, Role};
+use ichido_server::admin::{self, ListedToken, TokenRole};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -114,7 +114,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 
 impl Create {
     /// Returns the role and the lifetime, or all errors.
-    fn resolve(&self) -> Result<(Role, Option<Duration>), ConfigErrors> {
+    fn resolve(&self) -> Result<(TokenRole, Option<Duration>), ConfigErrors> {
         let mut faults = ConfigErrors::default();
         if self.name.is_empty() {
             faults.add("NAME", "is empty; give the token a name that people recognise");
@@ -124,16 +124,16 @@ impl Create {
         faults.or(Some((role, lives)))
     }
 
-    fn role(&self, faults: &mut ConfigErrors) -> Role {
+    fn role(&self, faults: &mut ConfigErrors) -> TokenRole {
         let is_bound = self.identity.is_some() || !self.queue.is_empty();
         if is_bound && self.role != PRODUCER {
             let what = "only a producer has an identity and queues; remove --identity and --queue";
             faults.add("--role", what);
         }
         match self.role.as_str() {
-            "viewer" => return Role::Viewer,
-            "operator" => return Role::Operator,
-            "admin" => return Role::Admin,
+            "viewer" => return TokenRole::Viewer,
+            "operator" => return TokenRole::Operator,
+            "admin" => return TokenRole::Admin,
             _ => (),
         }
         if self.identity.is_none() {
@@ -146,7 +146,7 @@ impl Create {
             let queue = accept::queue_name(name).map_err(|what| format!("{name:?} {what}"));
             faults.check("--queue", queue)
         });
-        Role::Producer { queues: queues.collect(), identity: self.identity.clone().unwrap_or_default() }
+        TokenRole::Producer { queues: queues.collect(), identity: self.identity.clone().unwrap_or_default() }
     }
 }
 

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ichido::worker::Running;
+use ichido::worker::WorkerHandle;
 use ichido_core::settings::duration;
 use ichido_server::config::{self, Config, FILE_NAME};
 use ichido_server::serve::metrics::{Health, Metrics};
@@ -87,7 +87,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 }
 
 /// Stops gracefully, unless a second signal arrives.
-async fn stop(config: &Config, worker: &Running, signals: &mut Signals) -> Result<(), Exit> {
+async fn stop(config: &Config, worker: &WorkerHandle, signals: &mut Signals) -> Result<(), Exit> {
     let text = stopping(config, worker);
     worker.stop();
     // Failing to print this must not prevent the stop.
@@ -106,10 +106,10 @@ async fn stop(config: &Config, worker: &Running, signals: &mut Signals) -> Resul
 }
 
 /// Describes the stop and how long it may take.
-fn stopping(config: &Config, worker: &Running) -> String {
+fn stopping(config: &Config, worker: &WorkerHandle) -> String {
     let (name, id) = (&config.worker.name, worker.id());
     let within = duration::shown(config.worker.stop_within);
-    let under_way = match worker.under_way() {
+    let under_way = match worker.in_flight() {
         0 => "no calls in flight".to_owned(),
         1 => format!("1 call in flight may end within {within}"),
         many => format!("{many} calls in flight may end within {within}"),
@@ -121,7 +121,7 @@ fn stopping(config: &Config, worker: &Running) -> String {
 fn announce(
     config: &Config,
     is_sqlite: bool,
-    worker: &Running,
+    worker: &WorkerHandle,
     metrics: Option<&Metrics>,
 ) -> Result<(), Exit> {
     let at = metrics.map(|metrics| format!("ichido: metrics at http://{}/metrics", metrics.address()));

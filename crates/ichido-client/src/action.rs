@@ -10,11 +10,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Safety;
-use ichido_core::tries;
+use ichido_core::client_attempt;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const X_IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
-pub(crate) const TRY: HeaderName = HeaderName::from_static(tries::FIELD);
+pub(crate) const TRY: HeaderName = HeaderName::from_static(client_attempt::FIELD);
 pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 
 /// Header fields that the caller cannot set.
@@ -78,10 +78,10 @@ pub enum ActionError {
     ContentType,
     /// The client sets this header field itself.
     #[error("the client sets the header {0} itself; remove it")]
-    Ours(HeaderName),
+    ReservedHeader(HeaderName),
     /// The method reads, and a read needs no key.
     #[error("{0} changes nothing, so it needs no key; an action is a POST, PUT, PATCH or DELETE")]
-    Reads(Method),
+    ReadMethod(Method),
 }
 
 impl Action {
@@ -103,7 +103,7 @@ impl Action {
         content_type: &str,
         body: impl Into<Bytes>,
     ) -> Result<Self, ActionError> {
-        let unkeyed = Self::unkeyed(method, path, content_type, body)?;
+        let unkeyed = Self::without_key(method, path, content_type, body)?;
         Ok(Self { key: Some(key), ..unkeyed })
     }
 
@@ -112,14 +112,14 @@ impl Action {
     /// It is retried only if nothing can have been done: it never left, or the server rejected it unread (429). In
     /// any other case the client gives up at the first doubt with [`Why::NoKey`](crate::next::Why::NoKey): even a
     /// second PUT or DELETE may undo what somebody else did in between.
-    pub fn unkeyed(
+    pub fn without_key(
         method: Method,
         path: &str,
         content_type: &str,
         body: impl Into<Bytes>,
     ) -> Result<Self, ActionError> {
         if method.is_safe() {
-            return Err(ActionError::Reads(method));
+            return Err(ActionError::ReadMethod(method));
         }
         let path = parse_path(path)?;
         let content_type = HeaderValue::from_str(content_type).map_err(|_| ActionError::ContentType)?;
@@ -131,7 +131,7 @@ impl Action {
     /// Adds a header field.
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Result<Self, ActionError> {
         if OURS.contains(&name) {
-            return Err(ActionError::Ours(name));
+            return Err(ActionError::ReservedHeader(name));
         }
         self.headers.insert(name, value);
         Ok(self)
@@ -139,7 +139,7 @@ impl Action {
 
     /// Sets who starts the action. The default is a person.
     #[must_use]
-    pub fn begun_by(self, cause: Cause) -> Self {
+    pub fn started_by(self, cause: Cause) -> Self {
         Self { cause, ..self }
     }
 
@@ -167,7 +167,7 @@ impl Action {
     pub(crate) const fn safety(&self) -> Safety {
         match self.key {
             Some(_) => Safety::Keyed,
-            None => Safety::Neither,
+            None => Safety::None,
         }
     }
 }
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(fields(&action("k")), ["1; manual", "2; auto", "3; auto"]);
         let pressed_again = action("k").with_previous_attempts(3);
         assert_eq!(fields(&pressed_again), ["4; manual", "5; auto", "6; auto"]);
-        let by_program = action("k").begun_by(Cause::Auto).with_previous_attempts(u32::MAX - 1);
+        let by_program = action("k").started_by(Cause::Auto).with_previous_attempts(u32::MAX - 1);
         assert_eq!(by_program.try_field(0), "4294967295; auto");
         assert_eq!(by_program.try_field(7), "4294967295; auto");
     }
@@ -208,7 +208,7 @@ mod tests {
     fn caller_cannot_set_the_clients_own_headers() {
         for name in OURS {
             let value = HeaderValue::from_static("x");
-            assert_eq!(action("k").with_header(name.clone(), value).err(), Some(ActionError::Ours(name)));
+            assert_eq!(action("k").with_header(name.clone(), value).err(), Some(ActionError::ReservedHeader(name)));
         }
         let name = HeaderName::from_static("ichido-identity");
         assert!(action("k").with_header(name, HeaderValue::from_static("ann")).is_ok());
@@ -223,7 +223,7 @@ mod tests {
             assert_eq!(made.is_ok(), is_path, "{path:?}");
         }
         let read = Action::new(Method::GET, "/", key(), "text/plain", "");
-        assert_eq!(read.err(), Some(ActionError::Reads(Method::GET)));
+        assert_eq!(read.err(), Some(ActionError::ReadMethod(Method::GET)));
         let broken = Action::new(Method::POST, "/", key(), "text/plain\r\nX: y", "");
         assert_eq!(broken.err(), Some(ActionError::ContentType));
     }
@@ -231,12 +231,12 @@ mod tests {
     #[test]
     fn second_attempt_without_a_key_is_never_safe() {
         for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
-            let unkeyed = Action::unkeyed(method, "/orders/1", "application/json", "").unwrap();
-            assert_eq!(unkeyed.safety(), Safety::Neither);
+            let unkeyed = Action::without_key(method, "/orders/1", "application/json", "").unwrap();
+            assert_eq!(unkeyed.safety(), Safety::None);
         }
         assert_eq!(action("k").safety(), Safety::Keyed);
-        let read = Action::unkeyed(Method::GET, "/", "text/plain", "");
-        assert_eq!(read.err(), Some(ActionError::Reads(Method::GET)));
+        let read = Action::without_key(Method::GET, "/", "text/plain", "");
+        assert_eq!(read.err(), Some(ActionError::ReadMethod(Method::GET)));
     }
 
     #[test]

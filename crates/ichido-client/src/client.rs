@@ -13,14 +13,14 @@ use ichido_core::hops::HopName;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Budget;
 use ichido_core::sync::lock;
-use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
+use ichido_core::verdict::{self, Echo, Effect, NetworkFault, AttemptResponse};
 use ichido_http::client::{CallLimits, HttpClient, NetworkError};
 use ichido_http::clock;
 use tokio::time::{Instant, sleep};
 
 use crate::action::{Action, ActionError, OURS, parse_path};
-use crate::answer::Answer;
-use crate::next::{self, AttemptHistory, Decision, DecisionContext, NextStep, Refusal, RetryRules, Why};
+use crate::response::Response;
+use crate::decision::{self, AttemptHistory, Decision, DecisionContext, NextStep, RefusalReason, RetryRules, GiveUpReason};
 use call::ClientCall;
 
 /// Sends actions to one server.
@@ -47,7 +47,7 @@ pub enum Outcome {
     /// It was done, now or at an earlier attempt ([`Answer::is_replay`]).
     Done {
         /// The response.
-        answer: Answer,
+        answer: Response,
         /// The number of requests.
         tries: u32,
     },
@@ -56,9 +56,9 @@ pub enum Outcome {
     /// This is a 4xx other than 408 and 429, a redirect, or a stored failure.
     Refused {
         /// The response, with the server's reason in [`Answer::problem`].
-        answer: Answer,
+        answer: Response,
         /// The kind of refusal.
-        reason: Refusal,
+        reason: RefusalReason,
         /// The effect, as far as it is known. `Unknown` if an earlier attempt was lost or the response leaves it open.
         effect: Effect,
         /// The number of requests.
@@ -68,9 +68,9 @@ pub enum Outcome {
     /// done.
     GaveUp {
         /// Why it was not retried.
-        why: Why,
+        why: GiveUpReason,
         /// The result of the last attempt.
-        last: Last,
+        last: LastResult,
         /// The effect of these attempts, as far as it is known: `NotDone` if none can have arrived.
         effect: Effect,
         /// The number of requests.
@@ -81,17 +81,17 @@ pub enum Outcome {
 impl Outcome {
     /// Whether the server reports that the key was used for a different request.
     pub const fn is_key_conflict(&self) -> bool {
-        matches!(self, Self::Refused { reason: Refusal::KeyConflict, .. })
+        matches!(self, Self::Refused { reason: RefusalReason::KeyConflict, .. })
     }
 }
 
 /// The result of the last attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Last {
+pub enum LastResult {
     /// A response that is not an outcome.
-    Answer(Answer),
+    Response(Response),
     /// No response, or an incomplete one.
-    Fault {
+    Error {
         /// The meaning of the error for the request.
         kind: NetworkFault,
         /// The reason as text.
@@ -111,7 +111,7 @@ impl Client {
     pub fn with_headers(mut self, headers: HeaderMap) -> Result<Self, ActionError> {
         let ours = OURS.into_iter().find(|name| *name != AUTHORIZATION && headers.contains_key(name));
         if let Some(name) = ours {
-            return Err(ActionError::Ours(name));
+            return Err(ActionError::ReservedHeader(name));
         }
         self.headers.extend(headers);
         Ok(self)
@@ -154,7 +154,7 @@ impl Client {
 
     /// Makes one attempt of an action.
     #[cfg(feature = "queue")]
-    pub(crate) async fn try_action(&self, action: &Action) -> Result<Answer, NetworkError> {
+    pub(crate) async fn try_action(&self, action: &Action) -> Result<Response, NetworkError> {
         self.try_once(&ClientCall::Action(action), 0, Instant::now() + self.limits.total).await
     }
 
@@ -164,7 +164,7 @@ impl Client {
         rules: &RetryRules,
         action: &Action,
         before: AttemptHistory,
-        seen: &Result<Answer, NetworkError>,
+        seen: &Result<Response, NetworkError>,
     ) -> NextStep {
         // An unlimited wait has no deadline.
         let context = DecisionContext { now: clock::now(), left: Duration::MAX, budget: None };
@@ -195,21 +195,21 @@ impl Client {
         call: &ClientCall<'_>,
         sent: u32,
         deadline: Instant,
-    ) -> Result<Answer, NetworkError> {
+    ) -> Result<Response, NetworkError> {
         let Some(request) = call.request(self, sent, clock::now(), fastrand::u128(..)) else {
             // This cannot happen with valid `Action`s and `ClientSettings`; nothing was sent, and the error says so.
-            return Err(NetworkError::new(NetworkFault::HeldBack, "the request cannot be encoded as HTTP"));
+            return Err(NetworkError::new(NetworkFault::NotSent, "the request cannot be encoded as HTTP"));
         };
         let left = deadline.saturating_duration_since(Instant::now());
         let limits = CallLimits { total: self.limits.total.min(left), ..self.limits };
-        self.http.exchange(request, &limits).await.map(Answer::from)
+        self.http.exchange(request, &limits).await.map(Response::from)
     }
 
     fn decide(
         &self,
         call: &ClientCall<'_>,
         tries: AttemptHistory,
-        seen: &Result<Answer, NetworkError>,
+        seen: &Result<Response, NetworkError>,
         left: Duration,
     ) -> NextStep {
         // Held during the decision only, so two calls never spend the same retry. A panic here leaves the budget
@@ -227,27 +227,27 @@ fn judge(
     rules: &RetryRules,
     call: &ClientCall<'_>,
     tries: AttemptHistory,
-    seen: &Result<Answer, NetworkError>,
+    seen: &Result<Response, NetworkError>,
     context: DecisionContext,
 ) -> Decision {
-    let fields = seen.as_ref().map(Answer::fields).unwrap_or_default();
+    let fields = seen.as_ref().map(Response::fields).unwrap_or_default();
     let seen = match seen {
-        Ok(answer) => Seen::Answer(verdict::Answer {
+        Ok(answer) => AttemptResponse::Http(verdict::HttpResponse {
             status: answer.status,
             headers: &fields,
             body: &answer.body,
             // Without a key of ours, no key in the response can be a different one.
-            echo: call.key().map_or(Echo::Absent, |key| Echo::of(key, fields.iter().copied())),
+            echo: call.key().map_or(Echo::Absent, |key| Echo::read(key, fields.iter().copied())),
         }),
-        Err(fault) => Seen::Network(fault.kind),
+        Err(fault) => AttemptResponse::Network(fault.kind),
     };
-    next::decide(rules, call.safety(), tries, &seen, context, fastrand::f64())
+    decision::decide(rules, call.safety(), tries, &seen, context, fastrand::f64())
 }
 
 /// Combines the decision with the last result.
 ///
 /// Only a response can be a success or a refusal: an error that is judged as one leaves the effect unknown.
-fn outcome(end: NextStep, seen: Result<Answer, NetworkError>, tries: u32) -> Outcome {
+fn outcome(end: NextStep, seen: Result<Response, NetworkError>, tries: u32) -> Outcome {
     match (end, seen) {
         (NextStep::Done, Ok(answer)) => Outcome::Done { answer, tries },
         (NextStep::Refused { effect, reason }, Ok(answer)) => {
@@ -255,14 +255,14 @@ fn outcome(end: NextStep, seen: Result<Answer, NetworkError>, tries: u32) -> Out
         }
         (NextStep::GiveUp { why, effect }, seen) => Outcome::GaveUp { why, last: last(seen), effect, tries },
         (_, seen) => {
-            Outcome::GaveUp { why: Why::TriesSpent, last: last(seen), effect: Effect::Unknown, tries }
+            Outcome::GaveUp { why: GiveUpReason::TriesSpent, last: last(seen), effect: Effect::Unknown, tries }
         }
     }
 }
 
-fn last(seen: Result<Answer, NetworkError>) -> Last {
+fn last(seen: Result<Response, NetworkError>) -> LastResult {
     match seen {
-        Ok(answer) => Last::Answer(answer),
-        Err(NetworkError { kind, why, .. }) => Last::Fault { kind, why },
+        Ok(answer) => LastResult::Response(answer),
+        Err(NetworkError { kind, why, .. }) => LastResult::Error { kind, why },
     }
 }

@@ -7,7 +7,7 @@ use ichido_http::clock;
 /// The system provides no random bytes, so a key would not be unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot create a key: the system provides no random bytes ({0}); give the action a key of your own")]
-pub struct NoRandomness(getrandom::Error);
+pub struct RandomnessError(getrandom::Error);
 
 /// Creates a unique key: a UUIDv7 with random bytes of the system.
 ///
@@ -21,9 +21,9 @@ pub struct NoRandomness(getrandom::Error);
 /// # Ok::<(), ichido_client::NoRandomness>(())
 /// ```
 // Spec: A7.
-pub fn fresh_key() -> Result<IdempotencyKey, NoRandomness> {
+pub fn new_key() -> Result<IdempotencyKey, RandomnessError> {
     let mut random = [0; 10];
-    getrandom::fill(&mut random).map_err(NoRandomness)?;
+    getrandom::fill(&mut random).map_err(RandomnessError)?;
     Ok(IdempotencyKey::fresh(clock::now(), random))
 }
 
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn keys_created_at_the_same_moment_differ() {
-        let keys: HashSet<_> = (0..10_000).map(|_| fresh_key().unwrap()).collect();
+        let keys: HashSet<_> = (0..10_000).map(|_| new_key().unwrap()).collect();
         assert_eq!(keys.len(), 10_000);
     }
 }

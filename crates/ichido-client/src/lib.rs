@@ -56,18 +56,18 @@
 // Spec: A8, A14, C4, F1.
 
 mod action;
-mod answer;
+mod response;
 mod client;
 mod fresh;
-pub mod next;
+pub mod decision;
 #[cfg(feature = "queue")]
 pub mod queue;
 mod settings;
 mod token;
 
 pub use action::{Action, ActionError, Cause};
-pub use answer::{Answer, ProblemDetails};
-pub use client::{Client, Last, Outcome};
-pub use fresh::{NoRandomness, fresh_key};
-pub use settings::{ANSWER_BYTES_MAX, ClientSettings, Problems, TIME_MAX};
+pub use response::{Response, ProblemDetails};
+pub use client::{Client, LastResult, Outcome};
+pub use fresh::{RandomnessError, new_key};
+pub use settings::{ANSWER_BYTES_MAX, ClientSettings, ClientConfigErrors, TIME_MAX};
 pub use token::{Token, TokenError};

@@ -87,11 +87,11 @@ use std::sync::Arc;
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch;
 
-pub use accept::Accepted;
+pub use accept::AcceptOutcome;
 pub use entry::{Entry, EntryId, Reason, State};
 pub use error::QueueError;
-pub use list::{EntryCount, Filter};
-pub use sender::{Drained, Event, Proof, SendTerms, Sender, StepOutcome, What};
+pub use list::{EntryCount, EntryFilter};
+pub use sender::{DrainOutcome, Event, Proof, SendSettings, Sender, StepOutcome, EventKind};
 
 /// The maximum number of entries in a file, in any state.
 pub const ENTRIES_MAX: i64 = 100_000;
@@ -104,7 +104,7 @@ pub const PAGE_MAX: u32 = 1_000;
 
 /// A queue in a file. Clones are handles to the same queue.
 #[derive(Clone, Debug)]
-pub struct Queue {
+pub struct OfflineQueue {
     pool: SqlitePool,
     /// The canonical path, so every name of the file leads to the same locks.
     file: Arc<PathBuf>,
@@ -120,7 +120,7 @@ struct Signals {
     online: watch::Sender<()>,
 }
 
-impl Queue {
+impl OfflineQueue {
     /// Opens a queue, or creates it if the file does not exist.
     ///
     /// A file that is not a queue is refused and left unchanged.

@@ -15,7 +15,7 @@ use ichido_http::trust;
 use ichido_http::url::HttpUrl;
 
 use crate::client::Client;
-use crate::next::RetryRules;
+use crate::decision::RetryRules;
 use crate::token::Token;
 
 /// The longest duration of any setting.
@@ -61,9 +61,9 @@ pub struct ClientSettings {
 /// All errors in the settings, each with its location and how to fix it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
-pub struct Problems(pub Vec<String>);
+pub struct ClientConfigErrors(pub Vec<String>);
 
-impl From<ConfigErrors> for Problems {
+impl From<ConfigErrors> for ClientConfigErrors {
     fn from(faults: ConfigErrors) -> Self {
         Self(faults.0.into_iter().map(|ConfigError { place, what }| format!("{place} {what}")).collect())
     }
@@ -103,7 +103,7 @@ impl ClientSettings {
     /// let wrong = ClientSettings { attempt_timeout: Duration::ZERO, ..ClientSettings::new("127.0.0.1") };
     /// assert_eq!(wrong.resolve().expect_err("two of them").0.len(), 2);
     /// ```
-    pub fn resolve(self) -> Result<Client, Problems> {
+    pub fn resolve(self) -> Result<Client, ClientConfigErrors> {
         let mut faults = ConfigErrors::default();
         let least = Duration::from_millis(1);
         for (place, time) in [

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use ichido_core::json::{Document, Form, Numbers};
+use ichido_core::json::{Document, CanonicalForm, Numbers};
 
 /// Rounds per document and form; odd, so the median is one of them.
 const ROUNDS: usize = 41;
@@ -26,9 +26,9 @@ fn main() {
     println!("--- | ---: | ---: | ---:");
     for (name, document) in [("1 KiB", order_list(1_024)), ("100 KiB", order_list(102_400))] {
         let document = document.as_bytes();
-        let double = Form { numbers: Numbers::Double, ..Form::default() };
+        let double = CanonicalForm { numbers: Numbers::Double, ..CanonicalForm::default() };
         assert_eq!(ours(document, &double), rival(document), "both must agree before they are measured");
-        for (form_name, form) in [("Exact", Form::default()), ("Double", double)] {
+        for (form_name, form) in [("Exact", CanonicalForm::default()), ("Double", double)] {
             let (ours_time, rival_time) = race(document, &form);
             println!(
                 "{name} ({} bytes), {form_name} | {ours_time:.2?} | {rival_time:.2?} | {:.2}",
@@ -39,7 +39,7 @@ fn main() {
     }
 }
 
-fn ours(document: &[u8], form: &Form) -> Vec<u8> {
+fn ours(document: &[u8], form: &CanonicalForm) -> Vec<u8> {
     let document = Document::parse(document, document.len()).expect("the document is JSON");
     document.canonical(form).expect("the document has a canonical form")
 }
@@ -50,7 +50,7 @@ fn rival(document: &[u8]) -> Vec<u8> {
 }
 
 /// The median time of one document for us and for the competitor.
-fn race(document: &[u8], form: &Form) -> (Duration, Duration) {
+fn race(document: &[u8], form: &CanonicalForm) -> (Duration, Duration) {
     let repeats = u32::try_from(ROUND_BYTES / document.len()).expect("a round is short").max(1);
     let mut rounds = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {

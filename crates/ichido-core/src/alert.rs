@@ -33,7 +33,7 @@ mod rules;
 mod tests;
 pub mod words;
 
-pub use about::About;
-pub use incident::{CLEAR_FOR, CLEAR_SHARE, Reading, Standing, Step, judge};
-pub use rule::{Rule, Terms, Unit, WINDOW_MAX, WINDOW_MIN};
-pub use rules::{RuleChange, Rules, TermsChange};
+pub use about::AlertSubject;
+pub use incident::{CLEAR_FOR, CLEAR_SHARE, Measurement, AlertStatus, AlertStep, judge};
+pub use rule::{AlertRule, AlertTerms, MeasureUnit, WINDOW_MAX, WINDOW_MIN};
+pub use rules::{RuleChange, AlertRules, TermsChange};

@@ -18,7 +18,7 @@
 
 mod retention;
 
-pub use retention::{ClockStep, Now, Reading, Retention};
+pub use retention::{ClockStep, Now, ClockPair, Retention};
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::json::{Document, Form, JsonError};
+use crate::json::{Document, CanonicalForm, JsonError};
 
 /// Declares a SHA-256 with its own type and a text form that can be parsed.
 macro_rules! hash {
@@ -98,7 +98,7 @@ impl Digest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodyRules {
     /// Numbers, Unicode and the fields left out, such as `/trace_id` and `/idempotency_key`.
-    pub form: Form,
+    pub form: CanonicalForm,
     /// JSON bodies over this size are refused.
     ///
     /// The caller has its own limit for reading a body at all.
@@ -112,7 +112,7 @@ impl BodyRules {
 
 impl Default for BodyRules {
     fn default() -> Self {
-        Self { form: Form::default(), bytes_max: Self::BYTES_MAX_DEFAULT }
+        Self { form: CanonicalForm::default(), bytes_max: Self::BYTES_MAX_DEFAULT }
     }
 }
 

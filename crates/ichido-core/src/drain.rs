@@ -23,7 +23,7 @@ pub const AGAIN_AFTER_MAX: Duration = Duration::from_mins(1);
 
 /// What an operator allows; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bounds {
+pub struct QueueLimits {
     /// How long waiting messages may take to leave.
     pub drain_within: Option<Duration>,
     /// How many messages may wait.
@@ -32,7 +32,7 @@ pub struct Bounds {
 
 /// The load of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
+pub struct QueueLoad {
     /// How many messages wait now.
     pub waiting: u64,
     /// How many messages ended in the window.
@@ -43,13 +43,13 @@ pub struct Load {
 
 /// Whether one more message is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intake {
+pub enum QueueAdmission {
     /// It is accepted.
     Open,
     /// It is refused for now.
     Full {
         /// The limit it would exceed.
-        why: Full,
+        why: LimitReached,
         /// When to retry.
         again_after: Duration,
     },
@@ -57,29 +57,29 @@ pub enum Intake {
 
 /// The limit that one more message would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
+pub enum LimitReached {
     /// The maximum number of messages already waits.
     WaitingMax,
     /// The waiting messages would take too long to leave.
     DrainWithin,
 }
 
-impl Load {
+impl QueueLoad {
     /// Decides whether one more message is accepted.
-    pub fn judge(self, bounds: Bounds) -> Intake {
+    pub fn judge(self, bounds: QueueLimits) -> QueueAdmission {
         if let Some(most) = bounds.waiting_max
             && most <= self.waiting
         {
             let over = self.waiting - most + 1;
-            return Intake::Full { why: Full::WaitingMax, again_after: self.until_ended(u128::from(over)) };
+            return QueueAdmission::Full { why: LimitReached::WaitingMax, again_after: self.until_ended(u128::from(over)) };
         }
         match bounds.drain_within {
             Some(within) if BUSY_MIN <= self.busy && within < self.drains_in() => {
                 let leave_in_time = self.finishing() * within.as_millis() / self.busy.as_millis().max(1);
                 let over = u128::from(self.waiting).saturating_sub(leave_in_time).max(1);
-                Intake::Full { why: Full::DrainWithin, again_after: self.until_ended(over) }
+                QueueAdmission::Full { why: LimitReached::DrainWithin, again_after: self.until_ended(over) }
             }
-            _ => Intake::Open,
+            _ => QueueAdmission::Open,
         }
     }
 
@@ -110,12 +110,12 @@ impl Load {
 pub struct Window {
     /// How long each observation was, and how many messages ended in it.
     looks: VecDeque<(Duration, u64)>,
-    last: Option<Look>,
+    last: Option<QueueSample>,
 }
 
 /// The counts of a queue at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct QueueSample {
     /// The time, on any clock that never goes back.
     pub at: Duration,
     /// How many messages waited.
@@ -126,7 +126,7 @@ pub struct Look {
 
 impl Window {
     /// Adds one observation.
-    pub fn look(&mut self, look: Look) {
+    pub fn record(&mut self, look: QueueSample) {
         let before = self.last.replace(look);
         // If fewer have ended than before, some were deleted or requeued, and the number that ended is unknown.
         if let Some(before) = before
@@ -145,8 +145,8 @@ impl Window {
     }
 
     /// Returns the load since the last observation.
-    pub fn load(&self) -> Load {
-        Load {
+    pub fn load(&self) -> QueueLoad {
+        QueueLoad {
             waiting: self.last.map_or(0, |look| look.waiting),
             finished: self.looks.iter().map(|(_, finished)| finished).sum(),
             busy: self.busy(),
@@ -166,32 +166,32 @@ mod tests {
         Duration::from_secs(secs)
     }
 
-    fn load(waiting: u64, finished: u64, busy: u64) -> Load {
-        Load { waiting, finished, busy: secs(busy) }
+    fn load(waiting: u64, finished: u64, busy: u64) -> QueueLoad {
+        QueueLoad { waiting, finished, busy: secs(busy) }
     }
 
-    fn full(why: Full, again_after: u64) -> Intake {
-        Intake::Full { why, again_after: secs(again_after) }
+    fn full(why: LimitReached, again_after: u64) -> QueueAdmission {
+        QueueAdmission::Full { why, again_after: secs(again_after) }
     }
 
     #[test]
     fn without_a_limit_everything_is_accepted() {
         for load in [load(0, 0, 0), load(u64::MAX, 0, 3600), load(1, u64::MAX, 60)] {
-            assert_eq!(load.judge(Bounds::default()), Intake::Open);
+            assert_eq!(load.judge(QueueLimits::default()), QueueAdmission::Open);
         }
     }
 
     #[test]
     fn waiting_messages_never_exceed_the_limit() {
-        let bounds = Bounds { waiting_max: Some(3), drain_within: None };
-        let none = Bounds { waiting_max: Some(0), drain_within: None };
+        let bounds = QueueLimits { waiting_max: Some(3), drain_within: None };
+        let none = QueueLimits { waiting_max: Some(0), drain_within: None };
         for (load, bounds, expected) in [
-            (load(2, 0, 60), bounds, Intake::Open),
-            (load(3, 0, 0), bounds, full(Full::WaitingMax, 1)),
-            (load(3, 59, 60), bounds, full(Full::WaitingMax, 1)),
-            (load(12, 59, 60), bounds, full(Full::WaitingMax, 10)),
-            (load(1_000, 0, 60), bounds, full(Full::WaitingMax, 60)),
-            (load(0, 0, 0), none, full(Full::WaitingMax, 1)),
+            (load(2, 0, 60), bounds, QueueAdmission::Open),
+            (load(3, 0, 0), bounds, full(LimitReached::WaitingMax, 1)),
+            (load(3, 59, 60), bounds, full(LimitReached::WaitingMax, 1)),
+            (load(12, 59, 60), bounds, full(LimitReached::WaitingMax, 10)),
+            (load(1_000, 0, 60), bounds, full(LimitReached::WaitingMax, 60)),
+            (load(0, 0, 0), none, full(LimitReached::WaitingMax, 1)),
         ] {
             assert_eq!(load.judge(bounds), expected, "{load:?}");
         }
@@ -199,29 +199,29 @@ mod tests {
 
     #[test]
     fn messages_that_cannot_drain_in_time_are_refused() {
-        let bounds = Bounds { waiting_max: None, drain_within: Some(secs(100)) };
+        let bounds = QueueLimits { waiting_max: None, drain_within: Some(secs(100)) };
         for (load, expected) in [
             // One a second: a hundred leave in time, one more does not.
-            (load(100, 59, 60), Intake::Open),
-            (load(101, 59, 60), full(Full::DrainWithin, 1)),
-            (load(120, 59, 60), full(Full::DrainWithin, 20)),
-            (load(100_000, 59, 60), full(Full::DrainWithin, 60)),
+            (load(100, 59, 60), QueueAdmission::Open),
+            (load(101, 59, 60), full(LimitReached::DrainWithin, 1)),
+            (load(120, 59, 60), full(LimitReached::DrainWithin, 20)),
+            (load(100_000, 59, 60), full(LimitReached::DrainWithin, 60)),
             // None ended: the first takes a minute or longer, so two do not leave in time.
-            (load(1, 0, 60), Intake::Open),
-            (load(2, 0, 60), full(Full::DrainWithin, 60)),
+            (load(1, 0, 60), QueueAdmission::Open),
+            (load(2, 0, 60), full(LimitReached::DrainWithin, 60)),
             // Not known yet.
-            (load(100_000, 0, 4), Intake::Open),
-            (load(0, 0, 60), Intake::Open),
-            (load(u64::MAX, u64::MAX, 60), Intake::Open),
+            (load(100_000, 0, 4), QueueAdmission::Open),
+            (load(0, 0, 60), QueueAdmission::Open),
+            (load(u64::MAX, u64::MAX, 60), QueueAdmission::Open),
         ] {
             assert_eq!(load.judge(bounds), expected, "{load:?}");
         }
     }
 
-    fn looked(looks: &[(u64, u64, u64)]) -> Load {
+    fn looked(looks: &[(u64, u64, u64)]) -> QueueLoad {
         let mut window = Window::default();
         for &(at, waiting, ended) in looks {
-            window.look(Look { at: secs(at), waiting, ended });
+            window.record(QueueSample { at: secs(at), waiting, ended });
         }
         window.load()
     }
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(looked(&minutes), load(5, 600, 60));
         let mut window = Window::default();
         for at in 0..1_000 {
-            window.look(Look { at: Duration::from_millis(at), waiting: 1, ended: at });
+            window.record(QueueSample { at: Duration::from_millis(at), waiting: 1, ended: at });
         }
         assert_eq!(window.load().finished, LOOKS_MAX as u64);
         // An observation after a long silence is longer than the whole window.

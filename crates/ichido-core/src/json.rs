@@ -48,7 +48,7 @@ pub use error::{JsonError, JsonErrorKind};
 pub use leave_out::{LeaveOut, TooManyLeftOut};
 pub use line_column::LineColumn;
 pub use pointer::{Pointer, PointerError};
-pub use value::{Kind, Value};
+pub use value::{Kind, JsonValue};
 
 use string::StringText;
 use tape::Tape;
@@ -77,7 +77,7 @@ pub struct Document<'a> {
 
 /// A canonical form. The default is exact numbers, text as written, nothing left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Form {
+pub struct CanonicalForm {
     /// What makes two numbers equal.
     pub numbers: Numbers,
     /// What makes two strings equal.
@@ -136,18 +136,18 @@ impl<'a> Document<'a> {
     }
 
     /// Returns the canonical bytes of the document in `form`.
-    pub fn canonical(&self, form: &Form) -> Result<Vec<u8>, JsonError> {
+    pub fn canonical(&self, form: &CanonicalForm) -> Result<Vec<u8>, JsonError> {
         self.root().canonical(form)
     }
 
     /// Returns the value of the whole document.
-    pub fn root(&self) -> Value<'_, 'a> {
-        Value::root(self)
+    pub fn root(&self) -> JsonValue<'_, 'a> {
+        JsonValue::root(self)
     }
 
     /// Returns the value at `pointer`, through members and array elements alike.
-    pub fn at(&self, pointer: &Pointer) -> Option<Value<'_, 'a>> {
-        pointer.tokens().try_fold(self.root(), Value::step)
+    pub fn at(&self, pointer: &Pointer) -> Option<JsonValue<'_, 'a>> {
+        pointer.tokens().try_fold(self.root(), JsonValue::step)
     }
 
     /// Returns the text of the string or name at `node`.

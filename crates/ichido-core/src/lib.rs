@@ -117,7 +117,7 @@ pub mod settings;
 pub mod sync;
 pub mod text;
 pub mod time;
-pub mod tries;
+pub mod client_attempt;
 pub mod verdict;
 mod words;
 

@@ -20,14 +20,14 @@
 // SPEC D2, D12, D17, E1, E2, F2.
 
 mod history;
-mod stage;
+mod state_name;
 mod step;
-mod tried;
+mod attempt;
 
 pub use history::{Doubt, History};
-pub use stage::Stage;
-pub use step::{IllegalStep, Why};
-pub use tried::Tried;
+pub use state_name::StateName;
+pub use step::{IllegalStep, StepRefusal};
+pub use attempt::AttemptResult;
 
 use crate::fence::Fence;
 use crate::retry::Safety;
@@ -51,7 +51,7 @@ pub enum State {
         /// When it was claimed.
         claimed_at: Timestamp,
         /// Whether the call has started.
-        begun: Begun,
+        begun: StartMark,
         /// Whether a late response proved that an earlier attempt did the work.
         ///
         /// Then the message is sent, however this attempt ends.
@@ -95,13 +95,13 @@ pub enum State {
 
 /// Whether a worker has started the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begun {
+pub enum StartMark {
     /// The worker writes a durable start mark before the call and has not yet.
     ///
     /// Nothing was done.
     NotYet,
     /// The start mark exists: anything may have been done.
-    Yes,
+    Written,
     /// This queue writes no start marks, so anything may have been done since the claim.
     NotTracked,
 }
@@ -114,10 +114,10 @@ pub enum Event {
         /// A new fence, greater than any before.
         fence: Fence,
         /// [`Begun::NotYet`] if the queue writes start marks, and for every suspect.
-        begun: Begun,
+        begun: StartMark,
     },
     /// The worker is about to call.
-    Began {
+    Started {
         /// The fence of the claim.
         fence: Fence,
     },
@@ -180,7 +180,7 @@ pub enum Event {
         fence: Fence,
     },
     /// The receiver was asked by key, and its response is proof.
-    Reconciled(Found),
+    Reconciled(Reconciled),
     /// A person decided about a parked message.
     Decided(Decision),
     /// An operator requeues a dead message.
@@ -205,19 +205,19 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// It may be retried.
-    Again {
+    Retry {
         /// The earliest time of the next attempt.
         due: Timestamp,
     },
     /// No retry can succeed.
-    ForGood,
+    Permanent,
     /// The outcome must be found out, whatever a repetition could do.
     InDoubt,
 }
 
 /// What a receiver says when asked by key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Reconciled {
     /// It was done.
     Done,
     /// It was not done.
@@ -231,9 +231,9 @@ pub enum Found {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It was not done: send it again.
-    SendAgain,
+    NotDone,
     /// It was done.
-    WasDone,
+    Done,
     /// It is given up; the effect stays unknown.
     GiveUp,
 }
@@ -243,7 +243,7 @@ impl Event {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Claimed { .. } => "claimed",
-            Self::Began { .. } => "began",
+            Self::Started { .. } => "began",
             Self::Succeeded { .. } => "succeeded",
             Self::Failed { .. } => "failed",
             Self::GivenBack { .. } => "given_back",
@@ -269,12 +269,12 @@ impl State {
 
     /// Returns whether only an operator can move it.
     pub const fn is_final(&self) -> bool {
-        self.stage().is_final()
+        self.state_name().is_final()
     }
 
     /// Returns the stable name used in the API, the metrics and the database.
     pub const fn name(&self) -> &'static str {
-        self.stage().as_str()
+        self.state_name().as_str()
     }
 
     /// Returns the attempts so far; `None` once it is sent.
@@ -336,7 +336,7 @@ impl State {
     pub fn advance(self, event: Event, now: Timestamp) -> Result<(Self, Option<Self>), IllegalStep> {
         let next = self.step(event, now)?;
         match next {
-            Self::Failed { history, .. } if !history.may_try_again() => {
+            Self::Failed { history, .. } if !history.has_attempts_left() => {
                 Ok((next, Some(next.step(Event::Spent, now)?)))
             }
             _ => Ok((next, None)),

@@ -23,18 +23,18 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The limit on requests.
-    pub requests: Option<Counter>,
+    pub requests: Option<LimitCounter>,
     /// The limit on tokens, prompts and responses together.
-    pub tokens: Option<Counter>,
+    pub tokens: Option<LimitCounter>,
     /// The limit on prompt tokens.
-    pub input_tokens: Option<Counter>,
+    pub input_tokens: Option<LimitCounter>,
     /// The limit on response tokens.
-    pub output_tokens: Option<Counter>,
+    pub output_tokens: Option<LimitCounter>,
 }
 
 /// What is left of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counter {
+pub struct LimitCounter {
     /// The limit; at least 1.
     pub limit: u64,
     /// What is left; at most the limit.
@@ -82,8 +82,8 @@ impl Limits {
     }
 
     /// Returns the limit on all tokens: if only its parts are given, their sum.
-    fn tokens_in_all(&self) -> Option<Counter> {
-        let sum = |input: Counter, output: Counter| Counter {
+    fn tokens_in_all(&self) -> Option<LimitCounter> {
+        let sum = |input: LimitCounter, output: LimitCounter| LimitCounter {
             limit: input.limit.saturating_add(output.limit),
             remaining: input.remaining.saturating_add(output.remaining),
             reset: input.reset.max(output.reset),
@@ -96,7 +96,7 @@ impl Limits {
     }
 }
 
-impl Counter {
+impl LimitCounter {
     /// Returns a counter if the values are valid.
     fn new(limit: u64, remaining: u64, reset: Timestamp, now: Timestamp) -> Option<Self> {
         let reset = reset.min(now.plus(WAIT_MAX));

@@ -30,14 +30,14 @@ mod settings;
 mod slots;
 
 pub use circuit::{Circuit, CircuitSettings};
-pub use endpoints::{CallEnd, Choice, EndpointSet, Opening, Record, choose, choose_avoiding, left_out};
-pub use paced::{Paced, Phase};
+pub use endpoints::{CallOutcome, Choice, EndpointSet, Opening, EndpointRecord, choose, choose_avoiding, left_out};
+pub use paced::{Paced, PacePhase};
 pub use parallel::{first_call_at, permits_left};
 pub use per_second::PerSecond;
-pub use rate::{Rate, Tally};
-pub use refusals::{Answers, Evidence};
-pub use settings::Settings;
-pub use slots::{Grant, Hold, Slots};
+pub use rate::{Rate, AcceptedCounts};
+pub use refusals::{ResponseCounts, Evidence};
+pub use settings::PaceSettings;
+pub use slots::{Grant, PauseReason, Slots};
 
 use circuit::CircuitEvent;
 
@@ -81,7 +81,7 @@ impl Pace {
     };
 
     /// Returns the current maximum of calls per second; `None` is unlimited.
-    pub fn limit(&self, settings: &Settings) -> Option<PerSecond> {
+    pub fn limit(&self, settings: &PaceSettings) -> Option<PerSecond> {
         let limit = self.rate.limit(settings);
         if self.asking { Some(limit.map_or(ASKING_RATE, |limit| limit.slower(ASKING_RATE))) } else { limit }
     }
@@ -116,7 +116,7 @@ impl Pace {
     /// assert!(matches!(grant, Grant::Wait { until, .. } if until == Timestamp::from_secs(1_030)));
     /// ```
     #[must_use]
-    pub fn reserve(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
+    pub fn reserve(self, settings: &PaceSettings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
         let mut pace = self.without_future_times(settings, now);
         pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::CallRequested);
         let rests_until = pace.circuit.rests_until(now);
@@ -129,7 +129,7 @@ impl Pace {
     /// probe that delays the others.
     // SPEC E2.
     #[must_use]
-    pub fn reserve_again(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
+    pub fn reserve_again(self, settings: &PaceSettings, now: Timestamp, count: NonZeroU32) -> (Self, Grant) {
         let mut pace = self.without_future_times(settings, now);
         pace.circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::RetryRequested);
         let rests_until = pace.circuit.rests_until_again(&settings.circuit, now);
@@ -138,7 +138,7 @@ impl Pace {
 
     fn grant(
         self,
-        settings: &Settings,
+        settings: &PaceSettings,
         now: Timestamp,
         count: NonZeroU32,
         rests_until: Option<Timestamp>,
@@ -152,7 +152,7 @@ impl Pace {
         let count = count.get().min(pace.circuit.admits());
         let Some(slots) = Slots::cut(first, spacing, count, now.plus(settings.horizon)) else {
             pace.wanted_until = pace.wanted_until.max(first);
-            let why = Hold::Rate;
+            let why = PauseReason::Rate;
             return (pace, Grant::Wait { until: first, why });
         };
         pace.last_slot = slots.last();
@@ -166,7 +166,7 @@ impl Pace {
     /// Returns why nothing may be sent now, and until when.
     ///
     /// A node calls this again right before it sends: a pause or an open circuit voids the slots it holds.
-    pub fn stopped(&self, settings: &Settings, now: Timestamp) -> Option<(Timestamp, Hold)> {
+    pub fn stopped(&self, settings: &PaceSettings, now: Timestamp) -> Option<(Timestamp, PauseReason)> {
         let pace = self.without_future_times(settings, now);
         let circuit_until = match pace.circuit {
             Circuit::Open { until, .. } => until,
@@ -179,7 +179,7 @@ impl Pace {
     /// Returns when to claim a message for this destination, if not now.
     ///
     /// Before that time no slot is within the horizon, and a claimed message would only wait in its worker.
-    pub fn closed_until(&self, settings: &Settings, now: Timestamp) -> Option<Timestamp> {
+    pub fn closed_until(&self, settings: &PaceSettings, now: Timestamp) -> Option<Timestamp> {
         if let Some((until, _)) = self.stopped(settings, now) {
             return Some(until);
         }
@@ -189,7 +189,7 @@ impl Pace {
     }
 
     /// Returns when this destination, as one endpoint of several, can take a call.
-    pub fn opening(&self, settings: &Settings, now: Timestamp) -> Opening {
+    pub fn opening(&self, settings: &PaceSettings, now: Timestamp) -> Opening {
         let pace = self.without_future_times(settings, now);
         match pace.blocked(now) {
             Some((until, _)) => Opening::Resting { until },
@@ -202,7 +202,7 @@ impl Pace {
     /// If there are refusals to report as well, report the successes first: a refusal after a success is news about the
     /// limit, one without may be an echo.
     #[must_use]
-    pub fn on_success(self, settings: &Settings, now: Timestamp, count: NonZeroU32) -> Self {
+    pub fn on_success(self, settings: &PaceSettings, now: Timestamp, count: NonZeroU32) -> Self {
         let pace = self.without_future_times(settings, now);
         let held_back = now < pace.wanted_until;
         Self {
@@ -220,7 +220,7 @@ impl Pace {
     #[must_use]
     pub fn on_throttled(
         self,
-        settings: &Settings,
+        settings: &PaceSettings,
         now: Timestamp,
         sent: Timestamp,
         retry_after: Option<Duration>,
@@ -245,7 +245,7 @@ impl Pace {
     ///
     /// That is no connection, no response or a 5xx.
     #[must_use]
-    pub fn on_failure(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
+    pub fn on_failure(self, settings: &PaceSettings, now: Timestamp, sent: Timestamp) -> Self {
         let pace = self.without_future_times(settings, now);
         let circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::Failed { sent });
         Self { circuit, ..pace }
@@ -255,29 +255,29 @@ impl Pace {
     ///
     /// The message may be the cause, so it opens no circuit and extends no rest.
     #[must_use]
-    pub fn on_failure_again(self, settings: &Settings, now: Timestamp, sent: Timestamp) -> Self {
+    pub fn on_failure_again(self, settings: &PaceSettings, now: Timestamp, sent: Timestamp) -> Self {
         let pace = self.without_future_times(settings, now);
         let circuit = pace.circuit.step(&settings.circuit, now, CircuitEvent::RetryFailed { sent });
         Self { circuit, ..pace }
     }
 
     /// Returns why no slot may be handed out now, and until when.
-    fn blocked(&self, now: Timestamp) -> Option<(Timestamp, Hold)> {
+    fn blocked(&self, now: Timestamp) -> Option<(Timestamp, PauseReason)> {
         longer(now, self.paused_until, self.circuit.rests_until(now).unwrap_or(now))
     }
 
-    fn next_slot(&self, settings: &Settings, now: Timestamp) -> Timestamp {
+    fn next_slot(&self, settings: &PaceSettings, now: Timestamp) -> Timestamp {
         self.last_slot.plus(self.spacing(settings)).max(now)
     }
 
-    fn spacing(&self, settings: &Settings) -> Duration {
+    fn spacing(&self, settings: &PaceSettings) -> Duration {
         self.limit(settings).map_or(Duration::ZERO, PerSecond::spacing)
     }
 
     /// Removes times so far ahead that only a clock that was set back (or larger settings) explains them.
     ///
     /// Otherwise a queue would stall until the clock has caught up.
-    fn without_future_times(self, settings: &Settings, now: Timestamp) -> Self {
+    fn without_future_times(self, settings: &PaceSettings, now: Timestamp) -> Self {
         let believed = Self {
             paused_until: self.paused_until.min(now.plus(settings.pause_max)),
             circuit: self.circuit.without_future_times(&settings.circuit, now),
@@ -299,8 +299,8 @@ impl Pace {
 }
 
 /// Returns the longer of a pause and a circuit's rest, if either has not ended.
-fn longer(now: Timestamp, paused: Timestamp, circuit: Timestamp) -> Option<(Timestamp, Hold)> {
-    let (until, why) = if circuit < paused { (paused, Hold::Paused) } else { (circuit, Hold::Circuit) };
+fn longer(now: Timestamp, paused: Timestamp, circuit: Timestamp) -> Option<(Timestamp, PauseReason)> {
+    let (until, why) = if circuit < paused { (paused, PauseReason::Paused) } else { (circuit, PauseReason::Circuit) };
     (now < until).then_some((until, why))
 }
 

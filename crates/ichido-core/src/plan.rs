@@ -22,11 +22,11 @@ use crate::time::Timestamp;
 
 mod proposal;
 
-pub use proposal::{Bounds, Proposal, Tuning, propose};
+pub use proposal::{TuningLimits, Proposal, Tuning, propose};
 
 /// A batch about to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batch<'a> {
+pub struct BatchPlan<'a> {
     /// The number of items.
     pub items: u64,
     /// The number of items in parallel.
@@ -136,7 +136,7 @@ pub struct Estimate {
 /// assert_eq!(estimate.likely, Duration::from_secs(590));
 /// assert_eq!(estimate.worst, Duration::from_secs(1_050));
 /// ```
-pub fn estimate(batch: &Batch<'_>, assumptions: &Assumptions) -> Estimate {
+pub fn estimate(batch: &BatchPlan<'_>, assumptions: &Assumptions) -> Estimate {
     Estimate {
         best: estimate_with(batch, &assumptions.best),
         likely: estimate_with(batch, &assumptions.likely),
@@ -145,7 +145,7 @@ pub fn estimate(batch: &Batch<'_>, assumptions: &Assumptions) -> Estimate {
 }
 
 /// Estimates how long `batch` takes under one assumption.
-pub fn estimate_with(batch: &Batch<'_>, assumption: &Assumption) -> Duration {
+pub fn estimate_with(batch: &BatchPlan<'_>, assumption: &Assumption) -> Duration {
     let rounds = batch.items.div_ceil(u64::from(batch.parallel.get()));
     let calls = times(batch.interval.saturating_add(batch.latency), rounds);
     let waits = times(assumption.waits(batch.waits), assumption.retried(batch.items));
@@ -153,8 +153,8 @@ pub fn estimate_with(batch: &Batch<'_>, assumption: &Assumption) -> Duration {
 }
 
 /// Returns how many of the items finish within `left`; the rest get their fallback.
-pub fn items_that_fit(batch: &Batch<'_>, assumption: &Assumption, left: Duration) -> u64 {
-    let fits = |items| estimate_with(&Batch { items, ..*batch }, assumption) <= left;
+pub fn items_that_fit(batch: &BatchPlan<'_>, assumption: &Assumption, left: Duration) -> u64 {
+    let fits = |items| estimate_with(&BatchPlan { items, ..*batch }, assumption) <= left;
     // Invariant: `low` items fit, because zero items take no time; more than `high` are not requested or do not fit.
     let (mut low, mut high) = (0, batch.items);
     while low < high {

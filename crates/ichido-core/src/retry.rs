@@ -13,7 +13,7 @@ mod schedule;
 
 pub use crate::verdict::{Guarantee, RepeatRefused, Safety, WAIT_MAX, hop_may_repeat, may_repeat};
 pub use budget::{Budget, BudgetSettings};
-pub use schedule::{Jitter, Retry, Schedule, ScheduleError, TRIES_MAX, TooLate};
+pub use schedule::{Jitter, Retry, Schedule, ScheduleError, MAX_ATTEMPTS, TooLate};
 
 #[cfg(test)]
 mod tests;

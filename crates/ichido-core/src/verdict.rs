@@ -8,12 +8,12 @@
 //! [`Table::llm`] show their rows.
 // SPEC A8, B1, D7–D9, F2.
 
-mod answer;
+mod response;
 mod gate;
 mod hint;
 mod tables;
 
-pub use answer::{Answer, BODY_BYTES_MAX, Echo, NetworkFault, Seen};
+pub use response::{HttpResponse, BODY_BYTES_MAX, Echo, NetworkFault, AttemptResponse};
 pub use gate::{Guarantee, RepeatRefused, Safety, hop_may_repeat, may_repeat};
 pub use hint::{WAIT_MAX, hint_of, retry_after};
 
@@ -114,14 +114,14 @@ pub enum Advice {
     /// No retry can succeed.
     GiveUp,
     /// The effect must be reconciled, or decided by a person.
-    AskAfter,
+    Reconcile,
 }
 
 /// One row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct VerdictRow {
     /// What it matches.
-    pub when: When,
+    pub when: RowMatch,
     /// `None` for a success.
     pub code: Option<ErrorCode>,
     /// What it says of the effect of this one call.
@@ -132,7 +132,7 @@ pub struct Row {
 
 /// What a row matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum RowMatch {
     /// Exactly this status.
     Status(u16),
     /// A status in this range, inclusive.
@@ -187,7 +187,7 @@ pub enum PaceReport {
 
 /// What happens next, once safety is considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextStep {
     /// This response finished it.
     Sent,
     /// It finished earlier: the result is `sha256:from-conflict`.
@@ -201,7 +201,7 @@ pub enum Next {
     Dead,
     /// The effect is unknown and a repetition could apply it twice: reconcile, else park.
     // SPEC F2.
-    AskAfter,
+    Reconcile,
 }
 
 impl Verdict {
@@ -210,14 +210,14 @@ impl Verdict {
     /// `effect_so_far` is what was known before this attempt: a clean refusal now says nothing about an earlier attempt
     /// that was lost.
     // SPEC D9, F2.
-    pub fn next(&self, safety: Safety, effect_so_far: Effect) -> Next {
+    pub fn next(&self, safety: Safety, effect_so_far: Effect) -> NextStep {
         match self.advice {
-            Advice::Accept => Next::Sent,
-            Advice::AcceptAsProcessed => Next::SentBefore,
-            Advice::Retry if may_repeat(safety, effect_so_far.after(self.effect)).is_ok() => Next::Retry,
-            Advice::Retry | Advice::AskAfter => Next::AskAfter,
-            Advice::RetryAnswer if safety == Safety::Repeatable => Next::RetryAnswer,
-            Advice::RetryAnswer | Advice::GiveUp => Next::Dead,
+            Advice::Accept => NextStep::Sent,
+            Advice::AcceptAsProcessed => NextStep::SentBefore,
+            Advice::Retry if may_repeat(safety, effect_so_far.after(self.effect)).is_ok() => NextStep::Retry,
+            Advice::Retry | Advice::Reconcile => NextStep::Reconcile,
+            Advice::RetryAnswer if safety == Safety::Idempotent => NextStep::RetryAnswer,
+            Advice::RetryAnswer | Advice::GiveUp => NextStep::Dead,
         }
     }
 
@@ -227,14 +227,14 @@ impl Verdict {
     /// failure for a 5xx and a network fault.
     ///
     /// `None` means nothing to report: the call was held back on our side and never made, or the response says neither.
-    pub const fn tells_pace(&self) -> Option<PaceReport> {
+    pub const fn pace_report(&self) -> Option<PaceReport> {
         self.report
     }
 
     /// Creates the verdict of a function in this process, which needs no table to read a response.
     ///
     /// Only `report` reaches the [pace](crate::pace).
-    pub const fn said(
+    pub const fn declared(
         code: Option<ErrorCode>,
         effect: Effect,
         advice: Advice,
@@ -251,17 +251,17 @@ impl Verdict {
 
 /// How the responses of one destination are read: its own rows first, then the rows of its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct VerdictTable {
     /// The destination's own rows; the first match wins.
-    pub own: Vec<Row>,
+    pub own_rows: Vec<VerdictRow>,
     /// The rows of its kind, in layers.
-    base: &'static [&'static [Row]],
+    base: &'static [&'static [VerdictRow]],
     /// Whether the destination guarantees to echo our key in its response.
     // SPEC D8.
-    pub promises_echo: bool,
+    pub expects_echo: bool,
 }
 
-impl Table {
+impl VerdictTable {
     /// Judges an attempt, given what was seen of it.
     ///
     /// ```
@@ -286,17 +286,17 @@ impl Table {
     /// let wait = Retry::OUTBOX.wait(NonZeroU32::MIN, 0.5, verdict.hint);
     /// assert!(Duration::from_secs(30) <= wait && wait <= Duration::from_secs(33));
     /// ```
-    pub fn judge(&self, seen: &Seen<'_>, now: Timestamp) -> Verdict {
+    pub fn judge(&self, seen: &AttemptResponse<'_>, now: Timestamp) -> Verdict {
         let names = seen.names();
         let hint = seen.answer().and_then(|answer| hint_of(answer.headers.iter().copied(), now));
         // An idempotency layer's "still in flight" is never an outcome (SPEC C6), whatever a row says about its status.
         let base = [tables::IN_FLIGHT].into_iter().chain(self.base.iter().copied()).flatten();
-        let in_flight = seen.answer().is_some_and(Answer::says_in_flight);
-        let own = self.own.iter().filter(|_| !in_flight);
+        let in_flight = seen.answer().is_some_and(HttpResponse::says_in_flight);
+        let own = self.own_rows.iter().filter(|_| !in_flight);
         let row = own.chain(base).find(|row| row.when.fits(seen, &names, hint));
         // Every base table ends with `Anything`; this is what it would say if one did not.
         let (code, effect, advice) = row
-            .map_or((Some(ErrorCode::Unknown), Effect::Unknown, Advice::AskAfter), |row| {
+            .map_or((Some(ErrorCode::Unknown), Effect::Unknown, Advice::Reconcile), |row| {
                 (row.code, row.effect, row.advice)
             });
         self.check_echo(seen, Verdict { code, effect, advice, hint, report: seen.report(code) })
@@ -304,12 +304,12 @@ impl Table {
 
     /// Accepts a success only if it is about our call.
     // SPEC D7, D8.
-    fn check_echo(&self, seen: &Seen<'_>, verdict: Verdict) -> Verdict {
+    fn check_echo(&self, seen: &AttemptResponse<'_>, verdict: Verdict) -> Verdict {
         let echo = seen.answer().map_or(Echo::Absent, |answer| answer.echo);
         match (verdict.advice, echo) {
             // A response about another key says nothing about our call: neither that it was done nor that it was not.
-            (_, Echo::Other) => verdict.doubted(Advice::AskAfter),
-            (Advice::Accept, Echo::Absent) if self.promises_echo => verdict.doubted(Advice::AskAfter),
+            (_, Echo::Other) => verdict.doubted(Advice::Reconcile),
+            (Advice::Accept, Echo::Absent) if self.expects_echo => verdict.doubted(Advice::Reconcile),
             // Processed, but not for us: one of the final conflicts.
             (Advice::AcceptAsProcessed, Echo::Absent) => verdict.doubted(Advice::GiveUp),
             _ => verdict,
@@ -317,8 +317,8 @@ impl Table {
     }
 }
 
-impl When {
-    fn fits(&self, seen: &Seen<'_>, names: &[Cow<'_, str>], hint: Option<Duration>) -> bool {
+impl RowMatch {
+    fn fits(&self, seen: &AttemptResponse<'_>, names: &[Cow<'_, str>], hint: Option<Duration>) -> bool {
         let status = seen.answer().map(|answer| answer.status);
         let is_called = |name: &str| names.iter().any(|found| found == name);
         match self {
@@ -327,10 +327,10 @@ impl When {
             Self::Name(name) => is_called(name),
             Self::StatusAndName(wanted, name) => status == Some(*wanted) && is_called(name),
             Self::StatusAndWait(wanted) => status == Some(*wanted) && hint.is_some(),
-            Self::InFlight => seen.answer().is_some_and(Answer::says_in_flight),
-            Self::NeverSent => matches!(seen, Seen::Network(fault) if !fault.may_have_arrived()),
-            Self::Lost => matches!(seen, Seen::Network(fault) if fault.may_have_arrived()),
-            Self::UnusableAnswer => matches!(seen, Seen::UnusableAnswer),
+            Self::InFlight => seen.answer().is_some_and(HttpResponse::says_in_flight),
+            Self::NeverSent => matches!(seen, AttemptResponse::Network(fault) if !fault.may_have_arrived()),
+            Self::Lost => matches!(seen, AttemptResponse::Network(fault) if fault.may_have_arrived()),
+            Self::UnusableAnswer => matches!(seen, AttemptResponse::UnusableAnswer),
             Self::Anything => true,
         }
     }

@@ -99,7 +99,7 @@ impl NetworkError {
 
     /// Creates the error for a request that was written at least in part.
     fn broken(error: &hyper::Error) -> Self {
-        let kind = if error.is_parse() { NetworkFault::AnswerCut } else { NetworkFault::Broken };
+        let kind = if error.is_parse() { NetworkFault::ResponseCut } else { NetworkFault::Broken };
         Self::new(kind, format!("the connection broke after the request was written: {error}"))
     }
 }
@@ -239,7 +239,7 @@ async fn read(
     max_bytes: usize,
 ) -> Result<FullResponse, NetworkError> {
     let (head, mut incoming) = response.into_parts();
-    let cut = |why: String| NetworkError::new(NetworkFault::AnswerCut, why);
+    let cut = |why: String| NetworkError::new(NetworkFault::ResponseCut, why);
     let mut body = BytesMut::new();
     let is_whole = loop {
         let frame = timeout_at(deadline, incoming.frame()).await;

@@ -37,9 +37,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use body::AnswerBody;
+use body::ResponseBody;
 use connection::ServerConnection;
-use framing::Fault;
+use framing::FramingError;
 use limits::Limits;
 use permits::Permits;
 pub use seats::Peer;
@@ -50,9 +50,9 @@ pub use stops::Stops;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Handles the requests of a server.
-pub trait Answers: Send + Sync + 'static {
+pub trait RequestHandler: Send + Sync + 'static {
     /// Handles one request. The extensions contain its [`Peer`].
-    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<AnswerBody>> + Send;
+    fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<ResponseBody>> + Send;
 
     /// Whether the request asks for health or metrics, which need no seat.
     fn is_health(&self, _: &Request<Incoming>) -> bool {
@@ -60,11 +60,11 @@ pub trait Answers: Send + Sync + 'static {
     }
 
     /// Builds the response to a request for which no seat became free.
-    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody>;
+    fn overloaded(&self, request: &Request<Incoming>) -> Response<ResponseBody>;
 
     /// Builds the 400 response to bytes that are rejected before they form a request. `None` sends the status without
     /// a body.
-    fn refused(&self, _: Fault) -> Option<Response<Bytes>> {
+    fn malformed(&self, _: FramingError) -> Option<Response<Bytes>> {
         None
     }
 
@@ -74,11 +74,11 @@ pub trait Answers: Send + Sync + 'static {
 
 /// How the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ServerEnd {
     /// Every request in flight was answered.
     Drained,
     /// Some connections were cut, because the drain timeout expired or a second signal arrived.
-    Cut {
+    Interrupted {
         /// The number of cut connections.
         connections: usize,
         /// Whether a second signal arrived, so the caller must not wait for anything else.
@@ -91,14 +91,14 @@ pub enum Ended {
 /// Draining ends when nothing is in flight, when the drain timeout expires, or at the second request to stop. `loss`
 /// completes when the server loses something it needs, such as its database file; that counts as the first request to
 /// stop. `detached` completes when work that no connection waits for has finished.
-pub async fn serve<A: Answers>(
+pub async fn serve<A: RequestHandler>(
     listener: TcpListener,
     answers: Arc<A>,
     limits: Limits,
     stops: &Stops,
     loss: impl Future<Output = ()>,
     detached: impl Future<Output = ()>,
-) -> Ended {
+) -> ServerEnd {
     let seats = Seats::new(limits.connections_max, limits.of_peer());
     // HTTP/2 carries many requests on one connection, so requests have the same limit as connections.
     let requests = || Arc::new(Permits::new(limits.connections_max, limits.of_peer()));
@@ -127,7 +127,7 @@ pub async fn accept<F: Future<Output = ()> + Send + 'static>(
     stopping: impl FnOnce(),
     detached: impl Future<Output = ()>,
     connection: impl Fn(TcpStream, SocketAddr, watch::Receiver<bool>) -> F,
-) -> Ended {
+) -> ServerEnd {
     let (stop_sender, stop_receiver) = watch::channel(false);
     let mut stop = pin!(stops.first_or(loss));
     let mut connections = JoinSet::new();
@@ -165,18 +165,18 @@ async fn drain(
     detached: impl Future<Output = ()>,
     within: Duration,
     stops: &Stops,
-) -> Ended {
+) -> ServerEnd {
     tracing::info!(connections = connections.len(), "stopped accepting connections; draining");
     let ended = async {
         while connections.join_next().await.is_some() {}
         detached.await;
     };
     let at_once = tokio::select! {
-        () = ended => return Ended::Drained,
+        () = ended => return ServerEnd::Drained,
         () = sleep(within) => false,
         () = stops.second() => true,
     };
-    Ended::Cut { connections: connections.len(), at_once }
+    ServerEnd::Interrupted { connections: connections.len(), at_once }
 }
 
 #[cfg(test)]

@@ -32,9 +32,9 @@ pub use settings::{LlmPlan, LlmSettings, MAX_TOKENS_MAX, PLACES_MAX, PROMPT_BYTE
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::destination::{Call, DeliveryOutcome, Destination, Failed, Handler, Promise};
+use ichido::destination::{DeliveryAttempt, DeliveryOutcome, Destination, JobError, Handler, DeliveryTerms};
 use ichido_core::retry::Guarantee;
-use ichido_core::verdict::{Advice, Effect, ErrorCode, Seen, Table, Verdict};
+use ichido_core::verdict::{Advice, Effect, ErrorCode, AttemptResponse, VerdictTable, Verdict};
 use ichido_http::clock;
 use ichido_store::Store;
 use ichido_store::message::Note;
@@ -68,9 +68,9 @@ impl LlmPlan {
     }
 
     /// Returns the guarantee: repeating a call is harmless, though it may be billed twice.
-    pub fn promise(&self) -> Promise {
-        Promise {
-            guarantee: Guarantee::Repeatable,
+    pub fn promise(&self) -> DeliveryTerms {
+        DeliveryTerms {
+            guarantee: Guarantee::Idempotent,
             timeout: self.model.timeout().saturating_add(ENQUEUE_TIMEOUT),
             settles_within: Duration::ZERO,
         }
@@ -79,14 +79,14 @@ impl LlmPlan {
 
 impl Llm {
     /// Returns the guarantee for the calls it gets.
-    pub fn promise(&self) -> Promise {
+    pub fn promise(&self) -> DeliveryTerms {
         self.plan.promise()
     }
 
     /// Makes one attempt: asks at most one question and enqueues the answer.
-    pub async fn call(&self, call: &Call) -> DeliveryOutcome {
+    pub async fn call(&self, call: &DeliveryAttempt) -> DeliveryOutcome {
         if call.queue == self.plan.answers_to {
-            return Failed::dead(
+            return JobError::dead(
                 "answers_to is the message's own queue, so answers would be asked about without \
                 end; name another queue",
             )
@@ -94,7 +94,7 @@ impl Llm {
         }
         let prompt = match self.plan.prompt(&call.body) {
             Ok(prompt) => prompt,
-            Err(why) => return Failed::dead(why).into(),
+            Err(why) => return JobError::dead(why).into(),
         };
         let now = clock::now();
         let endpoint = match self.endpoints.acquire(call.message, prompt.tokens_max(), now, fastrand::f64()) {
@@ -119,12 +119,12 @@ impl Llm {
         }
     }
 
-    async fn handle_reply(&self, call: &Call, reply: &Reply) -> DeliveryOutcome {
+    async fn handle_reply(&self, call: &DeliveryAttempt, reply: &Reply) -> DeliveryOutcome {
         let value = match self.plan.read(reply) {
             Ok(value) => value,
             Err(why) => {
                 self.metrics.unusable();
-                let mut verdict = Table::llm().judge(&Seen::UnusableAnswer, clock::now());
+                let mut verdict = VerdictTable::llm().judge(&AttemptResponse::UnusableAnswer, clock::now());
                 if reply.finish_reason == FinishReason::Declined {
                     // The model would decline again.
                     verdict.advice = Advice::GiveUp;
@@ -155,14 +155,14 @@ impl Llm {
 
 impl From<Llm> for Destination {
     fn from(llm: Llm) -> Self {
-        let Promise { timeout, settles_within, .. } = llm.promise();
+        let DeliveryTerms { timeout, settles_within, .. } = llm.promise();
         let llm = Arc::new(llm);
         let handler = Handler::judged(move |call| {
             let llm = Arc::clone(&llm);
             async move { llm.call(&call).await }
         });
         // Repeating a call is harmless, though it may be billed twice.
-        handler.repeatable().timeout(timeout).settles_within(settles_within).into()
+        handler.idempotent().timeout(timeout).settles_within(settles_within).into()
     }
 }
 

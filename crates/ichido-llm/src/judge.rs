@@ -58,7 +58,7 @@ mod settings;
 mod stop;
 
 pub use counts::{Counts, describe_metrics};
-pub use outcome::{Ended, FallbackReason, JudgedAnswer, Outcome, Report};
+pub use outcome::{JudgeEnd, FallbackReason, JudgedAnswer, Outcome, JudgeReport};
 pub use settings::{Settings, SettingsError, limits};
 pub use stop::Stop;
 
@@ -72,7 +72,7 @@ use ichido_store::answer::QuestionId;
 use ichido_store::error::StoreError;
 use serde::de::DeserializeOwned;
 
-use crate::models::{Form, Model, Prompt};
+use crate::models::{AnswerForm, Model, Prompt};
 use answers::AnswerStore;
 use attempt::Asker;
 use batch::BatchRun;
@@ -82,7 +82,7 @@ use endpoints::EndpointPool;
 /// Asks a model many questions and deserializes its answers as `T`.
 pub struct Judge<T> {
     asker: Arc<Asker>,
-    form: Arc<Form>,
+    form: Arc<AnswerForm>,
     /// The schema as text, which is part of every question.
     schema: String,
     reads: PhantomData<fn() -> T>,
@@ -90,7 +90,7 @@ pub struct Judge<T> {
 
 /// What a run would have to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownJudgements {
     /// Questions that already have an answer.
     pub answered: usize,
     /// Questions that a run has to ask. A question that appears several times in the batch counts once.
@@ -103,8 +103,8 @@ pub struct Known {
 
 impl<T: DeserializeOwned> Judge<T> {
     /// Creates a judge that stores answers for as long as it lives.
-    pub fn new(model: Arc<dyn Model>, form: Form, settings: Settings) -> Result<Self, SettingsError> {
-        Self::with(model, form, settings, AnswerStore::in_process(), Arc::new(Clock::alone()), None)
+    pub fn new(model: Arc<dyn Model>, form: AnswerForm, settings: Settings) -> Result<Self, SettingsError> {
+        Self::with(model, form, settings, AnswerStore::in_process(), Arc::new(Clock::local()), None)
     }
 
     /// Creates a judge that stores answers in a store and shares the model's pace.
@@ -113,7 +113,7 @@ impl<T: DeserializeOwned> Judge<T> {
     /// shared with everything that calls the model through that store.
     pub fn with_store(
         model: Arc<dyn Model>,
-        form: Form,
+        form: AnswerForm,
         settings: Settings,
         store: &Store,
         topic: &str,
@@ -124,7 +124,7 @@ impl<T: DeserializeOwned> Judge<T> {
 
     fn with(
         model: Arc<dyn Model>,
-        form: Form,
+        form: AnswerForm,
         settings: Settings,
         answers: AnswerStore,
         clock: Arc<Clock>,
@@ -139,7 +139,7 @@ impl<T: DeserializeOwned> Judge<T> {
     }
 
     /// Returns what a run of these prompts would have to ask.
-    pub async fn known(&self, prompts: &[Prompt]) -> Result<Known, StoreError> {
+    pub async fn known(&self, prompts: &[Prompt]) -> Result<KnownJudgements, StoreError> {
         let mut ids: Vec<(QuestionId, u64)> =
             prompts.iter().map(|prompt| (self.question(prompt), prompt.tokens())).collect();
         ids.sort_unstable();
@@ -147,7 +147,7 @@ impl<T: DeserializeOwned> Judge<T> {
         let found = self.asker.answers.find(ids.iter().map(|(id, _)| *id)).await?;
         let is_missing = |id: &QuestionId| found.get(id).is_none_or(|question| question.answer.is_none());
         let missing = || ids.iter().filter(|(id, _)| is_missing(id));
-        Ok(Known {
+        Ok(KnownJudgements {
             answered: ids.len() - missing().count(),
             missing: missing().count(),
             tokens: missing().map(|(_, tokens)| tokens).sum(),
@@ -161,7 +161,7 @@ impl<T: DeserializeOwned> Judge<T> {
     /// Asks the missing questions.
     ///
     /// A store error ends the run. Answers received until then are stored, and the same run again continues from there.
-    pub async fn run(&self, prompts: Vec<Prompt>, stop: &Stop) -> Result<Report<T>, StoreError> {
+    pub async fn run(&self, prompts: Vec<Prompt>, stop: &Stop) -> Result<JudgeReport<T>, StoreError> {
         let questions = prompts.into_iter().map(|prompt| {
             let id = self.question(&prompt);
             (id, Prompt { form: Some(Arc::clone(&self.form)), ..prompt })

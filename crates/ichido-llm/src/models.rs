@@ -20,7 +20,7 @@ mod prompt;
 pub use anthropic::{Anthropic, AnthropicSettings};
 pub use call::{CallError, CallReport, FinishReason, Reply, Usage};
 pub(crate) use call::{accepted, is_set_up};
-pub use form::{Form, FormError, ParsedAnswer, Unusable};
+pub use form::{AnswerForm, FormError, ParsedAnswer, Unusable};
 pub use http_model::{ENDPOINTS_MAX, HttpModel, Redactor, ServiceSettings};
 pub use openai::{FormBy, LimitBy, OpenAi, OpenAiSettings};
 pub use prompt::Prompt;

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use ichido_http::server::{Ended, Stops, accept};
+use ichido_http::server::{ServerEnd, Stops, accept};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
@@ -43,8 +43,8 @@ pub async fn serve(listener: TcpListener, broker: Broker, stops: &Stops) -> usiz
         }
     };
     match accept(listener, DRAIN, stops, pending(), || (), ready(()), connection).await {
-        Ended::Drained => 0,
-        Ended::Cut { connections, .. } => connections,
+        ServerEnd::Drained => 0,
+        ServerEnd::Interrupted { connections, .. } => connections,
     }
 }
 

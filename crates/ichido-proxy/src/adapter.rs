@@ -16,14 +16,14 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use ichido::once::{self, Claim, Keeper, Once, OnceLayer, Outcome};
+use ichido::once::{self, Claim, LeaseKeeper, Once, OnceLayer, RequestOutcome};
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::EffectMode;
+use ichido_core::ledger::OperationGuarantee;
 use ichido_core::settings::ConfigErrors;
-use ichido_core::verdict::{Effect, ErrorCode, Table};
+use ichido_core::verdict::{Effect, ErrorCode, VerdictTable};
 use ichido_http::clock;
 use ichido_http::server::Peer;
-use ichido_http::server::body::{AnswerBody, BodyFault, Timed};
+use ichido_http::server::body::{ResponseBody, BodyError, Timed};
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
 use ichido_http::server::metered::{BodyPermit, MeteredBody};
 use ichido_http::server::permits::Permits;
@@ -46,7 +46,7 @@ pub(crate) struct AdapterRole {
     pub(crate) limits: Limits,
     pub(crate) upstream: Arc<Upstream>,
     /// Counts the requests in flight.
-    pub(crate) keeper: Keeper,
+    pub(crate) keeper: LeaseKeeper,
     /// How long the service may take until its response begins.
     pub(crate) response_timeout: Duration,
     /// In order of precedence.
@@ -76,7 +76,7 @@ pub(crate) enum OperationGuard {
 /// Wraps the service in the ledger, operation by operation.
 pub(crate) fn build(
     settings: AdapterSettings,
-    keeper: &Keeper,
+    keeper: &LeaseKeeper,
     rules: FilterRules,
     limits: Limits,
     upstream: Upstream,
@@ -111,20 +111,20 @@ fn layer(
     name: &str,
     methods: &[Method],
     protection: Protection,
-    keeper: &Keeper,
+    keeper: &LeaseKeeper,
 ) -> Result<OnceLayer, ConfigErrors> {
     let Protection { draft, identity, extra_inputs, form, request_bytes_max, .. } = protection;
-    let effect = match draft.mode {
-        Some(EffectMode::Keyed) => once::Effect::Keyed,
+    let effect = match draft.guarantee {
+        Some(OperationGuarantee::Keyed) => once::Guarantee::Keyed,
         // Transactional was refused earlier; opaque guarantees nothing.
-        Some(EffectMode::Opaque | EffectMode::Transactional) | None => once::Effect::Opaque,
+        Some(OperationGuarantee::None | OperationGuarantee::Transactional) | None => once::Guarantee::None,
     };
     let mut once = Once::operation(name)
         .policy(draft)
-        .effect(effect)
+        .guarantee(effect)
         .caller(move |head| identity.caller(head, &extra_inputs))
         .methods(methods.iter().cloned())
-        .form(form);
+        .json_form(form);
     if let Some(bytes) = request_bytes_max {
         once = once.request_bytes_max(bytes);
     }
@@ -137,7 +137,7 @@ impl AdapterRole {
         &self,
         request: Request<Incoming>,
         context: &RequestContext,
-    ) -> Result<Response<AnswerBody>, Problem> {
+    ) -> Result<Response<ResponseBody>, Problem> {
         let route = self.route(request.method(), request.uri().path());
         let is_declared = route.is_some();
         let guarded = match route.map(|route| &route.guard) {
@@ -156,7 +156,7 @@ impl AdapterRole {
             return Err(Problem::method_override());
         }
         // A request continues when its client disconnects, so the connection limit does not bound it.
-        if guarded.is_some() && self.limits.connections_max <= self.keeper.under_way() {
+        if guarded.is_some() && self.limits.connections_max <= self.keeper.in_flight() {
             return Err(Problem::busy());
         }
         let Some(mut service) = guarded else {
@@ -168,11 +168,11 @@ impl AdapterRole {
         let answered = service.call(layer_request(call, body, &permit)).await;
         // The layer knows only that the body ended early, and has done nothing in that case.
         match permit.fault() {
-            Some(BodyFault::NoMemory(full)) => return Err(Problem::bodies_full(full)),
-            Some(fault @ (BodyFault::Idle | BodyFault::TooSlow)) => {
+            Some(BodyError::NoMemory(full)) => return Err(Problem::bodies_full(full)),
+            Some(fault @ (BodyError::Idle | BodyError::TooSlow)) => {
                 return Err(Problem::no_response(Failure::Upload(fault), Effect::NotDone));
             }
-            Some(BodyFault::Cut) | None => (),
+            Some(BodyError::Cut) | None => (),
         }
         let mut response = answered.unwrap_or_else(|never| match never {});
         self.narrow_replay(response.headers_mut());
@@ -243,7 +243,7 @@ pub(crate) enum ServiceKey {
 const STEP: &str = "service";
 
 impl tower_service::Service<Request<once::Body<LedgerBody>>> for UpstreamHandler {
-    type Response = Response<AnswerBody>;
+    type Response = Response<ResponseBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
@@ -258,7 +258,7 @@ impl tower_service::Service<Request<once::Body<LedgerBody>>> for UpstreamHandler
 }
 
 impl UpstreamHandler {
-    async fn run(&self, request: Request<once::Body<LedgerBody>>) -> Response<AnswerBody> {
+    async fn run(&self, request: Request<once::Body<LedgerBody>>) -> Response<ResponseBody> {
         let (head, body) = request.into_parts();
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
@@ -266,7 +266,7 @@ impl UpstreamHandler {
             Err(fault) => return failed(Failure::Upload(fault), Effect::NotDone),
         };
         let Some(target) = head.uri.path_and_query().cloned() else {
-            return failed(Failure::Upload(BodyFault::Cut), Effect::NotDone);
+            return failed(Failure::Upload(BodyError::Cut), Effect::NotDone);
         };
         let mut headers = head.headers;
         if let (ServiceKey::Derived, Some(claim)) = (self.service_key, head.extensions.get::<Claim>()) {
@@ -301,11 +301,11 @@ fn replace_key(headers: &mut HeaderMap, key: &IdempotencyKey) {
 }
 
 /// Builds our own response instead of the service's, with the outcome for the ledger.
-fn failed(failure: Failure, effect: Effect) -> Response<AnswerBody> {
+fn failed(failure: Failure, effect: Effect) -> Response<ResponseBody> {
     let mut response = Problem::no_response(failure, effect).into_response();
     response.extensions_mut().insert(match effect {
-        Effect::NotDone => Outcome::NotBegun,
-        Effect::Done | Effect::Unknown => Outcome::Lost,
+        Effect::NotDone => RequestOutcome::NotStarted,
+        Effect::Done | Effect::Unknown => RequestOutcome::Lost,
     });
     response
 }
@@ -313,9 +313,9 @@ fn failed(failure: Failure, effect: Effect) -> Response<AnswerBody> {
 /// Reads the outcome from a response's status.
 ///
 /// The service's own idempotency layer may report that it is still working.
-fn response_outcome(answer: &Response<Incoming>) -> Outcome {
-    match judge_response(answer, |seen| Table::http().judge(seen, clock::now()).code) {
-        Some(ErrorCode::InProgress) => Outcome::StillRunning,
-        _ => Outcome::Responded { status: answer.status().as_u16() },
+fn response_outcome(answer: &Response<Incoming>) -> RequestOutcome {
+    match judge_response(answer, |seen| VerdictTable::http().judge(seen, clock::now()).code) {
+        Some(ErrorCode::InProgress) => RequestOutcome::StillRunning,
+        _ => RequestOutcome::Responded { status: answer.status().as_u16() },
     }
 }

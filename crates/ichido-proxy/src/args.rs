@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use ichido_boundary::Party;
 
-use ichido_http::server::bounds::Bounds;
+use ichido_http::server::bounds::ConnectionLimits;
 
 /// Arguments of `ichido proxy`.
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub struct Args {
     pub adapter: AdapterArgs,
     /// The limits and timeouts.
     #[command(flatten)]
-    pub bounds: Bounds,
+    pub bounds: ConnectionLimits,
 
     /// Timeout for connecting to the upstream
     #[arg(long, value_name = "TIME", default_value = "3s", help_heading = "Limits")]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::watch;
 
-use ichido_http::server::body::{BodyFault, Timed};
+use ichido_http::server::body::{BodyError, Timed};
 
 /// A body for the upstream: buffered bytes, followed by the rest of the stream.
 pub(crate) struct Upload {
@@ -32,12 +32,12 @@ impl Upload {
 
 impl Body for Upload {
     type Data = Bytes;
-    type Error = BodyFault;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if !self.at_hand.is_empty() {
             let bytes = std::mem::take(&mut self.at_hand);
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
@@ -68,13 +68,13 @@ impl Body for Upload {
 pub(crate) struct TrackedUpload {
     upload: Upload,
     sent: watch::Sender<bool>,
-    fault: Arc<OnceLock<BodyFault>>,
+    fault: Arc<OnceLock<BodyError>>,
 }
 
 /// The progress of an upload.
 pub(crate) struct UploadProgress {
     sent: watch::Receiver<bool>,
-    fault: Arc<OnceLock<BodyFault>>,
+    fault: Arc<OnceLock<BodyError>>,
 }
 
 impl TrackedUpload {
@@ -87,7 +87,7 @@ impl TrackedUpload {
 
 impl UploadProgress {
     /// Returns the error on the client's side of the upload, if there was one.
-    pub(crate) fn fault(&self) -> Option<BodyFault> {
+    pub(crate) fn fault(&self) -> Option<BodyError> {
         self.fault.get().copied()
     }
 
@@ -100,12 +100,12 @@ impl UploadProgress {
 
 impl Body for TrackedUpload {
     type Data = Bytes;
-    type Error = BodyFault;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let polled = Pin::new(&mut self.upload).poll_frame(cx);
         let is_over = self.upload.is_end_stream() || matches!(polled, Poll::Ready(None));
         if let Poll::Ready(Some(Err(fault))) = &polled {

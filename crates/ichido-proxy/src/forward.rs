@@ -5,9 +5,9 @@ use std::time::Duration;
 use http::Response;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use ichido_core::verdict::{Answer, Echo, Effect, Seen, Table};
+use ichido_core::verdict::{HttpResponse, Echo, Effect, AttemptResponse, VerdictTable};
 use ichido_http::clock;
-use ichido_http::server::body::{AnswerBody, Timed};
+use ichido_http::server::body::{ResponseBody, Timed};
 
 use super::body::Upload;
 use super::filters::FilterRules;
@@ -22,7 +22,7 @@ impl Upstream {
         call: &UpstreamRequest,
         upload: Upload,
         response_timeout: Duration,
-    ) -> Result<Response<AnswerBody>, Problem> {
+    ) -> Result<Response<ResponseBody>, Problem> {
         match self.send(call, upload, response_timeout).await {
             Ok(response) => Ok(self.stream_response(rules, response)),
             Err(failure) => Err(Problem::no_response(failure, failure.effect())),
@@ -34,7 +34,7 @@ impl Upstream {
         &self,
         rules: &FilterRules,
         mut response: Response<Incoming>,
-    ) -> Response<AnswerBody> {
+    ) -> Response<ResponseBody> {
         rules.filter_response(&mut response);
         response.map(|body| Timed::response(body, self.body_idle).map_err(Into::into).boxed_unsync())
     }
@@ -44,7 +44,7 @@ impl Failure {
     /// Returns what the failure says about the effect.
     pub(crate) fn effect(self) -> Effect {
         match self {
-            Self::Network(fault) => Table::http().judge(&Seen::Network(fault), clock::now()).effect,
+            Self::Network(fault) => VerdictTable::http().judge(&AttemptResponse::Network(fault), clock::now()).effect,
             // Part of it may have arrived, and some services act before the end.
             Self::Upload(_) => Effect::Unknown,
         }
@@ -52,9 +52,9 @@ impl Failure {
 }
 
 /// Judges a response by its head. The body still streams and is not needed.
-pub(crate) fn judge_response<T>(response: &Response<Incoming>, judge: impl FnOnce(&Seen<'_>) -> T) -> T {
+pub(crate) fn judge_response<T>(response: &Response<Incoming>, judge: impl FnOnce(&AttemptResponse<'_>) -> T) -> T {
     let headers: Vec<(&str, &[u8])> =
         response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let status = response.status().as_u16();
-    judge(&Seen::Answer(Answer { status, headers: &headers, body: b"", echo: Echo::Absent }))
+    judge(&AttemptResponse::Http(HttpResponse { status, headers: &headers, body: b"", echo: Echo::Absent }))
 }

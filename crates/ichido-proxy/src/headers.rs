@@ -93,7 +93,7 @@ impl HeaderFilter {
     pub(crate) fn filter_response(&self, headers: &mut HeaderMap) {
         retain(headers, |name| {
             let passes =
-                |file: &Boundary| file.passes(self.party, Crossing::Leaving, Traffic::Answers, name.as_str());
+                |file: &Boundary| file.passes(self.party, Crossing::Leaving, Traffic::Responses, name.as_str());
             ALWAYS_IN_RESPONSES.contains(name)
                 || (self.answers.passes(name.as_str()) && self.files.iter().all(passes))
         });

@@ -16,10 +16,10 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use ichido_boundary::RetryPlan;
 use ichido_core::retry::{Jitter, Retry, Schedule, hop_may_repeat};
-use ichido_core::verdict::{Effect, Seen, Table};
+use ichido_core::verdict::{Effect, AttemptResponse, VerdictTable};
 use ichido_http::clock;
 use ichido_http::server::Peer;
-use ichido_http::server::body::{AnswerBody, BodyFault, Timed};
+use ichido_http::server::body::{ResponseBody, BodyError, Timed};
 use ichido_http::server::limits::Limits;
 use ichido_http::server::permits::{Permit, Permits};
 use tokio::time::{Instant, sleep};
@@ -67,7 +67,7 @@ impl HopRole {
         &self,
         request: Request<Incoming>,
         context: &RequestContext,
-    ) -> Result<Response<AnswerBody>, Problem> {
+    ) -> Result<Response<ResponseBody>, Problem> {
         let is_guarded = self.rules.methods.changes_state(request.method().as_str());
         let AdmittedRequest { mut call, body, peer, key } =
             self.rules.admit(request, context, &self.limits, is_guarded)?;
@@ -93,7 +93,7 @@ impl HopRole {
         call: &UpstreamRequest,
         bytes: &Bytes,
         plan: &RetryPlan,
-    ) -> Result<Response<AnswerBody>, Problem> {
+    ) -> Result<Response<ResponseBody>, Problem> {
         // Start after the body has arrived: how long the client takes is limited elsewhere and is not the upstream's
         // fault.
         let deadline = Instant::now() + self.timeouts.total;
@@ -139,23 +139,23 @@ fn judge(
     failures: NonZeroU32,
     deadline: Instant,
 ) -> AttemptVerdict {
-    let judge = |seen: &Seen<'_>| judge_outcome(seen, call.method.as_str(), plan, failures);
+    let judge = |seen: &AttemptResponse<'_>| judge_outcome(seen, call.method.as_str(), plan, failures);
     let judged = match sent {
         Ok(response) => judge_response(response, judge),
-        Err(Failure::Network(fault)) => judge(&Seen::Network(*fault)),
+        Err(Failure::Network(fault)) => judge(&AttemptResponse::Network(*fault)),
         // The body was complete before the first attempt, so this does not happen; it would not justify a retry.
         Err(failure @ Failure::Upload(_)) => AttemptVerdict { effect: failure.effect(), wait: None },
     };
     AttemptVerdict { wait: judged.wait.filter(|wait| Instant::now() + *wait < deadline), ..judged }
 }
 
-fn judge_outcome(seen: &Seen<'_>, method: &str, plan: &RetryPlan, failures: NonZeroU32) -> AttemptVerdict {
-    let verdict = Table::http().judge(seen, clock::now());
+fn judge_outcome(seen: &AttemptResponse<'_>, method: &str, plan: &RetryPlan, failures: NonZeroU32) -> AttemptVerdict {
+    let verdict = VerdictTable::http().judge(seen, clock::now());
     let may = plan.covers(method, seen) && hop_may_repeat(method, true, seen);
     let wait = plan.wait_after(failures).filter(|_| may).map(|wait| {
         // Spread over the wait, so clients that failed together do not retry together.
         let retry =
-            Retry { schedule: Schedule::List(vec![wait]), jitter: Jitter::Full, tries: plan.attempts };
+            Retry { schedule: Schedule::List(vec![wait]), jitter: Jitter::Full, max_attempts: plan.attempts };
         retry.wait(NonZeroU32::MIN, fastrand::f64(), verdict.hint)
     });
     AttemptVerdict { effect: verdict.effect, wait }
@@ -170,7 +170,7 @@ enum GatheredBody {
 }
 
 /// Buffers a body for a retry if it is small and memory is available.
-async fn gather(mut body: Timed, permit: &mut Permit<Peer>) -> Result<GatheredBody, BodyFault> {
+async fn gather(mut body: Timed, permit: &mut Permit<Peer>) -> Result<GatheredBody, BodyError> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if RETRY_BODY_BYTES_MAX < expected || permit.try_grow(expected).is_err() {
         return Ok(GatheredBody::Streamed(Upload::streamed(Bytes::new(), body)));

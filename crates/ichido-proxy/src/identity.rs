@@ -12,10 +12,10 @@ use std::sync::Once;
 
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::request::Parts;
-use ichido::once::{Caller, NoIdentity};
+use ichido::once::{CallerIdentity, IdentityError};
 use ichido_boundary::FingerprintInput;
 use ichido_core::fingerprint::Inputs;
-use ichido_core::json::{Document, Form};
+use ichido_core::json::{Document, CanonicalForm};
 
 pub(crate) use api_keys::ApiKeys;
 pub(crate) use jwt::{Algorithm, Jwt};
@@ -49,15 +49,15 @@ impl Identity {
         &self,
         head: &Parts,
         extra_inputs: &[FingerprintInput],
-    ) -> Result<Caller, NoIdentity> {
-        let without_claims = |identity| Ok(Caller { identity, inputs: inputs(head, None, extra_inputs)? });
+    ) -> Result<CallerIdentity, IdentityError> {
+        let without_claims = |identity| Ok(CallerIdentity { identity, inputs: inputs(head, None, extra_inputs)? });
         match self {
             Self::Single(name) => without_claims(name.clone()),
             Self::Header { header, warned } => {
                 let name = single_field(head, header).and_then(|value| value.to_str().ok());
                 let name = name.filter(|name| !name.is_empty()).map(str::to_owned).ok_or_else(|| {
                     warned.call_once(|| tracing::warn!(%header, "{MISSING_HEADER}"));
-                    NoIdentity::Forbidden
+                    IdentityError::Forbidden
                 })?;
                 without_claims(name)
             }
@@ -68,7 +68,7 @@ impl Identity {
                 let named =
                     claims.as_ref().and_then(|claims| jwt::identity_name(claims, jwt.identity_claims()));
                 let identity = named.ok_or_else(|| unauthenticated("Bearer"))?;
-                Ok(Caller { identity, inputs: inputs(head, claims.as_ref(), extra_inputs)? })
+                Ok(CallerIdentity { identity, inputs: inputs(head, claims.as_ref(), extra_inputs)? })
             }
             Self::ApiKey { header, keys } => {
                 let key = single_field(head, header).map(HeaderValue::as_bytes);
@@ -125,14 +125,14 @@ fn inputs(
     head: &Parts,
     claims: Option<&Document<'_>>,
     extra_inputs: &[FingerprintInput],
-) -> Result<Option<Inputs>, NoIdentity> {
+) -> Result<Option<Inputs>, IdentityError> {
     let mut found: Vec<(String, Vec<Vec<u8>>)> = Vec::new();
     for input in extra_inputs {
         let values = match input {
             FingerprintInput::Claim(path) => {
                 let claim = claims.and_then(|claims| path.find(claims.root()));
                 // Two spellings of one value are equal. A value that is too long to compare is refused.
-                let form = claim.map(|claim| claim.canonical(&Form::default())).transpose();
+                let form = claim.map(|claim| claim.canonical(&CanonicalForm::default())).transpose();
                 form.map_err(|_| unauthenticated("Bearer"))?.into_iter().collect()
             }
             FingerprintInput::Header(name) => {
@@ -159,6 +159,6 @@ fn bearer(value: &HeaderValue) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-const fn unauthenticated(scheme: &'static str) -> NoIdentity {
-    NoIdentity::Unauthenticated { challenge: HeaderValue::from_static(scheme) }
+const fn unauthenticated(scheme: &'static str) -> IdentityError {
+    IdentityError::Unauthenticated { challenge: HeaderValue::from_static(scheme) }
 }

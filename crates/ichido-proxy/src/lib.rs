@@ -29,12 +29,12 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use ichido::once::Keeper;
+use ichido::once::LeaseKeeper;
 use ichido_core::settings::ConfigErrors;
-use ichido_http::server::body::AnswerBody;
+use ichido_http::server::body::ResponseBody;
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
 use ichido_http::server::permits::Permits;
-use ichido_http::server::{Answers, Ended, Stops, serve};
+use ichido_http::server::{RequestHandler, ServerEnd, Stops, serve};
 use ichido_store::Store;
 use tokio::net::TcpListener;
 
@@ -55,7 +55,7 @@ pub struct Proxy {
 
 /// The ledger of an adapter.
 struct Ledger {
-    keeper: Keeper,
+    keeper: LeaseKeeper,
     store: Store,
     /// The operations whose lapsed claims this adapter settles.
     operations: Vec<String>,
@@ -76,7 +76,7 @@ impl Proxy {
         let upstream = upstream(&settings)?;
         let Settings { rules, timeouts, limits, adapter, .. } = settings;
         let adapter = adapter.ok_or_else(|| ConfigErrors::one("--role", "only the adapter has a ledger"))?;
-        let keeper = Keeper::new(store.clone());
+        let keeper = LeaseKeeper::new(store.clone());
         let operations = adapter.guarded();
         let role = adapter::build(adapter, &keeper, rules, limits, upstream, timeouts.try_max)?;
         Ok(Self {
@@ -89,7 +89,7 @@ impl Proxy {
     /// Serves until it is asked to stop, then drains unless it is asked again.
     ///
     /// The loss of the database file counts as a request to stop.
-    pub async fn until(self, listener: TcpListener, stops: &Stops) -> Ended {
+    pub async fn until(self, listener: TcpListener, stops: &Stops) -> ServerEnd {
         let Self { limits, role, ledger } = self;
         let role = Arc::new(role);
         let Some(Ledger { keeper, store, operations }) = ledger else {
@@ -122,8 +122,8 @@ impl ProxyRole {
     }
 }
 
-impl Answers for ProxyRole {
-    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+impl RequestHandler for ProxyRole {
+    async fn handle(&self, request: Request<Incoming>) -> Response<ResponseBody> {
         let context = self.rules().context(request.headers());
         let method = request.method().clone();
         let answered = match self {
@@ -137,7 +137,7 @@ impl Answers for ProxyRole {
         response
     }
 
-    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
+    fn overloaded(&self, request: &Request<Incoming>) -> Response<ResponseBody> {
         let mut response = Problem::overloaded().into_response();
         self.rules().finish_response(&mut response, &self.rules().context(request.headers()));
         response

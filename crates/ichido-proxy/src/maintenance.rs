@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::node::Duty;
+use ichido_store::node::SingletonTask;
 use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
 
@@ -51,18 +51,18 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
                     tracing::info!(forgotten, "deleted expired keys and message contents");
                 }
             }
-            Err(error) => tracing::warn!(error = error.in_full(), "ledger maintenance failed; will retry"),
+            Err(error) => tracing::warn!(error = error.with_causes(), "ledger maintenance failed; will retry"),
         }
     }
 }
 
 async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<MaintenanceCounts, StoreError> {
     // The counters behind alerts; a worker on the same store watches them.
-    store.tallies().flush().await?;
+    store.series().flush().await?;
     // Each adapter knows its own operations and settles their claims; two adapters take different rows.
-    let lapsed = in_batches(|| store.keys().lapse(operations, ROWS_MAX)).await?;
+    let lapsed = in_batches(|| store.keys().mark_lapsed_unknown(operations, ROWS_MAX)).await?;
     let mut forgotten = 0;
-    if store.nodes().claim_duty(Duty::Ledger, node, ELECTED_FOR).await? {
+    if store.nodes().claim_task(SingletonTask::Ledger, node, ELECTED_FOR).await? {
         forgotten += in_batches(|| store.keys().sweep(ROWS_MAX)).await?;
         forgotten += in_batches(|| store.messages().sweep_contents(ROWS_MAX)).await?;
     }

@@ -13,7 +13,7 @@ use ichido_core::key::KeyError;
 use ichido_core::settings::size;
 use ichido_core::verdict::{Effect, NetworkFault};
 use ichido_http::problem::code_of_key;
-use ichido_http::server::body::{AnswerBody, BodyFault};
+use ichido_http::server::body::{ResponseBody, BodyError};
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
 use ichido_http::server::permits;
 use serde_json::json;
@@ -147,7 +147,7 @@ impl Problem {
     }
 
     /// Builds the response, which no cache stores.
-    pub(crate) fn into_response(self) -> Response<AnswerBody> {
+    pub(crate) fn into_response(self) -> Response<ResponseBody> {
         self.response().map(|body| Full::new(body).map_err(|never| match never {}).boxed_unsync())
     }
 }
@@ -159,7 +159,7 @@ const fn network_problem(fault: NetworkFault) -> (Code, &'static str) {
         | Fault::ConnectRefused
         | Fault::Tls
         | Fault::StreamRefused
-        | Fault::HeldBack => (Code::UpstreamUnreachable, "cannot connect to the upstream"),
+        | Fault::NotSent => (Code::UpstreamUnreachable, "cannot connect to the upstream"),
         Fault::ConnectTimeout => (Code::UpstreamUnreachable, "connecting to the upstream timed out"),
         Fault::ClosedUnused => {
             (Code::UpstreamUnreachable, "the upstream closed its connections before the request was written")
@@ -169,21 +169,21 @@ const fn network_problem(fault: NetworkFault) -> (Code, &'static str) {
             Code::UpstreamLost,
             "the connection to the upstream broke after the request, or part of it, was sent",
         ),
-        Fault::AnswerCut => (Code::UpstreamLost, "the upstream's response was incomplete"),
+        Fault::ResponseCut => (Code::UpstreamLost, "the upstream's response was incomplete"),
     }
 }
 
-const fn upload_problem(fault: BodyFault) -> (Code, &'static str) {
+const fn upload_problem(fault: BodyError) -> (Code, &'static str) {
     match fault {
-        BodyFault::Idle | BodyFault::TooSlow => (
+        BodyError::Idle | BodyError::TooSlow => (
             Code::BodyTimeout,
             "the request's body did not arrive in time, and the upstream got at most part of it",
         ),
-        BodyFault::NoMemory(_) => (
+        BodyError::NoMemory(_) => (
             Code::BodiesFull,
             "the bodies in flight use all the memory allowed for them, and the upstream got nothing of this one",
         ),
-        BodyFault::Cut => (
+        BodyError::Cut => (
             Code::BodyIncomplete,
             "the request's body ended early or is malformed, and the upstream got at most part of it",
         ),

@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use ichido_core::verdict::NetworkFault;
 use ichido_http::client::{HttpClient, ServerNameError};
-use ichido_http::server::body::BodyFault;
+use ichido_http::server::body::BodyError;
 use ichido_http::server::limits::Limits;
 use ichido_http::url::HttpUrl;
 use tokio::time::Instant;
@@ -43,7 +43,7 @@ pub(crate) enum Failure {
     /// The network or the upstream failed.
     Network(NetworkFault),
     /// The client's body was incomplete, so the upstream got at most part of it.
-    Upload(BodyFault),
+    Upload(BodyError),
 }
 
 impl Upstream {
@@ -74,7 +74,7 @@ impl Upstream {
         match (sent, progress.fault()) {
             // It would change the protocol without being asked.
             (Ok(response), _) if response.status().is_informational() => {
-                Err(Failure::Network(NetworkFault::AnswerCut))
+                Err(Failure::Network(NetworkFault::ResponseCut))
             }
             (Ok(mut response), _) => {
                 // The version belongs to the upstream connection, which ends here.

@@ -10,7 +10,7 @@
 use std::num::NonZeroU32;
 
 use ichido_core::digest::{BodyRules, Digest, is_json};
-use ichido_core::json::{Form, JsonError, LeaveOut, LineColumn};
+use ichido_core::json::{CanonicalForm, JsonError, LeaveOut, LineColumn};
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -120,7 +120,7 @@ pub(crate) async fn find_existing(
     let found = store.messages().list(&filter, 1).await?.pop();
     Ok(found.map(|found| {
         let is_same = found.request_digest == message.digest;
-        if is_same { Enqueued::Same { id: found.id } } else { Enqueued::Different { id: found.id } }
+        if is_same { Enqueued::Replay { id: found.id } } else { Enqueued::Conflict { id: found.id } }
     }))
 }
 
@@ -130,7 +130,7 @@ pub(crate) async fn find_existing(
 /// JSON is refused.
 // Spec: C9.
 pub(crate) fn digest(content_type: &str, body: &[u8], without: &LeaveOut) -> Result<Digest, JsonError> {
-    let form = Form { leave_out: without.clone(), ..Form::default() };
+    let form = CanonicalForm { leave_out: without.clone(), ..CanonicalForm::default() };
     let rules = BodyRules { form, bytes_max: REQUEST_BYTES_MAX };
     Digest::of_body(content_type, body, &rules)
 }

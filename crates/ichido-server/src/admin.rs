@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ichido_core::audit::AuditKey;
-use ichido_core::audit::seal::Head;
-use ichido_core::audit::verify::Report;
+use ichido_core::audit::seal::SealHead;
+use ichido_core::audit::verify::AuditReport;
 use ichido_core::digest::{Digest, hex};
 use ichido_core::settings::ConfigErrors;
 use ichido_http::clock;
@@ -18,8 +18,8 @@ pub use ichido_store::backup::Backup;
 use ichido_store::backup::{self, BackupError};
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
-pub use ichido_store::token::Role;
-use ichido_store::token::{NewToken, Token};
+pub use ichido_store::token::TokenRole;
+use ichido_store::token::{NewToken, StoredToken};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -68,7 +68,7 @@ pub struct ListedToken {
 }
 
 impl ListedToken {
-    fn new(token: Token) -> Self {
+    fn new(token: StoredToken) -> Self {
         let standing = match token.revoked_at {
             Some(_) => "revoked",
             None if token.is_live(clock::now()) => "live",
@@ -76,8 +76,8 @@ impl ListedToken {
         };
         let role = token.role.as_str();
         let (identity, queues) = match token.role {
-            Role::Producer { identity, queues } => (Some(identity), queues),
-            Role::Viewer | Role::Operator | Role::Admin => (None, Vec::new()),
+            TokenRole::Producer { identity, queues } => (Some(identity), queues),
+            TokenRole::Viewer | TokenRole::Operator | TokenRole::Admin => (None, Vec::new()),
         };
         Self {
             id: token.id,
@@ -99,7 +99,7 @@ impl ListedToken {
 pub async fn create_token(
     store: &Store,
     name: String,
-    role: Role,
+    role: TokenRole,
     lifetime: Option<Duration>,
     by: &str,
 ) -> Result<MadeToken, Error> {
@@ -119,13 +119,13 @@ pub async fn revoke_token(store: &Store, id: Uuid, by: &str) -> Result<bool, Err
     store.tokens().revoke(id, by).await.map_err(failed("cannot revoke the token"))
 }
 
-fn new_token(name: String, role: Role, lifetime: Option<Duration>) -> Result<(NewToken, String), Error> {
+fn new_token(name: String, role: TokenRole, lifetime: Option<Duration>) -> Result<(NewToken, String), Error> {
     let mut random = [0; SECRET_BYTES];
     getrandom::fill(&mut random)
         .map_err(|error| Error::Failed(format!("cannot get random bytes from the system: {error}")))?;
     let secret = hex(&random);
     let (id, hash) = (Uuid::now_v7(), *Digest::of_bytes(secret.as_bytes()).as_bytes());
-    Ok((NewToken { id, name, role, hash, lives: lifetime }, text(id, &secret)))
+    Ok((NewToken { id, name, role, hash, ttl: lifetime }, text(id, &secret)))
 }
 
 /// What was sealed.
@@ -161,12 +161,12 @@ pub async fn seal(store: &Store, key: Option<&AuditKey>) -> Result<Sealed, Error
 }
 
 /// Returns the last seal, if there is one.
-pub async fn head(store: &Store) -> Result<Option<Head>, Error> {
+pub async fn head(store: &Store) -> Result<Option<SealHead>, Error> {
     store.audit().head().await.map_err(failed("cannot read the last seal"))
 }
 
 /// Finds entries of the audit trail that were changed, removed, inserted or forged.
-pub async fn verify(store: &Store, key: Option<&AuditKey>, head: Option<Head>) -> Result<Report, Error> {
+pub async fn verify(store: &Store, key: Option<&AuditKey>, head: Option<SealHead>) -> Result<AuditReport, Error> {
     store.audit().verify(key, head).await.map_err(failed("cannot read the audit trail"))
 }
 
@@ -191,9 +191,9 @@ pub async fn back_up(url: &str, file: &Path) -> Result<Backup, Error> {
 pub async fn forget_answers(store: &Store, topic: &str) -> Result<u64, Error> {
     let mut forgotten = 0;
     loop {
-        let step = store.answers().forget(topic, FORGET_STEP).await;
+        let step = store.answers().delete(topic, FORGET_STEP).await;
         match step
-            .map_err(|error| Error::Unreachable(format!("cannot delete the answers: {}", error.in_full())))?
+            .map_err(|error| Error::Unreachable(format!("cannot delete the answers: {}", error.with_causes())))?
         {
             0 => return Ok(forgotten),
             step => forgotten += step,
@@ -202,7 +202,7 @@ pub async fn forget_answers(store: &Store, topic: &str) -> Result<u64, Error> {
 }
 
 fn failed(what: &str) -> impl Fn(StoreError) -> Error {
-    move |error| Error::Failed(format!("{what}: {}", error.in_full()))
+    move |error| Error::Failed(format!("{what}: {}", error.with_causes()))
 }
 
 #[cfg(test)]
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_token_is_read_back_and_kept_as_a_hash() {
-        let made = || new_token("till 3".to_owned(), Role::Viewer, None).unwrap();
+        let made = || new_token("till 3".to_owned(), TokenRole::Viewer, None).unwrap();
         let (token, text) = made();
         let (id, secret) = parse(&text).unwrap();
         assert_eq!((id, *Digest::of_bytes(secret.as_bytes()).as_bytes()), (token.id, token.hash));

@@ -34,7 +34,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ichido::worker::{Alerts, BuildError, QUEUE_PREFIX, Queue, limits, problems};
+use ichido::worker::{AlertSettings, WorkerConfigError, QUEUE_PREFIX, QueueConfig, limits, config_errors};
 use ichido_core::audit::AuditKey;
 use toml::de::DeTable;
 
@@ -44,13 +44,13 @@ pub use init::commented_file;
 pub use intake::Intake;
 pub use json_schema::json_schema;
 pub use serve::{LISTEN_DEFAULT, ServeConfig};
-pub use sources::Outside;
+pub use sources::ConfigSources;
 pub use store_url::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file};
 
 use document::{Section, Source, did_you_mean};
 use ichido_core::settings::ConfigErrors;
 use queues::LocatedQueue;
-use show::{Over, Shown};
+use show::{Override, DisplayedConfig};
 
 /// The default name of the file.
 pub const FILE_NAME: &str = "ichido.toml";
@@ -69,11 +69,11 @@ pub struct Config {
     /// The collector of traces: OTLP as JSON over HTTP, without `/v1/traces`.
     pub traces_endpoint: Option<String>,
     /// Alert rules and their receivers.
-    pub alerts: Alerts,
+    pub alerts: AlertSettings,
     /// The destinations.
     pub destinations: Vec<DestinationConfig>,
     /// The queues.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<QueueConfig>,
     /// What each queue accepts, by its name.
     intakes: HashMap<String, Intake>,
 }
@@ -122,12 +122,12 @@ pub fn load(path: &Path) -> Result<Config, ConfigErrors> {
 pub struct Traced {
     /// The configuration.
     pub config: Config,
-    shown: Vec<Shown>,
+    shown: Vec<DisplayedConfig>,
 }
 
 impl Traced {
     /// Returns every setting with its effective value and origin.
-    pub fn shown(&self, over: &[Over]) -> Vec<Shown> {
+    pub fn shown(&self, over: &[Override]) -> Vec<DisplayedConfig> {
         let mut all = self.shown.clone();
         for shown in &mut all {
             let path = format!("{}.{}", shown.table, shown.name);
@@ -147,7 +147,7 @@ pub fn load_traced(path: &Path) -> Result<Traced, ConfigErrors> {
         ConfigErrors::one(&name, what)
     })?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    let outside = Outside {
+    let outside = ConfigSources {
         variable: &|name| std::env::var(name).ok(),
         file: &sources::read_file,
         folder,
@@ -157,11 +157,11 @@ pub fn load_traced(path: &Path) -> Result<Traced, ConfigErrors> {
 }
 
 /// Parses a configuration, or returns all of its errors.
-pub fn resolve(name: &str, text: &str, outside: &Outside<'_>) -> Result<Config, ConfigErrors> {
+pub fn resolve(name: &str, text: &str, outside: &ConfigSources<'_>) -> Result<Config, ConfigErrors> {
     traced(name, text, outside).map(|traced| traced.config)
 }
 
-fn traced(name: &str, text: &str, outside: &Outside<'_>) -> Result<Traced, ConfigErrors> {
+fn traced(name: &str, text: &str, outside: &ConfigSources<'_>) -> Result<Traced, ConfigErrors> {
     if FILE_BYTES_MAX < text.len() {
         let what =
             format!("the file is larger than {FILE_BYTES_MAX} bytes; pass the path of a configuration");
@@ -286,7 +286,7 @@ fn link_answer_queues(
             let what = format!("queue {queue} delivers to this destination itself, so answers would loop forever; name another queue");
             root.report(&place, what);
         }
-        destination.with_answer_attempts(located.queue.retry.tries)
+        destination.with_answer_attempts(located.queue.retry.max_attempts)
     });
     checked.collect()
 }
@@ -309,7 +309,7 @@ fn check(
         destinations.iter().map(|destination| (destination.name.as_str(), destination.timeout())).collect();
     let own = queues.iter().map(|located| (located.queue.clone(), &located.section));
     let receivers = alerts.alerts.queues().into_iter().zip(&alerts.receivers);
-    let (queue_configs, sections): (Vec<Queue>, Vec<&Section<'_>>) = own.chain(receivers).unzip();
+    let (queue_configs, sections): (Vec<QueueConfig>, Vec<&Section<'_>>) = own.chain(receivers).unzip();
     let place = |queue: &str, setting: &str| match queue_configs
         .iter()
         .position(|queue_config| queue_config.name == queue)
@@ -319,28 +319,28 @@ fn check(
         Some(index) => sections[index].location(setting),
         None => String::new(),
     };
-    for error in problems(&known, &queue_configs) {
+    for error in config_errors(&known, &queue_configs) {
         let (place, what) = match &error {
             // It exists, and its errors were already reported.
-            BuildError::NoDestination { destination, .. } if named.contains(&destination.as_str()) => {
+            WorkerConfigError::NoDestination { destination, .. } if named.contains(&destination.as_str()) => {
                 continue;
             }
-            BuildError::NoDestination { queue, destination } => {
+            WorkerConfigError::NoDestination { queue, destination } => {
                 (place(queue, "destination"), missing("destinations", destination, named.iter().copied()))
             }
-            BuildError::LeaseTooShort { queue, .. }
-            | BuildError::LeaseBelowLeast { queue, .. }
-            | BuildError::LeaseTooLong { queue, .. } => (place(queue, "lease"), error.to_string()),
-            BuildError::TooMany { queue, what, .. } => (place(queue, what), error.to_string()),
-            BuildError::Retry { queue, .. } => (place(queue, "retry"), error.to_string()),
-            BuildError::QueueName { queue } | BuildError::QueueTwice { queue } => {
+            WorkerConfigError::LeaseTooShort { queue, .. }
+            | WorkerConfigError::LeaseBelowMinimum { queue, .. }
+            | WorkerConfigError::LeaseTooLong { queue, .. } => (place(queue, "lease"), error.to_string()),
+            WorkerConfigError::TooMany { queue, what, .. } => (place(queue, what), error.to_string()),
+            WorkerConfigError::Retry { queue, .. } => (place(queue, "retry"), error.to_string()),
+            WorkerConfigError::QueueName { queue } | WorkerConfigError::DuplicateQueue { queue } => {
                 (place(queue, ""), error.to_string())
             }
-            BuildError::NoQueue
-            | BuildError::NoIdleSleep
-            | BuildError::WorkerName
-            | BuildError::DestinationName { .. }
-            | BuildError::DestinationTwice { .. } => (root.location("destinations"), error.to_string()),
+            WorkerConfigError::NoQueue
+            | WorkerConfigError::NoIdleSleep
+            | WorkerConfigError::WorkerName
+            | WorkerConfigError::DestinationName { .. }
+            | WorkerConfigError::DuplicateDestination { .. } => (root.location("destinations"), error.to_string()),
         };
         root.report_at(place, what);
     }

@@ -13,7 +13,7 @@ pub enum Error {
     Misconfigured(ConfigErrors),
     /// It was stopped immediately, which cut off requests and calls in flight.
     #[error("{0}")]
-    Cut(String),
+    Interrupted(String),
     /// The store was unreachable, or the outcome of a statement is unknown.
     #[error("{0}")]
     Unreachable(String),

@@ -52,7 +52,7 @@ pub mod token;
 mod waiting;
 
 /// The response bodies of the API, which the server writes and a client reads.
-pub mod shown {
+pub mod views {
     pub use super::alerts::{Alert, Alerts};
     pub use super::dead_letters::Letter;
     pub use super::destinations::Destination;
@@ -60,7 +60,7 @@ pub mod shown {
         Accepted, Counts, Event, LastError, Message, MessageFacts, MessageResult, Queue,
     };
     pub use super::operations::{
-        Begun, Far, NotMoved, Operation, OperationResult, Preview, Refused, Watched,
+        StartedOperation, OperationProgress, NotMoved, Operation, OperationResult, Preview, RefusedLetters, CanaryResult,
     };
     pub use super::records::{LedgerRecord, StoredResponse};
 }
@@ -72,7 +72,7 @@ use ichido_core::settings::ConfigErrors;
 use crate::Error;
 pub use access::Access;
 use access::TokenStatus;
-pub use in_process::Inside;
+pub use in_process::InProcessApi;
 pub use mounted::mount;
 pub use serving::Serving;
 

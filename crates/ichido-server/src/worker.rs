@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::worker::{Running, Target, Worker};
+use ichido::worker::{WorkerHandle, DestinationConfig, Worker};
 use ichido_core::settings::{ConfigErrors, duration};
 use ichido_store::Store;
 use ichido_store::message::QueueName;
@@ -30,7 +30,7 @@ pub fn cut(lease_max: Duration) -> String {
 }
 
 /// Returns a watch that turns false when the worker ends.
-pub fn lives(worker: &Arc<Running>) -> watch::Receiver<bool> {
+pub fn lives(worker: &Arc<WorkerHandle>) -> watch::Receiver<bool> {
     let (sender, alive) = watch::channel(true);
     let worker = Arc::clone(worker);
     tokio::spawn(async move {
@@ -54,12 +54,12 @@ pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(
     for queue in &config.queues {
         // Invalid names were refused with the configuration.
         let Some(name) = QueueName::parse(&queue.name) else { continue };
-        let published = queue.key.contradicted_by(store, &name).await;
+        let published = queue.outbound_key.conflicting_kind(store, &name).await;
         let published = published
             .map_err(|error| Error::Failed(format!("cannot read the queues from the store: {error}")))?;
         if let Some(published) = published {
             let (place, wanted) =
-                (format!("{}: [queues.{}]", file.display(), queue.name), queue.key.as_str());
+                (format!("{}: [queues.{}]", file.display(), queue.name), queue.outbound_key.as_str());
             faults.add(
                 place,
                 format!("outbound_key is \"{wanted}\", but messages were sent with \"{published}\" so far: to the receiver, a retry would be a new action; set it to \"{published}\", or send new messages to a queue with another name"),
@@ -70,7 +70,7 @@ pub async fn check_keys(store: &Store, config: &Config, file: &Path) -> Result<(
 }
 
 /// Connects every destination that needs it before its first call. Returns all errors at once.
-pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
+pub async fn connect(config: &Config) -> Result<Vec<DestinationConfig>, Error> {
     let mut faults = ConfigErrors::default();
     // Connect concurrently, so the total wait is that of the slowest destination.
     let begin =
@@ -93,13 +93,13 @@ pub async fn connect(config: &Config) -> Result<Vec<Target>, Error> {
 }
 
 /// Adds the destinations that need the store.
-pub fn on_store(config: &Config, store: &Store, targets: Vec<Target>) -> Vec<Target> {
+pub fn on_store(config: &Config, store: &Store, targets: Vec<DestinationConfig>) -> Vec<DestinationConfig> {
     let on_store = config.destinations.iter().filter_map(|destination| destination.on(store));
     targets.into_iter().chain(on_store).collect()
 }
 
 /// Starts a worker with a configuration.
-pub fn start(store: &Store, config: &Config, targets: Vec<Target>) -> Result<Running, ConfigErrors> {
+pub fn start(store: &Store, config: &Config, targets: Vec<DestinationConfig>) -> Result<WorkerHandle, ConfigErrors> {
     let settings = &config.worker;
     let mut draft = Worker::new(store.clone())
         .name(&settings.name)

@@ -23,7 +23,7 @@ const NAME_BYTES_MAX: usize = 255;
 
 /// An action to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Action {
+pub struct AuditAction {
     /// The subject. Its actions form one chain; for anything with a beginning and an end, the caller chooses an id.
     pub subject: Uuid,
     /// The subject in words for people: `queue orders`, `letters`.
@@ -40,7 +40,7 @@ pub struct Action {
     pub detail: Option<String>,
 }
 
-impl Action {
+impl AuditAction {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         check::text("the subject of the action", &self.about, NAME_BYTES_MAX)?;
         for name in [&self.kind, &self.from, &self.to] {
@@ -86,14 +86,14 @@ pub struct ActionRow {
     /// When it was recorded.
     pub at: Timestamp,
     /// The action.
-    pub action: Action,
+    pub action: AuditAction,
 }
 
 pub(crate) fn action_row(row: &impl Columns) -> Result<ActionRow, StoreError> {
     Ok(ActionRow {
         number: row.number("fence")?.unsigned_abs(),
         at: row.timestamp("at")?,
-        action: Action {
+        action: AuditAction {
             subject: row.uuid("message_id")?,
             about: row.text("about")?.to_owned(),
             kind: row.text("kind")?.to_owned(),

@@ -38,7 +38,7 @@
 
 use std::time::Duration;
 
-use ichido_core::alert::{About, Reading, Rule, Terms};
+use ichido_core::alert::{AlertSubject, Measurement, AlertRule, AlertTerms};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -64,15 +64,15 @@ pub struct NewAlert {
     /// Its id.
     pub id: Uuid,
     /// The rule that fired.
-    pub rule: Rule,
+    pub rule: AlertRule,
     /// The subject.
-    pub about: About,
+    pub about: AlertSubject,
     /// When it opens, on the store's clock.
     pub opened_at: Timestamp,
     /// The measurement.
-    pub reading: Reading,
+    pub reading: Measurement,
     /// The threshold that it exceeded.
-    pub terms: Terms,
+    pub terms: AlertTerms,
 }
 
 impl NewAlert {
@@ -107,15 +107,15 @@ pub(crate) fn alerts<R: Columns>(rows: &[R]) -> Result<Vec<Alert>, StoreError> {
 }
 
 fn alert(row: &impl Columns) -> Result<Option<Alert>, StoreError> {
-    let known = (Rule::parse(row.text("rule")?), About::parse(row.text("about")?));
+    let known = (AlertRule::parse(row.text("rule")?), AlertSubject::parse(row.text("about")?));
     let (Some(rule), Some(about)) = known else { return Ok(None) };
     let corrupt = |detail: &str| StoreError::Corrupt { table: "alerts", detail: detail.to_owned() };
     let samples = u64::try_from(row.number("samples")?).map_err(|_| corrupt("a count is negative"))?;
     let window = row.number_or_none("window_for")?.map(u64::try_from).transpose();
     let window = window.map_err(|_| corrupt("a window is negative"))?.map(Duration::from_micros);
     // The minimum sample count is not stored: an open incident had enough samples.
-    let terms = Terms { window, least: 0, above: row.real("above")? };
-    let reading = Reading { value: row.real("value")?, samples };
+    let terms = AlertTerms { window, min_samples: 0, above: row.real("above")? };
+    let reading = Measurement { value: row.real("value")?, samples };
     let opened_at = row.timestamp("opened_at")?;
     Ok(Some(Alert {
         opened: NewAlert { id: row.uuid("id")?, rule, about, opened_at, reading, terms },

@@ -69,7 +69,7 @@ impl fmt::Debug for QuestionId {
 
 /// A stored answer.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct StoredAnswer {
     /// The stored bytes.
     pub bytes: Vec<u8>,
     /// When it was stored.
@@ -80,21 +80,21 @@ pub struct Answer {
 
 ichido_core::debug_only! {
     /// Keeps the answer itself out of logs.
-    Answer as answer { bytes: answer.bytes.len(), at, lost }
+    StoredAnswer as answer { bytes: answer.bytes.len(), at, lost }
 }
 
 /// The outcome of asking for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asking {
+pub enum AskOutcome {
     /// Make the call. The question is ours until it is answered, it is given up, or our lease expires.
-    Ours {
+    Run {
         /// The number of earlier calls that were started and whose outcome is unknown.
         lost: u32,
     },
     /// The question is answered.
-    Answered(Answer),
+    Replay(StoredAnswer),
     /// Another run has a call in flight.
-    Theirs {
+    InFlight {
         /// When that run's lease expires, unless it reports first.
         until: Timestamp,
     },
@@ -108,7 +108,7 @@ pub struct Question {
     /// The number of calls that were started and whose outcome is unknown.
     pub lost: u32,
     /// The answer, if there is one.
-    pub answer: Option<Answer>,
+    pub answer: Option<StoredAnswer>,
     /// When the lease of the run that asks it expires, unless that run reports first.
     pub held_until: Option<Timestamp>,
 }
@@ -116,7 +116,7 @@ pub struct Question {
 pub(crate) fn question(row: &impl Columns) -> Result<Question, StoreError> {
     let lost = row.positive("lost")?;
     let answer = match (row.bytes_or_none("answer")?, row.timestamp_or_none("answered_at")?) {
-        (Some(bytes), Some(at)) => Some(Answer { bytes: bytes.to_owned(), at, lost }),
+        (Some(bytes), Some(at)) => Some(StoredAnswer { bytes: bytes.to_owned(), at, lost }),
         _ => None,
     };
     let id = QuestionId(row.hash("id")?);

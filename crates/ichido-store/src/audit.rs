@@ -36,11 +36,11 @@ pub(crate) mod trail;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ichido_core::audit::course::Walk;
-use ichido_core::audit::entry::{Entry, EntryId, Subject};
+use ichido_core::audit::entry::{AuditEntry, EntryId, Subject};
 use ichido_core::audit::leaf::{self, Leaf, Previous};
-use ichido_core::audit::request::{Request, RequestCodes};
-use ichido_core::audit::seal::{Forgotten, Head, Seal};
-use ichido_core::audit::verify::{Issued, Stored};
+use ichido_core::audit::request::{AuditedRequest, RequestCodes};
+use ichido_core::audit::seal::{Forgotten, SealHead, Seal};
+use ichido_core::audit::verify::{Issued, StoredSeal};
 use ichido_core::audit::{AuditKey, Code};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
@@ -71,7 +71,7 @@ pub enum AuditSealed {
     /// More entries are sealed; others may remain.
     Sealed {
         /// The last seal.
-        head: Head,
+        head: SealHead,
         /// The number of entries in it.
         entries: u32,
         /// The number of these entries that do not follow by the rules. They are sealed as such.
@@ -94,8 +94,8 @@ pub struct AuditPruned {
 }
 
 /// Reads an entry of the trail.
-pub(crate) fn entry(row: &impl Columns) -> Result<Entry, StoreError> {
-    Ok(Entry {
+pub(crate) fn entry(row: &impl Columns) -> Result<AuditEntry, StoreError> {
+    Ok(AuditEntry {
         id: entry_id(row)?,
         at: row.timestamp("at")?,
         claimed_at: row.timestamp_or_none("claimed_at")?,
@@ -137,7 +137,7 @@ pub(crate) fn entry_id(row: &impl Columns) -> Result<EntryId, StoreError> {
 }
 
 /// Reads entries, by id.
-pub(crate) fn entries<C: Columns>(rows: &[C]) -> Result<HashMap<EntryId, Entry>, StoreError> {
+pub(crate) fn entries<C: Columns>(rows: &[C]) -> Result<HashMap<EntryId, AuditEntry>, StoreError> {
     rows.iter().map(|row| entry(row).map(|entry| (entry.id, entry))).collect()
 }
 
@@ -161,9 +161,9 @@ pub(crate) fn seal(row: &impl Columns) -> Result<Seal, StoreError> {
 }
 
 /// Reads a seal with its leaves.
-pub(crate) fn stored(row: &impl Columns) -> Result<Stored<'_>, StoreError> {
+pub(crate) fn stored(row: &impl Columns) -> Result<StoredSeal<'_>, StoreError> {
     let pruned = row.bytes_or_none("pruned")?.map(|_| row.hash("pruned").map(Code::from_bytes));
-    Ok(Stored { seal: seal(row)?, leaves: row.bytes_or_none("leaves")?, pruned: pruned.transpose()? })
+    Ok(StoredSeal { seal: seal(row)?, leaves: row.bytes_or_none("leaves")?, pruned: pruned.transpose()? })
 }
 
 /// Reads the notes about deleted messages, by message id.
@@ -177,7 +177,7 @@ pub(crate) fn forgotten<C: Columns>(rows: &[C]) -> Result<HashMap<Uuid, Forgotte
 }
 
 /// Returns the first entry of each message. Its predecessors are stored elsewhere.
-pub(crate) fn first_entries(entries: &[Entry]) -> Vec<EntryId> {
+pub(crate) fn first_entries(entries: &[AuditEntry]) -> Vec<EntryId> {
     let mut first_entries: Vec<EntryId> = entries.iter().map(|entry| entry.id).collect();
     first_entries.dedup_by_key(|id| id.message);
     first_entries
@@ -186,7 +186,7 @@ pub(crate) fn first_entries(entries: &[Entry]) -> Vec<EntryId> {
 /// Reads the codes of a message's request, with the message's id. The caller hashes the bytes where they are.
 pub(crate) fn request(row: &impl Columns, hash: [u8; 32]) -> Result<(Uuid, RequestCodes), StoreError> {
     let hops = row.text_or_none("hops")?;
-    let request = Request {
+    let request = AuditedRequest {
         content_type: row.text("content_type")?,
         hash,
         priority: row.small("priority")?,
@@ -198,7 +198,7 @@ pub(crate) fn request(row: &impl Columns, hash: [u8; 32]) -> Result<(Uuid, Reque
 }
 
 /// Returns the messages whose first entry is among these, with none before.
-pub(crate) fn first_seen(entries: &[Entry], before: &[Entry]) -> Vec<Uuid> {
+pub(crate) fn first_seen(entries: &[AuditEntry], before: &[AuditEntry]) -> Vec<Uuid> {
     let before: HashSet<Uuid> = before.iter().map(|entry| entry.id.message).collect();
     let mut messages: Vec<Uuid> = entries.iter().map(|entry| entry.id.message).collect();
     messages.dedup();
@@ -214,27 +214,27 @@ pub(crate) fn first_seen_in(leaves: &[Leaf]) -> Vec<Uuid> {
 }
 
 /// Returns what the first entries of a seal follow. This is the last entry before them or, if there is none, the request.
-pub(crate) fn previous(before: &[Entry], requests: HashMap<Uuid, RequestCodes>) -> HashMap<Uuid, Previous> {
-    let last = before.chunk_by(is_same_message).filter_map(<[Entry]>::last);
+pub(crate) fn previous(before: &[AuditEntry], requests: HashMap<Uuid, RequestCodes>) -> HashMap<Uuid, Previous> {
+    let last = before.chunk_by(is_same_message).filter_map(<[AuditEntry]>::last);
     let entries = last.map(|entry| (entry.id.message, Previous::Entry(entry.content())));
     let requests = requests.into_iter().map(|(message, codes)| (message, Previous::Request(codes.code)));
     requests.chain(entries).collect()
 }
 
 /// Reads entries, ordered by message, fence and step.
-pub(crate) fn read_ordered<C: Columns>(rows: &[C]) -> Result<Vec<Entry>, StoreError> {
-    let mut entries: Vec<Entry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
+pub(crate) fn read_ordered<C: Columns>(rows: &[C]) -> Result<Vec<AuditEntry>, StoreError> {
+    let mut entries: Vec<AuditEntry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
     entries.sort_unstable_by_key(|entry| entry.id);
     Ok(entries)
 }
 
-fn is_same_message(one: &Entry, other: &Entry) -> bool {
+fn is_same_message(one: &AuditEntry, other: &AuditEntry) -> bool {
     one.id.message == other.id.message
 }
 
 /// Returns the entries of a seal that do not follow by the rules. `before` has the last entries before them, and `issued` is
 /// the last fence that was issued.
-pub(crate) fn find_misfits(entries: &[Entry], before: &[Entry], issued: i64) -> HashSet<EntryId> {
+pub(crate) fn find_misfits(entries: &[AuditEntry], before: &[AuditEntry], issued: i64) -> HashSet<EntryId> {
     let mut walks: HashMap<Uuid, Walk> = HashMap::new();
     for history in before.chunk_by(is_same_message) {
         // Fewer than requested means that these are all there are.
@@ -246,7 +246,7 @@ pub(crate) fn find_misfits(entries: &[Entry], before: &[Entry], issued: i64) -> 
         }
         walks.extend(history.first().map(|entry| (entry.id.message, walk)));
     }
-    let does_not_follow = |entry: &&Entry| {
+    let does_not_follow = |entry: &&AuditEntry| {
         let walk = walks.entry(entry.id.message).or_insert_with(Walk::from_the_first);
         walk.step(entry, issued).is_err()
     };
@@ -262,7 +262,7 @@ pub(crate) fn issued<C: Columns>(fence: i64, leases: &[C]) -> Result<Issued, Sto
 /// Builds the next seal. The entries of each message must be in order; `previous` has what the first ones follow.
 pub(crate) fn next_seal(
     last: Option<&Seal>,
-    entries: &[Entry],
+    entries: &[AuditEntry],
     mut previous: HashMap<Uuid, Previous>,
     misfits: &HashSet<EntryId>,
     (until, now): (i64, Timestamp),

@@ -62,7 +62,7 @@ pub enum BackupError {
         error: io::Error,
     },
     /// The store could not be read or the copy not written. The disk may be full.
-    #[error("cannot copy the store: {}", .0.in_full())]
+    #[error("cannot copy the store: {}", .0.with_causes())]
     Store(StoreError),
 }
 

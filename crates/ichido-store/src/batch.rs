@@ -22,11 +22,11 @@ use tokio::sync::{mpsc, oneshot};
 use self::side_queue::{SideBatch, SideQueue};
 use crate::error::StoreError;
 use crate::split_retry::{BatchOutcome, or_unknown, write_all, write_whole};
-pub use crate::split_retry::{Manner, Write};
+pub use crate::split_retry::{WriteMode, BatchWriter};
 
 /// Limits of a batch and of the queue in front of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct BatchLimits {
     /// The maximum number of jobs in one batch.
     pub rows_max: usize,
     /// The maximum number of bytes in one batch; a single larger job goes alone.
@@ -35,7 +35,7 @@ pub struct Bounds {
     pub waiting_max: usize,
 }
 
-impl Bounds {
+impl BatchLimits {
     /// A thousand jobs or 8 MiB in a batch, and ten thousand waiting jobs.
     pub const DEFAULT: Self = Self { rows_max: 1_000, bytes_max: 8 << 20, waiting_max: 10_000 };
 
@@ -74,7 +74,7 @@ pub struct Batcher<J, R> {
 
 impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
     /// Starts the stream. It ends when the last `Batcher` is dropped and its jobs are done.
-    pub fn start(bounds: Bounds, writer: Arc<impl Write<J, R>>) -> Self {
+    pub fn start(bounds: BatchLimits, writer: Arc<impl BatchWriter<J, R>>) -> Self {
         let (jobs, waiting) = mpsc::channel(bounds.waiting_max);
         tokio::spawn(run(bounds, waiting, writer));
         Self { jobs }
@@ -103,9 +103,9 @@ impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
 }
 
 async fn run<J: Send + Sync + 'static, R: Send + 'static>(
-    bounds: Bounds,
+    bounds: BatchLimits,
     mut waiting: mpsc::Receiver<PendingJob<J, Result<R, StoreError>>>,
-    writer: Arc<impl Write<J, R>>,
+    writer: Arc<impl BatchWriter<J, R>>,
 ) {
     let side_queue = Arc::new(SideQueue::start(&writer));
     let mut carried_over = None;
@@ -129,7 +129,7 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static>(
 
 /// Collects the first job and the jobs waiting behind it, up to the limits.
 fn gather<J, R>(
-    bounds: Bounds,
+    bounds: BatchLimits,
     first: PendingJob<J, R>,
     waiting: &mut mpsc::Receiver<PendingJob<J, R>>,
     carried_over: &mut Option<PendingJob<J, R>>,
@@ -149,7 +149,7 @@ fn gather<J, R>(
 }
 
 /// Writes one batch and sends the results, or moves it to the side queue.
-async fn write_batch<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
+async fn write_batch<J: Send + Sync + 'static, R: Send + 'static, W: BatchWriter<J, R>>(
     batch: Vec<PendingJob<J, Result<R, StoreError>>>,
     writer: &W,
     side_queue: &SideQueue<J, R, W>,
@@ -178,7 +178,7 @@ async fn write_batch<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>
     }
 }
 
-fn queue_aside<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
+fn queue_aside<J: Send + Sync + 'static, R: Send + 'static, W: BatchWriter<J, R>>(
     side_queue: &SideQueue<J, R, W>,
     batch: SideBatch<J, Result<R, StoreError>>,
 ) {

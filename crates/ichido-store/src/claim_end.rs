@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::Why;
+use ichido_core::lifecycle::StepRefusal;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::claim_tracker::{ClaimEnd, ClaimEnds, ClaimReport};
 use crate::columns::{Columns as _, Row, number};
 use crate::error::StoreError;
-use crate::message::{Settlement, Stepped};
+use crate::message::{Settlement, StepResult};
 use crate::placement::{EventStamp, RowChanges};
 use crate::rows;
 use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired, sqlite_only};
@@ -79,7 +79,7 @@ pub(crate) fn settle(
     ends: &mut ClaimEnds,
     holder: impl Fn(&ClaimReport<'_>) -> Option<(Uuid, Timestamp)>,
     may_have_begun: impl Fn(&ClaimReport<'_>) -> bool,
-) -> (RowChanges, HashMap<usize, Stepped>) {
+) -> (RowChanges, HashMap<usize, StepResult>) {
     let (mut changes, mut settled) = (RowChanges::default(), HashMap::with_capacity(reports.len()));
     for report in reports {
         let Some((node, now)) = holder(report).filter(|_| !ends.ended.contains_key(&report.message_claim()))
@@ -89,7 +89,7 @@ pub(crate) fn settle(
         let is_proven = ends.proven.contains(&report.settlement.id);
         // The mark decides, whatever the holder remembers.
         let stepped = if !is_proven && may_have_begun(report) {
-            Stepped::Refused(Why::MayHaveBegun)
+            StepResult::Refused(StepRefusal::MayHaveStarted)
         } else {
             let Settlement { state, event, note, claimed_at, .. } = report.settlement;
             let stamp = EventStamp {
@@ -101,7 +101,7 @@ pub(crate) fn settle(
             let states = if is_proven { report.proven() } else { report.states };
             changes.add(&report.moving(), *state, *event, states, note, stamp);
             ends.ended.insert(report.message_claim(), ClaimEnd::new(*event, states.0));
-            Stepped::Now(states.1.unwrap_or(states.0))
+            StepResult::Now(states.1.unwrap_or(states.0))
         };
         settled.insert(report.index, stepped);
     }
@@ -109,8 +109,8 @@ pub(crate) fn settle(
 }
 
 /// Returns whether a report was refused, which leaves the message claimed.
-pub(crate) fn is_refused(settled: &HashMap<usize, Stepped>, report: &ClaimReport<'_>) -> bool {
-    matches!(settled.get(&report.index), Some(Stepped::Refused(_)))
+pub(crate) fn is_refused(settled: &HashMap<usize, StepResult>, report: &ClaimReport<'_>) -> bool {
+    matches!(settled.get(&report.index), Some(StepResult::Refused(_)))
 }
 
 fn columns(pairs: &[MessageClaim]) -> [Column<'_>; 2] {

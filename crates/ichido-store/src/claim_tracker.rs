@@ -7,11 +7,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{Event, History, State, Why};
+use ichido_core::lifecycle::{Event, History, State, StepRefusal};
 use ichido_core::sync::lock;
 use uuid::Uuid;
 
-use crate::message::{Settlement, Work};
+use crate::message::{Settlement, ClaimedMessage};
 use crate::placement::MovedMessage;
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct ClaimTracker(Mutex<HashMap<Fence, HashSet<Uuid>>>);
 
 impl ClaimTracker {
     /// Adds a claim.
-    pub(crate) fn claimed(&self, work: &[Work]) {
+    pub(crate) fn claimed(&self, work: &[ClaimedMessage]) {
         if let Some(first) = work.first() {
             lock(&self.0).insert(first.fence, work.iter().map(|work| work.id).collect());
         }
@@ -80,13 +80,13 @@ pub(crate) struct ClaimReport<'a> {
 }
 
 impl<'a> ClaimReport<'a> {
-    pub(crate) fn new(index: usize, settlement: &'a Settlement) -> Result<Self, Why> {
+    pub(crate) fn new(index: usize, settlement: &'a Settlement) -> Result<Self, StepRefusal> {
         let State::Sending { fence, history, .. } = settlement.state else {
-            return Err(Why::StaleFence);
+            return Err(StepRefusal::StaleFence);
         };
         match settlement.state.advance(settlement.event, settlement.claimed_at) {
             // A call that starts has not ended.
-            Ok((State::Sending { .. }, _)) => Err(Why::NotFromHere),
+            Ok((State::Sending { .. }, _)) => Err(StepRefusal::NotFromHere),
             Ok(states) => Ok(Self { index, settlement, fence, history, states }),
             Err(illegal) => Err(illegal.why),
         }

@@ -128,7 +128,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// Returns the error and its causes on one line, without repetition, for a log.
-    pub fn in_full(&self) -> String {
+    pub fn with_causes(&self) -> String {
         let causes = std::iter::successors(self.source(), |cause| (*cause).source());
         causes.fold(self.to_string(), |text, cause| {
             let cause = cause.to_string();
@@ -145,9 +145,9 @@ mod tests {
     #[test]
     fn each_cause_appears_once() {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        let text = StoreError::Unavailable(sqlx::Error::Io(refused)).in_full();
+        let text = StoreError::Unavailable(sqlx::Error::Io(refused)).with_causes();
         assert_eq!(text.matches("connection refused").count(), 1, "{text}");
         assert!(text.starts_with("the database could not be reached"), "{text}");
-        assert_eq!(StoreError::Busy.in_full(), StoreError::Busy.to_string());
+        assert_eq!(StoreError::Busy.with_causes(), StoreError::Busy.to_string());
     }
 }

@@ -47,7 +47,7 @@ use ichido_core::time::Timestamp;
 use crate::columns::{Columns as _, Row};
 use crate::error::StoreError;
 use crate::message::QueueName;
-use crate::node::Node;
+use crate::node::NodeRow;
 use crate::statement::{DbConnection, Statement, shared};
 use crate::{guarantee_columns, rows};
 
@@ -71,7 +71,7 @@ pub struct QueueFacts {
     /// The maximum number of attempts per message, including the first.
     pub max_attempts: NonZeroU32,
     /// How long all attempts of a message may take together, including backoff.
-    pub horizon: Duration,
+    pub retry_horizon: Duration,
 }
 
 impl QueueFacts {
@@ -82,7 +82,7 @@ impl QueueFacts {
             guarantee: self.guarantee.weaker(other.guarantee),
             requeue: self.requeue && other.requeue,
             max_attempts: self.max_attempts.min(other.max_attempts),
-            horizon: self.horizon.max(other.horizon),
+            retry_horizon: self.retry_horizon.max(other.retry_horizon),
         }
     }
 }
@@ -97,12 +97,12 @@ pub struct PublishedQueue {
     /// The facts that apply: the weaker ones of all nodes.
     pub facts: QueueFacts,
     /// The facts of each node, the one seen last first.
-    pub nodes: Vec<(Node, QueueFacts)>,
+    pub nodes: Vec<(NodeRow, QueueFacts)>,
 }
 
 impl PublishedQueue {
     /// Returns whether nodes disagree about it.
-    pub fn is_disputed(&self) -> bool {
+    pub fn nodes_disagree(&self) -> bool {
         // If all were the same, the combination would be the same too.
         self.nodes.iter().any(|(_, facts)| *facts != self.facts)
     }
@@ -114,14 +114,14 @@ impl PublishedQueue {
 }
 
 /// Reads a node's facts about a queue, and the queue's kind of key.
-fn read_row(row: &Row) -> Result<(QueueName, String, Node, QueueFacts), StoreError> {
+fn read_row(row: &Row) -> Result<(QueueName, String, NodeRow, QueueFacts), StoreError> {
     let max_attempts = NonZeroU32::new(row.positive("max_attempts")?);
     let corrupt = || StoreError::Corrupt { table: TABLE, detail: "no attempt is allowed".to_owned() };
     let facts = QueueFacts {
         guarantee: guarantee_columns::guarantee(row, TABLE)?,
         requeue: row.truth("requeue")?,
         max_attempts: max_attempts.ok_or_else(corrupt)?,
-        horizon: guarantee_columns::duration(row.number("horizon")?),
+        retry_horizon: guarantee_columns::duration(row.number("horizon")?),
     };
     Ok((rows::queue_name(row.text("queue")?)?, row.text("kind")?.to_owned(), rows::node(row)?, facts))
 }

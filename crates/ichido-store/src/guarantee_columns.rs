@@ -9,7 +9,7 @@ use ichido_core::retry::Guarantee;
 
 use crate::columns::Columns;
 use crate::error::StoreError;
-use crate::message::ClaimTerms;
+use crate::message::ClaimOptions;
 use crate::micros;
 
 pub(crate) struct GuaranteeColumns {
@@ -19,7 +19,7 @@ pub(crate) struct GuaranteeColumns {
 }
 
 impl GuaranteeColumns {
-    pub(crate) fn new(terms: &ClaimTerms) -> Self {
+    pub(crate) fn new(terms: &ClaimOptions) -> Self {
         let (guarantee, keeps_for) = columns(terms.guarantee);
         Self { guarantee, keeps_for, travels_for: micros(terms.travels_for) }
     }
@@ -28,18 +28,18 @@ impl GuaranteeColumns {
 /// Converts a guarantee to the columns `guarantee` and `keeps_for`.
 pub(crate) fn columns(guarantee: Guarantee) -> (&'static str, Option<i64>) {
     match guarantee {
-        Guarantee::HonoursKeys { keeps_for } => ("honours_keys", Some(micros(keeps_for))),
-        Guarantee::Repeatable => ("repeatable", None),
-        Guarantee::Nothing => ("nothing", None),
+        Guarantee::Keyed { keeps_for } => ("honours_keys", Some(micros(keeps_for))),
+        Guarantee::Idempotent => ("repeatable", None),
+        Guarantee::None => ("nothing", None),
     }
 }
 
 /// Reads the guarantee from a row of a table.
 pub(crate) fn guarantee(row: &impl Columns, table: &'static str) -> Result<Guarantee, StoreError> {
     Ok(match (row.text("guarantee")?, row.number_or_none("keeps_for")?) {
-        ("honours_keys", Some(keeps_for)) => Guarantee::HonoursKeys { keeps_for: duration(keeps_for) },
-        ("repeatable", None) => Guarantee::Repeatable,
-        ("nothing", None) => Guarantee::Nothing,
+        ("honours_keys", Some(keeps_for)) => Guarantee::Keyed { keeps_for: duration(keeps_for) },
+        ("repeatable", None) => Guarantee::Idempotent,
+        ("nothing", None) => Guarantee::None,
         _ => return Err(StoreError::Corrupt { table, detail: "unknown guarantee".to_owned() }),
     })
 }

@@ -121,7 +121,7 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
-use ichido_core::ledger::{EffectMode, Policy, Record, RecordName, ResolveError, Settled};
+use ichido_core::ledger::{OperationGuarantee, Policy, Record, RecordName, ResolveError, Settled};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -190,12 +190,12 @@ pub enum KeyClaimed {
         /// The fence of the claim.
         fence: Fence,
         /// What the claim found under the key.
-        began: Began,
+        began: ClaimOrigin,
     },
     /// The request was done: here is the response.
-    Replay(Response),
+    Replay(StoredResponse),
     /// The request was done, and the response body was not stored.
-    ReplayNotKept {
+    ReplayNotStored {
         /// The status of the response.
         status: u16,
     },
@@ -205,7 +205,7 @@ pub enum KeyClaimed {
         lease_until: Timestamp,
     },
     /// The key belongs to a different request.
-    Mismatch,
+    Conflict,
     /// The outcome is unknown: do not run it. To resolve it, settle under this fence (see the [module](self)).
     Unknown {
         /// The fence of the claim whose outcome is unknown. Its owner may still settle it, too.
@@ -215,7 +215,7 @@ pub enum KeyClaimed {
 
 /// What a new claim found under its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Began {
+pub enum ClaimOrigin {
     /// No record.
     New,
     /// An expired record.
@@ -223,13 +223,13 @@ pub enum Began {
     /// The same request, whose owner is gone.
     TakenOver {
         /// The strictest mode that it ran under before.
-        from: EffectMode,
+        from: OperationGuarantee,
     },
 }
 
 /// A stored HTTP response. Header values are bytes, and repeated fields stay repeated, in order.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Response {
+pub struct StoredResponse {
     /// The status: one of [`limits::STATUS`].
     pub status: u16,
     /// The header fields; at most [`limits::HEADERS_BYTES_MAX`].
@@ -238,7 +238,7 @@ pub struct Response {
     pub body: Option<Vec<u8>>,
 }
 
-impl Response {
+impl StoredResponse {
     fn header_bytes(&self) -> usize {
         self.headers.iter().map(|(name, value)| name.len() + value.len() + headers::FIELD_BYTES).sum()
     }
@@ -250,7 +250,7 @@ impl Response {
 
 ichido_core::debug_only! {
     /// Keeps payloads out of logs.
-    Response as response {
+    StoredResponse as response {
         status,
         headers: response.headers.len(),
         body_bytes: response.body.as_ref().map(Vec::len),
@@ -305,7 +305,7 @@ pub enum KeyOutcome {
         /// Whether it was applied or refused.
         settled: Settled,
         /// The response.
-        response: Response,
+        response: StoredResponse,
         /// The digest of the result, if one is computed.
         // SPEC D10.
         result_digest: Option<Digest>,
@@ -324,7 +324,7 @@ pub enum KeyOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeySettled {
     /// The settle was applied.
-    Stands,
+    Settled,
     /// The record was settled before, under the same fence: use the stored response ([`Keys::get`](crate::Keys::get)).
     AlreadySettled,
     /// Somebody else owns the record, or it is gone. Nothing was changed, and the other owner may repeat this owner's effect.
@@ -335,7 +335,7 @@ pub enum KeySettled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyResolved {
     /// The resolution was applied.
-    Stands,
+    Resolved,
     /// The resolution was refused.
     Refused(ResolveError),
     /// There is no such record.
@@ -357,7 +357,7 @@ pub struct KeyRecord {
     /// The request's trace context.
     pub trace: Option<String>,
     /// The stored response, if any.
-    pub response: Option<Response>,
+    pub response: Option<StoredResponse>,
     /// The digest of the result.
     pub result_digest: Option<Digest>,
     /// The message that was enqueued with it.
@@ -376,7 +376,7 @@ mod tests {
         let key = IdempotencyKey::parse("k").unwrap();
         let outcome = KeyOutcome::Keep {
             settled: Settled::Applied,
-            response: Response { status: 200, headers, body },
+            response: StoredResponse { status: 200, headers, body },
             result_digest: None,
             message_id: None,
             ttl: Duration::from_secs(1),

@@ -63,7 +63,7 @@ mod guarantee_columns;
 mod headers;
 mod json;
 pub mod ledger;
-pub mod letter;
+pub mod dead_letter;
 pub mod message;
 mod migrations;
 pub mod node;
@@ -79,19 +79,19 @@ mod sqlite;
 mod statement;
 mod store;
 mod take;
-pub mod tally;
+pub mod counters;
 #[cfg(all(unix, feature = "testing"))]
 pub mod testing;
 pub mod token;
 mod transaction;
-pub mod vitals;
+pub mod diagnostics;
 pub mod waiters;
 mod write_job;
 mod write_queues;
 
 pub use store::{
     Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Facts, Keys, Messages, Nodes, Paces, Queues,
-    Store, Tallies, Tokens,
+    Store, Series, Tokens,
 };
 
 /// The maximum delay, window, lease or time to live: a hundred years. Longer durations are capped, the same on both databases.

@@ -117,7 +117,7 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{Begun, Event, History, Stage, State};
+use ichido_core::lifecycle::{StartMark, Event, History, StateName, State};
 use ichido_core::retry::{Guarantee, Retry};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
@@ -243,7 +243,7 @@ impl NewMessage {
             hops: None,
             trace: None,
             priority: 2,
-            tries_allowed: Retry::OUTBOX.tries,
+            tries_allowed: Retry::OUTBOX.max_attempts,
             delay: Duration::ZERO,
             made_from: None,
             same_content: None,
@@ -282,12 +282,12 @@ pub enum Enqueued {
     },
     /// The same message was enqueued before: its request has the same digest. Priority, attempts, delay and media type are not
     /// compared; those of the first message apply.
-    Same {
+    Replay {
         /// The id of the first message.
         id: Uuid,
     },
     /// The key was used for a different request, and nothing was enqueued.
-    Different {
+    Conflict {
         /// The id of the first message.
         id: Uuid,
     },
@@ -302,8 +302,8 @@ impl Enqueued {
     /// Returns whether the same message was enqueued before.
     pub(crate) const fn is_repeated(self) -> bool {
         match self {
-            Self::Same { .. } | Self::SameContent { .. } => true,
-            Self::New { .. } | Self::Different { .. } => false,
+            Self::Replay { .. } | Self::SameContent { .. } => true,
+            Self::New { .. } | Self::Conflict { .. } => false,
         }
     }
 }
@@ -323,14 +323,14 @@ pub(crate) fn compare_with_first((id, new): &NumberedMessage, first: FirstMessag
     match first {
         // Our own insert, whose answer was lost.
         FirstMessage { id: first, .. } if first == *id => Enqueued::New { id: first },
-        FirstMessage { id, digest } if digest == new.digest => Enqueued::Same { id },
-        FirstMessage { id, .. } => Enqueued::Different { id },
+        FirstMessage { id, digest } if digest == new.digest => Enqueued::Replay { id },
+        FirstMessage { id, .. } => Enqueued::Conflict { id },
     }
 }
 
 /// Who claims, for how long, and with which safeguards.
 #[derive(Clone, Copy, Debug)]
-pub struct ClaimTerms {
+pub struct ClaimOptions {
     /// The node that claims. Its id is new for each start of the program, and is shown in the audit trail.
     pub node: Uuid,
     /// How long the claim is valid without renewal.
@@ -340,7 +340,7 @@ pub struct ClaimTerms {
     ///
     /// A message that a worker died with is always claimed this way ([`Work::begun`] shows it). [`rescue`](crate::rescue) has
     /// an example.
-    pub marks: bool,
+    pub start_marks: bool,
     /// The guarantee about repeated calls, as configured on this node. It is stored with the claim: if the holder dies, a
     /// rescue uses the weaker of this and its own guarantee.
     // SPEC F2.
@@ -351,7 +351,7 @@ pub struct ClaimTerms {
 
 /// A claimed message.
 #[derive(Clone)]
-pub struct Work {
+pub struct ClaimedMessage {
     /// Its id.
     pub id: Uuid,
     /// Its queue.
@@ -381,23 +381,23 @@ pub struct Work {
     pub fence: Fence,
     /// Whether the start of its call was marked when it was claimed. [`Claims::begin`](crate::Claims::begin) does not update
     /// this field; the store checks the mark and refuses [`Event::GivenBack`] once it is made.
-    pub begun: Begun,
+    pub start_mark: StartMark,
     /// Its attempts so far, including this one.
     pub history: History,
 }
 
 ichido_core::debug_only! {
     /// Keeps payload and key out of logs.
-    Work as work { id, queue, key, fence, history }
+    ClaimedMessage as work { id, queue, key, fence, history }
 }
 
-impl Work {
+impl ClaimedMessage {
     /// Returns its lifecycle state.
     pub const fn state(&self) -> State {
         State::Sending {
             fence: self.fence,
             claimed_at: self.claimed_at,
-            begun: self.begun,
+            begun: self.start_mark,
             proven: false,
             history: self.history,
         }
@@ -426,7 +426,7 @@ pub struct Settlement {
 
 impl Settlement {
     /// Creates a report about `work`.
-    pub fn new(work: &Work, event: Event, note: Note) -> Self {
+    pub fn new(work: &ClaimedMessage, event: Event, note: Note) -> Self {
         Self {
             id: work.id,
             queue: work.queue.clone(),
@@ -458,12 +458,12 @@ pub struct Note {
 
 /// The outcome of a settlement or a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stepped {
+pub enum StepResult {
     /// It was applied; the message is now in this state.
     Now(State),
     /// It is not allowed, and nothing was changed. A worker that gets [`StaleFence`](ichido_core::lifecycle::Why::StaleFence)
     /// has lost its claim, and somebody else may have the message.
-    Refused(ichido_core::lifecycle::Why),
+    Refused(ichido_core::lifecycle::StepRefusal),
     /// There is no such message.
     NoSuchMessage,
 }
@@ -475,9 +475,9 @@ pub struct Transition {
     /// When it happened.
     pub at: Timestamp,
     /// The state before.
-    pub from: Stage,
+    pub from: StateName,
     /// The state after.
-    pub to: Stage,
+    pub to: StateName,
     /// The event, by its [`Event::name`].
     pub kind: String,
     /// The fence of the claim or action that it belongs to.
@@ -521,7 +521,7 @@ pub struct MessageRow {
     /// The digest of the request.
     pub request_digest: Digest,
     /// Its state.
-    pub status: Stage,
+    pub status: StateName,
     /// Attempts so far.
     pub tries: u32,
     /// The maximum number of attempts.
@@ -555,7 +555,7 @@ pub struct MessageFilter {
     /// With this queue.
     pub queue: Option<QueueName>,
     /// In this state.
-    pub status: Option<Stage>,
+    pub status: Option<StateName>,
     /// With this identity.
     pub identity: Option<String>,
     /// With this key.
@@ -574,8 +574,8 @@ impl MessageFilter {
     /// Returns whether it selects a state that is not final. Such messages are in small tables.
     pub(crate) fn selects_unfinished(&self) -> bool {
         match self.status {
-            Some(Stage::Queued | Stage::Sending | Stage::Failed | Stage::Parked | Stage::Dead) => true,
-            Some(Stage::Sent | Stage::Cancelled) | None => false,
+            Some(StateName::Queued | StateName::Sending | StateName::Failed | StateName::Parked | StateName::Dead) => true,
+            Some(StateName::Sent | StateName::Cancelled) | None => false,
         }
     }
 }
@@ -584,7 +584,7 @@ ichido_core::words! {
     /// The states in which a message waits for a person.
     // SPEC E3, F2.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub enum LetterState {
+    pub enum DeadLetterState {
         /// Delivery was given up.
         #[default]
         Dead = "dead",
@@ -595,7 +595,7 @@ ichido_core::words! {
 
 /// A message that waits for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct DeadLetter {
     /// When it died or was parked.
     pub since: Timestamp,
     /// The message.
@@ -604,11 +604,11 @@ pub struct Letter {
 
 /// The number of messages of a queue in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Count {
+pub struct StateCount {
     /// The queue.
     pub queue: String,
     /// The state.
-    pub state: Stage,
+    pub state: StateName,
     /// The count; a state without any may be omitted.
     pub count: i64,
 }

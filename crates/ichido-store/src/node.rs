@@ -53,7 +53,7 @@ use crate::message::QueueName;
 
 /// A maintenance task that one node does at a time. Each is claimed separately, because not every node can do every task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty<'a> {
+pub enum SingletonTask<'a> {
     /// Deleting expired keys and contents.
     Ledger,
     /// Folding the counts of queues.
@@ -65,10 +65,10 @@ pub enum Duty<'a> {
     /// Reconciling the messages of a queue that are parked, or dead with an unknown effect.
     Parked(&'a QueueName),
     /// Moving many dead letters of a queue, or of all queues. The holder is not a node but the bulk operation that moves them.
-    Letters(Option<&'a QueueName>),
+    DeadLetters(Option<&'a QueueName>),
 }
 
-impl Duty<'_> {
+impl SingletonTask<'_> {
     pub(crate) fn name(self) -> Cow<'static, str> {
         match self {
             Self::Ledger => Cow::Borrowed("ledger"),
@@ -76,8 +76,8 @@ impl Duty<'_> {
             Self::Trail => Cow::Borrowed("trail"),
             Self::Alerts => Cow::Borrowed("alerts"),
             Self::Parked(queue) => Cow::Owned(format!("parked:{}", queue.as_str())),
-            Self::Letters(None) => Cow::Borrowed(LETTERS),
-            Self::Letters(Some(queue)) => Cow::Owned(format!("{LETTERS}:{}", queue.as_str())),
+            Self::DeadLetters(None) => Cow::Borrowed(LETTERS),
+            Self::DeadLetters(Some(queue)) => Cow::Owned(format!("{LETTERS}:{}", queue.as_str())),
         }
     }
 }
@@ -91,14 +91,14 @@ const LETTERS: &str = "letters";
 
 /// A bulk operation that holds [`Duty::Letters`] with a valid lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LettersKept {
+pub struct BulkLease {
     /// Its queue; `None` for all queues.
     pub queue: Option<String>,
     /// The bulk operation.
     pub by: Uuid,
 }
 
-impl LettersKept {
+impl BulkLease {
     pub(crate) fn new(duty: &str, by: Uuid) -> Self {
         Self { queue: duty.split_once(':').map(|(_, queue)| queue.to_owned()), by }
     }
@@ -127,7 +127,7 @@ pub struct QueuePause {
 
 /// A node, as last seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct NodeRow {
     /// Its id, new for each start of the program.
     pub id: Uuid,
     /// Its name, for people.

@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{Doubt, Event, History, State, Why};
+use ichido_core::lifecycle::{Doubt, Event, History, State, StepRefusal};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use uuid::Uuid;
 
-use crate::letter::{LetterRow, LetterStepped, Standing};
+use crate::dead_letter::{DeadLetterRow, DeadLetterStep, Disposition};
 use crate::message::{Note, QueueName, limits};
 
 /// A message that takes a step.
@@ -62,14 +62,14 @@ pub(crate) struct LetterColumns {
     pub(crate) error: Option<String>,
     /// When it died or was parked; `None` is now.
     pub(crate) since: Option<Timestamp>,
-    pub(crate) standing: Standing,
+    pub(crate) standing: Disposition,
 }
 
 /// The state of a dead letter before an event. Parts of it outlive the event.
 #[derive(Clone, Debug)]
 pub(crate) struct PriorLetter {
     pub(crate) since: Timestamp,
-    pub(crate) standing: Standing,
+    pub(crate) standing: Disposition,
     pub(crate) code: Option<String>,
     pub(crate) error: Option<String>,
 }
@@ -134,19 +134,19 @@ impl RowChanges {
     ) {
         let stays = from.name() == to.name();
         let standing = match event {
-            Event::Discarded => Standing::Discarded,
-            Event::Replaced => Standing::Replaced,
+            Event::Discarded => Disposition::Discarded,
+            Event::Replaced => Disposition::Replaced,
             _ if stays => before.standing,
-            _ => Standing::Open,
+            _ => Disposition::Open,
         };
         let mut closed = |by: i32| {
             *self.deltas.entry((moving.queue.clone(), "dead")).or_default() -= by;
             *self.deltas.entry((moving.queue.clone(), "closed")).or_default() += by;
         };
-        if before.standing != Standing::Open {
+        if before.standing != Disposition::Open {
             closed(-1);
         }
-        if standing != Standing::Open {
+        if standing != Disposition::Open {
             closed(1);
         }
         if let Some(letter) = self.letters.last_mut().filter(|letter| letter.moving.id == moving.id) {
@@ -207,7 +207,7 @@ impl RowChanges {
                     code: note.code.map(|code| code.as_str().to_owned()),
                     error: note.excerpt.clone(),
                     since: None,
-                    standing: Standing::Open,
+                    standing: Disposition::Open,
                 };
                 self.letters.push(PlacedMessage { moving, history: storable_history(history), row });
             }
@@ -218,8 +218,8 @@ impl RowChanges {
 }
 
 /// Returns the standing of a dead letter; other messages are open.
-pub(crate) fn standing_of(before: Option<&PriorLetter>) -> Standing {
-    before.map_or(Standing::Open, |before| before.standing)
+pub(crate) fn standing_of(before: Option<&PriorLetter>) -> Disposition {
+    before.map_or(Disposition::Open, |before| before.standing)
 }
 
 /// Applies an operator's event to a message.
@@ -228,20 +228,20 @@ pub(crate) fn standing_of(before: Option<&PriorLetter>) -> Standing {
 /// message forever, and the operator's outcome would leave the lease to be rescued.
 pub(crate) fn apply_operator_event(
     state: State,
-    standing: Standing,
+    standing: Disposition,
     event: Event,
     now: Timestamp,
-) -> Result<(State, Option<State>), Why> {
+) -> Result<(State, Option<State>), StepRefusal> {
     match event {
         Event::Claimed { .. }
-        | Event::Began { .. }
+        | Event::Started { .. }
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
-        | Event::WorkerDied { .. } => Err(Why::NotFromHere),
+        | Event::WorkerDied { .. } => Err(StepRefusal::NotFromHere),
         // The replacement would run beside it. And a discard, which can be undone, would erase that it was replaced.
-        Event::Requeued { .. } | Event::Replaced | Event::Discarded if standing == Standing::Replaced => {
-            Err(Why::HasSuccessor)
+        Event::Requeued { .. } | Event::Replaced | Event::Discarded if standing == Disposition::Replaced => {
+            Err(StepRefusal::HasSuccessor)
         }
         Event::CameDue
         | Event::Spent
@@ -257,20 +257,20 @@ pub(crate) fn apply_operator_event(
 
 /// Applies the same kind of event to each of these dead letters. Returns the rows to write and the outcomes.
 pub(crate) fn apply_to_letters(
-    found: &[LetterRow],
-    event: impl Fn(&LetterRow, Timestamp) -> Event,
+    found: &[DeadLetterRow],
+    event: impl Fn(&DeadLetterRow, Timestamp) -> Event,
     note: &Note,
     now: Timestamp,
-) -> (RowChanges, Vec<(Uuid, LetterStepped)>) {
+) -> (RowChanges, Vec<(Uuid, DeadLetterStep)>) {
     let mut changes = RowChanges::default();
     let mut answers = Vec::with_capacity(found.len());
     for letter in found {
         let (from, event) = (letter.lifecycle(), event(letter, now));
         let stepped = match apply_operator_event(from, letter.standing, event, now) {
-            Err(why) => LetterStepped::Refused(why),
+            Err(why) => DeadLetterStep::Refused(why),
             // It is closed already: there is nothing to record.
-            Ok((first, _)) if event == Event::Discarded && letter.standing != Standing::Open => {
-                LetterStepped::Now(first)
+            Ok((first, _)) if event == Event::Discarded && letter.standing != Disposition::Open => {
+                DeadLetterStep::Now(first)
             }
             Ok(states) => {
                 let to = states.1.unwrap_or(states.0);
@@ -280,7 +280,7 @@ pub(crate) fn apply_to_letters(
                 changes.add(&moving, from, event, states, note, stamp);
                 changes.carry_over(&moving, event, (from, to), PriorLetter::new(letter));
                 changes.taken.push(letter.id);
-                LetterStepped::Now(to)
+                DeadLetterStep::Now(to)
             }
         };
         answers.push((letter.id, stepped));
@@ -289,7 +289,7 @@ pub(crate) fn apply_to_letters(
 }
 
 impl PriorLetter {
-    fn new(letter: &LetterRow) -> Self {
+    fn new(letter: &DeadLetterRow) -> Self {
         let (code, error) = (letter.code.clone(), letter.error.clone());
         Self { since: letter.since, standing: letter.standing, code, error }
     }

@@ -32,7 +32,7 @@ use crate::error_class::{ErrorClass, classify};
 use crate::message::QueueName;
 use crate::migrations;
 use crate::skew::Skew;
-use crate::split_retry::Manner;
+use crate::split_retry::WriteMode;
 use crate::statement::{DbConnection, SqlValue};
 use wake::WakeUps;
 
@@ -152,8 +152,8 @@ impl Postgres {
     }
 
     /// Returns the pool for a batch.
-    fn pool_for(&self, manner: Manner) -> &ConnectionPool {
-        if manner.apart { &self.parts } else { &self.batches }
+    fn pool_for(&self, manner: WriteMode) -> &ConnectionPool {
+        if manner.is_part { &self.parts } else { &self.batches }
     }
 
     pub(crate) fn skew(&self) -> i64 {
@@ -226,10 +226,10 @@ mod tests {
     async fn only_parts_of_batches_are_in_a_hurry() {
         let database = fresh_database().await;
         let postgres = Postgres::connect(&database.url, 1, Arc::default()).await.unwrap();
-        let whole = Manner::default();
+        let whole = WriteMode::default();
         for _ in 0..2 {
             assert_eq!(lock_timeout(postgres.pool_for(whole)).await, LOCK_TIMEOUT);
-            let part = Manner { apart: true, ..whole };
+            let part = WriteMode { is_part: true, ..whole };
             assert_eq!(lock_timeout(postgres.pool_for(part)).await, PART_LOCK_TIMEOUT);
         }
     }

@@ -5,7 +5,7 @@ use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{
-    Admission, EffectMode, Expiry, Phase, Record, RecordName, Settled, StoredBody, admit,
+    Admission, OperationGuarantee, Expiry, RecordPhase, Record, RecordName, Settled, StoredBody, admit,
 };
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::headers;
-use crate::ledger::{Began, KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, Response};
+use crate::ledger::{ClaimOrigin, KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, StoredResponse};
 
 /// A claim with the id by which it recognises its own insert.
 pub(crate) struct ClaimAttempt {
@@ -34,9 +34,9 @@ pub(crate) enum ClaimDecision {
     Answer(KeyClaimed),
     /// Replace the record, if it is unchanged.
     Replace {
-        began: Began,
+        began: ClaimOrigin,
         /// The mode to store.
-        mode: EffectMode,
+        mode: OperationGuarantee,
     },
     /// Mark its outcome as unknown, if it is unchanged.
     MarkUnknown { fence: Fence },
@@ -46,28 +46,28 @@ impl ClaimAttempt {
     /// Decides what the existing record means for this claim; the core makes the decision.
     pub(crate) fn decide(&self, found: &FoundRecord) -> Result<ClaimDecision, StoreError> {
         let record = &found.key.record;
-        if found.claim_id == self.claim_id && matches!(record.phase, Phase::Claimed { .. }) {
+        if found.claim_id == self.claim_id && matches!(record.phase, RecordPhase::Claimed { .. }) {
             // Our own claim, whose answer was lost.
             let is_later = record.first_claimed_at < record.claimed_at;
-            let began = if is_later { Began::TakenOver { from: record.mode } } else { Began::New };
+            let began = if is_later { ClaimOrigin::TakenOver { from: record.mode } } else { ClaimOrigin::New };
             return Ok(ClaimDecision::Answer(KeyClaimed::Run { fence: record.fence, began }));
         }
         let response =
             || found.key.response.clone().ok_or_else(|| corrupt("a settled record has no response"));
-        let mode = self.claim.policy.mode();
+        let mode = self.claim.policy.guarantee();
         Ok(match admit(Some(record), self.claim.fingerprint, &self.claim.policy, found.now) {
-            Admission::Run { .. } => ClaimDecision::Replace { began: Began::Expired, mode },
+            Admission::Run { .. } => ClaimDecision::Replace { began: ClaimOrigin::Expired, mode },
             Admission::TakeOver { .. } => ClaimDecision::Replace {
-                began: Began::TakenOver { from: record.mode },
+                began: ClaimOrigin::TakenOver { from: record.mode },
                 mode: record.mode.stricter(mode),
             },
             Admission::MarkUnknown { fence } => ClaimDecision::MarkUnknown { fence },
             Admission::Replay => ClaimDecision::Answer(KeyClaimed::Replay(response()?)),
             Admission::ReplayNotKept => {
-                ClaimDecision::Answer(KeyClaimed::ReplayNotKept { status: response()?.status })
+                ClaimDecision::Answer(KeyClaimed::ReplayNotStored { status: response()?.status })
             }
             Admission::Wait { lease_until } => ClaimDecision::Answer(KeyClaimed::InFlight { lease_until }),
-            Admission::Mismatch => ClaimDecision::Answer(KeyClaimed::Mismatch),
+            Admission::Mismatch => ClaimDecision::Answer(KeyClaimed::Conflict),
             Admission::Unknown => ClaimDecision::Answer(KeyClaimed::Unknown { fence: record.fence }),
         })
     }
@@ -83,10 +83,10 @@ pub(crate) fn outcome_if_unchanged(
 ) -> KeySettled {
     match found {
         Some(found) if found.key.record.fence == settle.fence => match &settle.outcome {
-            KeyOutcome::Keep { .. } if again => KeySettled::Stands,
+            KeyOutcome::Keep { .. } if again => KeySettled::Settled,
             _ => KeySettled::AlreadySettled,
         },
-        None if again && matches!(settle.outcome, KeyOutcome::Release) => KeySettled::Stands,
+        None if again && matches!(settle.outcome, KeyOutcome::Release) => KeySettled::Settled,
         _ => KeySettled::Stale,
     }
 }
@@ -95,7 +95,7 @@ pub(crate) fn outcome_if_unchanged(
 pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, StoreError> {
     let status = row.small_or_none("status")?;
     let response = match (status, row.bytes_or_none("headers")?) {
-        (Some(status), Some(blob)) => Some(Response {
+        (Some(status), Some(blob)) => Some(StoredResponse {
             status: u16::try_from(status).map_err(|_| corrupt("the status is negative"))?,
             headers: headers::decode(blob).ok_or_else(|| corrupt("the headers cannot be read"))?,
             body: row.bytes_or_none("body")?.map(<[u8]>::to_vec),
@@ -134,13 +134,13 @@ pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, S
     })
 }
 
-fn phase(row: &impl Columns, response: Option<&Response>) -> Result<Phase, StoreError> {
+fn phase(row: &impl Columns, response: Option<&StoredResponse>) -> Result<RecordPhase, StoreError> {
     let (lease_until, expires_at) =
         (row.timestamp_or_none("lease_until")?, row.timestamp_or_none("expires_at")?);
     Ok(match (row.text("state")?, lease_until, expires_at, response) {
-        ("claimed", Some(lease_until), ..) => Phase::Claimed { lease_until },
-        ("unknown", ..) => Phase::Unknown,
-        (state @ ("applied" | "refused"), _, Some(expires_at), Some(response)) => Phase::Settled {
+        ("claimed", Some(lease_until), ..) => RecordPhase::Claimed { lease_until },
+        ("unknown", ..) => RecordPhase::Unknown,
+        (state @ ("applied" | "refused"), _, Some(expires_at), Some(response)) => RecordPhase::Settled {
             outcome: if state == "applied" { Settled::Applied } else { Settled::Refused },
             kept: if response.body.is_some() { StoredBody::Whole } else { StoredBody::WithoutBody },
             expiry: if row.truth("held")? { Expiry::HeldByMessage } else { Expiry::At(expires_at) },
@@ -149,16 +149,16 @@ fn phase(row: &impl Columns, response: Option<&Response>) -> Result<Phase, Store
     })
 }
 
-fn mode(name: &str) -> Result<EffectMode, StoreError> {
-    EffectMode::parse(name).ok_or_else(|| corrupt("unknown mode"))
+fn mode(name: &str) -> Result<OperationGuarantee, StoreError> {
+    OperationGuarantee::parse(name).ok_or_else(|| corrupt("unknown mode"))
 }
 
 /// Returns a phase's name in its column.
-pub(crate) const fn state_name(phase: &Phase) -> &'static str {
+pub(crate) const fn state_name(phase: &RecordPhase) -> &'static str {
     match phase {
-        Phase::Claimed { .. } => "claimed",
-        Phase::Unknown => "unknown",
-        Phase::Settled { outcome, .. } => outcome.as_str(),
+        RecordPhase::Claimed { .. } => "claimed",
+        RecordPhase::Unknown => "unknown",
+        RecordPhase::Settled { outcome, .. } => outcome.as_str(),
     }
 }
 

@@ -57,7 +57,7 @@
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{Begun, Event, History, State};
+use ichido_core::lifecycle::{StartMark, Event, History, State};
 use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
@@ -87,7 +87,7 @@ pub(crate) struct LapsedLease {
 pub(crate) struct LapsedMessage {
     pub(crate) id: Uuid,
     pub(crate) priority: u8,
-    pub(crate) begun: Begun,
+    pub(crate) begun: StartMark,
     /// Whether an earlier attempt is known to have had its effect.
     pub(crate) proven: bool,
     pub(crate) history: History,
@@ -96,7 +96,7 @@ pub(crate) struct LapsedMessage {
 /// How to rescue a queue's messages. If the dead worker was configured differently, the more careful setting applies, because
 /// the call was made under its settings.
 #[derive(Clone, Copy, Debug)]
-pub struct RescueTerms {
+pub struct RescueOptions {
     /// The destination's guarantee about repeated calls.
     pub guarantee: Guarantee,
     /// The backoff of a message that is charged with a death.
@@ -121,7 +121,7 @@ pub struct Rescued {
 
 /// Lapsed claims of a queue that nobody rescues.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unserved {
+pub struct UnservedQueue {
     /// The queue.
     pub queue: QueueName,
     /// The number of claims.
@@ -146,7 +146,7 @@ pub(crate) fn lapsed_ends(now: Timestamp, longest: Duration) -> [(i64, i64); 2] 
 pub(crate) const UNSERVED_MAX: i64 = 100;
 
 /// Plans the steps of all messages that a lapsed lease still holds.
-pub(crate) fn judge(lapsed: &LapsedLease, terms: &RescueTerms) -> RowChanges {
+pub(crate) fn judge(lapsed: &LapsedLease, terms: &RescueOptions) -> RowChanges {
     let mut changes = RowChanges::default();
     let guarantee = terms.guarantee.weaker(lapsed.guarantee);
     let travels_for = terms.travels_for.max(lapsed.travels_for);
@@ -183,7 +183,7 @@ pub(crate) fn judge(lapsed: &LapsedLease, terms: &RescueTerms) -> RowChanges {
 }
 
 /// Explains a message's state after its worker's death, in the audit trail and in the dead letter.
-fn death_note(begun: Begun, last: State) -> Note {
+fn death_note(begun: StartMark, last: State) -> Note {
     let deaths = match last {
         // An earlier attempt had its effect.
         State::Sent => return Note::default(),
@@ -194,9 +194,9 @@ fn death_note(begun: Begun, last: State) -> Note {
         _ if History::DEATHS_MAX <= deaths => {
             format!("{deaths} workers died while calling the destination with this message")
         }
-        Begun::NotYet => "the worker died before calling the destination".to_owned(),
-        Begun::Yes => "the worker died while calling the destination".to_owned(),
-        Begun::NotTracked => "the worker died; it may have called the destination".to_owned(),
+        StartMark::NotYet => "the worker died before calling the destination".to_owned(),
+        StartMark::Written => "the worker died while calling the destination".to_owned(),
+        StartMark::NotTracked => "the worker died; it may have called the destination".to_owned(),
     };
     Note { code: Some(ErrorCode::WorkerDied), excerpt: Some(excerpt), ..Note::default() }
 }

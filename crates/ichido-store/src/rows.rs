@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{Begun, Doubt, History, Stage, State};
+use ichido_core::lifecycle::{StartMark, Doubt, History, StateName, State};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use uuid::Uuid;
@@ -11,11 +11,11 @@ use uuid::Uuid;
 use crate::claim_tracker::{ClaimEnd, ClaimEnds};
 use crate::columns::{Columns, fence_from};
 use crate::error::StoreError;
-use crate::letter::{LetterRow, Standing};
-use crate::message::{ClaimTerms, Count, LetterState, MessageRow, QueueName, Transition, Work};
-use crate::node::{LettersKept, Node, QueuePause, SharedPace};
+use crate::dead_letter::{DeadLetterRow, Disposition};
+use crate::message::{ClaimOptions, StateCount, DeadLetterState, MessageRow, QueueName, Transition, ClaimedMessage};
+use crate::node::{BulkLease, NodeRow, QueuePause, SharedPace};
 use crate::placement::PriorLetter;
-use crate::rescue::{LapsedMessage, Unserved};
+use crate::rescue::{LapsedMessage, UnservedQueue};
 
 /// Reads the attempts so far from the columns that every message row has.
 pub(crate) fn history_of(row: &impl Columns, tries_allowed: i32) -> Result<History, StoreError> {
@@ -34,10 +34,10 @@ pub(crate) fn history_of(row: &impl Columns, tries_allowed: i32) -> Result<Histo
 }
 
 /// Reads a message that was just claimed.
-pub(crate) fn work(queue: &QueueName, terms: ClaimTerms, row: &impl Columns) -> Result<Work, StoreError> {
+pub(crate) fn work(queue: &QueueName, terms: ClaimOptions, row: &impl Columns) -> Result<ClaimedMessage, StoreError> {
     let fence = row.fence()?;
     let before = history_of(row, row.count("tries_allowed")?)?;
-    Ok(Work {
+    Ok(ClaimedMessage {
         id: row.uuid("id")?,
         queue: queue.clone(),
         identity: row.text("identity")?.to_owned(),
@@ -51,7 +51,7 @@ pub(crate) fn work(queue: &QueueName, terms: ClaimTerms, row: &impl Columns) -> 
         created_at: row.timestamp("created_at")?,
         claimed_at: row.timestamp("claimed_at")?,
         fence,
-        begun: if terms.marks || before.suspect { Begun::NotYet } else { Begun::NotTracked },
+        start_mark: if terms.start_marks || before.suspect { StartMark::NotYet } else { StartMark::NotTracked },
         history: History { tries: before.tries.saturating_add(1), last_fence: Some(fence), ..before },
     })
 }
@@ -59,9 +59,9 @@ pub(crate) fn work(queue: &QueueName, terms: ClaimTerms, row: &impl Columns) -> 
 /// Reads a message that a lapsed lease still holds.
 pub(crate) fn lapsed_message(row: &impl Columns, marks: bool) -> Result<LapsedMessage, StoreError> {
     let begun = match (marks, row.truth("begun")?) {
-        (false, _) => Begun::NotTracked,
-        (true, true) => Begun::Yes,
-        (true, false) => Begun::NotYet,
+        (false, _) => StartMark::NotTracked,
+        (true, true) => StartMark::Written,
+        (true, false) => StartMark::NotYet,
     };
     let before = history_of(row, row.count("tries_allowed")?)?;
     Ok(LapsedMessage {
@@ -74,8 +74,8 @@ pub(crate) fn lapsed_message(row: &impl Columns, marks: bool) -> Result<LapsedMe
 }
 
 /// Reads the lapsed claims of one queue.
-pub(crate) fn unserved(row: &impl Columns) -> Result<Unserved, StoreError> {
-    Ok(Unserved {
+pub(crate) fn unserved(row: &impl Columns) -> Result<UnservedQueue, StoreError> {
+    Ok(UnservedQueue {
         queue: queue_name(row.text("queue")?)?,
         claims: row.number("claims")?.unsigned_abs(),
         messages_max: row.number("messages")?.unsigned_abs(),
@@ -104,15 +104,15 @@ pub(crate) fn letter_before(row: &impl Columns) -> Result<PriorLetter, StoreErro
 }
 
 /// Reads a dead letter without its request.
-pub(crate) fn letter_row(row: &impl Columns) -> Result<LetterRow, StoreError> {
-    Ok(LetterRow {
+pub(crate) fn letter_row(row: &impl Columns) -> Result<DeadLetterRow, StoreError> {
+    Ok(DeadLetterRow {
         id: row.uuid("message_id")?,
         queue: queue_name(row.text("queue")?)?,
         identity: row.text("identity")?.to_owned(),
         key: key(row, "key")?,
         state: match row.text("state")? {
-            "parked" => LetterState::Parked,
-            _ => LetterState::Dead,
+            "parked" => DeadLetterState::Parked,
+            _ => DeadLetterState::Dead,
         },
         standing: standing(row)?,
         effect: effect(row)?,
@@ -127,12 +127,12 @@ pub(crate) fn letter_row(row: &impl Columns) -> Result<LetterRow, StoreError> {
     })
 }
 
-fn standing(row: &impl Columns) -> Result<Standing, StoreError> {
-    Standing::parse(row.text("closed")?).ok_or_else(|| corrupt("unknown state of a dead letter"))
+fn standing(row: &impl Columns) -> Result<Disposition, StoreError> {
+    Disposition::parse(row.text("closed")?).ok_or_else(|| corrupt("unknown state of a dead letter"))
 }
 
 /// Reads the state of a message and its number of attempts.
-pub(crate) fn stage_row(row: &impl Columns) -> Result<(Uuid, Stage, u32), StoreError> {
+pub(crate) fn stage_row(row: &impl Columns) -> Result<(Uuid, StateName, u32), StoreError> {
     Ok((row.uuid("id")?, stage(row, "status")?, row.positive("tries")?))
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn held_state(row: &impl Columns, tries_allowed: i32) -> Result<State
     Ok(State::Sending {
         fence: row.fence()?,
         claimed_at: row.timestamp("claimed_at")?,
-        begun: Begun::NotTracked,
+        begun: StartMark::NotTracked,
         proven: false,
         // The history is not needed: no operator's event is allowed in this state.
         history: History::new(allowed(tries_allowed)?),
@@ -239,8 +239,8 @@ pub(crate) fn transitions<C: Columns>(rows: &[C], lease: Option<&C>) -> Result<V
 fn claim(at: Timestamp, fence: Option<u64>, node: Option<Uuid>, before: Option<&Transition>) -> Transition {
     Transition {
         at,
-        from: Stage::Queued,
-        to: Stage::Sending,
+        from: StateName::Queued,
+        to: StateName::Sending,
         kind: "claimed".to_owned(),
         fence,
         tries: before.map_or(0, |before| before.tries).saturating_add(1),
@@ -275,8 +275,8 @@ fn transition(row: &impl Columns) -> Result<Transition, StoreError> {
 }
 
 /// Reads the number of messages of a queue in a state.
-pub(crate) fn count(row: &impl Columns) -> Result<Count, StoreError> {
-    Ok(Count {
+pub(crate) fn count(row: &impl Columns) -> Result<StateCount, StoreError> {
+    Ok(StateCount {
         queue: row.text("queue")?.to_owned(),
         state: stage(row, "state")?,
         count: row.number("count")?,
@@ -284,8 +284,8 @@ pub(crate) fn count(row: &impl Columns) -> Result<Count, StoreError> {
 }
 
 /// Reads a node.
-pub(crate) fn node(row: &impl Columns) -> Result<Node, StoreError> {
-    Ok(Node {
+pub(crate) fn node(row: &impl Columns) -> Result<NodeRow, StoreError> {
+    Ok(NodeRow {
         id: row.uuid("id")?,
         name: row.text("name")?.to_owned(),
         started_at: row.timestamp("started_at")?,
@@ -298,8 +298,8 @@ pub(crate) fn pace(row: &impl Columns) -> Result<SharedPace, StoreError> {
     Ok(SharedPace { version: row.number("version")?, bytes: row.bytes("pace")?.to_vec() })
 }
 
-pub(crate) fn letters_kept(row: &impl Columns) -> Result<LettersKept, StoreError> {
-    Ok(LettersKept::new(row.text("duty")?, row.uuid("node")?))
+pub(crate) fn letters_kept(row: &impl Columns) -> Result<BulkLease, StoreError> {
+    Ok(BulkLease::new(row.text("duty")?, row.uuid("node")?))
 }
 
 pub(crate) fn pause(row: &impl Columns) -> Result<QueuePause, StoreError> {
@@ -333,8 +333,8 @@ fn key(row: &impl Columns, column: &str) -> Result<IdempotencyKey, StoreError> {
     IdempotencyKey::parse(row.text(column)?).map_err(|error| corrupt(&error.to_string()))
 }
 
-fn stage(row: &impl Columns, column: &str) -> Result<Stage, StoreError> {
-    Stage::parse(row.text(column)?).ok_or_else(|| corrupt("unknown state"))
+fn stage(row: &impl Columns, column: &str) -> Result<StateName, StoreError> {
+    StateName::parse(row.text(column)?).ok_or_else(|| corrupt("unknown state"))
 }
 
 fn effect(row: &impl Columns) -> Result<Effect, StoreError> {

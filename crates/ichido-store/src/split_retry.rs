@@ -23,16 +23,16 @@ const PARTS_MAX: u32 = 512;
 
 /// How a batch is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct WriteMode {
     /// Whether an earlier write of the same jobs may have been done although its answer was lost. This write finds out and
     /// returns its results. That is how a COMMIT of unknown fate is read back.
-    pub again: bool,
+    pub is_retry: bool,
     /// Whether it is a part of a batch that failed as a whole. It hardly waits for locks, because the whole has waited.
-    pub apart: bool,
+    pub is_part: bool,
 }
 
 /// Writes one batch and returns the result of each job, in order.
-pub trait Write<J, R>: Send + Sync + 'static {
+pub trait BatchWriter<J, R>: Send + Sync + 'static {
     /// Whether a busy database is busy for every job alike. Splitting a batch would then only wait once per part. SQLite has
     /// one writer, PostgreSQL has row locks.
     const BUSY_FOR_ALL: bool;
@@ -44,7 +44,7 @@ pub trait Write<J, R>: Send + Sync + 'static {
     }
 
     /// Writes the jobs. Must be harmless to repeat.
-    fn write(&self, jobs: &[J], manner: Manner) -> impl Future<Output = Result<Vec<R>, StoreError>> + Send;
+    fn write(&self, jobs: &[J], manner: WriteMode) -> impl Future<Output = Result<Vec<R>, StoreError>> + Send;
 }
 
 /// The outcome of a batch, or of a part of one.
@@ -57,7 +57,7 @@ pub(crate) enum BatchOutcome<R> {
 
 /// Writes jobs. A batch that fails is split until the job to blame is alone.
 pub(crate) async fn write_all<J: Sync, R: Send>(
-    writer: &impl Write<J, R>,
+    writer: &impl BatchWriter<J, R>,
     jobs: &[J],
 ) -> Vec<Result<R, StoreError>> {
     match write_whole(writer, jobs).await {
@@ -67,13 +67,13 @@ pub(crate) async fn write_all<J: Sync, R: Send>(
 }
 
 /// Writes a batch as a whole.
-pub(crate) async fn write_whole<J: Sync, R: Send>(writer: &impl Write<J, R>, jobs: &[J]) -> BatchOutcome<R> {
-    write_with_retries(writer, jobs, Manner::default(), RETRIES_MAX).await.0
+pub(crate) async fn write_whole<J: Sync, R: Send>(writer: &impl BatchWriter<J, R>, jobs: &[J]) -> BatchOutcome<R> {
+    write_with_retries(writer, jobs, WriteMode::default(), RETRIES_MAX).await.0
 }
 
 /// Writes a batch in halves, and halves that fail in halves again.
 pub(crate) async fn write_split<J: Sync, R: Send>(
-    writer: &impl Write<J, R>,
+    writer: &impl BatchWriter<J, R>,
     jobs: &[J],
     was_lost: bool,
 ) -> Vec<Result<R, StoreError>> {
@@ -89,7 +89,7 @@ pub(crate) async fn write_split<J: Sync, R: Send>(
             results.extend(part.iter().map(|_| Err(or_unknown(StoreError::Busy, was_lost))));
             continue;
         }
-        let manner = Manner { again: was_lost, apart: true };
+        let manner = WriteMode { is_retry: was_lost, is_part: true };
         let (outcome, end) = write_with_retries(writer, part, manner, PART_RETRIES_MAX).await;
         written += 1;
         broken += u32::from(end == WriteEnd::Disconnected);
@@ -119,10 +119,10 @@ enum WriteEnd {
     Unreachable,
 }
 
-async fn write_with_retries<J: Sync, R: Send, W: Write<J, R>>(
+async fn write_with_retries<J: Sync, R: Send, W: BatchWriter<J, R>>(
     writer: &W,
     jobs: &[J],
-    mut manner: Manner,
+    mut manner: WriteMode,
     retries_max: u32,
 ) -> (BatchOutcome<R>, WriteEnd) {
     let mut wait = RETRY_WAIT;
@@ -131,15 +131,15 @@ async fn write_with_retries<J: Sync, R: Send, W: Write<J, R>>(
         let outcome = writer.write(jobs, manner).await;
         let is_open = match &outcome {
             Err(StoreError::Unknown(_)) => {
-                manner.again = true;
+                manner.is_retry = true;
                 true
             }
             // The database may still be executing the lost write, or was not reached: neither undoes what may have been done.
-            Err(StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full) => manner.again,
+            Err(StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full) => manner.is_retry,
             _ => false,
         };
         if !is_open || left == 0 {
-            return batch_outcome(outcome, jobs.len(), manner.again, W::BUSY_FOR_ALL);
+            return batch_outcome(outcome, jobs.len(), manner.is_retry, W::BUSY_FOR_ALL);
         }
         left -= 1;
         tokio::time::sleep(wait).await;

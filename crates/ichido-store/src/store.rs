@@ -14,7 +14,7 @@ mod paces;
 mod queues;
 mod readiness;
 mod retention;
-mod tallies;
+mod series;
 mod tokens;
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::error::StoreError;
 use crate::postgres::Postgres;
 use crate::postgres::wake::WakeUps;
 use crate::skew::Skew;
-use crate::tally::Counters;
+use crate::counters::Counters;
 use crate::write_queues::WriteQueues;
 
 /// The ledger and the outbox of one database.
@@ -97,7 +97,7 @@ handles! {
     /// Queues.
     queues: Queues,
     /// Counts per minute.
-    tallies: Tallies,
+    series: Series,
     /// Tokens for the HTTP API.
     tokens: Tokens,
 }
@@ -168,7 +168,7 @@ impl Store {
     }
 
     /// Returns the counters of this process, to count more.
-    pub fn tally(&self) -> &Counters {
+    pub fn counters(&self) -> &Counters {
         &self.tally
     }
 
@@ -181,12 +181,12 @@ impl Store {
     }
 
     /// Moves the store's clock ahead of the database's. For tests: leases, backoffs and expiries pass without sleeping.
-    pub fn skew_by(&self, ahead: Duration) {
+    pub fn advance_clock(&self, ahead: Duration) {
         self.skew.pass(ahead);
     }
 
     /// Returns how far the store's clock was moved. Add it when measuring a lease with another clock.
-    pub fn skewed_by(&self) -> Duration {
+    pub fn clock_advance(&self) -> Duration {
         self.skew.passed()
     }
 

@@ -1,7 +1,7 @@
 //! Takes a message out of the table that holds it, for an operator's step.
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{Event, State, Why};
+use ichido_core::lifecycle::{Event, State, StepRefusal};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use uuid::Uuid;
@@ -36,7 +36,7 @@ pub(crate) struct TakenMessage {
 
 /// The outcome of an event on a message that was taken out of its table.
 pub(crate) enum StepOutcome {
-    Refused(Why),
+    Refused(StepRefusal),
     /// It succeeded under an earlier claim, and `holder` has claimed it since. The success is stored as a proof.
     Proof {
         fence: Fence,

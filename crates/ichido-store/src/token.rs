@@ -31,7 +31,7 @@ use std::time::Duration;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
-use crate::action::{Action, subject};
+use crate::action::{AuditAction, subject};
 use crate::check;
 use crate::columns::Columns;
 use crate::error::StoreError;
@@ -50,7 +50,7 @@ pub mod limits {
 
 /// What the bearer of a token may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum TokenRole {
     /// Read everything.
     Viewer,
     /// Read everything, and act on messages and queues: requeue, cancel, decide, pause.
@@ -66,7 +66,7 @@ pub enum Role {
     },
 }
 
-impl Role {
+impl TokenRole {
     /// Returns its name.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -119,11 +119,11 @@ pub struct NewToken {
     /// Its name, for people.
     pub name: String,
     /// What its bearer may do.
-    pub role: Role,
+    pub role: TokenRole,
     /// SHA-256 of its secret.
     pub hash: [u8; 32],
     /// How long it is valid; `None` until it is revoked.
-    pub lives: Option<Duration>,
+    pub ttl: Option<Duration>,
 }
 
 ichido_core::debug_only! {
@@ -134,7 +134,7 @@ ichido_core::debug_only! {
 impl NewToken {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         check::name("the token's name", &self.name, limits::NAME_BYTES_MAX)?;
-        if let Role::Producer { identity, queues } = &self.role {
+        if let TokenRole::Producer { identity, queues } = &self.role {
             check::name("the producer's identity", identity, IDENTITY_BYTES_MAX)?;
             if queues.is_empty() {
                 return Err(StoreError::Empty { what: "the producer's list of queues" });
@@ -147,13 +147,13 @@ impl NewToken {
 
 /// A stored token.
 #[derive(Clone)]
-pub struct Token {
+pub struct StoredToken {
     /// Its id.
     pub id: Uuid,
     /// Its name.
     pub name: String,
     /// What its bearer may do.
-    pub role: Role,
+    pub role: TokenRole,
     /// SHA-256 of its secret; compare it in constant time.
     pub hash: [u8; 32],
     /// When it was created.
@@ -166,21 +166,21 @@ pub struct Token {
 
 ichido_core::debug_only! {
     /// Keeps even the hash out of logs.
-    Token as token { id, role }
+    StoredToken as token { id, role }
 }
 
-impl Token {
+impl StoredToken {
     /// Returns whether it is valid at a time.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|expires_at| now < expires_at)
     }
 }
 
-pub(crate) fn token(row: &impl Columns) -> Result<Token, StoreError> {
+pub(crate) fn token(row: &impl Columns) -> Result<StoredToken, StoreError> {
     let queues = row.text_or_none("queues")?;
-    let role = Role::parse(row.text("role")?, row.text_or_none("identity")?, queues.as_deref());
+    let role = TokenRole::parse(row.text("role")?, row.text_or_none("identity")?, queues.as_deref());
     let corrupt = || StoreError::Corrupt { table: "tokens", detail: "invalid role".to_owned() };
-    Ok(Token {
+    Ok(StoredToken {
         id: row.uuid("id")?,
         name: row.text("name")?.to_owned(),
         role: role.ok_or_else(corrupt)?,
@@ -192,7 +192,7 @@ pub(crate) fn token(row: &impl Columns) -> Result<Token, StoreError> {
 }
 
 /// The action of creating a token.
-pub(crate) fn made(token: &NewToken, by: &str) -> Action {
+pub(crate) fn made(token: &NewToken, by: &str) -> AuditAction {
     let detail = match (token.role.identity(), token.role.queues()) {
         (Some(identity), Some(queues)) => format!("producer for {identity} into {queues}"),
         _ => token.role.as_str().to_owned(),
@@ -201,7 +201,7 @@ pub(crate) fn made(token: &NewToken, by: &str) -> Action {
 }
 
 /// The action of revoking a token.
-pub(crate) fn revoked(id: Uuid, name: &str, by: &str) -> Action {
+pub(crate) fn revoked(id: Uuid, name: &str, by: &str) -> AuditAction {
     action(id, name, ("revoked", "live", "revoked"), by, None)
 }
 
@@ -211,8 +211,8 @@ fn action(
     (kind, from, to): (&str, &str, &str),
     by: &str,
     detail: Option<String>,
-) -> Action {
-    Action {
+) -> AuditAction {
+    AuditAction {
         subject: subject("token", id.as_bytes()),
         about: format!("token {name}"),
         kind: kind.to_owned(),

@@ -5,14 +5,14 @@ use ichido_core::time::Timestamp;
 use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
-use crate::action::Action;
+use crate::action::AuditAction;
 use crate::claim_end::delete_leases;
 use crate::columns::{Columns as _, Row, number};
 use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::guarantee_columns;
 use crate::ledger::{KeySettle, KeySettled};
-use crate::letter::LetterRow;
+use crate::dead_letter::DeadLetterRow;
 use crate::message::{Enqueued, NumberedMessage, QueueName};
 use crate::placement::{RowChanges, excerpt};
 use crate::postgres::Postgres;
@@ -80,7 +80,7 @@ impl Transaction<'_> {
     }
 
     /// Adds an operator's action to the audit trail.
-    pub(crate) async fn record(&mut self, action: &Action) -> Result<(), StoreError> {
+    pub(crate) async fn record(&mut self, action: &AuditAction) -> Result<(), StoreError> {
         let detail = action.detail.as_deref().map(excerpt);
         let mut values = vec![
             action.subject.into(),
@@ -127,7 +127,7 @@ impl Transaction<'_> {
     }
 
     /// Locks the dead letters among these messages until the transaction ends. Also returns the time.
-    pub(crate) async fn letters(&mut self, ids: &[Uuid]) -> Result<(Vec<LetterRow>, Timestamp), StoreError> {
+    pub(crate) async fn letters(&mut self, ids: &[Uuid]) -> Result<(Vec<DeadLetterRow>, Timestamp), StoreError> {
         let values = [ids.into(), SqlValue::Now];
         let rows = self.connection().all(paired!("letter_lock", "letter_find"), &values).await?;
         let now = self.now(rows.first())?;
@@ -136,7 +136,7 @@ impl Transaction<'_> {
 
     /// Locks the dead letter of one message. On PostgreSQL a change deletes its row and inserts another, and a statement that
     /// waited for the first sees neither: a new statement, with a newer snapshot, finds the second.
-    pub(crate) async fn letter(&mut self, id: Uuid) -> Result<(Vec<LetterRow>, Timestamp), StoreError> {
+    pub(crate) async fn letter(&mut self, id: Uuid) -> Result<(Vec<DeadLetterRow>, Timestamp), StoreError> {
         let looks_max = match self {
             Self::Postgres(..) => LOOKS_MAX,
             Self::Sqlite(..) => 1,

@@ -1,7 +1,7 @@
 //! Jobs of all kinds in one stream, and their results.
 
 use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
-use crate::message::{Enqueued, NumberedMessage, Settlement, Stepped};
+use crate::message::{Enqueued, NumberedMessage, Settlement, StepResult};
 use crate::record::ClaimAttempt;
 
 /// A job of any kind.
@@ -17,5 +17,5 @@ pub(crate) enum WriteResult {
     Claimed(KeyClaimed),
     Settled(KeySettled),
     Enqueued(Enqueued),
-    Stepped(Stepped),
+    Stepped(StepResult),
 }

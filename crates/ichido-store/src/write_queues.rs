@@ -6,14 +6,14 @@
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
-use crate::batch::{Batcher, Bounds};
+use crate::batch::{Batcher, BatchLimits};
 use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
-use crate::message::{Enqueued, NumberedMessage, Settlement, Stepped};
+use crate::message::{Enqueued, NumberedMessage, Settlement, StepResult};
 use crate::postgres::Postgres;
 use crate::record::ClaimAttempt;
-use crate::split_retry::{Manner, Write};
+use crate::split_retry::{WriteMode, BatchWriter};
 use crate::write_job::{WriteJob, WriteResult};
 
 pub(crate) enum WriteQueues {
@@ -21,7 +21,7 @@ pub(crate) enum WriteQueues {
         claims: Batcher<ClaimAttempt, KeyClaimed>,
         settles: Batcher<KeySettle, KeySettled>,
         messages: Batcher<NumberedMessage, Enqueued>,
-        settlements: Batcher<Settlement, Stepped>,
+        settlements: Batcher<Settlement, StepResult>,
     },
     Shared(Batcher<WriteJob, WriteResult>),
 }
@@ -83,12 +83,12 @@ kinds! {
     settle(KeySettle) -> KeySettled: settles, Settle, Settled, key_settle, |job| subject_hash(&job.name);
     message(NumberedMessage) -> Enqueued: messages, Message, Enqueued, enqueue,
         |(_, new)| subject_hash(&(&new.queue, &new.identity, new.key.as_str()));
-    settlement(Settlement) -> Stepped: settlements, Settlement, Stepped, settle, |job| subject_hash(&job.id);
+    settlement(Settlement) -> StepResult: settlements, Settlement, Stepped, settle, |job| subject_hash(&job.id);
 }
 
 impl WriteQueues {
     pub(crate) fn start(driver: &Driver) -> Self {
-        let bounds = Bounds::DEFAULT;
+        let bounds = BatchLimits::DEFAULT;
         match driver {
             Driver::Postgres(postgres) => Self::PerKind {
                 claims: Batcher::start(bounds, Arc::clone(postgres)),

@@ -35,18 +35,18 @@ impl Clock {
     }
 
     /// Creates a clock that follows no store. Compare its moments only with each other.
-    pub fn alone() -> Self {
+    pub fn local() -> Self {
         // Not the epoch, which means "never".
         const START: Timestamp = Timestamp::from_secs(1_000_000_000);
         Self { store: None, since: Instant::now(), last_reading: Mutex::new((Duration::ZERO, START)) }
     }
 
     fn skewed_by(&self) -> Duration {
-        self.store.as_ref().map_or(Duration::ZERO, Store::skewed_by)
+        self.store.as_ref().map_or(Duration::ZERO, Store::clock_advance)
     }
 
     /// Returns the local time. A test that moves the store's clock also moves this one.
-    pub fn own(&self) -> Duration {
+    pub fn elapsed(&self) -> Duration {
         self.since.elapsed() + self.skewed_by()
     }
 
@@ -54,7 +54,7 @@ impl Clock {
     ///
     /// Ignores the reading and returns `false` if a test moved the clock in the meantime: the reading may or may not
     /// include the move, and counting the move twice would put every moment into the future. The previous reading remains.
-    pub fn hear(&self, query: StoreQuery, store_time: Timestamp) -> bool {
+    pub fn record_reading(&self, query: StoreQuery, store_time: Timestamp) -> bool {
         let is_reliable = self.skewed_by() == query.skew;
         if is_reliable {
             *lock(&self.last_reading) = (query.at, store_time);
@@ -63,7 +63,7 @@ impl Clock {
     }
 
     /// Returns the current local time, for a query to the store.
-    pub fn ask(&self) -> StoreQuery {
+    pub fn start_query(&self) -> StoreQuery {
         let skew = self.skewed_by();
         StoreQuery { at: self.since.elapsed() + skew, skew }
     }
@@ -73,6 +73,6 @@ impl Clock {
     /// It is ahead by at most the duration of the last query.
     pub fn now(&self) -> Timestamp {
         let (asked_at, store_time) = *lock(&self.last_reading);
-        store_time.plus(self.own().saturating_sub(asked_at))
+        store_time.plus(self.elapsed().saturating_sub(asked_at))
     }
 }

@@ -17,7 +17,7 @@ pub mod nats;
 
 pub use cancel::Cancel;
 pub use handler::Handler;
-pub use job::{Done, Failed, Job};
+pub use job::{JobSuccess, JobError, Job};
 
 #[cfg(any(feature = "http", feature = "nats"))]
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub enum Destination {
 
 impl Destination {
     /// Makes one attempt. It ends within the promised timeout; dropping it earlier abandons the call.
-    pub async fn call(&self, call: &Call, cancel: &Cancel) -> DeliveryOutcome {
+    pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
         match self {
             Self::Handler(handler) => handler.call(call, cancel).await,
             // Dropping the call closes its connection; the receiver gets no other signal.
@@ -68,33 +68,33 @@ impl Destination {
     }
 
     /// Returns what it promises.
-    pub fn promise(&self) -> Promise {
+    pub fn terms(&self) -> DeliveryTerms {
         match self {
-            Self::Handler(handler) => handler.promise(),
+            Self::Handler(handler) => handler.terms(),
             #[cfg(feature = "http")]
-            Self::Http(http) => http.promise(),
+            Self::Http(http) => http.terms(),
             #[cfg(feature = "nats")]
-            Self::Nats(nats) => nats.promise(),
+            Self::Nats(nats) => nats.terms(),
         }
     }
 
     /// Returns whether it can look up a call whose effect is unknown.
-    pub fn can_be_asked(&self) -> bool {
+    pub fn can_reconcile(&self) -> bool {
         match self {
-            Self::Handler(handler) => handler.can_be_asked(),
+            Self::Handler(handler) => handler.can_reconcile(),
             #[cfg(feature = "http")]
-            Self::Http(http) => http.can_be_asked(),
+            Self::Http(http) => http.can_reconcile(),
             #[cfg(feature = "nats")]
             Self::Nats(_) => false,
         }
     }
 
     /// Looks up the effect of the calls under an outbound key.
-    pub async fn ask(&self, key: &IdempotencyKey) -> ReconcileOutcome {
+    pub async fn reconcile(&self, key: &IdempotencyKey) -> ReconcileOutcome {
         match self {
             Self::Handler(handler) => handler.ask(key).await,
             #[cfg(feature = "http")]
-            Self::Http(http) => http.ask(key).await,
+            Self::Http(http) => http.reconcile(key).await,
             #[cfg(feature = "nats")]
             Self::Nats(_) => ReconcileOutcome::unknown(),
         }
@@ -138,7 +138,7 @@ impl From<Nats> for Destination {
 
 /// One attempt of one message, as its destination receives it.
 #[derive(Clone)]
-pub struct Call {
+pub struct DeliveryAttempt {
     /// The message's id.
     pub message: Uuid,
     /// Its queue.
@@ -164,7 +164,7 @@ pub struct Call {
 
 ichido_core::debug_only! {
     /// Keeps payload and key out of logs.
-    Call as call { message, queue, key, fence, attempt, body_bytes: call.body.len() }
+    DeliveryAttempt as call { message, queue, key, fence, attempt, body_bytes: call.body.len() }
 }
 
 /// The outcome of an attempt.
@@ -191,7 +191,7 @@ impl DeliveryOutcome {
     }
 
     /// An attempt with this verdict and a reason as its only note.
-    pub fn said(verdict: Verdict, why: impl Into<String>) -> Self {
+    pub fn with_reason(verdict: Verdict, why: impl Into<String>) -> Self {
         Self::judged(verdict, Note { excerpt: Some(why.into()), ..Note::default() })
     }
 
@@ -200,14 +200,14 @@ impl DeliveryOutcome {
     fn unsendable() -> Self {
         let why = "not sent: its content type is not a valid header value; enqueue it again with another";
         let code = Some(ErrorCode::BadRequest);
-        Self::said(Verdict::said(code, Effect::NotDone, Advice::GiveUp, None, None), why)
+        Self::with_reason(Verdict::declared(code, Effect::NotDone, Advice::GiveUp, None, None), why)
     }
 }
 
 /// What a destination promises about its calls.
 // Spec: F2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Promise {
+pub struct DeliveryTerms {
     /// The guarantee about repeated calls.
     pub guarantee: Guarantee,
     /// The longest that a call may take before it is abandoned.
@@ -218,7 +218,7 @@ pub struct Promise {
     pub settles_within: Duration,
 }
 
-impl Promise {
+impl DeliveryTerms {
     /// Returns how long after its start a call may still be in flight.
     pub fn max_time_in_flight(&self) -> Duration {
         self.timeout.saturating_add(self.settles_within)

@@ -99,7 +99,7 @@ impl<R: Renew> Leases<R> {
     /// Renews due leases. Returns how long to wait, or `None` if nothing is held.
     async fn renew_due(&self) -> Option<Duration> {
         let mut due: BTreeMap<Duration, Vec<(u64, R::Subject)>> = BTreeMap::new();
-        let now = self.clock.own();
+        let now = self.clock.elapsed();
         for (number, times) in lock(&self.table).by_number.iter().filter(|(_, times)| times.due <= now) {
             due.entry(times.lease).or_default().push((*number, times.subject.clone()));
         }
@@ -110,14 +110,14 @@ impl<R: Renew> Leases<R> {
         }
         let mut table = lock(&self.table);
         table.planned = table.by_number.values().map(|times| times.due).min();
-        Some(table.planned?.saturating_sub(self.clock.own()).min(R::CHECK_EVERY))
+        Some(table.planned?.saturating_sub(self.clock.elapsed()).min(R::CHECK_EVERY))
     }
 
     async fn renew(&self, leases: &[(u64, R::Subject)], lease: Duration) {
-        let asked_at = self.clock.own();
+        let asked_at = self.clock.elapsed();
         let subjects: Vec<R::Subject> = leases.iter().map(|(_, subject)| subject.clone()).collect();
         let renewed = self.renewer.renew(&subjects, lease).await;
-        let now = self.clock.own();
+        let now = self.clock.elapsed();
         let leases_by_number = &mut lock(&self.table).by_number;
         match renewed {
             Ok(ours) => {
@@ -132,7 +132,7 @@ impl<R: Renew> Leases<R> {
                 }
             }
             Err(error) => {
-                let error = error.in_full();
+                let error = error.with_causes();
                 tracing::warn!(error, leases = leases.len(), "failed to renew leases; retrying");
                 for (number, _) in leases {
                     leases_by_number.entry(*number).and_modify(|times| times.due = now + RENEW_RETRY_DELAY);
@@ -178,7 +178,7 @@ impl<R: Renew> Lease<R> {
         let (subject, lease) = {
             let table = lock(&self.leases.table);
             let Some(times) = table.by_number.get(&self.number) else { return false };
-            if self.leases.clock.own() + duration < times.until {
+            if self.leases.clock.elapsed() + duration < times.until {
                 return true;
             }
             (times.subject.clone(), times.lease)
@@ -190,7 +190,7 @@ impl<R: Renew> Lease<R> {
 
     /// Returns whether the lease holds now, by the local clock.
     pub(crate) fn holds_now(&self) -> bool {
-        let now = self.leases.clock.own();
+        let now = self.leases.clock.elapsed();
         lock(&self.leases.table).by_number.get(&self.number).is_some_and(|times| now < times.until)
     }
 }
@@ -242,10 +242,10 @@ mod tests {
     }
 
     fn hold_lease(fake: &Arc<FakeRenewer>) -> Lease<Arc<FakeRenewer>> {
-        let clock = Arc::new(Clock::alone());
+        let clock = Arc::new(Clock::local());
         let leases = Leases::new(Arc::clone(fake), Arc::clone(&clock));
         tokio::spawn(run(Arc::downgrade(&leases)));
-        leases.hold((), LEASE, clock.own())
+        leases.hold((), LEASE, clock.elapsed())
     }
 
     #[tokio::test(start_paused = true)]

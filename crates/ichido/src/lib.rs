@@ -21,7 +21,7 @@ mod errors;
 #[cfg(any(feature = "once", feature = "worker"))]
 mod lease;
 #[cfg(feature = "worker")]
-pub mod letters;
+pub mod dead_letters;
 #[cfg(feature = "once")]
 pub mod once;
 #[cfg(feature = "prometheus")]

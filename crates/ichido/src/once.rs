@@ -76,17 +76,17 @@ mod transaction;
 mod transactional;
 
 pub use body::Body;
-pub use builder::{BuildError, BuildErrors, Once};
-pub use claim::{Claim, Made, RunAgain};
+pub use builder::{OnceConfigError, OnceConfigErrors, Once};
+pub use claim::{Claim, EnqueuedMessage, RetryTransaction};
 #[cfg(feature = "axum")]
-pub use extract::NotProtected;
+pub use extract::MissingLayer;
 pub use fields::STATUS;
-pub use ichido_core::ledger::{Class, KeyNeed, OnUnknown, Outcome, PolicyDraft, Profile};
-pub use keeper::Keeper;
+pub use ichido_core::ledger::{Class, KeyNeed, OnUnknown, RequestOutcome, PolicyDraft, Profile};
+pub use keeper::LeaseKeeper;
 pub use problem::{Code, Problem};
-pub use reconcile::Reconciled;
+pub use reconcile::ReconciledRequest;
 pub use service::{OnceLayer, OnceService};
-pub use settings::{Caller, Effect, NoIdentity, Pool, limits};
+pub use settings::{CallerIdentity, Guarantee, IdentityError, Pool, limits};
 pub use transaction::{Tx, TxError, TxGuard};
 
 /// An error of any type.

@@ -21,14 +21,14 @@ const RETRY_BUCKETS: [f64; 12] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 1
 /// Installs the recorder, once per program.
 ///
 /// Call [`PrometheusHandle::run_upkeep`] periodically, or recorded values accumulate in memory until the page is rendered.
-pub fn begin() -> Result<PrometheusHandle, BuildError> {
+pub fn install() -> Result<PrometheusHandle, BuildError> {
     let handle = builder()?.install_recorder()?;
     crate::worker::describe_metrics();
     Ok(handle)
 }
 
 /// Renders the current page.
-pub fn page(handle: &PrometheusHandle) -> String {
+pub fn render(handle: &PrometheusHandle) -> String {
     with_count_suffix(&handle.render())
 }
 
@@ -67,7 +67,7 @@ mod tests {
         metrics::with_local_recorder(&recorder, || {
             metrics::histogram!(RETRIES, "queue" => "orders").record(1.0);
         });
-        let text = page(&recorder.handle());
+        let text = render(&recorder.handle());
         for part in
             ["_bucket{queue=\"orders\",le=\"1\"} 1", "_sum{queue=\"orders\"} 1", "_count{queue=\"orders\"} 1"]
         {

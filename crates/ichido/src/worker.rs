@@ -65,9 +65,9 @@ mod stop;
 pub const DELIVERY: &str = "ichido::delivery";
 
 pub use self::metrics::describe_metrics;
-pub use alert::{Alerts, Form, QUEUE_PREFIX, Receiver};
-pub use builder::{BuildError, BuildErrors, ShortMemory, Worker, problems, short_memory};
-pub use pacer::{Paces, SharedRate};
-pub use resolved::{Resolution, tell_resolved};
-pub use running::{Running, Stopper};
-pub use settings::{OutboundKey, Queue, Target, limits};
+pub use alert::{AlertSettings, AlertFormat, QUEUE_PREFIX, AlertReceiver};
+pub use builder::{WorkerConfigError, WorkerConfigErrors, ShortKeyRetention, Worker, config_errors, short_key_retention};
+pub use pacer::{Paces, DestinationPace};
+pub use resolved::{Resolution, record_resolution};
+pub use running::{WorkerHandle, StopHandle};
+pub use settings::{OutboundKey, QueueConfig, DestinationConfig, limits};

@@ -8,13 +8,13 @@ use serde::Deserialize;
 /// What the server does with a call.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum ScriptedAction {
     /// The model answers, in this shape.
     Answer(AnswerShape),
     /// The model says exactly this.
     Say(String),
     /// The provider returns an error. Nothing is billed.
-    Fail(Fault),
+    Fail(ProviderFault),
     /// The connection ends after the whole request was read. Nothing is billed.
     Drop,
     /// The connection ends after the model's work, which is billed.
@@ -42,7 +42,7 @@ pub enum AnswerShape {
 /// An error of the provider, in its own format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum ProviderFault {
     /// Too many calls.
     Throttle,
     /// Too many tokens.

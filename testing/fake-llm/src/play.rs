@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
-use crate::action::{Action, AnswerShape, Fault};
+use crate::action::{ScriptedAction, AnswerShape, ProviderFault};
 use crate::api::Provider;
 use crate::limiter::{LimitCounter, Limiter};
 use crate::pace::{Rate, RetryAfter};
-use crate::script::{Rule, Script};
+use crate::script::{ScriptRule, Script};
 
 /// A script and its progress.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct IncomingCall {
 /// What to do with a call.
 #[derive(Debug)]
 pub(crate) struct PlannedStep {
-    pub(crate) action: Action,
+    pub(crate) action: ScriptedAction,
     pub(crate) latency: Duration,
     pub(crate) retry_after: Option<RetryAfter>,
     /// How long until a limit would accept the call.
@@ -76,11 +76,11 @@ impl Play {
         let refused = self.admit(call, now);
         let counters = self.counters(call, now);
         if let Err((fault, hint)) = refused {
-            let action = Action::Fail(fault);
+            let action = ScriptedAction::Fail(fault);
             return PlannedStep { hint, ..PlannedStep::new(action, Duration::ZERO, counters) };
         }
         let rule = self.use_rule(call);
-        let action = rule.as_ref().map_or(Action::Answer(AnswerShape::Whole), |rule| rule.action.clone());
+        let action = rule.as_ref().map_or(ScriptedAction::Answer(AnswerShape::Whole), |rule| rule.action.clone());
         let usual = self.script.latency.filter(|_| reaches_the_model(&action));
         let latency = rule.as_ref().and_then(|rule| rule.latency).or(usual);
         let latency = latency.map_or(Duration::ZERO, |latency| latency.of_call(self.calls));
@@ -89,7 +89,7 @@ impl Play {
     }
 
     /// Takes the call's part of each limit, or returns the exceeded limit and, if it sends one, the retry hint.
-    fn admit(&mut self, call: &IncomingCall, now: Duration) -> Result<(), (Fault, Option<Duration>)> {
+    fn admit(&mut self, call: &IncomingCall, now: Duration) -> Result<(), (ProviderFault, Option<Duration>)> {
         let mut longest = (Duration::ZERO, None);
         for (limit, limiter) in self.script.limits.iter().zip(&mut self.limiters) {
             let wait = limiter.wait(call.tokens, now);
@@ -99,8 +99,8 @@ impl Play {
         }
         if let (wait, Some(limit)) = longest {
             let fault = match limit.rate {
-                Rate::Bucket { .. } | Rate::Window { .. } => Fault::Throttle,
-                Rate::Tokens { .. } => Fault::ThrottleTokens,
+                Rate::Bucket { .. } | Rate::Window { .. } => ProviderFault::Throttle,
+                Rate::Tokens { .. } => ProviderFault::ThrottleTokens,
             };
             return Err((fault, limit.hint.then_some(wait)));
         }
@@ -118,7 +118,7 @@ impl Play {
         of_call.map(|(_, limiter)| limiter.counter(now)).collect()
     }
 
-    fn use_rule(&mut self, call: &IncomingCall) -> Option<Rule> {
+    fn use_rule(&mut self, call: &IncomingCall) -> Option<ScriptRule> {
         let mut rules = self.script.rules.iter().zip(&mut self.used);
         let (rule, used) = rules.find(|(rule, used)| matches(rule, call) && used.is_left(rule, call))?;
         used.times += 1;
@@ -128,7 +128,7 @@ impl Play {
 }
 
 impl Used {
-    fn is_left(&self, rule: &Rule, call: &IncomingCall) -> bool {
+    fn is_left(&self, rule: &ScriptRule, call: &IncomingCall) -> bool {
         let times_by_item = self.times_by_item.get(&call.item).copied().unwrap_or_default();
         rule.first.is_none_or(|first| self.times < first)
             && rule.first_per_item.is_none_or(|first| times_by_item < first)
@@ -136,12 +136,12 @@ impl Used {
 }
 
 impl PlannedStep {
-    fn new(action: Action, latency: Duration, counters: Vec<LimitCounter>) -> Self {
+    fn new(action: ScriptedAction, latency: Duration, counters: Vec<LimitCounter>) -> Self {
         Self { action, latency, retry_after: None, hint: None, headers: vec![], counters }
     }
 }
 
-fn matches(rule: &Rule, call: &IncomingCall) -> bool {
+fn matches(rule: &ScriptRule, call: &IncomingCall) -> bool {
     is_of(rule.item.as_deref(), &call.item)
         && is_of(rule.endpoint.as_deref(), &call.endpoint)
         && rule.api.is_none_or(|api| api == call.api)
@@ -152,10 +152,10 @@ fn is_of(asked: Option<&str>, found: &str) -> bool {
 }
 
 /// Returns whether the call reaches the model, which takes its time.
-fn reaches_the_model(action: &Action) -> bool {
+fn reaches_the_model(action: &ScriptedAction) -> bool {
     match action {
-        Action::Answer(_) | Action::Say(_) | Action::DropCompleted => true,
-        Action::Fail(_) | Action::Drop => false,
+        ScriptedAction::Answer(_) | ScriptedAction::Say(_) | ScriptedAction::DropCompleted => true,
+        ScriptedAction::Fail(_) | ScriptedAction::Drop => false,
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
 
     fn steps(play: &mut Play, items: &[&str]) -> Vec<bool> {
         let is_answered = |item: &&str| {
-            matches!(play.step(&call("", item), Duration::ZERO).action, Action::Answer(AnswerShape::Whole))
+            matches!(play.step(&call("", item), Duration::ZERO).action, ScriptedAction::Answer(AnswerShape::Whole))
         };
         items.iter().map(is_answered).collect()
     }
@@ -198,8 +198,8 @@ mod tests {
     fn a_rule_that_is_used_up_leaves_the_call_to_the_next_one() {
         let mut play =
             play(r#"{"rules": [{"do": "drop", "first": 1}, {"do": {"fail": "denied"}, "first": 1}]}"#);
-        let done: Vec<Action> = (0..3).map(|_| play.step(&call("", "a"), Duration::ZERO).action).collect();
-        let expected = [Action::Drop, Action::Fail(Fault::Denied), Action::Answer(AnswerShape::Whole)];
+        let done: Vec<ScriptedAction> = (0..3).map(|_| play.step(&call("", "a"), Duration::ZERO).action).collect();
+        let expected = [ScriptedAction::Drop, ScriptedAction::Fail(ProviderFault::Denied), ScriptedAction::Answer(AnswerShape::Whole)];
         assert_eq!(done, expected);
     }
 
@@ -210,12 +210,12 @@ mod tests {
                 "rules": [{"do": "drop", "first": 2}]}"#,
         );
         let at = |ms| Duration::from_millis(ms);
-        assert_eq!(play.step(&call("/east", "a"), at(0)).action, Action::Drop);
+        assert_eq!(play.step(&call("/east", "a"), at(0)).action, ScriptedAction::Drop);
         let refused = play.step(&call("/east", "a"), at(30));
-        assert_eq!((refused.action, refused.hint), (Action::Fail(Fault::Throttle), Some(at(70))));
+        assert_eq!((refused.action, refused.hint), (ScriptedAction::Fail(ProviderFault::Throttle), Some(at(70))));
         assert_eq!(refused.counters[0].remaining, 0);
         let elsewhere = play.step(&call("/west", "a"), at(30));
-        assert_eq!((elsewhere.action, elsewhere.counters.len()), (Action::Drop, 0));
+        assert_eq!((elsewhere.action, elsewhere.counters.len()), (ScriptedAction::Drop, 0));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Deserializer};
 
-use crate::action::Action;
+use crate::action::ScriptedAction;
 use crate::api::Provider;
 use crate::pace::{Latency, Limit, RetryAfter};
 
@@ -17,7 +17,7 @@ use crate::pace::{Latency, Limit, RetryAfter};
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
     /// The rules: the first one that matches a call and is not used up applies. Without one the call is answered.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ScriptRule>,
     /// The limits. They are checked before the rules, and a call must pass each that matches.
     pub limits: Vec<Limit>,
     /// The model's latency. A call that is not answered is refused at once, unless its rule says otherwise.
@@ -31,10 +31,10 @@ pub struct Script {
 /// What to do with some of the calls.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct ScriptRule {
     /// The action.
     #[serde(rename = "do")]
-    pub action: Action,
+    pub action: ScriptedAction,
     /// Only for this item.
     #[serde(default)]
     pub item: Option<String>,
@@ -79,9 +79,9 @@ impl Default for Script {
     }
 }
 
-impl Rule {
+impl ScriptRule {
     /// Creates a rule for all calls.
-    pub fn new(action: Action) -> Self {
+    pub fn new(action: ScriptedAction) -> Self {
         Self {
             action,
             item: None,

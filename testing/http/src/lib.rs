@@ -18,12 +18,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-pub use request::Request;
+pub use request::ReceivedRequest;
 pub use tls::Authority;
 
 /// What the server does with a request that was read to its end.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum ServerAction {
     /// Responds with these bytes and keeps the connection.
     Answer(String),
     /// Responds with these bytes and closes the connection cleanly.
@@ -44,25 +44,25 @@ pub enum Act {
 pub struct Receiver {
     /// The address it listens on.
     pub address: SocketAddr,
-    seen: Arc<Mutex<Vec<Request>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     accepted: watch::Receiver<usize>,
     closed: watch::Receiver<usize>,
 }
 
-type RequestScript = dyn Fn(usize, &Request) -> Act + Send + Sync;
+type RequestScript = dyn Fn(usize, &ReceivedRequest) -> ServerAction + Send + Sync;
 
 impl Receiver {
     /// Starts a server that does what `script` returns.
     ///
     /// `script` gets the number of requests before this one.
-    pub async fn start(script: impl Fn(usize, &Request) -> Act + Send + Sync + 'static) -> Self {
+    pub async fn start(script: impl Fn(usize, &ReceivedRequest) -> ServerAction + Send + Sync + 'static) -> Self {
         Self::launch(None, Arc::new(script)).await
     }
 
     /// The same, over TLS.
     pub async fn start_tls(
         acceptor: TlsAcceptor,
-        script: impl Fn(usize, &Request) -> Act + Send + Sync + 'static,
+        script: impl Fn(usize, &ReceivedRequest) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
         Self::launch(Some(acceptor), Arc::new(script)).await
     }
@@ -70,7 +70,7 @@ impl Receiver {
     /// Starts a server that always responds with the same bytes.
     pub async fn answering(answer: impl Into<String>) -> Self {
         let answer = answer.into();
-        Self::start(move |_, _| Act::Answer(answer.clone())).await
+        Self::start(move |_, _| ServerAction::Answer(answer.clone())).await
     }
 
     async fn launch(acceptor: Option<TlsAcceptor>, script: Arc<RequestScript>) -> Self {
@@ -110,7 +110,7 @@ impl Receiver {
     }
 
     /// Returns the requests so far, in order.
-    pub fn seen(&self) -> Vec<Request> {
+    pub fn seen(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -144,38 +144,38 @@ impl Resets for tokio_rustls::server::TlsStream<TcpStream> {
 
 struct ServerConnection {
     script: Arc<RequestScript>,
-    seen: Arc<Mutex<Vec<Request>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl ServerConnection {
     async fn serve<S: AsyncRead + AsyncWrite + Unpin + Resets>(&self, mut stream: S) {
         let mut buffer = Vec::new();
-        while let Some(request) = Request::read(&mut stream, &mut buffer).await {
+        while let Some(request) = ReceivedRequest::read(&mut stream, &mut buffer).await {
             match self.act(request) {
-                Act::Answer(bytes) => write(&mut stream, &bytes).await,
-                Act::AnswerAndClose(bytes) => {
+                ServerAction::Answer(bytes) => write(&mut stream, &bytes).await,
+                ServerAction::AnswerAndClose(bytes) => {
                     write(&mut stream, &bytes).await;
                     // The client may have closed it before us.
                     drop(stream.shutdown().await);
                     return;
                 }
-                Act::AnswerAndEnd(bytes) => {
+                ServerAction::AnswerAndEnd(bytes) => {
                     write(&mut stream, &bytes).await;
                     drop(stream.shutdown().await);
                     return hold(&mut stream).await;
                 }
-                Act::AnswerAndDrop(bytes) => return write(&mut stream, &bytes).await,
-                Act::AnswerAndHold(bytes) => {
+                ServerAction::AnswerAndDrop(bytes) => return write(&mut stream, &bytes).await,
+                ServerAction::AnswerAndHold(bytes) => {
                     write(&mut stream, &bytes).await;
                     return hold(&mut stream).await;
                 }
-                Act::Reset => return stream.reset(),
-                Act::Silence => return hold(&mut stream).await,
+                ServerAction::Reset => return stream.reset(),
+                ServerAction::Silence => return hold(&mut stream).await,
             }
         }
     }
 
-    fn act(&self, request: Request) -> Act {
+    fn act(&self, request: ReceivedRequest) -> ServerAction {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let act = (self.script)(seen.len(), &request);
         seen.push(request);

@@ -4,7 +4,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// A request, read to its end.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ReceivedRequest {
     /// The request line.
     pub line: String,
     /// The header fields, in order.
@@ -13,7 +13,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl ReceivedRequest {
     /// Returns the one field of this name; panics if there are two, which no test expects.
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|(found, _)| found.eq_ignore_ascii_case(name));

@@ -2,11 +2,11 @@
 
 use std::io::{Read as _, Write as _};
 
-use nats_for_tests::Server;
+use nats_for_tests::NatsServer;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::io::Result<()> {
-    let server = Server::start().await;
+    let server = NatsServer::start().await;
     println!("{}", server.url());
     std::io::stdout().flush()?;
     // The test run holds the other end. However it ends, the server ends with it.

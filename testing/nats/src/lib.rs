@@ -58,7 +58,7 @@ pub struct TempFolder(PathBuf);
 
 /// A server that belongs to the test and ends when this is dropped.
 #[derive(Debug)]
-pub struct Server {
+pub struct NatsServer {
     watcher: Child,
     pid: String,
     /// The address it listens on.
@@ -66,7 +66,7 @@ pub struct Server {
     folder: TempFolder,
 }
 
-impl Server {
+impl NatsServer {
     /// Starts a server without users, where everything is allowed.
     pub async fn start() -> Self {
         Self::start_with("jetstream {}").await
@@ -166,7 +166,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for NatsServer {
     fn drop(&mut self) {
         drop(self.watcher.stdin.take());
         drop(self.watcher.wait());

@@ -5,7 +5,7 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{Config, Stream};
 use uuid::Uuid;
 
-use crate::Server;
+use crate::NatsServer;
 
 /// The environment variable with the URL of the server that a test run shares: `nats://127.0.0.1:4222`.
 pub const SERVER_VARIABLE: &str = "ICHIDO_TEST_NATS";
@@ -20,10 +20,10 @@ pub struct SharedServer {
     subject: String,
     stream: String,
     /// Ends with this one.
-    _own: Option<Server>,
+    _own: Option<NatsServer>,
 }
 
-impl Server {
+impl NatsServer {
     /// Returns a server that other tests may use at the same time. A test that stops or configures its server starts
     /// its own.
     pub async fn shared() -> SharedServer {

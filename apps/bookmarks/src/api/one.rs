@@ -45,7 +45,7 @@ pub(super) async fn delete(
     let cancelled = app.store.messages().step(job, |_| Event::Cancelled, &note).await.map(drop);
     let closed = jobs::close_letter(&app.store, job, &note).await;
     if let Err(error) = cancelled.and(closed) {
-        tracing::warn!(error = error.in_full(), "job of deleted bookmark was not cancelled");
+        tracing::warn!(error = error.with_causes(), "job of deleted bookmark was not cancelled");
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -58,7 +58,7 @@ impl Replaced {
     pub(super) async fn cancel(self, store: &Store, person: &Person) {
         let note = Note { actor: Some(person.name.clone()), ..Note::default() };
         if let Err(error) = store.messages().step(self.0, |_| Event::Cancelled, &note).await {
-            tracing::warn!(error = error.in_full(), "replaced job was not cancelled");
+            tracing::warn!(error = error.with_causes(), "replaced job was not cancelled");
         }
     }
 }

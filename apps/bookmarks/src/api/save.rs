@@ -12,7 +12,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
-use ichido::once::{Claim, Made};
+use ichido::once::{Claim, EnqueuedMessage};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -72,7 +72,7 @@ pub(super) async fn save(
         let message = jobs::read_page(&caller.person, &task, FIRST_JOB, &app.settings.retry);
         let job = jobs::enqueue(&mut connection, &app.store, message).await?;
         bookmarks::insert(&mut connection, &new, job).await?;
-        made = Some(Made(job));
+        made = Some(EnqueuedMessage(job));
     }
     let bookmark = bookmarks::find(&mut connection, new.person, id).await?.ok_or(sqlx::Error::RowNotFound)?;
     let status = if made.is_some() { StatusCode::CREATED } else { StatusCode::OK };

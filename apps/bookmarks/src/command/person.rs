@@ -72,7 +72,7 @@ impl PersonCommand {
             }
             Self::List => {
                 // The engine's own tools show the id as the identity.
-                for person in app.people().await.map_err(|error| error.in_full())? {
+                for person in app.people().await.map_err(|error| error.with_causes())? {
                     println!("{}  {}", person.id, person.name);
                 }
             }

@@ -53,7 +53,7 @@ impl Serve {
             settings.may_reach = |_: IpAddr| true;
         }
         let app = App::open(settings.clone()).await?;
-        let first = if app.people().await.map_err(|error| error.in_full())?.is_empty() {
+        let first = if app.people().await.map_err(|error| error.with_causes())?.is_empty() {
             Some(app.add_person(FIRST).await?)
         } else {
             None

@@ -26,7 +26,7 @@ fn unreachable(why: impl std::fmt::Display) -> JobFailure {
 
 fn failed(error: NetworkError) -> JobFailure {
     let job_error = match error.kind {
-        NetworkFault::HeldBack => {
+        NetworkFault::NotSent => {
             return JobFailure::new(JobError::AddressRefused, "its address is not on the public Internet");
         }
         NetworkFault::ConnectTimeout | NetworkFault::Timeout => JobError::PageTooSlow,

@@ -1,6 +1,6 @@
 //! `extraction`: fetches a page and stores its content in the bookmark.
 
-use ichido::destination::{Failed, Job};
+use ichido::destination::{JobError, Job};
 use ichido_store::message::Note;
 
 use super::{JobPayload, LLM_PROCESSING, close_letter, enqueue, llm_processing_queue, message};
@@ -10,7 +10,7 @@ use crate::fetch::Fetcher;
 use crate::job_error::JobFailure;
 use crate::reading;
 
-pub(super) async fn run(app: &App, fetcher: &Fetcher, job: Job<JobPayload>) -> Result<(), Failed> {
+pub(super) async fn run(app: &App, fetcher: &Fetcher, job: Job<JobPayload>) -> Result<(), JobError> {
     let Job { payload: task, message: this, identity, .. } = job;
     if let Some(dead) = task.replaces {
         // Closed here and not in the request for the retry: that is one transaction, and this can be repeated.

@@ -1,6 +1,6 @@
 //! Answers, and why the model stopped.
 
-use fake_llm::action::{Action, AnswerShape};
+use fake_llm::action::{ScriptedAction, AnswerShape};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use ichido_llm::models::{FinishReason, Usage};
 use serde_json::json;
@@ -21,7 +21,7 @@ async fn answering(stop_reason: &str, content: serde_json::Value) -> Raw {
 
 #[tokio::test]
 async fn reply_has_request_id_and_token_usage() {
-    let fake = fake(Action::Say("It is off.".to_owned()));
+    let fake = fake(ScriptedAction::Say("It is off.".to_owned()));
     let reply = ask(&model(fake.url()).await).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.finish_reason), ("It is off.", FinishReason::Whole));
     assert!(reply.id.is_some_and(|id| id.starts_with("00000000-0000-4000-8000-")));
@@ -38,7 +38,7 @@ async fn reply_reports_finish_reason() {
         (AnswerShape::CutOff, FinishReason::CutOff),
         (AnswerShape::Filtered, FinishReason::Declined),
     ] {
-        let fake = fake(Action::Answer(shape));
+        let fake = fake(ScriptedAction::Answer(shape));
         let reply = ask(&model(fake.url()).await).await.unwrap();
         assert_eq!(reply.finish_reason, finish_reason, "{shape:?}");
         assert_requests(&fake, 1);

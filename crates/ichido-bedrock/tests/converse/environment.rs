@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use fake_llm::Script;
-use fake_llm::action::{Action, Fault};
+use fake_llm::action::{ScriptedAction, ProviderFault};
 use ichido_bedrock::{BedrockSettings, Credentials};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use ichido_llm::models::Model as _;
@@ -37,7 +37,7 @@ async fn environment_keys_and_one_attempt() {
     let own = BedrockSettings::new(MODEL).resolve().await.unwrap();
     assert_eq!(own.endpoints(), ["ap-northeast-1"]);
 
-    let fake = fake(Action::Fail(Fault::Unavailable));
+    let fake = fake(ScriptedAction::Fail(ProviderFault::Unavailable));
     let found = BedrockSettings { credentials: Credentials::Found, ..settings(fake.url()) };
     let call_error = ask(&found.resolve().await.unwrap()).await.unwrap_err();
     assert_eq!(call_error.status, Some(503));

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fake_llm::action::{Action, Fault};
-use fake_llm::script::Rule;
+use fake_llm::action::{ScriptedAction, ProviderFault};
+use fake_llm::script::ScriptRule;
 use fake_llm::{Fake, Script};
 use ichido_bedrock::{Bedrock, BedrockSettings, Credentials, EndpointSettings, Keys};
 use ichido_llm::models::{CallError, Model as _, Prompt, Reply};
@@ -51,13 +51,13 @@ pub(crate) async fn call_error(url: impl Into<String>) -> CallError {
 }
 
 /// Starts a server that does this with every call.
-pub(crate) fn fake(action: Action) -> Fake {
-    fake_llm::start(Script { rules: vec![Rule::new(action)], ..Script::default() })
+pub(crate) fn fake(action: ScriptedAction) -> Fake {
+    fake_llm::start(Script { rules: vec![ScriptRule::new(action)], ..Script::default() })
 }
 
 /// Starts a server that refuses every call with this fault.
-pub(crate) fn failing(fault: Fault) -> Fake {
-    fake(Action::Fail(fault))
+pub(crate) fn failing(fault: ProviderFault) -> Fake {
+    fake(ScriptedAction::Fail(fault))
 }
 
 /// Asserts the number of requests, and that each was valid for Bedrock.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fake_llm::Script;
 use fake_llm::seen::AskedJson;
 use ichido_bedrock::{BedrockSettings, Forms};
-use ichido_llm::models::{Form, Model as _, Prompt};
+use ichido_llm::models::{AnswerForm, Model as _, Prompt};
 use serde_json::{Value, json};
 
 use crate::fixture::{assert_requests, prompt, settings};
@@ -23,7 +23,7 @@ fn judgement() -> Value {
 }
 
 async fn asked(forms: Forms, schema: Value) -> Option<AskedJson> {
-    let form = Arc::new(Form::new("judgement", schema).unwrap());
+    let form = Arc::new(AnswerForm::new("judgement", schema).unwrap());
     let fake = fake_llm::start(Script::default());
     let model = BedrockSettings { forms, ..settings(fake.url()) }.resolve().await.unwrap();
     let reply = model.ask(0, &Prompt { form: Some(Arc::clone(&form)), ..prompt() }).await.outcome.unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use aws_sdk_bedrockruntime::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_bedrockruntime::types::{ContentBlock, ConversationRole, Message};
-use fake_llm::action::{Action, Fault};
+use fake_llm::action::{ScriptedAction, ProviderFault};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -79,9 +79,9 @@ async fn bare_call(url: String) {
 async fn logs_contain_no_prompt_answer_or_key() {
     let everything = CapturedLog::default();
     let _listening = tracing::subscriber::set_default(everything.clone());
-    let answering = fake(Action::Say(ANSWER.to_owned()));
+    let answering = fake(ScriptedAction::Say(ANSWER.to_owned()));
     ask(&model(answering.url()).await).await.unwrap();
-    let failing = fake(Action::Fail(Fault::Invalid));
+    let failing = fake(ScriptedAction::Fail(ProviderFault::Invalid));
     ask(&model(failing.url()).await).await.unwrap_err();
     let logged = everything.0.lock().unwrap().clone();
     for secret in ["Alpha", "You judge", ANSWER, SECRET_KEY, TOKEN, "authorization"] {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fake_llm::action::Action;
+use fake_llm::action::ScriptedAction;
 use ichido_bedrock::BedrockSettings;
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use ichido_llm::models::CallError;
@@ -34,7 +34,7 @@ async fn asked(settings: BedrockSettings) -> CallError {
 
 #[tokio::test]
 async fn connection_dropped_after_request_may_be_billed_and_is_not_retried() {
-    for action in [Action::Drop, Action::DropCompleted] {
+    for action in [ScriptedAction::Drop, ScriptedAction::DropCompleted] {
         let fake = fake(action);
         let call_error = call_error(fake.url()).await;
         assert_judged(&call_error, Effect::Unknown);

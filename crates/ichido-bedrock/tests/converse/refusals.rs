@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use fake_llm::Script;
-use fake_llm::action::{Action, Fault};
+use fake_llm::action::{ScriptedAction, ProviderFault};
 use fake_llm::pace::RetryAfter;
-use fake_llm::script::Rule;
+use fake_llm::script::ScriptRule;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport};
 use serde_json::json;
 
@@ -19,24 +19,24 @@ async fn each_refusal_is_judged_by_its_name_or_its_status() {
     use Effect::{NotDone, Unknown};
     use ErrorCode::{BadRequest, Broker5xx, NetworkTimeout, QuotaSpent, RateLimited, Unauthorized};
     let rows = [
-        (Fault::Throttle, 429, Some("ThrottlingException"), RateLimited, NotDone, Retry),
-        (Fault::ThrottleTokens, 429, Some("ThrottlingException"), RateLimited, NotDone, Retry),
-        (Fault::Unavailable, 503, Some("ServiceUnavailableException"), Broker5xx, Unknown, Retry),
-        (Fault::Internal, 500, Some("InternalServerException"), Broker5xx, Unknown, Retry),
-        (Fault::Overloaded, 529, None, RateLimited, NotDone, Retry),
-        (Fault::TimedOut, 408, Some("ModelTimeoutException"), NetworkTimeout, Unknown, GiveUp),
-        (Fault::NotReady, 429, Some("ModelNotReadyException"), Broker5xx, NotDone, Retry),
-        (Fault::ModelError(429), 424, Some("ModelErrorException"), RateLimited, NotDone, Retry),
-        (Fault::ModelError(503), 424, Some("ModelErrorException"), Broker5xx, Unknown, Retry),
-        (Fault::ModelError(400), 424, Some("ModelErrorException"), BadRequest, NotDone, GiveUp),
+        (ProviderFault::Throttle, 429, Some("ThrottlingException"), RateLimited, NotDone, Retry),
+        (ProviderFault::ThrottleTokens, 429, Some("ThrottlingException"), RateLimited, NotDone, Retry),
+        (ProviderFault::Unavailable, 503, Some("ServiceUnavailableException"), Broker5xx, Unknown, Retry),
+        (ProviderFault::Internal, 500, Some("InternalServerException"), Broker5xx, Unknown, Retry),
+        (ProviderFault::Overloaded, 529, None, RateLimited, NotDone, Retry),
+        (ProviderFault::TimedOut, 408, Some("ModelTimeoutException"), NetworkTimeout, Unknown, GiveUp),
+        (ProviderFault::NotReady, 429, Some("ModelNotReadyException"), Broker5xx, NotDone, Retry),
+        (ProviderFault::ModelError(429), 424, Some("ModelErrorException"), RateLimited, NotDone, Retry),
+        (ProviderFault::ModelError(503), 424, Some("ModelErrorException"), Broker5xx, Unknown, Retry),
+        (ProviderFault::ModelError(400), 424, Some("ModelErrorException"), BadRequest, NotDone, GiveUp),
         // Not a failure's status, so the error name decides.
-        (Fault::ModelError(200), 424, Some("ModelErrorException"), Broker5xx, Unknown, GiveUp),
-        (Fault::SpendLimit, 400, Some("ServiceQuotaExceededException"), QuotaSpent, NotDone, GiveUp),
-        (Fault::Denied, 403, Some("AccessDeniedException"), Unauthorized, NotDone, GiveUp),
-        (Fault::Invalid, 400, Some("ValidationException"), BadRequest, NotDone, GiveUp),
-        (Fault::NotFound, 404, Some("ResourceNotFoundException"), BadRequest, NotDone, GiveUp),
-        (Fault::Unknown, 418, Some("TeapotException"), BadRequest, NotDone, GiveUp),
-        (Fault::BadGateway, 502, None, Broker5xx, Unknown, Retry),
+        (ProviderFault::ModelError(200), 424, Some("ModelErrorException"), Broker5xx, Unknown, GiveUp),
+        (ProviderFault::SpendLimit, 400, Some("ServiceQuotaExceededException"), QuotaSpent, NotDone, GiveUp),
+        (ProviderFault::Denied, 403, Some("AccessDeniedException"), Unauthorized, NotDone, GiveUp),
+        (ProviderFault::Invalid, 400, Some("ValidationException"), BadRequest, NotDone, GiveUp),
+        (ProviderFault::NotFound, 404, Some("ResourceNotFoundException"), BadRequest, NotDone, GiveUp),
+        (ProviderFault::Unknown, 418, Some("TeapotException"), BadRequest, NotDone, GiveUp),
+        (ProviderFault::BadGateway, 502, None, Broker5xx, Unknown, Retry),
     ];
     for (fault, status, name, code, effect, advice) in rows {
         let fake = failing(fault);
@@ -54,11 +54,11 @@ async fn each_refusal_is_judged_by_its_name_or_its_status() {
 
 #[tokio::test]
 async fn retry_hint_of_server_is_used() {
-    let rule = Rule { retry_after: Some(RetryAfter::Seconds(7)), ..Rule::new(Action::Fail(Fault::Throttle)) };
+    let rule = ScriptRule { retry_after: Some(RetryAfter::Seconds(7)), ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle)) };
     let fake = fake_llm::start(Script { rules: vec![rule], ..Script::default() });
     let call_error = call_error(fake.url()).await;
     assert_eq!(call_error.verdict.hint, Some(Duration::from_secs(7)));
-    assert_eq!(call_error.verdict.tells_pace(), Some(PaceReport::Throttled));
+    assert_eq!(call_error.verdict.pace_report(), Some(PaceReport::Throttled));
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn error_name_falls_back_to_body() {
 
 #[tokio::test]
 async fn refusal_shows_request_id_and_no_secret() {
-    let fake = failing(Fault::Denied);
+    let fake = failing(ProviderFault::Denied);
     let denied = call_error(fake.url()).await.why;
     assert!(
         denied.starts_with("AccessDeniedException: You don't have access to the model. (request 0000"),

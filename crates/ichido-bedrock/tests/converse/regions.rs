@@ -1,8 +1,8 @@
 //! Several regions, one client each.
 
 use fake_llm::Script;
-use fake_llm::action::{Action, Fault};
-use fake_llm::script::Rule;
+use fake_llm::action::{ScriptedAction, ProviderFault};
+use fake_llm::script::ScriptRule;
 use ichido_bedrock::{BedrockSettings, EndpointSettings};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use ichido_llm::models::Model as _;
@@ -11,7 +11,7 @@ use crate::fixture::{assert_requests, prompt, settings};
 
 #[tokio::test]
 async fn endpoint_index_selects_region() {
-    let rule = Rule { endpoint: Some("/east".to_owned()), ..Rule::new(Action::Fail(Fault::Throttle)) };
+    let rule = ScriptRule { endpoint: Some("/east".to_owned()), ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle)) };
     let fake = fake_llm::start(Script { rules: vec![rule], ..Script::default() });
     let endpoint = |region: &str, path: &str| EndpointSettings {
         region: region.to_owned(),

@@ -102,8 +102,8 @@ fn class_and_effect_changes(old: &Operation, new: &Operation, pointer: &str) -> 
         let what = format!("its class: was {}, now {}, which protects less", describe(old), describe(new));
         found.push(loosening("ICH-B081", format!("{pointer}/class"), what));
     }
-    let effect = |operation: &Operation| operation.effect.unwrap_or(Effect::Opaque);
-    if effect(old) == Effect::Opaque && effect(new) != Effect::Opaque {
+    let effect = |operation: &Operation| operation.effect.unwrap_or(Effect::None);
+    if effect(old) == Effect::None && effect(new) != Effect::None {
         let is = effect(new);
         let what =
             format!("its effect: was opaque, now {is}; a call without a response was parked, now is retried");

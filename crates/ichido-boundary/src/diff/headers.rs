@@ -28,7 +28,7 @@ const OF_ANSWERS: [(&str, &str); 4] = [
 const fn rule_about_lists(traffic: Traffic) -> &'static str {
     match traffic {
         Traffic::Requests => "ICH-B015",
-        Traffic::Answers => "ICH-B016",
+        Traffic::Responses => "ICH-B016",
     }
 }
 
@@ -74,7 +74,7 @@ fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loosening> {
     let pointer = format!("/headers/{}", escape(is));
     let wanted: &[(&str, &str)] = match traffic {
         Traffic::Requests => &OF_REQUESTS,
-        Traffic::Answers => &OF_ANSWERS,
+        Traffic::Responses => &OF_ANSWERS,
     };
     let mut found = Vec::new();
     if old.allow.is_some() && new.allow.is_none() {

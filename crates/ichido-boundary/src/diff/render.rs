@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido_core::json::{Document, Kind, Value};
+use ichido_core::json::{Document, Kind, JsonValue};
 
 use super::Pair;
 use crate::Boundary;
@@ -34,7 +34,7 @@ fn read(file: &Boundary) -> Option<Document<'_>> {
     Document::parse(file.text().as_bytes(), BYTES_MAX).ok()
 }
 
-fn find<'d, 'a>(root: Value<'d, 'a>, pointer: &str) -> Option<Value<'d, 'a>> {
+fn find<'d, 'a>(root: JsonValue<'d, 'a>, pointer: &str) -> Option<JsonValue<'d, 'a>> {
     let mut value = root;
     for step in pointer.split('/').skip(1) {
         if value.kind() == Kind::Array {
@@ -45,9 +45,9 @@ fn find<'d, 'a>(root: Value<'d, 'a>, pointer: &str) -> Option<Value<'d, 'a>> {
     Some(value)
 }
 
-type Member<'d, 'a> = (String, Option<Value<'d, 'a>>, Option<Value<'d, 'a>>);
+type Member<'d, 'a> = (String, Option<JsonValue<'d, 'a>>, Option<JsonValue<'d, 'a>>);
 
-fn members<'d, 'a>(was: Value<'d, 'a>, is: Value<'d, 'a>) -> Vec<Member<'d, 'a>> {
+fn members<'d, 'a>(was: JsonValue<'d, 'a>, is: JsonValue<'d, 'a>) -> Vec<Member<'d, 'a>> {
     let names = was.members().chain(is.members()).map(|(name, _)| name.into_owned());
     let mut names: Vec<String> = names.collect();
     names.sort_unstable();
@@ -59,13 +59,13 @@ fn members<'d, 'a>(was: Value<'d, 'a>, is: Value<'d, 'a>) -> Vec<Member<'d, 'a>>
     both.collect()
 }
 
-fn render_change(was: Option<Value<'_, '_>>, is: Option<Value<'_, '_>>) -> Option<String> {
-    let text = |value: Option<Value<'_, '_>>| value.map_or_else(|| "not set".to_owned(), render_value);
+fn render_change(was: Option<JsonValue<'_, '_>>, is: Option<JsonValue<'_, '_>>) -> Option<String> {
+    let text = |value: Option<JsonValue<'_, '_>>| value.map_or_else(|| "not set".to_owned(), render_value);
     let (was, is) = (text(was), text(is));
     (was != is).then(|| format!("was {was}, now {is}"))
 }
 
-fn render_value(value: Value<'_, '_>) -> String {
+fn render_value(value: JsonValue<'_, '_>) -> String {
     let text = match value.kind() {
         Kind::Null => "null".to_owned(),
         Kind::Bool => value.as_bool().unwrap_or_default().to_string(),

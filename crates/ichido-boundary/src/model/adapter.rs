@@ -1,6 +1,6 @@
 //! What an adapter does: its operations and their callers.
 
-pub use ichido_core::ledger::EffectMode as Effect;
+pub use ichido_core::ledger::OperationGuarantee as Effect;
 use ichido_core::ledger::{Class, PolicyDraft};
 
 use super::{Enabled, IdentityNames, Length, Ttl};
@@ -93,7 +93,7 @@ impl Operation {
         let ttl = self.ttl.as_ref().or(guarantees.storage.ttl.as_ref());
         PolicyDraft {
             profile: guarantees.profile().unwrap_or_default(),
-            mode: self.effect,
+            guarantee: self.effect,
             ttl: ttl.map(Ttl::length),
             short_ttl_reason: ttl.and_then(|ttl| ttl.reason.clone()),
             upstream_keeps_keys_for: self.upstream_keeps_keys_for.as_ref().map(Length::length),

@@ -1,7 +1,7 @@
 //! Turns the file's words about a body into the rules of its digest.
 
 use ichido_core::digest::BodyRules;
-use ichido_core::json::{Form, LeaveOut, Numbers, Pointer, PointerError, TooManyLeftOut, Unicode};
+use ichido_core::json::{CanonicalForm, LeaveOut, Numbers, Pointer, PointerError, TooManyLeftOut, Unicode};
 
 use super::BodyHash;
 
@@ -84,7 +84,7 @@ impl BodyHash {
         let unicode = if unicode == Some("nfc") { Unicode::Nfc } else { Unicode::AsWritten };
         let bytes_max = self.max_body_bytes_to_hash.and_then(|bytes| usize::try_from(bytes).ok());
         Ok(BodyRules {
-            form: Form { numbers, unicode, leave_out: self.leave_out()? },
+            form: CanonicalForm { numbers, unicode, leave_out: self.leave_out()? },
             bytes_max: bytes_max.unwrap_or(BodyRules::BYTES_MAX_DEFAULT),
         })
     }

@@ -1,6 +1,6 @@
 //! Claims of a token, by their names or by their path through nested objects.
 
-use ichido_core::json::Value;
+use ichido_core::json::JsonValue;
 
 use crate::member::escape;
 
@@ -34,7 +34,7 @@ impl ClaimPath {
     }
 
     /// Returns the claim at the path; `None` if the token does not have it.
-    pub fn find<'d, 'a>(&self, claims: Value<'d, 'a>) -> Option<Value<'d, 'a>> {
+    pub fn find<'d, 'a>(&self, claims: JsonValue<'d, 'a>) -> Option<JsonValue<'d, 'a>> {
         self.0.iter().try_fold(claims, |value, name| value.get(name))
     }
 

@@ -37,7 +37,7 @@ pub enum Traffic {
     /// From the sender to the receiver.
     Requests,
     /// From the receiver back to the sender.
-    Answers,
+    Responses,
 }
 
 /// When a party applies a list of headers to a request.
@@ -126,7 +126,7 @@ pub(crate) fn is_token(name: &str) -> bool {
 
 /// Returns whether the direction is about requests or about responses, in any case.
 pub(crate) fn traffic(direction: &str) -> Traffic {
-    if direction.to_ascii_lowercase().contains("response") { Traffic::Answers } else { Traffic::Requests }
+    if direction.to_ascii_lowercase().contains("response") { Traffic::Responses } else { Traffic::Requests }
 }
 
 /// Returns whether `party` applies the lists of this direction, in the file `name`, to requests at this crossing.

@@ -59,12 +59,12 @@ impl Methods {
 
 impl Timeouts {
     /// Returns how long one attempt may take; if only the total time is given, that.
-    pub fn of_a_try(&self) -> Option<Duration> {
+    pub fn attempt_timeout(&self) -> Option<Duration> {
         self.upstream_timeout_ms.or(self.client_timeout_ms).map(Duration::from_millis)
     }
 
     /// Returns how long all attempts together may take, if the file limits that.
-    pub fn in_all(&self) -> Option<Duration> {
+    pub fn total_timeout(&self) -> Option<Duration> {
         self.client_timeout_ms.map(Duration::from_millis)
     }
 }

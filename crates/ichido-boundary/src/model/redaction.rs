@@ -1,6 +1,6 @@
 //! What is kept out of logs, in whatever form a file says so.
 
-use ichido_core::json::{Kind, Value};
+use ichido_core::json::{Kind, JsonValue};
 
 use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema};
 
@@ -59,7 +59,7 @@ impl Redaction {
     }
 
     /// Recurses no deeper than the JSON reader allows.
-    fn gather(&mut self, value: Value<'_, '_>, is_shown: bool) {
+    fn gather(&mut self, value: JsonValue<'_, '_>, is_shown: bool) {
         if is_off(value) {
             return;
         }
@@ -86,7 +86,7 @@ impl Redaction {
 }
 
 /// Returns whether one of its members switches an object off.
-fn is_off(value: Value<'_, '_>) -> bool {
+fn is_off(value: JsonValue<'_, '_>) -> bool {
     value.members().any(|(name, member)| {
         let is_no =
             member.as_bool() == Some(false) || member.as_str().is_some_and(|word| is_one_of(&OFF, &word));
@@ -94,7 +94,7 @@ fn is_off(value: Value<'_, '_>) -> bool {
     })
 }
 
-fn is_single(value: Value<'_, '_>) -> bool {
+fn is_single(value: JsonValue<'_, '_>) -> bool {
     !matches!(value.kind(), Kind::Array | Kind::Object)
 }
 

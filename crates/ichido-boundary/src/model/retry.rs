@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::json::Kind;
-use ichido_core::retry::{TRIES_MAX, WAIT_MAX};
-use ichido_core::verdict::Seen;
+use ichido_core::retry::{MAX_ATTEMPTS, WAIT_MAX};
+use ichido_core::verdict::AttemptResponse;
 
 use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema, object};
 
@@ -88,7 +88,7 @@ impl Retry {
 
     /// Returns the retry as configured; `None` if there is none, or a single attempt.
     pub fn plan(&self) -> Option<RetryPlan> {
-        let attempts = self.max_attempts.unwrap_or(1).min(TRIES_MAX.into());
+        let attempts = self.max_attempts.unwrap_or(1).min(MAX_ATTEMPTS.into());
         let attempts = u32::try_from(attempts).ok().and_then(NonZeroU32::new)?;
         if self.is_off() || attempts == NonZeroU32::MIN {
             return None;
@@ -110,11 +110,11 @@ impl RetryPlan {
     ///
     /// The file's permission is not enough: a hop that does not own idempotency also asks
     /// [`hop_may_repeat`](ichido_core::retry::hop_may_repeat).
-    pub fn covers(&self, method: &str, seen: &Seen<'_>) -> bool {
+    pub fn covers(&self, method: &str, seen: &AttemptResponse<'_>) -> bool {
         let after = match seen {
-            Seen::Network(_) => self.on_network_error,
-            Seen::Answer(answer) => self.statuses.contains(&answer.status),
-            Seen::Named(_) | Seen::UnusableAnswer => false,
+            AttemptResponse::Network(_) => self.on_network_error,
+            AttemptResponse::Http(answer) => self.statuses.contains(&answer.status),
+            AttemptResponse::Named(_) | AttemptResponse::UnusableAnswer => false,
         };
         after && self.methods.iter().any(|one| one == method)
     }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Boundary, Finding, HopChain, Mode, Name, Party, Rule, Severity, hop_chains};
+use crate::{Boundary, Finding, HopChain, Mode, Name, Party, BoundaryRule, Severity, hop_chains};
 
 /// Returns a Mermaid flowchart of every hop chain, with the findings of the files on their links.
 pub fn mermaid(files: &[Boundary], findings: &[Finding]) -> String {
@@ -55,7 +55,7 @@ impl Drawing<'_> {
 
     fn link(&mut self, file: &Boundary, sender: &str, receiver: &str) {
         let inside = self.findings.iter().filter(|finding| finding.place.file == file.file());
-        let mut rules: Vec<&Rule> = inside.map(|finding| finding.rule).collect();
+        let mut rules: Vec<&BoundaryRule> = inside.map(|finding| finding.rule).collect();
         rules.sort_by_key(|rule| rule.id);
         rules.dedup();
         if rules.iter().any(|rule| rule.severity == Severity::Error) {
@@ -91,7 +91,7 @@ fn describe_attempts(file: &Boundary) -> String {
     let attempt = file
         .http
         .timeouts
-        .of_a_try()
+        .attempt_timeout()
         .map_or("no timeout".to_owned(), |time| format!("{} ms", time.as_millis()));
     match file.http.retry.plan() {
         // Methods are the file's own text: only letters are drawn.

@@ -4,7 +4,7 @@ use ichido_core::text::{percent_encoded, visible};
 use serde_json::{Value, json};
 
 use super::{Allowed, Findings, pretty};
-use crate::{Finding, Rule, rules};
+use crate::{Finding, BoundaryRule, rules};
 
 /// Returns one run with all rules and these findings; `version` is the program's.
 ///
@@ -28,7 +28,7 @@ pub fn sarif(findings: &Findings<'_>, version: &str) -> String {
     }))
 }
 
-fn descriptor(rule: &Rule) -> Value {
+fn descriptor(rule: &BoundaryRule) -> Value {
     json!({
         "id": rule.id,
         "shortDescription": { "text": rule.title },

@@ -66,7 +66,7 @@ fn broken<'a>(
 fn horizon(chain: &HopChain<'_>) -> Duration {
     let by_file = chain
         .file(Name::BrowserToBff)
-        .and_then(|file| file.http.timeouts.in_all().max(timing::total_time(file)));
+        .and_then(|file| file.http.timeouts.total_timeout().max(timing::total_time(file)));
     by_file.unwrap_or_default().max(client_horizon())
 }
 

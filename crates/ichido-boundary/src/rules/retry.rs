@@ -108,7 +108,7 @@ pub(super) fn opaque_calls_are_not_repeated<'a>(chain: &HopChain<'a>) -> Vec<Vio
         let operations = file.operations.as_ref()?.iter();
         let mut opaque = operations.filter(|(_, operation)| {
             let changes = operation.class != Some(OperationClass::Read);
-            changes && operation.effect.is_none_or(|effect| effect == Effect::Opaque)
+            changes && operation.effect.is_none_or(|effect| effect == Effect::None)
         });
         let (name, _) = opaque.next()?;
         Some(Violation::new(file, "/http/retry/mode", format!("`{name}` is `opaque` and would be retried")))

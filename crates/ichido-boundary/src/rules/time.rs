@@ -15,7 +15,7 @@ pub(super) fn timeouts_are_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
         .files()
         .filter_map(|file| {
             let timeouts = &file.http.timeouts;
-            let what = match (timeouts.of_a_try(), timeouts.upstream_timeout_ms) {
+            let what = match (timeouts.attempt_timeout(), timeouts.upstream_timeout_ms) {
                 (None, _) => "`upstream_timeout_ms` is missing",
                 (Some(Duration::ZERO), _) => "the timeout is 0",
                 (Some(_), None) if file.http.retry.plan().is_some() => {
@@ -30,7 +30,7 @@ pub(super) fn timeouts_are_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
 
 pub(super) fn attempts_fit_total<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
-        let (attempts, bound) = (timing::total_time(file)?, file.http.timeouts.in_all()?);
+        let (attempts, bound) = (timing::total_time(file)?, file.http.timeouts.total_timeout()?);
         let what = format!(
             "all attempts take up to {} ms, but the total is limited to {} ms",
             attempts.as_millis(),
@@ -49,7 +49,7 @@ pub(super) fn attempts_fit_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
     pairs
         .filter(|(_, below)| below.name() != Name::Adapter)
         .filter_map(|(above, below)| {
-            let (attempt, attempts) = (above.http.timeouts.of_a_try()?, timing::total_time(below)?);
+            let (attempt, attempts) = (above.http.timeouts.attempt_timeout()?, timing::total_time(below)?);
             let what = format!(
                 "all attempts of {} take up to {} ms, but one attempt of {} has {} ms",
                 below.name(),
@@ -67,7 +67,7 @@ pub(super) fn wait_fits_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let wait = owner.and_then(|(_, guarantees, _)| guarantees.in_flight_wait()).unwrap_or_default();
     let calls = chain.file(Name::Adapter).and_then(timing::total_time).unwrap_or_default();
     let gateway = chain.file(Name::GatewayToAdapter);
-    let Some((gateway, attempt)) = gateway.and_then(|file| Some((file, file.http.timeouts.of_a_try()?)))
+    let Some((gateway, attempt)) = gateway.and_then(|file| Some((file, file.http.timeouts.attempt_timeout()?)))
     else {
         return Vec::new();
     };

@@ -1,6 +1,6 @@
 //! Each rule finds what its page says, and nothing in the page's corrected example.
 
-use ichido_boundary::{Example, Rule, rule, rules};
+use ichido_boundary::{Example, BoundaryRule, rule, rules};
 
 use super::set::Set;
 
@@ -9,11 +9,11 @@ fn given(example: &Example) -> Set {
     example.without.iter().fold(Set::starting(), |set, file| set.with(file, "", "null"))
 }
 
-fn example(rule: &Rule) -> Example {
+fn example(rule: &BoundaryRule) -> Example {
     rule.example().unwrap_or_else(|| panic!("the page of {} has an example", rule.id))
 }
 
-fn failing(rule: &Rule) -> Set {
+fn failing(rule: &BoundaryRule) -> Set {
     let example @ Example { file, pointer, failing, .. } = example(rule);
     given(&example).with(file, pointer, failing)
 }
@@ -55,7 +55,7 @@ fn rules_are_listed_in_the_order_of_their_ids() {
 #[test]
 fn each_rule_has_title_reason_and_help() {
     for rule in rules() {
-        let Rule { id, title, why, help, .. } = rule;
+        let BoundaryRule { id, title, why, help, .. } = rule;
         assert!(!title.ends_with('.') && title.len() < 100, "{id}: {title}");
         assert!(why.ends_with('.') && help.ends_with('.'), "{id}");
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ichido_boundary::{Crossing, Effect, IdentitySource, Mode, Name, Party, Reaction, Traffic};
 use ichido_core::json::Numbers;
-use ichido_core::ledger::{Class, EffectMode, Policy, Profile};
-use ichido_core::verdict::{NetworkFault, Seen};
+use ichido_core::ledger::{Class, OperationGuarantee, Policy, Profile};
+use ichido_core::verdict::{NetworkFault, AttemptResponse};
 
 use super::{read, wild};
 
@@ -29,13 +29,13 @@ fn files_in_use_today_load_unchanged() {
         (Some(400), Some("IDEMPOTENCY_KEY_REQUIRED"))
     );
     assert!(browser.cors.is_some());
-    assert_eq!(browser.http.timeouts.of_a_try(), Some(millis(15_000)));
-    assert_eq!(browser.http.timeouts.in_all(), Some(millis(60_000)));
+    assert_eq!(browser.http.timeouts.attempt_timeout(), Some(millis(15_000)));
+    assert_eq!(browser.http.timeouts.total_timeout(), Some(millis(60_000)));
 
     let plan = bff.http.retry.plan().expect("it retries");
     assert_eq!((plan.attempts.get(), plan.needs_key, plan.waits_in_all()), (2, true, millis(150)));
-    assert!(plan.covers("POST", &Seen::Network(NetworkFault::Timeout)));
-    assert!(!plan.covers("PATCH", &Seen::Network(NetworkFault::Timeout)));
+    assert!(plan.covers("POST", &AttemptResponse::Network(NetworkFault::Timeout)));
+    assert!(!plan.covers("PATCH", &AttemptResponse::Network(NetworkFault::Timeout)));
     assert!(gateway.http.retry.plan().is_none());
 }
 
@@ -98,8 +98,8 @@ fn header_must_pass_the_lists_of_the_handling_party() {
         file.passes(Party::Gateway, Crossing::Leaving, Traffic::Requests, "cookie"),
         "no list is about that"
     );
-    assert!(!file.passes(Party::Bff, Crossing::Arriving, Traffic::Answers, "Server"));
-    assert!(file.passes(Party::Bff, Crossing::Arriving, Traffic::Answers, "Date"));
+    assert!(!file.passes(Party::Bff, Crossing::Arriving, Traffic::Responses, "Server"));
+    assert!(file.passes(Party::Bff, Crossing::Arriving, Traffic::Responses, "Date"));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn an_operation_becomes_a_policy() {
     assert_eq!((name, operation.effect), ("orders.create", Some(Effect::Keyed)));
     assert_eq!(file.identity.as_ref().and_then(|identity| identity.source), Some(IdentitySource::JwtClaim));
     let policy = Policy::build(operation.draft(guarantees)).unwrap_or_else(|errors| panic!("{errors}"));
-    assert_eq!((policy.class(), policy.mode()), (Class::ExternalEffect, EffectMode::Keyed));
+    assert_eq!((policy.class(), policy.guarantee()), (Class::ExternalEffect, OperationGuarantee::Keyed));
     assert_eq!(policy.ttl(), Duration::from_hours(1));
     let rules = guarantees.fingerprint.body_hash.body_rules().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(rules.form.numbers, Numbers::Exact);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ichido_core::text::visible;
-use ichido_server::serve::shown::LastError;
+use ichido_server::serve::views::LastError;
 
 /// The maximum length of an error's text in a table.
 const ERROR_CHARS_MAX: usize = 60;

@@ -1,15 +1,15 @@
 //! What a response means for the command that made the request.
 
 use http::header::LOCATION;
-use ichido_client::next::Why;
-use ichido_client::{Answer, Last, Outcome};
+use ichido_client::decision::GiveUpReason;
+use ichido_client::{Response, LastResult, Outcome};
 use ichido_core::text::visible;
 use ichido_core::verdict::Effect;
 
 use crate::exit::Exit;
 
 /// An error response, which says why.
-pub(crate) struct ApiProblem(Box<Answer>);
+pub(crate) struct ApiProblem(Box<Response>);
 
 impl ApiProblem {
     pub(crate) fn status(&self) -> u16 {
@@ -43,7 +43,7 @@ impl From<ApiProblem> for Exit {
 }
 
 /// Returns a complete success response, or the problem.
-pub(super) fn into_result(answer: Answer) -> Result<Result<Answer, ApiProblem>, Exit> {
+pub(super) fn into_result(answer: Response) -> Result<Result<Response, ApiProblem>, Exit> {
     match (answer.status, answer.is_whole) {
         (200..=299, true) => Ok(Ok(answer)),
         (200..=299, false) => Err(unexpected_response("it is too long")),
@@ -52,12 +52,12 @@ pub(super) fn into_result(answer: Answer) -> Result<Result<Answer, ApiProblem>, 
 }
 
 /// Returns the server's response to a read, if it is a usable one.
-pub(super) fn of_read(outcome: Outcome) -> Result<Answer, Exit> {
+pub(super) fn of_read(outcome: Outcome) -> Result<Response, Exit> {
     answer_of(outcome).map_err(|(why, _)| Exit::Unreachable(why))
 }
 
 /// Returns the server's response to a change, which may have happened even without a response.
-pub(super) fn of_change(outcome: Outcome) -> Result<Answer, Exit> {
+pub(super) fn of_change(outcome: Outcome) -> Result<Response, Exit> {
     answer_of(outcome).map_err(|(why, effect)| {
         let known = match effect {
             Effect::NotDone => "nothing was changed",
@@ -69,20 +69,20 @@ pub(super) fn of_change(outcome: Outcome) -> Result<Answer, Exit> {
     })
 }
 
-fn answer_of(outcome: Outcome) -> Result<Answer, (String, Effect)> {
+fn answer_of(outcome: Outcome) -> Result<Response, (String, Effect)> {
     match outcome {
         Outcome::Done { answer, .. } | Outcome::Refused { answer, .. } => Ok(answer),
         // Our own server says what was done.
-        Outcome::GaveUp { last: Last::Answer(answer), .. } if answer.problem().code.is_some() => Ok(answer),
+        Outcome::GaveUp { last: LastResult::Response(answer), .. } if answer.problem().code.is_some() => Ok(answer),
         Outcome::GaveUp { why, last, effect, .. } => Err((describe_failure(why, &last), effect)),
     }
 }
 
 /// Describes why the outcome is unknown.
-pub(crate) fn describe_failure(why: Why, last: &Last) -> String {
+pub(crate) fn describe_failure(why: GiveUpReason, last: &LastResult) -> String {
     let seen = match last {
-        Last::Fault { why, .. } => format!("the server cannot be reached: {why}"),
-        Last::Answer(answer) => match answer.problem().detail {
+        LastResult::Error { why, .. } => format!("the server cannot be reached: {why}"),
+        LastResult::Response(answer) => match answer.problem().detail {
             Some(detail) => format!("the server responded {}: {detail}", answer.status),
             None => format!("the server responded {}", answer.status),
         },
@@ -93,7 +93,7 @@ pub(crate) fn describe_failure(why: Why, last: &Last) -> String {
 /// Describes a redirect: its target, and what to do. Returns `None` for any other response.
 ///
 /// Redirects are not followed: a request with a key and a token goes only where it was sent.
-pub(crate) fn describe_redirect(answer: &Answer) -> Option<String> {
+pub(crate) fn describe_redirect(answer: &Response) -> Option<String> {
     if !(300..400).contains(&answer.status) {
         return None;
     }
@@ -146,7 +146,7 @@ mod tests {
     fn redirect_text(status: u16, location: Option<&'static str>) -> Option<String> {
         let mut headers = HeaderMap::new();
         headers.extend(location.map(|place| (LOCATION, HeaderValue::from_static(place))));
-        describe_redirect(&Answer { status, headers, body: Bytes::new(), is_whole: true })
+        describe_redirect(&Response { status, headers, body: Bytes::new(), is_whole: true })
     }
 
     #[test]

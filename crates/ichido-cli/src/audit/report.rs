@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ichido_core::audit::seal::Head;
-use ichido_core::audit::verify::{Finding, Kind, Report, SetBack};
+use ichido_core::audit::seal::SealHead;
+use ichido_core::audit::verify::{AuditFinding, Kind, AuditReport, SetBack};
 use serde_json::{Value, json};
 
 use ichido_core::settings::duration;
 
 /// Renders the report as text: the findings first, then what it could not prove.
-pub(super) fn render_text(report: &Report, head_given: bool) -> String {
+pub(super) fn render_text(report: &AuditReport, head_given: bool) -> String {
     let mut out = String::new();
     for finding in &report.findings {
         _ = writeln!(out, "{}", render_finding(finding));
@@ -26,7 +26,7 @@ pub(super) fn render_text(report: &Report, head_given: bool) -> String {
             late.entry.message, late.entry, late.seal, late.at
         );
     }
-    let Report { seals, sealed, forgotten, unsealed, .. } = report;
+    let AuditReport { seals, sealed, forgotten, unsealed, .. } = report;
     let verdict = match () {
         () if report.is_whole() => "intact",
         () if is_only_unkeyed(report) => "NOT SEALED WITH THIS KEY",
@@ -72,7 +72,7 @@ fn render_clock(set_back: &SetBack) -> String {
 }
 
 /// Formats a finding: `changed: message … entry 4.0 in seal 3, of 2026-…: why`.
-fn render_finding(finding: &Finding) -> String {
+fn render_finding(finding: &AuditFinding) -> String {
     let mut line = format!("{}:", finding.kind.as_str());
     if let Some(message) = &finding.message {
         _ = write!(line, " message {message}");
@@ -95,14 +95,14 @@ fn render_finding(finding: &Finding) -> String {
 ///
 /// An attacker without the key can only rebuild all seals without it, so this does not pass. The innocent explanation
 /// is that nobody has sealed with a key yet.
-fn is_only_unkeyed(report: &Report) -> bool {
+fn is_only_unkeyed(report: &AuditReport) -> bool {
     report.seals_keyed == 0
         && report.found == report.findings.len() as u64
         && report.findings.iter().all(|finding| finding.kind == Kind::SealUnkeyed)
 }
 
 /// Lists what weakens this proof.
-fn limits(report: &Report, head_given: bool) -> Vec<&'static str> {
+fn limits(report: &AuditReport, head_given: bool) -> Vec<&'static str> {
     let mut limits = Vec::new();
     if report.seals == 0 {
         limits.push(
@@ -128,7 +128,7 @@ fn limits(report: &Report, head_given: bool) -> Vec<&'static str> {
 }
 
 /// Renders the report as one JSON object.
-pub(super) fn render_json(report: &Report) -> Value {
+pub(super) fn render_json(report: &AuditReport) -> Value {
     let findings = report.findings.iter().map(|finding| {
         json!({
             "kind": finding.kind.as_str(),
@@ -170,6 +170,6 @@ pub(super) fn render_json(report: &Report) -> Value {
 }
 
 /// Renders the last seal as JSON.
-pub(super) fn render_head(head: &Head) -> Value {
+pub(super) fn render_head(head: &SealHead) -> Value {
     json!({ "head": head.to_string(), "seal": head.number, "entries": head.total })
 }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use ichido_boundary::report;
-use ichido_boundary::{Finding, Rule, Severity, UNREADABLE};
+use ichido_boundary::{Finding, BoundaryRule, Severity, UNREADABLE};
 use ichido_core::settings::ConfigErrors;
 use ichido_core::text::visible;
 
@@ -25,7 +25,7 @@ pub(super) struct AllowList(Vec<Allowance>);
 
 #[derive(Debug)]
 struct Allowance {
-    rule: &'static Rule,
+    rule: &'static BoundaryRule,
     reason: String,
     is_used: bool,
 }

@@ -1,13 +1,13 @@
 //! Finds a rule by its id, also in short form: `ICH-B020`, `b020`, `20`.
 
-use ichido_boundary::{Rule, rule, rules};
+use ichido_boundary::{BoundaryRule, rule, rules};
 use ichido_core::text::visible;
 
 /// How many rules to suggest for an unknown id.
 const NEAR_MAX: usize = 3;
 
 /// Returns the rule, or an error with suggestions.
-pub(super) fn find(text: &str) -> Result<&'static Rule, String> {
+pub(super) fn find(text: &str) -> Result<&'static BoundaryRule, String> {
     let text = text.trim();
     let number = number(text);
     if let Some(rule) = number.and_then(|number| rule(&format!("ICH-B{number:03}"))) {
@@ -31,16 +31,16 @@ fn number(text: &str) -> Option<u16> {
     is_number.then(|| digits.parse().ok()).flatten()
 }
 
-fn near_number(wanted: u16) -> Vec<&'static Rule> {
-    let mut all: Vec<&Rule> = rules().collect();
+fn near_number(wanted: u16) -> Vec<&'static BoundaryRule> {
+    let mut all: Vec<&BoundaryRule> = rules().collect();
     all.sort_by_key(|rule| number(rule.id).unwrap_or(u16::MAX).abs_diff(wanted));
     all.truncate(NEAR_MAX);
     all
 }
 
 /// Returns rules whose title contains the word.
-fn near_words(text: &str) -> Vec<&'static Rule> {
+fn near_words(text: &str) -> Vec<&'static BoundaryRule> {
     let word = text.to_ascii_lowercase();
-    let has = |rule: &&Rule| !word.is_empty() && rule.title.to_ascii_lowercase().contains(&word);
+    let has = |rule: &&BoundaryRule| !word.is_empty() && rule.title.to_ascii_lowercase().contains(&word);
     rules().filter(has).take(NEAR_MAX).collect()
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use ichido_core::text::table;
-use ichido_server::serve::shown::{Begun, Preview, Refused};
+use ichido_server::serve::views::{StartedOperation, Preview, RefusedLetters};
 use serde_json::json;
 
 use super::DeadLetters;
@@ -27,7 +27,7 @@ impl DeadLetters {
                 "as_of": as_of,
             })
         };
-        let Begun { preview, .. } = api_client::decode(&self.api.post("/v1/operations", &body(None)).await?)?;
+        let StartedOperation { preview, .. } = api_client::decode(&self.api.post("/v1/operations", &body(None)).await?)?;
         self.print_preview(&preview, action)?;
         if args.dry_run || preview.would_go == 0 {
             return if preview.refused.is_empty() { Ok(()) } else { Err(Exit::Findings) };
@@ -39,7 +39,7 @@ impl DeadLetters {
         let signals = Signals::listen()?;
         // Letters that died after the preview were not confirmed.
         let body = body(Some(&preview.as_of));
-        let begun: Begun = api_client::decode(&self.api.post("/v1/operations", &body).await?)?;
+        let begun: StartedOperation = api_client::decode(&self.api.post("/v1/operations", &body).await?)?;
         match begun.operation {
             Some(operation) => self.watch(operation, &begun.preview, signals, action).await,
             None if self.api.json => out::print_line(json!({ "report": { "moved": 0, "ended": "ended" } })),
@@ -71,7 +71,7 @@ impl DeadLetters {
         }
         if !refused.is_empty() {
             let row =
-                |refused: &Refused| [refused.queue.clone(), refused.count.to_string(), refused.told.clone()];
+                |refused: &RefusedLetters| [refused.queue.clone(), refused.count.to_string(), refused.detail.clone()];
             text.push('\n');
             text += &table(["QUEUE", "REFUSED", "REASON"], refused.iter().map(row));
         }

@@ -8,7 +8,7 @@ use ichido::worker::OutboundKey;
 use ichido_core::key::IdempotencyKey;
 use ichido_server::accept::REQUEST_BYTES_MAX;
 use ichido_server::body_key;
-use ichido_server::serve::shown::{Accepted, Letter};
+use ichido_server::serve::views::{Accepted, Letter};
 use serde_json::json;
 use uuid::Uuid;
 

@@ -1,7 +1,7 @@
 //! Formats letters, for people and as JSON.
 
 use ichido_core::text::table;
-use ichido_server::serve::shown::{Event, Letter, MessageFacts};
+use ichido_server::serve::views::{Event, Letter, MessageFacts};
 use serde_json::{Map, Value};
 
 use crate::api_client::format::{self, error, last_error, last_error_in_full};

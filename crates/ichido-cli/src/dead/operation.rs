@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use ichido_core::text::visible;
-use ichido_server::serve::shown::{Far, Operation, OperationResult, Preview, Watched};
+use ichido_server::serve::views::{OperationProgress, Operation, OperationResult, Preview, CanaryResult};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 use uuid::Uuid;
@@ -29,8 +29,8 @@ fn is_running(operation: &Operation) -> bool {
 }
 
 /// Returns the progress, if it differs from what was shown last.
-fn new_progress(operation: &mut Operation, of: u64, shown: Option<&Far>) -> Option<Far> {
-    let last = operation.result.as_ref().map(|result| Far { moved: result.moved, of, watched: None });
+fn new_progress(operation: &mut Operation, of: u64, shown: Option<&OperationProgress>) -> Option<OperationProgress> {
+    let last = operation.result.as_ref().map(|result| OperationProgress { moved: result.moved, total: of, canary: None });
     let last = last.filter(|last| shown.is_none_or(|shown| shown.moved != last.moved));
     operation.progress.take().or(last).filter(|far| shown != Some(far))
 }
@@ -82,12 +82,12 @@ impl DeadLetters {
     /// Shows the progress.
     ///
     /// A terminal shows one line that is rewritten; otherwise each update is a line.
-    fn show_progress(&self, far: &Far, action: LetterAction) -> Result<(), Exit> {
+    fn show_progress(&self, far: &OperationProgress, action: LetterAction) -> Result<(), Exit> {
         if self.api.json {
             return out::print_line(json!({ "progress": far }));
         }
-        let Far { moved, of, watched } = far;
-        let watched = watched.as_ref().map(|Watched { waiting, well, ill }| {
+        let OperationProgress { moved, total: of, canary: watched } = far;
+        let watched = watched.as_ref().map(|CanaryResult { pending: waiting, succeeded: well, failed: ill }| {
             format!("; watching: {well} sent, {ill} failed, {waiting} in flight")
         });
         let line = format!("{moved} of {of} {}{}", action.past_tense(), watched.unwrap_or_default());
@@ -112,7 +112,7 @@ impl DeadLetters {
         match operation.state.as_str() {
             "ended" if is_refused => Err(Exit::Findings),
             "ended" => Ok(()),
-            "halted" => Err(Exit::Failed(halted(result.and_then(|result| result.watched.as_ref())))),
+            "halted" => Err(Exit::Failed(halted(result.and_then(|result| result.canary.as_ref())))),
             "stopped" => {
                 let by = result.and_then(|result| result.stopped_by.as_ref());
                 let by = by.map(|by| format!(" by {}", visible(by))).unwrap_or_default();
@@ -161,7 +161,7 @@ impl DeadLetters {
             out::print_line(format_args!("{gone} were changed by someone else meanwhile"))?;
         }
         refused.iter().try_for_each(|why| {
-            out::print_line(format_args!("{} refused: {}", why.count, visible(&why.told)))
+            out::print_line(format_args!("{} refused: {}", why.count, visible(&why.detail)))
         })
     }
 
@@ -204,8 +204,8 @@ fn to_json(mut bulk: Map<String, Value>) -> Value {
     shown_as.into_iter().map(|(name, member)| (name, bulk.remove(member).unwrap_or_default())).collect()
 }
 
-fn halted(watched: Option<&Watched>) -> String {
-    let seen = watched.map(|Watched { waiting, well, ill }| {
+fn halted(watched: Option<&CanaryResult>) -> String {
+    let seen = watched.map(|CanaryResult { pending: waiting, succeeded: well, failed: ill }| {
         format!(": of the watched messages, {ill} failed, {well} were sent and {waiting} were in flight")
     });
     format!("the canary halted{}; find the cause before you continue", seen.unwrap_or_default())

@@ -1,6 +1,6 @@
 //! Lists letters, and shows one in full.
 
-use ichido_server::serve::shown::{Event, Letter, MessageFacts};
+use ichido_server::serve::views::{Event, Letter, MessageFacts};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

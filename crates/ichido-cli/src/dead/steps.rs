@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use ichido_core::settings::ConfigErrors;
 use ichido_core::text::visible;
-use ichido_server::serve::shown::{Letter, MessageFacts};
+use ichido_server::serve::views::{Letter, MessageFacts};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use http::Method;
 use ichido_core::key::IdempotencyKey;
-use ichido_server::serve::shown::{Accepted, Alert, Alerts};
+use ichido_server::serve::views::{Accepted, Alert, Alerts};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ichido_core::alert::{CLEAR_FOR, Rule};
-use ichido_server::serve::shown::Alert;
+use ichido_core::alert::{CLEAR_FOR, AlertRule};
+use ichido_server::serve::views::Alert;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
@@ -232,7 +232,7 @@ impl Narrator {
     /// Waits for a matching alert of a rule; `None` after the timeout.
     async fn wait_for_alert(
         &self,
-        rule: Rule,
+        rule: AlertRule,
         queue: DemoQueue,
         is_match: impl Fn(&Alert) -> bool,
     ) -> Result<Option<Alert>, Exit> {
@@ -291,6 +291,6 @@ fn not_seen(what: &str) -> String {
     format!("{what}: no result within {} seconds", STEP_TIMEOUT.as_secs())
 }
 
-fn not_over(rule: Rule) -> String {
+fn not_over(rule: AlertRule) -> String {
     not_seen(&format!("the end of alert {}", rule.as_str()))
 }

@@ -5,7 +5,7 @@
 //! Guarantee: the same seed gives the same scenario. Nothing here reads a clock or a socket, and every expectation
 //! belongs to some step.
 
-use ichido_core::alert::Rule;
+use ichido_core::alert::AlertRule;
 
 use super::expectations::Expectation;
 use super::order::{DemoOrder, DemoQueue};
@@ -62,11 +62,11 @@ pub(super) enum ScenarioStep {
     /// Decides that a parked message was done.
     Decide(String),
     /// Waits until an incident opens.
-    Opens(Rule, DemoQueue),
+    Opens(AlertRule, DemoQueue),
     /// Waits until the condition has cleared, which starts the resolution.
-    Clears(Rule, DemoQueue),
+    Clears(AlertRule, DemoQueue),
     /// Waits until the incident is resolved.
-    Resolves(Rule, DemoQueue),
+    Resolves(AlertRule, DemoQueue),
     /// Advances the clock of the demo's own store, instead of waiting.
     TurnClock,
 }
@@ -190,8 +190,8 @@ fn alerted() -> Chapter {
         title: "Alerts fire",
         why: "One worker checks every ten seconds. Each problem is one incident, however long it lasts.",
         steps: vec![
-            ScenarioStep::Opens(Rule::DeadLetter, DemoQueue::Orders),
-            ScenarioStep::Opens(Rule::Parked, DemoQueue::Faxes),
+            ScenarioStep::Opens(AlertRule::DeadLetter, DemoQueue::Orders),
+            ScenarioStep::Opens(AlertRule::Parked, DemoQueue::Faxes),
         ],
         hints: vec![Hint::Command("ichido alerts"), Hint::Page("/v1/alerts?state=firing")],
     }
@@ -220,11 +220,11 @@ fn later(paid: String) -> Chapter {
             ScenarioStep::Ends(paid, Expectation::AskedAfter),
             // An alert resolves after it has been clear for a while. If the clock advanced first, that time would
             // only start.
-            ScenarioStep::Clears(Rule::DeadLetter, DemoQueue::Orders),
-            ScenarioStep::Clears(Rule::Parked, DemoQueue::Faxes),
+            ScenarioStep::Clears(AlertRule::DeadLetter, DemoQueue::Orders),
+            ScenarioStep::Clears(AlertRule::Parked, DemoQueue::Faxes),
             ScenarioStep::TurnClock,
-            ScenarioStep::Resolves(Rule::DeadLetter, DemoQueue::Orders),
-            ScenarioStep::Resolves(Rule::Parked, DemoQueue::Faxes),
+            ScenarioStep::Resolves(AlertRule::DeadLetter, DemoQueue::Orders),
+            ScenarioStep::Resolves(AlertRule::Parked, DemoQueue::Faxes),
         ],
         hints: vec![Hint::Command("ichido alerts --all"), Hint::Command("ichido queues list")],
     }

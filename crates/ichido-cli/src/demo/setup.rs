@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ichido_mock_broker::{Behaviour, InProcess, Rates};
-use ichido_server::config::{self, Config, Outside};
+use ichido_server::config::{self, Config, ConfigSources};
 
 use super::scenario::FaultMode;
 use crate::exit::Exit;
@@ -81,7 +81,7 @@ impl Receivers {
         let text = TEXT
             .replace("BROKER", &self.broker.address.to_string())
             .replace("OFFICE", &self.office.address.to_string());
-        let outside = Outside {
+        let outside = ConfigSources {
             variable: &|_| None,
             file: &|path| std::fs::read_to_string(path),
             named: Vec::new(),

@@ -5,13 +5,13 @@
 use std::io;
 use std::time::Duration;
 
-use ichido::worker::{ShortMemory, short_memory};
+use ichido::worker::{ShortKeyRetention, short_key_retention};
 use ichido_core::ledger::limits::{CLIENT_CALL_MAX, CLIENT_HINT_MAX};
 use ichido_core::retry::{Guarantee, Retry};
 use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration::shown;
 use ichido_server::config::Config;
-use ichido_store::vitals::{ClockReading, Database, Server, Vitals};
+use ichido_store::diagnostics::{ClockReading, DatabaseDiagnostics, PostgresDiagnostics, Diagnostics};
 
 use super::disk::DiskSpace;
 use super::report::DoctorCheck;
@@ -66,7 +66,7 @@ pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> V
     checks.push(retention(config.worker.keep_finished));
     let memories = config.queues.iter().filter_map(|queue| {
         let to = config.destinations.iter().find(|known| known.name == queue.destination)?;
-        if to.guarantee() == Some(Guarantee::Repeatable) {
+        if to.guarantee() == Some(Guarantee::Idempotent) {
             // The receiver does not need to remember keys.
             return None;
         }
@@ -77,7 +77,7 @@ pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> V
             );
             return Some(DoctorCheck::unknown("memory", what));
         };
-        Some(short_memory_finding(&queue.name, &to.name, &short_memory(queue, destination)?))
+        Some(short_memory_finding(&queue.name, &to.name, &short_key_retention(queue, destination)?))
     });
     let before = checks.len();
     checks.extend(memories);
@@ -91,13 +91,13 @@ pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> V
 }
 
 /// Reports a receiver that forgets keys before a queue's last attempt.
-pub(super) fn short_memory_finding(queue: &str, receiver: &str, memory: &ShortMemory) -> DoctorCheck {
+pub(super) fn short_memory_finding(queue: &str, receiver: &str, memory: &ShortKeyRetention) -> DoctorCheck {
     let what = format!(
         "queue {queue}: {receiver} remembers keys for {}, but the last attempt may end after {}; unknown outcomes after that are parked",
         shown(memory.keeps_for),
         shown(memory.horizon)
     );
-    DoctorCheck::finding("memory", what, &memory.mend)
+    DoctorCheck::finding("memory", what, &memory.help)
 }
 
 /// Checks that finished messages are kept longer than clients retry.
@@ -123,11 +123,11 @@ fn retention(keep_finished: Duration) -> DoctorCheck {
 }
 
 /// Checks the database, given the maximum number of connections per process.
-pub(super) fn vitals(vitals: &Vitals, connections_max: u32) -> Vec<DoctorCheck> {
+pub(super) fn vitals(vitals: &Diagnostics, connections_max: u32) -> Vec<DoctorCheck> {
     let mut checks = vec![schema(vitals.schema_found, vitals.schema_known)];
     match &vitals.database {
-        Database::Sqlite { journal_mode, synchronous } => checks.push(file(journal_mode, *synchronous)),
-        Database::Postgres(server) => {
+        DatabaseDiagnostics::Sqlite { journal_mode, synchronous } => checks.push(file(journal_mode, *synchronous)),
+        DatabaseDiagnostics::Postgres(server) => {
             checks.extend(durability(server));
             checks.push(clock(server.clock));
             checks.push(connections(server, connections_max));
@@ -218,7 +218,7 @@ fn format_bytes(bytes: u64) -> String {
     }
 }
 
-fn durability(server: &Server) -> Vec<DoctorCheck> {
+fn durability(server: &PostgresDiagnostics) -> Vec<DoctorCheck> {
     const NAME: &str = "durability";
     let commits = server.synchronous_commit.as_str();
     let lost =
@@ -272,7 +272,7 @@ fn clock(reading: ClockReading) -> DoctorCheck {
 }
 
 /// Checks the connection limit. Each process may use its maximum, plus one connection for notifications.
-fn connections(server: &Server, connections_max: u32) -> DoctorCheck {
+fn connections(server: &PostgresDiagnostics, connections_max: u32) -> DoctorCheck {
     const NAME: &str = "connections";
     let each = connections_max.saturating_add(1);
     let processes = server.nodes.max(1);
@@ -288,7 +288,7 @@ fn connections(server: &Server, connections_max: u32) -> DoctorCheck {
     DoctorCheck::finding(NAME, what, help)
 }
 
-fn transactions(server: &Server) -> Vec<DoctorCheck> {
+fn transactions(server: &PostgresDiagnostics) -> Vec<DoctorCheck> {
     const NAME: &str = "transactions";
     let mut checks: Vec<DoctorCheck> = server
         .open_transactions

@@ -1,10 +1,10 @@
 //! Evaluates the queues that workers have published.
 
-use ichido::worker::ShortMemory;
+use ichido::worker::ShortKeyRetention;
 use ichido_core::retry::Guarantee;
 use ichido_core::settings::duration::shown;
 use ichido_store::facts::{PublishedQueue, QueueFacts};
-use ichido_store::node::Node;
+use ichido_store::node::NodeRow;
 
 use super::evaluate::short_memory_finding;
 use super::report::DoctorCheck;
@@ -17,7 +17,7 @@ pub(super) fn evaluate(queues: &[PublishedQueue], has_config: bool) -> Vec<Docto
         return vec![DoctorCheck::unknown(NAME, "no worker has published a queue yet")];
     }
     let mut checks: Vec<DoctorCheck> =
-        queues.iter().filter(|queue| queue.is_disputed()).map(disagreement).collect();
+        queues.iter().filter(|queue| queue.nodes_disagree()).map(disagreement).collect();
     if checks.is_empty() {
         let what = format!("{} published by workers, and the nodes of each agree", queues.len());
         checks.push(DoctorCheck::passed(NAME, what));
@@ -29,8 +29,8 @@ pub(super) fn evaluate(queues: &[PublishedQueue], has_config: bool) -> Vec<Docto
 }
 
 fn disagreement(queue: &PublishedQueue) -> DoctorCheck {
-    let says = |(node, facts): &(Node, QueueFacts)| {
-        let Node { name, id, .. } = node;
+    let says = |(node, facts): &(NodeRow, QueueFacts)| {
+        let NodeRow { name, id, .. } = node;
         format!("node {name} ({id}): {}", described(facts))
     };
     let said: Vec<String> = queue.nodes.iter().map(says).collect();
@@ -42,18 +42,18 @@ fn disagreement(queue: &PublishedQueue) -> DoctorCheck {
 
 fn described(facts: &QueueFacts) -> String {
     let guarantee = match facts.guarantee {
-        Guarantee::Repeatable => "calls may be repeated".to_owned(),
-        Guarantee::HonoursKeys { keeps_for } => format!("keys kept for {}", shown(keeps_for)),
-        Guarantee::Nothing => "no guarantee".to_owned(),
+        Guarantee::Idempotent => "calls may be repeated".to_owned(),
+        Guarantee::Keyed { keeps_for } => format!("keys kept for {}", shown(keeps_for)),
+        Guarantee::None => "no guarantee".to_owned(),
     };
-    let QueueFacts { requeue, max_attempts, horizon, .. } = facts;
+    let QueueFacts { requeue, max_attempts, retry_horizon: horizon, .. } = facts;
     format!("{guarantee}, requeue = {requeue}, {max_attempts} attempts within {}", shown(*horizon))
 }
 
 fn forgets_early(queue: &PublishedQueue) -> Option<DoctorCheck> {
-    let (guarantee, horizon) = (queue.facts.guarantee, queue.facts.horizon);
-    let Guarantee::HonoursKeys { keeps_for } = guarantee else { return None };
+    let (guarantee, horizon) = (queue.facts.guarantee, queue.facts.retry_horizon);
+    let Guarantee::Keyed { keeps_for } = guarantee else { return None };
     let help = "have the receiver remember keys for longer, or shorten the queue's retries".to_owned();
-    let memory = ShortMemory { keeps_for, horizon, mend: help };
+    let memory = ShortKeyRetention { keeps_for, horizon, help };
     (keeps_for < horizon).then(|| short_memory_finding(queue.queue.as_str(), "its receiver", &memory))
 }

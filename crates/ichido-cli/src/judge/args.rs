@@ -137,7 +137,7 @@ impl Args {
         Settings {
             parallel: self.parallel,
             interval: self.interval,
-            retry: Retry { schedule, tries, ..Retry::LLM },
+            retry: Retry { schedule, max_attempts: tries, ..Retry::LLM },
             deadline: self.deadline.map(|deadline| deadline.saturating_sub(WRITE_WITHIN.min(deadline / 10))),
             ..Settings::DEFAULT
         }

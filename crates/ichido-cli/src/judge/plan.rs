@@ -6,10 +6,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::plan::{
-    Assumption, Assumptions, Batch, Bounds, Estimate, Proposal, Retries, Tuning, estimate, propose,
+    Assumption, Assumptions, BatchPlan, TuningLimits, Estimate, Proposal, Retries, Tuning, estimate, propose,
 };
 use ichido_llm::articles::ANSWER_TOKENS_MAX;
-use ichido_llm::judge::{Known, Settings};
+use ichido_llm::judge::{KnownJudgements, Settings};
 use serde_json::{Value, json};
 
 use super::seconds::format_duration;
@@ -17,7 +17,7 @@ use super::seconds::format_duration;
 /// The estimated time and cost of a run.
 pub(super) struct Plan {
     pub(super) articles: usize,
-    known: Known,
+    known: KnownJudgements,
     parallel: NonZeroU32,
     interval: Duration,
     latency: Duration,
@@ -45,14 +45,14 @@ pub(super) struct PlanInputs {
 }
 
 impl Plan {
-    pub(super) fn new(articles: usize, known: Known, settings: &Settings, inputs: &PlanInputs) -> Self {
+    pub(super) fn new(articles: usize, known: KnownJudgements, settings: &Settings, inputs: &PlanInputs) -> Self {
         let PlanInputs { latency, price, .. } = *inputs;
         let waits: Vec<Duration> = settings.retry.waits().collect();
         let items = u64::try_from(known.missing).unwrap_or(u64::MAX);
         let (parallel, interval) = (settings.parallel, settings.interval);
-        let batch = Batch { items, parallel, interval, latency, waits: &waits };
+        let batch = BatchPlan { items, parallel, interval, latency, waits: &waits };
         let assumptions = Assumptions::DEFAULT;
-        let fits = |within| (within, propose(&batch, &assumptions.worst, &Bounds::DEFAULT, within));
+        let fits = |within| (within, propose(&batch, &assumptions.worst, &TuningLimits::DEFAULT, within));
         Self {
             articles,
             known,
@@ -81,7 +81,7 @@ impl Plan {
 
     /// Renders the plan for people.
     pub(super) fn render(&self) -> String {
-        let Known { answered, missing, tokens, lost } = self.known;
+        let KnownJudgements { answered, missing, tokens, lost } = self.known;
         let mut text = format!("{} articles: {answered} already judged, {missing} to judge\n", self.articles);
         if missing == 0 {
             return text;
@@ -190,7 +190,7 @@ mod tests {
     const INPUTS: PlanInputs = PlanInputs { deadline: None, latency: Duration::from_secs(5), price: None };
 
     fn plan(settings: &Settings, inputs: PlanInputs) -> Plan {
-        let known = Known { answered: 0, missing: 120, tokens: 84_000, lost: 0 };
+        let known = KnownJudgements { answered: 0, missing: 120, tokens: 84_000, lost: 0 };
         Plan::new(120, known, settings, &inputs)
     }
 

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use ichido_llm::articles::Judgement;
-use ichido_llm::judge::{Counts, Ended, Outcome, Report};
+use ichido_llm::judge::{Counts, JudgeEnd, Outcome, JudgeReport};
 use serde_json::{Value, json};
 
 use super::plan::Plan;
@@ -15,7 +15,7 @@ use crate::out;
 pub(super) fn finish(
     as_json: bool,
     plan: &Plan,
-    report: &Report<Judgement>,
+    report: &JudgeReport<Judgement>,
     quiet: bool,
 ) -> Result<(), Exit> {
     let fallbacks = report.outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Fallback(_))).count();
@@ -30,7 +30,7 @@ pub(super) fn finish(
         }
     }
     match &report.ended {
-        Ended::SetUp { code, why } => Err(Exit::Failed(format!(
+        JudgeEnd::SetUp { code, why } => Err(Exit::Failed(format!(
             "cannot call the model: {code}, {why}; check --endpoint, the model's name, the API key and the account's permissions, then run the command again"
         ))),
         _ if 0 < fallbacks => Err(Exit::Findings),
@@ -38,7 +38,7 @@ pub(super) fn finish(
     }
 }
 
-fn render(report: &Report<Judgement>, fallbacks: usize) -> String {
+fn render(report: &JudgeReport<Judgement>, fallbacks: usize) -> String {
     let Counts { calls, retries, throttled, unusable, lost, known, tokens_in, tokens_out, .. } =
         report.counts;
     let judged = report.outcomes.len() - fallbacks;
@@ -50,14 +50,14 @@ fn render(report: &Report<Judgement>, fallbacks: usize) -> String {
     if 0 < lost {
         _ = writeln!(text, "{lost} calls had no response but may have been billed");
     }
-    if report.ended == Ended::Deadline {
+    if report.ended == JudgeEnd::Deadline {
         text += "the deadline passed; run the same command again for the rest\n";
     }
     text
 }
 
-fn summary(report: &Report<Judgement>, fallbacks: usize) -> Value {
-    let Counts { calls, retries, throttled, unusable, mended, lost, known, tokens_in, tokens_out, .. } =
+fn summary(report: &JudgeReport<Judgement>, fallbacks: usize) -> Value {
+    let Counts { calls, retries, throttled, unusable, repaired: mended, lost, known, tokens_in, tokens_out, .. } =
         report.counts;
     json!({
         "articles": report.outcomes.len(),
@@ -72,10 +72,10 @@ fn summary(report: &Report<Judgement>, fallbacks: usize) -> Value {
         "possibly_billed": lost,
         "tokens": { "in": tokens_in, "out": tokens_out },
         "ended": match &report.ended {
-            Ended::Whole => "whole",
-            Ended::Deadline => "deadline",
-            Ended::Stopped => "stopped",
-            Ended::SetUp { .. } => "set_up",
+            JudgeEnd::Whole => "whole",
+            JudgeEnd::Deadline => "deadline",
+            JudgeEnd::Stopped => "stopped",
+            JudgeEnd::SetUp { .. } => "set_up",
         },
     })
 }

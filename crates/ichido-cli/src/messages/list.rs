@@ -1,10 +1,10 @@
 //! Lists messages.
 
 use clap::builder::PossibleValuesParser;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_core::settings::ConfigErrors;
 use ichido_http::clock;
-use ichido_server::serve::shown::MessageFacts;
+use ichido_server::serve::views::MessageFacts;
 
 use super::show::format_effect;
 use crate::api_client::{ApiClient, List, format};
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
     /// In this state
-    #[arg(long, value_parser = PossibleValuesParser::new(Stage::ALL.map(Stage::as_str)))]
+    #[arg(long, value_parser = PossibleValuesParser::new(StateName::ALL.map(StateName::as_str)))]
     state: Option<String>,
     /// With this idempotency key
     #[arg(long, value_name = "KEY")]

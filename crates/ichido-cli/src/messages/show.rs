@@ -1,6 +1,6 @@
 //! Shows one message: its state, its history and its request.
 
-use ichido_server::serve::shown::{Event, Message};
+use ichido_server::serve::views::{Event, Message};
 use uuid::Uuid;
 
 use crate::api_client::{ApiClient, List, format};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use ichido_client::queue::{Entry, EntryId, Filter, PAGE_MAX, Queue, State};
+use ichido_client::queue::{Entry, EntryId, EntryFilter, PAGE_MAX, OfflineQueue, State};
 use ichido_core::text::table;
 use serde_json::{Value, json};
 
@@ -31,9 +31,9 @@ pub(super) struct Args {
     after: Option<i64>,
 }
 
-pub(super) async fn run(queue: &Queue, args: &Args, is_json: bool) -> Result<(), Exit> {
+pub(super) async fn run(queue: &OfflineQueue, args: &Args, is_json: bool) -> Result<(), Exit> {
     let state = args.state.as_deref().and_then(State::parse);
-    let mut filter = Filter { after: args.after.map(EntryId::new), state, destination: None };
+    let mut filter = EntryFilter { after: args.after.map(EntryId::new), state, destination: None };
     let mut left = args.limit;
     let mut rows = Vec::new();
     while 0 < left {

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use ichido::worker::Queue;
+use ichido::worker::QueueConfig;
 use ichido_core::verdict::Effect;
 use ichido_server::body_key;
 use tokio::task::JoinHandle;
@@ -32,7 +32,7 @@ pub(super) struct BulkSend {
     pub(super) parallel: usize,
     pub(super) json: bool,
     /// The queue's configuration, if there is one.
-    pub(super) queue: Option<Queue>,
+    pub(super) queue: Option<QueueConfig>,
 }
 
 /// A line in flight.
@@ -107,7 +107,7 @@ impl BulkSend {
     /// Warns once: all lines are of one kind.
     fn warn(&self, item: &LineMessage, warned: &mut bool) {
         let warning =
-            self.queue.as_ref().and_then(|queue| body_key::warning(&queue.name, queue.key, &item.body));
+            self.queue.as_ref().and_then(|queue| body_key::warning(&queue.name, queue.outbound_key, &item.body));
         if let Some(warning) = warning.filter(|_| !*warned) {
             *warned = true;
             out::eprint(&warning);

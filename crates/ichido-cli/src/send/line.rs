@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use ichido_core::json::{Document, JsonError, Pointer, Value};
+use ichido_core::json::{Document, JsonError, Pointer, JsonValue};
 use ichido_core::key::{IdempotencyKey, KeyError};
 use ichido_server::accept::REQUEST_BYTES_MAX;
 use serde_json::value::RawValue;
@@ -84,7 +84,7 @@ pub(super) fn parse(line: &[u8], key_from: &KeyFrom) -> Result<LineMessage, Line
 /// Accepts a string, or a whole number as written.
 ///
 /// 7 and 7.0 are equal but would be two keys.
-fn key_of(value: Value<'_, '_>) -> Option<String> {
+fn key_of(value: JsonValue<'_, '_>) -> Option<String> {
     if let Some(text) = value.as_str() {
         return Some(text.into_owned());
     }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ichido_client::queue::{Accepted, Drained, EntryId, Event, Queue, QueueError, SendTerms, State, What};
+use ichido_client::queue::{AcceptOutcome, DrainOutcome, EntryId, Event, OfflineQueue, QueueError, SendSettings, State, EventKind};
 use ichido_client::{Action, Client};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -36,11 +36,11 @@ pub(super) async fn run(args: &Args) -> Result<(), Exit> {
         return Err(Exit::invalid("--offline-queue", "requires a running server, not a store"));
     };
     let input = Input::open(args).await?;
-    let queue = Queue::open(file).await;
+    let queue = OfflineQueue::open(file).await;
     let queue = queue.map_err(|error| Exit::Failed(format!("{}: {error}", file.display())))?;
     let destination = url.trim_end_matches('/').to_owned();
     let terms =
-        SendTerms { keys_kept_for: settings.keys_kept_for, proof: Some(is_about), ..SendTerms::default() };
+        SendSettings { keys_kept_for: settings.keys_kept_for, proof: Some(is_about), ..SendSettings::default() };
     let offline = Offline {
         file,
         queue: &queue,
@@ -56,7 +56,7 @@ pub(super) async fn run(args: &Args) -> Result<(), Exit> {
 
 struct Offline<'a> {
     file: &'a Path,
-    queue: &'a Queue,
+    queue: &'a OfflineQueue,
     destination: &'a str,
     sender: &'a Sender,
     json: bool,
@@ -84,7 +84,7 @@ impl Offline<'_> {
         input: Input,
         settings: &Settings,
         client: Arc<Client>,
-        terms: SendTerms,
+        terms: SendSettings,
     ) -> Result<(), Exit> {
         let mut signals = Signals::listen()?;
         let (read_all, is_all_read) = watch::channel(false);
@@ -139,7 +139,7 @@ impl Offline<'_> {
         }
         let outcome = match sending.as_mut() {
             None => None,
-            Some(_) if is_sending => Some(Drained::Stopped),
+            Some(_) if is_sending => Some(DrainOutcome::Stopped),
             Some(task) => Some(self.join_sender(task).await?),
         };
         self.finish(run, outcome).await
@@ -149,15 +149,15 @@ impl Offline<'_> {
     async fn start(
         &self,
         client: Arc<Client>,
-        terms: SendTerms,
+        terms: SendSettings,
         is_all_read: watch::Receiver<bool>,
         stop: watch::Sender<bool>,
         event_sender: mpsc::UnboundedSender<Event>,
-    ) -> Result<Option<JoinHandle<Result<Drained, QueueError>>>, Exit> {
+    ) -> Result<Option<JoinHandle<Result<DrainOutcome, QueueError>>>, Exit> {
         match self.queue.sender(self.destination, client, terms).await {
             Ok(sender) => Ok(Some(tokio::spawn(sending::send_all(sender, is_all_read, stop, event_sender)))),
             Err(QueueError::SenderBusy) => Ok(None),
-            Err(QueueError::Terms(_)) => Err(Exit::invalid(
+            Err(QueueError::Settings(_)) => Err(Exit::invalid(
                 "--keys-kept-for",
                 "must be longer than the timeout of an attempt, 30s; servers keep keys for 72h by default",
             )),
@@ -165,7 +165,7 @@ impl Offline<'_> {
         }
     }
 
-    async fn join_sender(&self, task: &mut JoinHandle<Result<Drained, QueueError>>) -> Result<Drained, Exit> {
+    async fn join_sender(&self, task: &mut JoinHandle<Result<DrainOutcome, QueueError>>) -> Result<DrainOutcome, Exit> {
         let ended = task.await.map_err(|error| Exit::Failed(format!("sending failed: {error}")))?;
         ended.map_err(|error| self.failed(&error))
     }
@@ -221,17 +221,17 @@ impl Offline<'_> {
     }
 
     fn report_event(&self, event: &Event, run: &mut OfflineRun) -> Result<(), Exit> {
-        let outcome = match &event.what {
-            What::Sent { answer } => outcome_of_answer(answer, &event.key),
-            What::Failed { refused: Some(answer), .. } => SendOutcome::Refused(refusal(answer)),
-            What::Failed { reason, refused: None } => SendOutcome::Failed(reason.clone()),
-            What::Held { reason } => SendOutcome::Held(reason.clone()),
+        let outcome = match &event.kind {
+            EventKind::Sent { answer } => outcome_of_answer(answer, &event.key),
+            EventKind::Failed { refused: Some(answer), .. } => SendOutcome::Refused(refusal(answer)),
+            EventKind::Failed { reason, refused: None } => SendOutcome::Failed(reason.clone()),
+            EventKind::Held { reason } => SendOutcome::Held(reason.clone()),
             // A waiting message was reported as queued, and still is.
-            What::Waits { reason, .. } | What::Offline { reason, .. } => {
+            EventKind::Waits { reason, .. } | EventKind::Offline { reason, .. } => {
                 run.last_error = Some(reason.text.clone());
                 return Ok(());
             }
-            What::InFlight { .. } => return Ok(()),
+            EventKind::InFlight { .. } => return Ok(()),
         };
         let numbers = run.lines.remove(&event.entry).unwrap_or_default();
         self.report(numbers.first().copied(), Some(event.entry), &outcome, run)?;
@@ -269,7 +269,7 @@ impl Offline<'_> {
     }
 
     /// Determines the command's result from the contents of the file.
-    async fn finish(&self, run: OfflineRun, outcome: Option<Drained>) -> Result<(), Exit> {
+    async fn finish(&self, run: OfflineRun, outcome: Option<DrainOutcome>) -> Result<(), Exit> {
         let counts = self.queue.counts().await.map_err(|error| self.failed(&error))?;
         let of = |states: &[State]| -> u64 {
             let ours = counts.iter().filter(|count| count.destination == self.destination);
@@ -304,7 +304,7 @@ impl Offline<'_> {
         if 0 < waiting {
             let why = match (outcome, run.last_error) {
                 (None, _) => "another process is sending from this file".to_owned(),
-                (Some(Drained::Waits(wait)), _) => {
+                (Some(DrainOutcome::Waits(wait)), _) => {
                     format!("the server asks to retry after {} s", wait.as_secs())
                 }
                 (_, Some(trouble)) => format!("the server cannot be reached: {trouble}"),
@@ -329,14 +329,14 @@ impl Offline<'_> {
 }
 
 /// Returns the outcome of storing a message in the file.
-fn outcome_of_accepted(accepted: Accepted) -> (EntryId, SendOutcome) {
+fn outcome_of_accepted(accepted: AcceptOutcome) -> (EntryId, SendOutcome) {
     match accepted {
-        Accepted::Same { id, state: State::Failed, reason: Some(reason) } => {
+        AcceptOutcome::Same { id, state: State::Failed, reason: Some(reason) } => {
             (id, SendOutcome::Failed(reason))
         }
-        Accepted::Same { id, state: State::Held, reason: Some(reason) } => (id, SendOutcome::Held(reason)),
-        Accepted::New { id } | Accepted::Same { id, .. } => (id, SendOutcome::Queued),
-        Accepted::Different { id } => {
+        AcceptOutcome::Same { id, state: State::Held, reason: Some(reason) } => (id, SendOutcome::Held(reason)),
+        AcceptOutcome::New { id } | AcceptOutcome::Same { id, .. } => (id, SendOutcome::Queued),
+        AcceptOutcome::Conflict { id } => {
             let detail = format!(
                 "entry {id} of the file uses the key for another body; use a new key for a new action"
             );

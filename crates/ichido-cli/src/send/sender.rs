@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method, Uri};
-use ichido_client::{Action, ActionError, Answer, Client, Outcome};
+use ichido_client::{Action, ActionError, Response, Client, Outcome};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
-use ichido_server::serve::Inside;
+use ichido_server::serve::InProcessApi;
 
 use super::outcome::{RefusalScope, SendOutcome, SendRefusal};
 use crate::api_client::{describe_failure, describe_redirect};
@@ -43,7 +43,7 @@ pub(super) enum SendTransport {
         url: String,
         client: Arc<Client>,
     },
-    Store(Arc<Inside>),
+    Store(Arc<InProcessApi>),
 }
 
 impl Sender {
@@ -86,7 +86,7 @@ fn outcome_of_server(outcome: Outcome, key: &IdempotencyKey) -> SendOutcome {
 /// Interprets a response of the API in this process.
 ///
 /// No response is lost here, but an error is as inconclusive as at a server.
-fn outcome_of_store(answer: &Answer, key: &IdempotencyKey) -> SendOutcome {
+fn outcome_of_store(answer: &Response, key: &IdempotencyKey) -> SendOutcome {
     match answer.status {
         200..=299 => outcome_of_answer(answer, key),
         408 | 429 | 500..=599 => {
@@ -99,12 +99,12 @@ fn outcome_of_store(answer: &Answer, key: &IdempotencyKey) -> SendOutcome {
 /// Returns whether a response is about a message with this key.
 ///
 /// This is the minimum that our server says.
-pub(super) fn is_about(answer: &Answer, key: &IdempotencyKey) -> bool {
+pub(super) fn is_about(answer: &Response, key: &IdempotencyKey) -> bool {
     let names_another = answer.text_at(KEY_AT).is_some_and(|named| named != key.as_str());
     answer.text_at(ID_AT).is_some() && !names_another
 }
 
-pub(super) fn outcome_of_answer(answer: &Answer, key: &IdempotencyKey) -> SendOutcome {
+pub(super) fn outcome_of_answer(answer: &Response, key: &IdempotencyKey) -> SendOutcome {
     // A response to another request, such as from a faulty proxy, says nothing about this one.
     if answer.text_at(KEY_AT).is_some_and(|named| named != key.as_str()) {
         let detail = format!("the server responded {} about another key", answer.status);
@@ -124,7 +124,7 @@ pub(super) fn outcome_of_answer(answer: &Answer, key: &IdempotencyKey) -> SendOu
     }
 }
 
-pub(super) fn refusal(answer: &Answer) -> SendRefusal {
+pub(super) fn refusal(answer: &Response) -> SendRefusal {
     let problem = answer.problem();
     let scope = match (answer.status, problem.code.as_deref()) {
         (_, Some(KEY_CONFLICT)) | (409, None) => RefusalScope::Key,

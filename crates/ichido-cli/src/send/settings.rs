@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use ichido::worker::Queue;
-use ichido_client::queue::SendTerms;
+use ichido::worker::QueueConfig;
+use ichido_client::queue::SendSettings;
 use ichido_core::json::Pointer;
 use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
 use ichido_server::accept::{QueueName, queue_name};
 use ichido_server::config::Config;
-use ichido_server::serve::Inside;
+use ichido_server::serve::InProcessApi;
 
 use super::Args;
 use super::line::KeyFrom;
@@ -58,7 +58,7 @@ impl Settings {
             faults.add("--offline-queue", "needs a server to send to; pass --server or set ICHIDO_SERVER");
         }
         let keys_kept_for = match &args.keys_kept_for {
-            None => Some(SendTerms::default().keys_kept_for),
+            None => Some(SendSettings::default().keys_kept_for),
             Some(text) => faults.check("--keys-kept-for", duration::parse(text)),
         };
         let identity = args.identity.as_deref();
@@ -86,7 +86,7 @@ impl Settings {
     }
 
     /// Returns the queue's configuration, if there is one.
-    pub(super) fn queue_config(&self) -> Option<&Queue> {
+    pub(super) fn queue_config(&self) -> Option<&QueueConfig> {
         self.config.as_ref()?.queues.iter().find(|known| known.name == self.queue.as_str())
     }
 
@@ -99,7 +99,7 @@ impl Settings {
                     Exit::Unreachable(why) => Exit::Unreachable(format!("{why}; nothing was enqueued")),
                     exit => exit,
                 })?;
-                let api = Inside::taking(store, self.config.as_ref(), &self.queue).await;
+                let api = InProcessApi::taking(store, self.config.as_ref(), &self.queue).await;
                 let api = api.map_err(|error| Exit::Failed(format!("cannot look up the queue: {error}")))?;
                 SendTransport::Store(Arc::new(api))
             }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ichido_core::settings::ConfigErrors;
 use ichido_mock_broker::{Behaviour, InProcess};
 use ichido_server::config::DEFAULT_URL;
-use ichido_server::config::{self, Config, FILE_NAME, Outside};
+use ichido_server::config::{self, Config, FILE_NAME, ConfigSources};
 
 use super::{Args, store_url};
 use crate::exit::Exit;
@@ -51,7 +51,7 @@ fn built_in(mock_broker: &InProcess) -> Result<Config, ConfigErrors> {
         "[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n\n[queues.{DEMO}]\ndestination = \"paper\"\nrequeue = true\n",
         mock_broker.address
     );
-    let outside = Outside {
+    let outside = ConfigSources {
         variable: &|name| std::env::var(name).ok(),
         file: &|path| std::fs::read_to_string(path),
         named: config::named_variables(),

@@ -10,7 +10,7 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::Event;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
-use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
+use ichido_store::message::{ClaimOptions, NewMessage, Note, QueueName, Settlement};
 use ichido_store::testing::{postgres, sqlite};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqliteConnection};
@@ -51,11 +51,11 @@ impl Drop for KeyFile {
 async fn sent(url: &str, count: usize) -> Vec<Uuid> {
     let store = Store::open(url, 2).await.expect("the store");
     let queue = QueueName::parse("orders").expect("a name");
-    let terms = ClaimTerms {
+    let terms = ClaimOptions {
         node: Uuid::nil(),
         lease: Duration::from_secs(30),
-        marks: false,
-        guarantee: Guarantee::Repeatable,
+        start_marks: false,
+        guarantee: Guarantee::Idempotent,
         travels_for: Duration::ZERO,
     };
     let mut ids = Vec::new();
@@ -63,7 +63,7 @@ async fn sent(url: &str, count: usize) -> Vec<Uuid> {
         let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
         let message = NewMessage::new(queue.clone(), "alice", key, b"secret payload".to_vec());
         store.messages().enqueue(message).await.expect("put in");
-        let work = store.claims().take(&queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
+        let work = store.claims().claim(&queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
         ids.push(work.id);
         let event = Event::Succeeded { fence: work.fence };
         store.claims().settle(Settlement::new(&work, event, Note::default())).await.expect("settled");

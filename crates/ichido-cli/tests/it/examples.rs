@@ -42,7 +42,7 @@ const MODEL: Example = Example {
 const ROUNDS_VARIABLE: &str = "ICHIDO_EXAMPLES_ROUNDS";
 
 /// The databases for the examples of one test; `None` is a file of their own.
-async fn databases() -> Vec<Option<postgres::Database>> {
+async fn databases() -> Vec<Option<postgres::PgTestDatabase>> {
     let Ok(rounds) = std::env::var(ROUNDS_VARIABLE) else { return vec![None] };
     let rounds: usize = rounds.parse().expect("a number of rounds");
     let mut databases = Vec::new();

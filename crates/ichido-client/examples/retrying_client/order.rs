@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use http::Method;
-use ichido_client::next::Refusal;
-use ichido_client::{Action, ActionError, Client, ClientSettings, Outcome, Problems, fresh_key};
+use ichido_client::decision::RefusalReason;
+use ichido_client::{Action, ActionError, Client, ClientSettings, Outcome, ClientConfigErrors, new_key};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
 
@@ -29,7 +29,7 @@ pub(crate) async fn run(url: &str, kept: &Path) -> Result<Vec<String>, Box<dyn E
     Ok(lines)
 }
 
-fn client(url: &str) -> Result<Client, Problems> {
+fn client(url: &str) -> Result<Client, ClientConfigErrors> {
     ClientSettings::new(url).resolve()
 }
 
@@ -48,7 +48,7 @@ impl Order {
                 Ok(Self { key: IdempotencyKey::parse(key)?, body: body.to_owned() })
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let order = Self { key: fresh_key()?, body: body.to_owned() };
+                let order = Self { key: new_key()?, body: body.to_owned() };
                 std::fs::write(kept, format!("{}\n{}", order.key.as_str(), order.body))?;
                 Ok(order)
             }
@@ -68,7 +68,7 @@ fn describe(outcome: &Outcome) -> String {
             "already done; replayed the first response".to_owned()
         }
         Outcome::Done { tries, .. } => format!("done on attempt {tries}"),
-        Outcome::Refused { reason: Refusal::KeyConflict, .. } => {
+        Outcome::Refused { reason: RefusalReason::KeyConflict, .. } => {
             "conflict: this key belongs to another order".to_owned()
         }
         Outcome::Refused { answer, reason, .. } => {

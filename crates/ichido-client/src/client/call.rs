@@ -38,7 +38,7 @@ impl ClientCall<'_> {
     pub(crate) const fn safety(&self) -> Safety {
         match self {
             Self::Action(action) => action.safety(),
-            Self::Read(_) => Safety::Repeatable,
+            Self::Read(_) => Safety::Idempotent,
         }
     }
 

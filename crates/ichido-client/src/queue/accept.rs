@@ -8,12 +8,12 @@ use super::entry::{EntryId, Reason, State, reason_of, state_of};
 use super::error::QueueError;
 use super::fields;
 use super::write_transaction::WriteTransaction;
-use super::{DESTINATION_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX, Queue};
+use super::{DESTINATION_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX, OfflineQueue};
 use crate::action::Action;
 
 /// The result of accepting an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub enum AcceptOutcome {
     /// It was added to the queue.
     New {
         /// Its entry.
@@ -29,19 +29,19 @@ pub enum Accepted {
         reason: Option<Reason>,
     },
     /// Its key is already in the queue with different bytes, so it was not accepted. A new action needs a new key.
-    Different {
+    Conflict {
         /// The entry that has the key.
         id: EntryId,
     },
 }
 
-impl Queue {
+impl OfflineQueue {
     /// Accepts actions for one destination, in order.
     ///
     /// The destination can have any name; usually it is its base URL. The results are returned once everything
     /// accepted is on disk. An error means that nothing was accepted; calling it again is always safe. Method, path,
     /// key and the field `Ichido-Identity` identify an action.
-    pub async fn accept(&self, destination: &str, actions: &[Action]) -> Result<Vec<Accepted>, QueueError> {
+    pub async fn accept(&self, destination: &str, actions: &[Action]) -> Result<Vec<AcceptOutcome>, QueueError> {
         check_destination(destination)?;
         let actions: Vec<(&Action, &IdempotencyKey)> = actions.iter().map(check).collect::<Result<_, _>>()?;
         let mut tx = self.write().await?;
@@ -54,7 +54,7 @@ impl Queue {
                 None if room <= 0 => return Err(QueueError::Full),
                 None => {
                     room -= 1;
-                    Accepted::New { id: add(&mut tx, destination, action, key).await? }
+                    AcceptOutcome::New { id: add(&mut tx, destination, action, key).await? }
                 }
             };
             accepted.push(outcome);
@@ -87,7 +87,7 @@ async fn find(
     destination: &str,
     action: &Action,
     key: &IdempotencyKey,
-) -> Result<Option<Accepted>, QueueError> {
+) -> Result<Option<AcceptOutcome>, QueueError> {
     let found = sqlx::query(include_str!("sql/entry_find.sql"))
         .bind(destination)
         .bind(action.method.as_str())
@@ -104,9 +104,9 @@ async fn find(
     let is_same =
         headers.as_ref() == Some(&action.headers) && row.try_get::<&[u8], _>("body")? == action.body;
     Ok(Some(if is_same {
-        Accepted::Same { id, state: state_of(&row)?, reason: reason_of(&row)? }
+        AcceptOutcome::Same { id, state: state_of(&row)?, reason: reason_of(&row)? }
     } else {
-        Accepted::Different { id }
+        AcceptOutcome::Conflict { id }
     }))
 }
 

@@ -2,13 +2,13 @@
 
 use sqlx::Row as _;
 
-use super::Queue;
+use super::OfflineQueue;
 use super::entry::{EntryId, State, state_of};
 use super::error::QueueError;
 use super::lock::Lock;
 use super::write_transaction::WriteTransaction;
 
-impl Queue {
+impl OfflineQueue {
     /// Puts a failed entry back in the queue under the same key, with new attempts.
     ///
     /// If it is too old for that, it is held when its turn comes.
@@ -31,7 +31,7 @@ impl Queue {
         let discarded =
             sqlx::query(include_str!("sql/entry_discard.sql")).bind(id.0).execute(tx.connection()).await?;
         if discarded.rows_affected() == 0 {
-            return Err(QueueError::NotNow { id, state, asked: "it is in flight; stop the sender first" });
+            return Err(QueueError::WrongState { id, state, asked: "it is in flight; stop the sender first" });
         }
         tx.commit().await?;
         self.notify_senders();
@@ -48,7 +48,7 @@ impl Queue {
         let mut tx = self.write().await?;
         let state = state_and_destination(&mut tx, id).await?.0;
         if state != from {
-            return Err(QueueError::NotNow { id, state, asked });
+            return Err(QueueError::WrongState { id, state, asked });
         }
         sqlx::query(include_str!("sql/entry_again.sql"))
             .bind(id.0)
@@ -87,6 +87,6 @@ async fn state_and_destination(
 ) -> Result<(State, String), QueueError> {
     let row =
         sqlx::query(include_str!("sql/entry_state.sql")).bind(id.0).fetch_optional(tx.connection()).await?;
-    let row = row.ok_or(QueueError::NoSuch(id))?;
+    let row = row.ok_or(QueueError::UnknownEntry(id))?;
     Ok((state_of(&row)?, row.try_get("destination")?))
 }

@@ -171,7 +171,7 @@ impl NextEntry {
         let sends_all = count(row, "sends_all")?;
         let cause = parsed(row, "cause", Cause::parse)?;
         let key = key_of(row)?;
-        let action = action_of(row, key.clone())?.begun_by(cause).with_previous_attempts(sends_all);
+        let action = action_of(row, key.clone())?.started_by(cause).with_previous_attempts(sends_all);
         Ok(Self { id: EntryId(row.try_get("id")?), history, sends_all, cause, key, action })
     }
 }

@@ -14,7 +14,7 @@ use super::{DESTINATION_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX};
 pub enum QueueError {
     /// The file belongs to another program.
     #[error("the file is not an Ichido offline queue and was not changed; use another file")]
-    Foreign,
+    NotAQueue,
     /// A newer version of Ichido created the file.
     #[error(
         "the file has version {found}, and this program supports {known}; use a newer ichido, or send the entries \
@@ -79,13 +79,13 @@ pub enum QueueError {
     },
     /// The send settings are invalid.
     #[error("{0}")]
-    Terms(String),
+    Settings(String),
     /// There is no such entry.
     #[error("entry {0} does not exist: it was sent and is done, or was discarded")]
-    NoSuch(EntryId),
+    UnknownEntry(EntryId),
     /// The entry's state does not allow this.
     #[error("entry {id} is {state}; {asked}")]
-    NotNow {
+    WrongState {
         /// The entry.
         id: EntryId,
         /// Its state.

@@ -113,14 +113,14 @@ async fn contents(transaction: &mut Transaction<'_, Sqlite>) -> Result<FileConte
         (APPLICATION_ID, VERSION, _) => Ok(FileContents::OfflineQueue),
         (APPLICATION_ID, found, _) if VERSION < found => Err(QueueError::TooNew { found, known: VERSION }),
         (0, 0, 0) => Ok(FileContents::Empty),
-        _ => Err(QueueError::Foreign),
+        _ => Err(QueueError::NotAQueue),
     }
 }
 
 /// Maps the error of a file that is not a database, such as an image.
 fn not_a_database(error: sqlx::Error) -> QueueError {
     match QueueError::from(error) {
-        QueueError::Damaged(_) => QueueError::Foreign,
+        QueueError::Damaged(_) => QueueError::NotAQueue,
         error => error,
     }
 }

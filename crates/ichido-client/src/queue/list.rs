@@ -6,11 +6,11 @@ use sqlx::Row as _;
 use super::entry::{Entry, EntryId, State, state_of};
 use super::error::QueueError;
 use super::write_transaction::read_watch;
-use super::{PAGE_MAX, Queue};
+use super::{PAGE_MAX, OfflineQueue};
 
 /// Selects entries; all conditions must match.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct EntryFilter {
     /// Only entries after this one.
     pub after: Option<EntryId>,
     /// Only entries in this state.
@@ -30,9 +30,9 @@ pub struct EntryCount {
     pub entries: u64,
 }
 
-impl Queue {
+impl OfflineQueue {
     /// Lists entries in order of acceptance, at most `limit` and [`PAGE_MAX`] of them.
-    pub async fn list(&self, filter: &Filter, limit: u32) -> Result<Vec<Entry>, QueueError> {
+    pub async fn list(&self, filter: &EntryFilter, limit: u32) -> Result<Vec<Entry>, QueueError> {
         let mut reading = self.pool.begin().await?;
         let passed = read_watch(&mut reading).await?.look(clock::now()).passed;
         let rows = sqlx::query(include_str!("sql/entry_list.sql"))

@@ -13,7 +13,7 @@ use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_core::verdict::{Effect, NetworkFault};
 
 use super::age::{ClockMark, FileClock};
-use crate::next::{NextStep, Why};
+use crate::decision::{NextStep, GiveUpReason};
 
 /// The maximum number of sends unless a person decides otherwise.
 ///
@@ -30,7 +30,7 @@ const OFFLINE_BACKOFF: Retry = Retry {
     schedule: Schedule::Exponential { base: OFFLINE_WAIT_MIN, factor: 2, cap: OFFLINE_WAIT_MAX },
     jitter: Jitter::Add(0.1),
     // A network outage has no maximum number of attempts.
-    tries: NonZeroU32::MAX,
+    max_attempts: NonZeroU32::MAX,
 };
 
 /// The stored facts about an entry.
@@ -112,7 +112,7 @@ pub enum AfterSend {
     /// Mark it as failed.
     Fail {
         /// Why there is no retry; `None` if the server refused it.
-        why: Option<Why>,
+        why: Option<GiveUpReason>,
         /// The effect, as far as it is known.
         effect: Effect,
     },
@@ -171,7 +171,7 @@ pub fn before(
 /// `decided` is the result of the client's own rules ([`crate::next::decide`]), `fault` is the reason if there was no
 /// complete response, and `history` is what was known before the attempt.
 pub fn after(history: &EntryHistory, decided: NextStep, fault: Option<NetworkFault>) -> AfterSend {
-    if fault.is_some_and(|fault| !fault.may_have_arrived() && fault != NetworkFault::HeldBack) {
+    if fault.is_some_and(|fault| !fault.may_have_arrived() && fault != NetworkFault::NotSent) {
         return AfterSend::Offline;
     }
     match decided {

@@ -15,16 +15,16 @@ use ichido_http::client::NetworkError;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use super::Queue;
+use super::OfflineQueue;
 use super::accept::check_destination;
 use super::entry::{EntryId, NextEntry, Reason, State};
 use super::error::QueueError;
 use super::lock::Lock;
 use super::next::{self, AfterSend, RETRY_AFTER_MAX};
 use super::settle::Turn;
-use crate::answer::Answer;
+use crate::response::Response;
 use crate::client::Client;
-use crate::next::{AttemptHistory, NextStep, RetryRules, Why};
+use crate::decision::{AttemptHistory, NextStep, RetryRules, GiveUpReason};
 
 /// How often an idle sender checks for actions and decisions of other processes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ const DRAIN_OFFLINE_MAX: u32 = 3;
 
 /// How entries are sent.
 #[derive(Clone, Debug)]
-pub struct SendTerms {
+pub struct SendSettings {
     /// How often an entry may fail, and how long to wait in between. [`Retry::CLIENT`]: 1 s, 2 s, and 0 to 10 % more;
     /// 3 attempts.
     // Spec: A9.
@@ -49,9 +49,9 @@ pub struct SendTerms {
 }
 
 /// Whether a response comes from the intended server.
-pub type Proof = fn(&Answer, &IdempotencyKey) -> bool;
+pub type Proof = fn(&Response, &IdempotencyKey) -> bool;
 
-impl Default for SendTerms {
+impl Default for SendSettings {
     fn default() -> Self {
         Self { retry: Retry::CLIENT, keys_kept_for: Duration::from_hours(72), proof: None }
     }
@@ -60,7 +60,7 @@ impl Default for SendTerms {
 /// Sends the entries of one destination. Only one exists at a time, across all processes.
 #[derive(Debug)]
 pub struct Sender {
-    queue: Queue,
+    queue: OfflineQueue,
     destination: String,
     client: Arc<Client>,
     rules: RetryRules,
@@ -94,23 +94,23 @@ pub struct Event {
     /// Its key.
     pub key: IdempotencyKey,
     /// The kind of event.
-    pub what: What,
+    pub kind: EventKind,
 }
 
 /// The kind of an event.
 #[derive(Debug)]
-pub enum What {
+pub enum EventKind {
     /// It was done, now or at an earlier attempt ([`Answer::is_replay`]), and was removed.
     Sent {
         /// The server's response.
-        answer: Answer,
+        answer: Response,
     },
     /// It was marked as failed.
     Failed {
         /// The reason.
         reason: Reason,
         /// The response that refused it; `None` if its attempts are spent.
-        refused: Option<Answer>,
+        refused: Option<Response>,
     },
     /// It is held for a person.
     Held {
@@ -140,7 +140,7 @@ pub enum What {
 
 /// Why [`Sender::drain`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drained {
+pub enum DrainOutcome {
     /// Nothing is waiting. Failed and held entries are still there.
     Empty,
     /// The destination is unreachable.
@@ -151,7 +151,7 @@ pub enum Drained {
     Stopped,
 }
 
-impl Queue {
+impl OfflineQueue {
     /// Creates the sender of a destination.
     ///
     /// `client` provides the credentials and the timeouts of one attempt. `destination` is the name under which
@@ -160,12 +160,12 @@ impl Queue {
         &self,
         destination: &str,
         client: Arc<Client>,
-        terms: SendTerms,
+        terms: SendSettings,
     ) -> Result<Sender, QueueError> {
         check_destination(destination)?;
-        let retry = terms.retry.checked().map_err(|error| QueueError::Terms(format!("retry: {error}")))?;
+        let retry = terms.retry.checked().map_err(|error| QueueError::Settings(format!("retry: {error}")))?;
         if terms.keys_kept_for <= client.limits.total {
-            return Err(QueueError::Terms(format!(
+            return Err(QueueError::Settings(format!(
                 "keys_kept_for is {:?}, but one attempt may take {:?}; it must be longer than one attempt",
                 terms.keys_kept_for, client.limits.total
             )));
@@ -206,10 +206,10 @@ impl Sender {
             Turn::Nothing => Ok(StepOutcome::Idle),
             Turn::Wait(wait) => Ok(StepOutcome::Wait(wait)),
             Turn::SetAside { entry, state: State::Held, reason } => {
-                Ok(event_outcome(entry, What::Held { reason }))
+                Ok(event_outcome(entry, EventKind::Held { reason }))
             }
             Turn::SetAside { entry, reason, .. } => {
-                Ok(event_outcome(entry, What::Failed { reason, refused: None }))
+                Ok(event_outcome(entry, EventKind::Failed { reason, refused: None }))
             }
             Turn::Send(entry) => self.send(entry).await,
         }
@@ -227,7 +227,7 @@ impl Sender {
                 answer.status
             );
             // The effect is unknown: the machine that responded may have passed the request on.
-            seen = Err(NetworkError::new(NetworkFault::AnswerCut, why));
+            seen = Err(NetworkError::new(NetworkFault::ResponseCut, why));
             decided = Client::judge_with(&self.rules, &entry.action, before, &seen);
         }
         let after = next::after(&entry.history, decided, seen.as_ref().err().map(|fault| fault.kind));
@@ -236,13 +236,13 @@ impl Sender {
         self.queue.settle(&entry, &after, &reason).await?;
         let rest = self.pause_after(&after);
         let what = match (after, seen) {
-            (AfterSend::Remove, Ok(answer)) => What::Sent { answer },
-            (AfterSend::Fail { why: None, .. }, Ok(answer)) => What::Failed { reason, refused: Some(answer) },
-            (AfterSend::Ask { wait }, _) => What::InFlight { wait },
-            (AfterSend::Retry { wait, .. }, _) => What::Waits { reason, wait },
-            (AfterSend::Offline, _) => What::Offline { reason, wait: rest },
+            (AfterSend::Remove, Ok(answer)) => EventKind::Sent { answer },
+            (AfterSend::Fail { why: None, .. }, Ok(answer)) => EventKind::Failed { reason, refused: Some(answer) },
+            (AfterSend::Ask { wait }, _) => EventKind::InFlight { wait },
+            (AfterSend::Retry { wait, .. }, _) => EventKind::Waits { reason, wait },
+            (AfterSend::Offline, _) => EventKind::Offline { reason, wait: rest },
             // An error is never a success: the core does not judge it as one.
-            (AfterSend::Fail { .. } | AfterSend::Remove, _) => What::Failed { reason, refused: None },
+            (AfterSend::Fail { .. } | AfterSend::Remove, _) => EventKind::Failed { reason, refused: None },
         };
         tracing::debug!(key = entry.key.log_hash(), entry = %entry.id, next = ?after, "attempt finished");
         Ok(event_outcome(entry, what))
@@ -254,7 +254,7 @@ impl Sender {
     /// of all waiting entries.
     fn pause_after(&mut self, after: &AfterSend) -> Duration {
         let is_trouble =
-            matches!(after, AfterSend::Offline | AfterSend::Fail { why: Some(Why::TriesSpent), .. });
+            matches!(after, AfterSend::Offline | AfterSend::Fail { why: Some(GiveUpReason::TriesSpent), .. });
         if !is_trouble {
             self.failures_in_a_row = 0;
             return Duration::ZERO;
@@ -285,7 +285,7 @@ impl Sender {
         patience: Duration,
         stop: impl Future<Output = ()>,
         on_event: impl FnMut(Event),
-    ) -> Result<Drained, QueueError> {
+    ) -> Result<DrainOutcome, QueueError> {
         self.work(Some(patience), pin!(stop), on_event).await
     }
 
@@ -294,35 +294,35 @@ impl Sender {
         patience: Option<Duration>,
         mut stop: Pin<&mut impl Future<Output = ()>>,
         mut on_event: impl FnMut(Event),
-    ) -> Result<Drained, QueueError> {
+    ) -> Result<DrainOutcome, QueueError> {
         let mut offline_in_a_row = 0;
         loop {
             // Check only between attempts, so the current one is finished.
             tokio::select! {
                 biased;
-                () = stop.as_mut() => return Ok(Drained::Stopped),
+                () = stop.as_mut() => return Ok(DrainOutcome::Stopped),
                 () = std::future::ready(()) => {}
             }
             let wait = match (self.step().await?, patience) {
                 (StepOutcome::Event(event), patience) => {
-                    let is_offline = matches!(event.what, What::Offline { .. });
+                    let is_offline = matches!(event.kind, EventKind::Offline { .. });
                     offline_in_a_row = if is_offline { offline_in_a_row + 1 } else { 0 };
                     on_event(event);
                     if patience.is_some() && DRAIN_OFFLINE_MAX <= offline_in_a_row {
-                        return Ok(Drained::Offline);
+                        return Ok(DrainOutcome::Offline);
                     }
                     continue;
                 }
-                (StepOutcome::Idle, Some(_)) => return Ok(Drained::Empty),
+                (StepOutcome::Idle, Some(_)) => return Ok(DrainOutcome::Empty),
                 (StepOutcome::Idle, None) => POLL_INTERVAL,
                 (StepOutcome::Wait(wait), Some(patience)) if patience < wait => {
-                    return Ok(Drained::Waits(wait));
+                    return Ok(DrainOutcome::Waits(wait));
                 }
                 (StepOutcome::Wait(wait), _) => wait.min(POLL_INTERVAL),
             };
             tokio::select! {
                 biased;
-                () = stop.as_mut() => return Ok(Drained::Stopped),
+                () = stop.as_mut() => return Ok(DrainOutcome::Stopped),
                 () = self.rest(wait) => {}
             }
         }
@@ -338,12 +338,12 @@ impl Sender {
     }
 }
 
-fn event_outcome(entry: NextEntry, what: What) -> StepOutcome {
-    StepOutcome::Event(Event { entry: entry.id, key: entry.key, what })
+fn event_outcome(entry: NextEntry, what: EventKind) -> StepOutcome {
+    StepOutcome::Event(Event { entry: entry.id, key: entry.key, kind: what })
 }
 
 /// Describes an attempt that was not a success.
-fn reason(seen: &Result<Answer, NetworkError>, why: Option<Why>) -> Reason {
+fn reason(seen: &Result<Response, NetworkError>, why: Option<GiveUpReason>) -> Reason {
     let (code, mut text) = match seen {
         Ok(answer) => {
             let problem = answer.problem();

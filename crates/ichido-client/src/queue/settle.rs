@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ichido_core::verdict::Effect;
 
-use super::Queue;
+use super::OfflineQueue;
 use super::entry::{EntryId, NextEntry, Reason, State, to_micros};
 use super::error::QueueError;
 use super::next::{self, AfterSend, BeforeSend, SENDS_MAX};
@@ -22,7 +22,7 @@ pub(super) enum Turn {
     Send(NextEntry),
 }
 
-impl Queue {
+impl OfflineQueue {
     /// Picks the next step. The caller must hold the destination's lock.
     pub(super) async fn turn(
         &self,

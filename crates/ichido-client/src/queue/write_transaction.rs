@@ -5,7 +5,7 @@ use ichido_http::clock;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Row as _, Sqlite, Transaction};
 
-use super::Queue;
+use super::OfflineQueue;
 use super::age::FileClock;
 use super::entry::{micros, to_micros};
 use super::error::QueueError;
@@ -17,7 +17,7 @@ pub(super) struct WriteTransaction {
     pub(super) watch: FileClock,
 }
 
-impl Queue {
+impl OfflineQueue {
     pub(super) async fn write(&self) -> Result<WriteTransaction, QueueError> {
         let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
         let watch = read_watch(&mut transaction).await?.look(clock::now());

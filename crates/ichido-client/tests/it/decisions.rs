@@ -5,11 +5,11 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido_client::next::{self, AttemptHistory, DecisionContext, NextStep, Refusal, RetryRules, Why};
+use ichido_client::decision::{self, AttemptHistory, DecisionContext, NextStep, RefusalReason, RetryRules, GiveUpReason};
 use ichido_core::ledger::Profile;
 use ichido_core::retry::{Retry, Safety};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Answer, Echo, Effect, NetworkFault, Seen};
+use ichido_core::verdict::{HttpResponse, Echo, Effect, NetworkFault, AttemptResponse};
 use serde_json::{Value, json};
 
 const TABLE: &str = include_str!("../../../../clients/js/test/decisions.json");
@@ -48,8 +48,8 @@ fn profile(name: &Value) -> Profile {
 fn safety(name: &Value) -> Safety {
     match name.as_str() {
         Some("keyed") => Safety::Keyed,
-        Some("repeatable") => Safety::Repeatable,
-        Some("neither") => Safety::Neither,
+        Some("repeatable") => Safety::Idempotent,
+        Some("neither") => Safety::None,
         other => panic!("no safety: {other:?}"),
     }
 }
@@ -66,7 +66,7 @@ fn count(value: &Value) -> u32 {
 fn decided(table: &Value, case: &Value) -> Value {
     let tries = NonZeroU32::new(count(&case["tries"])).expect("a try");
     let rules = RetryRules {
-        retry: Retry { tries, ..Retry::CLIENT },
+        retry: Retry { max_attempts: tries, ..Retry::CLIENT },
         retry_after_max: Duration::from_millis(number(&case["retry_after_max_ms"])),
         profile: profile(&case["profile"]),
     };
@@ -82,7 +82,7 @@ fn decided(table: &Value, case: &Value) -> Value {
     let dice = case["dice"].as_f64().expect("a number");
     let headers = fields(&case["seen"]);
     let seen = seen(&case["seen"], &headers);
-    let decided = next::decide(&rules, safety(&case["safety"]), before, &seen, context, dice);
+    let decided = decision::decide(&rules, safety(&case["safety"]), before, &seen, context, dice);
     step_json(&decided.next, now)
 }
 
@@ -93,13 +93,13 @@ fn fields(seen: &Value) -> Vec<(&str, &[u8])> {
         .collect()
 }
 
-fn seen<'a>(seen: &'a Value, headers: &'a [(&'a str, &'a [u8])]) -> Seen<'a> {
+fn seen<'a>(seen: &'a Value, headers: &'a [(&'a str, &'a [u8])]) -> AttemptResponse<'a> {
     if let Some(fault) = seen["fault"].as_str() {
-        return Seen::Network(match fault {
+        return AttemptResponse::Network(match fault {
             "never_sent" => NetworkFault::ConnectRefused,
             "lost" => NetworkFault::Broken,
             "timeout" => NetworkFault::Timeout,
-            "answer_cut" => NetworkFault::AnswerCut,
+            "answer_cut" => NetworkFault::ResponseCut,
             other => panic!("no fault: {other}"),
         });
     }
@@ -111,7 +111,7 @@ fn seen<'a>(seen: &'a Value, headers: &'a [(&'a str, &'a [u8])]) -> Seen<'a> {
     };
     let status = u16::try_from(number(&seen["status"])).expect("a status");
     let body = seen["body"].as_str().unwrap_or_default().as_bytes();
-    Seen::Answer(Answer { status, headers, body, echo })
+    AttemptResponse::Http(HttpResponse { status, headers, body, echo })
 }
 
 fn step_json(next: &NextStep, now: Timestamp) -> Value {
@@ -120,13 +120,13 @@ fn step_json(next: &NextStep, now: Timestamp) -> Value {
         Effect::Done => "done",
         Effect::Unknown => "unknown",
     };
-    match *next {
+    match *decision {
         NextStep::Done => json!({ "done": {} }),
         NextStep::Refused { effect, reason } => {
             let reason = match reason {
-                Refusal::KeyConflict => "key_conflict",
-                Refusal::KeptFailure => "kept_failure",
-                Refusal::ByServer => "by_server",
+                RefusalReason::KeyConflict => "key_conflict",
+                RefusalReason::KeptFailure => "kept_failure",
+                RefusalReason::ByServer => "by_server",
             };
             json!({ "refused": { "effect": name(effect), "reason": reason } })
         }
@@ -137,12 +137,12 @@ fn step_json(next: &NextStep, now: Timestamp) -> Value {
         NextStep::GiveUp { why, effect } => {
             let since = |at: Timestamp| u64::try_from(at.since(now).as_millis()).expect("a wait");
             let (why, come_back) = match why {
-                Why::TriesSpent => ("tries_spent", None),
-                Why::AskedToWait { come_back_at } => ("asked_to_wait", Some(since(come_back_at))),
-                Why::OutOfTime { come_back_at } => ("out_of_time", Some(since(come_back_at))),
-                Why::AnotherKey => ("another_key", None),
-                Why::NoKey => ("no_key", None),
-                Why::BudgetSpent => ("budget_spent", None),
+                GiveUpReason::TriesSpent => ("tries_spent", None),
+                GiveUpReason::AskedToWait { come_back_at } => ("asked_to_wait", Some(since(come_back_at))),
+                GiveUpReason::OutOfTime { come_back_at } => ("out_of_time", Some(since(come_back_at))),
+                GiveUpReason::AnotherKey => ("another_key", None),
+                GiveUpReason::NoKey => ("no_key", None),
+                GiveUpReason::BudgetSpent => ("budget_spent", None),
             };
             let mut step_json = json!({ "give_up": { "why": why, "effect": name(effect) } });
             if let Some(millis) = come_back {

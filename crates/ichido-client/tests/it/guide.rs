@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use ichido_client::Token;
-use ichido_client::next::Why;
+use ichido_client::decision::GiveUpReason;
 use ichido_core::ledger::Profile;
 use ichido_core::retry::BudgetSettings;
 
@@ -20,18 +20,18 @@ const REST: &str = include_str!("guide.rs");
 
 // What the guide shows of other servers.
 
-fn careful(url: &str) -> Result<Client, Problems> {
+fn careful(url: &str) -> Result<Client, ClientConfigErrors> {
     let budget = BudgetSettings { capacity: 500, earned_per_success: 10 };
     ClientSettings { budget: Some(budget), ..ClientSettings::new(url) }.resolve()
 }
 
-fn payments(url: &str, token: Token) -> Result<Client, Problems> {
+fn payments(url: &str, token: Token) -> Result<Client, ClientConfigErrors> {
     let settings = ClientSettings::new(url);
     ClientSettings { profile: Profile::Stripe, token: Some(token), ..settings }.resolve()
 }
 
 async fn subscribe(client: &Client) -> Result<Outcome, ActionError> {
-    let action = Action::unkeyed(Method::POST, "/subscribers", "application/json", r#"{"name":"Ann"}"#)?;
+    let action = Action::without_key(Method::POST, "/subscribers", "application/json", r#"{"name":"Ann"}"#)?;
     Ok(client.send(&action).await)
 }
 
@@ -43,7 +43,7 @@ fn blocks(kind: &str) -> Vec<&'static str> {
 }
 
 fn order() -> Order {
-    Order { key: fresh_key().unwrap(), body: "{}".to_owned() }
+    Order { key: new_key().unwrap(), body: "{}".to_owned() }
 }
 
 async fn place(client: &Client) -> String {
@@ -64,7 +64,7 @@ fn every_block_of_the_guide_is_code_that_runs_here() {
 }
 
 fn no_file_yet() -> PathBuf {
-    std::env::temp_dir().join(format!("ichido-guide-{}", fresh_key().unwrap().as_str()))
+    std::env::temp_dir().join(format!("ichido-guide-{}", new_key().unwrap().as_str()))
 }
 
 /// A server that compares bodies, as Ichido does.
@@ -108,11 +108,11 @@ async fn each_outcome_is_described_as_in_the_guide() {
     let server = TestServer::with_actions(vec![ServerAction::Say(used)]).await;
     assert_eq!(place(&server.client()).await, "conflict: this key belongs to another order");
     let server = TestServer::with_actions(vec![ServerAction::Say(plain("503 Down"))]).await;
-    let unknown = format!("outcome unknown: {}", Why::TriesSpent);
+    let unknown = format!("outcome unknown: {}", GiveUpReason::TriesSpent);
     assert_eq!(place(&server.client()).await, unknown);
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let nobody = server::build_client(server::quick(format!("http://{}", address.unwrap())));
-    assert_eq!(place(&nobody).await, format!("not sent: {}", Why::TriesSpent));
+    assert_eq!(place(&nobody).await, format!("not sent: {}", GiveUpReason::TriesSpent));
 }
 
 #[test]
@@ -134,7 +134,7 @@ async fn a_budget_of_five_is_spent_after_five() {
             .await;
     let careful = careful(&url(&server)).unwrap();
     let (a, b, c, d) = tokio::join!(place(&careful), place(&careful), place(&careful), place(&careful));
-    let spent = [a, b, c, d].iter().filter(|told| told.ends_with(&Why::BudgetSpent.to_string())).count();
+    let spent = [a, b, c, d].iter().filter(|told| told.ends_with(&GiveUpReason::BudgetSpent.to_string())).count();
     assert_eq!(spent, 3, "one of them had the last");
     assert_eq!(server.seen().len(), 4 + 5, "four orders, and five retries among them");
 }
@@ -156,7 +156,7 @@ async fn payment_in_flight_is_polled() {
 async fn a_subscriber_is_not_signed_up_twice() {
     let server = TestServer::with_actions(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     let outcome = subscribe(&server.client()).await.unwrap();
-    assert!(matches!(outcome, Outcome::GaveUp { why: Why::NoKey, .. }), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::GaveUp { why: GiveUpReason::NoKey, .. }), "{outcome:?}");
     assert_eq!((server.effects(NO_KEY), server.seen().len()), (1, 1));
-    assert!(blocks("text").contains(&Why::NoKey.to_string().as_str()), "{}", Why::NoKey);
+    assert!(blocks("text").contains(&GiveUpReason::NoKey.to_string().as_str()), "{}", GiveUpReason::NoKey);
 }

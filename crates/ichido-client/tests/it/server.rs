@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::Method;
 use http_for_tests::Receiver;
-pub(crate) use http_for_tests::{Request, plain, with};
+pub(crate) use http_for_tests::{ReceivedRequest, plain, with};
 use ichido_client::{Action, Client, ClientSettings};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::{Jitter, Retry, Schedule};
@@ -59,7 +59,7 @@ impl TestServer {
     ///
     /// The script gets the number of earlier requests with the same key.
     pub(crate) async fn start(
-        script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
+        script: impl Fn(usize, &ReceivedRequest) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
         let calls = Arc::new(Mutex::new(RecordedCalls::default()));
         let receiver = Receiver::start(scripted_handler(Arc::clone(&calls), script)).await;
@@ -69,7 +69,7 @@ impl TestServer {
     /// Starts the same server behind TLS.
     pub(crate) async fn start_tls(
         acceptor: TlsAcceptor,
-        script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
+        script: impl Fn(usize, &ReceivedRequest) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
         let calls = Arc::new(Mutex::new(RecordedCalls::default()));
         let receiver = Receiver::start_tls(acceptor, scripted_handler(Arc::clone(&calls), script)).await;
@@ -83,13 +83,13 @@ impl TestServer {
         Self::start(move |nth, _| acts[nth.min(acts.len() - 1)].clone()).await
     }
 
-    pub(crate) fn seen(&self) -> Vec<Request> {
+    pub(crate) fn seen(&self) -> Vec<ReceivedRequest> {
         self.receiver.seen()
     }
 
     /// Returns the attempt fields of all requests, such as `["1; manual", "2; auto"]`.
     pub(crate) fn tries(&self) -> Vec<String> {
-        let field = |request: &Request| request.field("ichido-try").expect("it is there").to_owned();
+        let field = |request: &ReceivedRequest| request.field("ichido-try").expect("it is there").to_owned();
         self.seen().iter().map(field).collect()
     }
 
@@ -121,7 +121,7 @@ impl TestServer {
 /// Returns settings with three attempts and hardly any wait in between.
 pub(crate) fn quick(base_url: String) -> ClientSettings {
     let schedule = Schedule::List(vec![Duration::from_millis(1)]);
-    let retry = Retry { schedule, jitter: Jitter::None, tries: Retry::CLIENT.tries };
+    let retry = Retry { schedule, jitter: Jitter::None, max_attempts: Retry::CLIENT.max_attempts };
     ClientSettings { retry, ..ClientSettings::new(base_url) }
 }
 
@@ -135,14 +135,14 @@ pub(crate) fn order(key: &str) -> Action {
 }
 
 pub(crate) fn unkeyed(method: Method) -> Action {
-    Action::unkeyed(method, "/orders", "application/json", r#"{"qty": 1.0}"#).expect("an action")
+    Action::without_key(method, "/orders", "application/json", r#"{"qty": 1.0}"#).expect("an action")
 }
 
 /// Turns the script into actions on the connection and records the work.
 fn scripted_handler(
     calls: Arc<Mutex<RecordedCalls>>,
-    script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
-) -> impl Fn(usize, &Request) -> http_for_tests::Act + Send + Sync + 'static {
+    script: impl Fn(usize, &ReceivedRequest) -> ServerAction + Send + Sync + 'static,
+) -> impl Fn(usize, &ReceivedRequest) -> http_for_tests::ServerAction + Send + Sync + 'static {
     move |_, request| {
         let mut calls = calls.lock().expect("no test panics in here");
         // A read has no key and is counted with all other requests without one.
@@ -150,27 +150,27 @@ fn scripted_handler(
         let before = calls.keys.iter().filter(|seen| **seen == key).count();
         calls.keys.push(key);
         match script(before, request) {
-            ServerAction::Work => http_for_tests::Act::Answer(calls.work(request)),
+            ServerAction::Work => http_for_tests::ServerAction::Answer(calls.work(request)),
             ServerAction::WorkAndReset => {
                 calls.work(request);
-                http_for_tests::Act::Reset
+                http_for_tests::ServerAction::Reset
             }
             ServerAction::WorkAndCut => {
                 let mut answer = calls.work(request);
                 answer.truncate(answer.len() - 3);
-                http_for_tests::Act::AnswerAndDrop(answer)
+                http_for_tests::ServerAction::AnswerAndDrop(answer)
             }
-            ServerAction::Say(bytes) => http_for_tests::Act::Answer(bytes),
-            ServerAction::SayAndClose(bytes) => http_for_tests::Act::AnswerAndEnd(bytes),
-            ServerAction::SayAndHold(bytes) => http_for_tests::Act::AnswerAndHold(bytes),
-            ServerAction::Silence => http_for_tests::Act::Silence,
+            ServerAction::Say(bytes) => http_for_tests::ServerAction::Answer(bytes),
+            ServerAction::SayAndClose(bytes) => http_for_tests::ServerAction::AnswerAndEnd(bytes),
+            ServerAction::SayAndHold(bytes) => http_for_tests::ServerAction::AnswerAndHold(bytes),
+            ServerAction::Silence => http_for_tests::ServerAction::Silence,
         }
     }
 }
 
 impl RecordedCalls {
     /// Does the work of a key once, and of a request without a key every time.
-    fn work(&mut self, request: &Request) -> String {
+    fn work(&mut self, request: &ReceivedRequest) -> String {
         let key = request.field("idempotency-key").unwrap_or(NO_KEY);
         let is_replay = key != NO_KEY && self.effects.contains_key(key);
         if !is_replay {

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The subject of an alert, written as `queue orders`, `operation orders.create`, `destination broker` or `trail`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum About {
+pub enum AlertSubject {
     /// A queue of the outbox.
     Queue(String),
     /// An operation of the ledger.
@@ -17,7 +17,7 @@ pub enum About {
 
 const TRAIL: &str = "trail";
 
-impl About {
+impl AlertSubject {
     /// Parses what [`fmt::Display`] wrote; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         if text == TRAIL {
@@ -42,7 +42,7 @@ impl About {
     }
 }
 
-impl fmt::Display for About {
+impl fmt::Display for AlertSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Queue(name) => write!(f, "queue {name}"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Terms;
+use super::AlertTerms;
 use crate::time::Timestamp;
 
 /// How long a measure must stay clear before its incident ends.
@@ -16,14 +16,14 @@ pub const CLEAR_SHARE: f64 = 0.9;
 
 /// A measured value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
+pub struct Measurement {
     /// The value in the rule's unit.
     pub value: f64,
     /// The number of samples.
     pub samples: u64,
 }
 
-impl Reading {
+impl Measurement {
     /// Nothing happened.
     pub const NOTHING: Self = Self { value: 0.0, samples: 0 };
 
@@ -35,7 +35,7 @@ impl Reading {
 
 /// The status of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum AlertStatus {
     /// There is no incident.
     Quiet,
     /// There is an incident.
@@ -47,7 +47,7 @@ pub enum Standing {
 
 /// What follows from a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum AlertStep {
     /// Nothing.
     Stay,
     /// An incident opens: somebody is notified.
@@ -61,26 +61,26 @@ pub enum Step {
 }
 
 /// Decides what follows from a reading, given the alert's status.
-pub fn judge(terms: Terms, standing: Standing, reading: Reading, now: Timestamp) -> Step {
+pub fn judge(terms: AlertTerms, standing: AlertStatus, reading: Measurement, now: Timestamp) -> AlertStep {
     match standing {
-        Standing::Quiet if fires(terms, reading) => Step::Open,
-        Standing::Quiet => Step::Stay,
-        Standing::Firing { clear_since } => match (clear_since, is_clear(terms, reading)) {
-            (None, true) => Step::Clear,
-            (Some(_), false) => Step::Relapse,
-            (Some(since), true) if since.plus(CLEAR_FOR) <= now => Step::Resolve,
-            (None, false) | (Some(_), true) => Step::Stay,
+        AlertStatus::Quiet if fires(terms, reading) => AlertStep::Open,
+        AlertStatus::Quiet => AlertStep::Stay,
+        AlertStatus::Firing { clear_since } => match (clear_since, is_clear(terms, reading)) {
+            (None, true) => AlertStep::Clear,
+            (Some(_), false) => AlertStep::Relapse,
+            (Some(since), true) if since.plus(CLEAR_FOR) <= now => AlertStep::Resolve,
+            (None, false) | (Some(_), true) => AlertStep::Stay,
         },
     }
 }
 
-fn fires(terms: Terms, reading: Reading) -> bool {
-    terms.least <= reading.samples && terms.above < reading.value
+fn fires(terms: AlertTerms, reading: Measurement) -> bool {
+    terms.min_samples <= reading.samples && terms.above < reading.value
 }
 
 /// Returns whether it is clear.
 ///
 /// Too few samples count as clear: the events have left the window.
-fn is_clear(terms: Terms, reading: Reading) -> bool {
-    reading.samples < terms.least || reading.value <= terms.above * CLEAR_SHARE
+fn is_clear(terms: AlertTerms, reading: Measurement) -> bool {
+    reading.samples < terms.min_samples || reading.value <= terms.above * CLEAR_SHARE
 }

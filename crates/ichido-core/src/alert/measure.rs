@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Reading;
+use super::Measurement;
 
 /// How many windows before the last one define the usual value.
 pub const USUAL_WINDOWS: u32 = 12;
@@ -18,7 +18,7 @@ const EXACT_BELOW: u64 = STEPS;
 
 /// Durations: how many per slot, and their sum in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Took {
+pub struct Durations {
     /// The count per [`slot`].
     pub slots: BTreeMap<u8, u64>,
     /// The sum in microseconds.
@@ -49,22 +49,22 @@ fn begins(slot: u8) -> u64 {
     (STEPS + step).checked_shl(u32::try_from(doubling - 2).unwrap_or(u32::MAX)).unwrap_or(u64::MAX)
 }
 
-impl Took {
+impl Durations {
     /// Returns how many there are.
     pub fn count(&self) -> u64 {
         self.slots.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Returns the mean, in seconds.
-    pub fn mean(&self) -> Reading {
+    pub fn mean(&self) -> Measurement {
         match self.count() {
-            0 => Reading::NOTHING,
-            samples => Reading { value: float(self.micros) / 1e6 / float(samples), samples },
+            0 => Measurement::NOTHING,
+            samples => Measurement { value: float(self.micros) / 1e6 / float(samples), samples },
         }
     }
 
     /// Returns the 95th percentile in seconds, as if its slot were filled evenly.
-    pub fn p95(&self) -> Reading {
+    pub fn p95(&self) -> Measurement {
         let samples = self.count();
         // The rank of the last of the nineteen, rounded up.
         let rank = samples.saturating_sub(samples / 20);
@@ -74,28 +74,28 @@ impl Took {
             if rank <= until && 0 < rank {
                 let (from, to) = (float(begins(*slot)), float(begins(slot.saturating_add(1))));
                 let part = float(rank - below) / float(*count);
-                return Reading { value: (from + (to - from) * part) / 1e3, samples };
+                return Measurement { value: (from + (to - from) * part) / 1e3, samples };
             }
             below = until;
         }
-        Reading::NOTHING
+        Measurement::NOTHING
     }
 }
 
 /// Returns a share of the total.
-pub fn share(part: u64, all: u64) -> Reading {
-    if all == 0 { Reading::NOTHING } else { Reading { value: float(part) / float(all), samples: all } }
+pub fn share(part: u64, all: u64) -> Measurement {
+    if all == 0 { Measurement::NOTHING } else { Measurement { value: float(part) / float(all), samples: all } }
 }
 
 /// Returns the ratio to the usual: `now` in the last window, `before` in the [`USUAL_WINDOWS`] windows before it.
 ///
 /// Less than one per window counts as one, so the first few are not a surge.
-pub fn surge(now: u64, before: u64) -> Reading {
+pub fn surge(now: u64, before: u64) -> Measurement {
     if now == 0 {
-        return Reading::NOTHING;
+        return Measurement::NOTHING;
     }
     let usual = (float(before) / f64::from(USUAL_WINDOWS)).max(1.0);
-    Reading { value: float(now) / usual, samples: now }
+    Measurement { value: float(now) / usual, samples: now }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are exact far beyond what is counted in hours")]

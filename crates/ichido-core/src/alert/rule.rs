@@ -12,7 +12,7 @@ pub const WINDOW_MIN: Duration = Duration::from_mins(2);
 words! {
     /// A built-in alert.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Rule {
+    pub enum AlertRule {
         /// Messages were dead-lettered.
         // SPEC E5.
         DeadLetter = "dead_letter",
@@ -49,11 +49,11 @@ words! {
 
 /// The terms on which an alert fires.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Terms {
+pub struct AlertTerms {
     /// How far back it looks; `None` if it looks at the current state.
     pub window: Option<Duration>,
     /// The minimum number of samples.
-    pub least: u64,
+    pub min_samples: u64,
     /// The threshold, in the rule's [`Unit`].
     pub above: f64,
 }
@@ -61,7 +61,7 @@ pub struct Terms {
 words! {
     /// The unit of a rule.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Unit {
+    pub enum MeasureUnit {
         /// How many.
         Count = "count",
         /// A share, from 0 to 1.
@@ -73,16 +73,16 @@ words! {
     }
 }
 
-impl Rule {
+impl AlertRule {
     /// Returns its unit.
-    pub const fn unit(self) -> Unit {
+    pub const fn unit(self) -> MeasureUnit {
         match self {
             Self::DeadLetter | Self::DeadLetters | Self::Parked | Self::CircuitOpen | Self::AuditBroken => {
-                Unit::Count
+                MeasureUnit::Count
             }
-            Self::FailedRetries | Self::Duplicates => Unit::Share,
-            Self::ProcessingDelay | Self::LagP95 | Self::OldestWaiting => Unit::Seconds,
-            Self::DeadSurge => Unit::Times,
+            Self::FailedRetries | Self::Duplicates => MeasureUnit::Share,
+            Self::ProcessingDelay | Self::LagP95 | Self::OldestWaiting => MeasureUnit::Seconds,
+            Self::DeadSurge => MeasureUnit::Times,
         }
     }
 
@@ -92,18 +92,18 @@ impl Rule {
     }
 
     /// Returns the default terms.
-    pub const fn terms(self) -> Terms {
+    pub const fn terms(self) -> AlertTerms {
         match self {
-            Self::DeadLetter => Terms { window: Some(Duration::from_mins(15)), least: 1, above: 0.0 },
-            Self::DeadLetters => Terms { window: Some(Duration::from_hours(1)), least: 1, above: 10.0 },
-            Self::DeadSurge => Terms { window: Some(Duration::from_mins(5)), least: 10, above: 5.0 },
-            Self::FailedRetries => Terms { window: Some(Duration::from_mins(15)), least: 20, above: 0.05 },
-            Self::Duplicates => Terms { window: Some(Duration::from_mins(15)), least: 100, above: 0.5 },
-            Self::ProcessingDelay => Terms { window: Some(Duration::from_mins(5)), least: 5, above: 300.0 },
-            Self::LagP95 => Terms { window: Some(Duration::from_mins(5)), least: 20, above: 120.0 },
-            Self::OldestWaiting => Terms { window: None, least: 1, above: 600.0 },
+            Self::DeadLetter => AlertTerms { window: Some(Duration::from_mins(15)), min_samples: 1, above: 0.0 },
+            Self::DeadLetters => AlertTerms { window: Some(Duration::from_hours(1)), min_samples: 1, above: 10.0 },
+            Self::DeadSurge => AlertTerms { window: Some(Duration::from_mins(5)), min_samples: 10, above: 5.0 },
+            Self::FailedRetries => AlertTerms { window: Some(Duration::from_mins(15)), min_samples: 20, above: 0.05 },
+            Self::Duplicates => AlertTerms { window: Some(Duration::from_mins(15)), min_samples: 100, above: 0.5 },
+            Self::ProcessingDelay => AlertTerms { window: Some(Duration::from_mins(5)), min_samples: 5, above: 300.0 },
+            Self::LagP95 => AlertTerms { window: Some(Duration::from_mins(5)), min_samples: 20, above: 120.0 },
+            Self::OldestWaiting => AlertTerms { window: None, min_samples: 1, above: 600.0 },
             Self::Parked | Self::CircuitOpen | Self::AuditBroken => {
-                Terms { window: None, least: 1, above: 0.0 }
+                AlertTerms { window: None, min_samples: 1, above: 0.0 }
             }
         }
     }

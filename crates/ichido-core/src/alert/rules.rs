@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{About, Rule, Terms};
+use super::{AlertSubject, AlertRule, AlertTerms};
 
 /// A change to an alert.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,17 +20,17 @@ pub struct TermsChange {
     /// How far back it looks.
     pub window: Option<Duration>,
     /// The minimum number of samples.
-    pub least: Option<u64>,
+    pub min_samples: Option<u64>,
     /// The threshold.
     pub above: Option<f64>,
 }
 
 impl TermsChange {
-    fn on(self, terms: Terms) -> Terms {
-        Terms {
+    fn on(self, terms: AlertTerms) -> AlertTerms {
+        AlertTerms {
             // The current state has no window.
             window: terms.window.map(|window| self.window.unwrap_or(window)),
-            least: self.least.unwrap_or(terms.least),
+            min_samples: self.min_samples.unwrap_or(terms.min_samples),
             above: self.above.unwrap_or(terms.above),
         }
     }
@@ -38,32 +38,32 @@ impl TermsChange {
 
 /// The terms of all alerts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rules {
-    common: BTreeMap<Rule, RuleChange>,
-    queues: BTreeMap<(Rule, String), RuleChange>,
+pub struct AlertRules {
+    common: BTreeMap<AlertRule, RuleChange>,
+    queues: BTreeMap<(AlertRule, String), RuleChange>,
 }
 
-impl Rules {
+impl AlertRules {
     /// Changes a rule for everything.
-    pub fn change(&mut self, rule: Rule, change: RuleChange) {
+    pub fn change(&mut self, rule: AlertRule, change: RuleChange) {
         self.common.insert(rule, change);
     }
 
     /// Changes a rule for one queue.
     ///
     /// Missing values are those for everything or, if the rule is off for everything, the built-in ones.
-    pub fn change_for(&mut self, rule: Rule, queue: &str, change: RuleChange) {
+    pub fn change_for(&mut self, rule: AlertRule, queue: &str, change: RuleChange) {
         self.queues.insert((rule, queue.to_owned()), change);
     }
 
     /// Returns the terms that apply; `None` if the rule is off.
-    pub fn terms(&self, rule: Rule, about: &About) -> Option<Terms> {
+    pub fn terms(&self, rule: AlertRule, about: &AlertSubject) -> Option<AlertTerms> {
         let own = about.queue().and_then(|queue| self.queues.get(&(rule, queue.to_owned())));
         self.with(rule, own.copied())
     }
 
     /// Returns the terms for a queue without its own; `None` if the rule is off.
-    pub fn common(&self, rule: Rule) -> Option<Terms> {
+    pub fn common(&self, rule: AlertRule) -> Option<AlertTerms> {
         match self.common.get(&rule) {
             Some(RuleChange::Off) => None,
             Some(RuleChange::On(change)) => Some(change.on(rule.terms())),
@@ -74,7 +74,7 @@ impl Rules {
     /// Returns the queues with changes, by name.
     ///
     /// Each changed rule has its terms, or `None` if it is off.
-    pub fn of_queues(&self) -> BTreeMap<&str, Vec<(Rule, Option<Terms>)>> {
+    pub fn of_queues(&self) -> BTreeMap<&str, Vec<(AlertRule, Option<AlertTerms>)>> {
         let mut all: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         for ((rule, queue), change) in &self.queues {
             all.entry(queue).or_default().push((*rule, self.with(*rule, Some(*change))));
@@ -83,7 +83,7 @@ impl Rules {
     }
 
     /// Returns a rule's windows, each once: counts are read for each of them.
-    pub fn windows(&self, rule: Rule) -> Vec<Duration> {
+    pub fn windows(&self, rule: AlertRule) -> Vec<Duration> {
         let own = self.queues.iter().filter(|((of, _), _)| *of == rule);
         let own = own.filter_map(|(_, change)| self.with(rule, Some(*change)));
         let mut windows: Vec<Duration> =
@@ -94,7 +94,7 @@ impl Rules {
     }
 
     /// Returns the terms with a queue's changes.
-    fn with(&self, rule: Rule, own: Option<RuleChange>) -> Option<Terms> {
+    fn with(&self, rule: AlertRule, own: Option<RuleChange>) -> Option<AlertTerms> {
         let common = self.common(rule);
         match own {
             None => common,

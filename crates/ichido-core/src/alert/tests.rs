@@ -3,18 +3,18 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::measure::{Took, share, slot, surge};
+use super::measure::{Durations, share, slot, surge};
 use super::*;
 use crate::time::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-fn reading(value: f64, samples: u64) -> Reading {
-    Reading { value, samples }
+fn reading(value: f64, samples: u64) -> Measurement {
+    Measurement { value, samples }
 }
 
-fn took(each: &[Duration]) -> Took {
-    let mut took = Took::default();
+fn took(each: &[Duration]) -> Durations {
+    let mut took = Durations::default();
     for each in each {
         *took.slots.entry(slot(*each)).or_default() += 1;
         took.micros += u64::try_from(each.as_micros()).unwrap();
@@ -24,105 +24,105 @@ fn took(each: &[Duration]) -> Took {
 
 #[test]
 fn too_few_samples_never_fire() {
-    let terms = Rule::FailedRetries.terms();
-    assert_eq!(judge(terms, Standing::Quiet, reading(1.0, 19), NOW), Step::Stay);
-    assert_eq!(judge(terms, Standing::Quiet, reading(1.0, 20), NOW), Step::Open);
+    let terms = AlertRule::FailedRetries.terms();
+    assert_eq!(judge(terms, AlertStatus::Quiet, reading(1.0, 19), NOW), AlertStep::Stay);
+    assert_eq!(judge(terms, AlertStatus::Quiet, reading(1.0, 20), NOW), AlertStep::Open);
 }
 
 #[test]
 fn value_equal_to_threshold_does_not_fire() {
-    for rule in Rule::ALL {
+    for rule in AlertRule::ALL {
         let terms = rule.terms();
         let at = reading(terms.above, u64::MAX);
-        assert_eq!(judge(terms, Standing::Quiet, at, NOW), Step::Stay, "{rule:?}");
+        assert_eq!(judge(terms, AlertStatus::Quiet, at, NOW), AlertStep::Stay, "{rule:?}");
         let above = reading(terms.above + 0.01, u64::MAX);
-        assert_eq!(judge(terms, Standing::Quiet, above, NOW), Step::Open, "{rule:?}");
+        assert_eq!(judge(terms, AlertStatus::Quiet, above, NOW), AlertStep::Open, "{rule:?}");
     }
 }
 
 /// A measure that hovers around the threshold is one incident: it is clear only below it by a margin, for a while.
 #[test]
 fn an_incident_ends_only_after_it_stayed_clear_for_a_while() {
-    let terms = Rule::Duplicates.terms();
-    let firing = Standing::Firing { clear_since: None };
-    assert_eq!(judge(terms, firing, reading(0.5, 200), NOW), Step::Stay, "at the bound");
-    assert_eq!(judge(terms, firing, reading(0.46, 200), NOW), Step::Stay, "within the margin");
-    assert_eq!(judge(terms, firing, reading(0.45, 200), NOW), Step::Clear);
+    let terms = AlertRule::Duplicates.terms();
+    let firing = AlertStatus::Firing { clear_since: None };
+    assert_eq!(judge(terms, firing, reading(0.5, 200), NOW), AlertStep::Stay, "at the bound");
+    assert_eq!(judge(terms, firing, reading(0.46, 200), NOW), AlertStep::Stay, "within the margin");
+    assert_eq!(judge(terms, firing, reading(0.45, 200), NOW), AlertStep::Clear);
     assert_eq!(
         judge(terms, firing, reading(0.9, 99), NOW),
-        Step::Clear,
+        AlertStep::Clear,
         "what happened is out of the window"
     );
-    let clear = Standing::Firing { clear_since: Some(NOW) };
+    let clear = AlertStatus::Firing { clear_since: Some(NOW) };
     let before = NOW.plus(CLEAR_FOR.saturating_sub(Duration::from_micros(1)));
-    assert_eq!(judge(terms, clear, reading(0.1, 200), before), Step::Stay);
-    assert_eq!(judge(terms, clear, reading(0.1, 200), NOW.plus(CLEAR_FOR)), Step::Resolve);
-    assert_eq!(judge(terms, clear, reading(0.48, 200), NOW.plus(CLEAR_FOR)), Step::Relapse);
+    assert_eq!(judge(terms, clear, reading(0.1, 200), before), AlertStep::Stay);
+    assert_eq!(judge(terms, clear, reading(0.1, 200), NOW.plus(CLEAR_FOR)), AlertStep::Resolve);
+    assert_eq!(judge(terms, clear, reading(0.48, 200), NOW.plus(CLEAR_FOR)), AlertStep::Relapse);
 }
 
 #[test]
 fn queue_terms_default_to_the_common_ones() {
-    let mut rules = Rules::default();
-    let (orders, mail) = (About::Queue("orders".to_owned()), About::Queue("mail".to_owned()));
-    assert_eq!(rules.terms(Rule::DeadLetters, &orders), Some(Rule::DeadLetters.terms()));
+    let mut rules = AlertRules::default();
+    let (orders, mail) = (AlertSubject::Queue("orders".to_owned()), AlertSubject::Queue("mail".to_owned()));
+    assert_eq!(rules.terms(AlertRule::DeadLetters, &orders), Some(AlertRule::DeadLetters.terms()));
     let hours = Duration::from_hours(2);
     let change = RuleChange::On(TermsChange { above: Some(20.0), ..TermsChange::default() });
-    rules.change(Rule::DeadLetters, change);
-    let own = RuleChange::On(TermsChange { window: Some(hours), least: Some(3), above: None });
-    rules.change_for(Rule::DeadLetters, "orders", own);
-    let expected = Terms { window: Some(hours), least: 3, above: 20.0 };
-    assert_eq!(rules.terms(Rule::DeadLetters, &orders), Some(expected));
-    let expected = Terms { above: 20.0, ..Rule::DeadLetters.terms() };
-    assert_eq!(rules.terms(Rule::DeadLetters, &mail), Some(expected));
-    assert_eq!(rules.windows(Rule::DeadLetters), [Duration::from_hours(1), hours]);
-    assert_eq!(rules.windows(Rule::Parked), []);
+    rules.change(AlertRule::DeadLetters, change);
+    let own = RuleChange::On(TermsChange { window: Some(hours), min_samples: Some(3), above: None });
+    rules.change_for(AlertRule::DeadLetters, "orders", own);
+    let expected = AlertTerms { window: Some(hours), min_samples: 3, above: 20.0 };
+    assert_eq!(rules.terms(AlertRule::DeadLetters, &orders), Some(expected));
+    let expected = AlertTerms { above: 20.0, ..AlertRule::DeadLetters.terms() };
+    assert_eq!(rules.terms(AlertRule::DeadLetters, &mail), Some(expected));
+    assert_eq!(rules.windows(AlertRule::DeadLetters), [Duration::from_hours(1), hours]);
+    assert_eq!(rules.windows(AlertRule::Parked), []);
 }
 
 #[test]
 fn rule_can_be_switched_per_queue_or_for_all() {
-    let queue = |name: &str| About::Queue(name.to_owned());
+    let queue = |name: &str| AlertSubject::Queue(name.to_owned());
     let (rule, least) =
-        (Rule::DeadLetters, RuleChange::On(TermsChange { least: Some(3), ..TermsChange::default() }));
-    let mut rules = Rules::default();
+        (AlertRule::DeadLetters, RuleChange::On(TermsChange { min_samples: Some(3), ..TermsChange::default() }));
+    let mut rules = AlertRules::default();
     rules.change_for(rule, "mail", RuleChange::Off);
     assert_eq!(rules.terms(rule, &queue("mail")), None);
     assert_eq!(rules.terms(rule, &queue("orders")), Some(rule.terms()));
     rules.change(rule, RuleChange::Off);
     rules.change_for(rule, "orders", least);
     assert_eq!((rules.common(rule), rules.terms(rule, &queue("other"))), (None, None));
-    assert_eq!(rules.terms(rule, &queue("orders")), Some(Terms { least: 3, ..rule.terms() }));
+    assert_eq!(rules.terms(rule, &queue("orders")), Some(AlertTerms { min_samples: 3, ..rule.terms() }));
     assert_eq!(rules.windows(rule), [Duration::from_hours(1)], "one queue still looks back");
     rules.change_for(rule, "orders", RuleChange::Off);
     assert_eq!(rules.windows(rule), [], "nobody looks");
-    rules.change(Rule::CircuitOpen, RuleChange::Off);
-    assert_eq!(rules.terms(Rule::CircuitOpen, &About::Destination("broker".to_owned())), None);
+    rules.change(AlertRule::CircuitOpen, RuleChange::Off);
+    assert_eq!(rules.terms(AlertRule::CircuitOpen, &AlertSubject::Destination("broker".to_owned())), None);
 }
 
 #[test]
 fn subject_names_parse_back() {
-    for rule in Rule::ALL {
-        assert_eq!(Rule::parse(rule.as_str()), Some(rule));
+    for rule in AlertRule::ALL {
+        assert_eq!(AlertRule::parse(rule.as_str()), Some(rule));
     }
-    assert_eq!(Rule::parse("nothing"), None);
+    assert_eq!(AlertRule::parse("nothing"), None);
     for about in [
-        About::Queue("mail.eu:1".to_owned()),
-        About::Operation("POST /orders of all".to_owned()),
-        About::Destination("a broker".to_owned()),
-        About::Trail,
+        AlertSubject::Queue("mail.eu:1".to_owned()),
+        AlertSubject::Operation("POST /orders of all".to_owned()),
+        AlertSubject::Destination("a broker".to_owned()),
+        AlertSubject::Trail,
     ] {
-        assert_eq!(About::parse(&about.to_string()), Some(about));
+        assert_eq!(AlertSubject::parse(&about.to_string()), Some(about));
     }
     for text in ["", "queue", "queue ", "letters orders"] {
-        assert_eq!(About::parse(text), None, "{text:?}");
+        assert_eq!(AlertSubject::parse(text), None, "{text:?}");
     }
 }
 
 #[test]
 fn no_data_gives_no_reading() {
-    assert_eq!(Took::default().mean(), Reading::NOTHING);
-    assert_eq!(Took::default().p95(), Reading::NOTHING);
-    assert_eq!(share(0, 0), Reading::NOTHING);
-    assert_eq!(surge(0, 1_000), Reading::NOTHING);
+    assert_eq!(Durations::default().mean(), Measurement::NOTHING);
+    assert_eq!(Durations::default().p95(), Measurement::NOTHING);
+    assert_eq!(share(0, 0), Measurement::NOTHING);
+    assert_eq!(surge(0, 1_000), Measurement::NOTHING);
 }
 
 #[test]
@@ -153,8 +153,8 @@ fn one_slow_message_in_a_hundred_is_not_p95() {
 
 #[test]
 fn every_alert_text_names_the_measured_value() {
-    let about = About::Queue("orders".to_owned());
-    for rule in Rule::ALL {
+    let about = AlertSubject::Queue("orders".to_owned());
+    for rule in AlertRule::ALL {
         let text = words::opened(rule, &about, rule.terms(), reading(1_234.0, 56));
         assert!(text.starts_with("queue orders: "), "{text}");
         let over = words::resolved(rule, &about, Duration::from_secs(3_725));
@@ -165,14 +165,14 @@ fn every_alert_text_names_the_measured_value() {
             "{off}"
         );
     }
-    let text = words::opened(Rule::FailedRetries, &about, Rule::FailedRetries.terms(), reading(0.0625, 160));
+    let text = words::opened(AlertRule::FailedRetries, &about, AlertRule::FailedRetries.terms(), reading(0.0625, 160));
     assert_eq!(text, "queue orders: 6.2 % of 160 retries within 15m failed, more than 5 %");
 }
 
 proptest! {
     #[test]
     fn a_slot_is_within_a_quarter_of_the_duration(millis in 0_u64..100_000_000_000, count in 1_u64..1_000) {
-        let took = Took { slots: BTreeMap::from([(slot(Duration::from_millis(millis)), count)]), micros: 0 };
+        let took = Durations { slots: BTreeMap::from([(slot(Duration::from_millis(millis)), count)]), micros: 0 };
         #[expect(clippy::cast_precision_loss, reason = "exact for so few")]
         let exact = millis as f64 / 1e3;
         let p95 = took.p95().value;

@@ -4,40 +4,40 @@
 
 use std::time::Duration;
 
-use super::{About, Reading, Rule, Terms, Unit};
+use super::{AlertSubject, Measurement, AlertRule, AlertTerms, MeasureUnit};
 
 /// Says that an incident has opened.
-pub fn opened(rule: Rule, about: &About, terms: Terms, reading: Reading) -> String {
+pub fn opened(rule: AlertRule, about: &AlertSubject, terms: AlertTerms, reading: Measurement) -> String {
     let value = amount(rule, reading.value);
     let above = amount(rule, terms.above);
     let window = terms.window.map(format_duration).unwrap_or_default();
     let samples = reading.samples;
     let what = match rule {
-        Rule::DeadLetter => format!("{value} dead-lettered within {window}"),
-        Rule::DeadLetters => format!("{value} dead-lettered within {window}, more than {above}"),
-        Rule::DeadSurge => format!(
+        AlertRule::DeadLetter => format!("{value} dead-lettered within {window}"),
+        AlertRule::DeadLetters => format!("{value} dead-lettered within {window}, more than {above}"),
+        AlertRule::DeadSurge => format!(
             "{samples} dead-lettered within {window}, {value} times the usual rate, more than {above} times"
         ),
-        Rule::FailedRetries => {
+        AlertRule::FailedRetries => {
             format!("{value} of {samples} retries within {window} failed, more than {above}")
         }
-        Rule::Duplicates => {
+        AlertRule::Duplicates => {
             format!("{value} of {samples} requests within {window} were duplicates, more than {above}")
         }
-        Rule::ProcessingDelay => format!(
+        AlertRule::ProcessingDelay => format!(
             "the {samples} messages that ended within {window} took {value} on average, more than {above}"
         ),
-        Rule::LagP95 => format!(
+        AlertRule::LagP95 => format!(
             "5 % of the {samples} messages that ended within {window} took {value} or longer, more than {above}"
         ),
-        Rule::OldestWaiting => {
+        AlertRule::OldestWaiting => {
             format!("the oldest message ready to send has waited for {value}, more than {above}")
         }
-        Rule::Parked => {
+        AlertRule::Parked => {
             format!("{value} parked with an unknown effect; a person must decide")
         }
-        Rule::CircuitOpen => "circuit open: it is down and not called, except for probes".to_owned(),
-        Rule::AuditBroken => {
+        AlertRule::CircuitOpen => "circuit open: it is down and not called, except for probes".to_owned(),
+        AlertRule::AuditBroken => {
             format!(
                 "{value} of its entries or seals differ from what was sealed; run `ichido audit verify` to list them"
             )
@@ -47,22 +47,22 @@ pub fn opened(rule: Rule, about: &About, terms: Terms, reading: Reading) -> Stri
 }
 
 /// Says that an incident is over.
-pub fn resolved(rule: Rule, about: &About, lasted: Duration) -> String {
+pub fn resolved(rule: AlertRule, about: &AlertSubject, lasted: Duration) -> String {
     let what = match rule {
-        Rule::DeadLetter => {
+        AlertRule::DeadLetter => {
             "no more messages are dead-lettered; existing dead letters still wait for a person"
         }
-        Rule::DeadLetters => {
+        AlertRule::DeadLetters => {
             "few messages are dead-lettered now; existing dead letters still wait for a person"
         }
-        Rule::DeadSurge => "no more messages than usual are dead-lettered",
-        Rule::FailedRetries => "retries succeed again, or there are few",
-        Rule::Duplicates => "most requests are new again",
-        Rule::ProcessingDelay | Rule::LagP95 => "messages end in time again, or there are few",
-        Rule::OldestWaiting => "no message has waited too long",
-        Rule::Parked => "no message is parked",
-        Rule::CircuitOpen => "circuit closed: it is up again",
-        Rule::AuditBroken => "its entries and seals are as sealed",
+        AlertRule::DeadSurge => "no more messages than usual are dead-lettered",
+        AlertRule::FailedRetries => "retries succeed again, or there are few",
+        AlertRule::Duplicates => "most requests are new again",
+        AlertRule::ProcessingDelay | AlertRule::LagP95 => "messages end in time again, or there are few",
+        AlertRule::OldestWaiting => "no message has waited too long",
+        AlertRule::Parked => "no message is parked",
+        AlertRule::CircuitOpen => "circuit closed: it is up again",
+        AlertRule::AuditBroken => "its entries and seals are as sealed",
     };
     format!("{about}: resolved after {}: {what}", format_duration(lasted))
 }
@@ -70,7 +70,7 @@ pub fn resolved(rule: Rule, about: &About, lasted: Duration) -> String {
 /// Says that an incident is closed because it is no longer watched.
 ///
 /// Whether it is over is unknown.
-pub fn switched_off(rule: Rule, about: &About, lasted: Duration) -> String {
+pub fn switched_off(rule: AlertRule, about: &AlertSubject, lasted: Duration) -> String {
     format!(
         "{about}: closed after {}: {} is switched off here and no longer watched",
         format_duration(lasted),
@@ -79,12 +79,12 @@ pub fn switched_off(rule: Rule, about: &About, lasted: Duration) -> String {
 }
 
 /// Formats a value in its unit.
-fn amount(rule: Rule, value: f64) -> String {
+fn amount(rule: AlertRule, value: f64) -> String {
     match rule.unit() {
-        Unit::Count => plain(value, 0),
-        Unit::Share => format!("{} %", plain(value * 100.0, 1)),
-        Unit::Seconds => format_duration(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)),
-        Unit::Times => plain(value, 1),
+        MeasureUnit::Count => plain(value, 0),
+        MeasureUnit::Share => format!("{} %", plain(value * 100.0, 1)),
+        MeasureUnit::Seconds => format_duration(Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)),
+        MeasureUnit::Times => plain(value, 1),
     }
 }
 

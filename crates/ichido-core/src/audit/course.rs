@@ -11,7 +11,7 @@ mod rules;
 
 use std::time::Duration;
 
-use super::entry::{Entry, EntryId};
+use super::entry::{AuditEntry, EntryId};
 use crate::lifecycle::State;
 use crate::time::Timestamp;
 use rules::{Course, PROOF_STEP};
@@ -86,7 +86,7 @@ impl Walk {
     ///
     /// After an entry that does not follow, the next one may follow either from it or from the one before: so an
     /// inserted entry, and one that follows a removed entry, are reported alone.
-    pub fn step(&mut self, entry: &Entry, issued: i64) -> Result<(), CourseViolation> {
+    pub fn step(&mut self, entry: &AuditEntry, issued: i64) -> Result<(), CourseViolation> {
         let other = self.without.take();
         let (next, violation) = match self.course.follow(entry, issued) {
             Ok(next) => (next, None),
@@ -109,7 +109,7 @@ impl Walk {
     /// Returns by how much an entry is dated before its predecessor: then a clock was set back.
     ///
     /// A late proof is stored among older entries, so it says nothing about this.
-    pub fn set_back(&self, entry: &Entry) -> Option<Duration> {
+    pub fn set_back(&self, entry: &AuditEntry) -> Option<Duration> {
         let at = self.at.filter(|at| entry.id.step != PROOF_STEP && entry.at < *at)?;
         Some(at.since(entry.at))
     }

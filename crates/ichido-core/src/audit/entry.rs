@@ -31,7 +31,7 @@ impl fmt::Display for EntryId {
 
 /// One entry of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct AuditEntry {
     /// Its id.
     pub id: EntryId,
     /// When it happened.
@@ -99,7 +99,7 @@ pub struct Subject {
     pub tries_allowed: u32,
 }
 
-impl Entry {
+impl AuditEntry {
     /// Returns the code of its contents.
     pub fn content(&self) -> Code {
         let mut framing = Framing::new(None, "ichido audit entry 1");

@@ -5,7 +5,7 @@
 
 use uuid::Uuid;
 
-use super::entry::{Entry, EntryId};
+use super::entry::{AuditEntry, EntryId};
 use super::framing::Framing;
 use super::{AuditKey, Code};
 use crate::time::Timestamp;
@@ -68,7 +68,7 @@ impl Leaf {
 
     /// Creates the leaf of an entry at a position of a seal.
     pub fn new(
-        entry: &Entry,
+        entry: &AuditEntry,
         (previous, follows): (Previous, bool),
         key: Option<&AuditKey>,
         seal: u64,

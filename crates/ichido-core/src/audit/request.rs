@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 
 /// A request as stored in the database, with the hash of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request<'a> {
+pub struct AuditedRequest<'a> {
     /// The media type.
     pub content_type: &'a str,
     /// SHA-256 of the bytes.
@@ -36,7 +36,7 @@ pub struct RequestCodes {
     pub has_hops: bool,
 }
 
-impl Request<'_> {
+impl AuditedRequest<'_> {
     /// Returns the hash of a request's bytes.
     pub fn hash(bytes: &[u8]) -> [u8; 32] {
         sha256(bytes)

@@ -70,8 +70,8 @@ impl Seal {
     }
 
     /// Returns its head.
-    pub const fn head(&self) -> Head {
-        Head { number: self.number, total: self.total, mac: self.mac }
+    pub const fn head(&self) -> SealHead {
+        SealHead { number: self.number, total: self.total, mac: self.mac }
     }
 
     /// Returns the code of a seal whose entries have all been deleted.
@@ -89,7 +89,7 @@ impl Seal {
 ///
 /// Nobody who can write to the database may be able to write there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct SealHead {
     /// The seal's number.
     pub number: u64,
     /// The number of sealed entries.
@@ -100,13 +100,13 @@ pub struct Head {
 
 const HEAD: &str = "ichido-audit-1";
 
-impl fmt::Display for Head {
+impl fmt::Display for SealHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{HEAD}:{}:{}:{}", self.number, self.total, self.mac)
     }
 }
 
-impl Head {
+impl SealHead {
     /// Parses what [`fmt::Display`] wrote; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         // One more than there are, so a longer text is recognized.

@@ -4,11 +4,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use super::entry::{Entry, EntryId, Subject};
+use super::entry::{AuditEntry, EntryId, Subject};
 use super::leaf::{self, Leaf, Previous};
-use super::request::{Request, RequestCodes};
-use super::seal::{Forgotten, Head, Seal};
-use super::verify::{Finding, Issued, Kind, Report, Stored, Verifier};
+use super::request::{AuditedRequest, RequestCodes};
+use super::seal::{Forgotten, SealHead, Seal};
+use super::verify::{AuditFinding, Issued, Kind, AuditReport, StoredSeal, Verifier};
 use super::{AuditKey, AuditKeyError, Code};
 use crate::time::Timestamp;
 
@@ -16,8 +16,8 @@ fn key(byte: u8) -> AuditKey {
     AuditKey::parse(&[byte; 32]).unwrap()
 }
 
-fn entry(message: u128, fence: i64) -> Entry {
-    Entry {
+fn entry(message: u128, fence: i64) -> AuditEntry {
+    AuditEntry {
         id: EntryId { message: Uuid::from_u128(message), fence, step: 0 },
         at: Timestamp::from_secs(1_800_000_000 + fence),
         claimed_at: Some(Timestamp::from_secs(1_800_000_000)),
@@ -51,7 +51,7 @@ fn entry(message: u128, fence: i64) -> Entry {
 }
 
 /// Every field, each changed alone.
-const CHANGES: [fn(&mut Entry); 27] = [
+const CHANGES: [fn(&mut AuditEntry); 27] = [
     |entry| entry.at = entry.at.plus(Duration::from_micros(1)),
     |entry| entry.claimed_at = None,
     |entry| entry.from.push('x'),
@@ -89,16 +89,16 @@ const CHANGES: [fn(&mut Entry); 27] = [
 /// A trail as stored in the database.
 #[derive(Clone)]
 struct Trail {
-    entries: Vec<Entry>,
-    requests: HashMap<Uuid, Request<'static>>,
+    entries: Vec<AuditEntry>,
+    requests: HashMap<Uuid, AuditedRequest<'static>>,
     seals: Vec<(Seal, Option<Vec<u8>>, Option<Code>)>,
     forgotten: HashMap<Uuid, Forgotten>,
 }
 
-fn request(message: Uuid) -> Request<'static> {
-    Request {
+fn request(message: Uuid) -> AuditedRequest<'static> {
+    AuditedRequest {
         content_type: "text/plain",
-        hash: Request::hash(message.as_bytes()),
+        hash: AuditedRequest::hash(message.as_bytes()),
         priority: 5,
         tries_allowed: 3,
         due: None,
@@ -107,7 +107,7 @@ fn request(message: Uuid) -> Request<'static> {
 }
 
 /// Every field, each changed alone.
-const REQUEST_CHANGES: [fn(&mut Request<'static>); 8] = [
+const REQUEST_CHANGES: [fn(&mut AuditedRequest<'static>); 8] = [
     |request| request.content_type = "text/html",
     |request| request.hash[31] ^= 1,
     |request| request.priority -= 1,
@@ -120,10 +120,10 @@ const REQUEST_CHANGES: [fn(&mut Request<'static>); 8] = [
 ];
 
 /// Seals the entries in parts of these sizes.
-fn sealed(entries: Vec<Entry>, sizes: &[usize], key: Option<&AuditKey>) -> Trail {
+fn sealed(entries: Vec<AuditEntry>, sizes: &[usize], key: Option<&AuditKey>) -> Trail {
     let mut seals: Vec<(Seal, Option<Vec<u8>>, Option<Code>)> = Vec::new();
     let mut rest = &entries[..];
-    let requests: HashMap<Uuid, Request<'static>> =
+    let requests: HashMap<Uuid, AuditedRequest<'static>> =
         entries.iter().map(|entry| (entry.id.message, request(entry.id.message))).collect();
     let mut previous_of: HashMap<Uuid, Previous> =
         requests.iter().map(|(id, request)| (*id, Previous::Request(request.code()))).collect();
@@ -169,15 +169,15 @@ fn seal_after(last: Option<Seal>, leaves: &[Leaf]) -> Seal {
 }
 
 impl Trail {
-    fn verify(&self, key: Option<&AuditKey>, head: Option<Head>) -> Report {
+    fn verify(&self, key: Option<&AuditKey>, head: Option<SealHead>) -> AuditReport {
         let mut verifier = Verifier::new(key, head);
-        let found: HashMap<EntryId, Entry> =
+        let found: HashMap<EntryId, AuditEntry> =
             self.entries.iter().map(|entry| (entry.id, entry.clone())).collect();
         let requests: HashMap<Uuid, RequestCodes> =
             self.requests.iter().map(|(id, request)| (*id, request.codes())).collect();
         let mut listed: Vec<EntryId> = Vec::new();
         for (seal, leaves, pruned) in &self.seals {
-            let stored = Stored { seal: *seal, leaves: leaves.as_deref(), pruned: *pruned };
+            let stored = StoredSeal { seal: *seal, leaves: leaves.as_deref(), pruned: *pruned };
             if let Some(checked) = verifier.seal(stored) {
                 listed.extend(checked.leaves.iter().map(|leaf| leaf.id));
                 verifier.entries(&checked, &checked.leaves, &found, &requests, &self.forgotten);
@@ -191,7 +191,7 @@ impl Trail {
         verifier.finish()
     }
 
-    fn head(&self) -> Head {
+    fn head(&self) -> SealHead {
         self.seals.last().unwrap().0.head()
     }
 
@@ -211,11 +211,11 @@ fn trail(count: usize, key: Option<&AuditKey>) -> Trail {
 }
 
 /// The findings that name an entry.
-fn named(report: &Report) -> Vec<(Kind, EntryId)> {
+fn named(report: &AuditReport) -> Vec<(Kind, EntryId)> {
     report.findings.iter().filter_map(|finding| Some((finding.kind, finding.entry?))).collect()
 }
 
-fn kinds(report: &Report) -> Vec<Kind> {
+fn kinds(report: &AuditReport) -> Vec<Kind> {
     report.findings.iter().map(|finding| finding.kind).collect()
 }
 
@@ -397,7 +397,7 @@ fn seal_of_deleted_entries_keeps_root_and_count() {
 #[test]
 fn entry_dated_long_before_earlier_seals_is_noted() {
     let key = key(1);
-    let mut entries: Vec<Entry> = (0..8).map(|n| entry(n, i64::try_from(n).unwrap())).collect();
+    let mut entries: Vec<AuditEntry> = (0..8).map(|n| entry(n, i64::try_from(n).unwrap())).collect();
     entries[6].at = Timestamp::from_secs(1_800_000_000 - 7_200);
     let trail = sealed(entries, &[4], Some(&key));
     let report = trail.verify(Some(&key), None);
@@ -408,7 +408,7 @@ fn entry_dated_long_before_earlier_seals_is_noted() {
 #[test]
 fn clock_set_back_is_one_note_and_no_finding() {
     let key = key(1);
-    let mut entries: Vec<Entry> = (0..12).map(|n| entry(n, i64::try_from(n).unwrap())).collect();
+    let mut entries: Vec<AuditEntry> = (0..12).map(|n| entry(n, i64::try_from(n).unwrap())).collect();
     for entry in &mut entries[4..] {
         entry.at = Timestamp::from_secs(1_800_000_000 - 7_200);
     }
@@ -475,7 +475,7 @@ fn consequences_of_a_finding_are_not_reported() {
     let (mut verifier, issued) = (Verifier::new(None, None), Issued { fence: 9, ..Issued::default() });
     let forged = [entry(1, 1), entry(2, 1), entry(2, 5), entry(3, 10)];
     verifier.inserted(None, forged[0].id, forged[0].at);
-    verifier.histories(&[Entry { tries: 4, ..forged[0].clone() }], &issued);
+    verifier.histories(&[AuditEntry { tries: 4, ..forged[0].clone() }], &issued);
     verifier.histories(&forged[1..], &issued);
     verifier.histories_end(&issued);
     verifier.misplaced(forged[0].id.message, Kind::StateRemoved, "gone");
@@ -490,10 +490,10 @@ fn consequences_of_a_finding_are_not_reported() {
 #[test]
 fn a_head_is_read_back_as_it_was_written() {
     let head = trail(5, Some(&key(1))).head();
-    assert_eq!(Head::parse(&format!("{head}\n")), Some(head));
+    assert_eq!(SealHead::parse(&format!("{head}\n")), Some(head));
     for text in ["", "ichido-audit-1:1:2", &format!("{head}:0"), &head.to_string().to_uppercase(), "x:1:2:3"]
     {
-        assert_eq!(Head::parse(text), None, "{text}");
+        assert_eq!(SealHead::parse(text), None, "{text}");
     }
 }
 
@@ -639,7 +639,7 @@ proptest! {
             Tampering::LeafByte { .. } | Tampering::SwapSeals { .. } | Tampering::RemoveSeal { .. }
         );
         prop_assert!(in_seals || found.is_empty(), "nothing else is named: {found:?}");
-        let seal_told = |finding: &Finding| finding.entry.is_none() && finding.seal.is_some();
+        let seal_told = |finding: &AuditFinding| finding.entry.is_none() && finding.seal.is_some();
         prop_assert!(!in_seals || report.findings.iter().any(seal_told));
     }
 }

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::entry::{Entry, EntryId};
+use super::entry::{AuditEntry, EntryId};
 use super::leaf::{self, Leaf, Previous};
 use super::request::RequestCodes;
-use super::seal::{Forgotten, Head, Seal};
+use super::seal::{Forgotten, SealHead, Seal};
 use super::{AuditKey, Code};
 use crate::time::Timestamp;
 use crate::words;
@@ -59,7 +59,7 @@ words! {
 
 /// One thing that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct AuditFinding {
     /// The kind of finding.
     pub kind: Kind,
     /// The seal; `None` if none covers it yet.
@@ -100,7 +100,7 @@ pub struct SetBack {
 
 /// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct AuditReport {
     /// The number of seals.
     pub seals: u64,
     /// How many of them were made under a key.
@@ -116,9 +116,9 @@ pub struct Report {
     /// When the oldest of them happened.
     pub unsealed_since: Option<Timestamp>,
     /// The last seal.
-    pub head: Option<Head>,
+    pub head: Option<SealHead>,
     /// The first [`LISTED_MAX`] findings.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
     /// The number of findings.
     pub found: u64,
     /// Entries with a suspicious date, the first [`LISTED_MAX`], unless the clock is known to have been set back.
@@ -131,13 +131,13 @@ pub struct Report {
     pub hops_unsealed: u64,
 }
 
-impl Report {
+impl AuditReport {
     /// Returns whether there are no findings.
     pub const fn is_whole(&self) -> bool {
         self.found == 0
     }
 
-    fn add(&mut self, finding: Finding) {
+    fn add(&mut self, finding: AuditFinding) {
         self.found += 1;
         if self.findings.len() < LISTED_MAX {
             self.findings.push(finding);
@@ -147,7 +147,7 @@ impl Report {
 
 /// A seal as stored in the database.
 #[derive(Clone, Copy, Debug)]
-pub struct Stored<'a> {
+pub struct StoredSeal<'a> {
     /// The seal.
     pub seal: Seal,
     /// Its leaves; `None` once all its entries have been deleted.
@@ -158,7 +158,7 @@ pub struct Stored<'a> {
 
 /// The leaves of one seal, as far as they are reliable.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct CheckedSeal {
     /// The seal.
     pub seal: Seal,
     /// Its leaves, in order.
@@ -172,7 +172,7 @@ pub struct Checked {
 #[derive(Debug, Default)]
 pub struct Verifier<'k> {
     key: Option<&'k AuditKey>,
-    head: Option<Head>,
+    head: Option<SealHead>,
     head_met: bool,
     last: Option<Seal>,
     last_keyed: u64,
@@ -180,20 +180,20 @@ pub struct Verifier<'k> {
     walking: Option<histories::Histories>,
     /// Messages with a finding, at most [`LISTED_MAX`]: its consequences are not reported again.
     reported: HashSet<Uuid>,
-    report: Report,
+    report: AuditReport,
 }
 
 impl<'k> Verifier<'k> {
     /// Creates a verifier. `head` is a stored copy of an earlier last seal.
-    pub fn new(key: Option<&'k AuditKey>, head: Option<Head>) -> Self {
-        let report = Report { key_given: key.is_some(), ..Report::default() };
+    pub fn new(key: Option<&'k AuditKey>, head: Option<SealHead>) -> Self {
+        let report = AuditReport { key_given: key.is_some(), ..AuditReport::default() };
         Self { key, head, report, ..Self::default() }
     }
 
     /// Judges a seal alone and by the previous one.
     ///
     /// Returns the leaves to compare its entries with.
-    pub fn seal(&mut self, stored: Stored<'_>) -> Option<Checked> {
+    pub fn seal(&mut self, stored: StoredSeal<'_>) -> Option<CheckedSeal> {
         let seal = stored.seal;
         self.chain(&seal);
         let checked = stored.leaves.and_then(|bytes| self.list(&seal, bytes));
@@ -212,9 +212,9 @@ impl<'k> Verifier<'k> {
     /// messages' requests, at least where a leaf follows one, `forgotten` the records of deleted messages.
     pub fn entries(
         &mut self,
-        checked: &Checked,
+        checked: &CheckedSeal,
         leaves: &[Leaf],
-        found: &HashMap<EntryId, Entry>,
+        found: &HashMap<EntryId, AuditEntry>,
         requests: &HashMap<Uuid, RequestCodes>,
         forgotten: &HashMap<Uuid, Forgotten>,
     ) {
@@ -248,14 +248,14 @@ impl<'k> Verifier<'k> {
     pub fn inserted(&mut self, seal: Option<u64>, entry: EntryId, at: Timestamp) {
         let why = "it lies among sealed entries, but no seal lists it";
         let message = Some(entry.message);
-        self.add(Finding { kind: Kind::Inserted, seal, message, entry: Some(entry), at: Some(at), why });
+        self.add(AuditFinding { kind: Kind::Inserted, seal, message, entry: Some(entry), at: Some(at), why });
     }
 
     /// Reports an entry that was noted for the next seal and is missing.
     pub fn removed_unsealed(&mut self, entry: EntryId) {
         let why = "it was waiting for the next seal, and is missing";
         let message = Some(entry.message);
-        self.add(Finding { kind: Kind::Removed, seal: None, message, entry: Some(entry), at: None, why });
+        self.add(AuditFinding { kind: Kind::Removed, seal: None, message, entry: Some(entry), at: None, why });
     }
 
     /// Records what waits for the next seal.
@@ -265,7 +265,7 @@ impl<'k> Verifier<'k> {
     }
 
     /// Returns the report, after every seal was judged.
-    pub fn finish(mut self) -> Report {
+    pub fn finish(mut self) -> AuditReport {
         if self.key.is_some() && self.last_keyed < self.report.seals {
             // The first seal under a key proves what came before it; nothing proves what comes after the last.
             let why = "this seal and all later ones were made without the key";
@@ -326,7 +326,7 @@ impl<'k> Verifier<'k> {
     /// Checks that the list of a seal's entries is the sealed one.
     ///
     /// Returns what can be read of it.
-    fn list(&mut self, seal: &Seal, bytes: &[u8]) -> Option<Checked> {
+    fn list(&mut self, seal: &Seal, bytes: &[u8]) -> Option<CheckedSeal> {
         let Some(leaves) = leaf::read(bytes) else {
             self.seal_changed(seal, "its list of entries cannot be read");
             return None;
@@ -338,7 +338,7 @@ impl<'k> Verifier<'k> {
                 reported = self.check_positions(seal, &leaves);
             }
         }
-        Some(Checked { seal: *seal, leaves, reported })
+        Some(CheckedSeal { seal: *seal, leaves, reported })
     }
 
     /// Finds where a list was changed: each leaf's tag fits one position of one seal.
@@ -433,7 +433,7 @@ impl<'k> Verifier<'k> {
 
     fn report_entry(&mut self, kind: Kind, seal: &Seal, leaf: &Leaf, why: &'static str) {
         let (seal, entry, at) = (Some(seal.number), Some(leaf.id), Some(leaf.at));
-        self.add(Finding { kind, seal, message: Some(leaf.id.message), entry, at, why });
+        self.add(AuditFinding { kind, seal, message: Some(leaf.id.message), entry, at, why });
     }
 
     fn removed(&mut self, seal: &Seal, leaf: &Leaf, why: &'static str) {
@@ -445,10 +445,10 @@ impl<'k> Verifier<'k> {
     }
 
     fn report_seal(&mut self, kind: Kind, seal: u64, why: &'static str) {
-        self.add(Finding { kind, seal: Some(seal), message: None, entry: None, at: None, why });
+        self.add(AuditFinding { kind, seal: Some(seal), message: None, entry: None, at: None, why });
     }
 
-    fn add(&mut self, finding: Finding) {
+    fn add(&mut self, finding: AuditFinding) {
         if let Some(message) = finding.message.filter(|_| self.reported.len() < LISTED_MAX) {
             self.reported.insert(message);
         }

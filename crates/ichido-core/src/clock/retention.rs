@@ -17,7 +17,7 @@ const EARLIEST: Timestamp = Timestamp::from_secs(1_767_225_600);
 
 /// The wall clock, which can be set, and a monotonic clock, which cannot, read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct ClockPair {
     /// The wall clock of the database.
     pub wall: Timestamp,
     /// Time since some fixed moment.
@@ -63,20 +63,20 @@ impl From<Timestamp> for Now {
 /// days ahead for 15 seconds makes it delete what is due within the next six minutes, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    last: Reading,
+    last: ClockPair,
     reached: Timestamp,
 }
 
 impl Retention {
     /// Continues where an earlier process stopped; without one, starts at the wall clock.
-    pub fn begin(now: Reading, reached: Option<Timestamp>) -> Self {
+    pub fn begin(now: ClockPair, reached: Option<Timestamp>) -> Self {
         Self { last: now, reached: reached.unwrap_or(now.wall).max(EARLIEST) }
     }
 
     /// Starts a round and returns the current time for deletion.
     ///
     /// If the clocks disagree about the time since the last round, this round deletes nothing.
-    pub fn round(&mut self, now: Reading) -> Result<Timestamp, ClockStep> {
+    pub fn round(&mut self, now: ClockPair) -> Result<Timestamp, ClockStep> {
         let last = std::mem::replace(&mut self.last, now);
         let passed = now.monotonic.saturating_sub(last.monotonic);
         let expected = last.wall.plus(passed);
@@ -112,8 +112,8 @@ mod tests {
     const DAY: Duration = Duration::from_hours(24);
 
     /// Both clocks after `elapsed`, the wall clock set ahead by `ahead`.
-    fn after(passed: Duration, ahead: Duration) -> Reading {
-        Reading { wall: START.plus(passed + ahead), monotonic: passed }
+    fn after(passed: Duration, ahead: Duration) -> ClockPair {
+        ClockPair { wall: START.plus(passed + ahead), monotonic: passed }
     }
 
     fn began() -> Retention {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn clock_starting_at_1970_does_not_block_retention() {
-        let zero = Reading { wall: Timestamp::EPOCH, monotonic: Duration::ZERO };
+        let zero = ClockPair { wall: Timestamp::EPOCH, monotonic: Duration::ZERO };
         assert_eq!(Retention::begin(zero, None).reached(), EARLIEST);
     }
 }

@@ -51,7 +51,7 @@ fn named_fields_are_left_out_of_the_digest_only() {
     let leave_out =
         ["/trace_id", "/idempotency_key", "/meta/seen"].map(|text| Pointer::parse(text).unwrap()).to_vec();
     let rules = BodyRules {
-        form: Form { leave_out: LeaveOut::new(leave_out).unwrap(), ..Form::default() },
+        form: CanonicalForm { leave_out: LeaveOut::new(leave_out).unwrap(), ..CanonicalForm::default() },
         ..BodyRules::default()
     };
     let digest = |body: &str| Digest::of_json(body.as_bytes(), &rules).unwrap();

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::{Document, Kind, LEAVE_OUT_MAX, Pointer, Unicode, Value, string};
+use super::{Document, Kind, LEAVE_OUT_MAX, Pointer, Unicode, JsonValue, string};
 
 /// Pointers to the members that a [`Form`](super::Form) leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,11 +55,11 @@ impl LeaveOut {
 struct Steps<'d, 'a> {
     unicode: Unicode,
     /// The members of each object seen so far, by node: their names in Normalization Form C.
-    normal: HashMap<u32, HashMap<Cow<'a, str>, Value<'d, 'a>>>,
+    normal: HashMap<u32, HashMap<Cow<'a, str>, JsonValue<'d, 'a>>>,
 }
 
 impl<'d, 'a> Steps<'d, 'a> {
-    fn step(&mut self, value: Value<'d, 'a>, token: &str) -> Option<Value<'d, 'a>> {
+    fn step(&mut self, value: JsonValue<'d, 'a>, token: &str) -> Option<JsonValue<'d, 'a>> {
         match (self.unicode, value.kind()) {
             (Unicode::Nfc, Kind::Object) => {
                 let members = self.normal.entry(value.node_index()).or_insert_with(|| {

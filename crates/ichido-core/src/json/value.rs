@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::{fmt, iter};
 
 use super::tape::{Tape, TapeNode};
-use super::{Document, Form, JsonError, names, writer};
+use super::{Document, CanonicalForm, JsonError, names, writer};
 
 /// One value of a document, by its position on the tape.
 #[derive(Clone, Copy)]
-pub struct Value<'d, 'a> {
+pub struct JsonValue<'d, 'a> {
     document: &'d Document<'a>,
     node: u32,
 }
@@ -30,7 +30,7 @@ pub enum Kind {
     Object,
 }
 
-impl<'d, 'a> Value<'d, 'a> {
+impl<'d, 'a> JsonValue<'d, 'a> {
     /// Returns the kind of this value.
     pub fn kind(self) -> Kind {
         match self.node() {
@@ -85,7 +85,7 @@ impl<'d, 'a> Value<'d, 'a> {
     }
 
     /// Returns the canonical bytes of this value alone, in `form`.
-    pub fn canonical(self, form: &Form) -> Result<Vec<u8>, JsonError> {
+    pub fn canonical(self, form: &CanonicalForm) -> Result<Vec<u8>, JsonError> {
         writer::canonical(self.document, self.node, form)
     }
 
@@ -149,7 +149,7 @@ impl<'d, 'a> Value<'d, 'a> {
 /// Shows only the kind.
 ///
 /// A body may contain secrets, and debug output ends up in logs.
-impl fmt::Debug for Value<'_, '_> {
+impl fmt::Debug for JsonValue<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Value").field(&self.kind()).finish()
     }

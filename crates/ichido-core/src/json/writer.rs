@@ -5,11 +5,11 @@
 use std::borrow::Cow;
 
 use super::tape::{Escaping, TapeNode, TextSpan};
-use super::{Document, Form, GROWTH_MAX, JsonError, JsonErrorKind, NUMBER_DIGITS_MAX, Numbers, Unicode};
+use super::{Document, CanonicalForm, GROWTH_MAX, JsonError, JsonErrorKind, NUMBER_DIGITS_MAX, Numbers, Unicode};
 use super::{names, number, string};
 
 /// Returns the canonical bytes of the value at `node` of `document`, in `form`.
-pub(super) fn canonical(document: &Document<'_>, node: u32, form: &Form) -> Result<Vec<u8>, JsonError> {
+pub(super) fn canonical(document: &Document<'_>, node: u32, form: &CanonicalForm) -> Result<Vec<u8>, JsonError> {
     let mut writer = Writer {
         document,
         form,
@@ -25,7 +25,7 @@ pub(super) fn canonical(document: &Document<'_>, node: u32, form: &Form) -> Resu
 
 struct Writer<'d, 'a> {
     document: &'d Document<'a>,
-    form: &'d Form,
+    form: &'d CanonicalForm,
     /// The names of members that are not written, in ascending order.
     left_out: Vec<u32>,
     out: Vec<u8>,

@@ -6,7 +6,7 @@ use crate::fingerprint::Fingerprint;
 use crate::time::Timestamp;
 use crate::words;
 
-use super::policy::{EffectMode, OnUnknown, Policy, limits};
+use super::policy::{OperationGuarantee, OnUnknown, Policy, limits};
 
 /// What the store holds under a key, without the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,22 +24,22 @@ pub struct Record {
     /// The strictest mode it was claimed under so far.
     ///
     /// The operation may have a different mode by now.
-    pub mode: EffectMode,
+    pub mode: OperationGuarantee,
     /// How far the action has progressed.
-    pub phase: Phase,
+    pub phase: RecordPhase,
 }
 
 impl Record {
     /// Creates the record of a new claim ([`Admission::Run`]).
     pub fn claimed(fingerprint: Fingerprint, fence: Fence, now: Timestamp, policy: &Policy) -> Self {
-        let phase = Phase::Claimed { lease_until: now.plus(policy.lease()) };
-        Self { fingerprint, fence, first_claimed_at: now, claimed_at: now, mode: policy.mode(), phase }
+        let phase = RecordPhase::Claimed { lease_until: now.plus(policy.lease()) };
+        Self { fingerprint, fence, first_claimed_at: now, claimed_at: now, mode: policy.guarantee(), phase }
     }
 }
 
 /// How far an action has progressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum RecordPhase {
     /// An attempt is in flight.
     Claimed {
         /// When the claim lapses unless it is renewed.
@@ -152,14 +152,14 @@ pub fn admit(
     let now = now.wall;
     let runs_again = may_run_again(record, policy, now);
     match record.phase {
-        Phase::Settled { kept: StoredBody::Whole, .. } => Admission::Replay,
-        Phase::Settled { kept: StoredBody::WithoutBody, .. } => Admission::ReplayNotKept,
-        Phase::Claimed { lease_until } if !lease_has_lapsed(lease_until, now, limits::LEASE_MAX) => {
+        RecordPhase::Settled { kept: StoredBody::Whole, .. } => Admission::Replay,
+        RecordPhase::Settled { kept: StoredBody::WithoutBody, .. } => Admission::ReplayNotKept,
+        RecordPhase::Claimed { lease_until } if !lease_has_lapsed(lease_until, now, limits::LEASE_MAX) => {
             Admission::Wait { lease_until }
         }
-        Phase::Claimed { .. } | Phase::Unknown if runs_again => Admission::TakeOver { from: record.fence },
-        Phase::Claimed { .. } => Admission::MarkUnknown { fence: record.fence },
-        Phase::Unknown => Admission::Unknown,
+        RecordPhase::Claimed { .. } | RecordPhase::Unknown if runs_again => Admission::TakeOver { from: record.fence },
+        RecordPhase::Claimed { .. } => Admission::MarkUnknown { fence: record.fence },
+        RecordPhase::Unknown => Admission::Unknown,
     }
 }
 
@@ -169,12 +169,12 @@ pub fn admit(
 /// of a claim in the future. An action that was claimed under a stricter mode than today's is judged by that mode.
 fn may_run_again(record: &Record, policy: &Policy, now: Timestamp) -> bool {
     policy.on_unknown() == OnUnknown::RunAgain
-        && match record.mode.stricter(policy.mode()) {
-            EffectMode::Transactional => true,
-            EffectMode::Keyed => {
+        && match record.mode.stricter(policy.guarantee()) {
+            OperationGuarantee::Transactional => true,
+            OperationGuarantee::Keyed => {
                 age(record.first_claimed_at, now).is_some_and(|age| age < policy.upstream_keeps_keys_for())
             }
-            EffectMode::Opaque => false,
+            OperationGuarantee::None => false,
         }
 }
 
@@ -183,8 +183,8 @@ fn may_run_again(record: &Record, policy: &Policy, now: Timestamp) -> bool {
 /// Only settled records expire, and none that a message still uses.
 pub fn may_sweep(record: &Record, now: Timestamp) -> bool {
     match record.phase {
-        Phase::Settled { expiry: Expiry::At(expires_at), .. } => expires_at <= now,
-        Phase::Settled { expiry: Expiry::HeldByMessage, .. } | Phase::Claimed { .. } | Phase::Unknown => {
+        RecordPhase::Settled { expiry: Expiry::At(expires_at), .. } => expires_at <= now,
+        RecordPhase::Settled { expiry: Expiry::HeldByMessage, .. } | RecordPhase::Claimed { .. } | RecordPhase::Unknown => {
             false
         }
     }

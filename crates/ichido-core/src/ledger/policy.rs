@@ -64,13 +64,13 @@ pub enum Class {
 words! {
     /// How an operation's outcome becomes durable, in order: a later mode allows fewer reruns.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum EffectMode {
+    pub enum OperationGuarantee {
         /// The effect and its outcome commit in one transaction: without an outcome, nothing happened.
         Transactional = "transactional",
         /// The upstream honours the key: asking again with the same key returns a lost outcome.
         Keyed = "keyed",
         /// Neither: a lost outcome is unknown. This is the default.
-        Opaque = "opaque",
+        None = "opaque",
     }
 }
 
@@ -102,7 +102,7 @@ pub struct PolicyDraft {
     /// The profile its responses follow.
     pub profile: Profile,
     /// How its outcome becomes durable; `None` is [`EffectMode::Opaque`].
-    pub mode: Option<EffectMode>,
+    pub guarantee: Option<OperationGuarantee>,
     /// What to do about an unknown outcome; `None` holds opaque operations and reruns the others.
     pub on_unknown: Option<OnUnknown>,
     /// Whether a request must carry a key.
@@ -150,7 +150,7 @@ impl PolicyDraft {
 pub struct Policy {
     class: Class,
     profile: Profile,
-    mode: EffectMode,
+    mode: OperationGuarantee,
     on_unknown: OnUnknown, // Invariant: never RunAgain where mode is Opaque, always where it is Transactional.
     key_need: KeyNeed,
     ttl: Duration, // Invariant: at least the retry horizon.
@@ -289,7 +289,7 @@ impl Policy {
     /// # Ok::<(), ichido_core::ledger::PolicyErrors>(())
     /// ```
     pub fn build(draft: PolicyDraft) -> Result<Self, PolicyErrors> {
-        let mode = draft.mode.unwrap_or(EffectMode::Opaque);
+        let mode = draft.guarantee.unwrap_or(OperationGuarantee::None);
         let policy = Self {
             class: draft.class,
             profile: draft.profile,
@@ -322,10 +322,10 @@ impl Policy {
         {
             errors.push(PolicyError::TtlTooShort { ttl: self.ttl });
         }
-        if self.mode == EffectMode::Opaque && self.on_unknown == OnUnknown::RunAgain {
+        if self.mode == OperationGuarantee::None && self.on_unknown == OnUnknown::RunAgain {
             errors.push(PolicyError::OpaqueRunsAgain);
         }
-        if self.mode == EffectMode::Transactional && self.on_unknown != OnUnknown::RunAgain {
+        if self.mode == OperationGuarantee::Transactional && self.on_unknown != OnUnknown::RunAgain {
             errors.push(PolicyError::TransactionalIsNeverUnknown);
         }
         for (what, window) in [("ttl", Some(self.ttl)), ("dedupe_window", self.dedupe_window)] {
@@ -343,7 +343,7 @@ impl Policy {
             errors.push(PolicyError::SettlesWithinOutOfRange { settles_within: self.settles_within });
         }
         let keeps_for = self.upstream_keeps_keys_for;
-        if self.mode == EffectMode::Keyed && (keeps_for.is_zero() || keeps_for < self.lease) {
+        if self.mode == OperationGuarantee::Keyed && (keeps_for.is_zero() || keeps_for < self.lease) {
             errors.push(PolicyError::UpstreamForgetsTooSoon { keeps_for, lease: self.lease });
         }
         errors
@@ -360,7 +360,7 @@ impl Policy {
     }
 
     /// Returns how its outcome becomes durable.
-    pub const fn mode(&self) -> EffectMode {
+    pub const fn guarantee(&self) -> OperationGuarantee {
         self.mode
     }
 
@@ -420,7 +420,7 @@ impl Class {
     }
 }
 
-impl EffectMode {
+impl OperationGuarantee {
     /// Returns the stricter of two modes: the one that allows fewer reruns.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
@@ -430,7 +430,7 @@ impl EffectMode {
     const fn default_on_unknown(self) -> OnUnknown {
         match self {
             Self::Transactional | Self::Keyed => OnUnknown::RunAgain,
-            Self::Opaque => OnUnknown::Hold,
+            Self::None => OnUnknown::Hold,
         }
     }
 }

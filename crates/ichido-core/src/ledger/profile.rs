@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::verdict::Table;
+use crate::verdict::VerdictTable;
 
 /// The API convention that an operation's responses follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -36,11 +36,11 @@ pub struct ProfileNumbers {
 
 impl Profile {
     /// Returns the verdict table for clients of such servers.
-    pub const fn client_table(self) -> Table {
+    pub const fn client_table(self) -> VerdictTable {
         match self {
-            Self::Ichido => Table::client(),
-            Self::Ietf => Table::client_ietf(),
-            Self::Stripe => Table::client_stripe(),
+            Self::Ichido => VerdictTable::client(),
+            Self::Ietf => VerdictTable::client_ietf(),
+            Self::Stripe => VerdictTable::client_stripe(),
         }
     }
 

@@ -3,12 +3,12 @@
 use crate::fence::Fence;
 use crate::time::Timestamp;
 
-use super::admission::{Expiry, Phase, Record, Settled, StoredBody};
-use super::policy::{EffectMode, Policy};
+use super::admission::{Expiry, RecordPhase, Record, Settled, StoredBody};
+use super::policy::{OperationGuarantee, Policy};
 
 /// The outcome of running a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// A response arrived.
     Responded {
         /// Its status.
@@ -17,7 +17,7 @@ pub enum Outcome {
     /// A response arrived, and its sender guarantees that nothing was done, whatever the status.
     NothingDone,
     /// The work never started: the connection failed, or the claim came too late.
-    NotBegun,
+    NotStarted,
     /// The upstream has its own idempotency layer and is still processing the request.
     // SPEC C6.
     StillRunning,
@@ -48,12 +48,12 @@ pub enum Settlement {
 
 impl Settlement {
     /// Returns the record's next phase, or `None` if the record is deleted.
-    pub const fn phase(self, kept: StoredBody) -> Option<Phase> {
+    pub const fn phase(self, kept: StoredBody) -> Option<RecordPhase> {
         match self {
             Self::Keep { outcome, expires_at } => {
-                Some(Phase::Settled { outcome, kept, expiry: Expiry::At(expires_at) })
+                Some(RecordPhase::Settled { outcome, kept, expiry: Expiry::At(expires_at) })
             }
-            Self::Hold => Some(Phase::Unknown),
+            Self::Hold => Some(RecordPhase::Unknown),
             Self::Release => None,
         }
     }
@@ -61,7 +61,7 @@ impl Settlement {
 
 /// The relation between the holder of a fence and a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SettleRight {
     /// The holder may settle the record.
     ///
     /// Marking a claim unknown does not take it away from its owner.
@@ -75,34 +75,34 @@ pub enum Standing {
 /// Returns whether the holder of `fence` may still settle `record`.
 ///
 /// A late holder may, as long as nobody took over.
-pub fn may_settle(record: &Record, fence: Fence) -> Standing {
+pub fn may_settle(record: &Record, fence: Fence) -> SettleRight {
     match record.phase {
-        _ if record.fence != fence => Standing::Stale,
-        Phase::Claimed { .. } | Phase::Unknown => Standing::Owner,
-        Phase::Settled { .. } => Standing::AlreadySettled,
+        _ if record.fence != fence => SettleRight::Stale,
+        RecordPhase::Claimed { .. } | RecordPhase::Unknown => SettleRight::Owner,
+        RecordPhase::Settled { .. } => SettleRight::AlreadySettled,
     }
 }
 
 /// Decides whether to store, release or hold.
 ///
 /// Call [`may_settle`] first, in the same transaction as the write: this function ignores the fence.
-pub fn settle(outcome: Outcome, policy: &Policy, now: Timestamp) -> Settlement {
+pub fn settle(outcome: RequestOutcome, policy: &Policy, now: Timestamp) -> Settlement {
     let keep = |outcome| Settlement::Keep { outcome, expires_at: now.plus(policy.ttl()) };
     match outcome {
-        Outcome::NothingDone | Outcome::NotBegun => Settlement::Release,
-        Outcome::Responded { status: 200..=399 } => keep(Settled::Applied),
-        Outcome::Responded { status } if proves_nothing_done(status) => Settlement::Release,
+        RequestOutcome::NothingDone | RequestOutcome::NotStarted => Settlement::Release,
+        RequestOutcome::Responded { status: 200..=399 } => keep(Settled::Applied),
+        RequestOutcome::Responded { status } if proves_nothing_done(status) => Settlement::Release,
         // A 408 from the work itself says nothing about what was done by then; the layer's own 408, sent before the
         // work, is `NotBegun`.
-        Outcome::Responded { status: 400..=407 | 409..=499 } => keep(Settled::Refused),
-        Outcome::Responded { .. } | Outcome::StillRunning | Outcome::Panicked | Outcome::Lost => {
-            match policy.mode() {
+        RequestOutcome::Responded { status: 400..=407 | 409..=499 } => keep(Settled::Refused),
+        RequestOutcome::Responded { .. } | RequestOutcome::StillRunning | RequestOutcome::Panicked | RequestOutcome::Lost => {
+            match policy.guarantee() {
                 // Rolled back. A COMMIT with an unknown result is read back first; if it succeeded after all, the
                 // release finds no claim to release.
-                EffectMode::Transactional => Settlement::Release,
+                OperationGuarantee::Transactional => Settlement::Release,
                 // Held, so the key stays bound to this request. While the upstream remembers the key, the next request
                 // under it takes over and gets the outcome.
-                EffectMode::Keyed | EffectMode::Opaque => Settlement::Hold,
+                OperationGuarantee::Keyed | OperationGuarantee::None => Settlement::Hold,
             }
         }
     }
@@ -151,7 +151,7 @@ pub fn resolve(
     policy: &Policy,
     now: Timestamp,
 ) -> Result<Settlement, ResolveError> {
-    if record.phase != Phase::Unknown {
+    if record.phase != RecordPhase::Unknown {
         return Err(ResolveError::NotUnknown);
     }
     let from = record.claimed_at.plus(policy.settles_within());

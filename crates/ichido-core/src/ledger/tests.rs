@@ -18,22 +18,22 @@ fn fence(number: u64) -> Fence {
     Fence::new(number).unwrap()
 }
 
-fn policy(mode: EffectMode) -> Policy {
-    Policy::build(PolicyDraft { mode: Some(mode), ..PolicyDraft::new(Class::Mutate) }).unwrap()
+fn policy(mode: OperationGuarantee) -> Policy {
+    Policy::build(PolicyDraft { guarantee: Some(mode), ..PolicyDraft::new(Class::Mutate) }).unwrap()
 }
 
 fn modes() -> [Policy; 3] {
-    [EffectMode::Transactional, EffectMode::Keyed, EffectMode::Opaque].map(policy)
+    [OperationGuarantee::Transactional, OperationGuarantee::Keyed, OperationGuarantee::None].map(policy)
 }
 
-fn record(phase: Phase) -> Record {
+fn record(phase: RecordPhase) -> Record {
     let (first_claimed_at, claimed_at) = (at(-60), at(-30));
     Record {
         fingerprint: SAME,
         fence: fence(7),
         first_claimed_at,
         claimed_at,
-        mode: EffectMode::Transactional,
+        mode: OperationGuarantee::Transactional,
         phase,
     }
 }
@@ -43,7 +43,7 @@ fn at(secs: i64) -> Timestamp {
 }
 
 fn settled(outcome: Settled, kept: StoredBody, expiry: Expiry) -> Record {
-    record(Phase::Settled { outcome, kept, expiry })
+    record(RecordPhase::Settled { outcome, kept, expiry })
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn clock_ahead_does_not_expire_keys() {
         let expired = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(50)));
         assert_eq!(admit(Some(&expired), SAME, &policy, now), Admission::Run { replaces: Some(fence(7)) });
         // The wall clock ends leases.
-        let claimed = record(Phase::Claimed { lease_until: at(60) });
+        let claimed = record(RecordPhase::Claimed { lease_until: at(60) });
         let admission = admit(Some(&claimed), SAME, &policy, now);
         assert!(!matches!(admission, Admission::Wait { .. }), "{admission:?}");
     }
@@ -123,19 +123,19 @@ fn only_settled_records_expire_and_none_that_a_message_uses() {
     assert!(may_sweep(&settled(Settled::Refused, StoredBody::WithoutBody, Expiry::At(NOW)), NOW));
     assert!(!may_sweep(&settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(1))), NOW));
     assert!(!may_sweep(&settled(Settled::Applied, StoredBody::Whole, Expiry::HeldByMessage), NOW));
-    assert!(!may_sweep(&record(Phase::Claimed { lease_until: long_ago }), NOW));
-    assert!(!may_sweep(&record(Phase::Unknown), NOW));
+    assert!(!may_sweep(&record(RecordPhase::Claimed { lease_until: long_ago }), NOW));
+    assert!(!may_sweep(&record(RecordPhase::Unknown), NOW));
     let held = settled(Settled::Applied, StoredBody::Whole, Expiry::HeldByMessage);
-    assert_eq!(admit(Some(&held), SAME, &policy(EffectMode::Opaque), Timestamp::MAX), Admission::Replay);
+    assert_eq!(admit(Some(&held), SAME, &policy(OperationGuarantee::None), Timestamp::MAX), Admission::Replay);
 }
 
 #[test]
 fn conflict_reveals_nothing_else() {
     let phases = [
-        Phase::Claimed { lease_until: at(1) },
-        Phase::Claimed { lease_until: at(-1) },
-        Phase::Unknown,
-        Phase::Settled { outcome: Settled::Applied, kept: StoredBody::Whole, expiry: Expiry::At(at(1)) },
+        RecordPhase::Claimed { lease_until: at(1) },
+        RecordPhase::Claimed { lease_until: at(-1) },
+        RecordPhase::Unknown,
+        RecordPhase::Settled { outcome: Settled::Applied, kept: StoredBody::Whole, expiry: Expiry::At(at(1)) },
     ];
     for policy in modes() {
         for phase in phases {
@@ -146,7 +146,7 @@ fn conflict_reveals_nothing_else() {
 
 #[test]
 fn a_duplicate_in_flight_waits_until_the_lease_lapses() {
-    let claimed = record(Phase::Claimed { lease_until: at(5) });
+    let claimed = record(RecordPhase::Claimed { lease_until: at(5) });
     for policy in modes() {
         assert_eq!(admit(Some(&claimed), SAME, &policy, NOW), Admission::Wait { lease_until: at(5) });
         assert_eq!(admit(Some(&claimed), SAME, &policy, at(4)), Admission::Wait { lease_until: at(5) });
@@ -157,33 +157,33 @@ fn a_duplicate_in_flight_waits_until_the_lease_lapses() {
 #[test]
 fn claim_from_a_clock_ahead_reruns_only_if_transactional() {
     let month = 30 * 24 * 3_600;
-    let phase = Phase::Claimed { lease_until: at(month + 30) };
+    let phase = RecordPhase::Claimed { lease_until: at(month + 30) };
     let ahead = Record { first_claimed_at: at(month), claimed_at: at(month), ..record(phase) };
     let admitted = |mode| admit(Some(&ahead), SAME, &policy(mode), NOW);
-    assert_eq!(admitted(EffectMode::Transactional), Admission::TakeOver { from: fence(7) });
-    for mode in [EffectMode::Keyed, EffectMode::Opaque] {
+    assert_eq!(admitted(OperationGuarantee::Transactional), Admission::TakeOver { from: fence(7) });
+    for mode in [OperationGuarantee::Keyed, OperationGuarantee::None] {
         assert_eq!(admitted(mode), Admission::MarkUnknown { fence: fence(7) }, "{mode:?}");
     }
 }
 
 #[test]
 fn lapsed_claim_is_taken_over_only_if_rerun_is_harmless() {
-    let lapsed = record(Phase::Claimed { lease_until: NOW });
-    for mode in [EffectMode::Transactional, EffectMode::Keyed] {
+    let lapsed = record(RecordPhase::Claimed { lease_until: NOW });
+    for mode in [OperationGuarantee::Transactional, OperationGuarantee::Keyed] {
         let admission = admit(Some(&lapsed), SAME, &policy(mode), NOW);
         assert_eq!(admission, Admission::TakeOver { from: fence(7) }, "{mode:?}");
     }
-    let admission = admit(Some(&lapsed), SAME, &policy(EffectMode::Opaque), NOW);
+    let admission = admit(Some(&lapsed), SAME, &policy(OperationGuarantee::None), NOW);
     assert_eq!(admission, Admission::MarkUnknown { fence: fence(7) });
 }
 
 #[test]
 fn an_unknown_outcome_is_never_run_again_in_opaque_mode() {
-    let unknown = record(Phase::Unknown);
+    let unknown = record(RecordPhase::Unknown);
     for on_unknown in [OnUnknown::Hold, OnUnknown::Reconcile] {
-        let mode = Some(EffectMode::Opaque);
+        let mode = Some(OperationGuarantee::None);
         let draft =
-            PolicyDraft { mode, on_unknown: Some(on_unknown), ..PolicyDraft::new(Class::ExternalEffect) };
+            PolicyDraft { guarantee: mode, on_unknown: Some(on_unknown), ..PolicyDraft::new(Class::ExternalEffect) };
         let policy = Policy::build(draft).unwrap();
         assert_eq!(
             admit(Some(&unknown), SAME, &policy, Timestamp::MAX),
@@ -192,14 +192,14 @@ fn an_unknown_outcome_is_never_run_again_in_opaque_mode() {
         );
     }
     assert_eq!(
-        admit(Some(&unknown), SAME, &policy(EffectMode::Keyed), NOW),
+        admit(Some(&unknown), SAME, &policy(OperationGuarantee::Keyed), NOW),
         Admission::TakeOver { from: fence(7) }
     );
 }
 
 #[test]
 fn stored_outcome_follows_effect_not_status() {
-    use Outcome::{Lost, NotBegun, NothingDone, Panicked, Responded, StillRunning};
+    use RequestOutcome::{Lost, NotStarted, NothingDone, Panicked, Responded, StillRunning};
     let kept = |outcome| Settlement::Keep { outcome, expires_at: NOW.plus(72 * HOUR) };
     let (applied, refused) = (kept(Settled::Applied), kept(Settled::Refused));
     let (release, hold) = (Settlement::Release, Settlement::Hold);
@@ -227,7 +227,7 @@ fn stored_outcome_follows_effect_not_status() {
         (status(999), release, hold, hold),
         (status(102), release, hold, hold),
         (NothingDone, release, release, release),
-        (NotBegun, release, release, release),
+        (NotStarted, release, release, release),
         (StillRunning, release, hold, hold),
         (Panicked, release, hold, hold),
         (Lost, release, hold, hold),
@@ -240,11 +240,11 @@ fn stored_outcome_follows_effect_not_status() {
 
 #[test]
 fn a_lost_outcome_leaves_the_key_bound_to_its_request() {
-    for mode in [EffectMode::Keyed, EffectMode::Opaque] {
+    for mode in [OperationGuarantee::Keyed, OperationGuarantee::None] {
         let policy = policy(mode);
-        assert_eq!(settle(Outcome::Lost, &policy, NOW), Settlement::Hold);
+        assert_eq!(settle(RequestOutcome::Lost, &policy, NOW), Settlement::Hold);
         assert_eq!(
-            admit(Some(&record(Phase::Unknown)), OTHER, &policy, NOW),
+            admit(Some(&record(RecordPhase::Unknown)), OTHER, &policy, NOW),
             Admission::Mismatch,
             "{mode:?}"
         );
@@ -254,12 +254,12 @@ fn a_lost_outcome_leaves_the_key_bound_to_its_request() {
 #[test]
 fn keyed_operation_reruns_only_while_upstream_keeps_the_key() {
     let draft = PolicyDraft {
-        mode: Some(EffectMode::Keyed),
+        guarantee: Some(OperationGuarantee::Keyed),
         upstream_keeps_keys_for: Some(HOUR),
         ..PolicyDraft::new(Class::ExternalEffect)
     };
     let policy = Policy::build(draft).unwrap();
-    let lapsed = record(Phase::Claimed { lease_until: at(-1) });
+    let lapsed = record(RecordPhase::Claimed { lease_until: at(-1) });
     // Counted from the first claim, 60 s before: a later one may already have been a repetition.
     for (later, lapsed_says, unknown_says) in [
         (3_539, Admission::TakeOver { from: fence(7) }, Admission::TakeOver { from: fence(7) }),
@@ -267,7 +267,7 @@ fn keyed_operation_reruns_only_while_upstream_keeps_the_key() {
     ] {
         assert_eq!(admit(Some(&lapsed), SAME, &policy, at(later)), lapsed_says, "{later} s later");
         assert_eq!(
-            admit(Some(&record(Phase::Unknown)), SAME, &policy, at(later)),
+            admit(Some(&record(RecordPhase::Unknown)), SAME, &policy, at(later)),
             unknown_says,
             "{later} s later"
         );
@@ -276,8 +276,8 @@ fn keyed_operation_reruns_only_while_upstream_keeps_the_key() {
 
 #[test]
 fn finding_resolves_an_unknown_outcome() {
-    let policy = policy(EffectMode::Opaque);
-    let unknown = record(Phase::Unknown);
+    let policy = policy(OperationGuarantee::None);
+    let unknown = record(RecordPhase::Unknown);
     let keep = |outcome| Ok(Settlement::Keep { outcome, expires_at: NOW.plus(72 * HOUR) });
     assert_eq!(resolve(&unknown, Resolution::Applied, &policy, NOW), keep(Settled::Applied));
     assert_eq!(resolve(&unknown, Resolution::Refused, &policy, NOW), keep(Settled::Refused));
@@ -286,7 +286,7 @@ fn finding_resolves_an_unknown_outcome() {
     assert_eq!(resolve(&unknown, Resolution::NothingDone, &policy, at(569)), early);
     assert_eq!(resolve(&unknown, Resolution::NothingDone, &policy, at(570)), Ok(Settlement::Release));
     let settled = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(1)));
-    for record in [settled, record(Phase::Claimed { lease_until: at(-1) })] {
+    for record in [settled, record(RecordPhase::Claimed { lease_until: at(-1) })] {
         let found = resolve(&record, Resolution::NothingDone, &policy, Timestamp::MAX);
         assert_eq!(found, Err(ResolveError::NotUnknown), "{record:?}");
     }
@@ -294,20 +294,20 @@ fn finding_resolves_an_unknown_outcome() {
 
 #[test]
 fn a_takeover_keeps_the_moment_of_the_first_claim() {
-    let policy = policy(EffectMode::Keyed);
+    let policy = policy(OperationGuarantee::Keyed);
     let first = Record::claimed(SAME, fence(1), NOW, &policy);
     let expected = Record {
         fingerprint: SAME,
         fence: fence(1),
         first_claimed_at: NOW,
         claimed_at: NOW,
-        mode: EffectMode::Keyed,
-        phase: Phase::Claimed { lease_until: NOW.plus(policy.lease()) },
+        mode: OperationGuarantee::Keyed,
+        phase: RecordPhase::Claimed { lease_until: NOW.plus(policy.lease()) },
     };
     assert_eq!(first, expected);
     // The upstream may have forgotten the key since the first claim, however late the second one was.
     let later = NOW.plus(limits::UPSTREAM_KEEPS_KEYS_DEFAULT);
-    let second = Record { fence: fence(2), claimed_at: later, phase: Phase::Unknown, ..first };
+    let second = Record { fence: fence(2), claimed_at: later, phase: RecordPhase::Unknown, ..first };
     assert_eq!(admit(Some(&second), SAME, &policy, later), Admission::Unknown);
     let from_now = Record { first_claimed_at: later, ..second };
     assert_eq!(admit(Some(&from_now), SAME, &policy, later), Admission::TakeOver { from: fence(2) });
@@ -315,13 +315,13 @@ fn a_takeover_keeps_the_moment_of_the_first_claim() {
 
 #[test]
 fn stricter_mode_of_the_claim_prevents_a_rerun() {
-    use EffectMode::{Keyed, Opaque, Transactional};
+    use OperationGuarantee::{Keyed, None, Transactional};
     let later = NOW.plus(limits::UPSTREAM_KEEPS_KEYS_DEFAULT);
     let mut runs_again = Vec::new();
-    for claimed in [Transactional, Keyed, Opaque] {
-        for today in [Transactional, Keyed, Opaque] {
-            let unknown = Record { mode: claimed, ..record(Phase::Unknown) };
-            let lapsed = Record { mode: claimed, ..record(Phase::Claimed { lease_until: NOW }) };
+    for claimed in [Transactional, Keyed, None] {
+        for today in [Transactional, Keyed, None] {
+            let unknown = Record { mode: claimed, ..record(RecordPhase::Unknown) };
+            let lapsed = Record { mode: claimed, ..record(RecordPhase::Claimed { lease_until: NOW }) };
             for now in [NOW, later] {
                 let says = admit(Some(&unknown), SAME, &policy(today), now);
                 if says == (Admission::TakeOver { from: fence(7) }) {
@@ -342,7 +342,7 @@ fn stricter_mode_of_the_claim_prevents_a_rerun() {
 
 #[test]
 fn a_takeover_keeps_the_stricter_mode() {
-    use EffectMode::{Keyed, Transactional};
+    use OperationGuarantee::{Keyed, Transactional};
     for (claimed, today) in [(Keyed, Transactional), (Transactional, Keyed), (Keyed, Keyed)] {
         assert_eq!(claimed.stricter(today), Keyed, "{claimed:?} {today:?}");
     }
@@ -353,9 +353,9 @@ fn settlement_decides_the_record_state() {
     for kept in [StoredBody::Whole, StoredBody::WithoutBody] {
         for outcome in [Settled::Applied, Settled::Refused] {
             let keep = Settlement::Keep { outcome, expires_at: at(5) };
-            assert_eq!(keep.phase(kept), Some(Phase::Settled { outcome, kept, expiry: Expiry::At(at(5)) }));
+            assert_eq!(keep.phase(kept), Some(RecordPhase::Settled { outcome, kept, expiry: Expiry::At(at(5)) }));
         }
-        assert_eq!(Settlement::Hold.phase(kept), Some(Phase::Unknown));
+        assert_eq!(Settlement::Hold.phase(kept), Some(RecordPhase::Unknown));
         assert_eq!(Settlement::Release.phase(kept), None, "the record goes away");
     }
 }
@@ -364,13 +364,13 @@ fn settlement_decides_the_record_state() {
 fn only_the_owner_settles_even_late() {
     let settled = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(1)));
     for (found, by, expected) in [
-        (record(Phase::Claimed { lease_until: at(1) }), 7, Standing::Owner),
-        (record(Phase::Claimed { lease_until: at(-1) }), 7, Standing::Owner),
-        (record(Phase::Unknown), 7, Standing::Owner),
-        (settled, 7, Standing::AlreadySettled),
-        (record(Phase::Claimed { lease_until: at(1) }), 6, Standing::Stale),
-        (record(Phase::Unknown), 6, Standing::Stale),
-        (settled, 6, Standing::Stale),
+        (record(RecordPhase::Claimed { lease_until: at(1) }), 7, SettleRight::Owner),
+        (record(RecordPhase::Claimed { lease_until: at(-1) }), 7, SettleRight::Owner),
+        (record(RecordPhase::Unknown), 7, SettleRight::Owner),
+        (settled, 7, SettleRight::AlreadySettled),
+        (record(RecordPhase::Claimed { lease_until: at(1) }), 6, SettleRight::Stale),
+        (record(RecordPhase::Unknown), 6, SettleRight::Stale),
+        (settled, 6, SettleRight::Stale),
     ] {
         assert_eq!(may_settle(&found, fence(by)), expected, "{found:?} by {by}");
     }
@@ -383,8 +383,8 @@ fn the_class_sets_the_defaults() {
     {
         let policy = Policy::build(PolicyDraft::new(class)).unwrap();
         assert_eq!(
-            (policy.mode(), policy.on_unknown()),
-            (EffectMode::Opaque, OnUnknown::Hold),
+            (policy.guarantee(), policy.on_unknown()),
+            (OperationGuarantee::None, OnUnknown::Hold),
             "{class:?}: unknown is never guessed"
         );
         assert_eq!(policy.ttl(), 72 * HOUR);
@@ -397,7 +397,7 @@ fn the_class_sets_the_defaults() {
 
 #[test]
 fn repeatable_modes_rerun_by_default() {
-    for mode in [EffectMode::Transactional, EffectMode::Keyed] {
+    for mode in [OperationGuarantee::Transactional, OperationGuarantee::Keyed] {
         assert_eq!(policy(mode).on_unknown(), OnUnknown::RunAgain, "{mode:?}");
     }
 }
@@ -441,7 +441,7 @@ fn opaque_operation_cannot_be_set_to_rerun() {
     let draft =
         PolicyDraft { on_unknown: Some(OnUnknown::RunAgain), ..PolicyDraft::new(Class::ExternalEffect) };
     assert_eq!(faults(draft.clone()), [PolicyError::OpaqueRunsAgain]);
-    assert!(Policy::build(PolicyDraft { mode: Some(EffectMode::Keyed), ..draft }).is_ok());
+    assert!(Policy::build(PolicyDraft { guarantee: Some(OperationGuarantee::Keyed), ..draft }).is_ok());
 }
 
 #[test]
@@ -472,33 +472,33 @@ fn default_horizon_is_the_client_schedule() {
 #[test]
 fn a_transactional_operation_is_never_unknown() {
     let with = |mode, on_unknown| PolicyDraft {
-        mode: Some(mode),
+        guarantee: Some(mode),
         on_unknown: Some(on_unknown),
         ..PolicyDraft::new(Class::Mutate)
     };
     for on_unknown in [OnUnknown::Hold, OnUnknown::Reconcile] {
-        let draft = with(EffectMode::Transactional, on_unknown);
+        let draft = with(OperationGuarantee::Transactional, on_unknown);
         assert_eq!(faults(draft), [PolicyError::TransactionalIsNeverUnknown], "{on_unknown:?}");
-        assert!(Policy::build(with(EffectMode::Keyed, on_unknown)).is_ok());
+        assert!(Policy::build(with(OperationGuarantee::Keyed, on_unknown)).is_ok());
     }
-    assert!(Policy::build(with(EffectMode::Transactional, OnUnknown::RunAgain)).is_ok());
+    assert!(Policy::build(with(OperationGuarantee::Transactional, OnUnknown::RunAgain)).is_ok());
 }
 
 #[test]
 fn upstream_window_below_the_lease_is_not_keyed() {
     let lease = Duration::from_mins(1);
     let with = |mode, keeps_for| PolicyDraft {
-        mode: Some(mode),
+        guarantee: Some(mode),
         lease: Some(lease),
         upstream_keeps_keys_for: Some(keeps_for),
         ..PolicyDraft::new(Class::ExternalEffect)
     };
     for keeps_for in [Duration::ZERO, Duration::from_secs(59)] {
         let expected = [PolicyError::UpstreamForgetsTooSoon { keeps_for, lease }];
-        assert_eq!(faults(with(EffectMode::Keyed, keeps_for)), expected);
-        assert!(Policy::build(with(EffectMode::Opaque, keeps_for)).is_ok(), "it is not asked");
+        assert_eq!(faults(with(OperationGuarantee::Keyed, keeps_for)), expected);
+        assert!(Policy::build(with(OperationGuarantee::None, keeps_for)).is_ok(), "it is not asked");
     }
-    assert!(Policy::build(with(EffectMode::Keyed, lease)).is_ok());
+    assert!(Policy::build(with(OperationGuarantee::Keyed, lease)).is_ok());
 }
 
 #[test]
@@ -555,14 +555,14 @@ fn profiles_differ_in_their_numbers() {
     }
 }
 
-fn phases() -> impl Strategy<Value = Phase> {
+fn phases() -> impl Strategy<Value = RecordPhase> {
     let moment = || (-10_i64..10).prop_map(at);
     prop_oneof![
-        moment().prop_map(|lease_until| Phase::Claimed { lease_until }),
-        Just(Phase::Unknown),
+        moment().prop_map(|lease_until| RecordPhase::Claimed { lease_until }),
+        Just(RecordPhase::Unknown),
         (any::<bool>(), any::<bool>(), proptest::option::of(moment())).prop_map(
             |(applied, whole, expires)| {
-                Phase::Settled {
+                RecordPhase::Settled {
                     outcome: if applied { Settled::Applied } else { Settled::Refused },
                     kept: if whole { StoredBody::Whole } else { StoredBody::WithoutBody },
                     expiry: expires.map_or(Expiry::HeldByMessage, Expiry::At),
@@ -585,8 +585,8 @@ proptest! {
                 prop_assert!(may_sweep(&found, NOW));
             }
             Admission::TakeOver { .. } => {
-                prop_assert!(same && policy.mode() != EffectMode::Opaque);
-                let finished = matches!(phase, Phase::Settled { .. });
+                prop_assert!(same && policy.guarantee() != OperationGuarantee::None);
+                let finished = matches!(phase, RecordPhase::Settled { .. });
                 prop_assert!(!finished);
             }
             Admission::Replay | Admission::ReplayNotKept => prop_assert!(same),

@@ -51,7 +51,7 @@ impl History {
     }
 
     /// Returns whether an attempt is left.
-    pub const fn may_try_again(&self) -> bool {
+    pub const fn has_attempts_left(&self) -> bool {
         self.tries < self.tries_allowed.get()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Every refused pair is listed, so a new state or event does not compile until somebody decides.
 
-use super::{Begun, Decision, Event, Failure, Found, History, State};
+use super::{StartMark, Decision, Event, Failure, Reconciled, History, State};
 use crate::fence::Fence;
 use crate::retry::{RepeatRefused, Safety, may_repeat};
 use crate::time::Timestamp;
@@ -17,12 +17,12 @@ pub struct IllegalStep {
     /// The name of the state.
     pub state: &'static str,
     /// Why it does not apply.
-    pub why: Why,
+    pub why: StepRefusal,
 }
 
 /// Why an event does not apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum StepRefusal {
     /// The state has no such event.
     #[error("the state does not allow it")]
     NotFromHere,
@@ -36,13 +36,13 @@ pub enum Why {
     NotDue,
     /// No attempt is left.
     #[error("no attempts are left")]
-    NoTryLeft,
+    NoAttemptLeft,
     /// An attempt is left.
     #[error("an attempt is left")]
-    TryLeft,
+    AttemptLeft,
     /// The call may have started, so the attempt counts.
     #[error("the call may have started")]
-    MayHaveBegun,
+    MayHaveStarted,
     /// The first call may still be in transit.
     #[error("the call may still be in flight; decide later")]
     TooEarly,
@@ -60,9 +60,9 @@ pub enum Why {
     WasDone,
 }
 
-use Why::{
-    CouldDoItTwice, MayHaveBegun, NoTryLeft, NotDue, NotFromHere, RequeueNotAllowed, StaleFence, TooEarly,
-    TryLeft, WasDone,
+use StepRefusal::{
+    CouldDoItTwice, MayHaveStarted, NoAttemptLeft, NotDue, NotFromHere, RequeueNotAllowed, StaleFence, TooEarly,
+    AttemptLeft, WasDone,
 };
 
 impl State {
@@ -104,22 +104,22 @@ impl State {
 }
 
 /// Handles queued, and failed with its backoff running: both wait to be claimed.
-fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Result<State, Why> {
+fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Result<State, StepRefusal> {
     match event {
         Event::Claimed { .. } if now < due => Err(NotDue),
-        Event::Claimed { .. } if !history.may_try_again() => Err(NoTryLeft),
+        Event::Claimed { .. } if !history.has_attempts_left() => Err(NoAttemptLeft),
         Event::Claimed { fence, .. } if Some(fence) <= history.last_fence => Err(StaleFence),
         Event::Claimed { fence, begun } => {
             let history = history.claimed(fence);
             Ok(State::Sending { fence, claimed_at: now, begun, proven: false, history })
         }
         // Fewer attempts may be allowed now than when it was enqueued.
-        Event::Spent if history.may_try_again() => Err(TryLeft),
+        Event::Spent if history.has_attempts_left() => Err(AttemptLeft),
         Event::Spent => Ok(State::Dead { effect: history.effect(), history }),
         // The response to an earlier claim arrived late: the message is not sent again.
         Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok(State::Sent),
         Event::Cancelled => Ok(State::Cancelled { effect: history.effect(), history }),
-        Event::Began { .. }
+        Event::Started { .. }
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
@@ -134,13 +134,13 @@ fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Re
     }
 }
 
-fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Result<State, Why> {
+fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Result<State, StepRefusal> {
     match event {
         Event::CameDue if now < due => Err(NotDue),
-        Event::CameDue if !history.may_try_again() => Err(NoTryLeft),
+        Event::CameDue if !history.has_attempts_left() => Err(NoAttemptLeft),
         Event::CameDue => Ok(State::Queued { due, history }),
         Event::Claimed { .. }
-        | Event::Began { .. }
+        | Event::Started { .. }
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
@@ -161,15 +161,15 @@ fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Res
 struct ActiveClaim {
     fence: Fence,
     claimed_at: Timestamp,
-    begun: Begun,
+    begun: StartMark,
     proven: bool,
     history: History,
 }
 
-fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, Why> {
+fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, StepRefusal> {
     let ActiveClaim { fence: current, claimed_at, begun, proven, history } = claim;
     match event {
-        Event::Began { fence }
+        Event::Started { fence }
         | Event::Succeeded { fence }
         | Event::Failed { fence, .. }
         | Event::GivenBack { fence, .. }
@@ -178,9 +178,9 @@ fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, Wh
         {
             Err(StaleFence)
         }
-        Event::Began { .. } if proven => Err(WasDone),
-        Event::Began { .. } => {
-            Ok(State::Sending { fence: current, claimed_at, begun: Begun::Yes, proven, history })
+        Event::Started { .. } if proven => Err(WasDone),
+        Event::Started { .. } => {
+            Ok(State::Sending { fence: current, claimed_at, begun: StartMark::Written, proven, history })
         }
         Event::Succeeded { .. } => Ok(State::Sent),
         // An earlier attempt did the work, so nothing is sent again, whatever this attempt reports.
@@ -191,7 +191,7 @@ fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, Wh
             after_failure(claim, failure, effect, safety, travels_until)
         }
         // Without start marks, the worker guarantees that it did not start; with them, the mark decides.
-        Event::GivenBack { .. } if begun == Begun::Yes => Err(MayHaveBegun),
+        Event::GivenBack { .. } if begun == StartMark::Written => Err(MayHaveStarted),
         Event::GivenBack { due, .. } => Ok(State::Queued { due, history: history.given_back() }),
         Event::WorkerDied { alone, safety, due, travels_until, .. } => {
             Ok(after_death(claim, Death { alone, safety, due, travels_until }, now))
@@ -219,15 +219,15 @@ fn after_failure(
     effect: Effect,
     safety: Safety,
     travels_until: Timestamp,
-) -> Result<State, Why> {
+) -> Result<State, StepRefusal> {
     let unsuspected = History { suspect: false, ..claim.history };
     let with_doubt = || unsuspected.with_doubt(claim.claimed_at, travels_until);
     let history = if effect == Effect::NotDone { unsuspected } else { with_doubt() };
     let total = claim.history.effect().after(effect);
     match failure {
         Failure::InDoubt => Ok(State::Parked { history: with_doubt() }),
-        Failure::ForGood => Ok(State::Dead { effect: total, history }),
-        Failure::Again { due } => match may_repeat(safety, total) {
+        Failure::Permanent => Ok(State::Dead { effect: total, history }),
+        Failure::Retry { due } => match may_repeat(safety, total) {
             Ok(()) => Ok(State::Failed { due, history }),
             Err(RepeatRefused::EffectUnknown) => Ok(State::Parked { history }),
             Err(RepeatRefused::EffectDone) => Err(WasDone),
@@ -251,14 +251,14 @@ struct Death {
 /// mark is charged with a death, because the worker may have died while the message still waited for its turn.
 fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
     let Death { alone, safety, due, travels_until } = death;
-    let started = claim.begun != Begun::NotYet;
+    let started = claim.begun != StartMark::NotYet;
     let history =
         if started { claim.history.with_doubt(claim.claimed_at, travels_until) } else { claim.history };
     let charged = match claim.begun {
-        Begun::NotYet => false,
-        Begun::Yes => alone || history.suspect,
+        StartMark::NotYet => false,
+        StartMark::Written => alone || history.suspect,
         // An older program, which writes no marks, claimed this suspect.
-        Begun::NotTracked => history.suspect,
+        StartMark::NotTracked => history.suspect,
     };
     let history = History {
         deaths: history.deaths.saturating_add(u32::from(charged)),
@@ -277,8 +277,8 @@ fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
     }
     match (effect, safety) {
         // A person has something to find out.
-        (Effect::Unknown | Effect::Done, Safety::Keyed | Safety::Neither) => State::Parked { history },
-        (Effect::NotDone, _) | (_, Safety::Repeatable) => State::Dead { effect, history },
+        (Effect::Unknown | Effect::Done, Safety::Keyed | Safety::None) => State::Parked { history },
+        (Effect::NotDone, _) | (_, Safety::Idempotent) => State::Dead { effect, history },
     }
 }
 
@@ -286,35 +286,35 @@ fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
 ///
 /// It never counts the last one, because the message may not have been called.
 fn after_uncharged_death(history: History, may_have_called: bool, due: Timestamp, now: Timestamp) -> State {
-    match (may_have_called, history.may_try_again()) {
+    match (may_have_called, history.has_attempts_left()) {
         (true, true) => State::Failed { due, history },
         (true, false) => State::Queued { due, history: history.given_back() },
         (false, _) => State::Queued { due: now, history: history.given_back() },
     }
 }
 
-fn parked(history: History, event: Event, now: Timestamp) -> Result<State, Why> {
+fn parked(history: History, event: Event, now: Timestamp) -> Result<State, StepRefusal> {
     let travelling = Some(now) < history.travels_until();
     match event {
         // Proof that it was done needs no waiting: it cannot become undone.
         Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok(State::Sent),
-        Event::Reconciled(Found::Done) | Event::Decided(Decision::WasDone) => Ok(State::Sent),
-        Event::Reconciled(Found::NotDone { .. }) | Event::Decided(_) if travelling => Err(TooEarly),
+        Event::Reconciled(Reconciled::Done) | Event::Decided(Decision::Done) => Ok(State::Sent),
+        Event::Reconciled(Reconciled::NotDone { .. }) | Event::Decided(_) if travelling => Err(TooEarly),
         // A machine found out: the attempts and deaths still count, or the message would loop forever.
-        Event::Reconciled(Found::NotDone { due }) => {
+        Event::Reconciled(Reconciled::NotDone { due }) => {
             let history = history.without_doubt();
-            Ok(if history.may_try_again() && history.deaths < History::DEATHS_MAX {
+            Ok(if history.has_attempts_left() && history.deaths < History::DEATHS_MAX {
                 State::Queued { due, history }
             } else {
                 State::Dead { effect: Effect::NotDone, history }
             })
         }
-        Event::Decided(Decision::SendAgain) => {
+        Event::Decided(Decision::NotDone) => {
             Ok(State::Queued { due: now, history: history.without_doubt().with_reset_counts() })
         }
         Event::Decided(Decision::GiveUp) => Ok(State::Dead { effect: history.effect(), history }),
         Event::Claimed { .. }
-        | Event::Began { .. }
+        | Event::Started { .. }
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
@@ -329,7 +329,7 @@ fn parked(history: History, event: Event, now: Timestamp) -> Result<State, Why> 
     }
 }
 
-fn dead(effect: Effect, history: History, event: Event, now: Timestamp) -> Result<State, Why> {
+fn dead(effect: Effect, history: History, event: Event, now: Timestamp) -> Result<State, StepRefusal> {
     match event {
         Event::Requeued { allowed: false, .. } => Err(RequeueNotAllowed),
         Event::Requeued { safety, .. } => match may_repeat(safety, effect) {
@@ -345,7 +345,7 @@ fn dead(effect: Effect, history: History, event: Event, now: Timestamp) -> Resul
     }
 }
 
-fn cancelled(effect: Effect, history: History, event: Event, now: Timestamp) -> Result<State, Why> {
+fn cancelled(effect: Effect, history: History, event: Event, now: Timestamp) -> Result<State, StepRefusal> {
     with_late_evidence(effect, history, event, now)
         .map(|(effect, history)| State::Cancelled { effect, history })
 }
@@ -358,15 +358,15 @@ fn with_late_evidence(
     history: History,
     event: Event,
     now: Timestamp,
-) -> Result<(Effect, History), Why> {
+) -> Result<(Effect, History), StepRefusal> {
     match event {
         Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok((Effect::Done, history)),
         Event::Reconciled(_) if effect != Effect::Unknown => Err(NotFromHere),
-        Event::Reconciled(Found::Done) => Ok((Effect::Done, history)),
-        Event::Reconciled(Found::NotDone { .. }) if Some(now) < history.travels_until() => Err(TooEarly),
-        Event::Reconciled(Found::NotDone { .. }) => Ok((Effect::NotDone, history.without_doubt())),
+        Event::Reconciled(Reconciled::Done) => Ok((Effect::Done, history)),
+        Event::Reconciled(Reconciled::NotDone { .. }) if Some(now) < history.travels_until() => Err(TooEarly),
+        Event::Reconciled(Reconciled::NotDone { .. }) => Ok((Effect::NotDone, history.without_doubt())),
         Event::Claimed { .. }
-        | Event::Began { .. }
+        | Event::Started { .. }
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }

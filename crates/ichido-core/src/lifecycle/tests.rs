@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::retry::Guarantee;
-use crate::verdict::Next;
+use crate::verdict::NextStep;
 
 const NOW: Timestamp = Timestamp::from_secs(1_000);
 const SOON: Timestamp = Timestamp::from_secs(1_060);
@@ -21,15 +21,15 @@ fn allowed(tries: u32) -> NonZeroU32 {
 }
 
 fn claimed(number: u64) -> Event {
-    Event::Claimed { fence: fence(number), begun: Begun::NotTracked }
+    Event::Claimed { fence: fence(number), begun: StartMark::NotTracked }
 }
 
 fn marked(number: u64) -> Event {
-    Event::Claimed { fence: fence(number), begun: Begun::NotYet }
+    Event::Claimed { fence: fence(number), begun: StartMark::NotYet }
 }
 
 fn began(number: u64) -> Event {
-    Event::Began { fence: fence(number) }
+    Event::Started { fence: fence(number) }
 }
 
 /// Two workers in a row die while they call with this message alone.
@@ -43,11 +43,11 @@ fn failed(number: u64, failure: Failure, effect: Effect) -> Event {
 }
 
 fn again(number: u64, effect: Effect) -> Event {
-    failed(number, Failure::Again { due: SOON }, effect)
+    failed(number, Failure::Retry { due: SOON }, effect)
 }
 
 fn for_good(number: u64, effect: Effect) -> Event {
-    failed(number, Failure::ForGood, effect)
+    failed(number, Failure::Permanent, effect)
 }
 
 fn in_doubt(number: u64) -> Event {
@@ -59,7 +59,7 @@ fn died(number: u64, alone: bool, safety: Safety) -> Event {
 }
 
 fn not_done() -> Event {
-    Event::Reconciled(Found::NotDone { due: LATER })
+    Event::Reconciled(Reconciled::NotDone { due: LATER })
 }
 
 fn requeued(safety: Safety) -> Event {
@@ -87,7 +87,7 @@ fn history(state: State) -> History {
     }
 }
 
-fn refusal(state: State, event: Event) -> Why {
+fn refusal(state: State, event: Event) -> StepRefusal {
     state.step(event, THEN).unwrap_err().why
 }
 
@@ -105,10 +105,10 @@ fn the_arrows_of_the_specification() {
         ("sending → parked", &parked, "parked"),
         ("queued → cancelled", &[Event::Cancelled], "cancelled"),
         ("failed → cancelled", &[claimed(1), again(1, NotDone), Event::Cancelled], "cancelled"),
-        ("parked → queued", &[claimed(1), in_doubt(1), Event::Decided(Decision::SendAgain)], "queued"),
-        ("parked → sent", &[claimed(1), in_doubt(1), Event::Decided(Decision::WasDone)], "sent"),
+        ("parked → queued", &[claimed(1), in_doubt(1), Event::Decided(Decision::NotDone)], "queued"),
+        ("parked → sent", &[claimed(1), in_doubt(1), Event::Decided(Decision::Done)], "sent"),
         ("parked → dead", &[claimed(1), in_doubt(1), Event::Decided(Decision::GiveUp)], "dead"),
-        ("dead → queued", &[claimed(1), for_good(1, NotDone), requeued(Safety::Neither)], "queued"),
+        ("dead → queued", &[claimed(1), for_good(1, NotDone), requeued(Safety::None)], "queued"),
     ];
     for (arrow, events, name) in arrows {
         assert_eq!(after(events).name(), *name, "{arrow}");
@@ -121,24 +121,24 @@ fn exhausted_attempts_lead_from_failed_to_dead() {
         after(&[claimed(1), again(1, Effect::NotDone), claimed(2), again(2, Effect::NotDone), claimed(3)]);
     let (failed, dead) = last_try.advance(again(3, Effect::NotDone), SOON).unwrap();
     assert_eq!(failed.name(), "failed");
-    assert_eq!(refusal(failed, claimed(4)), Why::NoTryLeft);
+    assert_eq!(refusal(failed, claimed(4)), StepRefusal::NoAttemptLeft);
     assert!(matches!(dead, Some(State::Dead { effect: Effect::NotDone, history }) if history.tries == 3));
     let (failed, more) = after(&[claimed(1)]).advance(again(1, Effect::NotDone), SOON).unwrap();
     assert_eq!((failed.name(), more), ("failed", None));
-    assert_eq!(refusal(failed, Event::Spent), Why::TryLeft);
+    assert_eq!(refusal(failed, Event::Spent), StepRefusal::AttemptLeft);
 }
 
 #[test]
 fn a_message_is_not_claimed_before_it_is_due() {
     let queued = State::queued(SOON, allowed(1));
-    assert_eq!(queued.step(claimed(1), NOW).unwrap_err().why, Why::NotDue);
+    assert_eq!(queued.step(claimed(1), NOW).unwrap_err().why, StepRefusal::NotDue);
     assert_eq!(queued.step(claimed(1), SOON).unwrap().name(), "sending");
 }
 
 #[test]
 fn a_zombie_settles_nothing() {
     let zombie = [
-        Event::Began { fence: fence(1) },
+        Event::Started { fence: fence(1) },
         Event::Succeeded { fence: fence(1) },
         again(1, Effect::NotDone),
         for_good(1, Effect::NotDone),
@@ -151,9 +151,9 @@ fn a_zombie_settles_nothing() {
     let reborn = [claimed(1), for_good(1, Effect::NotDone), requeued(Safety::Keyed)];
     for state in [after(&rescued), after(&resent), after(&reborn)] {
         for event in zombie {
-            assert_eq!(refusal(state, event), Why::StaleFence, "{state:?}, {event:?}");
+            assert_eq!(refusal(state, event), StepRefusal::StaleFence, "{state:?}, {event:?}");
         }
-        assert_eq!(refusal(state, claimed(1)), Why::StaleFence, "an old claim is not a new claim");
+        assert_eq!(refusal(state, claimed(1)), StepRefusal::StaleFence, "an old claim is not a new claim");
     }
 }
 
@@ -167,15 +167,15 @@ fn graceful_stop_returns_the_attempt() {
             history: History { last_fence: Some(fence(1)), ..history(State::queued(NOW, allowed(3))) }
         }
     );
-    let marked = Event::Claimed { fence: fence(1), begun: Begun::NotYet };
+    let marked = Event::Claimed { fence: fence(1), begun: StartMark::NotYet };
     assert_eq!(after(&[marked, Event::GivenBack { fence: fence(1), due: NOW }]).name(), "queued");
-    let begun = after(&[marked, Event::Began { fence: fence(1) }]);
-    assert_eq!(refusal(begun, Event::GivenBack { fence: fence(1), due: NOW }), Why::MayHaveBegun);
+    let begun = after(&[marked, Event::Started { fence: fence(1) }]);
+    assert_eq!(refusal(begun, Event::GivenBack { fence: fence(1), due: NOW }), StepRefusal::MayHaveStarted);
 }
 
 #[test]
 fn unstarted_call_of_a_dead_worker_is_not_done() {
-    for safety in [Safety::Neither, Safety::Keyed, Safety::Repeatable] {
+    for safety in [Safety::None, Safety::Keyed, Safety::Idempotent] {
         for alone in [true, false] {
             let mut state = State::queued(NOW, allowed(1));
             // More often than it has attempts, and than deaths are allowed: it was never called.
@@ -196,11 +196,11 @@ fn unstarted_call_of_a_dead_worker_is_not_done() {
 #[test]
 fn possibly_started_call_is_parked_if_not_repeatable() {
     for alone in [true, false] {
-        assert_eq!(after(&[claimed(1), died(1, alone, Safety::Neither)]).name(), "parked");
+        assert_eq!(after(&[claimed(1), died(1, alone, Safety::None)]).name(), "parked");
         let begun = [
-            Event::Claimed { fence: fence(1), begun: Begun::NotYet },
-            Event::Began { fence: fence(1) },
-            died(1, alone, Safety::Neither),
+            Event::Claimed { fence: fence(1), begun: StartMark::NotYet },
+            Event::Started { fence: fence(1) },
+            died(1, alone, Safety::None),
         ];
         assert_eq!(after(&begun).name(), "parked");
     }
@@ -234,7 +234,7 @@ fn suspect_without_a_call_is_not_charged() {
 
 #[test]
 fn a_lone_death_counts_as_a_failure_and_the_second_means_quarantine() {
-    for (safety, state) in [(Safety::Keyed, "parked"), (Safety::Repeatable, "dead")] {
+    for (safety, state) in [(Safety::Keyed, "parked"), (Safety::Idempotent, "dead")] {
         let killer = killed_twice(safety);
         let once = after(&killer[..3]);
         assert!(matches!(once, State::Failed { due: LATER, .. }), "{once:?}");
@@ -274,7 +274,7 @@ fn automatic_reconcile_grants_no_new_attempts() {
         matches!(state, State::Dead { effect: Effect::NotDone, .. }),
         "three attempts were allowed: {state:?}"
     );
-    let death = |number| [marked(number), began(number), died(number, true, Safety::Neither), not_done()];
+    let death = |number| [marked(number), began(number), died(number, true, Safety::None), not_done()];
     assert_eq!(after(&[death(1), death(2)].concat()).name(), "dead", "and two deaths are enough");
     let again = after(&[claimed(1), in_doubt(1), not_done()]);
     assert!(
@@ -286,18 +286,18 @@ fn automatic_reconcile_grants_no_new_attempts() {
 fn possibly_double_effect_is_parked_despite_the_worker() {
     let fail = |effect, safety| Event::Failed {
         fence: fence(1),
-        failure: Failure::Again { due: SOON },
+        failure: Failure::Retry { due: SOON },
         effect,
         safety,
         travels_until: SOON,
     };
     let sending = after(&[claimed(1)]);
     let outcome = |effect, safety| sending.step(fail(effect, safety), LATER).map(|state| state.name());
-    assert_eq!(outcome(Effect::NotDone, Safety::Neither), Ok("failed"));
-    assert_eq!(outcome(Effect::Unknown, Safety::Neither), Ok("parked"));
+    assert_eq!(outcome(Effect::NotDone, Safety::None), Ok("failed"));
+    assert_eq!(outcome(Effect::Unknown, Safety::None), Ok("parked"));
     assert_eq!(outcome(Effect::Unknown, Safety::Keyed), Ok("failed"));
-    assert_eq!(outcome(Effect::Done, Safety::Repeatable), Ok("failed"));
-    assert_eq!(refusal(sending, fail(Effect::Done, Safety::Keyed)), Why::WasDone);
+    assert_eq!(outcome(Effect::Done, Safety::Idempotent), Ok("failed"));
+    assert_eq!(refusal(sending, fail(Effect::Done, Safety::Keyed)), StepRefusal::WasDone);
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn every_parked_message_is_in_doubt() {
     let parked = after(&[claimed(1), failed(1, Failure::InDoubt, Effect::NotDone)]);
     assert_eq!(history(parked).effect(), Effect::Unknown);
     let given_up = parked.step(Event::Decided(Decision::GiveUp), THEN).unwrap();
-    assert_eq!(refusal(given_up, requeued(Safety::Neither)), Why::CouldDoItTwice);
+    assert_eq!(refusal(given_up, requeued(Safety::None)), StepRefusal::CouldDoItTwice);
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn doubt_spans_first_to_last_uncertain_attempt() {
     let first = State::queued(NOW, allowed(5)).step(claimed(1), NOW).unwrap();
     let lost = |number, until| Event::Failed {
         fence: fence(number),
-        failure: Failure::Again { due: NOW },
+        failure: Failure::Retry { due: NOW },
         effect: Effect::Unknown,
         safety: Safety::Keyed,
         travels_until: until,
@@ -322,9 +322,9 @@ fn doubt_spans_first_to_last_uncertain_attempt() {
     assert_eq!(history(once).doubt, Some(Doubt { since: NOW, travels_until: SOON }), "since the claim");
     let twice = once.step(claimed(2), SOON).unwrap().step(lost(2, LATER), LATER).unwrap();
     assert_eq!(history(twice).doubt, Some(Doubt { since: NOW, travels_until: LATER }));
-    let keyed = Guarantee::HonoursKeys { keeps_for: std::time::Duration::from_mins(1) };
+    let keyed = Guarantee::Keyed { keeps_for: std::time::Duration::from_mins(1) };
     assert_eq!(history(twice).safety(keyed, NOW), Safety::Keyed);
-    assert_eq!(history(twice).safety(keyed, SOON), Safety::Neither, "the receiver has forgotten the key");
+    assert_eq!(history(twice).safety(keyed, SOON), Safety::None, "the receiver has forgotten the key");
 }
 
 #[test]
@@ -336,12 +336,12 @@ fn late_success_resolves_parked_and_stops_resend() {
     let resending = after(&[claimed(1), died(1, false, Safety::Keyed), claimed(2)]);
     assert_eq!(
         refusal(resending, Event::LateSuccess { fence: fence(2) }),
-        Why::StaleFence,
+        StepRefusal::StaleFence,
         "not an earlier attempt"
     );
     let never_claimed = Event::LateSuccess { fence: fence(9) };
-    assert_eq!(refusal(after(&[claimed(1), in_doubt(1)]), never_claimed), Why::StaleFence);
-    assert_eq!(refusal(State::queued(NOW, allowed(1)), late), Why::StaleFence);
+    assert_eq!(refusal(after(&[claimed(1), in_doubt(1)]), never_claimed), StepRefusal::StaleFence);
+    assert_eq!(refusal(State::queued(NOW, allowed(1)), late), StepRefusal::StaleFence);
     let dead = after(&[claimed(1), for_good(1, Effect::Unknown), late]);
     assert!(matches!(dead, State::Dead { effect: Effect::Done, .. }), "known, and still dead");
 }
@@ -352,7 +352,7 @@ fn late_success_during_resend_counts_after_that_attempt() {
         [claimed(1), died(1, false, Safety::Keyed), claimed(2), Event::LateSuccess { fence: fence(1) }];
     let proven = after(&resent);
     assert!(matches!(proven, State::Sending { proven: true, .. }), "its holder is not disturbed");
-    assert_eq!(refusal(proven, Event::Began { fence: fence(2) }), Why::WasDone);
+    assert_eq!(refusal(proven, Event::Started { fence: fence(2) }), StepRefusal::WasDone);
     let back = Event::GivenBack { fence: fence(2), due: SOON };
     let succeeded = Event::Succeeded { fence: fence(2) };
     for end in [
@@ -366,23 +366,23 @@ fn late_success_during_resend_counts_after_that_attempt() {
     ] {
         assert_eq!(proven.step(end, THEN), Ok(State::Sent), "{end:?}");
     }
-    assert_eq!(refusal(proven, again(1, Effect::NotDone)), Why::StaleFence);
+    assert_eq!(refusal(proven, again(1, Effect::NotDone)), StepRefusal::StaleFence);
 }
 
 #[test]
 fn decision_waits_until_the_call_has_ended() {
     let parked = after(&[claimed(1), in_doubt(1)]);
-    for event in [Event::Decided(Decision::SendAgain), Event::Decided(Decision::GiveUp), not_done()] {
-        assert_eq!(parked.step(event, NOW).unwrap_err().why, Why::TooEarly, "{event:?}");
+    for event in [Event::Decided(Decision::NotDone), Event::Decided(Decision::GiveUp), not_done()] {
+        assert_eq!(parked.step(event, NOW).unwrap_err().why, StepRefusal::TooEarly, "{event:?}");
         assert!(parked.step(event, SOON).is_ok(), "{event:?}");
     }
-    for event in [Event::Decided(Decision::WasDone), Event::Reconciled(Found::Done)] {
+    for event in [Event::Decided(Decision::Done), Event::Reconciled(Reconciled::Done)] {
         assert_eq!(parked.step(event, NOW), Ok(State::Sent), "what is done stays done: {event:?}");
     }
     let given_up = after(&[claimed(1), for_good(1, Effect::Unknown)]);
     let cancelled = after(&[claimed(1), again(1, Effect::Unknown), Event::Cancelled]);
     for state in [given_up, cancelled] {
-        assert_eq!(state.step(not_done(), NOW).unwrap_err().why, Why::TooEarly, "{state:?}");
+        assert_eq!(state.step(not_done(), NOW).unwrap_err().why, StepRefusal::TooEarly, "{state:?}");
         assert!(state.step(not_done(), SOON).is_ok(), "{state:?}");
     }
 }
@@ -391,8 +391,8 @@ fn decision_waits_until_the_call_has_ended() {
 fn a_dead_message_is_requeued_only_where_the_queue_allows_it() {
     let dead = after(&[claimed(1), again(1, Effect::NotDone), claimed(2), for_good(2, Effect::NotDone)]);
     let refused = Event::Requeued { allowed: false, safety: Safety::Keyed };
-    assert_eq!(refusal(dead, refused), Why::RequeueNotAllowed);
-    let second_life = dead.step(requeued(Safety::Neither), SOON).unwrap();
+    assert_eq!(refusal(dead, refused), StepRefusal::RequeueNotAllowed);
+    let second_life = dead.step(requeued(Safety::None), SOON).unwrap();
     assert_eq!(history(second_life).tries, 0, "the count is back at 0");
     assert_eq!(history(second_life).last_fence, Some(fence(2)), "a zombie is still recognized");
 }
@@ -410,7 +410,7 @@ fn discarded_or_replaced_message_stays_dead_with_its_effect() {
 #[test]
 fn message_with_unknown_effect_is_not_replaced() {
     let dead = after(&[claimed(1), for_good(1, Effect::Unknown)]);
-    assert_eq!(refusal(dead, Event::Replaced), Why::CouldDoItTwice);
+    assert_eq!(refusal(dead, Event::Replaced), StepRefusal::CouldDoItTwice);
     let asked_after = dead.step(not_done(), THEN).unwrap();
     assert_eq!(asked_after.step(Event::Replaced, THEN), Ok(asked_after));
 }
@@ -427,18 +427,18 @@ fn only_a_dead_message_is_discarded_or_replaced() {
     ];
     for state in others {
         for event in [Event::Discarded, Event::Replaced] {
-            assert_eq!(refusal(state, event), Why::NotFromHere, "{state:?} by {event:?}");
+            assert_eq!(refusal(state, event), StepRefusal::NotFromHere, "{state:?} by {event:?}");
         }
     }
 }
 
 #[test]
 fn a_second_life_begins_with_a_clean_record() {
-    let killer = killed_twice(Safety::Repeatable);
-    let reborn = after(&killer).step(requeued(Safety::Repeatable), LATER).unwrap();
+    let killer = killed_twice(Safety::Idempotent);
+    let reborn = after(&killer).step(requeued(Safety::Idempotent), LATER).unwrap();
     let seen = history(reborn);
     assert_eq!((seen.tries, seen.deaths, seen.suspect, seen.last_fence), (0, 0, false, Some(fence(2))));
-    let suspect = [claimed(1), died(1, false, Safety::Neither), Event::Decided(Decision::SendAgain)];
+    let suspect = [claimed(1), died(1, false, Safety::None), Event::Decided(Decision::NotDone)];
     let seen = history(after(&suspect));
     assert_eq!((seen.tries, seen.deaths, seen.suspect, seen.doubt), (0, 0, false, None));
 }
@@ -449,17 +449,17 @@ fn dead_message_with_unknown_effect_is_decided_first() {
         after(&[claimed(1), for_good(1, Effect::Unknown)]),
         after(&[claimed(1), in_doubt(1), Event::Decided(Decision::GiveUp)]),
     ] {
-        assert_eq!(refusal(unknown, requeued(Safety::Neither)), Why::CouldDoItTwice);
+        assert_eq!(refusal(unknown, requeued(Safety::None)), StepRefusal::CouldDoItTwice);
         assert_eq!(unknown.step(requeued(Safety::Keyed), LATER).unwrap().name(), "queued");
         let not_done = unknown.step(not_done(), LATER).unwrap();
         assert_eq!(history(not_done).doubt, None, "proof takes the doubt away");
-        assert_eq!(not_done.step(requeued(Safety::Neither), LATER).unwrap().name(), "queued");
-        let done = unknown.step(Event::Reconciled(Found::Done), LATER).unwrap();
-        assert_eq!(refusal(done, self::not_done()), Why::NotFromHere, "what is done stays done");
-        for safety in [Safety::Neither, Safety::Keyed] {
-            assert_eq!(refusal(done, requeued(safety)), Why::CouldDoItTwice);
+        assert_eq!(not_done.step(requeued(Safety::None), LATER).unwrap().name(), "queued");
+        let done = unknown.step(Event::Reconciled(Reconciled::Done), LATER).unwrap();
+        assert_eq!(refusal(done, self::not_done()), StepRefusal::NotFromHere, "what is done stays done");
+        for safety in [Safety::None, Safety::Keyed] {
+            assert_eq!(refusal(done, requeued(safety)), StepRefusal::CouldDoItTwice);
         }
-        assert!(done.step(requeued(Safety::Repeatable), LATER).is_ok(), "doing it twice is harmless");
+        assert!(done.step(requeued(Safety::Idempotent), LATER).is_ok(), "doing it twice is harmless");
     }
 }
 
@@ -473,13 +473,13 @@ fn a_clean_refusal_does_not_clear_an_earlier_doubt() {
     assert!(matches!(done, State::Cancelled { effect: Effect::Done, .. }), "known, and still cancelled");
     let reborn = after(&[claimed(1), for_good(1, Effect::Unknown), requeued(Safety::Keyed)]);
     assert_eq!(history(reborn).effect(), Effect::Unknown, "no requeue takes it away");
-    let decided = after(&[claimed(1), in_doubt(1), Event::Decided(Decision::SendAgain)]);
+    let decided = after(&[claimed(1), in_doubt(1), Event::Decided(Decision::NotDone)]);
     assert_eq!(history(decided).effect(), Effect::NotDone, "a person vouched for it");
 }
 
 #[test]
 fn attempt_outcome_becomes_its_event() {
-    let tried = Tried {
+    let tried = AttemptResult {
         fence: fence(1),
         effect: Effect::Unknown,
         safety: Safety::Keyed,
@@ -488,14 +488,14 @@ fn attempt_outcome_becomes_its_event() {
     };
     let failed = |failure| failed(1, failure, Effect::Unknown);
     for (next, event, state) in [
-        (Next::Sent, Event::Succeeded { fence: fence(1) }, "sent"),
-        (Next::SentBefore, Event::Succeeded { fence: fence(1) }, "sent"),
-        (Next::Retry, failed(Failure::Again { due: LATER }), "failed"),
-        (Next::RetryAnswer, failed(Failure::Again { due: LATER }), "failed"),
-        (Next::Dead, failed(Failure::ForGood), "dead"),
-        (Next::AskAfter, failed(Failure::InDoubt), "parked"),
+        (NextStep::Sent, Event::Succeeded { fence: fence(1) }, "sent"),
+        (NextStep::SentBefore, Event::Succeeded { fence: fence(1) }, "sent"),
+        (NextStep::Retry, failed(Failure::Retry { due: LATER }), "failed"),
+        (NextStep::RetryAnswer, failed(Failure::Retry { due: LATER }), "failed"),
+        (NextStep::Dead, failed(Failure::Permanent), "dead"),
+        (NextStep::Reconcile, failed(Failure::InDoubt), "parked"),
     ] {
-        assert_eq!(Event::of_try(next, tried), event, "{next:?}");
+        assert_eq!(Event::from_attempt(next, tried), event, "{next:?}");
         assert_eq!(after(&[claimed(1), event]).name(), state, "{next:?}");
     }
 }
@@ -504,19 +504,19 @@ fn attempt_outcome_becomes_its_event() {
 pub(crate) fn events() -> impl Strategy<Value = Event> {
     let fences = || (0_u64..8).prop_map(fence);
     let effects = || prop_oneof![Just(Effect::NotDone), Just(Effect::Unknown)];
-    let safeties = || prop_oneof![Just(Safety::Keyed), Just(Safety::Repeatable), Just(Safety::Neither)];
-    let begun = || prop_oneof![Just(Begun::NotYet), Just(Begun::NotTracked)];
+    let safeties = || prop_oneof![Just(Safety::Keyed), Just(Safety::Idempotent), Just(Safety::None)];
+    let begun = || prop_oneof![Just(StartMark::NotYet), Just(StartMark::NotTracked)];
     let moments = || (990_i64..1_020).prop_map(Timestamp::from_secs);
     let failures = prop_oneof![
-        2 => moments().prop_map(|due| Failure::Again { due }),
-        1 => Just(Failure::ForGood),
+        2 => moments().prop_map(|due| Failure::Retry { due }),
+        1 => Just(Failure::Permanent),
         1 => Just(Failure::InDoubt),
     ];
-    let found = prop_oneof![Just(Found::Done), moments().prop_map(|due| Found::NotDone { due })];
-    let decisions = prop_oneof![Just(Decision::SendAgain), Just(Decision::WasDone), Just(Decision::GiveUp)];
+    let found = prop_oneof![Just(Reconciled::Done), moments().prop_map(|due| Reconciled::NotDone { due })];
+    let decisions = prop_oneof![Just(Decision::NotDone), Just(Decision::Done), Just(Decision::GiveUp)];
     prop_oneof![
         4 => (fences(), begun()).prop_map(|(fence, begun)| Event::Claimed { fence, begun }),
-        1 => fences().prop_map(|fence| Event::Began { fence }),
+        1 => fences().prop_map(|fence| Event::Started { fence }),
         1 => fences().prop_map(|fence| Event::Succeeded { fence }),
         4 => (fences(), failures, effects(), safeties(), moments()).prop_map(
             |(fence, failure, effect, safety, travels_until)| Event::Failed { fence, failure, effect, safety, travels_until }
@@ -540,7 +540,7 @@ pub(crate) fn events() -> impl Strategy<Value = Event> {
 /// The fence of a worker's event.
 fn fence_of(event: Event) -> Option<Fence> {
     match event {
-        Event::Began { fence }
+        Event::Started { fence }
         | Event::Succeeded { fence }
         | Event::Failed { fence, .. }
         | Event::GivenBack { fence, .. }
@@ -608,7 +608,7 @@ proptest! {
                 prop_assert!(history(next).tries <= tries);
                 let cleared = history(state).doubt.is_some() && history(next).doubt.is_none();
                 let by_proof = matches!(
-                    event, Event::Reconciled(Found::NotDone { .. }) | Event::Decided(Decision::SendAgain)
+                    event, Event::Reconciled(Reconciled::NotDone { .. }) | Event::Decided(Decision::NotDone)
                 );
                 prop_assert!(!cleared || by_proof, "{:?} by {:?}", state, event);
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Counter, Limits};
+use super::{LimitCounter, Limits};
 use crate::time::Timestamp;
 
 /// How long a limit takes to refill if the provider has not shown it.
@@ -74,8 +74,8 @@ impl Budget {
 
     /// Corrects the budget with a response's values; missing values stay unchanged.
     #[must_use]
-    pub fn hear(self, limits: &Limits, now: Timestamp) -> Self {
-        let level = |before: Option<Level>, counter: Option<Counter>| {
+    pub fn update(self, limits: &Limits, now: Timestamp) -> Self {
+        let level = |before: Option<Level>, counter: Option<LimitCounter>| {
             counter.map(|counter| Level::new(&counter, before, now)).or(before)
         };
         Self {
@@ -86,7 +86,7 @@ impl Budget {
 }
 
 impl Level {
-    fn new(counter: &Counter, before: Option<Self>, now: Timestamp) -> Self {
+    fn new(counter: &LimitCounter, before: Option<Self>, now: Timestamp) -> Self {
         let limit = as_float(counter.limit);
         let resets_in = counter.resets_in(now);
         // A refill due in the past has happened.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Counter, Limits};
+use super::{LimitCounter, Limits};
 use crate::retry::WAIT_MAX;
 use crate::time::Timestamp;
 
@@ -42,10 +42,10 @@ impl Fields {
     /// Reads a counter from three fields.
     ///
     /// Without one of them nothing is known: some providers send -1 or 0 for what they do not count.
-    fn counter(&self, name: impl Fn(&str) -> String, now: Timestamp) -> Option<Counter> {
+    fn counter(&self, name: impl Fn(&str) -> String, now: Timestamp) -> Option<LimitCounter> {
         let value = |part: &str| self.value(&name(part));
         let reset = moment(value("reset")?, now)?;
-        Counter::new(value("limit")?.parse().ok()?, value("remaining")?.parse().ok()?, reset, now)
+        LimitCounter::new(value("limit")?.parse().ok()?, value("remaining")?.parse().ok()?, reset, now)
     }
 
     fn value(&self, name: &str) -> Option<&str> {
@@ -54,7 +54,7 @@ impl Fields {
 
     /// Reads a counter of the IETF draft: `RateLimit: "day";r=50;t=30` with `RateLimit-Policy:
     /// "day";q=100;w=60;qu="requests"`.
-    fn ietf_draft(&self, unit: &str, now: Timestamp) -> Option<Counter> {
+    fn ietf_draft(&self, unit: &str, now: Timestamp) -> Option<LimitCounter> {
         let policies = self.list("ratelimit-policy");
         let unit_of = |policy: &sfv::Item| {
             policy.params.get("qu").map_or("requests".to_owned(), |unit| {
@@ -67,7 +67,7 @@ impl Fields {
                 return None;
             }
             let reset = now.plus(Duration::from_secs(number(&state, "t")?).min(WAIT_MAX));
-            Counter::new(number(policy, "q")?, number(&state, "r")?, reset, now)
+            LimitCounter::new(number(policy, "q")?, number(&state, "r")?, reset, now)
         });
         tightest(counters)
     }
@@ -88,8 +88,8 @@ fn number(item: &sfv::Item, name: &str) -> Option<u64> {
     u64::try_from(i64::from(item.params.get(name)?.as_integer()?)).ok()
 }
 
-fn tightest(counters: impl IntoIterator<Item = Option<Counter>>) -> Option<Counter> {
-    counters.into_iter().flatten().reduce(Counter::tighter)
+fn tightest(counters: impl IntoIterator<Item = Option<LimitCounter>>) -> Option<LimitCounter> {
+    counters.into_iter().flatten().reduce(LimitCounter::tighter)
 }
 
 /// Parses when a counter resets: an RFC 3339 time, a duration such as `6m0s`, or seconds.

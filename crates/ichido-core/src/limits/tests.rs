@@ -11,11 +11,11 @@ fn at(millis: u64) -> Timestamp {
     NOW.plus(Duration::from_millis(millis))
 }
 
-const fn counter(limit: u64, remaining: u64, reset: Timestamp) -> Counter {
-    Counter { limit, remaining, reset }
+const fn counter(limit: u64, remaining: u64, reset: Timestamp) -> LimitCounter {
+    LimitCounter { limit, remaining, reset }
 }
 
-fn requests(limit: &str, remaining: &str, reset: &str) -> Option<Counter> {
+fn requests(limit: &str, remaining: &str, reset: &str) -> Option<LimitCounter> {
     let headers = [
         ("X-RateLimit-Limit-Requests", limit),
         ("X-RateLimit-Remaining-Requests", remaining),
@@ -118,8 +118,8 @@ fn the_fields_of_the_draft_are_read_with_their_policies() {
     assert_eq!(read(&[("RateLimit", r#""burst";r=0;t=1"#)]), Limits::default(), "of an unknown policy");
 }
 
-fn budget_with(requests: Option<Counter>, tokens: Option<Counter>) -> Budget {
-    Budget::NEW.hear(&Limits { requests, tokens, ..Limits::default() }, NOW)
+fn budget_with(requests: Option<LimitCounter>, tokens: Option<LimitCounter>) -> Budget {
+    Budget::NEW.update(&Limits { requests, tokens, ..Limits::default() }, NOW)
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn budget_without_limits_delays_nothing() {
     for _ in 0..1_000 {
         budget = budget.take(NOW, u64::MAX).expect("nothing is known");
     }
-    assert_eq!(budget.hear(&Limits::default(), NOW), Budget::NEW);
+    assert_eq!(budget.update(&Limits::default(), NOW), Budget::NEW);
 }
 
 #[test]
@@ -169,13 +169,13 @@ fn response_corrects_the_reservation() {
     let spent = budget_with(Some(counter(10, 0, at(10_000))), None);
     assert!(spent.take(NOW, 0).is_err());
     let limits = Limits { requests: Some(counter(10, 5, at(5_000))), ..Limits::default() };
-    let mut budget = spent.hear(&limits, NOW);
+    let mut budget = spent.update(&limits, NOW);
     for _ in 0..5 {
         budget = budget.take(NOW, 0).expect("5 are left");
     }
     assert!(budget.take(NOW, 0).is_err());
     let only_tokens = Limits { tokens: Some(counter(9, 9, NOW)), ..Limits::default() };
-    assert!(budget.hear(&only_tokens, NOW).take(NOW, 1).is_err(), "what was not said stays");
+    assert!(budget.update(&only_tokens, NOW).take(NOW, 1).is_err(), "what was not said stays");
 }
 
 #[test]
@@ -188,12 +188,12 @@ fn one_call_passes_after_a_silent_reset() {
     assert_eq!(after.take(at(60_000), 500), Err(at(120_000)), "and not a second");
 }
 
-fn counters() -> impl Strategy<Value = Option<Counter>> {
+fn counters() -> impl Strategy<Value = Option<LimitCounter>> {
     let number = prop_oneof![1..100_u64, any::<u64>()];
     let known = (number.clone(), number, 0..200_000_000_u64).prop_filter_map(
         "a limit",
         |(limit, remaining, micros)| {
-            Counter::new(limit, remaining, NOW.plus(Duration::from_micros(micros)), NOW)
+            LimitCounter::new(limit, remaining, NOW.plus(Duration::from_micros(micros)), NOW)
         },
     );
     proptest::option::of(known)

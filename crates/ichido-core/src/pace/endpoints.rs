@@ -93,14 +93,14 @@ pub fn choose_avoiding(
 
 /// How the last calls to an endpoint ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct EndpointRecord {
     failed_in_a_row: u32,
     out_until: Timestamp,
 }
 
 /// How a call ended, as far as it concerns its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallEnd {
+pub enum CallOutcome {
     /// With a response.
     Answered,
     /// It was throttled, or the endpoint failed.
@@ -109,18 +109,18 @@ pub enum CallEnd {
     Refused,
 }
 
-impl Record {
+impl EndpointRecord {
     /// No calls yet.
     pub const NEW: Self = Self { failed_in_a_row: 0, out_until: Timestamp::EPOCH };
 
     /// Returns the record after one more call.
     #[must_use]
-    pub fn after(self, end: CallEnd, now: Timestamp) -> Self {
+    pub fn after(self, end: CallOutcome, now: Timestamp) -> Self {
         let failed_in_a_row = self.failed_in_a_row.saturating_add(1);
         match end {
-            CallEnd::Answered => Self::NEW,
-            CallEnd::Failed => Self { failed_in_a_row, ..self },
-            CallEnd::Refused => Self { failed_in_a_row, out_until: now.plus(OUT_FOR) },
+            CallOutcome::Answered => Self::NEW,
+            CallOutcome::Failed => Self { failed_in_a_row, ..self },
+            CallOutcome::Refused => Self { failed_in_a_row, out_until: now.plus(OUT_FOR) },
         }
     }
 
@@ -133,7 +133,7 @@ impl Record {
 /// Returns the endpoints that a call must not use: never all of them.
 ///
 /// These are endpoints that refuse all calls and, for a retry, endpoints that have failed for a while.
-pub fn left_out(records: &[Record], is_retry: bool, now: Timestamp) -> EndpointSet {
+pub fn left_out(records: &[EndpointRecord], is_retry: bool, now: Timestamp) -> EndpointSet {
     let refusing = EndpointSet::from_records(records, |record| now < record.out_until);
     let left_out = EndpointSet::EMPTY.with_unless_all(refusing, records.len());
     if !is_retry {
@@ -166,7 +166,7 @@ impl EndpointSet {
         (0..count).all(|index| self.contains(index))
     }
 
-    fn from_records(records: &[Record], is_in: impl Fn(&Record) -> bool) -> Self {
+    fn from_records(records: &[EndpointRecord], is_in: impl Fn(&EndpointRecord) -> bool) -> Self {
         let places = (0_usize..).zip(records).filter(|(_, record)| is_in(record));
         places.fold(Self::EMPTY, |set, (index, _)| set.with(index))
     }
@@ -262,9 +262,9 @@ mod tests {
 
     #[test]
     fn refusing_endpoints_are_excluded_and_retries_avoid_failing_ones() {
-        use CallEnd::{Answered, Failed, Refused};
+        use CallOutcome::{Answered, Failed, Refused};
         let now = Timestamp::from_secs(1_800_000_000);
-        let record = |ends: &[CallEnd]| ends.iter().fold(Record::NEW, |record, end| record.after(*end, now));
+        let record = |ends: &[CallOutcome]| ends.iter().fold(EndpointRecord::NEW, |record, end| record.after(*end, now));
         let (fine, refusing) = (record(&[Failed, Answered]), record(&[Answered, Refused]));
         let (failing, almost) = (record(&[Failed; 5]), record(&[Failed; 4]));
         let (first, second) = (EndpointSet::EMPTY.with(0), EndpointSet::EMPTY.with(1));

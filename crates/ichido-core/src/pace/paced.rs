@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use super::per_second::PerSecond;
 use super::rate::BACKOFF;
-use super::refusals::{Answers, Evidence, Shares, TOO_MANY};
-use super::settings::Settings;
+use super::refusals::{ResponseCounts, Evidence, Shares, TOO_MANY};
+use super::settings::PaceSettings;
 use crate::time::Timestamp;
 
 /// Below this share of the ceiling the climb is fast; above it is slow.
@@ -59,9 +59,9 @@ pub struct Paced {
     /// The rate at which it last began to refuse; `None` until that was seen.
     pub ceiling: Option<PerSecond>,
     /// Responses after a fall, at rates that the destination accepts: what it refuses at any rate.
-    pub usual: Answers,
+    pub usual: ResponseCounts,
     /// What the responses are used for.
-    pub phase: Phase,
+    pub phase: PacePhase,
     /// Calls up to this time were paced by the rate before the fall.
     ///
     /// Their responses say nothing.
@@ -72,11 +72,11 @@ pub struct Paced {
 
 /// What the responses are used for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Phase {
+pub enum PacePhase {
     /// The rate has fallen and stays until the effect is clear.
     Listening {
         /// The responses since the fall.
-        answers: Answers,
+        answers: ResponseCounts,
         /// The share that was refused before.
         before: f64,
     },
@@ -89,7 +89,7 @@ pub enum Phase {
 pub(super) struct Fall {
     pub(super) rate: PerSecond,
     pub(super) ceiling: Option<PerSecond>,
-    pub(super) usual: Answers,
+    pub(super) usual: ResponseCounts,
     pub(super) before: f64,
 }
 
@@ -97,7 +97,7 @@ impl Fall {
     /// Returns the pace after the fall.
     ///
     /// Calls with a slot up to `handed_out` have no response yet; nothing is called before `rests_until`.
-    pub(super) fn paced(self, settings: &Settings, handed_out: Timestamp, rests_until: Timestamp) -> Paced {
+    pub(super) fn paced(self, settings: &PaceSettings, handed_out: Timestamp, rests_until: Timestamp) -> Paced {
         /// Responses are pending, and a destination that counts by the second refuses for the rest of it.
         const SETTLE: Duration = Duration::from_secs(1);
         let Self { rate, ceiling, usual, before } = self;
@@ -106,7 +106,7 @@ impl Fall {
             rate: rate.within(settings),
             ceiling,
             usual,
-            phase: Phase::Listening { answers: Answers::NONE, before },
+            phase: PacePhase::Listening { answers: ResponseCounts::NONE, before },
             episode_until,
             grown_until: episode_until.max(rests_until),
         }
@@ -115,17 +115,17 @@ impl Fall {
 
 impl Paced {
     /// Records the response to a call that was sent after the fall.
-    pub(super) fn with_responses(self, now: Timestamp, new: Answers) -> Self {
+    pub(super) fn with_responses(self, now: Timestamp, new: ResponseCounts) -> Self {
         let phase = match self.phase {
-            Phase::Climbing(evidence) => {
-                Phase::Climbing(evidence.with(Shares::usual(self.usual), self.rate, new))
+            PacePhase::Climbing(evidence) => {
+                PacePhase::Climbing(evidence.with(Shares::usual(self.usual), self.rate, new))
             }
-            Phase::Listening { answers, before } => {
+            PacePhase::Listening { answers, before } => {
                 let answers = answers.plus(new);
                 if let Some(fell) = self.has_fallen(now, answers, before) {
                     return self.judged(now, answers, fell);
                 }
-                Phase::Listening { answers, before }
+                PacePhase::Listening { answers, before }
             }
         };
         Self { phase, ..self }
@@ -134,14 +134,14 @@ impl Paced {
     /// Returns how far the rate falls, if it does.
     pub(super) fn fall(self) -> Option<Fall> {
         match self.phase {
-            Phase::Climbing(evidence) if evidence.is_certain(self.rate) => {
+            PacePhase::Climbing(evidence) if evidence.is_certain(self.rate) => {
                 // Where the refusals began, not where they were noticed; but no less than one fall below.
                 let ceiling = evidence.onset.faster(self.rate.times(BACKOFF));
                 let left = if self.ceiling.is_some() { BACKOFF } else { SEARCHED };
                 let before = evidence.answers.share();
                 Some(Fall { rate: ceiling.times(left), ceiling: Some(ceiling), usual: self.usual, before })
             }
-            Phase::Listening { answers, .. } if is_refused_outright(answers) => {
+            PacePhase::Listening { answers, .. } if is_refused_outright(answers) => {
                 let Self { rate, ceiling, usual, .. } = self;
                 Some(Fall { rate: rate.times(SEARCHED), ceiling, usual, before: answers.share() })
             }
@@ -150,7 +150,7 @@ impl Paced {
     }
 
     /// Returns whether fewer are refused than before the fall; `None` while that is open.
-    fn has_fallen(self, now: Timestamp, answers: Answers, before: f64) -> Option<bool> {
+    fn has_fallen(self, now: Timestamp, answers: ResponseCounts, before: f64) -> Option<bool> {
         let listened = now.since(self.grown_until);
         let weight = Shares::usual(self.usual).or_as_before(before).weight(answers);
         let is_certain =
@@ -159,12 +159,12 @@ impl Paced {
         is_over.then_some(weight < 0.0)
     }
 
-    fn judged(self, now: Timestamp, answers: Answers, fell: bool) -> Self {
+    fn judged(self, now: Timestamp, answers: ResponseCounts, fell: bool) -> Self {
         let share = answers.share();
         let judged =
-            Self { phase: Phase::Climbing(Evidence::NONE), grown_until: self.grown_until.max(now), ..self };
+            Self { phase: PacePhase::Climbing(Evidence::NONE), grown_until: self.grown_until.max(now), ..self };
         if TOO_MANY <= share {
-            let phase = Phase::Listening { answers: Answers::NONE, before: share };
+            let phase = PacePhase::Listening { answers: ResponseCounts::NONE, before: share };
             return Self { rate: self.rate.times(SEARCHED), ceiling: Some(self.rate), phase, ..judged };
         }
         if fell && self.usual.share() < share {
@@ -179,14 +179,14 @@ impl Paced {
     }
 
     /// Returns whether nothing was refused where a few refusals were expected: then the usual share is outdated.
-    fn is_clean(self, answers: Answers) -> bool {
+    fn is_clean(self, answers: ResponseCounts) -> bool {
         const EXPECTED_MIN: f64 = 3.0;
         answers.refused == 0.0 && EXPECTED_MIN <= answers.total() * self.usual.share()
     }
 
     /// Records that `count` calls were accepted while a node waited for a slot.
-    pub(super) fn grown(self, settings: &Settings, now: Timestamp, count: u32) -> Self {
-        if matches!(self.phase, Phase::Listening { .. }) {
+    pub(super) fn grown(self, settings: &PaceSettings, now: Timestamp, count: u32) -> Self {
+        if matches!(self.phase, PacePhase::Listening { .. }) {
             return self;
         }
         let elapsed = now.since(self.grown_until);
@@ -214,6 +214,6 @@ impl Paced {
     }
 }
 
-fn is_refused_outright(answers: Answers) -> bool {
+fn is_refused_outright(answers: ResponseCounts) -> bool {
     answers.accepted == 0.0 && REFUSED_OUTRIGHT <= answers.refused
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::settings::Settings;
+use super::settings::PaceSettings;
 
 /// Calls per second.
 // Invariant: finite, `MIN..=MAX`.
@@ -57,7 +57,7 @@ impl PerSecond {
     }
 
     /// Returns the nearest rate between the floor and the cap.
-    pub(super) fn within(self, settings: &Settings) -> Self {
+    pub(super) fn within(self, settings: &PaceSettings) -> Self {
         let cap = settings.rate_max.unwrap_or(Self::MAX).0;
         // The cap wins over a floor above it: it is what the destination's owner allowed.
         Self(self.0.max(settings.rate_floor.0).min(cap))

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use super::paced::{Fall, Paced};
 use super::per_second::PerSecond;
-use super::refusals::{Answers, Evidence, Shares};
-use super::settings::Settings;
+use super::refusals::{ResponseCounts, Evidence, Shares};
+use super::settings::PaceSettings;
 use crate::time::Timestamp;
 
 /// A fall leaves this share of the rate (the β of CUBIC in the AWS SDKs).
@@ -40,14 +40,14 @@ pub enum Rate {
     ///
     /// Only `rate_max` and, if it started slowly, what it accepted so far limit it; acceptances are counted, to know
     /// where to begin when it refuses more.
-    Free(Tally),
+    Free(AcceptedCounts),
     /// It refused, and is paced.
     Paced(Paced),
 }
 
 /// Responses of a destination that is not paced.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tally {
+pub struct AcceptedCounts {
     /// When the current window of a second began.
     pub since: Timestamp,
     /// Accepted in the current window.
@@ -62,7 +62,7 @@ pub struct Tally {
 
 impl Rate {
     /// The rate of a destination that was never called.
-    pub const NEW: Self = Self::Free(Tally {
+    pub const NEW: Self = Self::Free(AcceptedCounts {
         since: Timestamp::EPOCH,
         accepted: 0,
         accepted_before: 0,
@@ -71,7 +71,7 @@ impl Rate {
     });
 
     /// Returns the rate to keep; `None` is unlimited.
-    pub fn limit(self, settings: &Settings) -> Option<PerSecond> {
+    pub fn limit(self, settings: &PaceSettings) -> Option<PerSecond> {
         match self {
             Self::Free(tally) => match settings.rate_start {
                 Some(start) => Some(start.faster(tally.per_second().times(LEAP)).within(settings)),
@@ -86,12 +86,12 @@ impl Rate {
     ///
     /// `held_back` says whether a node waits for a slot: a rate that is not fully used is not proven to be accepted, so
     /// it does not rise.
-    pub(super) fn accepted(self, settings: &Settings, now: Timestamp, count: u32, held_back: bool) -> Self {
+    pub(super) fn accepted(self, settings: &PaceSettings, now: Timestamp, count: u32, held_back: bool) -> Self {
         match self {
             Self::Free(tally) => Self::Free(tally.accepted(now, count)),
             Self::Paced(paced) if now <= paced.episode_until => self,
             Self::Paced(paced) => {
-                let paced = paced.with_responses(now, Answers::accepted(count));
+                let paced = paced.with_responses(now, ResponseCounts::accepted(count));
                 Self::Paced(if held_back { paced.grown(settings, now, count) } else { paced })
             }
         }
@@ -104,7 +104,7 @@ impl Rate {
     /// rate.
     pub(super) fn refused(
         self,
-        settings: &Settings,
+        settings: &PaceSettings,
         sent: Timestamp,
         handed_out: Timestamp,
         rests_until: Timestamp,
@@ -116,7 +116,7 @@ impl Rate {
             }
             Self::Paced(paced) if sent <= paced.episode_until => return (self, true),
             Self::Paced(paced) => {
-                let paced = paced.with_responses(sent, Answers::REFUSAL);
+                let paced = paced.with_responses(sent, ResponseCounts::REFUSAL);
                 (Self::Paced(paced), paced.fall())
             }
         };
@@ -129,7 +129,7 @@ impl Rate {
     /// Removes everything in the future, for a clock that was set back.
     pub(super) fn up_to(self, now: Timestamp) -> Self {
         match self {
-            Self::Free(tally) => Self::Free(Tally { since: tally.since.min(now), ..tally }),
+            Self::Free(tally) => Self::Free(AcceptedCounts { since: tally.since.min(now), ..tally }),
             Self::Paced(paced) => Self::Paced(Paced {
                 episode_until: paced.episode_until.min(now),
                 grown_until: paced.grown_until.min(now),
@@ -139,9 +139,9 @@ impl Rate {
     }
 }
 
-impl Tally {
+impl AcceptedCounts {
     fn accepted(self, now: Timestamp, count: u32) -> Self {
-        let updated = self.with_responses(Answers::accepted(count));
+        let updated = self.with_responses(ResponseCounts::accepted(count));
         let accepted_ever = self.accepted_ever.saturating_add(count);
         if now.since(self.since) < WINDOW {
             let accepted = self.accepted.saturating_add(count);
@@ -151,16 +151,16 @@ impl Tally {
     }
 
     fn refused(self) -> Self {
-        self.with_responses(Answers::REFUSAL)
+        self.with_responses(ResponseCounts::REFUSAL)
     }
 
-    fn with_responses(self, answers: Answers) -> Self {
-        let evidence = self.evidence.with(Shares::usual(Answers::NONE), self.per_second(), answers);
+    fn with_responses(self, answers: ResponseCounts) -> Self {
+        let evidence = self.evidence.with(Shares::usual(ResponseCounts::NONE), self.per_second(), answers);
         Self { evidence, ..self }
     }
 
     /// Returns where its pace begins, if it refuses too many.
-    fn fall(self, settings: &Settings) -> Option<Fall> {
+    fn fall(self, settings: &PaceSettings) -> Option<Fall> {
         let accepted = self.per_second();
         let is_refused_early = match self.accepted_ever {
             0 => true,
@@ -174,7 +174,7 @@ impl Tally {
         // only saved-up capacity may have been accepted.
         let rate = if settings.rate_start.is_some() { accepted } else { accepted.times(BACKOFF) };
         let before = self.evidence.answers.share();
-        Some(Fall { rate, ceiling: None, usual: Answers::NONE, before })
+        Some(Fall { rate, ceiling: None, usual: ResponseCounts::NONE, before })
     }
 
     /// Returns the better of two windows, since the current one has only begun.

@@ -35,14 +35,14 @@ const FELL: f64 = 0.7;
 
 /// Counts of responses; fractions where older ones have faded.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answers {
+pub struct ResponseCounts {
     /// Accepted calls.
     pub accepted: f64,
     /// Refused calls.
     pub refused: f64,
 }
 
-impl Answers {
+impl ResponseCounts {
     /// No responses.
     pub const NONE: Self = Self { accepted: 0.0, refused: 0.0 };
     /// One refusal.
@@ -81,7 +81,7 @@ pub(super) struct Shares {
 
 impl Shares {
     /// Returns the share that is refused at any rate, and one that is too high.
-    pub(super) fn usual(answers: Answers) -> Self {
+    pub(super) fn usual(answers: ResponseCounts) -> Self {
         let usual = answers.share().clamp(USUAL_MIN, TOO_MANY);
         Self { usual, excess: usual + EXCESS }
     }
@@ -94,7 +94,7 @@ impl Shares {
     /// Returns how much likelier the responses are with the higher share, as a logarithm.
     ///
     /// Below zero, they are likelier with the usual one.
-    pub(super) fn weight(self, answers: Answers) -> f64 {
+    pub(super) fn weight(self, answers: ResponseCounts) -> f64 {
         let accepted = ((1.0 - self.excess) / (1.0 - self.usual)).ln();
         let refused = (self.excess / self.usual).ln();
         answers.accepted * accepted + answers.refused * refused
@@ -109,15 +109,15 @@ pub struct Evidence {
     /// The rate at the first of the responses.
     pub onset: PerSecond,
     /// The responses.
-    pub answers: Answers,
+    pub answers: ResponseCounts,
 }
 
 impl Evidence {
     /// No evidence.
-    pub const NONE: Self = Self { weight: 0.0, onset: PerSecond::MIN, answers: Answers::NONE };
+    pub const NONE: Self = Self { weight: 0.0, onset: PerSecond::MIN, answers: ResponseCounts::NONE };
 
     /// Adds responses to calls at this rate.
-    pub(super) fn with(self, shares: Shares, rate: PerSecond, answers: Answers) -> Self {
+    pub(super) fn with(self, shares: Shares, rate: PerSecond, answers: ResponseCounts) -> Self {
         let weight = self.weight + shares.weight(answers);
         if weight <= 0.0 {
             return Self::NONE;

@@ -9,7 +9,7 @@ use super::per_second::PerSecond;
 
 /// What a destination's owner configures about its pace.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct PaceSettings {
     /// The maximum rate; `None` is unlimited until the destination refuses.
     pub rate_max: Option<PerSecond>,
     /// The starting rate of an unknown destination; `None` is unlimited.
@@ -33,7 +33,7 @@ pub struct Settings {
     pub circuit: CircuitSettings,
 }
 
-impl Settings {
+impl PaceSettings {
     /// No limit until refused; then no slower than one call in ten seconds.
     pub const DEFAULT: Self = Self {
         rate_max: None,

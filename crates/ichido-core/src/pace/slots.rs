@@ -20,13 +20,13 @@ pub enum Grant {
         /// When to ask again.
         until: Timestamp,
         /// The reason.
-        why: Hold,
+        why: PauseReason,
     },
 }
 
 /// Why a destination is not called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum PauseReason {
     /// The next slot is too far ahead.
     Rate,
     /// The destination asked for a pause.

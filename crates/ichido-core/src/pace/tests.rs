@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::rate::BACKOFF;
 use super::*;
 
-const SETTINGS: Settings = Settings::DEFAULT;
+const SETTINGS: PaceSettings = PaceSettings::DEFAULT;
 const NOW: Timestamp = Timestamp::from_secs(1_000);
 
 fn count(count: u32) -> NonZeroU32 {
@@ -20,8 +20,8 @@ fn paced(per_second: f64) -> Pace {
     let rate = Rate::Paced(Paced {
         rate,
         ceiling: Some(rate),
-        usual: Answers::NONE,
-        phase: Phase::Climbing(Evidence::NONE),
+        usual: ResponseCounts::NONE,
+        phase: PacePhase::Climbing(Evidence::NONE),
         episode_until: Timestamp::EPOCH,
         grown_until: Timestamp::EPOCH,
     });
@@ -61,17 +61,17 @@ fn destination_without_refusals_is_not_paced() {
 
 #[test]
 fn a_maximum_rate_is_kept_and_reached() {
-    let settings = Settings { rate_max: Some(PerSecond::clamped(10.0)), ..SETTINGS };
+    let settings = PaceSettings { rate_max: Some(PerSecond::clamped(10.0)), ..SETTINGS };
     let (pace, grant) = Pace::NEW.reserve(&settings, NOW, count(100));
     let moments: Vec<_> = slots(grant).moments().collect();
     assert_eq!(moments, [0, 100, 200, 300, 400, 500].map(after), "a slot each 100 ms, to the horizon");
     let (_, grant) = pace.reserve(&settings, NOW, count(1));
-    assert_eq!(grant, Grant::Wait { until: after(600), why: Hold::Rate });
+    assert_eq!(grant, Grant::Wait { until: after(600), why: PauseReason::Rate });
 }
 
 #[test]
 fn slow_start_doubles_the_rate_until_refused() {
-    let settings = Settings { rate_start: Some(PerSecond::clamped(10.0)), ..SETTINGS };
+    let settings = PaceSettings { rate_start: Some(PerSecond::clamped(10.0)), ..SETTINGS };
     let limit = |pace: &Pace| pace.rate.limit(&settings).map(PerSecond::get);
     let (pace, grant) = Pace::NEW.reserve(&settings, NOW, count(100));
     assert_eq!(slots(grant).count(), 6, "a slot each 100 ms, to the horizon");
@@ -81,7 +81,7 @@ fn slow_start_doubles_the_rate_until_refused() {
     assert_eq!(limit(&pace), Some(24.0));
     let pace = pace.on_success(&settings, after(1_600), count(3));
     assert_eq!(limit(&pace), Some(24.0), "a second that has only begun says nothing against the one before");
-    let capped = Settings { rate_max: Some(PerSecond::clamped(15.0)), ..settings };
+    let capped = PaceSettings { rate_max: Some(PerSecond::clamped(15.0)), ..settings };
     assert_eq!(pace.rate.limit(&capped).map(PerSecond::get), Some(15.0));
     let pace = (0..6).fold(pace, |pace, _| pace.on_throttled(&settings, after(1_700), after(1_650), None));
     assert_eq!(limit(&pace), Some(12.0), "what it accepted, not what it was sent");
@@ -90,7 +90,7 @@ fn slow_start_doubles_the_rate_until_refused() {
 #[test]
 fn slots_taken_one_by_one_are_never_faster_than_the_rate() {
     for per_second in [3, 30_000, 66_700, 91_000, 100_000] {
-        let settings = Settings { rate_max: Some(PerSecond::clamped(f64::from(per_second))), ..SETTINGS };
+        let settings = PaceSettings { rate_max: Some(PerSecond::clamped(f64::from(per_second))), ..SETTINGS };
         let (mut pace, mut now, mut taken) = (Pace::NEW, NOW, 0);
         while now < after(1_000) {
             let (next, grant) = pace.reserve(&settings, now, count(1));
@@ -192,7 +192,7 @@ fn a_share_that_falls_with_the_rate_is_a_limit() {
         panic!("{listening:?}")
     };
     assert!(close_to(rate.get(), 7.0) && ceiling.is_some_and(|ceiling| close_to(ceiling.get(), 10.0)));
-    assert_eq!((usual.refused, phase), (0.0, Phase::Climbing(Evidence::NONE)));
+    assert_eq!((usual.refused, phase), (0.0, PacePhase::Climbing(Evidence::NONE)));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn one_episode_of_refusals_lowers_the_pace_once() {
 
 #[test]
 fn an_episode_lasts_until_the_last_slot_handed_out_before_it() {
-    let settings = Settings { horizon: Duration::from_secs(3), ..SETTINGS };
+    let settings = PaceSettings { horizon: Duration::from_secs(3), ..SETTINGS };
     // Thirty slots, the last at 2.9 s, are held when the first refusal comes back.
     let (pace, grant) = paced(10.0).reserve(&settings, NOW, count(30));
     assert_eq!(slots(grant).last(), after(2_900));
@@ -226,8 +226,8 @@ fn a_retry_after_pauses_every_node() {
     let pace = refused(paced(10.0), TOO_MANY, NOW, Some(Duration::from_secs(30)));
     for moment in [0, 10_000, 29_999].map(after) {
         let (_, grant) = pace.reserve(&SETTINGS, moment, count(1));
-        assert_eq!(grant, Grant::Wait { until: after(30_000), why: Hold::Paused });
-        let stopped = Some((after(30_000), Hold::Paused));
+        assert_eq!(grant, Grant::Wait { until: after(30_000), why: PauseReason::Paused });
+        let stopped = Some((after(30_000), PauseReason::Paused));
         assert_eq!(pace.stopped(&SETTINGS, moment), stopped, "slots held from before are void");
     }
     // A shorter wait requested later does not shorten it.
@@ -241,7 +241,7 @@ fn after_a_pause_the_nodes_come_back_one_by_one() {
     let (pace, first) = pace.reserve(&SETTINGS, after(30_000), count(9));
     assert_eq!((slots(first).first(), slots(first).count()), (after(30_000), 1), "one call asks");
     let (pace, second) = pace.reserve(&SETTINGS, after(30_200), count(9));
-    assert_eq!(second, Grant::Wait { until: after(31_000), why: Hold::Rate }, "while it is not answered");
+    assert_eq!(second, Grant::Wait { until: after(31_000), why: PauseReason::Rate }, "while it is not answered");
     let (_, third) = pace.reserve(&SETTINGS, after(31_000), count(9));
     assert_eq!((slots(third).first(), slots(third).count()), (after(31_000), 1), "and the next one asks");
     let pace = pace.on_success(&SETTINGS, after(30_300), count(1));
@@ -296,12 +296,12 @@ fn down_destination_rests_then_is_probed() {
         pace = pace.on_failure(&SETTINGS, NOW, NOW);
     }
     let (pace, grant) = pace.reserve(&SETTINGS, after(4_999), count(9));
-    assert_eq!(grant, Grant::Wait { until: after(5_000), why: Hold::Circuit });
+    assert_eq!(grant, Grant::Wait { until: after(5_000), why: PauseReason::Circuit });
     let (pace, grant) = pace.reserve(&SETTINGS, after(5_000), count(9));
     assert_eq!(slots(grant).count(), 1);
     assert_eq!(pace.stopped(&SETTINGS, after(5_000)), None);
     let (pace, grant) = pace.reserve(&SETTINGS, after(5_100), count(9));
-    assert_eq!(grant, Grant::Wait { until: after(10_000), why: Hold::Circuit });
+    assert_eq!(grant, Grant::Wait { until: after(10_000), why: PauseReason::Circuit });
     let (_, grant) =
         pace.on_success(&SETTINGS, after(5_200), count(1)).reserve(&SETTINGS, after(5_200), count(9));
     assert_eq!(slots(grant).count(), 9);
@@ -328,7 +328,7 @@ fn late_failures_of_calls_before_the_opening_are_not_failed_probes() {
     // The first of them times out after others have replaced it: now the rest doubles.
     let pace = pace.on_failure(&SETTINGS, at(74), probes[0]);
     let stopped = pace.stopped(&SETTINGS, at(74));
-    assert_eq!(stopped, Some((at(84), Hold::Circuit)));
+    assert_eq!(stopped, Some((at(84), PauseReason::Circuit)));
 }
 
 #[test]
@@ -450,7 +450,7 @@ proptest! {
         max in prop::option::of(any::<f64>()),
         horizon in any::<u64>(),
     ) {
-        let settings = Settings {
+        let settings = PaceSettings {
             rate_floor: PerSecond::clamped(floor),
             rate_max: max.map(PerSecond::clamped),
             horizon: Duration::from_micros(horizon),

@@ -12,11 +12,11 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::{Assumption, Batch, estimate_with, from_nanos, items_that_fit, times};
+use super::{Assumption, BatchPlan, estimate_with, from_nanos, items_that_fit, times};
 
 /// How far a proposal may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct TuningLimits {
     /// The maximum in parallel.
     pub parallel_max: NonZeroU32,
     /// The minimum interval.
@@ -25,7 +25,7 @@ pub struct Bounds {
     pub retries_min: usize,
 }
 
-impl Bounds {
+impl TuningLimits {
     /// Eight in parallel, half a second apart, one retry.
     pub const DEFAULT: Self = Self {
         parallel_max: NonZeroU32::new(8).expect("eight is not zero"),
@@ -62,7 +62,7 @@ pub enum Proposal {
 }
 
 /// Proposes the smallest change to `batch` that makes it end `within` this time in the `worst` case.
-pub fn propose(batch: &Batch<'_>, worst: &Assumption, bounds: &Bounds, within: Duration) -> Proposal {
+pub fn propose(batch: &BatchPlan<'_>, worst: &Assumption, bounds: &TuningLimits, within: Duration) -> Proposal {
     if estimate_with(batch, worst) <= within {
         return Proposal::AsItIs;
     }
@@ -71,26 +71,26 @@ pub fn propose(batch: &Batch<'_>, worst: &Assumption, bounds: &Bounds, within: D
     let interval_min = bounds.interval_min.min(batch.interval);
     let retries_min = bounds.retries_min.min(batch.waits.len());
     for retries in (retries_min..=batch.waits.len()).rev() {
-        let tried = Batch { waits: batch.waits.get(..retries).unwrap_or(batch.waits), ..*batch };
+        let tried = BatchPlan { waits: batch.waits.get(..retries).unwrap_or(batch.waits), ..*batch };
         if let Some((parallel, interval)) = fitting(&tried, worst, parallel_max, interval_min, within) {
             return Proposal::Change(Tuning { parallel, interval, retries });
         }
     }
     let tuning = Tuning { parallel: parallel_max, interval: interval_min, retries: retries_min };
     let waits = batch.waits.get(..retries_min).unwrap_or(batch.waits);
-    let hurried = Batch { parallel: parallel_max, interval: interval_min, waits, ..*batch };
+    let hurried = BatchPlan { parallel: parallel_max, interval: interval_min, waits, ..*batch };
     Proposal::FewerItems { tuning, items: items_that_fit(&hurried, worst, within) }
 }
 
 /// Returns the longest interval that fits, and the smallest parallelism that fits with it.
 fn fitting(
-    batch: &Batch<'_>,
+    batch: &BatchPlan<'_>,
     worst: &Assumption,
     parallel_max: NonZeroU32,
     interval_min: Duration,
     within: Duration,
 ) -> Option<(NonZeroU32, Duration)> {
-    let fits = |parallel, interval| estimate_with(&Batch { parallel, interval, ..*batch }, worst) <= within;
+    let fits = |parallel, interval| estimate_with(&BatchPlan { parallel, interval, ..*batch }, worst) <= within;
     if !fits(parallel_max, interval_min) {
         return None;
     }

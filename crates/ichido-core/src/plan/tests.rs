@@ -17,8 +17,8 @@ const WAITS: [Duration; 4] =
     [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8), Duration::from_secs(16)];
 
 /// 120 articles, 2 in parallel, 2.5 s apart, 5 s each.
-fn articles() -> Batch<'static> {
-    Batch {
+fn articles() -> BatchPlan<'static> {
+    BatchPlan {
         items: 120,
         parallel: parallel(2),
         interval: Duration::from_millis(2_500),
@@ -31,7 +31,7 @@ fn articles() -> Batch<'static> {
 fn the_four_figures_of_the_specification() {
     let two = estimate(&articles(), &Assumptions::DEFAULT);
     assert_eq!(two, Estimate { best: secs(450), likely: secs(590), worst: secs(1_050) });
-    let three = estimate(&Batch { parallel: parallel(3), ..articles() }, &Assumptions::DEFAULT);
+    let three = estimate(&BatchPlan { parallel: parallel(3), ..articles() }, &Assumptions::DEFAULT);
     assert_eq!(three.best, secs(300));
 }
 
@@ -48,19 +48,19 @@ fn shares_are_scaled_to_the_items_and_rounded_up() {
 
 #[test]
 fn likely_does_not_retry_more_often_than_is_allowed() {
-    let once = Batch { waits: &WAITS[..1], ..articles() };
+    let once = BatchPlan { waits: &WAITS[..1], ..articles() };
     let estimate = estimate(&once, &Assumptions::DEFAULT);
     assert_eq!((estimate.likely, estimate.worst), (secs(450 + 10 * 2), secs(450 + 20 * 2)));
 }
 
 #[test]
 fn empty_batch_plans_zero_and_overflow_saturates() {
-    let none = Batch { items: 0, ..articles() };
+    let none = BatchPlan { items: 0, ..articles() };
     assert_eq!(estimate_with(&none, &WORST), Duration::ZERO);
-    let instant = Batch { interval: Duration::ZERO, latency: Duration::ZERO, waits: &[], ..articles() };
+    let instant = BatchPlan { interval: Duration::ZERO, latency: Duration::ZERO, waits: &[], ..articles() };
     assert_eq!(estimate_with(&instant, &WORST), Duration::ZERO);
     let waits = [Duration::MAX, Duration::MAX];
-    let endless = Batch {
+    let endless = BatchPlan {
         items: u64::MAX,
         interval: Duration::MAX,
         latency: Duration::MAX,
@@ -93,15 +93,15 @@ fn worst_case_beyond_deadline_gets_the_smallest_fitting_change() {
         (60, Proposal::FewerItems { tuning: tuning(8, 500, 1), items: 56 }),
         (0, Proposal::FewerItems { tuning: tuning(8, 500, 1), items: 0 }),
     ] {
-        let proposed = propose(&articles(), &WORST, &Bounds::DEFAULT, secs(within));
+        let proposed = propose(&articles(), &WORST, &TuningLimits::DEFAULT, secs(within));
         assert_eq!(proposed, expected, "within {within} s");
     }
 }
 
 #[test]
 fn proposal_keeps_a_tuning_beyond_its_bounds() {
-    let bold = Batch { parallel: parallel(20), interval: Duration::ZERO, waits: &[], ..articles() };
-    let proposed = propose(&bold, &WORST, &Bounds::DEFAULT, secs(10));
+    let bold = BatchPlan { parallel: parallel(20), interval: Duration::ZERO, waits: &[], ..articles() };
+    let proposed = propose(&bold, &WORST, &TuningLimits::DEFAULT, secs(10));
     let tuning = Tuning { parallel: parallel(20), interval: Duration::ZERO, retries: 0 };
     assert_eq!(proposed, Proposal::FewerItems { tuning, items: 40 });
 }
@@ -136,12 +136,12 @@ proptest! {
         latency in any_millis(10_000),
         left in any_millis(u64::MAX),
     ) {
-        let batch = Batch { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS };
+        let batch = BatchPlan { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS };
         let fit = items_that_fit(&batch, &WORST, left);
         assert!(fit <= items);
-        assert!(estimate_with(&Batch { items: fit, ..batch }, &WORST) <= left);
+        assert!(estimate_with(&BatchPlan { items: fit, ..batch }, &WORST) <= left);
         if fit < items {
-            assert!(left < estimate_with(&Batch { items: fit + 1, ..batch }, &WORST));
+            assert!(left < estimate_with(&BatchPlan { items: fit + 1, ..batch }, &WORST));
         }
     }
 
@@ -155,9 +155,9 @@ proptest! {
         retries in 0..=4_usize,
         within in any_millis(1_200_000),
     ) {
-        let batch = Batch { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS[..retries] };
+        let batch = BatchPlan { items, parallel: parallel(at_a_time), interval, latency, waits: &WAITS[..retries] };
         let with = |tuning: Tuning| estimate_with(
-            &Batch {
+            &BatchPlan {
                 parallel: tuning.parallel,
                 interval: tuning.interval,
                 waits: &WAITS[..tuning.retries],
@@ -166,11 +166,11 @@ proptest! {
             &WORST,
         );
         let fastest = Tuning {
-            parallel: Bounds::DEFAULT.parallel_max.max(batch.parallel),
-            interval: Bounds::DEFAULT.interval_min.min(interval),
-            retries: Bounds::DEFAULT.retries_min.min(retries),
+            parallel: TuningLimits::DEFAULT.parallel_max.max(batch.parallel),
+            interval: TuningLimits::DEFAULT.interval_min.min(interval),
+            retries: TuningLimits::DEFAULT.retries_min.min(retries),
         };
-        match propose(&batch, &WORST, &Bounds::DEFAULT, within) {
+        match propose(&batch, &WORST, &TuningLimits::DEFAULT, within) {
             Proposal::AsItIs => assert!(estimate_with(&batch, &WORST) <= within),
             Proposal::Change(tuning) => {
                 assert!(with(tuning) <= within);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::time::Timestamp;
 
 /// The maximum number of attempts of any schedule; more would mean never giving up.
-pub const TRIES_MAX: u32 = 1_000;
+pub const MAX_ATTEMPTS: u32 = 1_000;
 
 /// How often to try, and how long to wait between attempts.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Retry {
     /// How the waits are jittered.
     pub jitter: Jitter,
     /// The attempts allowed, including the first one; at most [`TRIES_MAX`], whatever is written here.
-    pub tries: NonZeroU32,
+    pub max_attempts: NonZeroU32,
 }
 
 /// The waits, before jitter.
@@ -76,8 +76,8 @@ pub enum ScheduleError {
         cap: Duration,
     },
     /// More tries than [`TRIES_MAX`].
-    #[error("more than {TRIES_MAX} attempts; allow fewer and wait longer between them")]
-    TooManyTries,
+    #[error("more than {MAX_ATTEMPTS} attempts; allow fewer and wait longer between them")]
+    TooManyAttempts,
 }
 
 /// The next attempt would come after the deadline.
@@ -109,7 +109,7 @@ impl Retry {
     pub const CLIENT: Self = Self {
         schedule: Schedule::Exponential { base: secs(1), factor: 2, cap: WAIT_MAX },
         jitter: Jitter::Add(0.1),
-        tries: tries(3),
+        max_attempts: tries(3),
     };
 
     /// The schedule of calls to a model.
@@ -119,7 +119,7 @@ impl Retry {
     pub const LLM: Self = Self {
         schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(20) },
         jitter: Jitter::Add(0.5),
-        tries: tries(5),
+        max_attempts: tries(5),
     };
 
     /// The outbox: 2 s, 4 s … 256 s, each ±10 %.
@@ -129,7 +129,7 @@ impl Retry {
     pub const OUTBOX: Self = Self {
         schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(256) },
         jitter: Jitter::PlusMinus(0.1),
-        tries: tries(9),
+        max_attempts: tries(9),
     };
 
     /// Background jobs: `2^n × 60 s` after failure n, without a cap.
@@ -139,7 +139,7 @@ impl Retry {
     pub const JOB: Self = Self {
         schedule: Schedule::Exponential { base: secs(120), factor: 2, cap: WAIT_MAX },
         jitter: Jitter::None,
-        tries: tries(3),
+        max_attempts: tries(3),
     };
 
     /// Validates a schedule from a file or a caller.
@@ -155,8 +155,8 @@ impl Retry {
         if WAIT_MAX < longest {
             return Err(ScheduleError::WaitTooLong { wait: longest });
         }
-        if TRIES_MAX < self.tries.get() {
-            return Err(ScheduleError::TooManyTries);
+        if MAX_ATTEMPTS < self.max_attempts.get() {
+            return Err(ScheduleError::TooManyAttempts);
         }
         match self.jitter {
             Jitter::PlusMinus(share) | Jitter::Add(share) if !(0.0..=1.0).contains(&share) => {
@@ -170,7 +170,7 @@ impl Retry {
     ///
     /// Failure n is final if n ≥ tries.
     // SPEC E1.
-    pub fn may_try_again(&self, failures: u32) -> bool {
+    pub fn has_attempts_left(&self, failures: u32) -> bool {
         failures < self.tries_allowed()
     }
 
@@ -214,7 +214,7 @@ impl Retry {
 
     /// Returns `tries`, bounded again, because an unchecked value must not block anyone.
     fn tries_allowed(&self) -> u32 {
-        self.tries.get().min(TRIES_MAX)
+        self.max_attempts.get().min(MAX_ATTEMPTS)
     }
 
     /// Returns the failures that another attempt may follow, in order.

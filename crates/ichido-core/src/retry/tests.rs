@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::time::Timestamp;
-use crate::verdict::{Answer, Echo, Effect, NetworkFault, Seen};
+use crate::verdict::{HttpResponse, Echo, Effect, NetworkFault, AttemptResponse};
 
 fn nth(failure: u32) -> NonZeroU32 {
     NonZeroU32::new(failure).unwrap()
@@ -35,7 +35,7 @@ fn assert_ranges(retry: &Retry, expected: &[(f64, f64)]) {
 #[test]
 fn client_waits_1_2_4_seconds_plus_tenth_jitter() {
     assert_ranges(&Retry::CLIENT, &[(1.0, 1.1), (2.0, 2.2), (4.0, 4.4)]);
-    assert!(Retry::CLIENT.may_try_again(2) && !Retry::CLIENT.may_try_again(3));
+    assert!(Retry::CLIENT.has_attempts_left(2) && !Retry::CLIENT.has_attempts_left(3));
 }
 
 #[test]
@@ -44,14 +44,14 @@ fn the_llm_waits_double_from_2_up_to_20_seconds_and_half_as_much_more() {
         &Retry::LLM,
         &[(2.0, 3.0), (4.0, 6.0), (8.0, 12.0), (16.0, 24.0), (20.0, 30.0), (20.0, 30.0)],
     );
-    assert!(Retry::LLM.may_try_again(4) && !Retry::LLM.may_try_again(5), "4 retries after the first attempt");
+    assert!(Retry::LLM.has_attempts_left(4) && !Retry::LLM.has_attempts_left(5), "4 retries after the first attempt");
 }
 
 #[test]
 fn the_outbox_retries_8_times_after_2_to_256_seconds_give_or_take_a_tenth() {
     let expected: Vec<_> = (1..=8).map(|n| f64::from(1_u32 << n)).map(|d| (0.9 * d, 1.1 * d)).collect();
     assert_ranges(&Retry::OUTBOX, &expected);
-    assert!(Retry::OUTBOX.may_try_again(8) && !Retry::OUTBOX.may_try_again(9));
+    assert!(Retry::OUTBOX.has_attempts_left(8) && !Retry::OUTBOX.has_attempts_left(9));
     assert_eq!(Retry::OUTBOX.waits().sum::<Duration>(), Duration::from_secs(510));
     assert_eq!(Retry::OUTBOX.horizon(Duration::ZERO, Duration::ZERO), Duration::from_secs(561));
 }
@@ -62,7 +62,7 @@ fn the_horizon_counts_every_call_and_the_longest_hints() {
     // 9 calls of 30 s, 6 waits that the hint extends to 110 s, then 128 s and 256 s and a tenth of each.
     let expected = Duration::from_millis(270_000 + 660_000 + 140_800 + 281_600);
     assert_eq!(Retry::OUTBOX.horizon(call, hint), expected);
-    let once = Retry { tries: nth(1), ..Retry::OUTBOX };
+    let once = Retry { max_attempts: nth(1), ..Retry::OUTBOX };
     assert_eq!(once.horizon(call, hint), call, "one attempt has no wait");
     assert_eq!(Retry::OUTBOX.horizon(Duration::MAX, hint), Duration::MAX);
 }
@@ -70,9 +70,9 @@ fn the_horizon_counts_every_call_and_the_longest_hints() {
 #[test]
 fn a_job_waits_two_to_the_nth_minutes_after_failure_n() {
     assert_ranges(&Retry::JOB, &[(120.0, 120.0), (240.0, 240.0), (480.0, 480.0)]);
-    let job = Retry { tries: nth(5), ..Retry::JOB };
+    let job = Retry { max_attempts: nth(5), ..Retry::JOB };
     assert!(
-        job.may_try_again(4) && !job.may_try_again(5),
+        job.has_attempts_left(4) && !job.has_attempts_left(5),
         "failure n is final when n reaches the allowed attempts"
     );
 }
@@ -90,7 +90,7 @@ fn the_waits_of_clients_and_jobs_double_up_to_30_days() {
 #[test]
 fn a_list_gives_its_waits_in_order_and_then_the_last() {
     let waits = [5, 300, 1_800].map(Duration::from_secs).to_vec();
-    let retry = Retry { schedule: Schedule::List(waits), jitter: Jitter::None, tries: nth(6) };
+    let retry = Retry { schedule: Schedule::List(waits), jitter: Jitter::None, max_attempts: nth(6) };
     assert_ranges(&retry, &[(5.0, 5.0), (300.0, 300.0), (1_800.0, 1_800.0), (1_800.0, 1_800.0)]);
 }
 
@@ -133,7 +133,7 @@ fn invalid_schedules_are_refused() {
         (exponential(2, day), Jitter::Add(f64::NAN), ScheduleError::ShareOutOfRange),
     ];
     for (schedule, jitter, error) in cases {
-        let retry = Retry { schedule, jitter, tries: nth(1) };
+        let retry = Retry { schedule, jitter, max_attempts: nth(1) };
         assert_eq!(retry.clone().checked(), Err(error), "{retry:?}");
     }
     let below = ScheduleError::CapBelowBase { base: second, cap: half };
@@ -146,20 +146,20 @@ fn invalid_schedules_are_refused() {
 
 #[test]
 fn unbounded_attempts_are_refused() {
-    let with_tries = |tries| Retry { tries: nth(tries), ..Retry::OUTBOX };
-    let most = with_tries(TRIES_MAX);
+    let with_tries = |tries| Retry { max_attempts: nth(tries), ..Retry::OUTBOX };
+    let most = with_tries(MAX_ATTEMPTS);
     assert_eq!(most.clone().checked(), Ok(most.clone()));
-    for tries in [TRIES_MAX + 1, u32::MAX] {
+    for tries in [MAX_ATTEMPTS + 1, u32::MAX] {
         let retry = with_tries(tries);
-        assert_eq!(retry.clone().checked(), Err(ScheduleError::TooManyTries));
+        assert_eq!(retry.clone().checked(), Err(ScheduleError::TooManyAttempts));
         // Unchecked, it is the longest possible schedule, and no slower to add up.
         assert_eq!(retry.waits().count(), 999);
         let (call, hint) = (Duration::from_secs(30), Duration::from_secs(100));
         assert_eq!(retry.horizon(call, hint), most.horizon(call, hint));
-        assert!(retry.may_try_again(TRIES_MAX - 1) && !retry.may_try_again(TRIES_MAX));
+        assert!(retry.has_attempts_left(MAX_ATTEMPTS - 1) && !retry.has_attempts_left(MAX_ATTEMPTS));
     }
     assert_eq!(
-        ScheduleError::TooManyTries.to_string(),
+        ScheduleError::TooManyAttempts.to_string(),
         "more than 1000 attempts; allow fewer and wait longer between them"
     );
 }
@@ -200,15 +200,15 @@ fn a_budget_lets_a_fifth_be_retries_once_its_savings_are_spent() {
 fn without_a_key_only_undone_calls_are_repeated() {
     use RepeatRefused::{EffectDone, EffectUnknown};
     let table = [
-        (Safety::Neither, Effect::NotDone, Ok(())),
-        (Safety::Neither, Effect::Unknown, Err(EffectUnknown)),
-        (Safety::Neither, Effect::Done, Err(EffectDone)),
+        (Safety::None, Effect::NotDone, Ok(())),
+        (Safety::None, Effect::Unknown, Err(EffectUnknown)),
+        (Safety::None, Effect::Done, Err(EffectDone)),
         (Safety::Keyed, Effect::NotDone, Ok(())),
         (Safety::Keyed, Effect::Unknown, Ok(())),
         (Safety::Keyed, Effect::Done, Err(EffectDone)),
-        (Safety::Repeatable, Effect::NotDone, Ok(())),
-        (Safety::Repeatable, Effect::Unknown, Ok(())),
-        (Safety::Repeatable, Effect::Done, Ok(())),
+        (Safety::Idempotent, Effect::NotDone, Ok(())),
+        (Safety::Idempotent, Effect::Unknown, Ok(())),
+        (Safety::Idempotent, Effect::Done, Ok(())),
     ];
     for (safety, effect, expected) in table {
         assert_eq!(may_repeat(safety, effect), expected, "{safety:?}, {effect:?}");
@@ -217,42 +217,42 @@ fn without_a_key_only_undone_calls_are_repeated() {
 
 #[test]
 fn receiver_deduplicates_only_while_it_keeps_the_key() {
-    let keyed = Guarantee::HonoursKeys { keeps_for: Duration::from_secs(100) };
+    let keyed = Guarantee::Keyed { keeps_for: Duration::from_secs(100) };
     let since = Some(Timestamp::from_secs(50));
     assert_eq!(keyed.safety(None, Timestamp::MAX), Safety::Keyed, "nothing is in doubt");
     assert_eq!(keyed.safety(since, Timestamp::from_secs(149)), Safety::Keyed);
-    assert_eq!(keyed.safety(since, Timestamp::from_secs(150)), Safety::Neither);
+    assert_eq!(keyed.safety(since, Timestamp::from_secs(150)), Safety::None);
     let ahead = Some(Timestamp::from_secs(1_000));
-    assert_eq!(keyed.safety(ahead, Timestamp::from_secs(100)), Safety::Neither, "the clock was set back");
-    assert_eq!(Guarantee::Repeatable.safety(since, Timestamp::MAX), Safety::Repeatable);
-    assert_eq!(Guarantee::Nothing.safety(None, Timestamp::EPOCH), Safety::Neither);
+    assert_eq!(keyed.safety(ahead, Timestamp::from_secs(100)), Safety::None, "the clock was set back");
+    assert_eq!(Guarantee::Idempotent.safety(since, Timestamp::MAX), Safety::Idempotent);
+    assert_eq!(Guarantee::None.safety(None, Timestamp::EPOCH), Safety::None);
 }
 
 #[test]
 fn weaker_guarantee_wins() {
-    let keyed = |secs| Guarantee::HonoursKeys { keeps_for: Duration::from_secs(secs) };
+    let keyed = |secs| Guarantee::Keyed { keeps_for: Duration::from_secs(secs) };
     let of = |one: Guarantee, other: Guarantee| {
         assert_eq!(one.weaker(other), other.weaker(one), "in any order");
         one.weaker(other)
     };
-    for any in [Guarantee::Nothing, Guarantee::Repeatable, keyed(10)] {
+    for any in [Guarantee::None, Guarantee::Idempotent, keyed(10)] {
         assert_eq!(of(any, any), any);
-        assert_eq!(of(any, Guarantee::Nothing), Guarantee::Nothing);
-        assert_eq!(of(any, Guarantee::Repeatable), any);
+        assert_eq!(of(any, Guarantee::None), Guarantee::None);
+        assert_eq!(of(any, Guarantee::Idempotent), any);
     }
     assert_eq!(of(keyed(10), keyed(20)), keyed(10));
 }
 
 #[test]
 fn a_hop_repeats_a_keyed_post_after_network_faults_and_502_to_504_only() {
-    let answer = |status| Seen::Answer(Answer { status, headers: &[], body: b"", echo: Echo::Absent });
+    let answer = |status| AttemptResponse::Http(HttpResponse { status, headers: &[], body: b"", echo: Echo::Absent });
     for status in [502, 503, 504] {
         assert!(hop_may_repeat("POST", true, &answer(status)), "{status}");
     }
     for status in [200, 202, 400, 408, 409, 425, 429, 500, 501, 505] {
         assert!(!hop_may_repeat("POST", true, &answer(status)), "{status} is the origin's decision");
     }
-    let fault = Seen::Network(NetworkFault::Timeout);
+    let fault = AttemptResponse::Network(NetworkFault::Timeout);
     assert!(hop_may_repeat("POST", true, &fault));
     assert!(!hop_may_repeat("POST", false, &fault), "no key");
     for method in ["PUT", "PATCH", "DELETE", "post"] {
@@ -276,7 +276,7 @@ fn retries() -> impl Strategy<Value = Retry> {
     (schedule, jitter, 1_u32..20).prop_map(|(schedule, jitter, tries)| Retry {
         schedule,
         jitter,
-        tries: nth(tries),
+        max_attempts: nth(tries),
     })
 }
 
@@ -289,9 +289,9 @@ fn cap(retry: &Retry) -> Duration {
 
 fn guarantees() -> impl Strategy<Value = Guarantee> {
     prop_oneof![
-        Just(Guarantee::Nothing),
-        Just(Guarantee::Repeatable),
-        (0_u64..100).prop_map(|secs| Guarantee::HonoursKeys { keeps_for: Duration::from_secs(secs) }),
+        Just(Guarantee::None),
+        Just(Guarantee::Idempotent),
+        (0_u64..100).prop_map(|secs| Guarantee::Keyed { keeps_for: Duration::from_secs(secs) }),
     ]
 }
 
@@ -338,7 +338,7 @@ proptest! {
         let mut passed = Duration::ZERO;
         for (failure, (dice, call, hint)) in (1..).zip(runs) {
             passed += Duration::from_millis(call);
-            if !retry.may_try_again(failure) {
+            if !retry.has_attempts_left(failure) {
                 break;
             }
             passed += retry.wait(nth(failure), dice, Some(Duration::from_millis(hint)));
@@ -356,7 +356,7 @@ proptest! {
         let base = Duration::from_secs(secs);
         for jitter in [Jitter::Add(share), Jitter::PlusMinus(share), Jitter::Full] {
             let schedule = Schedule::Exponential { base, factor: u32::MAX, cap: Duration::MAX };
-            let retry = Retry { schedule, jitter, tries: nth(3) };
+            let retry = Retry { schedule, jitter, max_attempts: nth(3) };
             let _ = retry.wait(nth(failure), dice, Some(base));
             let _ = retry.horizon(base, base);
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Effect, Seen};
+use super::{Effect, AttemptResponse};
 use crate::clock::age;
 use crate::time::Timestamp;
 
@@ -15,39 +15,39 @@ pub enum Safety {
     /// Repeating it is declared harmless.
     ///
     /// Examples are a read, or work that may be paid for twice, such as a model's response.
-    Repeatable,
+    Idempotent,
     /// Neither: only proof that nothing was done makes a repetition safe.
-    Neither,
+    None,
 }
 
 /// What a receiver guarantees about repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarantee {
     /// It honours the key for this long after the first call.
-    HonoursKeys {
+    Keyed {
         /// How long it remembers a key.
         keeps_for: Duration,
     },
     /// Repeating it is declared harmless.
-    Repeatable,
+    Idempotent,
     /// Nothing.
-    Nothing,
+    None,
 }
 
 impl Guarantee {
     /// Returns what a call could do now, if the first call in doubt was made at `doubt_since`.
     pub fn safety(self, doubt_since: Option<Timestamp>, now: Timestamp) -> Safety {
         match (self, doubt_since) {
-            (Self::Repeatable, _) => Safety::Repeatable,
+            (Self::Idempotent, _) => Safety::Idempotent,
             // Later the receiver may have forgotten the key, so the message counts as not covered (SPEC F2). So does a
             // message whose first call is in the future: the clock was set back, and its age is unknown.
-            (Self::HonoursKeys { keeps_for }, Some(since))
+            (Self::Keyed { keeps_for }, Some(since))
                 if age(since, now).is_none_or(|age| keeps_for <= age) =>
             {
-                Safety::Neither
+                Safety::None
             }
-            (Self::HonoursKeys { .. }, _) => Safety::Keyed,
-            (Self::Nothing, _) => Safety::Neither,
+            (Self::Keyed { .. }, _) => Safety::Keyed,
+            (Self::None, _) => Safety::None,
         }
     }
 
@@ -55,14 +55,14 @@ impl Guarantee {
     #[must_use]
     pub fn weaker(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Nothing, _) | (_, Self::Nothing) => Self::Nothing,
-            (Self::HonoursKeys { keeps_for }, Self::HonoursKeys { keeps_for: other }) => {
-                Self::HonoursKeys { keeps_for: keeps_for.min(other) }
+            (Self::None, _) | (_, Self::None) => Self::None,
+            (Self::Keyed { keeps_for }, Self::Keyed { keeps_for: other }) => {
+                Self::Keyed { keeps_for: keeps_for.min(other) }
             }
             // Work that is always harmless to repeat is also harmless while a key is remembered.
-            (keyed @ Self::HonoursKeys { .. }, Self::Repeatable)
-            | (Self::Repeatable, keyed @ Self::HonoursKeys { .. }) => keyed,
-            (Self::Repeatable, Self::Repeatable) => Self::Repeatable,
+            (keyed @ Self::Keyed { .. }, Self::Idempotent)
+            | (Self::Idempotent, keyed @ Self::Keyed { .. }) => keyed,
+            (Self::Idempotent, Self::Idempotent) => Self::Idempotent,
         }
     }
 }
@@ -83,9 +83,9 @@ pub enum RepeatRefused {
 /// Checks whether a call may be repeated, given what is known of its effect so far.
 pub fn may_repeat(safety: Safety, effect: Effect) -> Result<(), RepeatRefused> {
     match (effect, safety) {
-        (Effect::NotDone, _) | (_, Safety::Repeatable) | (Effect::Unknown, Safety::Keyed) => Ok(()),
-        (Effect::Unknown, Safety::Neither) => Err(RepeatRefused::EffectUnknown),
-        (Effect::Done, Safety::Keyed | Safety::Neither) => Err(RepeatRefused::EffectDone),
+        (Effect::NotDone, _) | (_, Safety::Idempotent) | (Effect::Unknown, Safety::Keyed) => Ok(()),
+        (Effect::Unknown, Safety::None) => Err(RepeatRefused::EffectUnknown),
+        (Effect::Done, Safety::Keyed | Safety::None) => Err(RepeatRefused::EffectDone),
     }
 }
 
@@ -94,11 +94,11 @@ pub fn may_repeat(safety: Safety, effect: Effect) -> Result<(), RepeatRefused> {
 /// It may repeat only POST, with a key, after a network fault or a 502, 503 or 504. Everything else is the origin's
 /// decision: the hop passes the response on.
 // SPEC C4.
-pub fn hop_may_repeat(method: &str, has_key: bool, seen: &Seen<'_>) -> bool {
+pub fn hop_may_repeat(method: &str, has_key: bool, seen: &AttemptResponse<'_>) -> bool {
     let passing = match seen {
-        Seen::Network(_) => true,
-        Seen::Answer(answer) => matches!(answer.status, 502..=504),
-        Seen::Named(_) | Seen::UnusableAnswer => false,
+        AttemptResponse::Network(_) => true,
+        AttemptResponse::Http(answer) => matches!(answer.status, 502..=504),
+        AttemptResponse::Named(_) | AttemptResponse::UnusableAnswer => false,
     };
     method == "POST" && has_key && passing
 }

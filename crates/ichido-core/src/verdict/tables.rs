@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-use super::{Advice, Effect, ErrorCode, Row, Table, When};
+use super::{Advice, Effect, ErrorCode, VerdictRow, VerdictTable, RowMatch};
 use Advice::{Accept, GiveUp, Retry, RetryAnswer};
 use Effect::{Done, NotDone, Unknown};
 use ErrorCode::{
     AnswerUnusable, BadRequest, Broker5xx, InProgress, KeyConflict, NetworkTimeout, QuotaSpent, RateLimited,
     Unauthorized,
 };
-use When::{Anything, InFlight, Lost, NeverSent, Status, StatusAndWait, StatusFrom};
+use RowMatch::{Anything, InFlight, Lost, NeverSent, Status, StatusAndWait, StatusFrom};
 
-impl Table {
+impl VerdictTable {
     // SPEC D9.
     /// The table of an HTTP destination of the outbox: unknown errors are retried.
     ///
@@ -36,7 +36,7 @@ impl Table {
     /// | lost | `NETWORK_TIMEOUT` | unknown | retry |
     /// | anything else | `UNKNOWN` | unknown | retry |
     pub const fn http() -> Self {
-        Self { own: Vec::new(), base: &[HTTP], promises_echo: false }
+        Self { own_rows: Vec::new(), base: &[HTTP], expects_echo: false }
     }
 
     // SPEC A8.
@@ -53,7 +53,7 @@ impl Table {
     /// | 425 | `NETWORK_TIMEOUT` | not done | give up |
     /// | 600 to 999 | `UNKNOWN` | unknown | give up |
     pub const fn client() -> Self {
-        Self { own: Vec::new(), base: &[CLIENT, HTTP], promises_echo: false }
+        Self { own_rows: Vec::new(), base: &[CLIENT, HTTP], expects_echo: false }
     }
 
     /// The table of a client whose server follows the IETF draft.
@@ -75,7 +75,7 @@ impl Table {
     /// | 422, `key_disagrees` | `BAD_REQUEST` | not done | give up |
     /// | 422 | `KEY_CONFLICT` | unknown | give up |
     pub const fn client_ietf() -> Self {
-        Self { own: Vec::new(), base: &[IETF, CLIENT, HTTP], promises_echo: false }
+        Self { own_rows: Vec::new(), base: &[IETF, CLIENT, HTTP], expects_echo: false }
     }
 
     /// The table of a client whose server behaves like Stripe.
@@ -89,7 +89,7 @@ impl Table {
     /// | 400, `idempotency_error` | `KEY_CONFLICT` | unknown | give up |
     /// | 400, `key_conflict` | `KEY_CONFLICT` | unknown | give up |
     pub const fn client_stripe() -> Self {
-        Self { own: Vec::new(), base: &[STRIPE, CLIENT, HTTP], promises_echo: false }
+        Self { own_rows: Vec::new(), base: &[STRIPE, CLIENT, HTTP], expects_echo: false }
     }
 
     // SPEC B1.
@@ -142,30 +142,30 @@ impl Table {
     /// | lost | `NETWORK_TIMEOUT` | unknown | retry |
     /// | anything else | `UNKNOWN` | unknown | give up |
     pub const fn llm() -> Self {
-        Self { own: Vec::new(), base: &[LLM], promises_echo: false }
+        Self { own_rows: Vec::new(), base: &[LLM], expects_echo: false }
     }
 }
 
-const fn row(when: When, code: ErrorCode, effect: Effect, advice: Advice) -> Row {
-    Row { when, code: Some(code), effect, advice }
+const fn row(when: RowMatch, code: ErrorCode, effect: Effect, advice: Advice) -> VerdictRow {
+    VerdictRow { when, code: Some(code), effect, advice }
 }
 
-const fn name(name: &'static str) -> When {
-    When::Name(Cow::Borrowed(name))
+const fn name(name: &'static str) -> RowMatch {
+    RowMatch::Name(Cow::Borrowed(name))
 }
 
-const fn named(status: u16, name: &'static str) -> When {
-    When::StatusAndName(status, Cow::Borrowed(name))
+const fn named(status: u16, name: &'static str) -> RowMatch {
+    RowMatch::StatusAndName(status, Cow::Borrowed(name))
 }
 
-const SUCCESS: Row = Row { when: StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
+const SUCCESS: VerdictRow = VerdictRow { when: StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
 
 /// The first rows of every table.
-pub(super) const IN_FLIGHT: &[Row] = &[row(InFlight, InProgress, Unknown, Retry)];
+pub(super) const IN_FLIGHT: &[VerdictRow] = &[row(InFlight, InProgress, Unknown, Retry)];
 
 /// The rows of an outbox destination.
 // SPEC D9.
-pub(super) const HTTP: &[Row] = &[
+pub(super) const HTTP: &[VerdictRow] = &[
     SUCCESS,
     // "Go there instead" was not done here; any other redirect may be the response to completed work.
     row(Status(307), BadRequest, NotDone, GiveUp),
@@ -189,7 +189,7 @@ pub(super) const HTTP: &[Row] = &[
 ///
 /// It retries no 4xx but 408 and 429.
 // SPEC A8.
-pub(super) const CLIENT: &[Row] = &[
+pub(super) const CLIENT: &[VerdictRow] = &[
     // A caller that builds the body anew for each attempt has done the work once, with the first body.
     row(named(409, "key_conflict"), KeyConflict, Unknown, GiveUp),
     row(Status(425), NetworkTimeout, NotDone, GiveUp),
@@ -199,7 +199,7 @@ pub(super) const CLIENT: &[Row] = &[
 /// The rows in which a server that follows the IETF draft differs.
 ///
 /// The names are those of our own server in that profile.
-pub(super) const IETF: &[Row] = &[
+pub(super) const IETF: &[VerdictRow] = &[
     // Asking again changes neither: the first waits for a person, the second was done.
     row(named(409, "outcome_unknown"), BadRequest, Unknown, GiveUp),
     row(named(409, "response_not_kept"), BadRequest, Unknown, GiveUp),
@@ -212,7 +212,7 @@ pub(super) const IETF: &[Row] = &[
 ];
 
 /// The rows in which a server that follows Stripe differs.
-pub(super) const STRIPE: &[Row] = &[
+pub(super) const STRIPE: &[VerdictRow] = &[
     row(named(409, "idempotency_key_in_use"), InProgress, Unknown, Retry),
     row(named(409, "key_in_flight"), InProgress, Unknown, Retry),
     row(named(400, "idempotency_error"), KeyConflict, Unknown, GiveUp),
@@ -226,8 +226,8 @@ pub(super) const STRIPE: &[Row] = &[
 /// An internal failure of a model (`InternalServerException`, 500) counts as unavailable: the call is repeatable, so it
 /// is retried and counted as possibly billed twice. An error that no row matches is not retried.
 // SPEC B1.
-pub(super) const LLM: &[Row] = &[
-    row(When::UnusableAnswer, AnswerUnusable, Done, RetryAnswer),
+pub(super) const LLM: &[VerdictRow] = &[
+    row(RowMatch::UnusableAnswer, AnswerUnusable, Done, RetryAnswer),
     SUCCESS,
     // The second meaning of 429: the money is used up. It precedes the first, which has the same status.
     row(name("insufficient_quota"), QuotaSpent, NotDone, GiveUp),

@@ -6,30 +6,30 @@ use proptest::prelude::*;
 use super::*;
 use crate::key::IdempotencyKey;
 use crate::ledger::Profile;
-use Advice::{Accept, AskAfter, GiveUp, Retry, RetryAnswer};
+use Advice::{Accept, Reconcile, GiveUp, Retry, RetryAnswer};
 use Effect::{Done, NotDone, Unknown};
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-const fn answer(status: u16) -> Answer<'static> {
-    Answer { status, headers: &[], body: b"", echo: Echo::Absent }
+const fn answer(status: u16) -> HttpResponse<'static> {
+    HttpResponse { status, headers: &[], body: b"", echo: Echo::Absent }
 }
 
-fn judge(table: &Table, seen: Seen<'_>) -> (&'static str, Effect, Advice) {
+fn judge(table: &VerdictTable, seen: AttemptResponse<'_>) -> (&'static str, Effect, Advice) {
     let verdict = table.judge(&seen, NOW);
     (verdict.code.map_or("-", ErrorCode::as_str), verdict.effect, verdict.advice)
 }
 
-fn assert_statuses(table: &Table, expected: &[(u16, &str, Effect, Advice)]) {
+fn assert_statuses(table: &VerdictTable, expected: &[(u16, &str, Effect, Advice)]) {
     for (status, code, effect, advice) in expected {
-        assert_eq!(judge(table, Seen::Answer(answer(*status))), (*code, *effect, *advice), "status {status}");
+        assert_eq!(judge(table, AttemptResponse::Http(answer(*status))), (*code, *effect, *advice), "status {status}");
     }
 }
 
 #[test]
 fn outbox_distinguishes_statuses() {
     assert_statuses(
-        &Table::http(),
+        &VerdictTable::http(),
         &[
             (200, "-", Done, Accept),
             (201, "-", Done, Accept),
@@ -60,12 +60,12 @@ fn outbox_distinguishes_statuses() {
 #[test]
 fn a_client_retries_5xx_408_and_429_and_no_other_4xx() {
     let retried: Vec<u16> = (200..=999)
-        .filter(|status| Table::client().judge(&Seen::Answer(answer(*status)), NOW).advice == Retry)
+        .filter(|status| VerdictTable::client().judge(&AttemptResponse::Http(answer(*status)), NOW).advice == Retry)
         .collect();
     let expected: Vec<u16> = [408, 429].into_iter().chain(500..=599).collect();
     assert_eq!(retried, expected);
     assert_eq!(
-        judge(&Table::client(), Seen::Network(NetworkFault::Broken)),
+        judge(&VerdictTable::client(), AttemptResponse::Network(NetworkFault::Broken)),
         ("NETWORK_TIMEOUT", Unknown, Retry)
     );
 }
@@ -73,8 +73,8 @@ fn a_client_retries_5xx_408_and_429_and_no_other_4xx() {
 #[test]
 fn client_profiles_differ_only_in_key_responses() {
     for status in 0..=999 {
-        let judged = |profile: Profile| judge(&profile.client_table(), Seen::Answer(answer(status)));
-        assert_eq!(Profile::Ichido.client_table(), Table::client());
+        let judged = |profile: Profile| judge(&profile.client_table(), AttemptResponse::Http(answer(status)));
+        assert_eq!(Profile::Ichido.client_table(), VerdictTable::client());
         assert_eq!(judged(Profile::Stripe), judged(Profile::Ichido), "{status}");
         match status {
             409 => assert_eq!(judged(Profile::Ietf), ("UNKNOWN", Unknown, Retry)),
@@ -107,29 +107,29 @@ fn client_distinguishes_key_in_flight_from_key_conflict() {
         (Stripe, 400, r#"{"code":"key_conflict"}"#, conflict),
         (Stripe, 400, r#"{"error":{"type":"card_error"}}"#, ("BAD_REQUEST", NotDone, GiveUp)),
     ] {
-        let seen = Seen::Answer(Answer { body: body.as_bytes(), ..answer(status) });
+        let seen = AttemptResponse::Http(HttpResponse { body: body.as_bytes(), ..answer(status) });
         assert_eq!(judge(&profile.client_table(), seen), expected, "{profile:?} {status} {body}");
     }
     let headers: &[(&str, &[u8])] = &[("Retry-After", b"1")];
-    let come_back = Seen::Answer(Answer { headers, ..answer(409) });
-    assert_eq!(judge(&Table::client_ietf(), come_back), in_flight, "no last word");
-    assert_eq!(judge(&Table::client(), come_back), refused, "409 means something else there");
+    let come_back = AttemptResponse::Http(HttpResponse { headers, ..answer(409) });
+    assert_eq!(judge(&VerdictTable::client_ietf(), come_back), in_flight, "no last word");
+    assert_eq!(judge(&VerdictTable::client(), come_back), refused, "409 means something else there");
 }
 
 #[test]
 fn unsent_is_not_done_and_lost_is_unknown() {
     use NetworkFault::{
-        AnswerCut, Broken, ClosedUnused, ConnectRefused, ConnectTimeout, HeldBack, NameNotResolved,
+        ResponseCut, Broken, ClosedUnused, ConnectRefused, ConnectTimeout, NotSent, NameNotResolved,
         StreamRefused, Timeout, Tls,
     };
-    for table in [Table::http(), Table::client(), Table::llm()] {
+    for table in [VerdictTable::http(), VerdictTable::client(), VerdictTable::llm()] {
         for fault in
-            [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, HeldBack, ClosedUnused]
+            [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, NotSent, ClosedUnused]
         {
-            assert_eq!(judge(&table, Seen::Network(fault)), ("NETWORK_TIMEOUT", NotDone, Retry), "{fault:?}");
+            assert_eq!(judge(&table, AttemptResponse::Network(fault)), ("NETWORK_TIMEOUT", NotDone, Retry), "{fault:?}");
         }
-        for fault in [Timeout, Broken, AnswerCut] {
-            assert_eq!(judge(&table, Seen::Network(fault)), ("NETWORK_TIMEOUT", Unknown, Retry), "{fault:?}");
+        for fault in [Timeout, Broken, ResponseCut] {
+            assert_eq!(judge(&table, AttemptResponse::Network(fault)), ("NETWORK_TIMEOUT", Unknown, Retry), "{fault:?}");
         }
     }
 }
@@ -137,30 +137,30 @@ fn unsent_is_not_done_and_lost_is_unknown() {
 #[test]
 fn in_flight_202_is_not_a_success() {
     let headers: &[(&str, &[u8])] = &[("Idempotency-Status", b" Processing "), ("Retry-After", b"3")];
-    let seen = Seen::Answer(Answer { headers, ..answer(202) });
-    let any_2xx = Row { when: When::StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
-    let own = Table { own: vec![any_2xx], ..Table::http() };
-    for table in [Table::http(), Table::client(), Table::llm(), own] {
+    let seen = AttemptResponse::Http(HttpResponse { headers, ..answer(202) });
+    let any_2xx = VerdictRow { when: RowMatch::StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
+    let own = VerdictTable { own_rows: vec![any_2xx], ..VerdictTable::http() };
+    for table in [VerdictTable::http(), VerdictTable::client(), VerdictTable::llm(), own] {
         assert_eq!(judge(&table, seen), ("IN_PROGRESS", Unknown, Retry));
         assert_eq!(table.judge(&seen, NOW).hint, Some(Duration::from_secs(3)));
     }
     let headers: &[(&str, &[u8])] = &[("Idempotency-Status", b"done")];
-    assert_eq!(judge(&Table::http(), Seen::Answer(Answer { headers, ..answer(202) })), ("-", Done, Accept));
+    assert_eq!(judge(&VerdictTable::http(), AttemptResponse::Http(HttpResponse { headers, ..answer(202) })), ("-", Done, Accept));
 }
 
 /// A row as the docs of its table show it.
-fn doc_row(row: &Row) -> String {
+fn doc_row(row: &VerdictRow) -> String {
     let when = match &row.when {
-        When::Status(status) => status.to_string(),
-        When::StatusFrom(first, last) => format!("{first} to {last}"),
-        When::Name(name) => format!("`{name}`"),
-        When::StatusAndName(status, name) => format!("{status}, `{name}`"),
-        When::StatusAndWait(status) => format!("{status}, with a time to wait"),
-        When::InFlight => "202, in flight".to_owned(),
-        When::NeverSent => "never sent".to_owned(),
-        When::Lost => "lost".to_owned(),
-        When::UnusableAnswer => "unusable answer".to_owned(),
-        When::Anything => "anything else".to_owned(),
+        RowMatch::Status(status) => status.to_string(),
+        RowMatch::StatusFrom(first, last) => format!("{first} to {last}"),
+        RowMatch::Name(name) => format!("`{name}`"),
+        RowMatch::StatusAndName(status, name) => format!("{status}, `{name}`"),
+        RowMatch::StatusAndWait(status) => format!("{status}, with a time to wait"),
+        RowMatch::InFlight => "202, in flight".to_owned(),
+        RowMatch::NeverSent => "never sent".to_owned(),
+        RowMatch::Lost => "lost".to_owned(),
+        RowMatch::UnusableAnswer => "unusable answer".to_owned(),
+        RowMatch::Anything => "anything else".to_owned(),
     };
     let code = row.code.map_or("–".to_owned(), |code| format!("`{code}`"));
     let effect = match row.effect {
@@ -174,7 +174,7 @@ fn doc_row(row: &Row) -> String {
         Retry => "retry",
         RetryAnswer => "ask again for an answer",
         GiveUp => "give up",
-        AskAfter => "ask after it",
+        Reconcile => "ask after it",
     };
     format!("    /// | {when} | {code} | {effect} | {advice} |\n")
 }
@@ -198,7 +198,7 @@ fn the_docs_of_a_table_show_its_rows() {
 #[test]
 fn pace_signal_is_up_throttled_or_failed() {
     use PaceReport::{Failure, Success, Throttled};
-    let pace_report = |table: &Table, seen| table.judge(&seen, NOW).tells_pace();
+    let pace_report = |table: &VerdictTable, seen| table.judge(&seen, NOW).pace_report();
     for (status, expected) in [
         (200, Some(Success)),
         (202, Some(Success)),
@@ -213,51 +213,51 @@ fn pace_signal_is_up_throttled_or_failed() {
         (0, None),
         (999, None),
     ] {
-        for table in [Table::http(), Table::client(), Table::llm()] {
-            assert_eq!(pace_report(&table, Seen::Answer(answer(status))), expected, "{status}");
+        for table in [VerdictTable::http(), VerdictTable::client(), VerdictTable::llm()] {
+            assert_eq!(pace_report(&table, AttemptResponse::Http(answer(status))), expected, "{status}");
         }
-        let others = Seen::Answer(Answer { echo: Echo::Other, ..answer(status) });
-        assert_eq!(pace_report(&Table::http(), others), expected, "{status} about another key");
+        let others = AttemptResponse::Http(HttpResponse { echo: Echo::Other, ..answer(status) });
+        assert_eq!(pace_report(&VerdictTable::http(), others), expected, "{status} about another key");
     }
-    let llm = Table::llm();
+    let llm = VerdictTable::llm();
     for (seen, expected) in [
-        (Seen::Answer(answer(529)), Some(Throttled)),
-        (Seen::Named("ThrottlingException"), Some(Throttled)),
-        (Seen::Named("ServiceUnavailableException"), Some(Failure)),
-        (Seen::Named("ModelTimeoutException"), Some(Failure)),
-        (Seen::Named("ValidationException"), Some(Success)),
-        (Seen::Named("ServiceQuotaExceededException"), Some(Success)),
-        (Seen::Named("SomethingNewException"), None),
-        (Seen::UnusableAnswer, Some(Success)),
-        (Seen::Network(NetworkFault::ConnectRefused), Some(Failure)),
-        (Seen::Network(NetworkFault::Timeout), Some(Failure)),
-        (Seen::Network(NetworkFault::HeldBack), None),
-        (Seen::Network(NetworkFault::ClosedUnused), None),
+        (AttemptResponse::Http(answer(529)), Some(Throttled)),
+        (AttemptResponse::Named("ThrottlingException"), Some(Throttled)),
+        (AttemptResponse::Named("ServiceUnavailableException"), Some(Failure)),
+        (AttemptResponse::Named("ModelTimeoutException"), Some(Failure)),
+        (AttemptResponse::Named("ValidationException"), Some(Success)),
+        (AttemptResponse::Named("ServiceQuotaExceededException"), Some(Success)),
+        (AttemptResponse::Named("SomethingNewException"), None),
+        (AttemptResponse::UnusableAnswer, Some(Success)),
+        (AttemptResponse::Network(NetworkFault::ConnectRefused), Some(Failure)),
+        (AttemptResponse::Network(NetworkFault::Timeout), Some(Failure)),
+        (AttemptResponse::Network(NetworkFault::NotSent), None),
+        (AttemptResponse::Network(NetworkFault::ClosedUnused), None),
     ] {
         assert_eq!(pace_report(&llm, seen), expected, "{seen:?}");
     }
 }
 
-fn broker() -> Table {
-    let row = |name: &'static str, code, effect, advice| Row {
-        when: When::StatusAndName(409, Cow::Borrowed(name)),
+fn broker() -> VerdictTable {
+    let row = |name: &'static str, code, effect, advice| VerdictRow {
+        when: RowMatch::StatusAndName(409, Cow::Borrowed(name)),
         code: Some(code),
         effect,
         advice,
     };
-    Table {
-        own: vec![
+    VerdictTable {
+        own_rows: vec![
             row("already_processed", ErrorCode::ConflictProcessed, Done, Advice::AcceptAsProcessed),
             row("in_progress", ErrorCode::InProgress, Unknown, Retry),
         ],
-        promises_echo: true,
-        ..Table::http()
+        expects_echo: true,
+        ..VerdictTable::http()
     }
 }
 
 #[test]
 fn a_409_has_three_meanings() {
-    let conflict = |body, echo| Seen::Answer(Answer { body, echo, ..answer(409) });
+    let conflict = |body, echo| AttemptResponse::Http(HttpResponse { body, echo, ..answer(409) });
     let processed = br#"{"code":"already_processed"}"#;
     assert_eq!(
         judge(&broker(), conflict(processed, Echo::Same)),
@@ -265,10 +265,10 @@ fn a_409_has_three_meanings() {
     );
     let untied = judge(&broker(), conflict(processed, Echo::Absent));
     assert_eq!(untied, ("KEY_NOT_ECHOED", Unknown, GiveUp), "not tied to our key");
-    let named = Row { when: When::Name("Duplicate".into()), ..broker().own[0].clone() };
-    let table = Table { own: vec![named], ..Table::http() };
+    let named = VerdictRow { when: RowMatch::Name("Duplicate".into()), ..broker().own_rows[0].clone() };
+    let table = VerdictTable { own_rows: vec![named], ..VerdictTable::http() };
     assert_eq!(
-        judge(&table, Seen::Named("Duplicate")),
+        judge(&table, AttemptResponse::Named("Duplicate")),
         ("KEY_NOT_ECHOED", Unknown, GiveUp),
         "a name ties nothing"
     );
@@ -281,15 +281,15 @@ fn a_409_has_three_meanings() {
 
 #[test]
 fn a_success_that_does_not_carry_our_key_is_unknown() {
-    let created = |echo| Seen::Answer(Answer { echo, ..answer(201) });
+    let created = |echo| AttemptResponse::Http(HttpResponse { echo, ..answer(201) });
     assert_eq!(judge(&broker(), created(Echo::Same)), ("-", Done, Accept));
     for echo in [Echo::Absent, Echo::Other] {
-        assert_eq!(judge(&broker(), created(echo)), ("KEY_NOT_ECHOED", Unknown, AskAfter), "{echo:?}");
+        assert_eq!(judge(&broker(), created(echo)), ("KEY_NOT_ECHOED", Unknown, Reconcile), "{echo:?}");
     }
-    assert_eq!(judge(&Table::http(), created(Echo::Absent)), ("-", Done, Accept), "nothing was promised");
+    assert_eq!(judge(&VerdictTable::http(), created(Echo::Absent)), ("-", Done, Accept), "nothing was promised");
     assert_eq!(
-        judge(&Table::http(), created(Echo::Other)),
-        ("KEY_NOT_ECHOED", Unknown, AskAfter),
+        judge(&VerdictTable::http(), created(Echo::Other)),
+        ("KEY_NOT_ECHOED", Unknown, Reconcile),
         "somebody else's answer"
     );
 }
@@ -306,17 +306,17 @@ fn an_echo_is_ours_in_either_spelling_under_either_name() {
         (vec![("Idempotency-Key", "k 1")], Echo::Other),
         (vec![("Idempotency-Key", "k-1"), ("X-Idempotency-Key", "k-2")], Echo::Other),
     ] {
-        assert_eq!(Echo::of(&ours, headers.iter().copied()), expected, "{headers:?}");
+        assert_eq!(Echo::read(&ours, headers.iter().copied()), expected, "{headers:?}");
     }
 }
 
 #[test]
 fn response_for_another_key_proves_nothing() {
     for status in [201, 202, 400, 409, 429, 500] {
-        let seen = Seen::Answer(Answer { echo: Echo::Other, ..answer(status) });
-        for table in [Table::http(), broker(), Table::llm()] {
-            assert_eq!(judge(&table, seen), ("KEY_NOT_ECHOED", Unknown, AskAfter), "{status}");
-            assert_eq!(table.judge(&seen, NOW).next(Safety::Keyed, NotDone), Next::AskAfter, "{status}");
+        let seen = AttemptResponse::Http(HttpResponse { echo: Echo::Other, ..answer(status) });
+        for table in [VerdictTable::http(), broker(), VerdictTable::llm()] {
+            assert_eq!(judge(&table, seen), ("KEY_NOT_ECHOED", Unknown, Reconcile), "{status}");
+            assert_eq!(table.judge(&seen, NOW).next(Safety::Keyed, NotDone), NextStep::Reconcile, "{status}");
         }
     }
 }
@@ -337,7 +337,7 @@ fn bedrock_errors_are_distinguished_by_name() {
         ("SomethingNewException", "UNKNOWN", Unknown, GiveUp),
     ];
     for (name, code, effect, advice) in table {
-        assert_eq!(judge(&Table::llm(), Seen::Named(name)), (code, effect, advice), "{name}");
+        assert_eq!(judge(&VerdictTable::llm(), AttemptResponse::Named(name)), (code, effect, advice), "{name}");
     }
 }
 
@@ -345,16 +345,16 @@ fn bedrock_errors_are_distinguished_by_name() {
 fn a_services_name_for_the_error_wins_over_the_status() {
     let header: &[(&str, &[u8])] =
         &[("X-Amzn-ErrorType", b"ValidationException:http://internal.amazon.com/")];
-    let seen = Seen::Answer(Answer { headers: header, ..answer(429) });
-    assert_eq!(judge(&Table::llm(), seen), ("BAD_REQUEST", NotDone, GiveUp));
+    let seen = AttemptResponse::Http(HttpResponse { headers: header, ..answer(429) });
+    assert_eq!(judge(&VerdictTable::llm(), seen), ("BAD_REQUEST", NotDone, GiveUp));
     let body = br#"{"__type":"com.amazon.coral#ThrottlingException","message":"slow"}"#;
-    let seen = Seen::Answer(Answer { body, ..answer(400) });
-    assert_eq!(judge(&Table::llm(), seen), ("RATE_LIMITED", NotDone, Retry));
+    let seen = AttemptResponse::Http(HttpResponse { body, ..answer(400) });
+    assert_eq!(judge(&VerdictTable::llm(), seen), ("RATE_LIMITED", NotDone, Retry));
 }
 
 #[test]
 fn most_specific_error_name_is_used() {
-    let name = |status, body| Answer { body, ..answer(status) }.error_name();
+    let name = |status, body| HttpResponse { body, ..answer(status) }.error_name();
     assert_eq!(
         name(429, br#"{"error":{"type":"requests","code":"rate_limit_exceeded"}}"#).as_deref(),
         Some("rate_limit_exceeded")
@@ -376,8 +376,8 @@ fn both_meanings_of_429_are_distinguished() {
         b"Too Many Requests",
     ];
     for body in slow_down {
-        let seen = Seen::Answer(Answer { body, ..answer(429) });
-        assert_eq!(judge(&Table::llm(), seen), ("RATE_LIMITED", NotDone, Retry));
+        let seen = AttemptResponse::Http(HttpResponse { body, ..answer(429) });
+        assert_eq!(judge(&VerdictTable::llm(), seen), ("RATE_LIMITED", NotDone, Retry));
     }
     let spent: &[&[u8]] = &[
         br#"{"error":{"message":"You exceeded your quota","type":"insufficient_quota","code":"insufficient_quota"}}"#,
@@ -385,15 +385,15 @@ fn both_meanings_of_429_are_distinguished() {
         br#"{"error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}"#,
     ];
     for body in spent {
-        let seen = Seen::Answer(Answer { body, ..answer(429) });
-        assert_eq!(judge(&Table::llm(), seen), ("QUOTA_SPENT", NotDone, GiveUp));
+        let seen = AttemptResponse::Http(HttpResponse { body, ..answer(429) });
+        assert_eq!(judge(&VerdictTable::llm(), seen), ("QUOTA_SPENT", NotDone, GiveUp));
     }
 }
 
 #[test]
 fn model_is_retried_when_throttled_or_down_only() {
     assert_statuses(
-        &Table::llm(),
+        &VerdictTable::llm(),
         &[
             (200, "-", Done, Accept),
             (400, "BAD_REQUEST", NotDone, GiveUp),
@@ -410,32 +410,32 @@ fn model_is_retried_when_throttled_or_down_only() {
             (999, "UNKNOWN", Unknown, GiveUp),
         ],
     );
-    assert_eq!(judge(&Table::llm(), Seen::UnusableAnswer), ("ANSWER_UNUSABLE", Done, RetryAnswer));
+    assert_eq!(judge(&VerdictTable::llm(), AttemptResponse::UnusableAnswer), ("ANSWER_UNUSABLE", Done, RetryAnswer));
 }
 
 #[test]
 fn destination_rows_come_first() {
     let rejects_before_work =
-        Row { when: When::Status(503), code: Some(ErrorCode::Broker5xx), effect: NotDone, advice: Retry };
-    let table = Table { own: vec![rejects_before_work], ..Table::http() };
-    assert_eq!(judge(&table, Seen::Answer(answer(503))), ("BROKER_5XX", NotDone, Retry));
-    assert_eq!(judge(&table, Seen::Answer(answer(502))), ("BROKER_5XX", Unknown, Retry), "the others stay");
+        VerdictRow { when: RowMatch::Status(503), code: Some(ErrorCode::Broker5xx), effect: NotDone, advice: Retry };
+    let table = VerdictTable { own_rows: vec![rejects_before_work], ..VerdictTable::http() };
+    assert_eq!(judge(&table, AttemptResponse::Http(answer(503))), ("BROKER_5XX", NotDone, Retry));
+    assert_eq!(judge(&table, AttemptResponse::Http(answer(502))), ("BROKER_5XX", Unknown, Retry), "the others stay");
 }
 
 #[test]
 fn an_unknown_effect_is_repeated_only_where_that_is_safe() {
-    let lost = Table::http().judge(&Seen::Network(NetworkFault::Timeout), NOW);
-    assert_eq!(lost.next(Safety::Keyed, NotDone), Next::Retry);
-    assert_eq!(lost.next(Safety::Repeatable, NotDone), Next::Retry);
-    assert_eq!(lost.next(Safety::Neither, NotDone), Next::AskAfter);
-    let refused = Table::http().judge(&Seen::Answer(answer(429)), NOW);
-    assert_eq!(refused.next(Safety::Neither, NotDone), Next::Retry, "known not done");
-    assert_eq!(refused.next(Safety::Neither, Unknown), Next::AskAfter, "an earlier attempt was lost");
-    let bad = Table::http().judge(&Seen::Answer(answer(400)), NOW);
-    assert_eq!(bad.next(Safety::Keyed, NotDone), Next::Dead);
-    let unusable = Table::llm().judge(&Seen::UnusableAnswer, NOW);
-    assert_eq!(unusable.next(Safety::Repeatable, NotDone), Next::RetryAnswer);
-    assert_eq!(unusable.next(Safety::Keyed, NotDone), Next::Dead, "a key would only replay it");
+    let lost = VerdictTable::http().judge(&AttemptResponse::Network(NetworkFault::Timeout), NOW);
+    assert_eq!(lost.next(Safety::Keyed, NotDone), NextStep::Retry);
+    assert_eq!(lost.next(Safety::Idempotent, NotDone), NextStep::Retry);
+    assert_eq!(lost.next(Safety::None, NotDone), NextStep::Reconcile);
+    let refused = VerdictTable::http().judge(&AttemptResponse::Http(answer(429)), NOW);
+    assert_eq!(refused.next(Safety::None, NotDone), NextStep::Retry, "known not done");
+    assert_eq!(refused.next(Safety::None, Unknown), NextStep::Reconcile, "an earlier attempt was lost");
+    let bad = VerdictTable::http().judge(&AttemptResponse::Http(answer(400)), NOW);
+    assert_eq!(bad.next(Safety::Keyed, NotDone), NextStep::Dead);
+    let unusable = VerdictTable::llm().judge(&AttemptResponse::UnusableAnswer, NOW);
+    assert_eq!(unusable.next(Safety::Idempotent, NotDone), NextStep::RetryAnswer);
+    assert_eq!(unusable.next(Safety::Keyed, NotDone), NextStep::Dead, "a key would only replay it");
 }
 
 #[test]
@@ -501,9 +501,9 @@ proptest! {
 
     #[test]
     fn every_response_gets_a_verdict_and_only_2xx_is_done(status in any::<u16>(), body in proptest::collection::vec(any::<u8>(), 0..60)) {
-        let (ietf, stripe) = (Table::client_ietf(), Table::client_stripe());
-        for table in [Table::http(), Table::client(), ietf, stripe, Table::llm()] {
-            let verdict = table.judge(&Seen::Answer(Answer { body: &body, ..answer(status) }), NOW);
+        let (ietf, stripe) = (VerdictTable::client_ietf(), VerdictTable::client_stripe());
+        for table in [VerdictTable::http(), VerdictTable::client(), ietf, stripe, VerdictTable::llm()] {
+            let verdict = table.judge(&AttemptResponse::Http(HttpResponse { body: &body, ..answer(status) }), NOW);
             prop_assert_eq!(verdict.advice == Accept, (200..300).contains(&status));
             prop_assert_eq!(verdict.effect == Done, (200..300).contains(&status));
         }

@@ -9,46 +9,46 @@ mod refusals;
 mod rfc8785;
 mod strings;
 
-use ichido_core::json::{Document, Form, JsonError, JsonErrorKind, LeaveOut, Numbers, Pointer, Unicode};
+use ichido_core::json::{Document, CanonicalForm, JsonError, JsonErrorKind, LeaveOut, Numbers, Pointer, Unicode};
 
 const BYTES_MAX: usize = 1 << 20;
 
-const NO_EXPONENT: Form =
-    Form { numbers: Numbers::ExactNoExponent, unicode: Unicode::AsWritten, leave_out: LeaveOut::NONE };
-const DOUBLE: Form =
-    Form { numbers: Numbers::Double, unicode: Unicode::AsWritten, leave_out: LeaveOut::NONE };
-const NFC: Form = Form { numbers: Numbers::Exact, unicode: Unicode::Nfc, leave_out: LeaveOut::NONE };
+const NO_EXPONENT: CanonicalForm =
+    CanonicalForm { numbers: Numbers::ExactNoExponent, unicode: Unicode::AsWritten, leave_out: LeaveOut::NONE };
+const DOUBLE: CanonicalForm =
+    CanonicalForm { numbers: Numbers::Double, unicode: Unicode::AsWritten, leave_out: LeaveOut::NONE };
+const NFC: CanonicalForm = CanonicalForm { numbers: Numbers::Exact, unicode: Unicode::Nfc, leave_out: LeaveOut::NONE };
 
-fn try_canonical(text: &[u8], form: &Form) -> Result<String, JsonError> {
+fn try_canonical(text: &[u8], form: &CanonicalForm) -> Result<String, JsonError> {
     let bytes = Document::parse(text, BYTES_MAX)?.canonical(form)?;
     Ok(String::from_utf8(bytes).expect("canonical JSON is UTF-8"))
 }
 
 #[track_caller]
-fn canonical_in(form: &Form, text: &str) -> String {
+fn canonical_in(form: &CanonicalForm, text: &str) -> String {
     try_canonical(text.as_bytes(), form).unwrap_or_else(|error| panic!("{text:.80}: {error}"))
 }
 
 #[track_caller]
 fn canonical(text: &str) -> String {
-    canonical_in(&Form::default(), text)
+    canonical_in(&CanonicalForm::default(), text)
 }
 
 /// Checks that the reader, or the default form, refuses `text` with `fault` at `position`.
 #[track_caller]
 fn refused(text: impl AsRef<[u8]>, position: usize, fault: JsonErrorKind) {
-    refused_in(&Form::default(), text, position, fault);
+    refused_in(&CanonicalForm::default(), text, position, fault);
 }
 
 #[track_caller]
-fn refused_in(form: &Form, text: impl AsRef<[u8]>, position: usize, fault: JsonErrorKind) {
+fn refused_in(form: &CanonicalForm, text: impl AsRef<[u8]>, position: usize, fault: JsonErrorKind) {
     let text = text.as_ref();
     let shown = String::from_utf8_lossy(&text[..text.len().min(80)]);
     assert_eq!(try_canonical(text, form), Err(JsonError { position, fault }), "{shown}");
 }
 
-fn leaving_out(pointers: &[&str]) -> Form {
+fn leaving_out(pointers: &[&str]) -> CanonicalForm {
     let leave_out =
         pointers.iter().map(|text| Pointer::parse(text).expect("the test names a member")).collect();
-    Form { leave_out: LeaveOut::new(leave_out).expect("the test names few"), ..Form::default() }
+    CanonicalForm { leave_out: LeaveOut::new(leave_out).expect("the test names few"), ..CanonicalForm::default() }
 }

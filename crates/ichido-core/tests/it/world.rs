@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{Begun, Decision, Event, Failure, Found, State};
+use ichido_core::lifecycle::{StartMark, Decision, Event, Failure, Reconciled, State};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
@@ -38,7 +38,7 @@ struct Scenario {
 #[derive(Clone, Copy)]
 struct Assumptions {
     safety: Safety,
-    begun: Begun,
+    begun: StartMark,
 }
 
 fn at(secs: i64) -> Timestamp {
@@ -80,7 +80,7 @@ impl Scenario {
             |name, scenario: Option<Scenario>| scenarios.extend(scenario.map(|scenario| (name, scenario)));
         let fence = Fence::new(self.claims + 1).expect("a small number");
         // The call of a suspect always gets a start mark.
-        let begun = if self.is_suspect() { Begun::NotYet } else { assumptions.begun };
+        let begun = if self.is_suspect() { StartMark::NotYet } else { assumptions.begun };
         add(
             "claim",
             self.after(Event::Claimed { fence, begun }, |next| {
@@ -95,10 +95,10 @@ impl Scenario {
             add("vanishes", Some(Scenario { travelling: None, ..self }));
         }
         self.answered_late(&mut add);
-        let found = if self.effects > 0 { Found::Done } else { Found::NotDone { due: at(self.now) } };
+        let found = if self.effects > 0 { Reconciled::Done } else { Reconciled::NotDone { due: at(self.now) } };
         add("reconciled", self.after(Event::Reconciled(found), |_| ()));
         if self.travelling.is_none() {
-            let truth = if self.effects > 0 { Decision::WasDone } else { Decision::SendAgain };
+            let truth = if self.effects > 0 { Decision::Done } else { Decision::NotDone };
             add("decided", self.after(Event::Decided(truth), |_| ()));
         }
         add("given up", self.after(Event::Decided(Decision::GiveUp), |_| ()));
@@ -132,7 +132,7 @@ impl Scenario {
         self,
         assumptions: Assumptions,
         fence: Fence,
-        begun: Begun,
+        begun: StartMark,
         add: &mut impl FnMut(&'static str, Option<Scenario>),
     ) {
         let now = at(self.now);
@@ -144,11 +144,11 @@ impl Scenario {
             safety: assumptions.safety,
             travels_until,
         };
-        let again = Failure::Again { due: now };
+        let again = Failure::Retry { due: now };
         if !self.called {
             add("given back", self.after(Event::GivenBack { fence, due: now }, |_| ()));
-            if begun == Begun::NotYet {
-                add("begins", self.after(Event::Began { fence }, Scenario::call));
+            if begun == StartMark::NotYet {
+                add("begins", self.after(Event::Started { fence }, Scenario::call));
             } else {
                 let mut calling = self;
                 calling.call();
@@ -158,11 +158,11 @@ impl Scenario {
             // A clean refusal is possible only if the call has not landed and never will.
             let refused = |next: &mut Scenario| next.travelling = None;
             add("refused", self.after(failed(again, Effect::NotDone), refused));
-            add("refused for good", self.after(failed(Failure::ForGood, Effect::NotDone), refused));
+            add("refused for good", self.after(failed(Failure::Permanent, Effect::NotDone), refused));
         }
         if self.called {
             add("lost", self.after(failed(again, Effect::Unknown), |_| ()));
-            add("unclear for good", self.after(failed(Failure::ForGood, Effect::Unknown), |_| ()));
+            add("unclear for good", self.after(failed(Failure::Permanent, Effect::Unknown), |_| ()));
             add("unclear", self.after(failed(Failure::InDoubt, Effect::Unknown), |_| ()));
             if self.travelling.is_none() && self.effects > 0 {
                 add("succeeded", self.after(Event::Succeeded { fence }, |_| ()));
@@ -179,12 +179,12 @@ impl Scenario {
     fn violation(self, assumptions: Assumptions) -> Option<&'static str> {
         let happened = 0 < self.effects;
         // Without marks, and if a repetition could apply it twice, a message whose worker died may have been called.
-        let is_known = assumptions.begun == Begun::NotYet || assumptions.safety != Safety::Neither;
+        let is_known = assumptions.begun == StartMark::NotYet || assumptions.safety != Safety::None;
         match self.state {
             State::Dead { .. } | State::Parked { .. } if !self.ever_called && is_known => {
                 Some("it was never called, but is dead")
             }
-            _ if 1 < self.effects && assumptions.safety == Safety::Neither => Some("the work was done twice"),
+            _ if 1 < self.effects && assumptions.safety == Safety::None => Some("the work was done twice"),
             State::Sent if !happened => Some("it says sent, and nothing was done"),
             State::Dead { effect: Effect::NotDone, .. }
             | State::Cancelled { effect: Effect::NotDone, .. }
@@ -192,7 +192,7 @@ impl Scenario {
             {
                 Some("it says not done, and it was")
             }
-            State::Queued { history, .. } if !history.may_try_again() => {
+            State::Queued { history, .. } if !history.has_attempts_left() => {
                 Some("it waits for an attempt that it does not have")
             }
             State::Parked { history } if history.doubt.is_none() => Some("it is parked without a doubt"),
@@ -226,8 +226,8 @@ fn explore(assumptions: Assumptions) -> usize {
 
 #[test]
 fn every_world_has_one_effect_and_true_reports() {
-    for safety in [Safety::Neither, Safety::Keyed, Safety::Repeatable] {
-        for begun in [Begun::NotYet, Begun::NotTracked] {
+    for safety in [Safety::None, Safety::Keyed, Safety::Idempotent] {
+        for begun in [StartMark::NotYet, StartMark::NotTracked] {
             let scenarios = explore(Assumptions { safety, begun });
             assert!(1_000 < scenarios, "{safety:?}, {begun:?}: only {scenarios} worlds were reached");
         }

@@ -79,7 +79,7 @@ impl Connector {
         if found.is_empty() {
             // This is our own decision: nothing was sent, and it says nothing about the server's health.
             return Err(NetworkError::new(
-                NetworkFault::HeldBack,
+                NetworkFault::NotSent,
                 "every address of the host is link-local or otherwise not allowed",
             ));
         }

@@ -22,11 +22,11 @@ use super::permits::Full;
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The body of a response to a client.
-pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
+pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Why a body was not received completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BodyFault {
+pub enum BodyError {
     /// No data arrived within the idle timeout.
     #[error("the body made no progress for too long")]
     Idle,
@@ -69,7 +69,7 @@ struct FrameWait {
     since: Instant,
     until: Pin<Box<Sleep>>,
     /// The error when the wait expires.
-    fault: BodyFault,
+    fault: BodyError,
 }
 
 impl<B: Body> Timed<B> {
@@ -92,8 +92,8 @@ impl<B: Body> Timed<B> {
             .as_ref()
             .map(|progress| wait_max(progress.received).saturating_sub(progress.waited));
         let (time, fault) = match left {
-            Some(left) if left < self.idle => (left, BodyFault::TooSlow),
-            _ => (self.idle, BodyFault::Idle),
+            Some(left) if left < self.idle => (left, BodyError::TooSlow),
+            _ => (self.idle, BodyError::Idle),
         };
         FrameWait { since, until: Box::pin(sleep_until(since + time)), fault }
     }
@@ -110,23 +110,23 @@ impl<B: Body> Timed<B> {
 
 impl<B: Body<Data = Bytes> + Unpin> Body for Timed<B> {
     type Data = Bytes;
-    type Error = BodyFault;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         if let Some(total_timeout) = &mut this.total_timeout
             && total_timeout.as_mut().poll(cx).is_ready()
         {
-            return Poll::Ready(Some(Err(BodyFault::TooSlow)));
+            return Poll::Ready(Some(Err(BodyError::TooSlow)));
         }
         loop {
             match Pin::new(&mut this.body).poll_frame(cx) {
                 Poll::Pending => break,
                 Poll::Ready(None) => return Poll::Ready(None),
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(Some(Err(BodyFault::Cut))),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Some(Err(BodyError::Cut))),
                 Poll::Ready(Some(Ok(frame))) => {
                     this.count(&frame);
                     // Drop trailers: they would bypass the header filters.
@@ -165,12 +165,12 @@ mod tests {
 
     impl Body for ChannelBody {
         type Data = Bytes;
-        type Error = BodyFault;
+        type Error = BodyError;
 
         fn poll_frame(
             mut self: Pin<&mut Self>,
             cx: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
             self.0.poll_recv(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
         }
     }
@@ -184,7 +184,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Sends `bytes` each second for `seconds`. Returns how the body ended, and when.
-    async fn trickled(bytes: usize, seconds: u32) -> (Result<usize, BodyFault>, Duration) {
+    async fn trickled(bytes: usize, seconds: u32) -> (Result<usize, BodyError>, Duration) {
         let (sender, body) = timed(2 * SECOND, HOUR);
         let began = Instant::now();
         tokio::spawn(async move {
@@ -201,7 +201,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn slow_body_is_cut_after_its_grace_period() {
         let (ended, after) = trickled(1, 3_600).await;
-        assert_eq!(ended, Err(BodyFault::TooSlow));
+        assert_eq!(ended, Err(BodyError::TooSlow));
         assert!(BODY_GRACE <= after && after < BODY_GRACE + SECOND, "{after:?}");
     }
 
@@ -218,7 +218,7 @@ mod tests {
         sender.send(Bytes::from_static(b"abc")).expect("it is read");
         assert!(body.frame().await.expect("a frame").is_ok());
         let began = Instant::now();
-        assert_eq!(body.frame().await.expect("an end").err(), Some(BodyFault::Idle));
+        assert_eq!(body.frame().await.expect("an end").err(), Some(BodyError::Idle));
         assert_eq!(began.elapsed(), 2 * SECOND);
     }
 

@@ -22,7 +22,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 /// The limits and timeouts of a server.
 #[derive(Debug)]
 #[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Limits"))]
-pub struct Bounds {
+pub struct ConnectionLimits {
     /// Maximum connections and requests; more wait, then get 503 [default: 1024]
     #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
     pub connections_max: Option<String>,
@@ -48,7 +48,7 @@ pub struct Bounds {
     pub drain_timeout: Option<String>,
 }
 
-impl Bounds {
+impl ConnectionLimits {
     /// Applies the flags to `limits`. An invalid flag is added to `faults` and leaves its limit unchanged.
     pub fn resolve(&self, mut limits: Limits, faults: &mut ConfigErrors) -> Limits {
         for (flag, text, limit) in [

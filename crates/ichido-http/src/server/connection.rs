@@ -17,8 +17,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::Answers;
-use super::body::AnswerBody;
+use super::RequestHandler;
+use super::body::ResponseBody;
 use super::limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, SEAT_WAIT, STREAMS_MAX, WINDOW_BYTES};
 use super::permits::{Permit, Permits};
 use super::seats::{InFlightRequest, Peer, Seat};
@@ -36,7 +36,7 @@ pub(super) struct ServerConnection<A> {
     pub(super) waiting: Arc<Permits<Peer>>,
 }
 
-impl<A: Answers> ServerConnection<A> {
+impl<A: RequestHandler> ServerConnection<A> {
     /// Serves the connection until it ends.
     ///
     /// It ends when the client closes it, a timeout expires, another connection needs its seat, or the server stops
@@ -125,7 +125,7 @@ impl<A: Answers> ServerConnection<A> {
         }
         request.extensions_mut().insert(peer);
         // A response keeps its connection busy, and its permit, until its last byte is passed on.
-        self.answers.answer(request).await.map(|body| guard.attach(body))
+        self.answers.handle(request).await.map(|body| guard.attach(body))
     }
 
     /// Waits briefly for a request permit. Waiting requests hold their heads in memory, so their number is limited
@@ -175,7 +175,7 @@ impl RequestGuard {
         Self { count, in_flight: None, permit: None }
     }
 
-    fn attach(self, body: AnswerBody) -> GuardedBody {
+    fn attach(self, body: ResponseBody) -> GuardedBody {
         GuardedBody::new(body, self)
     }
 }
@@ -194,16 +194,16 @@ mod guarded_body {
     use http_body::{Body, Frame, SizeHint};
 
     use super::{RequestGuard, body_yielded};
-    use crate::server::body::{AnswerBody, BoxError};
+    use crate::server::body::{ResponseBody, BoxError};
 
     /// A body that keeps its connection counted as busy.
     pub(super) struct GuardedBody {
-        body: AnswerBody,
+        body: ResponseBody,
         _guard: RequestGuard,
     }
 
     impl GuardedBody {
-        pub(super) fn new(body: AnswerBody, guard: RequestGuard) -> Self {
+        pub(super) fn new(body: ResponseBody, guard: RequestGuard) -> Self {
             body_yielded(true);
             Self { body, _guard: guard }
         }

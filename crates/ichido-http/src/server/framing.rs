@@ -35,12 +35,12 @@ pub struct RejectedBytes {
     /// How many of the given bytes are still valid.
     pub good: usize,
     /// The reason.
-    pub fault: Fault,
+    pub fault: FramingError,
 }
 
 /// Why the framing of a connection is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum FramingError {
     /// The body has both a length and an encoding.
     #[error("both Content-Length and Transfer-Encoding")]
     LengthAndEncoding,
@@ -149,11 +149,11 @@ impl Framing {
         Ok(())
     }
 
-    fn byte(&mut self, byte: u8) -> Result<(), Fault> {
+    fn byte(&mut self, byte: u8) -> Result<(), FramingError> {
         match self.position {
             Position::ChunkCr if byte == b'\r' => self.position = Position::ChunkLf,
             Position::ChunkLf if byte == b'\n' => self.position = Position::ChunkSize,
-            Position::ChunkCr | Position::ChunkLf => return Err(Fault::ChunkEnd),
+            Position::ChunkCr | Position::ChunkLf => return Err(FramingError::ChunkEnd),
             Position::Head => {
                 if self.line.take(byte)? {
                     self.head_line()?;
@@ -163,15 +163,15 @@ impl Framing {
             Position::ChunkSize => {
                 let whole = self.line.take(byte)?;
                 if CHUNK_LINE_BYTES_MAX < self.line.len {
-                    return Err(Fault::ChunkSize);
+                    return Err(FramingError::ChunkSize);
                 }
                 if whole {
-                    self.position = after_chunk_size(chunk_size(&self.line.bytes).ok_or(Fault::ChunkSize)?);
+                    self.position = after_chunk_size(chunk_size(&self.line.bytes).ok_or(FramingError::ChunkSize)?);
                     self.line = LineBuffer::default();
                 }
             }
             Position::Trailers { left } => {
-                let left = left.checked_sub(1).ok_or(Fault::TrailersTooLong)?;
+                let left = left.checked_sub(1).ok_or(FramingError::TrailersTooLong)?;
                 self.position = Position::Trailers { left };
                 if self.line.take(byte)? {
                     if self.line.len == 0 {
@@ -186,7 +186,7 @@ impl Framing {
     }
 
     /// Processes one complete line of a head.
-    fn head_line(&mut self) -> Result<(), Fault> {
+    fn head_line(&mut self) -> Result<(), FramingError> {
         let line = &self.line.bytes;
         match (self.head.started, self.line.len) {
             // Empty lines before a request are skipped, as hyper does.
@@ -209,9 +209,9 @@ impl Framing {
 
 impl LineBuffer {
     /// Adds one byte. Returns `true` when the line is complete.
-    fn take(&mut self, byte: u8) -> Result<bool, Fault> {
+    fn take(&mut self, byte: u8) -> Result<bool, FramingError> {
         if byte == b'\n' {
-            return if self.after_cr { Ok(true) } else { Err(Fault::BareLineFeed) };
+            return if self.after_cr { Ok(true) } else { Err(FramingError::BareLineFeed) };
         }
         if self.after_cr {
             // A carriage return inside a line does not end it here; the parser rejects it.
@@ -235,29 +235,29 @@ impl LineBuffer {
 }
 
 impl HeadFraming {
-    fn field(&mut self, line: &[u8], is_cut: bool) -> Result<(), Fault> {
+    fn field(&mut self, line: &[u8], is_cut: bool) -> Result<(), FramingError> {
         if matches!(line.first(), Some(b' ' | b'\t')) {
-            return Err(Fault::FoldedLine);
+            return Err(FramingError::FoldedLine);
         }
         // The parser rejects a line without a colon. A name longer than the buffer is not one of ours.
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { return Ok(()) };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         if matches!(name.last(), Some(b' ' | b'\t')) {
-            return Err(Fault::SpaceBeforeColon);
+            return Err(FramingError::SpaceBeforeColon);
         }
         if name.eq_ignore_ascii_case(b"content-length") {
-            let length = if is_cut { None } else { number(value, 10) }.ok_or(Fault::LengthNoNumber)?;
+            let length = if is_cut { None } else { number(value, 10) }.ok_or(FramingError::LengthNoNumber)?;
             if self.length.is_some_and(|before| before != length) {
-                return Err(Fault::LengthsDiffer);
+                return Err(FramingError::LengthsDiffer);
             }
             self.length = Some(length);
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
             if is_cut || self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                return Err(Fault::EncodingUnknown);
+                return Err(FramingError::EncodingUnknown);
             }
             self.chunked = true;
         }
-        if self.chunked && self.length.is_some() { Err(Fault::LengthAndEncoding) } else { Ok(()) }
+        if self.chunked && self.length.is_some() { Err(FramingError::LengthAndEncoding) } else { Ok(()) }
     }
 
     fn body(self) -> Position {
@@ -306,7 +306,7 @@ mod tests {
         at_once
     }
 
-    fn fault(request: &str) -> Option<Fault> {
+    fn fault(request: &str) -> Option<FramingError> {
         take(request.as_bytes()).err().map(|refused| refused.fault)
     }
 
@@ -328,29 +328,29 @@ mod tests {
     fn each_ambiguous_framing_is_rejected() {
         let post = "POST / HTTP/1.1\r\nHost: x\r\n";
         for (rest, expected) in [
-            ("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", Fault::LengthAndEncoding),
-            ("Transfer-Encoding: chunked\r\ncontent-length: 3\r\n\r\n", Fault::LengthAndEncoding),
-            ("Content-Length: 3\r\nContent-Length: 4\r\n\r\n", Fault::LengthsDiffer),
-            ("Content-Length: 3, 3\r\n\r\n", Fault::LengthNoNumber),
-            ("Content-Length: +3\r\n\r\n", Fault::LengthNoNumber),
-            ("Content-Length: \r\n\r\n", Fault::LengthNoNumber),
-            ("Content-Length: 99999999999999999999\r\n\r\n", Fault::LengthNoNumber),
-            ("Transfer-Encoding: gzip, chunked\r\n\r\n", Fault::EncodingUnknown),
-            ("Transfer-Encoding: identity\r\n\r\n", Fault::EncodingUnknown),
-            ("Transfer-Encoding: xchunked\r\n\r\n", Fault::EncodingUnknown),
-            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", Fault::EncodingUnknown),
-            ("X: a\r\n b\r\n\r\n", Fault::FoldedLine),
-            ("X: a\r\n\tTransfer-Encoding: chunked\r\n\r\n", Fault::FoldedLine),
-            ("Transfer-Encoding : chunked\r\n\r\n", Fault::SpaceBeforeColon),
-            ("X: a\nTransfer-Encoding: chunked\r\n\r\n", Fault::BareLineFeed),
-            ("Transfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n", Fault::BareLineFeed),
-            ("Transfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n", Fault::ChunkSize),
-            ("Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n", Fault::ChunkSize),
-            ("Transfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n", Fault::ChunkSize),
-            ("Transfer-Encoding: chunked\r\n\r\n\r\nabc\r\n", Fault::ChunkSize),
-            ("Transfer-Encoding: chunked\r\n\r\n10000000000000003\r\nabc\r\n", Fault::ChunkSize),
-            ("Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n", Fault::ChunkEnd),
-            ("Transfer-Encoding: chunked\r\n\r\n3\r\nabc\rx", Fault::ChunkEnd),
+            ("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", FramingError::LengthAndEncoding),
+            ("Transfer-Encoding: chunked\r\ncontent-length: 3\r\n\r\n", FramingError::LengthAndEncoding),
+            ("Content-Length: 3\r\nContent-Length: 4\r\n\r\n", FramingError::LengthsDiffer),
+            ("Content-Length: 3, 3\r\n\r\n", FramingError::LengthNoNumber),
+            ("Content-Length: +3\r\n\r\n", FramingError::LengthNoNumber),
+            ("Content-Length: \r\n\r\n", FramingError::LengthNoNumber),
+            ("Content-Length: 99999999999999999999\r\n\r\n", FramingError::LengthNoNumber),
+            ("Transfer-Encoding: gzip, chunked\r\n\r\n", FramingError::EncodingUnknown),
+            ("Transfer-Encoding: identity\r\n\r\n", FramingError::EncodingUnknown),
+            ("Transfer-Encoding: xchunked\r\n\r\n", FramingError::EncodingUnknown),
+            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", FramingError::EncodingUnknown),
+            ("X: a\r\n b\r\n\r\n", FramingError::FoldedLine),
+            ("X: a\r\n\tTransfer-Encoding: chunked\r\n\r\n", FramingError::FoldedLine),
+            ("Transfer-Encoding : chunked\r\n\r\n", FramingError::SpaceBeforeColon),
+            ("X: a\nTransfer-Encoding: chunked\r\n\r\n", FramingError::BareLineFeed),
+            ("Transfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n", FramingError::BareLineFeed),
+            ("Transfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n", FramingError::ChunkSize),
+            ("Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n", FramingError::ChunkSize),
+            ("Transfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n", FramingError::ChunkSize),
+            ("Transfer-Encoding: chunked\r\n\r\n\r\nabc\r\n", FramingError::ChunkSize),
+            ("Transfer-Encoding: chunked\r\n\r\n10000000000000003\r\nabc\r\n", FramingError::ChunkSize),
+            ("Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n", FramingError::ChunkEnd),
+            ("Transfer-Encoding: chunked\r\n\r\n3\r\nabc\rx", FramingError::ChunkEnd),
         ] {
             assert_eq!(fault(&format!("{post}{rest}")), Some(expected), "{rest:?}");
         }
@@ -360,11 +360,11 @@ mod tests {
     fn endless_lines_and_trailers_are_rejected() {
         let chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
         let extension = format!("{chunked}3;{}", "x".repeat(CHUNK_LINE_BYTES_MAX));
-        assert_eq!(fault(&extension), Some(Fault::ChunkSize));
+        assert_eq!(fault(&extension), Some(FramingError::ChunkSize));
         let trailers = format!("{chunked}0\r\nx: {}", "y".repeat(TRAILER_BYTES_MAX));
-        assert_eq!(fault(&trailers), Some(Fault::TrailersTooLong));
+        assert_eq!(fault(&trailers), Some(FramingError::TrailersTooLong));
         let length = format!("POST / HTTP/1.1\r\nContent-Length: {}7\r\n", "0".repeat(LINE_KEPT_BYTES_MAX));
-        assert_eq!(fault(&length), Some(Fault::LengthNoNumber));
+        assert_eq!(fault(&length), Some(FramingError::LengthNoNumber));
     }
 
     #[test]

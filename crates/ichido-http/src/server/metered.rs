@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use ichido_core::sync::lock;
 
-use super::body::BodyFault;
+use super::body::BodyError;
 use super::permits::Permit;
 
 /// The memory permit of one body.
@@ -20,7 +20,7 @@ use super::permits::Permit;
 /// It travels with the request and is released when its last copy is dropped.
 pub struct BodyPermit<K: Eq + Hash> {
     permit: Mutex<Permit<K>>,
-    fault: OnceLock<BodyFault>,
+    fault: OnceLock<BodyError>,
 }
 
 impl<K: Eq + Hash> BodyPermit<K> {
@@ -30,17 +30,17 @@ impl<K: Eq + Hash> BodyPermit<K> {
     }
 
     /// Returns the error that stopped the body, which its reader may not report.
-    pub fn fault(&self) -> Option<BodyFault> {
+    pub fn fault(&self) -> Option<BodyError> {
         self.fault.get().copied()
     }
 
-    fn grow(&self, bytes: u64) -> Result<(), BodyFault> {
+    fn grow(&self, bytes: u64) -> Result<(), BodyError> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let grown = lock(&self.permit).try_grow(bytes);
-        grown.map_err(|full| self.failed(BodyFault::NoMemory(full)))
+        grown.map_err(|full| self.failed(BodyError::NoMemory(full)))
     }
 
-    fn failed(&self, fault: BodyFault) -> BodyFault {
+    fn failed(&self, fault: BodyError) -> BodyError {
         *self.fault.get_or_init(|| fault)
     }
 }
@@ -62,16 +62,16 @@ impl<B, K: Eq + Hash> MeteredBody<B, K> {
 
 impl<B, K> Body for MeteredBody<B, K>
 where
-    B: Body<Data = Bytes, Error = BodyFault> + Unpin,
+    B: Body<Data = Bytes, Error = BodyError> + Unpin,
     K: Eq + Hash,
 {
     type Data = Bytes;
-    type Error = BodyFault;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         let ahead = if let Some(ahead) = this.ahead {
             ahead
@@ -119,12 +119,12 @@ mod tests {
 
     impl Body for Frames {
         type Data = Bytes;
-        type Error = BodyFault;
+        type Error = BodyError;
 
         fn poll_frame(
             mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
             Poll::Ready(self.lengths.pop_front().map(|length| Ok(Frame::data(Bytes::from(vec![0; length])))))
         }
 
@@ -146,8 +146,8 @@ mod tests {
         assert!(body.frame().await.expect("a frame").is_ok());
         let other = BodyPermit::new(permits.empty(Some(1)));
         let mut refused = MeteredBody::new(frames(&[1, 10], true), Arc::clone(&other));
-        assert_eq!(refused.frame().await.expect("an end").err(), Some(BodyFault::NoMemory(Full::Own)));
-        assert_eq!((permit.fault(), other.fault()), (None, Some(BodyFault::NoMemory(Full::Own))));
+        assert_eq!(refused.frame().await.expect("an end").err(), Some(BodyError::NoMemory(Full::Own)));
+        assert_eq!((permit.fault(), other.fault()), (None, Some(BodyError::NoMemory(Full::Own))));
         assert!(body.frame().await.expect("a frame").is_ok(), "what was begun ends");
         drop((body, refused));
         assert_eq!(permits.empty(Some(2)).try_grow(51), Err(Full::All), "the permit goes with the request");
@@ -162,6 +162,6 @@ mod tests {
         let mut body = MeteredBody::new(frames(&[30, 30, 1], false), Arc::clone(&permit));
         assert!(body.frame().await.expect("a frame").is_ok());
         assert!(body.frame().await.expect("a frame").is_ok());
-        assert_eq!(body.frame().await.expect("an end").err(), Some(BodyFault::NoMemory(Full::Own)));
+        assert_eq!(body.frame().await.expect("an end").err(), Some(BodyError::NoMemory(Full::Own)));
     }
 }

@@ -24,8 +24,8 @@ const LIMITS: Limits = Limits {
 /// Reads a request's body to its end.
 struct BodyReader;
 
-impl Answers for BodyReader {
-    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+impl RequestHandler for BodyReader {
+    async fn handle(&self, request: Request<Incoming>) -> Response<ResponseBody> {
         let body = Timed::request(request.into_body(), LIMITS.body_idle, LIMITS.body);
         match body.collect().await {
             Ok(_) => status(StatusCode::OK),
@@ -37,12 +37,12 @@ impl Answers for BodyReader {
         request.uri().path() == "/livez"
     }
 
-    fn overloaded(&self, _: &Request<Incoming>) -> Response<AnswerBody> {
+    fn overloaded(&self, _: &Request<Incoming>) -> Response<ResponseBody> {
         status(StatusCode::SERVICE_UNAVAILABLE)
     }
 }
 
-fn status(status: StatusCode) -> Response<AnswerBody> {
+fn status(status: StatusCode) -> Response<ResponseBody> {
     let mut response = Response::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
     *response.status_mut() = status;
     response
@@ -91,7 +91,7 @@ async fn start_until(
     limits: Limits,
     stops: &Stops,
     loss: impl Future<Output = ()> + Send + 'static,
-) -> (SocketAddr, JoinHandle<Ended>) {
+) -> (SocketAddr, JoinHandle<ServerEnd>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let address = listener.local_addr().expect("an address");
     let stops = stops.clone();
@@ -233,14 +233,14 @@ async fn the_first_request_to_stop_drains_and_the_second_cuts() {
     stops.stop();
     holder.write_all(b"123456789").await.expect("written");
     assert_eq!(read_status(&mut holder).await, Some(200), "requests in flight may finish");
-    assert_eq!(serving.await.expect("it ends"), Ended::Drained);
+    assert_eq!(serving.await.expect("it ends"), ServerEnd::Drained);
 
     let stops = Stops::default();
     let (address, serving) = start_until(LIMITS, &stops, std::future::pending()).await;
     let _holder = send_unfinished(address).await;
     stops.stop();
     stops.stop();
-    assert_eq!(serving.await.expect("it ends"), Ended::Cut { connections: 1, at_once: true });
+    assert_eq!(serving.await.expect("it ends"), ServerEnd::Interrupted { connections: 1, at_once: true });
 }
 
 #[tokio::test]
@@ -252,5 +252,5 @@ async fn a_loss_counts_as_the_first_request_to_stop() {
     file.send(()).expect("it serves");
     stops.first().await;
     stops.stop();
-    assert_eq!(serving.await.expect("it ends"), Ended::Cut { connections: 1, at_once: true });
+    assert_eq!(serving.await.expect("it ends"), ServerEnd::Interrupted { connections: 1, at_once: true });
 }

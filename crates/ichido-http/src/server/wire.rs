@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-use super::Answers;
+use super::RequestHandler;
 use super::framing::{Framing, RejectedBytes};
 use super::refusal::RefusalWriter;
 
@@ -38,7 +38,7 @@ pub(crate) struct Wire<A> {
     stall_max: Duration,
 }
 
-impl<A: Answers> Wire<A> {
+impl<A: RequestHandler> Wire<A> {
     /// Wraps an accepted connection.
     pub(crate) fn new(stream: TcpStream, answers: Arc<A>, stall_max: Duration) -> Self {
         let framing = Framing::default();
@@ -62,7 +62,7 @@ impl<A: Answers> Wire<A> {
     }
 }
 
-impl<A: Answers> AsyncRead for Wire<A> {
+impl<A: RequestHandler> AsyncRead for Wire<A> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -80,7 +80,7 @@ impl<A: Answers> AsyncRead for Wire<A> {
             buf.set_filled(before + good);
             // There is space for at least one byte: the rejected one was just removed.
             copy_some(this.refused.insert(REFUSED), buf);
-            this.refusal = this.answers.refused(fault).map(RefusalWriter::new);
+            this.refusal = this.answers.malformed(fault).map(RefusalWriter::new);
         }
         Poll::Ready(Ok(()))
     }
@@ -93,7 +93,7 @@ fn copy_some(rest: &mut &'static [u8], buf: &mut ReadBuf<'_>) {
     *rest = later;
 }
 
-impl<A: Answers> AsyncWrite for Wire<A> {
+impl<A: RequestHandler> AsyncWrite for Wire<A> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         let written = match &mut this.refusal {

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::models::{Form, FormError};
+use crate::models::{AnswerForm, FormError};
 
 /// Maximum size of a profile, in bytes.
 const PROFILE_BYTES_MAX: u64 = 256 << 10;
@@ -120,8 +120,8 @@ impl Profile {
     }
 
     /// Returns the format of an answer.
-    pub fn form(&self) -> Result<Form, FormError> {
-        Form::new("judgement", self.schema())
+    pub fn form(&self) -> Result<AnswerForm, FormError> {
+        AnswerForm::new("judgement", self.schema())
     }
 
     fn schema(&self) -> Value {

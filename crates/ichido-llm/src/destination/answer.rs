@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido::destination::{Call, DeliveryOutcome};
+use ichido::destination::{DeliveryAttempt, DeliveryOutcome};
 use ichido_core::digest::{BodyRules, Digest};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
@@ -22,7 +22,7 @@ const JSON: &str = "application/json";
 
 /// An answer and the call it belongs to.
 pub(super) struct AnswerMessage<'a> {
-    pub(super) call: &'a Call,
+    pub(super) call: &'a DeliveryAttempt,
     pub(super) reply: &'a Reply,
     /// JSON in the requested form, or the text.
     pub(super) value: Value,
@@ -41,15 +41,15 @@ impl AnswerMessage<'_> {
         let enqueued = tokio::time::timeout(ENQUEUE_TIMEOUT, enqueue_with_retries(store, &message)).await;
         let name = queue.as_str();
         let (code, effect, advice, why) = match enqueued {
-            Ok(Ok(Enqueued::New { id } | Enqueued::Same { id })) => {
+            Ok(Ok(Enqueued::New { id } | Enqueued::Replay { id })) => {
                 (None, Effect::Done, Advice::Accept, format!("the answer is message {id} of queue {name}"))
             }
-            Ok(Ok(Enqueued::Different { id } | Enqueued::SameContent { id })) => {
+            Ok(Ok(Enqueued::Conflict { id } | Enqueued::SameContent { id })) => {
                 let why = format!("an earlier answer is message {id} of queue {name}; this one was dropped");
                 (Some(ErrorCode::ConflictProcessed), Effect::Done, Advice::AcceptAsProcessed, why)
             }
             Ok(Err(error)) => {
-                let why = format!("cannot enqueue the answer in queue {name}: {}", error.in_full());
+                let why = format!("cannot enqueue the answer in queue {name}: {}", error.with_causes());
                 (Some(ErrorCode::AnswerUnusable), Effect::Done, Advice::GiveUp, why)
             }
             Err(_) => {
@@ -61,13 +61,13 @@ impl AnswerMessage<'_> {
         let (receipt, excerpt) = (self.reply.id.clone(), Some(why));
         // The endpoint answered, whether or not the answer could be enqueued.
         DeliveryOutcome::judged(
-            Verdict::said(code, effect, advice, None, Some(PaceReport::Success)),
+            Verdict::declared(code, effect, advice, None, Some(PaceReport::Success)),
             Note { receipt, excerpt, result_digest, ..Note::default() },
         )
     }
 
     fn message(&self, queue: &QueueName, tries: NonZeroU32) -> NewMessage {
-        let Call { message, key, identity, hops, trace, .. } = self.call;
+        let DeliveryAttempt { message, key, identity, hops, trace, .. } = self.call;
         let usage = self.reply.usage.map(|usage| json!({"input": usage.input, "output": usage.output}));
         let body = json!({
             "message_id": message.to_string(),

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use ichido_core::limits::{Budget, Limits};
-use ichido_core::pace::{CallEnd, Choice, EndpointSet, Opening, Record, choose_avoiding, left_out};
+use ichido_core::pace::{CallOutcome, Choice, EndpointSet, Opening, EndpointRecord, choose_avoiding, left_out};
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Advice, Verdict};
@@ -39,13 +39,13 @@ struct EndpointState {
     /// What the endpoint says is left of its limits.
     budget: Budget,
     rests_until: Timestamp,
-    record: Record,
+    record: EndpointRecord,
 }
 
 impl Endpoints {
     pub(super) fn new(count: usize) -> Self {
         let endpoint =
-            EndpointState { budget: Budget::NEW, rests_until: Timestamp::EPOCH, record: Record::NEW };
+            EndpointState { budget: Budget::NEW, rests_until: Timestamp::EPOCH, record: EndpointRecord::NEW };
         Self(Mutex::new(EndpointStates { endpoints: vec![endpoint; count], refused: BTreeMap::new() }))
     }
 
@@ -60,7 +60,7 @@ impl Endpoints {
         let states = &mut *self.states();
         let openings: Vec<Opening> =
             states.endpoints.iter().map(|endpoint| endpoint.opening(tokens, now)).collect();
-        let records: Vec<Record> = states.endpoints.iter().map(|endpoint| endpoint.record).collect();
+        let records: Vec<EndpointRecord> = states.endpoints.iter().map(|endpoint| endpoint.record).collect();
         let refused_by = states.refused.get(&message).copied().unwrap_or_default();
         let left_out = left_out(&records, refused_by != EndpointSet::EMPTY, now);
         match choose_avoiding(&openings, left_out, refused_by, dice) {
@@ -87,8 +87,8 @@ impl Endpoints {
         let count = states.endpoints.len();
         let verdict = outcome.map_or_else(|call_error| call_error.verdict, |()| accepted());
         let Some(endpoint) = states.endpoints.get_mut(index) else { return verdict };
-        endpoint.budget = endpoint.budget.hear(limits, now);
-        let end = outcome.map_or_else(CallError::call_end, |()| Some(CallEnd::Answered));
+        endpoint.budget = endpoint.budget.update(limits, now);
+        let end = outcome.map_or_else(CallError::call_end, |()| Some(CallOutcome::Answered));
         if let Some(end) = end {
             endpoint.record = endpoint.record.after(end, now);
         }
@@ -96,25 +96,25 @@ impl Endpoints {
         match end {
             // With one endpoint, the destination's pace is that of the endpoint.
             _ if count == 1 => return verdict,
-            Some(CallEnd::Answered) | None => {
+            Some(CallOutcome::Answered) | None => {
                 states.refused.remove(&message);
                 return verdict;
             }
-            Some(CallEnd::Refused) => {
+            Some(CallOutcome::Refused) => {
                 let is_refused_by_all = states.note_refused(message, index).has_all(count);
-                let elsewhere = Verdict::said(code, effect, Advice::Retry, None, None);
+                let elsewhere = Verdict::declared(code, effect, Advice::Retry, None, None);
                 return if is_refused_by_all { verdict } else { elsewhere };
             }
-            Some(CallEnd::Failed) => {
+            Some(CallOutcome::Failed) => {
                 endpoint.rests_until = now.plus(verdict.hint.unwrap_or(REST).min(REST_MAX));
                 states.note_refused(message, index);
             }
         }
         match states.endpoints.iter().map(|endpoint| endpoint.rests_until).min() {
             Some(first) if now < first => {
-                Verdict::said(code, effect, advice, Some(first.since(now)), verdict.tells_pace())
+                Verdict::declared(code, effect, advice, Some(first.since(now)), verdict.pace_report())
             }
-            _ => Verdict::said(code, effect, advice, None, None),
+            _ => Verdict::declared(code, effect, advice, None, None),
         }
     }
 
@@ -149,8 +149,8 @@ impl EndpointState {
 
 #[cfg(test)]
 mod tests {
-    use ichido_core::limits::Counter;
-    use ichido_core::verdict::{Answer, Echo, PaceReport, Seen, Table};
+    use ichido_core::limits::LimitCounter;
+    use ichido_core::verdict::{HttpResponse, Echo, PaceReport, AttemptResponse, VerdictTable};
 
     use super::*;
 
@@ -160,8 +160,8 @@ mod tests {
     const NOTHING: Limits = Limits { requests: None, tokens: None, input_tokens: None, output_tokens: None };
 
     fn refused(status: u16, headers: &[(&str, &[u8])]) -> CallError {
-        let answer = Answer { status, headers, body: b"", echo: Echo::Absent };
-        let verdict = Table::llm().judge(&Seen::Answer(answer), NOW);
+        let answer = HttpResponse { status, headers, body: b"", echo: Echo::Absent };
+        let verdict = VerdictTable::llm().judge(&AttemptResponse::Http(answer), NOW);
         CallError { verdict, status: Some(status), name: None, why: String::new() }
     }
 
@@ -173,7 +173,7 @@ mod tests {
     fn refusing_endpoint_rests_while_another_is_free() {
         let endpoints = Endpoints::new(2);
         let verdict = endpoints.record_outcome(ONE, 0, Err(&throttled(b"30")), &NOTHING, NOW);
-        assert_eq!((verdict.hint, verdict.tells_pace()), (None, None), "the other is free");
+        assert_eq!((verdict.hint, verdict.pace_report()), (None, None), "the other is free");
         assert_eq!(verdict.code, throttled(b"30").verdict.code);
         for dice in [0.0, 0.5, 0.99] {
             assert_eq!(endpoints.acquire(OTHER, 1, NOW, dice), Ok(1));
@@ -181,7 +181,7 @@ mod tests {
         let verdict = endpoints.record_outcome(ONE, 1, Err(&throttled(b"10")), &NOTHING, NOW);
         let wait = Duration::from_secs(10);
         assert_eq!(
-            (verdict.hint, verdict.tells_pace()),
+            (verdict.hint, verdict.pace_report()),
             (Some(wait), Some(PaceReport::Throttled)),
             "none is free"
         );
@@ -211,7 +211,7 @@ mod tests {
             let denied = refused(status, &[]);
             let verdict = endpoints.record_outcome(ONE, 0, Err(&denied), &NOTHING, NOW);
             assert_eq!((verdict.advice, verdict.code), (Advice::Retry, denied.verdict.code), "{status}");
-            assert_eq!((verdict.hint, verdict.tells_pace()), (None, None), "the other is free");
+            assert_eq!((verdict.hint, verdict.pace_report()), (None, None), "the other is free");
             for message in [ONE, OTHER] {
                 assert_eq!(endpoints.acquire(message, 1, NOW, 0.0), Ok(1), "{status}");
             }
@@ -248,7 +248,7 @@ mod tests {
     fn remaining_limit_is_not_exceeded() {
         let endpoints = Endpoints::new(1);
         let reset = NOW.plus(Duration::from_mins(1));
-        let limits = Limits { tokens: Some(Counter { limit: 1_000, remaining: 600, reset }), ..NOTHING };
+        let limits = Limits { tokens: Some(LimitCounter { limit: 1_000, remaining: 600, reset }), ..NOTHING };
         endpoints.record_outcome(ONE, 0, Ok(()), &limits, NOW);
         assert_eq!(endpoints.acquire(OTHER, 500, NOW, 0.0), Ok(0));
         assert!(endpoints.acquire(OTHER, 500, NOW, 0.0).is_err_and(|until| NOW < until && until <= reset));

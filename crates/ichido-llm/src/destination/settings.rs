@@ -10,7 +10,7 @@ use ichido_store::message::QueueName;
 use serde_json::Value;
 
 use super::template::Template;
-use crate::models::{Form, Model, Prompt, Reply};
+use crate::models::{AnswerForm, Model, Prompt, Reply};
 
 /// Maximum length of a template.
 pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
@@ -32,7 +32,7 @@ pub struct LlmSettings {
     /// Maximum number of tokens of an answer. Default: 1024.
     pub max_tokens: u32,
     /// The JSON that the model must answer with. `None` accepts any text.
-    pub form: Option<Arc<Form>>,
+    pub form: Option<Arc<AnswerForm>>,
     /// The queue for answers.
     pub answers_to: String,
     /// Maximum delivery attempts of an answer. Default: that of the outbox.
@@ -51,7 +51,7 @@ pub struct LlmPlan {
     system: Option<Template>,
     prompt: Template,
     max_tokens: u32,
-    form: Option<Arc<Form>>,
+    form: Option<Arc<AnswerForm>>,
     pub(super) answers_to: QueueName,
     pub(super) answer_tries: NonZeroU32,
 }
@@ -69,7 +69,7 @@ impl LlmSettings {
             max_tokens: 1024,
             form: None,
             answers_to: answers_to.into(),
-            answer_tries: Retry::OUTBOX.tries,
+            answer_tries: Retry::OUTBOX.max_attempts,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ichido_core::json::{Document, Kind, Pointer, Value};
+use ichido_core::json::{Document, Kind, Pointer, JsonValue};
 
 use super::settings::{PLACES_MAX, PROMPT_BYTES_MAX, TEMPLATE_BYTES_MAX};
 
@@ -102,7 +102,7 @@ impl Template {
 }
 
 /// Writes a value as JSON, numbers as they are written. The document's depth is bounded, so this ends.
-fn write(value: Value<'_, '_>, into: &mut String) {
+fn write(value: JsonValue<'_, '_>, into: &mut String) {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     match value.kind() {
         Kind::Null => into.push_str("null"),

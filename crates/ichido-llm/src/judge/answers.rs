@@ -9,7 +9,7 @@ use ichido_core::time::Timestamp;
 use ichido_http::clock;
 use ichido_store::Store;
 use ichido_store::answer::limits::{FIND_MAX, TOPIC_BYTES_MAX};
-use ichido_store::answer::{Answer, Asking, Question, QuestionId};
+use ichido_store::answer::{StoredAnswer, AskOutcome, Question, QuestionId};
 use ichido_store::error::StoreError;
 use uuid::Uuid;
 
@@ -24,7 +24,7 @@ pub(super) enum AnswerStore {
     /// Stored permanently, and shared between runs.
     Store { store: Store, topic: String, holder: Uuid },
     /// Kept for as long as the judge lives.
-    InProcess(Mutex<HashMap<QuestionId, Answer>>),
+    InProcess(Mutex<HashMap<QuestionId, StoredAnswer>>),
 }
 
 impl AnswerStore {
@@ -66,26 +66,26 @@ impl AnswerStore {
     }
 
     /// Records that a call is about to be made. The record is durable when this returns.
-    pub(super) async fn ask(&self, id: QuestionId) -> Result<Asking, StoreError> {
+    pub(super) async fn ask(&self, id: QuestionId) -> Result<AskOutcome, StoreError> {
         match self {
             Self::Store { store, topic, holder } => store.answers().ask(id, topic, *holder, LEASE).await,
             Self::InProcess(answers) => Ok(match lock(answers).get(&id) {
-                Some(answer) => Asking::Answered(answer.clone()),
-                None => Asking::Ours { lost: 0 },
+                Some(answer) => AskOutcome::Replay(answer.clone()),
+                None => AskOutcome::Run { lost: 0 },
             }),
         }
     }
 
     /// Stores an answer and returns the one that is stored.
-    pub(super) async fn keep(&self, id: QuestionId, bytes: Vec<u8>, lost: u32) -> Result<Answer, StoreError> {
+    pub(super) async fn keep(&self, id: QuestionId, bytes: Vec<u8>, lost: u32) -> Result<StoredAnswer, StoreError> {
         match self {
             Self::Store { store, .. } => {
-                let kept = store.answers().keep(id, &bytes).await?;
+                let kept = store.answers().store(id, &bytes).await?;
                 // A person deleted it while it was asked for; this run keeps its answer all the same.
-                Ok(kept.unwrap_or_else(|| Answer { bytes, at: clock::now(), lost }))
+                Ok(kept.unwrap_or_else(|| StoredAnswer { bytes, at: clock::now(), lost }))
             }
             Self::InProcess(answers) => {
-                let answer = Answer { bytes, at: clock::now(), lost };
+                let answer = StoredAnswer { bytes, at: clock::now(), lost };
                 Ok(lock(answers).entry(id).or_insert(answer).clone())
             }
         }

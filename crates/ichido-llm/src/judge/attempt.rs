@@ -7,8 +7,8 @@ use ichido::worker::pacing::Clock;
 use ichido_core::limits::Limits;
 use ichido_core::plan::may_start;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{ErrorCode, NetworkFault, Seen, Table};
-use ichido_store::answer::{Answer as Answered, Asking, QuestionId};
+use ichido_core::verdict::{ErrorCode, NetworkFault, AttemptResponse, VerdictTable};
+use ichido_store::answer::{StoredAnswer as Answered, AskOutcome, QuestionId};
 use ichido_store::error::StoreError;
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ impl RunBounds {
     /// Waits until the deadline, or forever without one.
     pub(super) async fn expired(&self, clock: &Clock) {
         match self.deadline {
-            Some(deadline) => tokio::time::sleep(deadline.saturating_sub(clock.own())).await,
+            Some(deadline) => tokio::time::sleep(deadline.saturating_sub(clock.elapsed())).await,
             None => std::future::pending().await,
         }
     }
@@ -91,7 +91,7 @@ impl RunBounds {
     /// Returns whether a call of this length would end before the deadline.
     fn leaves_time_for(&self, clock: &Clock, needs: Duration) -> bool {
         let timestamp = |own| Timestamp::EPOCH.plus(own);
-        self.deadline.is_none_or(|deadline| may_start(timestamp(clock.own()), timestamp(deadline), needs))
+        self.deadline.is_none_or(|deadline| may_start(timestamp(clock.elapsed()), timestamp(deadline), needs))
     }
 }
 
@@ -120,9 +120,9 @@ impl Asker {
             () = bounds.stop.reached(StopStage::AtOnce) => return Ok(TurnOutcome::GiveUp(FallbackReason::Stopped)),
         };
         match asked {
-            Asking::Answered(answer) => Ok(TurnOutcome::Answered(Settled { answer, was_known: true })),
-            Asking::Theirs { .. } => Ok(asked_elsewhere(turn)),
-            Asking::Ours { lost } => {
+            AskOutcome::Replay(answer) => Ok(TurnOutcome::Answered(Settled { answer, was_known: true })),
+            AskOutcome::InFlight { .. } => Ok(asked_elsewhere(turn)),
+            AskOutcome::Run { lost } => {
                 // Another run made these calls and died before it counted them.
                 self.metrics.lost(lost.saturating_sub(turn.lost));
                 self.call(turn, &permit, bounds, lost.max(turn.lost)).await
@@ -160,7 +160,7 @@ impl Asker {
         lost: u32,
     ) -> Result<TurnOutcome, StoreError> {
         self.metrics.call(turn.failures.is_fresh());
-        let began = self.clock.own();
+        let began = self.clock.elapsed();
         let in_flight = CallInFlight(&self.metrics);
         let late = self.model.timeout().saturating_add(LATE_MAX);
         let asked = tokio::time::timeout(late, self.model.ask(permit.endpoint, &turn.prompt));
@@ -174,7 +174,7 @@ impl Asker {
         match report {
             Ok(CallReport { outcome: Ok(reply), limits }) => {
                 self.endpoints.record_outcome(permit, Ok(()), &limits).await;
-                self.metrics.replied(self.clock.own().saturating_sub(began), reply.usage);
+                self.metrics.replied(self.clock.elapsed().saturating_sub(began), reply.usage);
                 self.handle_reply(turn, &reply, lost).await
             }
             Ok(CallReport { outcome: Err(call_error), limits }) => {
@@ -218,7 +218,7 @@ impl Asker {
         for _ in 0..STORE_RETRIES_MAX {
             match self.answers.keep(turn.id, bytes.clone(), lost).await {
                 Err(error @ (StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
-                    tracing::warn!(error = error.in_full(), "failed to store an answer; retrying");
+                    tracing::warn!(error = error.with_causes(), "failed to store an answer; retrying");
                     tokio::time::sleep(STORE_RETRY_DELAY).await;
                 }
                 kept => return kept,
@@ -320,7 +320,7 @@ fn read(turn: &Turn, reply: &Reply) -> Result<(Value, bool), String> {
 
 fn too_late() -> CallReport {
     // The verdict does not depend on the time.
-    let verdict = Table::llm().judge(&Seen::Network(NetworkFault::Timeout), Timestamp::EPOCH);
+    let verdict = VerdictTable::llm().judge(&AttemptResponse::Network(NetworkFault::Timeout), Timestamp::EPOCH);
     let why = "no response arrived in time".to_owned();
     CallReport {
         outcome: Err(CallError { verdict, status: None, name: None, why }),

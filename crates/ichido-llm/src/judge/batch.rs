@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::answers::RENEW_EVERY;
 use super::attempt::{Asker, RunBounds, Turn, TurnOutcome};
 use super::next::Failures;
-use super::outcome::{Ended, FallbackReason, Settled, Unread};
+use super::outcome::{JudgeEnd, FallbackReason, Settled, Unread};
 use super::stop::{Stop, StopStage};
 use crate::models::{Prompt, is_set_up};
 
@@ -85,7 +85,7 @@ impl BatchRun {
     pub(super) async fn run(mut self, stop: &Stop) -> Result<Unread, StoreError> {
         let asker = Arc::clone(&self.asker);
         let counted = asker.metrics.counts();
-        let began = asker.clock.own();
+        let began = asker.clock.elapsed();
         self.look().await?;
         let deadline = asker.settings.deadline.map(|deadline| began.saturating_add(deadline));
         let bounds = RunBounds { deadline, stop: stop.clone() };
@@ -252,21 +252,21 @@ impl BatchRun {
         let renewing = async { self.asker.answers.renew().await.and(self.sync_clock().await) };
         let why = match tokio::time::timeout(GRACE, renewing).await {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => error.in_full(),
+            Ok(Err(error)) => error.with_causes(),
             Err(_) => "the store did not respond in time".to_owned(),
         };
         tracing::warn!(error = why, "failed to renew this run's lease; retrying");
     }
 
     async fn sync_clock(&self) -> Result<(), StoreError> {
-        let asked = self.asker.clock.ask();
+        let asked = self.asker.clock.start_query();
         if let Some(now) = self.asker.answers.time().await? {
-            self.asker.clock.hear(asked, now);
+            self.asker.clock.record_reading(asked, now);
         }
         Ok(())
     }
 
-    fn ended(&self) -> Ended {
+    fn ended(&self) -> JudgeEnd {
         let whys = || self.items.iter().filter_map(|item| item.outcome.as_ref()?.as_ref().err());
         let asked_any = self.items.iter().any(|item| {
             item.outcome
@@ -281,11 +281,11 @@ impl BatchRun {
         });
         let all_refused = !asked_any && whys().all(|why| set_up(why).is_some());
         match (refused, &self.closed) {
-            (Some((code, why)), Some(FallbackReason::SetUp { .. })) => Ended::SetUp { code, why },
-            (Some((code, why)), _) if all_refused => Ended::SetUp { code, why },
-            _ if whys().any(|why| *why == FallbackReason::Stopped) => Ended::Stopped,
-            _ if whys().any(|why| *why == FallbackReason::Deadline) => Ended::Deadline,
-            _ => Ended::Whole,
+            (Some((code, why)), Some(FallbackReason::SetUp { .. })) => JudgeEnd::SetUp { code, why },
+            (Some((code, why)), _) if all_refused => JudgeEnd::SetUp { code, why },
+            _ if whys().any(|why| *why == FallbackReason::Stopped) => JudgeEnd::Stopped,
+            _ if whys().any(|why| *why == FallbackReason::Deadline) => JudgeEnd::Deadline,
+            _ => JudgeEnd::Whole,
         }
     }
 

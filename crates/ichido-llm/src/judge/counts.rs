@@ -38,7 +38,7 @@ pub struct Counts {
     /// Answers that were not in the requested form.
     pub unusable: u64,
     /// Answers that had to be extracted from surrounding text.
-    pub mended: u64,
+    pub repaired: u64,
     /// Calls whose outcome is unknown: they may have been billed, and their question is asked again.
     pub lost: u64,
     /// Tokens of prompts, as the provider counts them.
@@ -68,7 +68,7 @@ impl Counts {
             retries: self.retries - before.retries,
             throttled: self.throttled - before.throttled,
             unusable: self.unusable - before.unusable,
-            mended: self.mended - before.mended,
+            repaired: self.repaired - before.repaired,
             lost: self.lost - before.lost,
             tokens_in: self.tokens_in - before.tokens_in,
             tokens_out: self.tokens_out - before.tokens_out,
@@ -151,7 +151,7 @@ impl CallMetrics {
     pub(super) fn answered(&self, was_repaired: bool) {
         let mut totals = self.totals();
         totals.answered += 1;
-        totals.mended += u64::from(was_repaired);
+        totals.repaired += u64::from(was_repaired);
     }
 
     pub(crate) fn unusable(&self) {

@@ -14,9 +14,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ichido::worker::pacing::{Caller, Clock, FRESH_FOR, Pacer, Slot};
+use ichido::worker::pacing::{CallKind, Clock, FRESH_FOR, Pacer, Slot};
 use ichido_core::limits::{Budget, Limits};
-use ichido_core::pace::{CallEnd, Choice, Opening, Record, Settings, choose_avoiding, left_out};
+use ichido_core::pace::{CallOutcome, Choice, Opening, EndpointRecord, PaceSettings, choose_avoiding, left_out};
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_http::clock;
@@ -41,7 +41,7 @@ struct PacedEndpoint {
     pacer: Pacer,
     /// What the endpoint says is left of its limits.
     budget: Mutex<Budget>,
-    record: Mutex<Record>,
+    record: Mutex<EndpointRecord>,
 }
 
 /// Permission to make a call.
@@ -49,19 +49,19 @@ pub(super) struct EndpointPermit {
     /// The endpoint to call.
     pub(super) endpoint: usize,
     sent: Timestamp,
-    caller: Caller,
+    caller: CallKind,
 }
 
 impl EndpointPool {
     pub(super) fn new(
         model: &dyn Model,
-        settings: Settings,
+        settings: PaceSettings,
         store: Option<&Store>,
         clock: &Arc<Clock>,
     ) -> Self {
         let paced = |endpoint: &String| {
             let pacer = Pacer::new(endpoint.clone(), settings, store, Arc::clone(clock));
-            PacedEndpoint { pacer, budget: Mutex::new(Budget::NEW), record: Mutex::new(Record::NEW) }
+            PacedEndpoint { pacer, budget: Mutex::new(Budget::NEW), record: Mutex::new(EndpointRecord::NEW) }
         };
         Self { clock: Arc::clone(clock), endpoints: model.endpoints().iter().map(paced).collect() }
     }
@@ -75,18 +75,18 @@ impl EndpointPool {
         failures: Failures,
         dice: impl Fn() -> f64,
     ) -> EndpointPermit {
-        let caller = if failures.is_fresh() { Caller::Fresh } else { Caller::Again };
+        let caller = if failures.is_fresh() { CallKind::First } else { CallKind::Retry };
         loop {
             let openings: Vec<Opening> =
                 self.endpoints.iter().map(|endpoint| endpoint.opening(tokens, &self.clock)).collect();
-            let records: Vec<Record> =
+            let records: Vec<EndpointRecord> =
                 self.endpoints.iter().map(|endpoint| *lock(&endpoint.record)).collect();
-            let left_out = left_out(&records, caller == Caller::Again, self.clock.now());
+            let left_out = left_out(&records, caller == CallKind::Retry, self.clock.now());
             let wait_until = match choose_avoiding(&openings, left_out, failures.refused_by, dice()) {
                 Choice::AllRest { until } => {
                     // What is known of them may be outdated.
                     for endpoint in &self.endpoints {
-                        endpoint.pacer.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
+                        endpoint.pacer.refresh(self.clock.elapsed().saturating_sub(FRESH_FOR)).await;
                     }
                     until
                 }
@@ -101,7 +101,7 @@ impl EndpointPool {
     }
 
     /// Waits for a slot at one endpoint; `Err` holds the earliest time of the next try.
-    async fn slot(&self, endpoint: usize, tokens: u64, caller: Caller) -> Result<Timestamp, Timestamp> {
+    async fn slot(&self, endpoint: usize, tokens: u64, caller: CallKind) -> Result<Timestamp, Timestamp> {
         let Some(PacedEndpoint { pacer, budget, .. }) = self.endpoints.get(endpoint) else {
             return Err(Timestamp::MAX);
         };
@@ -131,14 +131,14 @@ impl EndpointPool {
         };
         {
             let mut budget = lock(budget);
-            *budget = budget.hear(limits, clock::now());
+            *budget = budget.update(limits, clock::now());
         }
-        if let Some(end) = outcome.map_or_else(CallError::call_end, |()| Some(CallEnd::Answered)) {
+        if let Some(end) = outcome.map_or_else(CallError::call_end, |()| Some(CallOutcome::Answered)) {
             let mut record = lock(record);
             *record = record.after(end, self.clock.now());
         }
         pacer
-            .hear(
+            .record_verdict(
                 &outcome.map_or_else(|call_error| call_error.verdict, |()| accepted()),
                 permit.sent,
                 permit.caller,

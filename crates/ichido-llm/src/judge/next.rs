@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ichido_core::pace::EndpointSet;
 use ichido_core::retry::Safety;
-use ichido_core::verdict::{Effect, ErrorCode, Next};
+use ichido_core::verdict::{Effect, ErrorCode, NextStep};
 
 use super::{FallbackReason, Settings};
 use crate::models::CallError;
@@ -60,21 +60,21 @@ impl Failures {
         let code = call_error.verdict.code.unwrap_or(ErrorCode::Unknown);
         let why = Arc::from(call_error.why.as_str());
         // Calls to a model are repeatable, so an earlier call of unknown outcome does not matter.
-        match call_error.verdict.next(Safety::Repeatable, Effect::NotDone) {
-            Next::Retry if code == ErrorCode::NetworkTimeout && !call_error.may_be_billed() => {
+        match call_error.verdict.next(Safety::Idempotent, Effect::NotDone) {
+            NextStep::Retry if code == ErrorCode::NetworkTimeout && !call_error.may_be_billed() => {
                 self.retry(settings, hint, dice, FallbackReason::Unreached { why })
             }
-            Next::Retry => self.retry(settings, hint, dice, FallbackReason::Spent { code, why }),
+            NextStep::Retry => self.retry(settings, hint, dice, FallbackReason::Spent { code, why }),
             // One endpoint denied it; the next may have access and quota.
-            Next::Dead if call_error.is_set_up() && !self.refused_by.has_all(endpoints) => self.retry(
+            NextStep::Dead if call_error.is_set_up() && !self.refused_by.has_all(endpoints) => self.retry(
                 settings,
                 None,
                 dice,
                 FallbackReason::Refused { code, status: call_error.status, why },
             ),
-            Next::RetryAnswer => self.after_unusable(settings, &call_error.why, dice),
+            NextStep::RetryAnswer => self.after_unusable(settings, &call_error.why, dice),
             // A success is not an error, so a verdict that says so is not understood.
-            Next::Sent | Next::SentBefore | Next::Dead | Next::AskAfter => {
+            NextStep::Sent | NextStep::SentBefore | NextStep::Dead | NextStep::Reconcile => {
                 NextStep::GiveUp(FallbackReason::Refused { code, status: call_error.status, why })
             }
         }
@@ -99,7 +99,7 @@ impl Failures {
     ) -> NextStep {
         let failures = Self { calls: self.calls.saturating_add(1), ..self };
         let failure = NonZeroU32::new(failures.calls).unwrap_or(NonZeroU32::MIN);
-        if !settings.retry.may_try_again(failures.calls) {
+        if !settings.retry.has_attempts_left(failures.calls) {
             return NextStep::GiveUp(spent);
         }
         NextStep::Retry { wait: settings.retry.wait(failure, dice, hint), failures }

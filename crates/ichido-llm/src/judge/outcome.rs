@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
-use ichido_store::answer::Answer;
+use ichido_store::answer::StoredAnswer;
 use ichido_store::error::StoreError;
 use serde::de::DeserializeOwned;
 
@@ -97,18 +97,18 @@ impl FallbackReason {
 
 /// The outcome of a run.
 #[derive(Clone, Debug)]
-pub struct Report<T> {
+pub struct JudgeReport<T> {
     /// One outcome for each prompt, in order.
     pub outcomes: Vec<Outcome<T>>,
     /// What this run counted.
     pub counts: Counts,
     /// Why the run ended.
-    pub ended: Ended,
+    pub ended: JudgeEnd,
 }
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum JudgeEnd {
     /// Every item was handled.
     Whole,
     /// The deadline passed, and some items were not answered.
@@ -129,18 +129,18 @@ pub enum Ended {
 pub(super) struct Unread {
     pub(super) outcomes: Vec<Result<Settled, FallbackReason>>,
     pub(super) counts: Counts,
-    pub(super) ended: Ended,
+    pub(super) ended: JudgeEnd,
 }
 
 /// A stored answer.
 #[derive(Clone)]
 pub(super) struct Settled {
-    pub(super) answer: Answer,
+    pub(super) answer: StoredAnswer,
     pub(super) was_known: bool,
 }
 
 impl Unread {
-    pub(super) fn read<T: DeserializeOwned>(self) -> Result<Report<T>, StoreError> {
+    pub(super) fn read<T: DeserializeOwned>(self) -> Result<JudgeReport<T>, StoreError> {
         let read = |outcome| match outcome {
             Err(why) => Ok(Outcome::Fallback(why)),
             Ok(Settled { answer, was_known }) => match serde_json::from_slice(&answer.bytes) {
@@ -156,6 +156,6 @@ impl Unread {
             },
         };
         let outcomes = self.outcomes.into_iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Report { outcomes, counts: self.counts, ended: self.ended })
+        Ok(JudgeReport { outcomes, counts: self.counts, ended: self.ended })
     }
 }

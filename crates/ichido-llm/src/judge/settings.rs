@@ -51,7 +51,7 @@ pub struct Settings {
     ///
     /// However often an endpoint refuses, it is called once within the first retry's wait, so a single item is retried
     /// on schedule. `rate_start` applies to more than [`limits::PARALLEL_FEW`] calls in flight.
-    pub pace: pace::Settings,
+    pub pace: pace::PaceSettings,
     /// Maximum duration of a run; questions without an answer by then get a fallback.
     // SPEC B9.
     pub deadline: Option<Duration>,
@@ -95,10 +95,10 @@ impl Settings {
         interval: Duration::from_millis(2_500),
         retry: Retry::LLM,
         answer_retries: 2,
-        pace: pace::Settings {
+        pace: pace::PaceSettings {
             rate_start: Some(PerSecond::clamped(limits::RATE_START)),
             horizon: HORIZON,
-            ..pace::Settings::DEFAULT
+            ..pace::PaceSettings::DEFAULT
         },
         deadline: None,
     };
@@ -128,7 +128,7 @@ impl Settings {
             rest_max: self.pace.circuit.rest_max.min(rest_max),
             ..self.pace.circuit
         };
-        let pace = pace::Settings { rate_floor, rate_start, pause_max, circuit, ..self.pace };
+        let pace = pace::PaceSettings { rate_floor, rate_start, pause_max, circuit, ..self.pace };
         Ok(Self { retry, pace, deadline, ..self })
     }
 }

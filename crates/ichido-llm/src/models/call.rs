@@ -1,7 +1,7 @@
 //! The result of one call to a model.
 
 use ichido_core::limits::Limits;
-use ichido_core::pace::CallEnd;
+use ichido_core::pace::CallOutcome;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 
 /// The result of one call, and the limits that the provider reported.
@@ -74,10 +74,10 @@ impl CallError {
     }
 
     /// Returns what the error says about the endpoint; `None` if nothing.
-    pub(crate) fn call_end(&self) -> Option<CallEnd> {
-        match self.verdict.tells_pace() {
-            _ if self.is_set_up() => Some(CallEnd::Refused),
-            Some(PaceReport::Throttled | PaceReport::Failure) => Some(CallEnd::Failed),
+    pub(crate) fn call_end(&self) -> Option<CallOutcome> {
+        match self.verdict.pace_report() {
+            _ if self.is_set_up() => Some(CallOutcome::Refused),
+            Some(PaceReport::Throttled | PaceReport::Failure) => Some(CallOutcome::Failed),
             Some(PaceReport::Success) | None => None,
         }
     }
@@ -85,7 +85,7 @@ impl CallError {
 
 /// The verdict of an answered call.
 pub(crate) fn accepted() -> Verdict {
-    Verdict::said(None, Effect::Done, Advice::Accept, None, Some(PaceReport::Success))
+    Verdict::declared(None, Effect::Done, Advice::Accept, None, Some(PaceReport::Success))
 }
 
 /// Returns whether a refusal with this code and status is unrelated to the question.

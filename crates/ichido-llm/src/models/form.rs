@@ -18,7 +18,7 @@ const NAME_BYTES_MAX: usize = 64;
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// The JSON that a model must answer with.
-pub struct Form {
+pub struct AnswerForm {
     name: String,
     schema: Value,
     check: jsonschema::Validator,
@@ -79,7 +79,7 @@ impl Reply {
     }
 }
 
-impl Form {
+impl AnswerForm {
     /// Creates a form from its JSON Schema.
     ///
     /// The name is sent to the provider: 1 to 64 letters, digits, `_` and `-`.
@@ -161,7 +161,7 @@ impl Form {
 }
 
 ichido_core::debug_only! {
-    Form as form { name }
+    AnswerForm as form { name }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use http::header::CONTENT_TYPE;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::Full;
-use ichido::destination::http::reach;
+use ichido::destination::http::endpoint;
 use ichido_core::verdict::NetworkFault;
 use ichido_http::client::{CallLimits, FullResponse, HttpClient, NetworkError};
 use ichido_http::clock;
@@ -95,12 +95,12 @@ impl HttpModel {
     async fn post(&self, endpoint: usize, body: &Value) -> Result<FullResponse, NetworkError> {
         let Some(HttpEndpoint { client, target }) = self.endpoints.get(endpoint) else {
             return Err(NetworkError::new(
-                NetworkFault::HeldBack,
+                NetworkFault::NotSent,
                 format!("endpoint {endpoint} does not exist"),
             ));
         };
         let body = Bytes::from(body.to_string());
-        let mut request = reach::request(client, Method::POST, target.clone(), &self.headers, body);
+        let mut request = endpoint::request(client, Method::POST, target.clone(), &self.headers, body);
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         client.exchange(request, &self.limits).await
     }

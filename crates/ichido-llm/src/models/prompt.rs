@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Form;
+use super::AnswerForm;
 
 /// A prompt for a model.
 #[derive(Clone)]
@@ -14,7 +14,7 @@ pub struct Prompt {
     /// Maximum number of tokens of the answer.
     pub max_tokens: u32,
     /// The JSON that the model must answer with; it is sent where the API supports it.
-    pub form: Option<Arc<Form>>,
+    pub form: Option<Arc<AnswerForm>>,
 }
 
 ichido_core::debug_only! {

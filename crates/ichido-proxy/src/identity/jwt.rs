@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use ichido_boundary::ClaimPath;
-use ichido_core::json::{Document, Form, Kind, Value};
+use ichido_core::json::{Document, CanonicalForm, Kind, JsonValue};
 use jsonwebtoken::{DecodingKey, TokenData, Validation, decode};
 use serde_json::value::RawValue;
 
@@ -121,11 +121,11 @@ impl Claims {
 /// Several claims become a JSON array, so two different lists never form the same name.
 pub(crate) fn identity_name(claims: &Document<'_>, paths: &[ClaimPath]) -> Option<String> {
     let found = paths.iter().map(|path| path.find(claims.root()).filter(|claim| is_name(*claim)));
-    let found: Vec<Value<'_, '_>> = found.collect::<Option<_>>()?;
+    let found: Vec<JsonValue<'_, '_>> = found.collect::<Option<_>>()?;
     match &found[..] {
         [one] => one.as_str().map(Cow::into_owned).or_else(|| one.as_number_text().map(str::to_owned)),
         several => {
-            let parts = several.iter().map(|claim| claim.canonical(&Form::default()).ok());
+            let parts = several.iter().map(|claim| claim.canonical(&CanonicalForm::default()).ok());
             let parts: Vec<Vec<u8>> = parts.collect::<Option<_>>()?;
             String::from_utf8(parts.join(&b","[..])).ok().map(|parts| format!("[{parts}]"))
         }
@@ -133,7 +133,7 @@ pub(crate) fn identity_name(claims: &Document<'_>, paths: &[ClaimPath]) -> Optio
 }
 
 /// Whether a claim is text or a whole number; some issuers number their users.
-fn is_name(claim: Value<'_, '_>) -> bool {
+fn is_name(claim: JsonValue<'_, '_>) -> bool {
     match claim.kind() {
         Kind::String => claim.as_str().is_some_and(|text| !text.is_empty()),
         Kind::Number => {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::Method;
 use http::header::HeaderName;
 use ichido_boundary::{Boundary, Effect, Enabled, FingerprintInput, Operation, OperationClass, owner};
-use ichido_core::json::Form;
-use ichido_core::ledger::{Class, EffectMode, KeyNeed, Policy, PolicyDraft, Profile};
+use ichido_core::json::CanonicalForm;
+use ichido_core::ledger::{Class, OperationGuarantee, KeyNeed, Policy, PolicyDraft, Profile};
 use ichido_core::settings::ConfigErrors;
 
 use super::identities::Identities;
@@ -62,7 +62,7 @@ pub(crate) struct Protection {
     pub(crate) identity: Arc<Identity>,
     /// Fingerprint inputs beyond the identity and the standard ones.
     pub(crate) extra_inputs: Vec<FingerprintInput>,
-    pub(crate) form: Form,
+    pub(crate) form: CanonicalForm,
     pub(crate) request_bytes_max: Option<usize>,
     pub(crate) service_key: ServiceKey,
 }
@@ -220,7 +220,7 @@ impl OperationDraft<'_> {
             Some((rules, bytes_max)) => {
                 (rules?.form, bytes_max.and_then(|bytes| usize::try_from(bytes).ok()))
             }
-            None => (Form::default(), None),
+            None => (CanonicalForm::default(), None),
         };
         let identity = identities.find(
             &location,
@@ -232,7 +232,7 @@ impl OperationDraft<'_> {
             None => Vec::new(),
         };
         let extra_inputs = faults.check(&location, identity.extra_inputs(&inputs))?;
-        let service_key = chosen_key.unwrap_or_else(|| default_key(policy.mode, &identity));
+        let service_key = chosen_key.unwrap_or_else(|| default_key(policy.guarantee, &identity));
         let protection = Protection {
             draft: policy,
             identity,
@@ -256,8 +256,8 @@ fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut ConfigErrors) {
     ];
     let classes = classes.map(|class| (class.as_str(), class.class()));
     policy.class = pick("--class", flags.class.as_ref(), &classes, faults).unwrap_or(policy.class);
-    let modes = [("keyed", EffectMode::Keyed), ("opaque", EffectMode::Opaque)];
-    policy.mode = pick("--effect", flags.effect.as_ref(), &modes, faults).or(policy.mode);
+    let modes = [("keyed", OperationGuarantee::Keyed), ("opaque", OperationGuarantee::None)];
+    policy.guarantee = pick("--effect", flags.effect.as_ref(), &modes, faults).or(policy.guarantee);
     let profiles = [("ichido", Profile::Ichido), ("ietf", Profile::Ietf), ("stripe", Profile::Stripe)];
     policy.profile = pick("--profile", flags.profile.as_ref(), &profiles, faults).unwrap_or(policy.profile);
     let mut set = |flag: &str, text: &Option<String>, slot: &mut Option<std::time::Duration>| {
@@ -293,8 +293,8 @@ fn pick<T: Copy>(
 ///
 /// It is the client's key if there is one caller or the service ignores keys, and a derived key otherwise.
 // Spec: D7.
-fn default_key(mode: Option<EffectMode>, identity: &Identity) -> ServiceKey {
-    if mode == Some(EffectMode::Keyed) && !identity.is_single() {
+fn default_key(mode: Option<OperationGuarantee>, identity: &Identity) -> ServiceKey {
+    if mode == Some(OperationGuarantee::Keyed) && !identity.is_single() {
         ServiceKey::Derived
     } else {
         ServiceKey::Clients

@@ -119,22 +119,22 @@ pub(super) fn timeouts(args: &Args, files: &Files, faults: &mut ConfigErrors) ->
     let flags = &args.passing;
     let written = files.sending.as_ref().map(|file| &file.http);
     let timeouts = written.map(|http| http.timeouts.clone()).unwrap_or_default();
-    let try_max = match &flags.try_timeout {
+    let attempt_timeout = match &flags.try_timeout {
         Some(text) => time("--try-timeout", text, faults)?,
-        None => timeouts.of_a_try().unwrap_or(TRY_DEFAULT),
+        None => timeouts.attempt_timeout().unwrap_or(TRY_DEFAULT),
     };
     let plan = plan(args, written.map(|http| &http.retry), faults);
     let total = match &flags.timeout {
         Some(text) => time("--timeout", text, faults)?,
-        None => timeouts.in_all().unwrap_or_else(|| default_total(try_max, plan.as_ref())),
+        None => timeouts.total_timeout().unwrap_or_else(|| default_total(attempt_timeout, plan.as_ref())),
     };
-    if total < try_max && flags.timeout.is_some() && flags.try_timeout.is_some() {
+    if total < attempt_timeout && flags.timeout.is_some() && flags.try_timeout.is_some() {
         faults.add(
             "--timeout",
             "all attempts together have less time than one attempt; raise it, or lower --try-timeout",
         );
     }
-    Some(RetryTimeouts { try_max, total, plan })
+    Some(RetryTimeouts { try_max: attempt_timeout, total, plan })
 }
 
 /// Returns the time for every attempt and every wait, if no total timeout is set.

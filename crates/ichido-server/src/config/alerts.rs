@@ -5,8 +5,8 @@ mod tests;
 
 use std::time::Duration;
 
-use ichido::worker::{Alerts, Form, Receiver};
-use ichido_core::alert::{Rule, RuleChange, TermsChange, Unit};
+use ichido::worker::{AlertSettings, AlertFormat, AlertReceiver};
+use ichido_core::alert::{AlertRule, RuleChange, TermsChange, MeasureUnit};
 use ichido_store::message::QueueName;
 
 use super::document::Section;
@@ -14,7 +14,7 @@ use super::document::Section;
 /// The parsed alerts, and the section of each receiver.
 #[derive(Default)]
 pub(super) struct LocatedAlerts<'a> {
-    pub(super) alerts: Alerts,
+    pub(super) alerts: AlertSettings,
     pub(super) receivers: Vec<Section<'a>>,
 }
 
@@ -44,8 +44,8 @@ pub(super) fn read<'a>(section: &Section<'a>) -> LocatedAlerts<'a> {
 /// Returns the changes that a table makes to each alert.
 ///
 /// They are its terms, or whether it is on.
-fn changes(section: &Section<'_>) -> Vec<(Rule, RuleChange)> {
-    let of_rule = |rule: Rule| {
+fn changes(section: &Section<'_>) -> Vec<(AlertRule, RuleChange)> {
+    let of_rule = |rule: AlertRule| {
         let name = rule.as_str();
         if let Some(terms) = section.section(name) {
             return Some((rule, RuleChange::On(change(rule, &terms))));
@@ -54,20 +54,20 @@ fn changes(section: &Section<'_>) -> Vec<(Rule, RuleChange)> {
         let is_on = section.explicit::<bool>(name)?;
         Some((rule, if is_on { RuleChange::On(TermsChange::default()) } else { RuleChange::Off }))
     };
-    Rule::ALL.into_iter().filter_map(of_rule).collect()
+    AlertRule::ALL.into_iter().filter_map(of_rule).collect()
 }
 
-fn change(rule: Rule, section: &Section<'_>) -> TermsChange {
+fn change(rule: AlertRule, section: &Section<'_>) -> TermsChange {
     let above = match rule.unit() {
-        Unit::Seconds => section.get::<Duration>("above").map(|time| time.as_secs_f64()),
-        Unit::Count | Unit::Share | Unit::Times => section.get("above"),
+        MeasureUnit::Seconds => section.get::<Duration>("above").map(|time| time.as_secs_f64()),
+        MeasureUnit::Count | MeasureUnit::Share | MeasureUnit::Times => section.get("above"),
     };
-    TermsChange { window: section.get("window"), least: section.get::<u32>("least").map(u64::from), above }
+    TermsChange { window: section.get("window"), min_samples: section.get::<u32>("least").map(u64::from), above }
 }
 
-fn receiver(section: &Section<'_>) -> Option<Receiver> {
-    let (destination, form) = (section.get("destination")?, section.word("form", Form::parse)?);
-    let receiver = Receiver { name: section.name.to_owned(), destination, form };
+fn receiver(section: &Section<'_>) -> Option<AlertReceiver> {
+    let (destination, form) = (section.get("destination")?, section.word("form", AlertFormat::parse)?);
+    let receiver = AlertReceiver { name: section.name.to_owned(), destination, format: form };
     if QueueName::parse(&receiver.queue()).is_none() {
         let what = "is not a valid receiver name; use at most 100 letters, digits, `.`, `_`, `-` and `:`";
         section.report("", what);

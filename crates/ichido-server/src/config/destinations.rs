@@ -9,9 +9,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido::destination::Destination;
-use ichido::destination::nats::{NatsPlan, StartError};
-use ichido::worker::Target;
-use ichido_core::pace::Settings;
+use ichido::destination::nats::{NatsPlan, NatsStartError};
+use ichido::worker::DestinationConfig;
+use ichido_core::pace::PaceSettings;
 use ichido_core::retry::Guarantee;
 use ichido_llm::destination::LlmPlan;
 use ichido_store::Store;
@@ -48,21 +48,21 @@ impl DestinationConfig {
     /// Returns the maximum duration of a call.
     pub fn timeout(&self) -> Duration {
         match &self.plan {
-            DestinationPlan::Ready(destination) => destination.promise().timeout,
+            DestinationPlan::Ready(destination) => destination.terms().timeout,
             DestinationPlan::Model(plan) => plan.promise().timeout,
             DestinationPlan::Stream(plan) => plan.timeout(),
         }
     }
 
     /// Returns how fast it may be called.
-    pub fn pace(&self) -> Settings {
+    pub fn pace(&self) -> PaceSettings {
         self.pace_config.settings
     }
 
     /// Returns its guarantee; `None` if the server reports it when a worker starts.
     pub fn guarantee(&self) -> Option<Guarantee> {
         match &self.plan {
-            DestinationPlan::Ready(destination) => Some(destination.promise().guarantee),
+            DestinationPlan::Ready(destination) => Some(destination.terms().guarantee),
             DestinationPlan::Model(plan) => Some(plan.promise().guarantee),
             DestinationPlan::Stream(_) => None,
         }
@@ -75,7 +75,7 @@ impl DestinationConfig {
 
     /// Whether it can be asked about a call of unknown effect.
     pub fn can_be_asked(&self) -> bool {
-        self.known().is_some_and(Destination::can_be_asked)
+        self.known().is_some_and(Destination::can_reconcile)
     }
 
     /// Returns the plan of a language model, whose answers go into a queue.
@@ -96,7 +96,7 @@ impl DestinationConfig {
     /// Connects and returns what a worker calls; `None` if that needs the store.
     ///
     /// A NATS server is first asked about its stream.
-    pub fn connect(&self) -> impl Future<Output = Result<Option<Target>, StartError>> + use<> {
+    pub fn connect(&self) -> impl Future<Output = Result<Option<DestinationConfig>, NatsStartError>> + use<> {
         let config = self.clone();
         async move {
             let destination = match &config.plan {
@@ -109,13 +109,13 @@ impl DestinationConfig {
     }
 
     /// Returns what a worker calls with its store; `None` if it needs no store.
-    pub fn on(&self, store: &Store) -> Option<Target> {
+    pub fn on(&self, store: &Store) -> Option<DestinationConfig> {
         Some(self.target(self.model()?.clone().on(store.clone()).into()))
     }
 
-    fn target(&self, destination: Destination) -> Target {
+    fn target(&self, destination: Destination) -> DestinationConfig {
         let PaceConfig { settings: pace, max_parallel, interval } = self.pace_config;
-        Target { pace, max_parallel, interval, ..Target::new(&self.name, destination) }
+        DestinationConfig { pace, max_parallel, interval, ..DestinationConfig::new(&self.name, destination) }
     }
 }
 

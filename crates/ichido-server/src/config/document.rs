@@ -18,7 +18,7 @@ use toml::de::{DeTable, DeValue};
 use super::env_overlay::Override;
 use super::kind::{FromSetting, Kind};
 use super::setting::{Presets, Setting, SettingTable};
-use super::sources::Outside;
+use super::sources::ConfigSources;
 use super::table::ROOT;
 
 pub(super) use check::{did_you_mean, kind_of};
@@ -29,7 +29,7 @@ pub(super) struct Source<'a> {
     pub(super) text: &'a str,
     /// The environment overrides, which follow the end of the text, each one character wide.
     pub(super) variables: &'a [Override],
-    pub(super) outside: &'a Outside<'a>,
+    pub(super) outside: &'a ConfigSources<'a>,
     pub(super) faults: RefCell<ConfigErrors>,
 }
 

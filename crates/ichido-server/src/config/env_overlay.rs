@@ -16,7 +16,7 @@ use toml::de::{DeTable, DeValue};
 use super::document::did_you_mean;
 use super::kind::Kind;
 use super::setting::Variable;
-use super::sources::Outside;
+use super::sources::ConfigSources;
 use super::table::ROOT;
 
 /// The prefix of the names.
@@ -49,7 +49,7 @@ pub(super) struct Override {
 /// Collects all overrides.
 ///
 /// Variables with names of their own follow those named after settings, and win.
-pub(super) fn overrides(outside: &Outside<'_>, faults: &mut ConfigErrors) -> Vec<Override> {
+pub(super) fn overrides(outside: &ConfigSources<'_>, faults: &mut ConfigErrors) -> Vec<Override> {
     let named = outside.named.iter().cloned();
     let mut all: Vec<_> =
         named.map(|(name, value)| Override { setting: name.clone(), name, value }).collect();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ichido_core::drain::Bounds;
+use ichido_core::drain::QueueLimits;
 use ichido_core::json::{LeaveOut, Pointer};
 
 use super::document::Section;
@@ -17,7 +17,7 @@ pub struct Intake {
     // Spec: C9.
     pub digest_without: Arc<LeaveOut>,
     /// How many messages may wait. Only the server enforces this.
-    pub bounds: Bounds,
+    pub bounds: QueueLimits,
 }
 
 impl Intake {
@@ -36,7 +36,7 @@ impl Intake {
         Self {
             schema: schema.map(Arc::new),
             digest_without: Arc::new(digest_without.unwrap_or_default()),
-            bounds: Bounds { drain_within: section.get("drain_within"), waiting_max },
+            bounds: QueueLimits { drain_within: section.get("drain_within"), waiting_max },
         }
     }
 }

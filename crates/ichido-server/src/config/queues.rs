@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use ichido::worker::{OutboundKey, Queue};
+use ichido::worker::{OutboundKey, QueueConfig};
 use ichido_core::retry::Retry;
 
 use super::document::Section;
@@ -12,7 +12,7 @@ use super::setting::Presets;
 
 /// A parsed queue, and the section that locates its settings.
 pub(super) struct LocatedQueue<'a> {
-    pub(super) queue: Queue,
+    pub(super) queue: QueueConfig,
     pub(super) intake: Intake,
     pub(super) section: Section<'a>,
 }
@@ -20,26 +20,26 @@ pub(super) struct LocatedQueue<'a> {
 /// Returns the maximum retries of a named schedule.
 pub(super) fn presets(section: &Section<'_>) -> Presets {
     let named = section.explicit::<String>("retry").and_then(|retry| retry::preset(&retry));
-    named.map(|retry| ("retries_max".to_owned(), (retry.tries.get() - 1).to_string())).into_iter().collect()
+    named.map(|retry| ("retries_max".to_owned(), (retry.max_attempts.get() - 1).to_string())).into_iter().collect()
 }
 
 /// Reads one queue's section.
 pub(super) fn read(section: Section<'_>) -> Option<LocatedQueue<'_>> {
     let retry = retry::read(&section);
     let intake = Intake::read(&section);
-    let queue = Queue {
+    let queue = QueueConfig {
         parallelism: at_least_one(section.get_or_default("parallelism")),
         batch_size: at_least_one(section.get_or_default("batch_size")),
         // Errors in the schedule were reported; the rest of the queue is checked too.
         retry: Retry {
-            tries: NonZeroU32::MIN.saturating_add(section.get_or_default("retries_max")),
+            max_attempts: NonZeroU32::MIN.saturating_add(section.get_or_default("retries_max")),
             ..retry.unwrap_or(Retry::OUTBOX)
         },
         requeue: section.get_or_default("requeue"),
         lease: section.get_or_default("lease"),
-        key: section.word("outbound_key", OutboundKey::parse).unwrap_or(OutboundKey::Derived),
-        marks: section.get("marks"),
-        ..Queue::new(section.name, section.get::<String>("destination")?)
+        outbound_key: section.word("outbound_key", OutboundKey::parse).unwrap_or(OutboundKey::Derived),
+        start_marks: section.get("marks"),
+        ..QueueConfig::new(section.name, section.get::<String>("destination")?)
     };
     Some(LocatedQueue { queue, intake, section })
 }

@@ -51,7 +51,7 @@ fn custom(section: &Section<'_>) -> Option<Retry> {
             None
         }
     };
-    let retry = Retry { schedule: schedule?, jitter: jitter?, tries: Retry::OUTBOX.tries };
+    let retry = Retry { schedule: schedule?, jitter: jitter?, max_attempts: Retry::OUTBOX.max_attempts };
     retry.checked().map_err(|error| report(&error.to_string())).ok()
 }
 

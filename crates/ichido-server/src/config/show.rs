@@ -27,7 +27,7 @@ pub(super) struct EffectiveValue {
 
 /// One setting, for display.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct DisplayedConfig {
     /// The table it is in, and its name there.
     pub(super) table: String,
     pub(super) name: String,
@@ -36,13 +36,13 @@ pub struct Shown {
 }
 
 /// A value that wins over the file and the environment, usually from a flag.
-pub struct Over {
+pub struct Override {
     /// The full name of the setting.
     pub(super) path: String,
     pub(super) effective: EffectiveValue,
 }
 
-impl Over {
+impl Override {
     /// The store's URL, which may contain a password, with its origin.
     pub fn store(url: &str, by: &str) -> Self {
         let redacted = || format!("{:?}", crate::redacted::url(url));
@@ -98,10 +98,10 @@ pub(super) fn to_toml(value: &DeValue<'_>, text: &dyn Fn(&str) -> String) -> Str
 }
 
 /// Formats settings as a TOML file, grouped by table.
-pub fn text(shown: &[Shown], with_origin: bool) -> String {
+pub fn text(shown: &[DisplayedConfig], with_origin: bool) -> String {
     let mut out = String::new();
     let mut tables: Vec<&str> = Vec::new();
-    for Shown { table, .. } in shown {
+    for DisplayedConfig { table, .. } in shown {
         if !tables.contains(&table.as_str()) {
             tables.push(table);
         }
@@ -109,7 +109,7 @@ pub fn text(shown: &[Shown], with_origin: bool) -> String {
     for table in tables {
         // Writing to a string does not fail.
         _ = writeln!(out, "{}[{table}]", if out.is_empty() { "" } else { "\n" });
-        for Shown { name, effective, .. } in shown.iter().filter(|shown| shown.table == table) {
+        for DisplayedConfig { name, effective, .. } in shown.iter().filter(|shown| shown.table == table) {
             _ = match effective {
                 Some(EffectiveValue { value, origin }) if with_origin => {
                     writeln!(out, "{name} = {value}  # {origin}")
@@ -123,8 +123,8 @@ pub fn text(shown: &[Shown], with_origin: bool) -> String {
 }
 
 /// Formats settings as JSON: each with its full name and origin.
-pub fn json(shown: &[Shown]) -> Value {
-    let setting = |Shown { table, name, effective }: &Shown| {
+pub fn json(shown: &[DisplayedConfig]) -> Value {
+    let setting = |DisplayedConfig { table, name, effective }: &DisplayedConfig| {
         json!({
             "name": format!("{table}.{name}"),
             "value": effective.as_ref().and_then(|effective| to_json(&effective.value)),

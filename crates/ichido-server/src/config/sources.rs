@@ -34,7 +34,7 @@ pub(super) fn read_up_to(path: &Path, bytes_max: usize) -> io::Result<String> {
 /// The environment and the files that a configuration may refer to.
 ///
 /// Passed in, so tests can replace both.
-pub struct Outside<'a> {
+pub struct ConfigSources<'a> {
     /// Returns the value of a variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// Returns the text of a file.
@@ -49,7 +49,7 @@ pub struct Outside<'a> {
 const VARIABLE: &str = "env:";
 const FILE: &str = "file:";
 
-impl Outside<'_> {
+impl ConfigSources<'_> {
     /// Returns the text, or what it refers to. Errors contain no character of a secret.
     pub(super) fn resolve(&self, text: &str) -> Result<String, String> {
         if let Some(name) = text.strip_prefix(VARIABLE) {

@@ -2,8 +2,8 @@
 //!
 //! Guarantee: it contains nothing that may be secret.
 
-use ichido::worker::{Queue, Receiver};
-use ichido_core::alert::{Rule, Rules, Terms};
+use ichido::worker::{QueueConfig, AlertReceiver};
+use ichido_core::alert::{AlertRule, AlertRules, AlertTerms};
 use ichido_core::retry::Guarantee;
 use ichido_core::settings::duration;
 use ichido_core::text::table;
@@ -27,10 +27,10 @@ fn store_summary(config: &Config) -> Option<String> {
 /// Returns the terms of every alert as JSON, and those of single queues.
 ///
 /// Units are those of the API.
-fn alerts(rules: &Rules) -> (Vec<Value>, Vec<Value>) {
-    let alert = |rule: Rule, terms: Option<Terms>| match terms {
+fn alerts(rules: &AlertRules) -> (Vec<Value>, Vec<Value>) {
+    let alert = |rule: AlertRule, terms: Option<AlertTerms>| match terms {
         None => json!({ "rule": rule.as_str(), "on": false }),
-        Some(Terms { window, least, above }) => json!({
+        Some(AlertTerms { window, min_samples: least, above }) => json!({
             "rule": rule.as_str(),
             "on": true,
             "window_seconds": window.map(|window| window.as_secs()),
@@ -39,7 +39,7 @@ fn alerts(rules: &Rules) -> (Vec<Value>, Vec<Value>) {
             "unit": rule.unit().as_str(),
         }),
     };
-    let common = Rule::ALL.into_iter().map(|rule| alert(rule, rules.common(rule))).collect();
+    let common = AlertRule::ALL.into_iter().map(|rule| alert(rule, rules.common(rule))).collect();
     let own = rules.of_queues().into_iter().flat_map(|(queue, own)| {
         own.into_iter().map(move |(rule, terms)| {
             let mut entry = alert(rule, terms);
@@ -53,13 +53,13 @@ fn alerts(rules: &Rules) -> (Vec<Value>, Vec<Value>) {
 /// Returns the summary as JSON.
 pub fn json(config: &Config) -> Value {
     let worker = &config.worker;
-    let queue = |queue: &Queue| {
+    let queue = |queue: &QueueConfig| {
         json!({
             "name": queue.name,
             "destination": queue.destination,
             "parallelism": queue.parallelism,
             "batch_size": queue.batch_size,
-            "retries_max": queue.retry.tries.get() - 1,
+            "retries_max": queue.retry.max_attempts.get() - 1,
             "lease": duration::shown(queue.lease),
             "requeue": queue.requeue,
         })
@@ -67,7 +67,7 @@ pub fn json(config: &Config) -> Value {
     let destination = |destination: &DestinationConfig| {
         let guarantee = destination.guarantee();
         let keeps_for =
-            if let Some(Guarantee::HonoursKeys { keeps_for }) = guarantee { Some(keeps_for) } else { None };
+            if let Some(Guarantee::Keyed { keeps_for }) = guarantee { Some(keeps_for) } else { None };
         json!({
             "name": destination.name,
             "kind": destination.kind,
@@ -75,16 +75,16 @@ pub fn json(config: &Config) -> Value {
             // A stream deduplicates by key for as long as its own configuration says.
             "honours_key": guarantee.is_none() || keeps_for.is_some(),
             "keeps_keys_for": keeps_for.map(duration::shown),
-            "repeatable": guarantee.map(|guarantee| guarantee == Guarantee::Repeatable),
+            "repeatable": guarantee.map(|guarantee| guarantee == Guarantee::Idempotent),
             "timeout": duration::shown(destination.timeout()),
             "can_be_asked": destination.can_be_asked(),
         })
     };
-    let receiver = |receiver: &Receiver| {
+    let receiver = |receiver: &AlertReceiver| {
         json!({
             "name": receiver.name,
             "destination": receiver.destination,
-            "form": receiver.form.as_str(),
+            "form": receiver.format.as_str(),
         })
     };
     let (common, of_queues) = alerts(&config.alerts.rules);
@@ -164,11 +164,11 @@ fn cell(value: &Value) -> String {
 
 fn guarantee_text(guarantee: Option<Guarantee>) -> String {
     match guarantee {
-        Some(Guarantee::HonoursKeys { keeps_for }) => {
+        Some(Guarantee::Keyed { keeps_for }) => {
             format!("keyed: deduplicates for {}", duration::shown(keeps_for))
         }
-        Some(Guarantee::Repeatable) => "idempotent: may be repeated".to_owned(),
-        Some(Guarantee::Nothing) => "none: unknown effects are parked".to_owned(),
+        Some(Guarantee::Idempotent) => "idempotent: may be repeated".to_owned(),
+        Some(Guarantee::None) => "none: unknown effects are parked".to_owned(),
         None => "keyed: for the duplicate window of its stream".to_owned(),
     }
 }

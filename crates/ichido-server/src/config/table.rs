@@ -7,9 +7,9 @@ mod destinations;
 use std::time::Duration;
 
 use ichido::worker::limits::PARALLELISM_MAX;
-use ichido::worker::{Form, OutboundKey};
+use ichido::worker::{AlertFormat, OutboundKey};
 use ichido_core::alert::{WINDOW_MAX, WINDOW_MIN};
-use ichido_core::retry::{TRIES_MAX, WAIT_MAX};
+use ichido_core::retry::{MAX_ATTEMPTS, WAIT_MAX};
 use ichido_http::server::bounds::COUNT_MAX;
 use ichido_http::server::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
 use ichido_store::message::limits::CLAIM_MAX;
@@ -191,7 +191,7 @@ const ALERTS: &[Setting] = settings! {
 pub(super) const RECEIVER: &[Setting] = settings! {
     "destination": Text, Required("ops");
         "Name of the destination."
-    "form": Word(&Form::WORDS), Required("webhook");
+    "form": Word(&AlertFormat::WORDS), Required("webhook");
         "Body: `webhook` (a JSON event with type, timestamp and data) or `slack` (`{ \"text\": \"…\" }`)."
 };
 
@@ -200,7 +200,7 @@ const QUEUE_DEFAULTS: &[Setting] = settings! {
         "Maximum messages of a queue that one worker delivers concurrently."
     "batch_size": Count(1, CLAIM_MAX), Is("32"), by Variable::Number("OUTBOX_BATCH_SIZE", "", "queue_defaults");
         "Maximum messages claimed at once."
-    "retries_max": Count(0, TRIES_MAX - 1), Is("8"), by Variable::Number("OUTBOX_RETRY_MAX", "", "queue_defaults");
+    "retries_max": Count(0, MAX_ATTEMPTS - 1), Is("8"), by Variable::Number("OUTBOX_RETRY_MAX", "", "queue_defaults");
         "Maximum retries after the first attempt. A change applies to messages that arrive later. Unset, a named `retry` schedule has its own maximum: outbox 8, job 2, llm 4, client 2."
     "lease": ANY_TIME, Is("10m"), by Variable::Number("OUTBOX_STUCK_THRESHOLD_MIN", "m", "queue_defaults");
         "How long a claim lasts without renewal. The worker renews its claims; if it dies, another worker rescues its messages after this time. 1s to 24h, and longer than the destination's `total_timeout` or `timeout`."

@@ -34,7 +34,7 @@ pub(super) fn resolved_with(text: &str, variables: &BTreeMap<&str, String>) -> R
 }
 
 pub(super) fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Result<Traced, ConfigErrors> {
-    let outside = Outside {
+    let outside = ConfigSources {
         variable: &|name| variables.get(name).cloned(),
         file: &|path: &Path| match path.to_str() {
             Some("folder/mail-signing-secret-before") => Ok(format!("{SECRET}\n")),
@@ -59,7 +59,7 @@ pub(super) fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Res
     traced("ichido.toml", text, &outside)
 }
 
-pub(super) fn shown(traced: &Traced, over: &[Over], with_origin: bool) -> String {
+pub(super) fn shown(traced: &Traced, over: &[Override], with_origin: bool) -> String {
     show::text(&traced.shown(over), with_origin)
 }
 
@@ -88,13 +88,13 @@ fn the_commented_file_works_unchanged_with_the_specified_defaults() {
     let config = resolved(&commented_file());
     let [queue] = &config.queues[..] else { panic!("one queue") };
     let [paper] = &config.destinations[..] else { panic!("one destination") };
-    assert_eq!((queue.batch_size.get(), queue.parallelism.get(), queue.retry.tries.get()), (32, 4, 9));
+    assert_eq!((queue.batch_size.get(), queue.parallelism.get(), queue.retry.max_attempts.get()), (32, 4, 9));
     assert_eq!(
         (queue.lease, config.worker.idle_sleep),
         (Duration::from_mins(10), Duration::from_millis(200))
     );
-    assert_eq!((&queue.retry, queue.requeue, queue.key), (&Retry::OUTBOX, false, OutboundKey::Derived));
-    assert!(matches!(paper.guarantee(), Some(Guarantee::HonoursKeys { .. })));
+    assert_eq!((&queue.retry, queue.requeue, queue.outbound_key), (&Retry::OUTBOX, false, OutboundKey::Derived));
+    assert!(matches!(paper.guarantee(), Some(Guarantee::Keyed { .. })));
     assert!(paper.can_be_asked());
     assert_eq!(paper.pace().pause_max, Duration::from_hours(1));
 }
@@ -111,7 +111,7 @@ fn every_setting_in_the_commented_file_is_accepted() {
     assert_eq!(format!("{:?}", config.worker), format!("{:?}", bare.worker));
     assert_eq!(config.store.connections_max, bare.store.connections_max);
     assert_eq!(format!("{:?}", config.serve), format!("{:?}", bare.serve));
-    let shown = Queue { marks: None, ..config.queues[0].clone() };
+    let shown = QueueConfig { start_marks: None, ..config.queues[0].clone() };
     assert_eq!(format!("{shown:?}"), format!("{:?}", bare.queues[0]));
 }
 
@@ -170,10 +170,10 @@ kind = "htpp"
     ];
     for (place, what) in expected {
         let found =
-            problems.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
+            config_errors.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
         assert!(found, "{place}: {what}\nin\n{}", problems.join("\n"));
     }
-    let all = problems.join("\n");
+    let all = config_errors.join("\n");
     assert_eq!(problems.len(), expected.len(), "{all}");
     assert!(!all.contains("s3cret"), "{all}");
 }
@@ -219,7 +219,7 @@ kind = "paper"
 "#;
     let of = |config: &Config, index: usize| {
         let queue = &config.queues[index];
-        (queue.parallelism.get(), queue.batch_size.get(), queue.retry.tries.get(), queue.lease.as_secs() / 60)
+        (queue.parallelism.get(), queue.batch_size.get(), queue.retry.max_attempts.get(), queue.lease.as_secs() / 60)
     };
     let config = resolved(text);
     assert_eq!((of(&config, 0), of(&config, 1)), ((5, 6, 9, 3), (7, 6, 2, 4)));
@@ -272,17 +272,17 @@ repeatable = true
     assert_eq!(config.queues[0].retry.schedule, Schedule::Exponential { base, factor: 3, cap });
     assert_eq!(config.queues[0].retry.jitter, Jitter::Add(0.5));
     assert_eq!(config.queues[1].retry.schedule, Schedule::List([1, 5].map(Duration::from_secs).to_vec()));
-    assert_eq!((config.queues[1].retry.tries.get(), config.queues[1].key), (1, OutboundKey::Own));
+    assert_eq!((config.queues[1].retry.max_attempts.get(), config.queues[1].outbound_key), (1, OutboundKey::Own));
     let promises = config.destinations.iter().map(DestinationConfig::guarantee);
-    assert_eq!(promises.collect::<Vec<_>>(), [Some(Guarantee::Nothing), Some(Guarantee::Repeatable)]);
+    assert_eq!(promises.collect::<Vec<_>>(), [Some(Guarantee::None), Some(Guarantee::Idempotent)]);
 }
 
 /// Checks that the errors of a text begin like this, in this order.
 fn assert_problems(text: &str, expected: &[(&str, &str)]) {
     let problems = problems_of(text);
-    let all = problems.join("\n");
+    let all = config_errors.join("\n");
     assert_eq!(problems.len(), expected.len(), "{all}");
-    for (line, (place, what)) in problems.iter().zip(expected) {
+    for (line, (place, what)) in config_errors.iter().zip(expected) {
         assert!(line.starts_with(&format!("{place}: ")) && line.contains(what), "{place}: {what}\nin\n{all}");
     }
 }
@@ -453,7 +453,7 @@ fn unknown_variables_suggest_the_nearest_name() {
         ("ICHIDO__STORE", "x", "does not name a setting"),
         ("ICHIDO__STORE____URL", "x", "has an empty part"),
     ] {
-        let problems = problems(name, value);
+        let problems = config_errors(name, value);
         assert!(problems.starts_with("1 problem\n") && problems.contains(expected), "{name}: {problems}");
     }
 }

@@ -18,7 +18,7 @@ use ichido_core::time::Timestamp;
 use ichido_http::clock;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::token::Token;
+use ichido_store::token::StoredToken;
 use subtle::ConstantTimeEq as _;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
@@ -53,7 +53,7 @@ pub(super) enum TokenStatus {
 /// The tokens, and when they were read.
 #[derive(Clone)]
 struct CachedTokens {
-    tokens: Arc<HashMap<Uuid, Token>>,
+    tokens: Arc<HashMap<Uuid, StoredToken>>,
     at: Instant,
 }
 
@@ -174,7 +174,7 @@ impl Access {
 }
 
 fn authenticate(
-    tokens: &HashMap<Uuid, Token>,
+    tokens: &HashMap<Uuid, StoredToken>,
     headers: &HeaderMap,
     now: Timestamp,
 ) -> Result<ApiCaller, Problem> {

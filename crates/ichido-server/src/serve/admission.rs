@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use ichido_core::drain::{Bounds, Full, Intake, Load, Look, Window};
-use ichido_core::lifecycle::Stage;
+use ichido_core::drain::{QueueLimits, LimitReached, QueueAdmission, QueueLoad, QueueSample, Window};
+use ichido_core::lifecycle::StateName;
 use ichido_core::sync::lock;
 use ichido_store::Store;
-use ichido_store::message::Count;
+use ichido_store::message::StateCount;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
@@ -28,7 +28,7 @@ pub(super) struct Admission {
 }
 
 struct QueueLimiter {
-    bounds: Bounds,
+    bounds: QueueLimits,
     occupancy: Mutex<Occupancy>,
 }
 
@@ -58,7 +58,7 @@ impl Admission {
     pub(super) async fn start(store: Store, queues: &BTreeMap<String, ServedQueue>) -> Self {
         let limiters = queues.iter().filter_map(|(name, served)| {
             let bounds = served.intake.bounds;
-            (bounds != Bounds::default())
+            (bounds != QueueLimits::default())
                 .then(|| (name.clone(), QueueLimiter { bounds, occupancy: Mutex::default() }))
         });
         let limiters: Arc<BTreeMap<String, QueueLimiter>> = Arc::new(limiters.collect());
@@ -86,14 +86,14 @@ impl Admission {
         let Some(limiter) = self.limiters.get(queue) else { return Ok(AdmissionPermit(None)) };
         let mut occupancy = limiter.occupancy();
         match occupancy.load().judge(limiter.bounds) {
-            Intake::Open => {
+            QueueAdmission::Open => {
                 occupancy.admitted += 1;
                 Ok(AdmissionPermit(Some(limiter)))
             }
-            Intake::Full { why, again_after } => {
+            QueueAdmission::Full { why, again_after } => {
                 let detail = match why {
-                    Full::WaitingMax => "the queue has its maximum of waiting messages",
-                    Full::DrainWithin => {
+                    LimitReached::WaitingMax => "the queue has its maximum of waiting messages",
+                    LimitReached::DrainWithin => {
                         "the queue would not deliver the message within its limit (drain_within)"
                     }
                 };
@@ -130,9 +130,9 @@ impl QueueLimiter {
 }
 
 impl Occupancy {
-    fn load(&self) -> Load {
+    fn load(&self) -> QueueLoad {
         let load = self.window.load();
-        Load { waiting: load.waiting.saturating_add(self.admitted - self.settled_at_poll), ..load }
+        QueueLoad { waiting: load.waiting.saturating_add(self.admitted - self.settled_at_poll), ..load }
     }
 }
 
@@ -152,20 +152,20 @@ async fn poll_counts(store: &Store, limiters: &BTreeMap<String, QueueLimiter>, b
     for ((name, limiter), settled) in limiters.iter().zip(settled) {
         let (waiting, ended) = counted.get(name.as_str()).copied().unwrap_or_default();
         let mut occupancy = limiter.occupancy();
-        occupancy.window.look(Look { at, waiting, ended });
+        occupancy.window.record(QueueSample { at, waiting, ended });
         occupancy.settled_at_poll = settled;
     }
 }
 
 /// Returns how many messages of each queue wait, and how many have ended.
-fn sums(counts: &[Count]) -> HashMap<&str, (u64, u64)> {
+fn sums(counts: &[StateCount]) -> HashMap<&str, (u64, u64)> {
     let mut sums: HashMap<&str, (u64, u64)> = HashMap::new();
-    for Count { queue, state, count } in counts {
+    for StateCount { queue, state, count } in counts {
         let (waiting, ended) = sums.entry(queue).or_default();
         let sum = match state {
-            Stage::Queued | Stage::Sending | Stage::Failed => waiting,
+            StateName::Queued | StateName::Sending | StateName::Failed => waiting,
             // A parked message waits for a person, not for the queue.
-            Stage::Parked | Stage::Sent | Stage::Dead | Stage::Cancelled => ended,
+            StateName::Parked | StateName::Sent | StateName::Dead | StateName::Cancelled => ended,
         };
         *sum = sum.saturating_add(u64::try_from(*count).unwrap_or(0));
     }

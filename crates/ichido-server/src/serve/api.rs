@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
-use ichido::letters::Policies;
+use ichido::dead_letters::RequeuePolicies;
 use ichido_http::server::permits::Permits;
 use ichido_store::Store;
 use ichido_store::message::QueueName;
@@ -79,15 +79,15 @@ impl ApiState {
             let name = QueueName::parse(&queue.name)?;
             Some((
                 queue.name.clone(),
-                ServedQueue { name, max_attempts: queue.retry.tries, intake: config.intake(&queue.name) },
+                ServedQueue { name, max_attempts: queue.retry.max_attempts, intake: config.intake(&queue.name) },
             ))
         });
         known.collect()
     }
 
     /// Returns what workers have published about dead letters.
-    pub(super) async fn policies(&self) -> Result<Policies, Problem> {
-        Ok(Policies::published(&self.store).await?)
+    pub(super) async fn policies(&self) -> Result<RequeuePolicies, Problem> {
+        Ok(RequeuePolicies::published(&self.store).await?)
     }
 
     /// Returns a queue that is served here and visible to the caller.

@@ -5,7 +5,7 @@
 // Spec: A14.
 
 use http::{HeaderMap, HeaderValue};
-use ichido_core::tries::{self, Try};
+use ichido_core::client_attempt::{self, ClientAttempt};
 use uuid::Uuid;
 
 use super::problem::{Code, Problem};
@@ -31,6 +31,6 @@ pub(super) fn count(queue: &str, headers: &HeaderMap, ended: Result<&(Uuid, bool
             _ => "refused",
         },
     };
-    let which = Try::read(headers.get(tries::FIELD).map(HeaderValue::as_bytes)).as_str();
+    let which = ClientAttempt::read(headers.get(client_attempt::FIELD).map(HeaderValue::as_bytes)).as_str();
     metrics::counter!(ARRIVALS, "queue" => queue.to_owned(), "result" => was, "try" => which).increment(1);
 }

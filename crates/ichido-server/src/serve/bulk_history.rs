@@ -1,6 +1,6 @@
 //! Bulk operations on dead letters, as the audit trail records them.
 
-use ichido::letters::Living;
+use ichido::dead_letters::LiveBulks;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::action::ActionRow;
@@ -33,20 +33,20 @@ pub(super) struct BulkOperation {
 
 /// Returns the latest bulk operations, newest first.
 pub(super) async fn recent(store: &Store) -> Result<Vec<BulkOperation>, StoreError> {
-    let living = Living::look(store).await?;
+    let living = LiveBulks::query(store).await?;
     Ok(from_actions(store.actions().list(None, ACTIONS_MAX).await?, &living))
 }
 
 /// Returns one bulk operation.
 pub(super) async fn find(store: &Store, id: Uuid) -> Result<Option<BulkOperation>, StoreError> {
-    let living = Living::look(store).await?;
+    let living = LiveBulks::query(store).await?;
     let mut actions = store.actions().of(id).await?;
     actions.reverse();
     Ok(from_actions(actions, &living).pop())
 }
 
 /// Collects the bulk operations of these actions, which are newest first.
-fn from_actions(actions: Vec<ActionRow>, living: &Living) -> Vec<BulkOperation> {
+fn from_actions(actions: Vec<ActionRow>, living: &LiveBulks) -> Vec<BulkOperation> {
     let mut found: Vec<BulkOperation> = Vec::new();
     for row in actions.into_iter().filter(|row| row.action.about == ABOUT) {
         if let Some(bulk) = found.iter_mut().find(|bulk| bulk.id == row.action.subject) {
@@ -85,7 +85,7 @@ impl BulkOperation {
     }
 
     /// Marks an unfinished operation whose process is gone; the trail alone cannot tell.
-    fn mark_abandoned(&mut self, living: &Living) {
+    fn mark_abandoned(&mut self, living: &LiveBulks) {
         let is_gone = living.is_abandoned(self.id, self.begun_at);
         self.state = match self.state.as_str() {
             BEGUN if is_gone => "abandoned".to_owned(),

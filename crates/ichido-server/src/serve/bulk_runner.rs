@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use ichido::letters::{Bulk, BulkError, Ended, Preflight, Progress, Report};
+use ichido::dead_letters::{BulkOperation, BulkError, BulkEnd, Preflight, BulkProgress, BulkReport};
 use ichido_core::sync::lock;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
@@ -33,9 +33,9 @@ pub(super) struct QueueBusy {
 #[derive(Clone)]
 pub(super) enum BulkStatus {
     /// Its progress.
-    Running(Progress),
+    Running(BulkProgress),
     /// Its report, and why it could not continue, if it failed.
-    Finished(Report, Option<String>),
+    Finished(BulkReport, Option<String>),
 }
 
 /// The running operations, and the latest finished ones.
@@ -55,7 +55,7 @@ impl BulkRunner {
     /// The receiver gets its id once it is in the audit trail, or why it was refused.
     pub(super) fn start(
         self: &Arc<Self>,
-        bulk: Bulk,
+        bulk: BulkOperation,
         found: Preflight,
     ) -> Result<oneshot::Receiver<Result<Uuid, QueueBusy>>, BulkStartError> {
         if self.stopping.load(Ordering::SeqCst) {
@@ -93,7 +93,7 @@ impl BulkRunner {
         }
     }
 
-    fn remember(&self, report: Report, error: Option<String>) {
+    fn remember(&self, report: BulkReport, error: Option<String>) {
         let mut all = self.lock();
         all.insert(report.operation, BulkStatus::Finished(report, error));
         let ended =
@@ -130,7 +130,7 @@ impl Drop for BulkPermit {
 
 async fn run(
     permit: BulkPermit,
-    bulk: Bulk,
+    bulk: BulkOperation,
     found: Preflight,
     sender: oneshot::Sender<Result<Uuid, QueueBusy>>,
 ) {
@@ -140,7 +140,7 @@ async fn run(
         // The caller may have hung up; the operation continues.
         _ = sender.take().map(|sender| sender.send(begun));
     };
-    let progress = |progress: Progress| {
+    let progress = |progress: BulkProgress| {
         running.lock().insert(progress.operation, BulkStatus::Running(progress));
         begun(Ok(progress.operation));
     };
@@ -148,15 +148,15 @@ async fn run(
     let ended = bulk.run(&found, stop, progress).await;
     let (report, error) = match ended {
         Ok(report) => (report, None),
-        Err(BulkError::Taken { by }) => return begun(Err(QueueBusy { by })),
-        Err(BulkError::Broke { error, report }) => {
+        Err(BulkError::Conflict { by }) => return begun(Err(QueueBusy { by })),
+        Err(BulkError::Interrupted { error, report }) => {
             tracing::error!(%error, operation = %report.operation, moved = report.moved, "bulk operation failed");
             (report, Some(Problem::from_store(&error).detail.into_owned()))
         }
     };
     let (operation, moved) = (report.operation, report.moved);
     match &report.ended {
-        Ended::Stopped { by: None } => {
+        BulkEnd::Stopped { by: None } => {
             tracing::warn!(%operation, moved, "bulk operation halted for server shutdown");
         }
         ended => tracing::info!(%operation, moved, ?ended, "bulk operation ended"),

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use http::header::HeaderName;
 use ichido_store::message::QueueName;
-use ichido_store::token::Role;
+use ichido_store::token::TokenRole;
 use uuid::Uuid;
 
 use super::problem::{Code, Problem};
@@ -17,7 +17,7 @@ pub(super) const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity
 pub(super) struct ApiCaller {
     /// Its name in the audit trail.
     pub(super) name: String,
-    pub(super) role: Role,
+    pub(super) role: TokenRole,
     /// The token it used; `None` for a local user.
     pub(super) token: Option<Uuid>,
 }
@@ -25,7 +25,7 @@ pub(super) struct ApiCaller {
 impl ApiCaller {
     /// Returns a local user, for stores where no token was ever created.
     pub(super) fn local() -> Self {
-        Self { name: IDENTITY_DEFAULT.to_owned(), role: Role::Admin, token: None }
+        Self { name: IDENTITY_DEFAULT.to_owned(), role: TokenRole::Admin, token: None }
     }
 
     /// Returns the identity for a message that this caller enqueues, or why it may not.
@@ -48,16 +48,16 @@ impl ApiCaller {
             }
         };
         match &self.role {
-            Role::Admin => Ok(given.unwrap_or(IDENTITY_DEFAULT).to_owned()),
-            Role::Producer { identity, queues } if queues.contains(queue) => match given {
+            TokenRole::Admin => Ok(given.unwrap_or(IDENTITY_DEFAULT).to_owned()),
+            TokenRole::Producer { identity, queues } if queues.contains(queue) => match given {
                 Some(given) if given != identity => Err(Problem::new(
                     Code::RoleInsufficient,
                     "the token belongs to another identity than Ichido-Identity names; remove the header",
                 )),
                 _ => Ok(identity.clone()),
             },
-            Role::Producer { .. } => Err(unknown_queue()),
-            Role::Viewer | Role::Operator => Err(Problem::new(
+            TokenRole::Producer { .. } => Err(unknown_queue()),
+            TokenRole::Viewer | TokenRole::Operator => Err(Problem::new(
                 Code::RoleInsufficient,
                 "the token's role cannot send messages; use a producer's token",
             )),
@@ -67,24 +67,24 @@ impl ApiCaller {
     /// Whether it may see a queue.
     pub(super) fn can_see_queue(&self, queue: &str) -> bool {
         match &self.role {
-            Role::Viewer | Role::Operator | Role::Admin => true,
-            Role::Producer { queues, .. } => queues.iter().any(|own| own.as_str() == queue),
+            TokenRole::Viewer | TokenRole::Operator | TokenRole::Admin => true,
+            TokenRole::Producer { queues, .. } => queues.iter().any(|own| own.as_str() == queue),
         }
     }
 
     /// Whether it may see a message.
     pub(super) fn can_see(&self, queue: &str, of: &str) -> bool {
         match &self.role {
-            Role::Viewer | Role::Operator | Role::Admin => true,
-            Role::Producer { identity, .. } => identity == of && self.can_see_queue(queue),
+            TokenRole::Viewer | TokenRole::Operator | TokenRole::Admin => true,
+            TokenRole::Producer { identity, .. } => identity == of && self.can_see_queue(queue),
         }
     }
 
     /// Requires a role that may see everything.
     pub(super) fn require_viewer(&self) -> Result<(), Problem> {
         match self.role {
-            Role::Viewer | Role::Operator | Role::Admin => Ok(()),
-            Role::Producer { .. } => Err(Problem::new(
+            TokenRole::Viewer | TokenRole::Operator | TokenRole::Admin => Ok(()),
+            TokenRole::Producer { .. } => Err(Problem::new(
                 Code::RoleInsufficient,
                 "a producer's token sees only its own messages; use a viewer's, an operator's or an admin's token",
             )),
@@ -94,8 +94,8 @@ impl ApiCaller {
     /// Requires a role that may change things.
     pub(super) fn require_operator(&self) -> Result<(), Problem> {
         match self.role {
-            Role::Operator | Role::Admin => Ok(()),
-            Role::Viewer | Role::Producer { .. } => Err(Problem::new(
+            TokenRole::Operator | TokenRole::Admin => Ok(()),
+            TokenRole::Viewer | TokenRole::Producer { .. } => Err(Problem::new(
                 Code::RoleInsufficient,
                 "the token's role does not allow this; use an operator's or an admin's token",
             )),

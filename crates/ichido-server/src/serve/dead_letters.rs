@@ -10,11 +10,11 @@ use std::collections::HashMap;
 
 use axum::response::Response;
 use http::StatusCode;
-use ichido::letters::{Policies, Work};
+use ichido::dead_letters::{RequeuePolicies, BulkAction};
 use ichido::worker::OutboundKey;
 use ichido_core::time::Timestamp;
 use ichido_store::facts::PublishedQueue;
-use ichido_store::letter::{LetterFilter, LetterRow};
+use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow};
 use ichido_store::message::QueueName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -105,8 +105,8 @@ pub struct Letter {
 }
 
 impl Letter {
-    fn new(published: &PublishedQueues, row: &LetterRow, now: Timestamp) -> Self {
-        let refused = |work: Work| work.judge(&published.policies, row, now).err().map(|why| why.to_string());
+    fn new(published: &PublishedQueues, row: &DeadLetterRow, now: Timestamp) -> Self {
+        let refused = |work: BulkAction| work.judge(&published.policies, row, now).err().map(|why| why.to_string());
         let key = published.keys.get(&row.queue);
         let sent_as = key.map(|key| key.key_for(&row.queue, &row.identity, &row.key).as_str().to_owned());
         Self {
@@ -126,8 +126,8 @@ impl Letter {
             travels_until: row.history.doubt.map(|doubt| doubt.travels_until.to_string()),
             made_from: row.made_from,
             request_bytes: row.request_bytes,
-            requeue_refused: refused(Work::Requeue { canary: None }),
-            discard_refused: refused(Work::Discard),
+            requeue_refused: refused(BulkAction::Requeue { canary: None }),
+            discard_refused: refused(BulkAction::Discard),
             cursor: cursor::encode(&(row.since, row.id)),
             href: href(row.id),
         }
@@ -136,7 +136,7 @@ impl Letter {
 
 /// What workers have published about the queues of dead letters.
 struct PublishedQueues {
-    policies: Policies,
+    policies: RequeuePolicies,
     keys: HashMap<QueueName, OutboundKey>,
 }
 
@@ -164,9 +164,9 @@ pub(super) async fn list_dead_letters(
     AuthorizedRequest { api, query, .. }: AuthorizedRequest<Viewer, DeadLetterQuery>,
 ) -> Result<Response, Problem> {
     let limit = query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
-    let filter = LetterFilter {
+    let filter = DeadLetterFilter {
         state: query.state.map(|state| state.0).unwrap_or_default(),
-        standing: query.standing.map(|standing| standing.0).unwrap_or_default(),
+        disposition: query.standing.map(|standing| standing.0).unwrap_or_default(),
         queue: query.queue.map(|queue| queue.0),
         code: query.code.map(|code| code.0),
         effect: query.effect.map(|effect| effect.0),
@@ -208,7 +208,7 @@ pub(super) async fn find_letter(
     api: &ApiState,
     caller: &ApiCaller,
     id: &str,
-) -> Result<(LetterRow, Timestamp), Problem> {
+) -> Result<(DeadLetterRow, Timestamp), Problem> {
     let message = find_visible(api, caller, id).await?;
     let now = api.store.now().await?;
     match api.store.dead_letters().find(&[message.id]).await?.pop() {

@@ -9,11 +9,11 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use ichido::worker::{Paces, SharedRate};
+use ichido::worker::{Paces, DestinationPace};
 use ichido_core::digest::Digest;
-use ichido_core::pace::{Circuit, Pace, PerSecond, Rate, Settings};
+use ichido_core::pace::{Circuit, Pace, PerSecond, Rate, PaceSettings};
 use ichido_core::time::Timestamp;
-use ichido_store::action::Action;
+use ichido_store::action::AuditAction;
 use ichido_store::error::StoreError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -34,7 +34,7 @@ pub(super) struct ConfiguredDestination {
     address: String,
     /// The queues that deliver to it.
     queues: Vec<String>,
-    pace: Settings,
+    pace: PaceSettings,
 }
 
 impl ConfiguredDestination {
@@ -93,9 +93,9 @@ pub struct Destination {
 }
 
 impl Destination {
-    fn new(configured: &ConfiguredDestination, shared: SharedRate, now: Timestamp) -> Self {
-        let SharedRate { pace, rate_max } = shared;
-        let settings = Settings { rate_max: rate_max.or(configured.pace.rate_max), ..configured.pace };
+    fn new(configured: &ConfiguredDestination, shared: DestinationPace, now: Timestamp) -> Self {
+        let DestinationPace { pace, rate_max } = shared;
+        let settings = PaceSettings { rate_max: rate_max.or(configured.pace.rate_max), ..configured.pace };
         let (circuit, open_until) = match pace.circuit {
             Circuit::Closed { .. } => ("closed", None),
             Circuit::Open { until, .. } if now < until => ("open", Some(until)),
@@ -204,13 +204,13 @@ pub(super) async fn resume_destination(
 /// So every change has an author; a failure is recorded too.
 async fn record_and_apply(
     api: &ApiState,
-    record: Action,
+    record: AuditAction,
     undone: &str,
     change: impl Future<Output = Result<(), StoreError>>,
 ) -> Result<(), Problem> {
     api.store.actions().add(&record).await?;
     let Err(error) = change.await else { return Ok(()) };
-    let undone = Action {
+    let undone = AuditAction {
         kind: undone.to_owned(),
         from: record.to.clone(),
         to: record.from.clone(),
@@ -262,11 +262,11 @@ fn format_rate(rate: Option<PerSecond>) -> String {
 }
 
 /// Creates the entry for the audit trail.
-fn action(configured: &ConfiguredDestination, kind: &str, (from, to): (String, String), by: &str) -> Action {
+fn action(configured: &ConfiguredDestination, kind: &str, (from, to): (String, String), by: &str) -> AuditAction {
     // All entries of one destination form one chain.
     let digest = Digest::of_bytes(&[b"destination\0", configured.name.as_bytes()].concat());
     let (first, _) = digest.as_bytes().split_at(16);
-    Action {
+    AuditAction {
         subject: uuid::Builder::from_custom_bytes(first.try_into().unwrap_or_default()).into_uuid(),
         about: format!("destination {}", configured.name),
         kind: kind.to_owned(),

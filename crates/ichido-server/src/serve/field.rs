@@ -1,6 +1,6 @@
 //! A field of a request: the value at a JSON pointer.
 
-use ichido_core::json::{Document, Form, Kind, Pointer, Value};
+use ichido_core::json::{Document, CanonicalForm, Kind, Pointer, JsonValue};
 use ichido_store::message::limits::REQUEST_BYTES_MAX;
 
 use super::problem::{Code, Problem};
@@ -36,7 +36,7 @@ impl Field {
 /// Whether two values are equal, regardless of spelling.
 ///
 /// The recursion is bounded by the depth of a document.
-fn are_same(one: Value<'_, '_>, other: Value<'_, '_>) -> bool {
+fn are_same(one: JsonValue<'_, '_>, other: JsonValue<'_, '_>) -> bool {
     match (one.kind(), other.kind()) {
         (Kind::Null, Kind::Null) => true,
         (Kind::Bool, Kind::Bool) => one.as_bool() == other.as_bool(),
@@ -61,10 +61,10 @@ fn are_same(one: Value<'_, '_>, other: Value<'_, '_>) -> bool {
 }
 
 /// Returns the canonical form of a number.
-fn number(value: Value<'_, '_>) -> Option<Vec<u8>> {
+fn number(value: JsonValue<'_, '_>) -> Option<Vec<u8>> {
     let text = value.as_number_text()?;
     let document = Document::parse(text.as_bytes(), REQUEST_BYTES_MAX).ok()?;
-    document.canonical(&Form::default()).ok()
+    document.canonical(&CanonicalForm::default()).ok()
 }
 
 #[cfg(test)]

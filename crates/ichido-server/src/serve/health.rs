@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderValue, StatusCode, Uri};
-use ichido::prometheus::page;
+use ichido::prometheus::render;
 use ichido_store::Store;
 use serde::Deserialize;
 use serde_json::json as value;
@@ -107,7 +107,7 @@ pub(super) async fn metrics(
     Extension(caller): Extension<ApiCaller>,
 ) -> Result<Response, Problem> {
     caller.require_viewer()?;
-    Ok(with_type(StatusCode::OK, METRICS_TYPE, page(&api.metrics)))
+    Ok(with_type(StatusCode::OK, METRICS_TYPE, render(&api.metrics)))
 }
 
 #[cfg(test)]

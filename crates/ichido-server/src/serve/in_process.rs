@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Method, Request, Uri};
 use http_body_util::BodyExt as _;
-use ichido_client::Answer;
+use ichido_client::Response;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Retry;
 use ichido_http::server::permits::Permits;
@@ -40,13 +40,13 @@ use crate::limits::{BATCHES_MAX, BATCHES_PER_TOKEN_MAX};
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The API inside one command.
-pub struct Inside {
+pub struct InProcessApi {
     router: Router,
     caller: ApiCaller,
     operations: Arc<BulkRunner>,
 }
 
-impl Inside {
+impl InProcessApi {
     /// Creates an API on a store.
     ///
     /// It has the destinations and schemas of a configuration, if there is one. What its queues allow is read from the store.
@@ -65,7 +65,7 @@ impl Inside {
         let mut api = api(store, config);
         if !api.queues.contains_key(queue.as_str()) {
             let published = api.store.facts().list().await?.into_iter().find(|known| known.queue == *queue);
-            let max_attempts = published.map_or(Retry::OUTBOX.tries, |known| known.facts.max_attempts);
+            let max_attempts = published.map_or(Retry::OUTBOX.max_attempts, |known| known.facts.max_attempts);
             let served = ServedQueue { name: queue.clone(), max_attempts, intake: Intake::default() };
             api.queues.insert(queue.as_str().to_owned(), served);
         }
@@ -85,7 +85,7 @@ impl Inside {
     }
 
     /// Sends a request, and reads the whole response. A body is JSON.
-    pub async fn ask(&self, method: Method, target: Uri, body: String) -> Result<Answer, String> {
+    pub async fn ask(&self, method: Method, target: Uri, body: String) -> Result<Response, String> {
         let mut request = Request::new(Body::from(body));
         *request.method_mut() = method;
         *request.uri_mut() = target;
@@ -103,7 +103,7 @@ impl Inside {
         content_type: &str,
         identity: Option<&HeaderValue>,
         body: Vec<u8>,
-    ) -> Result<Answer, String> {
+    ) -> Result<Response, String> {
         let Ok(content_type) = HeaderValue::from_str(content_type) else {
             return read(Problem::from_submission(&SubmissionError::ContentType).into_response()).await;
         };
@@ -117,17 +117,17 @@ impl Inside {
         self.answer(request).await
     }
 
-    async fn answer(&self, mut request: Request<Body>) -> Result<Answer, String> {
+    async fn answer(&self, mut request: Request<Body>) -> Result<Response, String> {
         request.extensions_mut().insert(self.caller.clone());
         let answered = self.router.clone().call(request).await;
         read(answered.unwrap_or_else(|never| match never {})).await
     }
 }
 
-async fn read(response: Response) -> Result<Answer, String> {
+async fn read(response: Response) -> Result<Response, String> {
     let (head, body) = response.into_parts();
     let body = body.collect().await.map_err(|error| format!("the response was cut off: {error}"))?;
-    Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes(), is_whole: true })
+    Ok(Response { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes(), is_whole: true })
 }
 
 pub(super) fn api(store: Store, config: Option<&Config>) -> ApiState {

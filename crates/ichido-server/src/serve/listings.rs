@@ -3,7 +3,7 @@
 //! Guarantee: listings of producers never delay one of a viewer, an operator or an admin, and one token never takes all permits.
 
 use ichido_http::server::permits::{Permit, Permits};
-use ichido_store::token::Role;
+use ichido_store::token::TokenRole;
 use uuid::Uuid;
 
 use super::caller::ApiCaller;
@@ -27,8 +27,8 @@ impl ListingPermits {
     /// Waits for a permit.
     pub(super) async fn acquire(&self, caller: &ApiCaller) -> Permit<Uuid> {
         match caller.role {
-            Role::Producer { .. } => self.producers.take(caller.token).await,
-            Role::Viewer | Role::Operator | Role::Admin => self.others.take(caller.token).await,
+            TokenRole::Producer { .. } => self.producers.take(caller.token).await,
+            TokenRole::Viewer | TokenRole::Operator | TokenRole::Admin => self.others.take(caller.token).await,
         }
     }
 }
@@ -40,12 +40,12 @@ mod tests {
 
     use super::*;
 
-    fn caller(token: u128, role: Role) -> ApiCaller {
+    fn caller(token: u128, role: TokenRole) -> ApiCaller {
         ApiCaller { name: "ann".to_owned(), role, token: Some(Uuid::from_u128(token)) }
     }
 
     fn producer(token: u128) -> ApiCaller {
-        caller(token, Role::Producer { identity: "shop".to_owned(), queues: Vec::new() })
+        caller(token, TokenRole::Producer { identity: "shop".to_owned(), queues: Vec::new() })
     }
 
     /// Returns a permit, if one is free.
@@ -63,10 +63,10 @@ mod tests {
         assert!(turn(&listings, &producer(1)).is_none(), "one token has one");
         let _second = turn(&listings, &producer(2)).expect("another producer has its own");
         assert!(turn(&listings, &producer(3)).is_none(), "and all together two");
-        let viewer = caller(4, Role::Viewer);
+        let viewer = caller(4, TokenRole::Viewer);
         let _viewers = [(); LISTINGS_PER_TOKEN_MAX].map(|()| turn(&listings, &viewer).expect("a turn"));
         assert!(turn(&listings, &viewer).is_none(), "one token has not all");
-        let _operator = turn(&listings, &caller(5, Role::Operator)).expect("it goes ahead");
+        let _operator = turn(&listings, &caller(5, TokenRole::Operator)).expect("it goes ahead");
         drop(first);
         assert!(turn(&listings, &producer(3)).is_some(), "what was given back");
     }

@@ -14,7 +14,7 @@ use http::header::{
 use http::{HeaderValue, StatusCode};
 use ichido_core::key::{self, IdempotencyKey, KeyError};
 use ichido_core::ledger::Profile;
-use ichido_http::server::body::BodyFault;
+use ichido_http::server::body::BodyError;
 use ichido_store::message::limits::TRACE_BYTES_MAX;
 use ichido_store::message::{Enqueued, MessageRow, NewMessage};
 use serde::Deserialize;
@@ -154,9 +154,9 @@ pub(super) fn replay_marker() -> Option<(HeaderName, HeaderValue)> {
 pub(super) fn enqueue_result(enqueued: Enqueued) -> Result<(Uuid, bool), Problem> {
     match enqueued {
         Enqueued::New { id } => Ok((id, false)),
-        Enqueued::Same { id } | Enqueued::SameContent { id } => Ok((id, true)),
+        Enqueued::Replay { id } | Enqueued::SameContent { id } => Ok((id, true)),
         // The message belongs to the caller's identity, so its id may be shown.
-        Enqueued::Different { id } => Err(Problem::new(
+        Enqueued::Conflict { id } => Err(Problem::new(
             Code::KeyConflict,
             "this idempotency key was used for a different request in this queue; nothing was enqueued; send a new action with a new key",
         )
@@ -260,7 +260,7 @@ pub(super) async fn get_message_request(
     let row = find_visible(&api, &caller, &id).await?;
     let mut permit = api.bodies.empty(caller.token);
     let grown = permit.try_grow(row.request.len());
-    grown.map_err(|full| Problem::from_body(BodyFault::NoMemory(full)))?;
+    grown.map_err(|full| Problem::from_body(BodyError::NoMemory(full)))?;
     let mut response = Response::new(PermittedBody::body(row.request, permit));
     let headers = response.headers_mut();
     let content_type = HeaderValue::try_from(row.content_type);

@@ -15,10 +15,10 @@ use axum::response::IntoResponse;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use ichido::prometheus::page;
-use ichido_http::server::body::AnswerBody;
+use ichido::prometheus::render;
+use ichido_http::server::body::ResponseBody;
 use ichido_http::server::limits::Limits;
-use ichido_http::server::{Answers, Stops, serve};
+use ichido_http::server::{RequestHandler, Stops, serve};
 use ichido_store::Store;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
@@ -45,7 +45,7 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Installs the metrics recorder, once per process.
 pub fn install_recorder() -> Result<PrometheusHandle, Error> {
-    let handle = ichido::prometheus::begin()
+    let handle = ichido::prometheus::install()
         .map_err(|error| Error::Failed(format!("cannot install the metrics recorder: {error}")))?;
     ichido_llm::judge::describe_metrics();
     Ok(handle)
@@ -109,8 +109,8 @@ struct Pages {
     access: Access,
 }
 
-impl Answers for Pages {
-    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+impl RequestHandler for Pages {
+    async fn handle(&self, request: Request<Incoming>) -> Response<ResponseBody> {
         let answered = self.page(&request).await.unwrap_or_else(IntoResponse::into_response);
         answered.map(|body| body.map_err(Into::into).boxed_unsync())
     }
@@ -120,7 +120,7 @@ impl Answers for Pages {
         true
     }
 
-    fn overloaded(&self, _: &Request<Incoming>) -> Response<AnswerBody> {
+    fn overloaded(&self, _: &Request<Incoming>) -> Response<ResponseBody> {
         Problem::overloaded().into_response().map(|body| body.map_err(Into::into).boxed_unsync())
     }
 }
@@ -137,7 +137,7 @@ impl Pages {
             }
             "/metrics" if is_read => {
                 self.access.admit_to_metrics(method, uri, request.headers()).await?;
-                Ok(with_type(StatusCode::OK, health::METRICS_TYPE, page(&self.handle)))
+                Ok(with_type(StatusCode::OK, health::METRICS_TYPE, render(&self.handle)))
             }
             _ => {
                 let text = "not found; try GET /metrics, /livez or /readyz\n";

@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
 
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::ErrorCode;
 use ichido_store::message::{MessageRow, Transition};
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ impl Accepted {
             queue,
             idempotency_key: key,
             request_digest: digest,
-            status: Stage::Queued.to_string(),
+            status: StateName::Queued.to_string(),
             href: href(id),
         }
     }
@@ -157,8 +157,8 @@ impl MessageFacts {
 
 impl Message {
     pub(super) fn new(mut row: MessageRow, transitions: &[Transition]) -> Self {
-        let last_to_sent = transitions.iter().rev().find(|step| step.to == Stage::Sent);
-        let result = last_to_sent.filter(|_| row.status == Stage::Sent).map(|step| MessageResult {
+        let last_to_sent = transitions.iter().rev().find(|step| step.to == StateName::Sent);
+        let result = last_to_sent.filter(|_| row.status == StateName::Sent).map(|step| MessageResult {
             at: step.at.to_string(),
             status: step.status,
             receipt: step.receipt.clone(),
@@ -294,15 +294,15 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(super) fn get_mut(&mut self, stage: Stage) -> &mut i64 {
+    pub(super) fn get_mut(&mut self, stage: StateName) -> &mut i64 {
         match stage {
-            Stage::Queued => &mut self.queued,
-            Stage::Sending => &mut self.sending,
-            Stage::Failed => &mut self.failed,
-            Stage::Parked => &mut self.parked,
-            Stage::Sent => &mut self.sent,
-            Stage::Dead => &mut self.dead,
-            Stage::Cancelled => &mut self.cancelled,
+            StateName::Queued => &mut self.queued,
+            StateName::Sending => &mut self.sending,
+            StateName::Failed => &mut self.failed,
+            StateName::Parked => &mut self.parked,
+            StateName::Sent => &mut self.sent,
+            StateName::Dead => &mut self.dead,
+            StateName::Cancelled => &mut self.cancelled,
         }
     }
 }

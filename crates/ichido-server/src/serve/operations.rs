@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 use axum::response::Response;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
-use ichido::letters::limits::LEASE;
-use ichido::letters::{self, Bulk, Canary, Ended, Preflight, Progress, Report, StopAsked, Work, ask_to_stop};
+use ichido::dead_letters::limits::LEASE;
+use ichido::dead_letters::{self, BulkOperation, Canary, BulkEnd, Preflight, BulkProgress, BulkReport, StopRequest, BulkAction, request_stop};
 use ichido_store::error::StoreError;
-use ichido_store::letter::{LetterFilter, Standing};
-use ichido_store::message::LetterState;
+use ichido_store::dead_letter::{DeadLetterFilter, Disposition};
+use ichido_store::message::DeadLetterState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as value};
 use utoipa::ToSchema;
@@ -130,7 +130,7 @@ pub(super) fn constraints() -> [(&'static str, &'static str, Value); 2] {
 
 /// The preview, and the operation that was started.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub struct Begun {
+pub struct StartedOperation {
     pub preview: Preview,
     /// Null if nothing was started: it was a preview, or there is nothing to do.
     pub operation: Option<Operation>,
@@ -149,31 +149,31 @@ pub struct Preview {
     pub queues: BTreeMap<String, u64>,
     /// Messages that would be requeued or discarded, by the code of their last error; an empty string if there is none.
     pub errors: BTreeMap<String, u64>,
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedLetters>,
 }
 
 /// Messages that would not be requeued or discarded.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub struct Refused {
+pub struct RefusedLetters {
     pub queue: String,
     pub reason: String,
     pub count: u64,
     /// The reason for people, and how to fix it.
-    pub told: String,
+    pub detail: String,
 }
 
 impl Preview {
     fn new(found: &Preflight) -> Self {
-        let refused = found.refused.iter().map(|((queue, reason), count)| Refused {
+        let refused = found.refused.iter().map(|((queue, reason), count)| RefusedLetters {
             queue: queue.clone(),
             reason: reason.as_str().to_owned(),
             count: *count,
-            told: reason.to_string(),
+            detail: reason.to_string(),
         });
         Self {
             as_of: found.as_of.to_string(),
             matched: found.matched,
-            would_go: found.would_go,
+            would_go: found.eligible,
             queues: found.queues.clone(),
             errors: found.errors.clone(),
             refused: refused.collect(),
@@ -204,30 +204,30 @@ pub struct Operation {
     pub begun_at: String,
     pub updated_at: String,
     /// Its progress; only while it runs in this server.
-    pub progress: Option<Far>,
+    pub progress: Option<OperationProgress>,
     /// Its outcome; only if it ended in this server recently.
     pub result: Option<OperationResult>,
 }
 
 /// The progress of a bulk operation.
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
-pub struct Far {
+pub struct OperationProgress {
     /// Number of messages requeued or discarded.
     pub moved: u64,
     /// Number of messages to requeue or discard when they were counted.
-    pub of: u64,
+    pub total: u64,
     /// The messages of the canary's current step.
-    pub watched: Option<Watched>,
+    pub canary: Option<CanaryResult>,
 }
 
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
-pub struct Watched {
+pub struct CanaryResult {
     /// Not finished yet.
-    pub waiting: u64,
+    pub pending: u64,
     /// Sent.
-    pub well: u64,
+    pub succeeded: u64,
     /// Failed at least once.
-    pub ill: u64,
+    pub failed: u64,
 }
 
 /// The outcome of a bulk operation.
@@ -242,7 +242,7 @@ pub struct OperationResult {
     /// Who requested the stop, if anybody.
     pub stopped_by: Option<String>,
     /// The messages of its canary when it halted.
-    pub watched: Option<Watched>,
+    pub canary: Option<CanaryResult>,
     /// Why it failed, if it did.
     pub error: Option<String>,
 }
@@ -253,37 +253,37 @@ pub struct NotMoved {
     pub reason: String,
     pub count: u64,
     /// The reason for people, and what to do about it.
-    pub told: String,
+    pub detail: String,
 }
 
-impl From<letters::Watched> for Watched {
-    fn from(counts: letters::Watched) -> Self {
-        Self { waiting: counts.waiting, well: counts.well, ill: counts.ill }
+impl From<dead_letters::CanaryCounts> for CanaryResult {
+    fn from(counts: dead_letters::CanaryCounts) -> Self {
+        Self { pending: counts.pending, succeeded: counts.succeeded, failed: counts.failed }
     }
 }
 
 impl OperationResult {
-    fn new(report: Report, error: Option<String>) -> Self {
+    fn new(report: BulkReport, error: Option<String>) -> Self {
         let refused = report.refused.into_iter().map(|(reason, count)| NotMoved {
             reason: reason.as_str().to_owned(),
             count,
-            told: reason.to_string(),
+            detail: reason.to_string(),
         });
         let (stopped_by, watched) = match report.ended {
-            Ended::Stopped { by } => (by, None),
-            Ended::Halted { watched } => (None, Some(watched.into())),
-            Ended::Done | Ended::Abandoned | Ended::Failed => (None, None),
+            BulkEnd::Stopped { by } => (by, None),
+            BulkEnd::Halted { watched } => (None, Some(watched.into())),
+            BulkEnd::Done | BulkEnd::Abandoned | BulkEnd::Failed => (None, None),
         };
         let (moved, gone) = (report.moved, report.gone);
-        Self { moved, gone, refused: refused.collect(), stopped_by, watched, error }
+        Self { moved, gone, refused: refused.collect(), stopped_by, canary: watched, error }
     }
 }
 
 impl Operation {
     fn new(bulk: BulkOperation, status: Option<BulkStatus>) -> Self {
         let (progress, result) = match status {
-            Some(BulkStatus::Running(Progress { moved, of, watched, .. })) => {
-                (Some(Far { moved, of, watched: watched.map(Watched::from) }), None)
+            Some(BulkStatus::Running(BulkProgress { moved, total: of, canary: watched, .. })) => {
+                (Some(OperationProgress { moved, total: of, canary: watched.map(CanaryResult::from) }), None)
             }
             Some(BulkStatus::Finished(report, error)) => (None, Some(OperationResult::new(report, error))),
             None => (None, None),
@@ -311,8 +311,8 @@ impl Operation {
     path = "/v1/operations",
     request_body = Begin,
     responses(
-        (status = 202, description = "The operation was started", body = Begun, headers(("Location" = String))),
-        (status = 200, description = "Nothing was started: it was a preview, or there is nothing to do", body = Begun),
+        (status = 202, description = "The operation was started", body = StartedOperation, headers(("Location" = String))),
+        (status = 200, description = "Nothing was started: it was a preview, or there is nothing to do", body = StartedOperation),
         (status = 409, description = "Too many operations run, or one works on the same queue"),
     )
 )]
@@ -328,8 +328,8 @@ pub(super) async fn start_bulk_operation(
         None => bulk.preflight().await?,
     };
     let preview = Preview::new(&found);
-    if is_preview || found.would_go == 0 {
-        return Ok(json(StatusCode::OK, &Begun { preview, operation: None }));
+    if is_preview || found.eligible == 0 {
+        return Ok(json(StatusCode::OK, &StartedOperation { preview, operation: None }));
     }
     let begun = api.operations.start(bulk, found).map_err(|why| match why {
         BulkStartError::TooMany => Problem::new(
@@ -348,7 +348,7 @@ pub(super) async fn start_bulk_operation(
     };
     let id = begun.await.map_err(|_| start_unknown())?.map_err(queue_busy)?;
     let operation = operation(&api, id).await?.ok_or_else(start_unknown)?;
-    let mut response = json(StatusCode::ACCEPTED, &Begun { preview, operation: Some(operation) });
+    let mut response = json(StatusCode::ACCEPTED, &StartedOperation { preview, operation: Some(operation) });
     let location = HeaderValue::try_from(format!("/v1/operations/{id}"));
     response.headers_mut().extend(location.ok().map(|location| (LOCATION, location)));
     Ok(response)
@@ -406,13 +406,13 @@ pub(super) async fn stop_bulk_operation(
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let operation = find(&api, &id).await?.id;
-    match ask_to_stop(&api.store, operation, &caller.name).await? {
-        StopAsked::Asked => Ok(json(StatusCode::ACCEPTED, &find(&api, &id).await?)),
-        StopAsked::Over => Err(Problem::new(
+    match request_stop(&api.store, operation, &caller.name).await? {
+        StopRequest::Accepted => Ok(json(StatusCode::ACCEPTED, &find(&api, &id).await?)),
+        StopRequest::Ended => Err(Problem::new(
             Code::OperationRefused,
             "the operation has ended, or its process is gone; there is nothing to stop",
         )),
-        StopAsked::Unknown => Err(unknown_operation()),
+        StopRequest::Unknown => Err(unknown_operation()),
     }
 }
 
@@ -441,47 +441,47 @@ fn unknown_operation() -> Problem {
     Problem::new(Code::OperationUnknown, detail)
 }
 
-async fn plan(api: &ApiState, caller: &ApiCaller, body: Begin) -> Result<Bulk, Problem> {
+async fn plan(api: &ApiState, caller: &ApiCaller, body: Begin) -> Result<BulkOperation, Problem> {
     let unexpected = |detail: &'static str| Err(Problem::new(Code::BodyUnexpected, detail));
     if body.all == (body.filter != BulkFilter::default()) {
         return unexpected("send either a filter or \"all\":true; nothing was started");
     }
     let work = match (body.action, body.canary) {
-        (BulkAction::Requeue, canary) => Work::Requeue { canary: canary.then_some(Canary::DEFAULT) },
-        (BulkAction::Discard, false) => Work::Discard,
+        (BulkAction::Requeue, canary) => BulkAction::Requeue { canary: canary.then_some(Canary::DEFAULT) },
+        (BulkAction::Discard, false) => BulkAction::Discard,
         (BulkAction::Discard, true) => {
             return unexpected(
                 "a discard cannot have a canary, which is for a requeue; nothing was started; remove canary",
             );
         }
     };
-    if work == Work::Discard && body.reason.is_none() {
+    if work == BulkAction::Discard && body.reason.is_none() {
         return unexpected("a discard requires a \"reason\"; nothing was started; add it");
     }
     let filter = filter(body.filter)?;
-    Ok(Bulk {
+    Ok(BulkOperation {
         store: api.store.clone(),
         policies: api.policies().await?,
-        work,
+        action: work,
         filter,
         actor: caller.name.clone(),
         reason: body.reason.map(|reason| reason.0),
     })
 }
 
-fn filter(body: BulkFilter) -> Result<LetterFilter, Problem> {
+fn filter(body: BulkFilter) -> Result<DeadLetterFilter, Problem> {
     let standing = match (body.discarded, body.replaced) {
-        (false, false) => Standing::Open,
-        (true, false) => Standing::Discarded,
-        (false, true) => Standing::Replaced,
+        (false, false) => Disposition::Open,
+        (true, false) => Disposition::Discarded,
+        (false, true) => Disposition::Replaced,
         (true, true) => {
             let detail = "the filter has both discarded and replaced, which no message is; remove one";
             return Err(Problem::new(Code::BodyUnexpected, detail));
         }
     };
-    Ok(LetterFilter {
-        state: LetterState::Dead,
-        standing,
+    Ok(DeadLetterFilter {
+        state: DeadLetterState::Dead,
+        disposition: standing,
         queue: member("the filter's queue", body.queue.as_deref(), text::QueueName::read)?,
         code: member("code", body.code.as_deref(), text::ErrorCode::read)?,
         effect: body.effect.map(|effect| effect.0),

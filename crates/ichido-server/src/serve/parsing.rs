@@ -65,7 +65,7 @@ mod tests {
 
     use ichido_core::key::IdempotencyKey;
     use ichido_store::message::QueueName;
-    use ichido_store::token::Role;
+    use ichido_store::token::TokenRole;
     use tokio::time::timeout;
 
     use super::*;
@@ -76,7 +76,7 @@ mod tests {
     const LONG: Duration = Duration::from_hours(1);
 
     fn caller(token: u128) -> ApiCaller {
-        ApiCaller { name: "ann".to_owned(), role: Role::Operator, token: Some(Uuid::from_u128(token)) }
+        ApiCaller { name: "ann".to_owned(), role: TokenRole::Operator, token: Some(Uuid::from_u128(token)) }
     }
 
     fn submission(bytes: usize) -> Submission {

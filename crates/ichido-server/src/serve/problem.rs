@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use ichido_core::key::KeyError;
 use ichido_core::settings::size;
 use ichido_http::problem::code_of_key;
-use ichido_http::server::body::BodyFault;
+use ichido_http::server::body::BodyError;
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, BODIES_RETRY_AFTER};
 use ichido_http::server::permits::Full;
 use ichido_store::error::StoreError;
@@ -152,13 +152,13 @@ impl Problem {
         }
     }
 
-    pub(crate) fn from_body(fault: BodyFault) -> Self {
+    pub(crate) fn from_body(fault: BodyError) -> Self {
         match fault {
-            BodyFault::Idle | BodyFault::TooSlow => Self::new(
+            BodyError::Idle | BodyError::TooSlow => Self::new(
                 Code::BodyTimeout,
                 "the request's body did not arrive in time; nothing was done; send it again, faster or in smaller parts",
             ),
-            BodyFault::NoMemory(Full::All) => Self::new(
+            BodyError::NoMemory(Full::All) => Self::new(
                 Code::BodiesFull,
                 format!(
                     "the request bodies in flight take {}, the maximum; nothing was done; send the same request again",
@@ -166,7 +166,7 @@ impl Problem {
                 ),
             )
             .after(BODIES_RETRY_AFTER),
-            BodyFault::NoMemory(Full::Own) => Self::new(
+            BodyError::NoMemory(Full::Own) => Self::new(
                 Code::TokenBusy,
                 format!(
                     "the request bodies in flight with this token take {}, the maximum; nothing was done; send the same request again, \
@@ -175,7 +175,7 @@ impl Problem {
                 ),
             )
             .after(BODIES_RETRY_AFTER),
-            BodyFault::Cut => Self::new(
+            BodyError::Cut => Self::new(
                 Code::BodyIncomplete,
                 "the request's body ended early, or is malformed; nothing was done; send it again",
             ),

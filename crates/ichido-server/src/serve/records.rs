@@ -12,11 +12,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, Expiry, Phase, Policy, PolicyDraft, RecordName, Resolution};
+use ichido_core::ledger::{Class, Expiry, RecordPhase, Policy, PolicyDraft, RecordName, Resolution};
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
 use ichido_http::problem::members;
-use ichido_store::ledger::{KeyRecord, KeyResolved, Response};
+use ichido_store::ledger::{KeyRecord, KeyResolved, StoredResponse};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -99,9 +99,9 @@ impl LedgerRecord {
     fn new(found: KeyRecord, caller: &ApiCaller) -> Self {
         let shows_bytes = caller.require_operator().is_ok();
         let (state, lease_until, expires_at) = match found.record.phase {
-            Phase::Claimed { lease_until } => ("claimed", Some(lease_until), None),
-            Phase::Unknown => ("unknown", None, None),
-            Phase::Settled { outcome, expiry, .. } => {
+            RecordPhase::Claimed { lease_until } => ("claimed", Some(lease_until), None),
+            RecordPhase::Unknown => ("unknown", None, None),
+            RecordPhase::Settled { outcome, expiry, .. } => {
                 let at = match expiry {
                     Expiry::At(at) => Some(at),
                     Expiry::HeldByMessage => None,
@@ -131,7 +131,7 @@ impl LedgerRecord {
 }
 
 impl StoredResponse {
-    fn new(response: &Response, shows_bytes: bool) -> Self {
+    fn new(response: &StoredResponse, shows_bytes: bool) -> Self {
         let body = response.body.as_ref();
         let shown = body.filter(|body| shows_bytes && body.len() <= RECORD_BODY_BYTES_MAX);
         Self {
@@ -192,7 +192,7 @@ impl RecordFinding {
     }
 
     /// Returns the response that replays get from now on. The request's own response was lost.
-    fn response(self) -> Option<Response> {
+    fn response(self) -> Option<StoredResponse> {
         let (status, media_type, body) = match self {
             Self::Applied => {
                 let detail = "a person decided that this request took effect; its own response was lost";
@@ -210,7 +210,7 @@ impl RecordFinding {
             Self::NothingDone => return None,
         };
         let headers = vec![("content-type".to_owned(), media_type.into())];
-        Some(Response { status: status.as_u16(), headers, body: Some(body.to_string().into_bytes()) })
+        Some(StoredResponse { status: status.as_u16(), headers, body: Some(body.to_string().into_bytes()) })
     }
 }
 
@@ -270,7 +270,7 @@ pub(super) async fn decide_ledger_entry(
     let name = RecordName { operation: body.operation.0, identity: body.identity.0, key };
     let (resolution, response) = (body.finding.resolution(), body.finding.response());
     match api.store.keys().decide(&name, resolution, response, &policy, &caller.name).await? {
-        KeyResolved::Stands => {
+        KeyResolved::Resolved => {
             let found = api.store.keys().get(&name).await?;
             let record = found.map(|found| LedgerRecord::new(found, &caller));
             Ok(json(StatusCode::OK, &DecidedRecord { record }))

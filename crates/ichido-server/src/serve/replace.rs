@@ -11,9 +11,9 @@ use axum::response::Response;
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, StatusCode};
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::Why;
+use ichido_core::lifecycle::StepRefusal;
 use ichido_core::verdict::Effect;
-use ichido_store::letter::Replaced;
+use ichido_store::dead_letter::ReplaceOutcome;
 use ichido_store::message::{MessageFilter, MessageRow, NewMessage, QueueName};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -99,7 +99,7 @@ pub(super) async fn replace_message(
     };
     let replaced = api.store.dead_letters().replace(old.id, new.clone(), &note(&caller, reason)).await;
     let (accepted, is_replay) = match replaced.map_err(|error| Problem::from_store(&error))? {
-        Replaced::By { id, .. } => (accepted(id), false),
+        ReplaceOutcome::By { id, .. } => (accepted(id), false),
         refusal => match find_by_key(&api, &new).await? {
             Some(found) if is_replacement(&found, &old, &new) => (accepted(found.id), true),
             found => return Err(replace_refused(refusal, found.as_ref())),
@@ -155,16 +155,16 @@ async fn find_by_key(api: &ApiState, new: &NewMessage) -> Result<Option<MessageR
     Ok(api.store.messages().list(&filter, 1).await?.pop())
 }
 
-fn replace_refused(refusal: Replaced, existing: Option<&MessageRow>) -> Problem {
+fn replace_refused(refusal: ReplaceOutcome, existing: Option<&MessageRow>) -> Problem {
     match (refusal, existing) {
-        (Replaced::KeyUsed { id } | Replaced::By { id, .. }, None) => key_used(id),
+        (ReplaceOutcome::KeyUsed { id } | ReplaceOutcome::By { id, .. }, None) => key_used(id),
         (_, Some(found)) => key_used(found.id),
-        (Replaced::Refused(Why::CouldDoItTwice | Why::NotFromHere), None) => step_refused(
+        (ReplaceOutcome::Refused(StepRefusal::CouldDoItTwice | StepRefusal::NotFromHere), None) => step_refused(
             "effect_unknown",
             "the effect of the dead message is unknown; nothing was enqueued; decide it first",
         ),
-        (Replaced::Refused(why), None) => lifecycle_refused(why),
-        (Replaced::NoLetter, None) => {
+        (ReplaceOutcome::Refused(why), None) => lifecycle_refused(why),
+        (ReplaceOutcome::NoLetter, None) => {
             step_refused("no_letter", "only a dead message can be replaced; nothing was enqueued")
         }
     }

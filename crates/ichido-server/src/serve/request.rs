@@ -11,7 +11,7 @@ use http::{HeaderMap, Uri};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use ichido_core::settings::size;
-use ichido_http::server::body::{BodyFault, BoxError};
+use ichido_http::server::body::{BodyError, BoxError};
 use ichido_http::server::permits::Permit;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer as _, MapAccess, Visitor};
@@ -209,7 +209,7 @@ pub(super) async fn read_body(
         return Err(too_large(bytes_max));
     }
     let mut take = |bytes: usize| match &mut permit {
-        Some(permit) => permit.try_grow(bytes).map_err(|full| Problem::from_body(BodyFault::NoMemory(full))),
+        Some(permit) => permit.try_grow(bytes).map_err(|full| Problem::from_body(BodyError::NoMemory(full))),
         None => Ok(()),
     };
     // Takes the announced size at once, so a body that was begun can be finished.
@@ -238,13 +238,13 @@ pub(super) fn too_large(bytes_max: usize) -> Problem {
 }
 
 /// Returns what went wrong with a body, unwrapped from axum's error.
-pub(super) fn body_fault(error: BoxError) -> BodyFault {
+pub(super) fn body_fault(error: BoxError) -> BodyError {
     let inner = match error.downcast::<axum::Error>() {
         Ok(wrapped) => wrapped.into_inner(),
         Err(error) => error,
     };
     // A body returns no other errors; if it did, the body would be incomplete too.
-    inner.downcast::<BodyFault>().map_or(BodyFault::Cut, |fault| *fault)
+    inner.downcast::<BodyError>().map_or(BodyError::Cut, |fault| *fault)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use axum::response::Response;
 use http::StatusCode;
 use ichido_core::key::IdempotencyKey;
 use ichido_store::message::{MessageFilter, MessageRow};
-use ichido_store::token::Role;
+use ichido_store::token::TokenRole;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -107,12 +107,12 @@ impl MessageSearch {
         }
         let key = query.key.as_deref().map(IdempotencyKey::parse).transpose().map_err(Problem::from_key)?;
         let identity = match (&caller.role, query.identity.map(|identity| identity.0)) {
-            (Role::Producer { identity: own, .. }, Some(identity)) if identity != *own => {
+            (TokenRole::Producer { identity: own, .. }, Some(identity)) if identity != *own => {
                 let detail = "the token sees only messages of its own identity; leave identity out";
                 return Err(Problem::new(Code::RoleInsufficient, detail));
             }
-            (Role::Producer { identity, .. }, _) => Some(identity.clone()),
-            (Role::Viewer | Role::Operator | Role::Admin, identity) => identity,
+            (TokenRole::Producer { identity, .. }, _) => Some(identity.clone()),
+            (TokenRole::Viewer | TokenRole::Operator | TokenRole::Admin, identity) => identity,
         };
         let field = match (query.field, query.value) {
             (None, None) => None,

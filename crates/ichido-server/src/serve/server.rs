@@ -14,9 +14,9 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use ichido_core::key;
-use ichido_http::server::Answers;
-use ichido_http::server::body::{AnswerBody, Timed};
-use ichido_http::server::framing::Fault;
+use ichido_http::server::RequestHandler;
+use ichido_http::server::body::{ResponseBody, Timed};
+use ichido_http::server::framing::FramingError;
 use ichido_http::server::limits::Limits;
 use metrics::Gauge;
 use tower_service::Service as _;
@@ -62,8 +62,8 @@ impl ApiServer {
     }
 }
 
-impl Answers for ApiServer {
-    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
+impl RequestHandler for ApiServer {
+    async fn handle(&self, request: Request<Incoming>) -> Response<ResponseBody> {
         let _in_flight = InFlightGuard::new(&self.in_flight);
         let log = RequestLog::new(&request);
         log.finish(self.route(request).await)
@@ -73,12 +73,12 @@ impl Answers for ApiServer {
         is_health(request.uri().path())
     }
 
-    fn overloaded(&self, request: &Request<Incoming>) -> Response<AnswerBody> {
+    fn overloaded(&self, request: &Request<Incoming>) -> Response<ResponseBody> {
         RequestLog::new(request).finish(Problem::overloaded().into_response())
     }
 
     /// The method is unknown, and no handler saw the request.
-    fn refused(&self, fault: Fault) -> Option<Response<Bytes>> {
+    fn malformed(&self, fault: FramingError) -> Option<Response<Bytes>> {
         let problem = Problem::new(
             Code::FramingInvalid,
             format!(
@@ -117,7 +117,7 @@ impl RequestLog {
         }
     }
 
-    fn finish(self, mut response: Response<Body>) -> Response<AnswerBody> {
+    fn finish(self, mut response: Response<Body>) -> Response<ResponseBody> {
         let Self { id, method, key } = self;
         let status = response.status().as_u16();
         metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);

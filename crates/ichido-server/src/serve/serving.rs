@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::worker::{Running, Target};
+use ichido::worker::{WorkerHandle, DestinationConfig};
 use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
 use ichido_http::server::permits::Permits;
-use ichido_http::server::{Ended, Stops, serve};
+use ichido_http::server::{ServerEnd, Stops, serve};
 use ichido_store::Store;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -34,7 +34,7 @@ pub struct Serving {
     server: Arc<ApiServer>,
     store: Store,
     limits: Limits,
-    worker: Arc<Running>,
+    worker: Arc<WorkerHandle>,
     operations: Arc<bulk_runner::BulkRunner>,
     upkeep: JoinHandle<()>,
     /// The longest lease of a queue, for the message after an immediate stop.
@@ -46,7 +46,7 @@ impl Serving {
     pub async fn start(
         config: &Config,
         store: &Store,
-        targets: Vec<Target>,
+        targets: Vec<DestinationConfig>,
         access: Access,
         limits: Limits,
     ) -> Result<Self, Error> {
@@ -80,7 +80,7 @@ impl Serving {
         let loss = async { _ = self.store.files_lost().await };
         let ready = std::future::ready(());
         let ended = serve(listener, Arc::clone(&self.server), self.limits, stops, loss, ready).await;
-        if !matches!(ended, Ended::Cut { .. }) {
+        if !matches!(ended, ServerEnd::Interrupted { .. }) {
             self.operations.wait_until_done().await;
         }
         let stopped = match self.store.check_files() {
@@ -97,7 +97,7 @@ impl Serving {
     }
 
     /// Stops the worker after the server has ended, gracefully unless there is a second stop.
-    async fn stop_worker(&self, ended: Ended, stops: &Stops) -> Result<(), Error> {
+    async fn stop_worker(&self, ended: ServerEnd, stops: &Stops) -> Result<(), Error> {
         self.worker.stop();
         let is_cut = tokio::select! {
             () = self.worker.ended() => false,
@@ -108,15 +108,15 @@ impl Serving {
             }
         };
         let connections = match ended {
-            Ended::Drained => String::new(),
-            Ended::Cut { connections, .. } => format!("connections closed: {connections}; "),
+            ServerEnd::Drained => String::new(),
+            ServerEnd::Interrupted { connections, .. } => format!("connections closed: {connections}; "),
         };
         match (is_cut, ended) {
-            (true, _) => Err(Error::Cut(format!("{connections}{}", worker::cut(self.lease_max)))),
-            (false, Ended::Cut { .. }) => {
-                Err(Error::Cut(format!("{connections}the worker stopped gracefully")))
+            (true, _) => Err(Error::Interrupted(format!("{connections}{}", worker::cut(self.lease_max)))),
+            (false, ServerEnd::Interrupted { .. }) => {
+                Err(Error::Interrupted(format!("{connections}the worker stopped gracefully")))
             }
-            (false, Ended::Drained) => Ok(()),
+            (false, ServerEnd::Drained) => Ok(()),
         }
     }
 }

@@ -6,12 +6,12 @@
 // Spec: D17, E4, F2.
 
 use axum::response::Response;
-use ichido::letters::{Policies, Resolution, Work, tell_resolved};
-use ichido_core::lifecycle::{Decision, Event, Found, Stage, Why};
+use ichido::dead_letters::{RequeuePolicies, Resolution, BulkAction, record_resolution};
+use ichido_core::lifecycle::{Decision, Event, Reconciled, StateName, StepRefusal};
 use ichido_core::time::Timestamp;
-use ichido_store::letter::{LetterRow, LetterStepped};
-use ichido_store::message::{LetterState, Note, Stepped};
-use ichido_store::token::Role;
+use ichido_store::dead_letter::{DeadLetterRow, DeadLetterStep};
+use ichido_store::message::{DeadLetterState, Note, StepResult};
+use ichido_store::token::TokenRole;
 use serde::Deserialize;
 use serde_json::json as value;
 use utoipa::ToSchema;
@@ -85,12 +85,12 @@ impl Decided {
     /// Returns the event for a dead or parked message.
     ///
     /// A dead one stays dead, and its effect becomes known.
-    const fn event(self, state: LetterState, now: Timestamp) -> Event {
+    const fn event(self, state: DeadLetterState, now: Timestamp) -> Event {
         match (self, state) {
-            (Self::Sent, LetterState::Parked) => Event::Decided(Decision::WasDone),
-            (Self::Queued, LetterState::Parked) => Event::Decided(Decision::SendAgain),
-            (Self::Sent, LetterState::Dead) => Event::Reconciled(Found::Done),
-            (Self::Queued, LetterState::Dead) => Event::Reconciled(Found::NotDone { due: now }),
+            (Self::Sent, DeadLetterState::Parked) => Event::Decided(Decision::Done),
+            (Self::Queued, DeadLetterState::Parked) => Event::Decided(Decision::NotDone),
+            (Self::Sent, DeadLetterState::Dead) => Event::Reconciled(Reconciled::Done),
+            (Self::Queued, DeadLetterState::Dead) => Event::Reconciled(Reconciled::NotDone { due: now }),
             (Self::Dead, _) => Event::Decided(Decision::GiveUp),
         }
     }
@@ -116,7 +116,7 @@ pub(super) async fn requeue_message(
 ) -> Result<Response, Problem> {
     let letter = FoundLetter::find(&api, &caller, &id).await?;
     let policies = api.policies().await?;
-    let event = |letter: &LetterRow, now| policies.event(letter, now);
+    let event = |letter: &DeadLetterRow, now| policies.event(letter, now);
     // With the reason of the preflight, which says how to fix it.
     let why_not = |why| match policies.judge(&letter.row, letter.now) {
         Err(refusal) => step_refused(refusal.as_str(), format!("the message was not requeued: {refusal}")),
@@ -131,8 +131,8 @@ pub(super) struct Canceller;
 impl RequiredRole for Canceller {
     fn check(caller: &ApiCaller) -> Result<(), Problem> {
         match caller.role {
-            Role::Producer { .. } => Ok(()),
-            Role::Viewer | Role::Operator | Role::Admin => caller.require_operator(),
+            TokenRole::Producer { .. } => Ok(()),
+            TokenRole::Viewer | TokenRole::Operator | TokenRole::Admin => caller.require_operator(),
         }
     }
 }
@@ -157,15 +157,15 @@ pub(super) async fn cancel_message(
 ) -> Result<Response, Problem> {
     let id = find_visible(&api, &caller, &id).await?.id;
     match api.store.messages().step(id, |_| Event::Cancelled, &note(&caller, because.reason)).await? {
-        Stepped::Now(_) => message_response(&api, id).await,
-        Stepped::Refused(why) => match find_message(&api, id).await?.status {
-            Stage::Cancelled => message_response(&api, id).await,
+        StepResult::Now(_) => message_response(&api, id).await,
+        StepResult::Refused(why) => match find_message(&api, id).await?.status {
+            StateName::Cancelled => message_response(&api, id).await,
             status => Err(step_refused(
                 reason(why),
                 format!("only a queued or failed message can be cancelled; this one is {}", status.as_str()),
             )),
         },
-        Stepped::NoSuchMessage => Err(unknown_message()),
+        StepResult::NoSuchMessage => Err(unknown_message()),
     }
 }
 
@@ -189,7 +189,7 @@ pub(super) async fn discard_message(
 ) -> Result<Response, Problem> {
     let letter = FoundLetter::find(&api, &caller, &id).await?;
     // A discard does not depend on the queue's policy.
-    let why_not = |why| match Work::Discard.judge(&Policies::default(), &letter.row, letter.now) {
+    let why_not = |why| match BulkAction::Discard.judge(&RequeuePolicies::default(), &letter.row, letter.now) {
         Err(refusal) => step_refused(reason(why), refusal.to_string()),
         Ok(()) => lifecycle_refused(why),
     };
@@ -213,14 +213,14 @@ pub(super) async fn decide_message(
     JsonBody(Decide { decision, reason: because }): JsonBody<Decide>,
 ) -> Result<Response, Problem> {
     let letter = FoundLetter::find(&api, &caller, &id).await?;
-    let event = |letter: &LetterRow, now| decision.event(letter.state, now);
+    let event = |letter: &DeadLetterRow, now| decision.event(letter.state, now);
     let why_not = |why| step_refused(reason(why), letter.why_undecided(why));
     letter.step(&api, &caller, event, because, Resolution::Decided, why_not).await
 }
 
 /// A dead or parked message that was found.
 struct FoundLetter {
-    row: LetterRow,
+    row: DeadLetterRow,
     now: Timestamp,
 }
 
@@ -235,29 +235,29 @@ impl FoundLetter {
         &self,
         api: &ApiState,
         caller: &ApiCaller,
-        event: impl Fn(&LetterRow, Timestamp) -> Event,
+        event: impl Fn(&DeadLetterRow, Timestamp) -> Event,
         reason: Option<text::Reason>,
         by: Resolution,
-        why_not: impl FnOnce(Why) -> Problem,
+        why_not: impl FnOnce(StepRefusal) -> Problem,
     ) -> Result<Response, Problem> {
         let stepped = api.store.dead_letters().step(&[self.row.id], event, &note(caller, reason)).await?;
         match stepped.into_iter().next() {
-            Some(LetterStepped::Now(_)) => {
-                tell_resolved(&self.row.queue, by, self.row.since, self.now);
+            Some(DeadLetterStep::Now(_)) => {
+                record_resolution(&self.row.queue, by, self.row.since, self.now);
                 message_response(api, self.row.id).await
             }
-            Some(LetterStepped::Refused(why)) => Err(why_not(why)),
-            Some(LetterStepped::NoLetter) | None => Err(moved_meanwhile()),
+            Some(DeadLetterStep::Refused(why)) => Err(why_not(why)),
+            Some(DeadLetterStep::NoLetter) | None => Err(moved_meanwhile()),
         }
     }
 
     /// Describes why a decision changes nothing.
-    fn why_undecided(&self, why: Why) -> String {
+    fn why_undecided(&self, why: StepRefusal) -> String {
         match (why, self.row.history.doubt) {
-            (Why::TooEarly, Some(doubt)) => {
+            (StepRefusal::TooEarly, Some(doubt)) => {
                 format!("its call may still arrive until {}; decide after that", doubt.travels_until)
             }
-            (Why::NotFromHere, _) => "its effect is known, or it is dead already".to_owned(),
+            (StepRefusal::NotFromHere, _) => "its effect is known, or it is dead already".to_owned(),
             (why, _) => why.to_string(),
         }
     }
@@ -274,7 +274,7 @@ pub(super) fn step_refused(
     Problem::new(Code::StepRefused, detail).with("reason", value!(reason))
 }
 
-pub(super) fn lifecycle_refused(why: Why) -> Problem {
+pub(super) fn lifecycle_refused(why: StepRefusal) -> Problem {
     step_refused(reason(why), why.to_string())
 }
 
@@ -283,18 +283,18 @@ fn moved_meanwhile() -> Problem {
 }
 
 /// Returns why the lifecycle refused, as a code.
-const fn reason(why: Why) -> &'static str {
+const fn reason(why: StepRefusal) -> &'static str {
     match why {
-        Why::NotFromHere => "not_from_here",
-        Why::StaleFence => "stale_fence",
-        Why::NotDue => "not_due",
-        Why::NoTryLeft => "no_try_left",
-        Why::TryLeft => "try_left",
-        Why::MayHaveBegun => "may_have_begun",
-        Why::TooEarly => "too_early",
-        Why::RequeueNotAllowed => "not_allowed",
-        Why::CouldDoItTwice => "effect_unknown",
-        Why::HasSuccessor => "has_successor",
-        Why::WasDone => "was_done",
+        StepRefusal::NotFromHere => "not_from_here",
+        StepRefusal::StaleFence => "stale_fence",
+        StepRefusal::NotDue => "not_due",
+        StepRefusal::NoAttemptLeft => "no_try_left",
+        StepRefusal::AttemptLeft => "try_left",
+        StepRefusal::MayHaveStarted => "may_have_begun",
+        StepRefusal::TooEarly => "too_early",
+        StepRefusal::RequeueNotAllowed => "not_allowed",
+        StepRefusal::CouldDoItTwice => "effect_unknown",
+        StepRefusal::HasSuccessor => "has_successor",
+        StepRefusal::WasDone => "was_done",
     }
 }

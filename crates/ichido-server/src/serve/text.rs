@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use ichido_core::json::{DEPTH_MAX, Pointer};
 use ichido_core::key::IdempotencyKey as Key;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_core::pace::PerSecond;
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{self, Effect as StoredEffect};
 use ichido_store::ledger::limits::OPERATION_BYTES_MAX;
-use ichido_store::letter::Standing as StoredStanding;
+use ichido_store::dead_letter::Disposition as StoredStanding;
 use ichido_store::message::limits::{
     CONTENT_TYPE_BYTES_MAX, EXCERPT_BYTES_MAX, IDENTITY_BYTES_MAX, QUEUE_BYTES_MAX,
 };
-use ichido_store::message::{LetterState as StoredLetterState, QueueName as StoredQueueName};
+use ichido_store::message::{DeadLetterState as StoredLetterState, QueueName as StoredQueueName};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
@@ -104,7 +104,7 @@ texts! {
         format!("is not an error code; use one of: {}", verdict::ErrorCode::WORDS.join(", "))
     }), one_of(&verdict::ErrorCode::WORDS);
     /// The state of a message.
-    MessageState as Stage = |text: &str| Stage::parse(text).ok_or_else(|| none_of(&Stage::WORDS)), one_of(&Stage::WORDS);
+    MessageState as StateName = |text: &str| StateName::parse(text).ok_or_else(|| none_of(&StateName::WORDS)), one_of(&StateName::WORDS);
     /// The state of a dead letter.
     LetterState as StoredLetterState = |text: &str| StoredLetterState::parse(text).ok_or_else(|| none_of(&StoredLetterState::WORDS)), one_of(&StoredLetterState::WORDS);
     /// Whether a dead letter waits for a person.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::message::limits::PAGE_MAX;
@@ -86,9 +86,9 @@ impl WaitList {
     /// Polls once for all waiting requests.
     async fn poll_once(&self, store: &Store) -> Result<(), StoreError> {
         for part in self.waiters.keys().chunks(PAGE_MAX as usize) {
-            for (id, stage, _) in store.messages().stages(part).await? {
+            for (id, stage, _) in store.messages().states(part).await? {
                 // A parked message waits for a person, who may be the one waiting.
-                if stage.is_final() || stage == Stage::Parked {
+                if stage.is_final() || stage == StateName::Parked {
                     self.waiters.wake(&id);
                 }
             }

@@ -83,7 +83,7 @@ async fn send(collector: &Collector, spans: &[TraceSpan]) {
     });
     let Some(action) = action else { return };
     let all = spans.len() as u64;
-    let (lost, why) = match collector.client.send(&action.begun_by(Cause::Auto)).await {
+    let (lost, why) = match collector.client.send(&action.started_by(Cause::Auto)).await {
         Outcome::Done { answer, .. } => match json::rejected(&answer.body).min(all) {
             0 => return,
             rejected => (rejected, "it accepted only some of them".to_owned()),

@@ -7,7 +7,7 @@ use std::env::VarError;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ichido_client::{Client, ClientSettings, Problems};
+use ichido_client::{Client, ClientSettings, ClientConfigErrors};
 use ichido_core::settings::ConfigErrors;
 use ichido_http::url::{HttpUrl, UrlError, percent_decoded};
 use uuid::Uuid;
@@ -101,7 +101,7 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
         let headers = self.first(HEADERS).map(|(place, list)| (place, self.headers(place, &list)));
         let (base, path) = self.faults.check(place, endpoint(place, url))?;
         let settings = ClientSettings { total_timeout: SEND_TIMEOUT, ..ClientSettings::new(base) };
-        let client = settings.resolve().map_err(|Problems(problems)| {
+        let client = settings.resolve().map_err(|ClientConfigErrors(problems)| {
             for problem in problems {
                 self.faults.add(place, problem.trim_start_matches("base_url "));
             }

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use axum::Router;
 use axum::routing::get;
 use http::Method;
-use ichido_client::{Action, Answer, Client, ClientSettings, Outcome, Token};
+use ichido_client::{Action, Response, Client, ClientSettings, Outcome, Token};
 use ichido_core::digest::Digest;
 use ichido_core::key::IdempotencyKey;
-use ichido_server::config::{self, Outside};
+use ichido_server::config::{self, ConfigSources};
 use ichido_server::serve::{mount, token};
 use ichido_store::Store;
 use ichido_store::testing::sqlite::fresh_file;
-use ichido_store::token::{NewToken, Role};
+use ichido_store::token::{NewToken, TokenRole};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
@@ -55,7 +55,7 @@ async fn the_api_works_inside_a_foreign_app() {
 
 /// Starts an app with its own routes and fallback; returns its address.
 async fn foreign_app(store: &Store) -> String {
-    let outside = Outside {
+    let outside = ConfigSources {
         variable: &|_| None,
         file: &|path| std::fs::read_to_string(path),
         named: Vec::new(),
@@ -75,7 +75,7 @@ async fn foreign_app(store: &Store) -> String {
 async fn admin(store: &Store) -> String {
     let (id, secret) = (Uuid::now_v7(), "5e".repeat(token::SECRET_BYTES));
     let hash = *Digest::of_bytes(secret.as_bytes()).as_bytes();
-    let new = NewToken { id, name: "ops".to_owned(), role: Role::Admin, hash, lives: None };
+    let new = NewToken { id, name: "ops".to_owned(), role: TokenRole::Admin, hash, ttl: None };
     store.tokens().add(&new, "tests").await.unwrap();
     token::text(id, &secret)
 }
@@ -90,7 +90,7 @@ fn action(key: &str) -> Action {
     Action::new(Method::POST, "/v1/queues/orders/messages", key, "application/json", r#"{"qty":1}"#).unwrap()
 }
 
-fn answer(outcome: Outcome) -> Answer {
+fn answer(outcome: Outcome) -> Response {
     match outcome {
         Outcome::Done { answer, .. } | Outcome::Refused { answer, .. } => answer,
         Outcome::GaveUp { why, .. } => panic!("{why:?}"),

@@ -2,7 +2,7 @@
 
 use ichido_core::audit::entry::EntryId;
 use ichido_core::audit::verify::{Issued, Kind, Verifier};
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -33,13 +33,13 @@ pub(crate) struct MessageLocation {
 }
 
 /// Returns the tables that may hold a message in a stage.
-const fn tables(stage: Stage) -> &'static [&'static str] {
+const fn tables(stage: StateName) -> &'static [&'static str] {
     match stage {
-        Stage::Queued => &["ready", "scheduled"],
-        Stage::Failed => &["scheduled"],
-        Stage::Parked | Stage::Dead => &["letters"],
+        StateName::Queued => &["ready", "scheduled"],
+        StateName::Failed => &["scheduled"],
+        StateName::Parked | StateName::Dead => &["letters"],
         // A message in flight is held by its lease; a finished message is only in history.
-        Stage::Sending | Stage::Sent | Stage::Cancelled => &[],
+        StateName::Sending | StateName::Sent | StateName::Cancelled => &[],
     }
 }
 
@@ -48,13 +48,13 @@ impl MessageLocation {
     pub(crate) fn mismatch(&self, is_sending: bool) -> Option<(Kind, &'static str)> {
         let stage = match &self.last {
             // An invalid state was already reported with its entry.
-            Some((_, recorded)) => Stage::parse(&recorded.state)?,
-            None => Stage::Queued,
+            Some((_, recorded)) => StateName::parse(&recorded.state)?,
+            None => StateName::Queued,
         };
         if is_sending {
             return match (stage, self.rows) {
-                (Stage::Queued | Stage::Failed | Stage::Sending, 0) => None,
-                (Stage::Queued | Stage::Failed | Stage::Sending, _) => {
+                (StateName::Queued | StateName::Failed | StateName::Sending, 0) => None,
+                (StateName::Queued | StateName::Failed | StateName::Sending, _) => {
                     Some((Kind::StateChanged, "a worker holds it, but it can be claimed again"))
                 }
                 _ => Some((Kind::StateChanged, "a lease names it, but its last entry says otherwise")),
@@ -71,23 +71,23 @@ impl MessageLocation {
         }
     }
 
-    const fn missing(stage: Stage) -> Option<&'static str> {
+    const fn missing(stage: StateName) -> Option<&'static str> {
         match stage {
-            Stage::Sent | Stage::Cancelled => None,
-            Stage::Queued => Some("it waits to be sent, but its row is missing"),
-            Stage::Failed => {
+            StateName::Sent | StateName::Cancelled => None,
+            StateName::Queued => Some("it waits to be sent, but its row is missing"),
+            StateName::Failed => {
                 Some("it waits for its next attempt, but its row of scheduled messages is missing")
             }
-            Stage::Parked => Some("it is parked, but its row of parked messages is missing"),
-            Stage::Dead => Some("it is dead, but its row of dead letters is missing"),
-            Stage::Sending => Some("it is being sent, but its lease is missing"),
+            StateName::Parked => Some("it is parked, but its row of parked messages is missing"),
+            StateName::Dead => Some("it is dead, but its row of dead letters is missing"),
+            StateName::Sending => Some("it is being sent, but its lease is missing"),
         }
     }
 
     fn agrees(&self, row: &RecordedState) -> bool {
         let Some((_, last)) = &self.last else {
             return (row.state.as_str(), row.tries, row.deaths, row.doubt)
-                == (Stage::Queued.as_str(), 0, 0, (None, None));
+                == (StateName::Queued.as_str(), 0, 0, (None, None));
         };
         let effect = row.effect.is_none() || row.effect == last.effect;
         effect

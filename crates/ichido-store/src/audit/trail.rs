@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use ichido_core::audit::AuditKey;
-use ichido_core::audit::entry::{Entry, EntryId};
+use ichido_core::audit::entry::{AuditEntry, EntryId};
 use ichido_core::audit::leaf::{self, Leaf};
-use ichido_core::audit::request::{Request, RequestCodes};
+use ichido_core::audit::request::{AuditedRequest, RequestCodes};
 use ichido_core::audit::seal::{Forgotten, Seal};
 use ichido_core::audit::verify::{Issued, Verifier};
 use ichido_core::time::Timestamp;
@@ -147,8 +147,8 @@ pub(crate) async fn find_notes(
 /// Reads the last entries before the first ones of each message, in order.
 pub(crate) async fn entries_before(
     connection: &mut DbConnection<'_>,
-    entries: &[Entry],
-) -> Result<Vec<Entry>, StoreError> {
+    entries: &[AuditEntry],
+) -> Result<Vec<AuditEntry>, StoreError> {
     let first_entries = first_entries(entries);
     let values = [SqlValue::Rows(&ids(&first_entries)), i64::from(BEFORE_MAX).into()];
     read_ordered(&connection.all(paired!("seal_before"), &values).await?)
@@ -177,7 +177,7 @@ pub(crate) async fn requests(
         for row in connection.all(paired!("request_find"), &[page.into()]).await? {
             let hash = match &row {
                 Row::Postgres(row) => row.hash("request_hash")?,
-                Row::Sqlite(row) => Request::hash(row.bytes("request")?),
+                Row::Sqlite(row) => AuditedRequest::hash(row.bytes("request")?),
             };
             let (message, codes) = request(&row, hash)?;
             requests.insert(message, codes);

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{PendingJob, send_results};
 use crate::error::StoreError;
-use crate::split_retry::{Write, write_all, write_split};
+use crate::split_retry::{BatchWriter, write_all, write_split};
 
 /// The maximum number of waiting batches; beyond it their callers get `Busy`.
 pub(super) const SIDE_BATCHES_MAX: usize = 8;
@@ -44,7 +44,7 @@ pub(super) struct SideQueue<J, R, W> {
 #[derive(Default)]
 struct Subjects(Mutex<HashMap<u64, usize>>);
 
-impl<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>> SideQueue<J, R, W> {
+impl<J: Send + Sync + 'static, R: Send + 'static, W: BatchWriter<J, R>> SideQueue<J, R, W> {
     pub(super) fn start(writer: &Arc<W>) -> Self {
         let (batches, side_batches) = mpsc::channel(SIDE_BATCHES_MAX);
         let subjects = Arc::<Subjects>::default();
@@ -73,7 +73,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>> SideQueue<J, R
 }
 
 /// Writes the batches of the side queue, one at a time.
-async fn run<J: Send + Sync + 'static, R: Send + 'static, W: Write<J, R>>(
+async fn run<J: Send + Sync + 'static, R: Send + 'static, W: BatchWriter<J, R>>(
     mut side_batches: mpsc::Receiver<SideBatch<J, JobResult<R>>>,
     subjects: Arc<Subjects>,
     writer: Arc<W>,

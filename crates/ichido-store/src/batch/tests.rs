@@ -2,12 +2,12 @@ use tokio::sync::Semaphore;
 
 use super::side_queue::SIDE_BATCHES_MAX;
 use super::*;
-use crate::split_retry::Manner;
+use crate::split_retry::WriteMode;
 
 /// A database in which even jobs are locked until the gate opens. A batch that is not a part fails at once.
 struct GatedWriter(Semaphore);
 
-impl Write<u32, u32> for GatedWriter {
+impl BatchWriter<u32, u32> for GatedWriter {
     const BUSY_FOR_ALL: bool = false;
 
     /// From a thousand on, an odd job has the same subject as the job before it.
@@ -15,9 +15,9 @@ impl Write<u32, u32> for GatedWriter {
         u64::from(if *job < 1_000 { *job } else { job & !1 })
     }
 
-    async fn write(&self, jobs: &[u32], manner: Manner) -> Result<Vec<u32>, StoreError> {
+    async fn write(&self, jobs: &[u32], manner: WriteMode) -> Result<Vec<u32>, StoreError> {
         if jobs.iter().any(|job| job.is_multiple_of(2)) {
-            if !manner.apart {
+            if !manner.is_part {
                 return Err(StoreError::Busy);
             }
             drop(self.0.acquire().await);
@@ -30,7 +30,7 @@ impl Write<u32, u32> for GatedWriter {
 #[tokio::test]
 async fn locked_jobs_do_not_block_later_ones() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
-    let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
+    let bounds = BatchLimits { rows_max: 2, ..BatchLimits::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
     let submit = |job: u32| {
         let batcher = Arc::clone(&batcher);
@@ -50,7 +50,7 @@ async fn locked_jobs_do_not_block_later_ones() {
 #[tokio::test]
 async fn job_for_a_locked_row_waits_behind_it() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
-    let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
+    let bounds = BatchLimits { rows_max: 2, ..BatchLimits::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
     let submit = |job: u32| {
         let batcher = Arc::clone(&batcher);
@@ -71,7 +71,7 @@ async fn job_for_a_locked_row_waits_behind_it() {
 #[tokio::test]
 async fn too_many_locked_jobs_return_busy() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
-    let bounds = Bounds { rows_max: 2, ..Bounds::DEFAULT };
+    let bounds = BatchLimits { rows_max: 2, ..BatchLimits::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
     let mut answers: Vec<_> = (0..100)
         .map(|job| {

@@ -4,10 +4,10 @@
 //! nothing more can appear there. Spans of positions are sealed, independent of clocks.
 
 use ichido_core::audit::AuditKey;
-use ichido_core::audit::entry::Entry;
+use ichido_core::audit::entry::AuditEntry;
 use ichido_core::audit::leaf::Leaf;
-use ichido_core::audit::seal::Head;
-use ichido_core::audit::verify::{Checked, Report, Verifier};
+use ichido_core::audit::seal::SealHead;
+use ichido_core::audit::verify::{CheckedSeal, AuditReport, Verifier};
 use ichido_core::time::Timestamp;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use uuid::Uuid;
@@ -91,8 +91,8 @@ impl Postgres {
     pub(crate) async fn audit_verify(
         &self,
         key: Option<&AuditKey>,
-        head: Option<Head>,
-    ) -> Result<Report, StoreError> {
+        head: Option<SealHead>,
+    ) -> Result<AuditReport, StoreError> {
         // It may take long, which is not worth a warning.
         let options = self.options.clone().options([("statement_timeout", "0")]).disable_statement_logging();
         let mut connection = PgConnection::connect_with(&options).await.map_err(StoreError::Unavailable)?;
@@ -128,7 +128,7 @@ impl Postgres {
         connection: &mut PgConnection,
         verifier: &mut Verifier<'_>,
         (number, since, until): (u64, i64, i64),
-        checked: Option<Checked>,
+        checked: Option<CheckedSeal>,
     ) -> Result<(), StoreError> {
         let query = sqlx::query(include_str!("sql/seal_entries.sql")).bind(since).bind(until);
         let mut found = entries(&query.fetch_all(&mut *connection).await?)?;
@@ -143,7 +143,7 @@ impl Postgres {
                 found.remove(&leaf.id);
             }
         }
-        let mut extra: Vec<&Entry> = found.values().collect();
+        let mut extra: Vec<&AuditEntry> = found.values().collect();
         extra.sort_unstable_by_key(|entry| entry.id);
         for entry in extra {
             verifier.inserted(Some(number), entry.id, entry.at);
@@ -197,7 +197,7 @@ async fn count(connection: &mut PgConnection, since: i64, until: i64, most: i64)
     Ok(query.fetch_one(connection).await?.number("count")?)
 }
 
-async fn entries_of(connection: &mut PgConnection, since: i64, until: i64) -> Result<Vec<Entry>, StoreError> {
+async fn entries_of(connection: &mut PgConnection, since: i64, until: i64) -> Result<Vec<AuditEntry>, StoreError> {
     let query = sqlx::query(include_str!("sql/seal_entries.sql")).bind(since).bind(until);
     query.fetch_all(connection).await?.iter().map(entry).collect()
 }

@@ -16,7 +16,7 @@ use crate::duplicate::{find_duplicate, find_first};
 use crate::error::StoreError;
 use crate::message::{Enqueued, NumberedMessage, compare_with_first};
 use crate::micros;
-use crate::split_retry::Manner;
+use crate::split_retry::WriteMode;
 use crate::statement::{SqlValue, postgres_only};
 
 /// How often to look for the first message of a duplicate. It may be swept between insert and read.
@@ -26,7 +26,7 @@ impl Postgres {
     pub(crate) async fn enqueue(
         &self,
         messages: &[NumberedMessage],
-        manner: Manner,
+        manner: WriteMode,
     ) -> Result<Vec<Enqueued>, StoreError> {
         self.pool_for(manner)
             .with_connection(async |connection| self.enqueue_over(connection, messages).await)
@@ -70,7 +70,7 @@ impl Postgres {
         // A content is reserved only by a new message; otherwise the reservation is rolled back.
         match enqueued {
             Enqueued::New { .. } => transaction.commit().await?,
-            Enqueued::Same { .. } | Enqueued::Different { .. } | Enqueued::SameContent { .. } => {
+            Enqueued::Replay { .. } | Enqueued::Conflict { .. } | Enqueued::SameContent { .. } => {
                 transaction.rollback().await?;
             }
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use ichido_core::fence::Fence;
 use ichido_core::ledger::limits::LEASE_MAX;
-use ichido_core::ledger::{EffectMode, RecordName};
+use ichido_core::ledger::{OperationGuarantee, RecordName};
 use ichido_core::time::Timestamp;
 use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
@@ -19,12 +19,12 @@ use crate::columns::{Columns, number, small};
 use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
 use crate::headers;
-use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use crate::ledger::{ClaimOrigin, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use crate::micros;
 use crate::record::{
     ClaimAttempt, ClaimDecision, FoundRecord, name_of, outcome_if_unchanged, read_record, state_name,
 };
-use crate::split_retry::Manner;
+use crate::split_retry::WriteMode;
 use crate::statement::{DbConnection, SqlValue, Statement, column, postgres_only};
 
 /// How often a claim retries when the record changes concurrently. In each round somebody else was faster.
@@ -34,7 +34,7 @@ impl Postgres {
     pub(crate) async fn key_claim(
         &self,
         attempts: &[ClaimAttempt],
-        manner: Manner,
+        manner: WriteMode,
     ) -> Result<Vec<KeyClaimed>, StoreError> {
         let pool = self.pool_for(manner);
         let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
@@ -52,7 +52,7 @@ impl Postgres {
             new += won.len();
             for index in &open {
                 if let Some(fence) = won.get(&attempts[*index].claim_id) {
-                    answers[*index] = Some(KeyClaimed::Run { fence: *fence, began: Began::New });
+                    answers[*index] = Some(KeyClaimed::Run { fence: *fence, began: ClaimOrigin::New });
                 }
             }
             self.claim_existing(pool, attempts, &mut answers).await?;
@@ -87,7 +87,7 @@ impl Postgres {
                     .bind(claims().map(|claim| micros(claim.policy.lease())).collect::<Vec<_>>())
                     .bind(claims().map(|claim| claim.hops.as_deref()).collect::<Vec<_>>())
                     .bind(claims().map(|claim| claim.trace.as_deref()).collect::<Vec<_>>())
-                    .bind(claims().map(|claim| claim.policy.mode().as_str()).collect::<Vec<_>>())
+                    .bind(claims().map(|claim| claim.policy.guarantee().as_str()).collect::<Vec<_>>())
                     .bind(self.skew()),
             )
             .await?;
@@ -150,7 +150,7 @@ impl Postgres {
         attempt: &ClaimAttempt,
         name: &[u8; 32],
         found: &FoundRecord,
-        mode: EffectMode,
+        mode: OperationGuarantee,
     ) -> Result<Option<Fence>, StoreError> {
         let row = pool
             .optional(
@@ -176,12 +176,12 @@ impl Postgres {
     pub(crate) async fn key_settle(
         &self,
         settles: &[KeySettle],
-        manner: Manner,
+        manner: WriteMode,
     ) -> Result<Vec<KeySettled>, StoreError> {
         let named: Vec<NamedSettle<'_>> = settles.iter().map(|settle| (settle.name.hash(), settle)).collect();
         let settling = async |connection: &mut PgConnection| {
             if takes_one_statement(&named) {
-                return self.settle_named(connection, &named, manner.again).await;
+                return self.settle_named(connection, &named, manner.is_retry).await;
             }
             // All or nothing: on a retry, a partly written batch could not be told from another owner's settle.
             let mut transaction = connection.begin().await?;
@@ -189,7 +189,7 @@ impl Postgres {
                 .bind(named.iter().map(|(name, _)| name.as_slice()).collect::<Vec<_>>())
                 .execute(&mut *transaction)
                 .await?;
-            let answers = self.settle_named(&mut transaction, &named, manner.again).await?;
+            let answers = self.settle_named(&mut transaction, &named, manner.is_retry).await?;
             transaction.commit().await?;
             Ok(answers)
         };
@@ -221,7 +221,7 @@ impl Postgres {
             for index in round {
                 let (name, settle) = named[index];
                 answers[index] = Some(if stands.contains(&name) {
-                    KeySettled::Stands
+                    KeySettled::Settled
                 } else {
                     outcome_if_unchanged(settle, found.get(&name), again)
                 });
@@ -309,7 +309,7 @@ impl Postgres {
             KeyOutcome::Release => without(connection, include_str!("sql/key_release.sql")).await?,
             KeyOutcome::Hold => without(connection, include_str!("sql/key_hold.sql")).await?,
         };
-        Ok(if stands { KeySettled::Stands } else { KeySettled::Stale })
+        Ok(if stands { KeySettled::Settled } else { KeySettled::Stale })
     }
 
     /// Finds a record. Returns it with the time of the read.

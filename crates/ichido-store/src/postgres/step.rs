@@ -1,7 +1,7 @@
 //! Operators' steps on PostgreSQL: lock, ask the lifecycle, write.
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{Event, Why};
+use ichido_core::lifecycle::{Event, StepRefusal};
 use ichido_core::time::Timestamp;
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use super::Postgres;
 use crate::columns::{Row, number};
 use crate::error::StoreError;
 use crate::message::limits::LEASE_MAX;
-use crate::message::{Note, QueueName, Stepped};
+use crate::message::{Note, QueueName, StepResult};
 use crate::micros;
 use crate::row_changes::apply;
 use crate::statement::{SqlValue, postgres_only};
@@ -26,7 +26,7 @@ impl Postgres {
         id: Uuid,
         event: impl Fn(Timestamp) -> Event,
         note: &Note,
-    ) -> Result<(Stepped, Option<QueueName>), StoreError> {
+    ) -> Result<(StepResult, Option<QueueName>), StoreError> {
         self.calls.with_connection(async |connection| self.step_over(connection, id, event, note).await).await
     }
 
@@ -37,7 +37,7 @@ impl Postgres {
         id: Uuid,
         event: impl Fn(Timestamp) -> Event,
         note: &Note,
-    ) -> Result<(Stepped, Option<QueueName>), StoreError> {
+    ) -> Result<(StepResult, Option<QueueName>), StoreError> {
         for _ in 0..ROUNDS_MAX {
             let mut transaction = connection.begin().await?;
             let taken = match take(&mut self.connection(&mut transaction), id).await? {
@@ -46,20 +46,20 @@ impl Postgres {
                     transaction.rollback().await?;
                     continue;
                 }
-                TakeOutcome::Missing => return Ok((Stepped::NoSuchMessage, None)),
+                TakeOutcome::Missing => return Ok((StepResult::NoSuchMessage, None)),
             };
             let event = event(taken.now);
             match taken.step(event, note) {
                 StepOutcome::Refused(why) => {
                     // Awaited, not left to the drop: until the rollback a claim would skip the row.
                     transaction.rollback().await?;
-                    return Ok((Stepped::Refused(why), None));
+                    return Ok((StepResult::Refused(why), None));
                 }
                 StepOutcome::Proof { fence, holder } => {
                     if self.keep_proof(&mut transaction, id, (fence, holder), note).await? {
                         transaction.commit().await?;
                         // Somebody else holds the message, and their attempt continues.
-                        return Ok((Stepped::Refused(Why::StaleFence), None));
+                        return Ok((StepResult::Refused(StepRefusal::StaleFence), None));
                     }
                     transaction.rollback().await?;
                 }
@@ -67,7 +67,7 @@ impl Postgres {
                     apply(&mut self.connection(&mut transaction), &changes).await?;
                     transaction.commit().await?;
                     self.note_requeued(&moving.queue);
-                    return Ok((Stepped::Now(next), (!changes.ready.is_empty()).then_some(moving.queue)));
+                    return Ok((StepResult::Now(next), (!changes.ready.is_empty()).then_some(moving.queue)));
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{Event, State, Why};
+use ichido_core::lifecycle::{Event, State, StepRefusal};
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
@@ -24,11 +24,11 @@ use crate::columns::{Columns, count, number, small};
 use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
 use crate::guarantee_columns::GuaranteeColumns;
-use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
+use crate::message::{ClaimOptions, QueueName, Settlement, StepResult, ClaimedMessage, limits};
 use crate::micros;
 use crate::row_changes::apply;
 use crate::rows::work;
-use crate::split_retry::Manner;
+use crate::split_retry::WriteMode;
 use crate::statement::{DbConnection, SqlValue, paired, postgres_only, shared};
 
 /// How often to retry reports when concurrent reports about the same messages are faster.
@@ -43,9 +43,9 @@ impl Postgres {
         &self,
         queue: &QueueName,
         count: NonZeroU32,
-        terms: ClaimTerms,
+        terms: ClaimOptions,
         suspects: bool,
-    ) -> Result<Vec<Work>, StoreError> {
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         let count = count.min(CLAIM_MAX);
         let Some(position) = self.with_cursor(queue, |cursor| cursor.start(Instant::now())) else {
             return self.claim_from_start(queue, count, terms, suspects).await;
@@ -64,9 +64,9 @@ impl Postgres {
         &self,
         queue: &QueueName,
         count: NonZeroU32,
-        terms: ClaimTerms,
+        terms: ClaimOptions,
         suspects: bool,
-    ) -> Result<Vec<Work>, StoreError> {
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         let suspect = if suspects { self.claim_suspect(queue, terms).await? } else { Vec::new() };
         if !suspect.is_empty() {
             // The next claim looks for the next suspect.
@@ -105,9 +105,9 @@ impl Postgres {
         &self,
         queue: &QueueName,
         count: NonZeroU32,
-        terms: ClaimTerms,
+        terms: ClaimOptions,
         position: QueuePosition,
-    ) -> Result<Vec<Work>, StoreError> {
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         let promised = GuaranteeColumns::new(&terms);
         let rows = self
             .calls
@@ -119,7 +119,7 @@ impl Postgres {
                     .bind(position.1)
                     .bind(i64::from(count.get()))
                     .bind(micros(terms.lease))
-                    .bind(terms.marks)
+                    .bind(terms.start_marks)
                     .bind(self.skew())
                     .bind(promised.guarantee)
                     .bind(promised.keeps_for)
@@ -133,7 +133,7 @@ impl Postgres {
         Ok(work)
     }
 
-    async fn claim_suspect(&self, queue: &QueueName, terms: ClaimTerms) -> Result<Vec<Work>, StoreError> {
+    async fn claim_suspect(&self, queue: &QueueName, terms: ClaimOptions) -> Result<Vec<ClaimedMessage>, StoreError> {
         let promised = GuaranteeColumns::new(&terms);
         let rows = self
             .calls
@@ -151,8 +151,8 @@ impl Postgres {
         self.claimed(queue, terms, &rows)
     }
 
-    fn claimed(&self, queue: &QueueName, terms: ClaimTerms, rows: &[PgRow]) -> Result<Vec<Work>, StoreError> {
-        let mut work: Vec<Work> = rows.iter().map(|row| work(queue, terms, row)).collect::<Result<_, _>>()?;
+    fn claimed(&self, queue: &QueueName, terms: ClaimOptions, rows: &[PgRow]) -> Result<Vec<ClaimedMessage>, StoreError> {
+        let mut work: Vec<ClaimedMessage> = rows.iter().map(|row| work(queue, terms, row)).collect::<Result<_, _>>()?;
         work.sort_unstable_by_key(|work| (work.priority, work.id));
         self.claim_tracker.claimed(&work);
         Ok(work)
@@ -162,8 +162,8 @@ impl Postgres {
     pub(crate) async fn settle(
         &self,
         settlements: &[Settlement],
-        manner: Manner,
-    ) -> Result<Vec<Stepped>, StoreError> {
+        manner: WriteMode,
+    ) -> Result<Vec<StepResult>, StoreError> {
         let pool = self.pool_for(manner);
         let mut answers = vec![None; settlements.len()];
         let mut sent = Vec::new();
@@ -172,7 +172,7 @@ impl Postgres {
             match ClaimReport::new(index, settlement) {
                 Ok(report) if report.last() == State::Sent => sent.push(report),
                 Ok(report) => others.push(report),
-                Err(why) => answers[index] = Some(Stepped::Refused(why)),
+                Err(why) => answers[index] = Some(StepResult::Refused(why)),
             }
         }
         let not_ours =
@@ -192,7 +192,7 @@ impl Postgres {
                 }
             });
         }
-        Ok(answers.into_iter().map(|answer| answer.unwrap_or(Stepped::NoSuchMessage)).collect())
+        Ok(answers.into_iter().map(|answer| answer.unwrap_or(StepResult::NoSuchMessage)).collect())
     }
 
     /// Returns the messages that their claims do not hold, judging by the remaining leases.
@@ -214,7 +214,7 @@ impl Postgres {
         &self,
         pool: &ConnectionPool,
         reports: &[ClaimReport<'_>],
-    ) -> Result<HashMap<usize, Stepped>, StoreError> {
+    ) -> Result<HashMap<usize, StepResult>, StoreError> {
         if reports.is_empty() {
             return Ok(HashMap::new());
         }
@@ -234,7 +234,7 @@ impl Postgres {
             Err(error) => return Err(error),
         };
         self.claim_tracker.release(reports.iter());
-        Ok(stands.into_iter().map(|report| (report.index, Stepped::Now(report.last()))).collect())
+        Ok(stands.into_iter().map(|report| (report.index, StepResult::Now(report.last()))).collect())
     }
 
     /// Writes the failures and the messages given back. Returns what was applied and what a start mark contradicts, by index.
@@ -242,7 +242,7 @@ impl Postgres {
         &self,
         pool: &ConnectionPool,
         reports: &[ClaimReport<'_>],
-    ) -> Result<HashMap<usize, Stepped>, StoreError> {
+    ) -> Result<HashMap<usize, StepResult>, StoreError> {
         if reports.is_empty() {
             return Ok(HashMap::new());
         }
@@ -262,7 +262,7 @@ impl Postgres {
         &self,
         connection: &mut PgConnection,
         reports: &[ClaimReport<'_>],
-    ) -> Result<HashMap<usize, Stepped>, StoreError> {
+    ) -> Result<HashMap<usize, StepResult>, StoreError> {
         let mut transaction = connection.begin().await?;
         let mut connection = self.connection(&mut transaction);
         let values = [SqlValue::Numbers(&fences(reports)), SqlValue::Now];
@@ -308,24 +308,24 @@ impl Postgres {
         &self,
         connection: &mut PgConnection,
         report: &ClaimReport<'_>,
-    ) -> Result<Stepped, StoreError> {
+    ) -> Result<StepResult, StoreError> {
         let mut ends = ends(&mut self.connection(connection), std::slice::from_ref(report)).await?;
         let Settlement { id, event, note, .. } = report.settlement;
         let Some(before) = ends.ended.remove(&report.message_claim()) else {
             // The message was never part of this claim, so the report is about another message.
             let message = [(*id).into(), SqlValue::Now];
             let message = self.connection(connection).optional(paired!("step_message"), &message).await?;
-            return Ok(message.map_or(Stepped::NoSuchMessage, |_| Stepped::Refused(Why::StaleFence)));
+            return Ok(message.map_or(StepResult::NoSuchMessage, |_| StepResult::Refused(StepRefusal::StaleFence)));
         };
         if let Some(state) = report.repeated_outcome(&before) {
-            return Ok(Stepped::Now(state));
+            return Ok(StepResult::Now(state));
         }
-        let Event::Succeeded { fence } = *event else { return Ok(Stepped::Refused(Why::StaleFence)) };
+        let Event::Succeeded { fence } = *event else { return Ok(StepResult::Refused(StepRefusal::StaleFence)) };
         let (stepped, _) = self.step_over(connection, *id, |_| Event::LateSuccess { fence }, note).await?;
-        if matches!(stepped, Stepped::Refused(_)) {
+        if matches!(stepped, StepResult::Refused(_)) {
             // The same evidence may have been stored before, and its answer lost.
             let before = self.connection(connection).optional(shared!("late_find"), &[(*id).into()]).await?;
-            return Ok(before.map_or(stepped, |_| Stepped::Now(State::Sent)));
+            return Ok(before.map_or(stepped, |_| StepResult::Now(State::Sent)));
         }
         Ok(stepped)
     }

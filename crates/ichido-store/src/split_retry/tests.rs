@@ -21,14 +21,14 @@ struct FakeDatabase {
     /// How many of the first writes lose their answer, whatever they contain.
     loses: Mutex<u32>,
     is_unreachable: bool,
-    writes: Mutex<Vec<(usize, Manner)>>,
+    writes: Mutex<Vec<(usize, WriteMode)>>,
 }
 
-impl Write<TestJob, bool> for FakeDatabase {
+impl BatchWriter<TestJob, bool> for FakeDatabase {
     const BUSY_FOR_ALL: bool = false;
 
     /// Returns, for each job, whether the write was a retry.
-    async fn write(&self, jobs: &[TestJob], manner: Manner) -> Result<Vec<bool>, StoreError> {
+    async fn write(&self, jobs: &[TestJob], manner: WriteMode) -> Result<Vec<bool>, StoreError> {
         lock(&self.writes).push((jobs.len(), manner));
         let mut loses = lock(&self.loses);
         if self.is_unreachable && *loses == 0 {
@@ -44,17 +44,17 @@ impl Write<TestJob, bool> for FakeDatabase {
         if jobs.contains(&Refused) {
             return Err(StoreError::Refused(sqlx::Error::RowNotFound));
         }
-        Ok(jobs.iter().map(|_| manner.again).collect())
+        Ok(jobs.iter().map(|_| manner.is_retry).collect())
     }
 }
 
 /// The same with a single writer.
 struct OneWriter(FakeDatabase);
 
-impl Write<TestJob, bool> for OneWriter {
+impl BatchWriter<TestJob, bool> for OneWriter {
     const BUSY_FOR_ALL: bool = true;
 
-    async fn write(&self, jobs: &[TestJob], manner: Manner) -> Result<Vec<bool>, StoreError> {
+    async fn write(&self, jobs: &[TestJob], manner: WriteMode) -> Result<Vec<bool>, StoreError> {
         self.0.write(jobs, manner).await
     }
 }
@@ -64,7 +64,7 @@ impl FakeDatabase {
         Self { loses: Mutex::new(answers), ..Self::default() }
     }
 
-    fn writes(&self) -> Vec<(usize, Manner)> {
+    fn writes(&self) -> Vec<(usize, WriteMode)> {
         lock(&self.writes).clone()
     }
 }
@@ -84,7 +84,7 @@ async fn only_the_first_write_of_a_batch_waits_for_locks() {
     let busy: Vec<usize> = (0..40).filter(|index| matches!(results[*index], Err(StoreError::Busy))).collect();
     assert_eq!(busy, [3, 17, 39]);
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 37);
-    let waiting = database.writes().iter().filter(|(_, manner)| !manner.apart).count();
+    let waiting = database.writes().iter().filter(|(_, manner)| !manner.is_part).count();
     assert_eq!(waiting, 1, "all others are parts");
 }
 
@@ -123,7 +123,7 @@ async fn busy_after_a_lost_response_is_unknown() {
         assert!(results[1..].iter().all(|result| matches!(result, Ok(true))), "{results:?}");
         let manners = database.writes();
         assert!(
-            manners[1..].iter().all(|(_, manner)| manner.again),
+            manners[1..].iter().all(|(_, manner)| manner.is_retry),
             "each part knows that it is a retry: {manners:?}"
         );
         assert!(manners.iter().filter(|(jobs, _)| *jobs == count).count() > 2, "it is retried");

@@ -4,10 +4,10 @@
 //! writer; its transaction only writes the seal, if nothing has changed in between.
 
 use ichido_core::audit::AuditKey;
-use ichido_core::audit::entry::{Entry, EntryId};
+use ichido_core::audit::entry::{AuditEntry, EntryId};
 use ichido_core::audit::leaf::Leaf;
-use ichido_core::audit::seal::Head;
-use ichido_core::audit::verify::{Checked, Report, Verifier};
+use ichido_core::audit::seal::SealHead;
+use ichido_core::audit::verify::{CheckedSeal, AuditReport, Verifier};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use super::{Sqlite, without_clock};
@@ -33,7 +33,7 @@ impl Sqlite {
         }
         let rows =
             sqlx::query(include_str!("sql/seal_entries.sql")).bind(limit).fetch_all(&mut *reader).await?;
-        let entries: Vec<Entry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
+        let entries: Vec<AuditEntry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
         let before = trail::entries_before(&mut without_clock(&mut reader), &entries).await?;
         let requests =
             trail::requests(&mut without_clock(&mut reader), &first_seen(&entries, &before)).await?;
@@ -69,8 +69,8 @@ impl Sqlite {
     pub(crate) async fn audit_verify(
         &self,
         key: Option<&AuditKey>,
-        head: Option<Head>,
-    ) -> Result<Report, StoreError> {
+        head: Option<SealHead>,
+    ) -> Result<AuditReport, StoreError> {
         // With the writer's options, because a reader must not write at all; it writes only its own table. It may take long,
         // which is not worth a warning.
         let options = (*self.writer.connect_options()).clone().disable_statement_logging();
@@ -103,7 +103,7 @@ impl Sqlite {
 async fn compare(
     connection: &mut SqliteConnection,
     verifier: &mut Verifier<'_>,
-    checked: &Checked,
+    checked: &CheckedSeal,
 ) -> Result<(), StoreError> {
     let listed: Vec<EntryId> = checked.leaves.iter().map(|leaf| leaf.id).collect();
     let listed = [SqlValue::Rows(&trail::ids(&listed))];

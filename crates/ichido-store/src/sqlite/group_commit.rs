@@ -3,18 +3,18 @@
 use super::Sqlite;
 use crate::error::StoreError;
 use crate::ledger::KeySettle;
-use crate::message::{Enqueued, NumberedMessage, Settlement, Stepped};
+use crate::message::{Enqueued, NumberedMessage, Settlement, StepResult};
 use crate::record::ClaimAttempt;
-use crate::split_retry::{Manner, Write};
+use crate::split_retry::{WriteMode, BatchWriter};
 use crate::write_job::{WriteJob, WriteResult};
 
-impl Write<WriteJob, WriteResult> for Sqlite {
+impl BatchWriter<WriteJob, WriteResult> for Sqlite {
     const BUSY_FOR_ALL: bool = true;
 
-    async fn write(&self, jobs: &[WriteJob], manner: Manner) -> Result<Vec<WriteResult>, StoreError> {
+    async fn write(&self, jobs: &[WriteJob], manner: WriteMode) -> Result<Vec<WriteResult>, StoreError> {
         let kinds = JobsByKind::new(jobs);
         // Settles first: they may have to restart the transaction, and a claim of the same key then finds the outcome.
-        let (mut tx, settled) = self.key_settle(&kinds.settles, manner.again).await?;
+        let (mut tx, settled) = self.key_settle(&kinds.settles, manner.is_retry).await?;
         let claimed = self.key_claim(&mut tx, &kinds.claims).await?;
         let now = tx.now;
         let enqueued = super::enqueue::enqueue_at(tx.connection(), &kinds.messages, now).await?;
@@ -60,10 +60,10 @@ impl<'a> JobsByKind<'a> {
 }
 
 /// Messages that one caller enqueues together.
-impl Write<NumberedMessage, Enqueued> for Sqlite {
+impl BatchWriter<NumberedMessage, Enqueued> for Sqlite {
     const BUSY_FOR_ALL: bool = true;
 
-    async fn write(&self, jobs: &[NumberedMessage], _manner: Manner) -> Result<Vec<Enqueued>, StoreError> {
+    async fn write(&self, jobs: &[NumberedMessage], _manner: WriteMode) -> Result<Vec<Enqueued>, StoreError> {
         let mut tx = self.write().await?;
         let now = tx.now;
         let messages: Vec<&NumberedMessage> = jobs.iter().collect();
@@ -74,10 +74,10 @@ impl Write<NumberedMessage, Enqueued> for Sqlite {
 }
 
 /// Reports that one caller makes together.
-impl Write<Settlement, Stepped> for Sqlite {
+impl BatchWriter<Settlement, StepResult> for Sqlite {
     const BUSY_FOR_ALL: bool = true;
 
-    async fn write(&self, jobs: &[Settlement], _manner: Manner) -> Result<Vec<Stepped>, StoreError> {
+    async fn write(&self, jobs: &[Settlement], _manner: WriteMode) -> Result<Vec<StepResult>, StoreError> {
         let mut tx = self.write().await?;
         let settlements: Vec<&Settlement> = jobs.iter().collect();
         let stepped = self.settle(&mut tx, &settlements).await?;

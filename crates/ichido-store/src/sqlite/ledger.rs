@@ -6,7 +6,7 @@ use std::time::Duration;
 use ichido_core::clock::{Now, lease_has_lapsed};
 use ichido_core::fence::Fence;
 use ichido_core::ledger::limits::LEASE_MAX;
-use ichido_core::ledger::{Phase, RecordName};
+use ichido_core::ledger::{RecordPhase, RecordName};
 use ichido_core::time::Timestamp;
 use sqlx::sqlite::SqliteConnection;
 
@@ -14,7 +14,7 @@ use super::{Sqlite, WriteTransaction, values, without_clock};
 use crate::columns::{Columns, fence_from, number, small};
 use crate::error::StoreError;
 use crate::headers;
-use crate::ledger::{Began, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use crate::ledger::{ClaimOrigin, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use crate::record::{
     ClaimAttempt, ClaimDecision, FoundRecord, name_of, outcome_if_unchanged, read_record, state_name,
 };
@@ -39,7 +39,7 @@ impl Sqlite {
         if inserted == attempts.len() {
             let fences = (before..).skip(1).map(fence_from);
             let run =
-                |fence: Result<Fence, sqlx::Error>| Ok(KeyClaimed::Run { fence: fence?, began: Began::New });
+                |fence: Result<Fence, sqlx::Error>| Ok(KeyClaimed::Run { fence: fence?, began: ClaimOrigin::New });
             return fences.take(inserted).map(run).collect();
         }
         // Some existed before. This also finds the new ones; their claim ids identify them.
@@ -88,7 +88,7 @@ impl Sqlite {
     fn keep_own(&self, found: &mut FoundRecord) {
         let now = found.now.wall;
         let fence = found.key.record.fence;
-        if let Phase::Claimed { lease_until } = &mut found.key.record.phase
+        if let RecordPhase::Claimed { lease_until } = &mut found.key.record.phase
             && lease_has_lapsed(*lease_until, now, LEASE_MAX)
             && let Some(left) = self.own_claims.time_left(fence)
         {
@@ -106,7 +106,7 @@ impl Sqlite {
     ) -> Result<(WriteTransaction, Vec<KeySettled>), StoreError> {
         let mut tx = self.write().await?;
         if settle_together(&mut tx, settles).await? {
-            return Ok((tx, vec![KeySettled::Stands; settles.len()]));
+            return Ok((tx, vec![KeySettled::Settled; settles.len()]));
         }
         // One of them came too late, and it is unknown which: settle each alone, in the order they came.
         tx.rollback().await?;
@@ -115,7 +115,7 @@ impl Sqlite {
         for settle in settles {
             let (name, now) = (settle.name.hash(), tx.now);
             answers.push(if settle_alone(tx.connection(), now, &name, settle).await? {
-                KeySettled::Stands
+                KeySettled::Settled
             } else {
                 let found = find_many(tx.connection(), &[name], now.into()).await?;
                 outcome_if_unchanged(settle, found.get(&name), again)
@@ -172,7 +172,7 @@ impl Sqlite {
         self.files.check()?;
         let now = self.now(connection).await?;
         let stands = settle_alone(connection, now, &settle.name.hash(), settle).await?;
-        Ok(if stands { KeySettled::Stands } else { KeySettled::Stale })
+        Ok(if stands { KeySettled::Settled } else { KeySettled::Stale })
     }
 
     /// Notes that a claim was settled in a caller's transaction, after its commit.
@@ -223,7 +223,7 @@ async fn insert(tx: &mut WriteTransaction, attempts: &[&ClaimAttempt]) -> Result
                 .bind(now.as_micros())
                 .bind(claim.hops.as_deref())
                 .bind(claim.trace.as_deref())
-                .bind(claim.policy.mode().as_str());
+                .bind(claim.policy.guarantee().as_str());
         }
         inserted += query.execute(tx.connection()).await?.rows_affected();
     }

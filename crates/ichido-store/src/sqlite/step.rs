@@ -1,7 +1,7 @@
 //! Operators' steps on SQLite: read, ask the lifecycle, write, in one transaction of the single writer.
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{Event, Why};
+use ichido_core::lifecycle::{Event, StepRefusal};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -9,7 +9,7 @@ use super::{Sqlite, WriteTransaction};
 use crate::columns::Row;
 use crate::error::StoreError;
 use crate::message::limits::LEASE_MAX;
-use crate::message::{Note, QueueName, Stepped};
+use crate::message::{Note, QueueName, StepResult};
 use crate::placement::RowChanges;
 use crate::rescue::lapsed_ends;
 use crate::row_changes;
@@ -23,7 +23,7 @@ impl Sqlite {
         id: Uuid,
         event: impl Fn(Timestamp) -> Event,
         note: &Note,
-    ) -> Result<(Stepped, Option<QueueName>), StoreError> {
+    ) -> Result<(StepResult, Option<QueueName>), StoreError> {
         let mut tx = self.write().await?;
         let stepped = step(&mut tx, id, event, note).await?;
         tx.commit().await?;
@@ -72,7 +72,7 @@ pub(super) async fn step(
     id: Uuid,
     event: impl Fn(Timestamp) -> Event,
     note: &Note,
-) -> Result<(Stepped, Option<QueueName>), StoreError> {
+) -> Result<(StepResult, Option<QueueName>), StoreError> {
     sqlx::query("SAVEPOINT ichido_step").execute(tx.connection()).await?;
     let step = match take(&mut tx.db_connection(), id).await? {
         TakeOutcome::Here(taken) => {
@@ -91,20 +91,20 @@ pub(super) async fn step(
         Some(StepOutcome::Moved { mut changes, next, moving }) => {
             tx.apply(&mut changes).await?;
             queue = (!changes.ready.is_empty()).then_some(moving.queue);
-            Stepped::Now(next)
+            StepResult::Now(next)
         }
         Some(StepOutcome::Proof { fence, holder }) => {
             add_proof(&mut tx.db_connection(), id, (fence, holder), note).await?;
             // Somebody else holds the message, and their attempt continues.
-            Stepped::Refused(Why::StaleFence)
+            StepResult::Refused(StepRefusal::StaleFence)
         }
         undone @ (Some(StepOutcome::Refused(_)) | None) => {
             // This restores the rows that were taken.
             sqlx::query("ROLLBACK TO ichido_step").execute(tx.connection()).await?;
             if let Some(StepOutcome::Refused(why)) = undone {
-                Stepped::Refused(why)
+                StepResult::Refused(why)
             } else {
-                Stepped::NoSuchMessage
+                StepResult::NoSuchMessage
             }
         }
     };

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{Event, State, Why};
+use ichido_core::lifecycle::{Event, State, StepRefusal};
 use uuid::Uuid;
 
 use super::step::step;
@@ -15,7 +15,7 @@ use crate::claim_tracker::{ClaimEnd, ClaimReport};
 use crate::columns::{Columns as _, fence_from, number};
 use crate::error::StoreError;
 use crate::guarantee_columns::GuaranteeColumns;
-use crate::message::{ClaimTerms, QueueName, Settlement, Stepped, Work, limits};
+use crate::message::{ClaimOptions, QueueName, Settlement, StepResult, ClaimedMessage, limits};
 use crate::micros;
 use crate::row_changes::add_counts;
 use crate::rows::work;
@@ -27,9 +27,9 @@ impl Sqlite {
         &self,
         queue: &QueueName,
         count: NonZeroU32,
-        terms: ClaimTerms,
+        terms: ClaimOptions,
         suspects: bool,
-    ) -> Result<Vec<Work>, StoreError> {
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         let mut tx = self.write().await?;
         // Issued when the lease is written: reading an empty queue writes nothing.
         let fence = fence_from(tx.last.saturating_add(1))?;
@@ -51,7 +51,7 @@ impl Sqlite {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let work: Vec<Work> = rows.iter().map(|row| work(queue, terms, row)).collect::<Result<_, _>>()?;
+        let work: Vec<ClaimedMessage> = rows.iter().map(|row| work(queue, terms, row)).collect::<Result<_, _>>()?;
         take(&mut tx, queue, terms, &work, suspect).await?;
         tx.draw(1);
         tx.commit().await?;
@@ -68,12 +68,12 @@ impl Sqlite {
         tx: &mut WriteTransaction,
         settlements: &[&'a Settlement],
     ) -> Result<WrittenReports<'a>, StoreError> {
-        let mut answers = vec![Stepped::NoSuchMessage; settlements.len()];
+        let mut answers = vec![StepResult::NoSuchMessage; settlements.len()];
         let mut reports = Vec::with_capacity(settlements.len());
         for (index, settlement) in settlements.iter().enumerate() {
             match ClaimReport::new(index, settlement) {
                 Ok(report) => reports.push(report),
-                Err(why) => answers[index] = Stepped::Refused(why),
+                Err(why) => answers[index] = StepResult::Refused(why),
             }
         }
         // Of two reports about one claim, a success goes first.
@@ -122,7 +122,7 @@ impl Sqlite {
     }
 
     /// Stops tracking what has ended, after the commit.
-    pub(super) fn reported(&self, written: WrittenReports<'_>) -> Vec<Stepped> {
+    pub(super) fn reported(&self, written: WrittenReports<'_>) -> Vec<StepResult> {
         self.claim_tracker.release(written.reports.iter());
         for fence in written.over {
             self.own_claims.release(fence);
@@ -152,7 +152,7 @@ impl Sqlite {
 
 /// Reports that are written and not yet committed.
 pub(super) struct WrittenReports<'a> {
-    answers: Vec<Stepped>,
+    answers: Vec<StepResult>,
     reports: Vec<ClaimReport<'a>>,
     /// Claims that hold nothing any more.
     over: Vec<Fence>,
@@ -162,8 +162,8 @@ pub(super) struct WrittenReports<'a> {
 async fn take(
     tx: &mut WriteTransaction,
     queue: &QueueName,
-    terms: ClaimTerms,
-    work: &[Work],
+    terms: ClaimOptions,
+    work: &[ClaimedMessage],
     suspect: bool,
 ) -> Result<(), StoreError> {
     let Some(fence) = work.first().map(|work| work.fence) else { return Ok(()) };
@@ -178,7 +178,7 @@ async fn take(
         terms.node.into(),
         SqlValue::Now,
         micros(terms.lease).into(),
-        (terms.marks || suspect).into(),
+        (terms.start_marks || suspect).into(),
         suspect.into(),
         promised.guarantee.into(),
         promised.keeps_for.into(),
@@ -196,24 +196,24 @@ async fn settle_late(
     tx: &mut WriteTransaction,
     report: &ClaimReport<'_>,
     before: Option<&ClaimEnd>,
-) -> Result<Stepped, StoreError> {
+) -> Result<StepResult, StoreError> {
     let Settlement { id, event, note, .. } = report.settlement;
     let Some(before) = before else {
         // The message was never part of this claim, so the report is about another message.
         let message =
             tx.db_connection().optional(paired!("step_message"), &[(*id).into(), SqlValue::Now]).await?;
         let is_there = message.is_some();
-        return Ok(if is_there { Stepped::Refused(Why::StaleFence) } else { Stepped::NoSuchMessage });
+        return Ok(if is_there { StepResult::Refused(StepRefusal::StaleFence) } else { StepResult::NoSuchMessage });
     };
     if let Some(state) = report.repeated_outcome(before) {
-        return Ok(Stepped::Now(state));
+        return Ok(StepResult::Now(state));
     }
-    let Event::Succeeded { fence } = *event else { return Ok(Stepped::Refused(Why::StaleFence)) };
+    let Event::Succeeded { fence } = *event else { return Ok(StepResult::Refused(StepRefusal::StaleFence)) };
     let (stepped, _) = step(tx, *id, |_| Event::LateSuccess { fence }, note).await?;
-    if matches!(stepped, Stepped::Refused(_)) {
+    if matches!(stepped, StepResult::Refused(_)) {
         // The same evidence may have been stored before, and its answer lost.
         let before = tx.db_connection().optional(shared!("late_find"), &[(*id).into()]).await?;
-        return Ok(before.map_or(stepped, |_| Stepped::Now(State::Sent)));
+        return Ok(before.map_or(stepped, |_| StepResult::Now(State::Sent)));
     }
     Ok(stepped)
 }

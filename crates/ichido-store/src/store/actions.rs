@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::Actions;
-use crate::action::{Action, ActionRow, action_row};
+use crate::action::{AuditAction, ActionRow, action_row};
 use crate::error::StoreError;
 use crate::message::limits;
 use crate::statement::shared;
@@ -11,7 +11,7 @@ use crate::transaction::Transaction;
 
 impl Actions<'_> {
     /// Records an action that changes no other row, such as the start of a bulk operation or its end.
-    pub async fn add(self, action: &Action) -> Result<(), StoreError> {
+    pub async fn add(self, action: &AuditAction) -> Result<(), StoreError> {
         action.check()?;
         let work = async |transaction: &mut Transaction<'_>| transaction.record(action).await.map(Some);
         self.0.driver.transact(work).await.map(drop)

@@ -69,7 +69,7 @@ impl Alerts<'_> {
     }
 
     /// Deletes at most `limit` incidents that were resolved before a time. Returns how many.
-    pub async fn forget(self, resolved_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    pub async fn delete_resolved(self, resolved_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let Some(now) = self.0.forget_until().await? else { return Ok(0) };
         let values = [now.moved(resolved_before).into(), i64::from(limit).into()];
         self.0.driver.execute(paired!("alert_forget"), &values).await

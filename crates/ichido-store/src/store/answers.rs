@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Answers;
 use crate::answer::limits::{ANSWER_BYTES_MAX, FIND_MAX, TOPIC_BYTES_MAX};
-use crate::answer::{Answer, Asking, Question, QuestionId, question};
+use crate::answer::{StoredAnswer, AskOutcome, Question, QuestionId, question};
 use crate::check;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
@@ -39,7 +39,7 @@ impl Answers<'_> {
         topic: &str,
         holder: Uuid,
         lease: Duration,
-    ) -> Result<Asking, StoreError> {
+    ) -> Result<AskOutcome, StoreError> {
         check::name("the topic's name", topic, TOPIC_BYTES_MAX)?;
         let lease = micros(lease.min(DUTY_LEASE_MAX)).into();
         let values =
@@ -47,11 +47,11 @@ impl Answers<'_> {
         // A question that is deleted between the two reads is claimed once more.
         for _ in 0..2 {
             if let Some(row) = self.0.driver.write_returning(paired!("answer_ask"), &values).await? {
-                return Ok(Asking::Ours { lost: row.positive("lost")? });
+                return Ok(AskOutcome::Run { lost: row.positive("lost")? });
             }
             match self.find(&[id]).await?.pop() {
-                Some(Question { answer: Some(answer), .. }) => return Ok(Asking::Answered(answer)),
-                Some(Question { held_until: Some(until), .. }) => return Ok(Asking::Theirs { until }),
+                Some(Question { answer: Some(answer), .. }) => return Ok(AskOutcome::Replay(answer)),
+                Some(Question { held_until: Some(until), .. }) => return Ok(AskOutcome::InFlight { until }),
                 Some(Question { answer: None, held_until: None, .. }) | None => {}
             }
         }
@@ -61,7 +61,7 @@ impl Answers<'_> {
     /// Stores the answer to a question. Returns the first stored answer, which wins.
     ///
     /// Returns `None` if the question was deleted meanwhile.
-    pub async fn keep(self, id: QuestionId, answer: &[u8]) -> Result<Option<Answer>, StoreError> {
+    pub async fn store(self, id: QuestionId, answer: &[u8]) -> Result<Option<StoredAnswer>, StoreError> {
         check::bytes("an answer", answer.len(), ANSWER_BYTES_MAX)?;
         self.0.driver.execute(paired!("answer_keep"), &[hash(&id), answer.into(), SqlValue::Now]).await?;
         Ok(self.find(&[id]).await?.pop().and_then(|question| question.answer))
@@ -81,7 +81,7 @@ impl Answers<'_> {
 
     /// Deletes at most `limit` answers of a topic, with the record of lost calls. Questions in flight are kept. Returns how
     /// many.
-    pub async fn forget(self, topic: &str, limit: u32) -> Result<u64, StoreError> {
+    pub async fn delete(self, topic: &str, limit: u32) -> Result<u64, StoreError> {
         check::name("the topic's name", topic, TOPIC_BYTES_MAX)?;
         let values = [topic.into(), i64::from(limit).into(), SqlValue::Now];
         self.0.driver.execute(paired!("answer_forget"), &values).await

@@ -1,8 +1,8 @@
 //! The audit trail: sealed, verified, and pruned with its subjects.
 
 use ichido_core::audit::AuditKey;
-use ichido_core::audit::seal::Head;
-use ichido_core::audit::verify::Report;
+use ichido_core::audit::seal::SealHead;
+use ichido_core::audit::verify::AuditReport;
 
 use super::AuditTrail;
 use crate::audit::{self, AuditPruned, AuditSealed, SEAL_ENTRIES_MAX, trail};
@@ -24,7 +24,7 @@ impl AuditTrail<'_> {
 
     /// Returns the last seal. Keep it where nobody with write access to this database can write: it shows whether later seals
     /// were cut off.
-    pub async fn head(self) -> Result<Option<Head>, StoreError> {
+    pub async fn head(self) -> Result<Option<SealHead>, StoreError> {
         let row = self.0.driver.optional(shared!("seal_last"), &[]).await?;
         row.map(|row| Ok(audit::seal(&row)?.head())).transpose()
     }
@@ -32,7 +32,7 @@ impl AuditTrail<'_> {
     /// Verifies the whole trail as of one moment.
     ///
     /// It reads in pages and keeps only its findings; writes continue meanwhile. `head` is one that was kept.
-    pub async fn verify(self, key: Option<&AuditKey>, head: Option<Head>) -> Result<Report, StoreError> {
+    pub async fn verify(self, key: Option<&AuditKey>, head: Option<SealHead>) -> Result<AuditReport, StoreError> {
         retry_read(|| async { on!(&*self.0.driver, driver => driver.audit_verify(key, head).await) }).await
     }
 

@@ -9,15 +9,15 @@ use ichido_core::lifecycle::State;
 use uuid::Uuid;
 
 use super::Claims;
-use crate::batch::Bounds;
+use crate::batch::BatchLimits;
 use crate::columns::{Columns, number};
 use crate::driver::on;
 use crate::error::StoreError;
 use crate::message::limits::LEASE_MAX;
-use crate::message::{ClaimTerms, LetterState, QueueName, Settlement, Stepped, Work};
+use crate::message::{ClaimOptions, DeadLetterState, QueueName, Settlement, StepResult, ClaimedMessage};
 use crate::micros;
 use crate::placement::storable_note;
-use crate::rescue::{RescueTerms, Rescued, UNSERVED_MAX, Unserved, judge};
+use crate::rescue::{RescueOptions, Rescued, UNSERVED_MAX, UnservedQueue, judge};
 use crate::rows;
 use crate::split_retry::write_all;
 use crate::statement::{SqlValue, paired};
@@ -32,13 +32,13 @@ impl Claims<'_> {
     ///
     /// [`limits::CLAIM_MAX`]: crate::message::limits::CLAIM_MAX
     // SPEC E2.
-    pub async fn take(
+    pub async fn claim(
         self,
         queue: &QueueName,
         count: NonZeroU32,
-        terms: ClaimTerms,
-    ) -> Result<Vec<Work>, StoreError> {
-        let terms = ClaimTerms { lease: terms.lease.min(LEASE_MAX), ..terms };
+        terms: ClaimOptions,
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
+        let terms = ClaimOptions { lease: terms.lease.min(LEASE_MAX), ..terms };
         on!(&*self.0.driver, driver => driver.claim(queue, count, terms, true).await)
     }
 
@@ -46,13 +46,13 @@ impl Claims<'_> {
     ///
     /// It is for a worker that holds one of them already. With two, the next death would be charged to both.
     // SPEC E2.
-    pub async fn take_unsuspected(
+    pub async fn claim_unsuspected(
         self,
         queue: &QueueName,
         count: NonZeroU32,
-        terms: ClaimTerms,
-    ) -> Result<Vec<Work>, StoreError> {
-        let terms = ClaimTerms { lease: terms.lease.min(LEASE_MAX), ..terms };
+        terms: ClaimOptions,
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
+        let terms = ClaimOptions { lease: terms.lease.min(LEASE_MAX), ..terms };
         on!(&*self.0.driver, driver => driver.claim(queue, count, terms, false).await)
     }
 
@@ -60,7 +60,7 @@ impl Claims<'_> {
     ///
     /// A call may not start if the claim was lost, or if an earlier attempt has meanwhile proven to have had its effect; any
     /// report then settles the message. For claims with [`ClaimTerms::marks`]; [`crate::rescue`] has an example.
-    pub async fn begin(self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
+    pub async fn mark_started(self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
         on!(&*self.0.driver, driver => driver.begin(calls).await)
     }
 
@@ -69,19 +69,19 @@ impl Claims<'_> {
     /// A report after the claim was lost is refused, unless it is a success: a success is stored as proof, and the message is
     /// sent. If somebody else is sending it again by then, the success is refused as well, but its proof is stored: however
     /// that attempt ends, the message is sent. Reporting the same success twice gives the same outcome.
-    pub async fn settle(self, settlement: Settlement) -> Result<Stepped, StoreError> {
+    pub async fn settle(self, settlement: Settlement) -> Result<StepResult, StoreError> {
         let settlement = Settlement { note: storable_note(settlement.note), ..settlement };
         let bytes = settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
         let queue = settlement.queue.clone();
         let stepped = self.0.note_write(self.0.write_queues.settlement(settlement, bytes).await)?;
-        if matches!(stepped, Stepped::Now(State::Queued { .. })) {
+        if matches!(stepped, StepResult::Now(State::Queued { .. })) {
             self.0.queues().wake(&queue);
         }
         Ok(stepped)
     }
 
     /// Reports the outcomes of many messages. Returns one result each, in the same order.
-    pub async fn settle_all(self, settlements: Vec<Settlement>) -> Vec<Result<Stepped, StoreError>> {
+    pub async fn settle_all(self, settlements: Vec<Settlement>) -> Vec<Result<StepResult, StoreError>> {
         let settlements: Vec<Settlement> = settlements
             .into_iter()
             .map(|settlement| Settlement { note: storable_note(settlement.note), ..settlement })
@@ -89,13 +89,13 @@ impl Claims<'_> {
         let mut stepped = Vec::with_capacity(settlements.len());
         let bytes_of =
             |settlement: &Settlement| settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
-        for part in Bounds::DEFAULT.parts(&settlements, bytes_of) {
+        for part in BatchLimits::DEFAULT.parts(&settlements, bytes_of) {
             stepped.extend(on!(&*self.0.driver, driver => write_all(&**driver, part).await));
         }
         let back: BTreeSet<&QueueName> = settlements
             .iter()
             .zip(&stepped)
-            .filter(|(_, stepped)| matches!(stepped, Ok(Stepped::Now(State::Queued { .. }))))
+            .filter(|(_, stepped)| matches!(stepped, Ok(StepResult::Now(State::Queued { .. }))))
             .map(|(settlement, _)| &settlement.queue)
             .collect();
         for queue in back {
@@ -122,7 +122,7 @@ impl Claims<'_> {
     /// Returns how many, or `None` if no claim has lapsed. Call it until it returns `None`; [`crate::rescue`] has an example.
     pub async fn rescue(
         self,
-        terms: impl Fn(&QueueName) -> RescueTerms + Send + Sync,
+        terms: impl Fn(&QueueName) -> RescueOptions + Send + Sync,
     ) -> Result<Option<usize>, StoreError> {
         Ok(self.rescue_any(None, &terms).await?.map(|rescued| rescued.count))
     }
@@ -133,7 +133,7 @@ impl Claims<'_> {
     pub async fn rescue_of(
         self,
         queues: &[QueueName],
-        terms: impl Fn(&QueueName) -> RescueTerms + Send + Sync,
+        terms: impl Fn(&QueueName) -> RescueOptions + Send + Sync,
     ) -> Result<Option<Rescued>, StoreError> {
         self.rescue_any(Some(queues), &terms).await
     }
@@ -152,11 +152,11 @@ impl Claims<'_> {
     /// Lists claims of other queues that lapsed at least `ago` ago and were not rescued.
     ///
     /// A node that serves a queue rescues its claims within seconds, so nobody serves those queues. At most 100 queues.
-    pub async fn lapsed_elsewhere(
+    pub async fn list_unserved(
         self,
         queues: &[QueueName],
         ago: Duration,
-    ) -> Result<Vec<Unserved>, StoreError> {
+    ) -> Result<Vec<UnservedQueue>, StoreError> {
         let queues: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
         let (ago, longest) = (micros(ago).into(), micros(LEASE_MAX).into());
         let values = [SqlValue::Texts(Some(&queues)), ago, SqlValue::Now, UNSERVED_MAX.into(), longest];
@@ -166,18 +166,18 @@ impl Claims<'_> {
     async fn rescue_any(
         self,
         queues: Option<&[QueueName]>,
-        terms: &(dyn Fn(&QueueName) -> RescueTerms + Send + Sync),
+        terms: &(dyn Fn(&QueueName) -> RescueOptions + Send + Sync),
     ) -> Result<Option<Rescued>, StoreError> {
         let work = async |transaction: &mut Transaction<'_>| {
             let Some(lapsed) = transaction.lapsed(queues).await? else { return Ok(None) };
             let mut changes = judge(&lapsed, &terms(&lapsed.queue));
             transaction.apply(&mut changes).await?;
             transaction.delete_lease(lapsed.fence).await?;
-            let of = |state: LetterState| {
+            let of = |state: DeadLetterState| {
                 let letters = changes.letters.iter().filter(|letter| letter.row.state == state.as_str());
                 letters.map(|letter| letter.moving.id).collect()
             };
-            let (dead, parked) = (of(LetterState::Dead), of(LetterState::Parked));
+            let (dead, parked) = (of(DeadLetterState::Dead), of(DeadLetterState::Parked));
             let rescued = Rescued { queue: lapsed.queue, count: lapsed.left.len(), dead, parked };
             Ok(Some((lapsed.fence, rescued)))
         };

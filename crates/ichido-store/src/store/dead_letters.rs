@@ -13,9 +13,9 @@ use crate::alert::limits::LETTERS_COUNTED_MAX;
 use crate::check;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::letter::{LetterFilter, LetterRow, LetterStepped, Replaced};
+use crate::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, ReplaceOutcome};
 use crate::message::limits::PAGE_MAX;
-use crate::message::{Enqueued, Letter, LetterState, NewMessage, Note, QueueName};
+use crate::message::{Enqueued, DeadLetter, DeadLetterState, NewMessage, Note, QueueName};
 use crate::placement::{apply_to_letters, storable_note};
 use crate::rows;
 use crate::rows::letter_row;
@@ -29,16 +29,16 @@ impl DeadLetters<'_> {
     // SPEC E3.
     pub async fn page(
         self,
-        filter: &LetterFilter,
+        filter: &DeadLetterFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: u32,
-    ) -> Result<Vec<LetterRow>, StoreError> {
+    ) -> Result<Vec<DeadLetterRow>, StoreError> {
         check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
         check::no_nul("the text", filter.text.as_deref().unwrap_or_default())?;
         let (since, id) = filter.begin(after).unwrap_or((Timestamp::MAX, Uuid::max()));
         let values = [
             filter.state.as_str().into(),
-            filter.standing.as_str().into(),
+            filter.disposition.as_str().into(),
             filter.queue.as_ref().map(QueueName::as_str).into(),
             since.into(),
             id.into(),
@@ -58,7 +58,7 @@ impl DeadLetters<'_> {
     }
 
     /// Finds the dead letters among these messages, open or closed, in no order.
-    pub async fn find(self, ids: &[Uuid]) -> Result<Vec<LetterRow>, StoreError> {
+    pub async fn find(self, ids: &[Uuid]) -> Result<Vec<DeadLetterRow>, StoreError> {
         check_page_size(ids)?;
         self.0.driver.all(paired!("letter_find"), &[ids.into()]).await?.iter().map(letter_row).collect()
     }
@@ -70,11 +70,11 @@ impl DeadLetters<'_> {
     // SPEC E3.
     pub async fn list(
         self,
-        state: LetterState,
+        state: DeadLetterState,
         queue: Option<&QueueName>,
         after: Option<(Timestamp, Uuid)>,
         limit: u32,
-    ) -> Result<Vec<Letter>, StoreError> {
+    ) -> Result<Vec<DeadLetter>, StoreError> {
         let (since, id) = after.unwrap_or((Timestamp::MAX, Uuid::max()));
         let limit = i64::from(limit.min(PAGE_MAX));
         let mut values = vec![state.as_str().into(), since.into(), id.into(), limit.into()];
@@ -83,7 +83,7 @@ impl DeadLetters<'_> {
         // A generic plan would read all letters.
         let rows = self.0.driver.all(statement.with_custom_plan(), &values).await?;
         rows.iter()
-            .map(|row| Ok(Letter { since: row.timestamp("since")?, message: rows::message_row(row)? }))
+            .map(|row| Ok(DeadLetter { since: row.timestamp("since")?, message: rows::message_row(row)? }))
             .collect()
     }
 
@@ -95,9 +95,9 @@ impl DeadLetters<'_> {
     pub async fn step(
         self,
         ids: &[Uuid],
-        event: impl Fn(&LetterRow, Timestamp) -> Event,
+        event: impl Fn(&DeadLetterRow, Timestamp) -> Event,
         note: &Note,
-    ) -> Result<Vec<LetterStepped>, StoreError> {
+    ) -> Result<Vec<DeadLetterStep>, StoreError> {
         check_page_size(ids)?;
         let note = storable_note(note.clone());
         // A letter that is named twice is taken once: otherwise it would be counted and recorded twice.
@@ -114,8 +114,8 @@ impl DeadLetters<'_> {
             self.0.driver.note_requeued(queue);
             self.0.queues().wake(queue);
         }
-        let stepped: HashMap<Uuid, LetterStepped> = stepped.into_iter().collect();
-        Ok(ids.iter().map(|id| stepped.get(id).copied().unwrap_or(LetterStepped::NoLetter)).collect())
+        let stepped: HashMap<Uuid, DeadLetterStep> = stepped.into_iter().collect();
+        Ok(ids.iter().map(|id| stepped.get(id).copied().unwrap_or(DeadLetterStep::NoLetter)).collect())
     }
 
     /// Enqueues a message that replaces a dead letter, and closes that letter, in one transaction.
@@ -123,27 +123,27 @@ impl DeadLetters<'_> {
     /// Each points to the other: the new one with [`NewMessage::made_from`], which is set here, the old one with the receipt of
     /// an entry `replaced`. It is refused while the old one's effect is unknown, or if the old one was replaced before.
     // SPEC D17.
-    pub async fn replace(self, old: Uuid, new: NewMessage, note: &Note) -> Result<Replaced, StoreError> {
+    pub async fn replace(self, old: Uuid, new: NewMessage, note: &Note) -> Result<ReplaceOutcome, StoreError> {
         let new = NewMessage { made_from: Some(old), ..new }.checked()?;
         let id = Uuid::now_v7();
         let note = storable_note(Note { receipt: Some(id.to_string()), ..note.clone() });
         let numbered = (id, new);
-        let mut not_replaced = Replaced::NoLetter;
+        let mut not_replaced = ReplaceOutcome::NoLetter;
         let work = async |transaction: &mut Transaction<'_>| {
             let (found, now) = transaction.letter(old).await?;
             let Some(letter) = found.first() else { return Ok(None) };
             let (mut changes, answers) = apply_to_letters(&found, |_, _| Event::Replaced, &note, now);
-            if let Some((_, LetterStepped::Refused(why))) = answers.first() {
-                not_replaced = Replaced::Refused(*why);
+            if let Some((_, DeadLetterStep::Refused(why))) = answers.first() {
+                not_replaced = ReplaceOutcome::Refused(*why);
                 return Ok(None);
             }
             match transaction.enqueue_content(&numbered).await? {
                 Enqueued::New { id } => {
                     transaction.move_letters(&mut changes).await?;
-                    Ok(Some(Replaced::By { id, effect: letter.effect }))
+                    Ok(Some(ReplaceOutcome::By { id, effect: letter.effect }))
                 }
-                Enqueued::Same { id } | Enqueued::Different { id } | Enqueued::SameContent { id } => {
-                    not_replaced = Replaced::KeyUsed { id };
+                Enqueued::Replay { id } | Enqueued::Conflict { id } | Enqueued::SameContent { id } => {
+                    not_replaced = ReplaceOutcome::KeyUsed { id };
                     Ok(None)
                 }
             }
@@ -179,7 +179,7 @@ impl DeadLetters<'_> {
     /// Returns since when the oldest open letter of a queue waits for a person, or `None`.
     pub async fn oldest(
         self,
-        state: LetterState,
+        state: DeadLetterState,
         queue: &QueueName,
     ) -> Result<Option<Timestamp>, StoreError> {
         let values = [state.as_str().into(), queue.as_str().into()];

@@ -22,7 +22,7 @@ impl Facts<'_> {
             column(queues, |(_, facts)| guarantee_columns::columns(facts.guarantee).1),
             column(queues, |(_, facts)| facts.requeue),
             column(queues, |(_, facts)| i32::try_from(facts.max_attempts.get()).unwrap_or(i32::MAX)),
-            column(queues, |(_, facts)| micros(facts.horizon)),
+            column(queues, |(_, facts)| micros(facts.retry_horizon)),
         ];
         let values = [node.into(), SqlValue::Rows(&columns)];
         self.0.note_write(self.0.driver.execute(paired!("facts_publish"), &values).await)?;

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use ichido_core::fence::Fence;
 use ichido_core::ledger::limits::LEASE_MAX;
-use ichido_core::ledger::{self, Phase, Policy, RecordName, Resolution, resolve};
+use ichido_core::ledger::{self, RecordPhase, Policy, RecordName, Resolution, resolve};
 use ichido_core::time::Timestamp;
 use sqlx::PgConnection;
 use sqlx::sqlite::SqliteConnection;
 use uuid::Uuid;
 
 use super::Keys;
-use crate::action::Action;
+use crate::action::AuditAction;
 use crate::check;
 use crate::columns::{Columns as _, number};
 use crate::driver::{Driver, on, retry_read};
 use crate::error::StoreError;
 use crate::ledger::{
-    KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, Response, limits,
+    KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, StoredResponse, limits,
 };
 use crate::message::limits::EXCERPT_BYTES_MAX;
 use crate::micros;
@@ -56,7 +56,7 @@ impl Keys<'_> {
         let bytes = settle.bytes();
         let topic = Topic::key(&settle.name);
         let settled = self.0.note_write(self.0.write_queues.settle(settle.bounded(), bytes).await)?;
-        if settled == KeySettled::Stands {
+        if settled == KeySettled::Settled {
             self.0.wake_ups.wake(topic);
         }
         Ok(settled)
@@ -100,7 +100,7 @@ impl Keys<'_> {
     /// longer than `lease_until`, and claim again in any case.
     pub async fn wait(self, name: &RecordName, at_most: Duration) -> bool {
         let settled = async || match self.get(name).await {
-            Ok(Some(found)) => !matches!(found.record.phase, Phase::Claimed { .. }),
+            Ok(Some(found)) => !matches!(found.record.phase, RecordPhase::Claimed { .. }),
             Ok(None) => true,
             // The caller's next claim gets the error.
             Err(_) => false,
@@ -167,7 +167,7 @@ impl Keys<'_> {
     /// A person then sees them although nobody requests them again. Do not pass a transactional operation: its lost work was
     /// rolled back, and the next request runs it again.
     // SPEC F2.
-    pub async fn lapse(self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
+    pub async fn mark_lapsed_unknown(self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
         on!(&*self.0.driver, driver => driver.key_lapse(operations, limit).await)
     }
 
@@ -180,7 +180,7 @@ impl Keys<'_> {
         self,
         name: &RecordName,
         resolution: Resolution,
-        response: Option<Response>,
+        response: Option<StoredResponse>,
         policy: &Policy,
     ) -> Result<KeyResolved, StoreError> {
         for _ in 0..RESOLVE_ROUNDS_MAX {
@@ -188,8 +188,8 @@ impl Keys<'_> {
                 Ok(settle) => settle,
                 Err(answer) => return Ok(answer),
             };
-            if self.settle(settle).await? == KeySettled::Stands {
-                return Ok(KeyResolved::Stands);
+            if self.settle(settle).await? == KeySettled::Settled {
+                return Ok(KeyResolved::Resolved);
             }
         }
         Err(StoreError::Busy)
@@ -200,7 +200,7 @@ impl Keys<'_> {
         self,
         name: &RecordName,
         resolution: Resolution,
-        response: Option<Response>,
+        response: Option<StoredResponse>,
         policy: &Policy,
         by: &str,
     ) -> Result<KeyResolved, StoreError> {
@@ -216,14 +216,14 @@ impl Keys<'_> {
                 KeyOutcome::Release => "released",
                 KeyOutcome::Hold => "unknown",
             };
-            let (settle, action) = (settle.bounded(), Action::decision(name, to, by));
+            let (settle, action) = (settle.bounded(), AuditAction::decision(name, to, by));
             let work = async |transaction: &mut Transaction<'_>| match transaction.settle(&settle).await? {
-                KeySettled::Stands => transaction.record(&action).await.map(Some),
+                KeySettled::Settled => transaction.record(&action).await.map(Some),
                 _ => Ok(None),
             };
             if self.0.driver.transact(work).await?.is_some() {
                 self.wake(name, settle.fence);
-                return Ok(KeyResolved::Stands);
+                return Ok(KeyResolved::Resolved);
             }
         }
         Err(StoreError::Busy)
@@ -235,7 +235,7 @@ impl Keys<'_> {
         self,
         name: &RecordName,
         resolution: Resolution,
-        response: Option<Response>,
+        response: Option<StoredResponse>,
         policy: &Policy,
     ) -> Result<Result<KeySettle, KeyResolved>, StoreError> {
         let looking = retry_read(|| async { on!(&*self.0.driver, driver => driver.key_find(name).await) });
@@ -263,7 +263,7 @@ impl Keys<'_> {
     ///
     /// This includes keys of unknown outcome, but not those in flight or used by a live message. It is for programs that must
     /// delete all data of a person: a repeated request under a deleted key runs again.
-    pub async fn forget_of(self, identity: &str, limit: u32) -> Result<u64, StoreError> {
+    pub async fn delete_of_identity(self, identity: &str, limit: u32) -> Result<u64, StoreError> {
         check::no_nul("the identity", identity)?;
         let values = [identity.into(), i64::from(limit).into(), SqlValue::Now];
         self.0.driver.execute(paired!("key_forget_of"), &values).await
@@ -273,14 +273,14 @@ impl Keys<'_> {
 fn resolved_outcome(
     settlement: ledger::Settlement,
     resolution: Resolution,
-    response: Option<Response>,
+    response: Option<StoredResponse>,
     policy: &Policy,
 ) -> KeyOutcome {
     /// The status of an action whose response nobody has.
     const APPLIED_STATUS: u16 = 200;
     const REFUSED_STATUS: u16 = 400;
     let status = if resolution == Resolution::Refused { REFUSED_STATUS } else { APPLIED_STATUS };
-    let response = response.unwrap_or(Response { status, headers: Vec::new(), body: None });
+    let response = response.unwrap_or(StoredResponse { status, headers: Vec::new(), body: None });
     match settlement {
         ledger::Settlement::Keep { outcome: settled, .. } => {
             KeyOutcome::Keep { settled, response, result_digest: None, message_id: None, ttl: policy.ttl() }

@@ -6,19 +6,19 @@ use std::collections::BTreeSet;
 
 use ichido_core::audit::AuditKey;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{Event, Stage};
+use ichido_core::lifecycle::{Event, StateName};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
 use uuid::Uuid;
 
 use super::Messages;
-use crate::batch::Bounds;
+use crate::batch::BatchLimits;
 use crate::check;
 use crate::driver::on;
 use crate::error::StoreError;
 use crate::message::limits::PAGE_MAX;
 use crate::message::{
-    Enqueued, MessageFilter, MessageRow, NewMessage, Note, NumberedMessage, QueueName, Stepped, Transition,
+    Enqueued, MessageFilter, MessageRow, NewMessage, Note, NumberedMessage, QueueName, StepResult, Transition,
 };
 use crate::placement::storable_note;
 use crate::rows;
@@ -68,7 +68,7 @@ impl Messages<'_> {
         let queues: BTreeSet<&QueueName> =
             plain.iter().filter(|(_, new)| new.delay.is_zero()).map(|(_, new)| &new.queue).collect();
         let mut written = Vec::with_capacity(plain.len());
-        for part in Bounds::DEFAULT.parts(&plain, |(_, message)| message.request.len()) {
+        for part in BatchLimits::DEFAULT.parts(&plain, |(_, message)| message.request.len()) {
             written.extend(on!(&*self.0.driver, driver => write_all(&**driver, part).await));
         }
         for queue in queues {
@@ -99,7 +99,7 @@ impl Messages<'_> {
             if filter.selects_unfinished() { paired!("message_list_live") } else { shared!("message_list") };
         let values = [
             filter.queue.as_ref().map(QueueName::as_str).into(),
-            filter.status.map(Stage::as_str).into(),
+            filter.status.map(StateName::as_str).into(),
             filter.identity.as_deref().into(),
             filter.key.as_ref().map(IdempotencyKey::as_str).into(),
             filter.code.map(ErrorCode::as_str).into(),
@@ -136,7 +136,7 @@ impl Messages<'_> {
         id: Uuid,
         event: impl Fn(Timestamp) -> Event,
         note: &Note,
-    ) -> Result<Stepped, StoreError> {
+    ) -> Result<StepResult, StoreError> {
         let note = storable_note(note.clone());
         let (stepped, claimable) = on!(&*self.0.driver, driver => driver.step(id, event, &note).await)?;
         if let Some(queue) = claimable {
@@ -147,7 +147,7 @@ impl Messages<'_> {
 
     /// Finds the states of messages and their numbers of attempts, in no order. Missing messages are omitted. At most
     /// [`PAGE_MAX`].
-    pub async fn stages(self, ids: &[Uuid]) -> Result<Vec<(Uuid, Stage, u32)>, StoreError> {
+    pub async fn states(self, ids: &[Uuid]) -> Result<Vec<(Uuid, StateName, u32)>, StoreError> {
         check_page_size(ids)?;
         self.0.driver.all(paired!("message_stages"), &[ids.into()]).await?.iter().map(stage_row).collect()
     }
@@ -158,7 +158,7 @@ impl Messages<'_> {
     /// trusted no further than by [`Keys::sweep`](crate::Keys::sweep). If seals are made with a key, use
     /// [`Messages::forget_keyed`], which the audit accepts.
     // SPEC E3.
-    pub async fn forget(self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    pub async fn delete_finished(self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.forget_by(None, finished_before, limit).await
     }
 
@@ -166,7 +166,7 @@ impl Messages<'_> {
     ///
     /// Their history is deleted too, and their age does not matter. Finished are sent and cancelled messages, and closed dead
     /// letters. It is for programs that must delete all data of a person. `key` is the one that seals are made with, if any.
-    pub async fn forget_of(
+    pub async fn delete_of_identity(
         self,
         key: Option<&AuditKey>,
         queue: &QueueName,
@@ -180,7 +180,7 @@ impl Messages<'_> {
     }
 
     /// Deletes like [`Messages::forget`], for seals made with a key. The key proves that its holder deleted the entries.
-    pub async fn forget_keyed(
+    pub async fn delete_sealed(
         self,
         key: &AuditKey,
         finished_before: Timestamp,

@@ -8,25 +8,25 @@ use super::Nodes;
 use crate::check;
 use crate::error::StoreError;
 use crate::micros;
-use crate::node::{DUTY_LEASE_MAX, Duty, LettersKept, Node};
+use crate::node::{DUTY_LEASE_MAX, SingletonTask, BulkLease, NodeRow};
 use crate::rows;
 use crate::statement::{SqlValue, paired, shared};
 
 impl Nodes<'_> {
     /// Sends a node's heartbeat.
-    pub async fn beat(self, node: Uuid, name: &str) -> Result<(), StoreError> {
+    pub async fn heartbeat(self, node: Uuid, name: &str) -> Result<(), StoreError> {
         check::no_nul("the node's name", name)?;
         let values = [node.into(), name.into(), SqlValue::Now];
         self.0.note_write(self.0.driver.execute(paired!("node_beat"), &values).await.map(drop))
     }
 
     /// Lists all nodes ever seen, the one seen last first. None is ever deleted; [`Node::seen_at`] tells which are alive.
-    pub async fn list(self) -> Result<Vec<Node>, StoreError> {
+    pub async fn list(self) -> Result<Vec<NodeRow>, StoreError> {
         self.0.driver.all(shared!("node_list"), &[]).await?.iter().map(rows::node).collect()
     }
 
     /// Claims or renews a task. Returns `true` for one node at a time, until its lease lapses, after an hour at the latest.
-    pub async fn claim_duty(self, duty: Duty<'_>, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
+    pub async fn claim_task(self, duty: SingletonTask<'_>, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
         let (duty, lease) = (duty.name(), micros(lease.min(DUTY_LEASE_MAX)));
         let values =
             [(&*duty).into(), node.into(), lease.into(), SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
@@ -34,12 +34,12 @@ impl Nodes<'_> {
     }
 
     /// Releases all tasks of a node that stops. The next node then need not wait for their leases.
-    pub async fn release_duties(self, node: Uuid) -> Result<(), StoreError> {
+    pub async fn release_tasks(self, node: Uuid) -> Result<(), StoreError> {
         self.0.driver.execute(shared!("caretaker_release"), &[node.into()]).await.map(drop)
     }
 
     /// Lists the holders of [`Duty::Letters`], of any queue, with a valid lease.
-    pub async fn letter_keepers(self) -> Result<Vec<LettersKept>, StoreError> {
+    pub async fn bulk_leases(self) -> Result<Vec<BulkLease>, StoreError> {
         let values = [SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
         self.0.driver.all(paired!("letters_kept"), &values).await?.iter().map(rows::letters_kept).collect()
     }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use ichido_core::time::Timestamp;
 
 use super::Queues;
-use crate::action::Action;
+use crate::action::AuditAction;
 use crate::check;
 use crate::columns::Columns as _;
 use crate::driver::Driver;
 use crate::error::StoreError;
-use crate::message::{Count, QueueName, limits};
+use crate::message::{StateCount, QueueName, limits};
 use crate::node::QueuePause;
 use crate::postgres::wake::Topic;
 use crate::rows;
@@ -45,7 +45,7 @@ impl Queues<'_> {
     }
 
     /// Counts the messages of each queue in each state.
-    pub async fn counts(self) -> Result<Vec<Count>, StoreError> {
+    pub async fn counts(self) -> Result<Vec<StateCount>, StoreError> {
         self.0.driver.all(paired!("count_read"), &[]).await?.iter().map(rows::count).collect()
     }
 
@@ -53,7 +53,7 @@ impl Queues<'_> {
     ///
     /// With another kind, a retry would be a new action to its receiver.
     // SPEC D7.
-    pub async fn kind_of_key(self, queue: &QueueName, kind: &str) -> Result<String, StoreError> {
+    pub async fn key_kind(self, queue: &QueueName, kind: &str) -> Result<String, StoreError> {
         check::name("the kind of key", kind, KIND_BYTES_MAX)?;
         let row = self
             .0
@@ -80,7 +80,7 @@ impl Queues<'_> {
             let was = before.map(|row| row.truth("paused")).transpose()?.unwrap_or(false);
             let values = [queue.as_str().into(), paused.into(), by.into(), SqlValue::Now];
             connection.execute(paired!("queue_pause"), &values).await?;
-            transaction.record(&Action::pause(queue, was, paused, by)).await.map(Some)
+            transaction.record(&AuditAction::pause(queue, was, paused, by)).await.map(Some)
         };
         self.0.driver.transact(work).await?;
         if !paused {

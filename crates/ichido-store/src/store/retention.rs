@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido_core::clock::{Reading, Retention};
+use ichido_core::clock::{ClockPair, Retention};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -88,9 +88,9 @@ impl Store {
     }
 
     /// Reads both clocks.
-    async fn read_clocks(&self) -> Result<Reading, StoreError> {
+    async fn read_clocks(&self) -> Result<ClockPair, StoreError> {
         // Read first: a slow answer makes the wall clock later, never earlier.
         let monotonic = self.skew.monotonic();
-        Ok(Reading { wall: self.now().await?, monotonic })
+        Ok(ClockPair { wall: self.now().await?, monotonic })
     }
 }

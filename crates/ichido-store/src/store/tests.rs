@@ -8,7 +8,7 @@ use ichido_core::retry::Guarantee;
 use uuid::Uuid;
 
 use super::Store;
-use crate::message::{ClaimTerms, NewMessage, QueueName};
+use crate::message::{ClaimOptions, NewMessage, QueueName};
 use crate::testing::postgres::fresh_database;
 
 /// Longer than any wake-up takes.
@@ -20,14 +20,14 @@ fn message(key: &str) -> NewMessage {
 }
 
 async fn claimed(store: &Store) -> usize {
-    let terms = ClaimTerms {
+    let terms = ClaimOptions {
         node: Uuid::nil(),
         lease: PATIENCE,
-        marks: false,
-        guarantee: Guarantee::Repeatable,
+        start_marks: false,
+        guarantee: Guarantee::Idempotent,
         travels_for: Duration::ZERO,
     };
-    store.claims().take(&message("k").queue, NonZeroU32::MIN, terms).await.unwrap().len()
+    store.claims().claim(&message("k").queue, NonZeroU32::MIN, terms).await.unwrap().len()
 }
 
 /// Messages that were committed late or given back are before the cursor. A claim after a wake-up must find them.

@@ -10,7 +10,7 @@ use crate::message::limits::EXCERPT_BYTES_MAX;
 use crate::micros;
 use crate::statement::{SqlValue, paired, shared};
 use crate::token::limits::TOKENS_MAX;
-use crate::token::{self, NewToken, Token, made, revoked};
+use crate::token::{self, NewToken, StoredToken, made, revoked};
 use crate::transaction::Transaction;
 
 impl Tokens<'_> {
@@ -26,7 +26,7 @@ impl Tokens<'_> {
             token.role.identity().into(),
             queues.as_deref().into(),
             SqlValue::from(&token.hash[..]),
-            token.lives.map(micros).into(),
+            token.ttl.map(micros).into(),
             SqlValue::Now,
         ];
         let work = async |transaction: &mut Transaction<'_>| {
@@ -38,7 +38,7 @@ impl Tokens<'_> {
 
     /// Lists all tokens, newest first, including expired and revoked ones; at most
     /// [`limits::TOKENS_MAX`](crate::token::limits::TOKENS_MAX).
-    pub async fn list(self) -> Result<Vec<Token>, StoreError> {
+    pub async fn list(self) -> Result<Vec<StoredToken>, StoreError> {
         let rows = self.0.driver.all(shared!("token_list"), &[i64::from(TOKENS_MAX).into()]).await?;
         rows.iter().map(token::token).collect()
     }

@@ -21,7 +21,7 @@ mod standby;
 mod watcher;
 
 pub use self::database::{
-    Database, SERVER_VARIABLE, TEMPLATE_VARIABLE, durable_database, empty_database, fresh_database,
+    PgTestDatabase, SERVER_VARIABLE, TEMPLATE_VARIABLE, durable_database, empty_database, fresh_database,
 };
 
 use std::ffi::OsStr;
@@ -148,7 +148,7 @@ impl ClusterError {
 
 /// How to stop a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopMode {
     /// Cleanly: sessions are ended, everything is written out.
     Fast,
     /// As in a crash: everything is dropped, and the next start has to recover.
@@ -203,11 +203,11 @@ impl Cluster {
 
     /// Crashes the server and starts it again on the same port. Returns when it has recovered.
     pub fn restart_immediate(&self) -> Result<(), ClusterError> {
-        self.ask("restart", Stop::Immediate.mode())
+        self.ask("restart", StopMode::Immediate.mode())
     }
 
     /// Stops the server and keeps its data, for [`Cluster::start_again`].
-    pub fn stop(&self, how: Stop) -> Result<(), ClusterError> {
+    pub fn stop(&self, how: StopMode) -> Result<(), ClusterError> {
         self.ask("stop", how.mode())
     }
 
@@ -239,7 +239,7 @@ impl Cluster {
     }
 }
 
-impl Stop {
+impl StopMode {
     fn mode(self) -> &'static str {
         match self {
             Self::Fast => "fast",

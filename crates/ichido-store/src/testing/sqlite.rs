@@ -8,13 +8,13 @@ use uuid::Uuid;
 
 /// A path for a database file. Dropping it removes the folder with everything in it.
 #[derive(Debug)]
-pub struct File {
+pub struct SqliteTestFile {
     /// The URL to open.
     pub url: String,
     folder: PathBuf,
 }
 
-impl File {
+impl SqliteTestFile {
     /// Returns the file's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -26,7 +26,7 @@ impl File {
     }
 }
 
-impl Drop for File {
+impl Drop for SqliteTestFile {
     fn drop(&mut self) {
         // A process that still has it open keeps an unlinked file: nothing is left behind.
         drop(std::fs::remove_dir_all(&self.folder));
@@ -39,9 +39,9 @@ impl Drop for File {
 ///
 /// If the temporary folder cannot be written.
 #[expect(clippy::expect_used, reason = "tests cannot continue without it")]
-pub fn fresh_file() -> File {
+pub fn fresh_file() -> SqliteTestFile {
     let folder = std::env::temp_dir().join(format!("ichido-sqlite-{}", Uuid::now_v7().simple()));
     std::fs::create_dir(&folder).expect("a temporary folder can be made");
     let url = format!("sqlite:{}", folder.join("ichido.db").display());
-    File { url, folder }
+    SqliteTestFile { url, folder }
 }

@@ -14,16 +14,16 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
-use ichido_core::lifecycle::{Event, Stage, State};
+use ichido_core::ledger::{Class, OperationGuarantee, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::lifecycle::{Event, StateName, State};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
 use ichido_store::message::{
-    ClaimTerms, Enqueued, MessageFilter, NewMessage, Note, QueueName, Settlement, Stepped, limits,
+    ClaimOptions, Enqueued, MessageFilter, NewMessage, Note, QueueName, Settlement, StepResult, limits,
 };
-use ichido_store::rescue::RescueTerms;
+use ichido_store::rescue::RescueOptions;
 use ichido_store::testing::postgres::Cluster;
 use uuid::Uuid;
 
@@ -52,7 +52,7 @@ fn name(text: &str) -> RecordName {
 }
 
 fn claim(text: &str) -> KeyClaim {
-    let draft = PolicyDraft { mode: Some(EffectMode::Transactional), ..PolicyDraft::new(Class::Mutate) };
+    let draft = PolicyDraft { guarantee: Some(OperationGuarantee::Transactional), ..PolicyDraft::new(Class::Mutate) };
     KeyClaim {
         name: name(text),
         fingerprint: Fingerprint::from_bytes([7; 32]),
@@ -63,8 +63,8 @@ fn claim(text: &str) -> KeyClaim {
     }
 }
 
-fn response(text: &str) -> Response {
-    Response {
+fn response(text: &str) -> StoredResponse {
+    StoredResponse {
         status: 201,
         headers: vec![("location".into(), text.as_bytes().to_vec())],
         body: Some(text.as_bytes().to_vec()),
@@ -132,7 +132,7 @@ async fn load(store: Store, prefix: String, print_line: impl Fn(String) + Clone 
 
 async fn enqueue_one(store: &Store, key: &str, print_line: &impl Fn(String)) {
     match store.messages().enqueue(message(key)).await {
-        Ok(Enqueued::New { id } | Enqueued::Same { id }) => print_line(format!("enqueued {key} {id}")),
+        Ok(Enqueued::New { id } | Enqueued::Replay { id }) => print_line(format!("enqueued {key} {id}")),
         Ok(other) => panic!("{key}: {other:?}"),
         Err(error) => expected(&error),
     }
@@ -158,21 +158,21 @@ async fn settle_key(store: &Store, key: &str, print_line: &impl Fn(String)) {
 }
 
 async fn send_some(store: &Store, print_line: &impl Fn(String)) {
-    let terms = ClaimTerms {
+    let terms = ClaimOptions {
         node: Uuid::now_v7(),
         lease: LEASE,
-        marks: false,
-        guarantee: Guarantee::Repeatable,
+        start_marks: false,
+        guarantee: Guarantee::Idempotent,
         travels_for: Duration::ZERO,
     };
-    let work = match store.claims().take(&queue(), NonZeroU32::new(7).expect("not zero"), terms).await {
+    let work = match store.claims().claim(&queue(), NonZeroU32::new(7).expect("not zero"), terms).await {
         Ok(work) => work,
         Err(error) => return expected(&error),
     };
     for work in work {
         let settlement = Settlement::new(&work, Event::Succeeded { fence: work.fence }, Note::default());
         match store.claims().settle(settlement).await {
-            Ok(Stepped::Now(State::Sent)) => print_line(format!("sent {}", work.id)),
+            Ok(StepResult::Now(State::Sent)) => print_line(format!("sent {}", work.id)),
             Ok(other) => panic!("{}: {other:?}", work.id),
             Err(error) => expected(&error),
         }
@@ -247,7 +247,7 @@ async fn check(store: &Store, acknowledged: &Acknowledged) {
     }
     for id in &acknowledged.sent {
         let row = store.messages().get(*id).await.expect("read").expect("a message that was sent");
-        assert_eq!(row.status, Stage::Sent, "{id}");
+        assert_eq!(row.status, StateName::Sent, "{id}");
     }
     for key in &acknowledged.keys {
         match store.keys().claim(claim(key)).await.expect("claimed") {
@@ -256,12 +256,12 @@ async fn check(store: &Store, acknowledged: &Acknowledged) {
         }
     }
     let all = all_messages(store).await;
-    let mut by_status: BTreeMap<Stage, i64> = BTreeMap::new();
+    let mut by_status: BTreeMap<StateName, i64> = BTreeMap::new();
     for row in &all {
         assert_eq!(row.request, row.key.as_str().as_bytes(), "whole");
         *by_status.entry(row.status).or_default() += 1;
     }
-    let counted: BTreeMap<Stage, i64> = store
+    let counted: BTreeMap<StateName, i64> = store
         .queues()
         .counts()
         .await
@@ -282,22 +282,22 @@ async fn is_whole(store: &Store) {
 
 /// Rescues and sends everything; every message ends sent, once.
 async fn finish(store: &Store) {
-    store.skew_by(LEASE * 2);
-    let guarantee = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
-    let terms = RescueTerms { guarantee, wait: Duration::ZERO, travels_for: Duration::ZERO };
+    store.advance_clock(LEASE * 2);
+    let guarantee = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
+    let terms = RescueOptions { guarantee, wait: Duration::ZERO, travels_for: Duration::ZERO };
     loop {
         while store.claims().rescue(|_| terms).await.expect("rescued").is_some() {}
         store.claims().promote(10_000).await.expect("promoted");
-        let terms = ClaimTerms {
+        let terms = ClaimOptions {
             node: Uuid::now_v7(),
             lease: LEASE,
-            marks: false,
-            guarantee: Guarantee::Repeatable,
+            start_marks: false,
+            guarantee: Guarantee::Idempotent,
             travels_for: Duration::ZERO,
         };
         let work = store
             .claims()
-            .take(&queue(), NonZeroU32::new(500).expect("not zero"), terms)
+            .claim(&queue(), NonZeroU32::new(500).expect("not zero"), terms)
             .await
             .expect("claimed");
         if work.is_empty() {
@@ -308,13 +308,13 @@ async fn finish(store: &Store) {
             .map(|work| Settlement::new(work, Event::Succeeded { fence: work.fence }, Note::default()))
             .collect();
         for stepped in store.claims().settle_all(settlements).await {
-            assert_eq!(stepped.expect("settled"), Stepped::Now(State::Sent));
+            assert_eq!(stepped.expect("settled"), StepResult::Now(State::Sent));
         }
     }
     for row in all_messages(store).await {
-        assert_eq!(row.status, Stage::Sent, "{}", row.id);
+        assert_eq!(row.status, StateName::Sent, "{}", row.id);
         let sent = store.messages().transitions(row.id).await.expect("read");
-        assert_eq!(sent.iter().filter(|step| step.to == Stage::Sent).count(), 1, "{}", row.id);
+        assert_eq!(sent.iter().filter(|step| step.to == StateName::Sent).count(), 1, "{}", row.id);
     }
     is_whole(store).await;
 }

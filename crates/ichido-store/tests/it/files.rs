@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::EffectMode;
+use ichido_core::ledger::OperationGuarantee;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaimed, KeySettle};
-use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, Note, QueueName, Settlement, Work};
-use ichido_store::testing::sqlite::{File, fresh_file};
+use ichido_store::message::{ClaimOptions, Enqueued, NewMessage, Note, QueueName, Settlement, ClaimedMessage};
+use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use sqlx::SqlitePool;
 use uuid::Uuid;
 
@@ -42,7 +42,7 @@ const FILE_DAMAGE: [FileDamage; 7] = [
     }),
 ];
 
-async fn opened() -> (File, Store) {
+async fn opened() -> (SqliteTestFile, Store) {
     let file = fresh_file();
     let store = Store::open(&file.url, 2).await.unwrap();
     (file, store)
@@ -55,16 +55,16 @@ fn lost<T: std::fmt::Debug>(what: &str, path: &str, outcome: Result<T, StoreErro
     }
 }
 
-async fn claimed(store: &Store) -> Work {
+async fn claimed(store: &Store) -> ClaimedMessage {
     store.messages().enqueue(message("held")).await.unwrap();
-    let terms = ClaimTerms {
+    let terms = ClaimOptions {
         node: Uuid::nil(),
         lease: Duration::from_mins(1),
-        marks: true,
-        guarantee: Guarantee::Nothing,
+        start_marks: true,
+        guarantee: Guarantee::None,
         travels_for: Duration::ZERO,
     };
-    store.claims().take(&message("held").queue, NonZeroU32::MIN, terms).await.unwrap().remove(0)
+    store.claims().claim(&message("held").queue, NonZeroU32::MIN, terms).await.unwrap().remove(0)
 }
 
 /// The operations that acknowledge something, or let a call start.
@@ -100,7 +100,7 @@ async fn moved_file_acknowledges_nothing() {
             let (file, store) = opened().await;
             let pool = SqlitePool::connect(&file.url).await.unwrap();
             let work = claimed(&store).await;
-            let run = store.keys().claim(request("held", EffectMode::Opaque)).await.unwrap();
+            let run = store.keys().claim(request("held", OperationGuarantee::None)).await.unwrap();
             let KeyClaimed::Run { fence, .. } = run else { panic!("{run:?}") };
             let settle = KeySettle { name: name("held"), fence, outcome: keep(response(b"done")) };
             if path == "content again" {
@@ -119,12 +119,12 @@ async fn moved_file_acknowledges_nothing() {
                 }
                 "content" => lost(what, path, store.messages().enqueue(by_content("new")).await),
                 "content again" => lost(what, path, store.messages().enqueue(by_content("other")).await),
-                "claim" => lost(what, path, store.keys().claim(request("new", EffectMode::Opaque)).await),
+                "claim" => lost(what, path, store.keys().claim(request("new", OperationGuarantee::None)).await),
                 "settle" => lost(what, path, store.keys().settle(settle).await),
                 "settle in a transaction" => {
                     lost(what, path, store.keys().settle_in_sqlite(&mut open, &settle).await);
                 }
-                "mark" => lost(what, path, store.claims().begin(&[(work.id, work.fence)]).await),
+                "mark" => lost(what, path, store.claims().mark_started(&[(work.id, work.fence)]).await),
                 "report" => {
                     let report = Settlement::new(&work, succeeded(&work), Note::default());
                     lost(what, path, store.claims().settle(report).await);
@@ -169,7 +169,7 @@ async fn lost_file_stays_lost_after_its_return() {
     store.close(Duration::from_mins(1)).await;
     drop(store);
     let next = Store::open(&file.url, 2).await.unwrap();
-    assert!(matches!(next.messages().enqueue(message("before")).await.unwrap(), Enqueued::Same { .. }));
+    assert!(matches!(next.messages().enqueue(message("before")).await.unwrap(), Enqueued::Replay { .. }));
     assert!(matches!(next.messages().enqueue(message("after")).await.unwrap(), Enqueued::New { .. }));
 }
 
@@ -188,7 +188,7 @@ async fn acknowledged_writes_survive_a_removed_log() {
     store.close(Duration::from_mins(1)).await;
     drop(store);
     let next = Store::open(&file.url, 2).await.unwrap();
-    assert!(matches!(next.messages().enqueue(message("before")).await.unwrap(), Enqueued::Same { .. }));
+    assert!(matches!(next.messages().enqueue(message("before")).await.unwrap(), Enqueued::Replay { .. }));
 }
 
 /// SQLite removes its log by name when it closes, but not once its database is elsewhere: that name is now another one's log.
@@ -207,7 +207,7 @@ async fn log_of_a_replacement_database_is_untouched() {
     drop(store);
     assert!(file.folder().join("ichido.db-wal").exists());
     let next = Store::open(&file.url, 2).await.unwrap();
-    assert!(matches!(next.messages().enqueue(message("restored")).await.unwrap(), Enqueued::Same { .. }));
+    assert!(matches!(next.messages().enqueue(message("restored")).await.unwrap(), Enqueued::Replay { .. }));
 }
 
 /// The next start opens the link's name.

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{Begun, Event, Failure, State};
+use ichido_core::lifecycle::{StartMark, Event, Failure, State};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
 use ichido_store::message::{
-    ClaimTerms, Enqueued, MessageRow, NewMessage, Note, QueueName, Settlement, Stepped, Work,
+    ClaimOptions, Enqueued, MessageRow, NewMessage, Note, QueueName, Settlement, StepResult, ClaimedMessage,
 };
-use ichido_store::rescue::RescueTerms;
+use ichido_store::rescue::RescueOptions;
 use ichido_store::testing::{postgres, sqlite};
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ const CASE_MAX: Duration = Duration::from_mins(5);
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 
 /// A destination that deduplicates by key for a day.
-pub(crate) const KEYED: Guarantee = Guarantee::HonoursKeys { keeps_for: DAY };
+pub(crate) const KEYED: Guarantee = Guarantee::Keyed { keeps_for: DAY };
 
 /// A fresh database and the store on it.
 pub(crate) struct StoreFixture {
@@ -43,8 +43,8 @@ pub(crate) struct StoreFixture {
 
 /// Removed with the fixture.
 enum TestDatabase {
-    Postgres { _database: postgres::Database },
-    Sqlite { _file: sqlite::File },
+    Postgres { _database: postgres::PgTestDatabase },
+    Sqlite { _file: sqlite::SqliteTestFile },
 }
 
 impl StoreFixture {
@@ -89,7 +89,7 @@ impl StoreFixture {
 
     /// Lets time pass.
     pub(crate) fn pass(&self, time: Duration) {
-        self.store.skew_by(time);
+        self.store.advance_clock(time);
     }
 
     pub(crate) async fn put(&self, message: NewMessage) -> Enqueued {
@@ -107,39 +107,39 @@ impl StoreFixture {
         answers.into_iter().map(|answer| new_id(answer.expect("an answer"))).collect()
     }
 
-    pub(crate) async fn claim(&self, count: u32) -> Vec<Work> {
-        self.store.claims().take(&queue(), many(count), terms()).await.expect("a claim")
+    pub(crate) async fn claim(&self, count: u32) -> Vec<ClaimedMessage> {
+        self.store.claims().claim(&queue(), many(count), terms()).await.expect("a claim")
     }
 
     /// Claims when exactly one message is available.
-    pub(crate) async fn claim_one(&self) -> Work {
+    pub(crate) async fn claim_one(&self) -> ClaimedMessage {
         only(self.claim(10).await)
     }
 
     /// Claims messages with start marks.
-    pub(crate) async fn claim_with_marks(&self, count: u32) -> Vec<Work> {
-        let terms = ClaimTerms { marks: true, ..terms() };
-        self.store.claims().take(&queue(), many(count), terms).await.expect("a claim")
+    pub(crate) async fn claim_with_marks(&self, count: u32) -> Vec<ClaimedMessage> {
+        let terms = ClaimOptions { start_marks: true, ..terms() };
+        self.store.claims().claim(&queue(), many(count), terms).await.expect("a claim")
     }
 
     /// Marks that the call of a message is about to start, if its claim requires that.
-    pub(crate) async fn start(&self, work: &Work) {
-        if work.begun == Begun::NotYet {
-            let marked = self.store.claims().begin(&[(work.id, work.fence)]).await.expect("an answer");
+    pub(crate) async fn start(&self, work: &ClaimedMessage) {
+        if work.start_mark == StartMark::NotYet {
+            let marked = self.store.claims().mark_started(&[(work.id, work.fence)]).await.expect("an answer");
             assert_eq!(marked, [true]);
         }
     }
 
-    pub(crate) async fn settle(&self, work: &Work, event: Event) -> Stepped {
+    pub(crate) async fn settle(&self, work: &ClaimedMessage, event: Event) -> StepResult {
         self.settle_with_note(work, event, Note::default()).await
     }
 
-    pub(crate) async fn settle_with_note(&self, work: &Work, event: Event, note: Note) -> Stepped {
+    pub(crate) async fn settle_with_note(&self, work: &ClaimedMessage, event: Event, note: Note) -> StepResult {
         self.store.claims().settle(Settlement::new(work, event, note)).await.expect("an answer")
     }
 
-    pub(crate) async fn send(&self, work: &Work) {
-        assert_eq!(self.settle(work, succeeded(work)).await, Stepped::Now(State::Sent));
+    pub(crate) async fn send(&self, work: &ClaimedMessage) {
+        assert_eq!(self.settle(work, succeeded(work)).await, StepResult::Now(State::Sent));
     }
 
     /// Enqueues one message and lets its first attempt be the last.
@@ -147,16 +147,16 @@ impl StoreFixture {
         let id = self.enqueue(key).await;
         let work = self.claim_one().await;
         let settled = self.settle_with_note(&work, final_failure(&work, effect), bad_request()).await;
-        assert!(matches!(settled, Stepped::Now(State::Dead { .. })), "{settled:?}");
+        assert!(matches!(settled, StepResult::Now(State::Dead { .. })), "{settled:?}");
         id
     }
 
     /// Enqueues one message and lets its first attempt end in doubt.
-    pub(crate) async fn parked(&self, key: &str) -> (Uuid, Work) {
+    pub(crate) async fn parked(&self, key: &str) -> (Uuid, ClaimedMessage) {
         let id = self.enqueue(key).await;
         let work = self.claim_one().await;
         let settled = self.settle(&work, in_doubt(&work)).await;
-        assert!(matches!(settled, Stepped::Now(State::Parked { .. })), "{settled:?}");
+        assert!(matches!(settled, StepResult::Now(State::Parked { .. })), "{settled:?}");
         (id, work)
     }
 
@@ -176,7 +176,7 @@ impl StoreFixture {
     }
 
     /// Applies an operator's event to a message.
-    pub(crate) async fn step(&self, id: Uuid, event: Event) -> Stepped {
+    pub(crate) async fn step(&self, id: Uuid, event: Event) -> StepResult {
         let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
         self.store.messages().step(id, |_| event, &note).await.expect("an answer")
     }
@@ -216,8 +216,8 @@ pub(crate) async fn rescue(store: &Store, guarantee: Guarantee) -> Option<usize>
     store.claims().rescue(|_| rescue_terms(guarantee)).await.expect("an answer")
 }
 
-pub(crate) fn rescue_terms(guarantee: Guarantee) -> RescueTerms {
-    RescueTerms { guarantee, wait: BACKOFF, travels_for: TRAVELS_FOR }
+pub(crate) fn rescue_terms(guarantee: Guarantee) -> RescueOptions {
+    RescueOptions { guarantee, wait: BACKOFF, travels_for: TRAVELS_FOR }
 }
 
 pub(crate) fn queue() -> QueueName {
@@ -244,12 +244,12 @@ pub(crate) fn message(text: &str) -> NewMessage {
     }
 }
 
-pub(crate) fn terms() -> ClaimTerms {
-    ClaimTerms {
+pub(crate) fn terms() -> ClaimOptions {
+    ClaimOptions {
         node: Uuid::from_u128(1),
         lease: LEASE,
-        marks: false,
-        guarantee: Guarantee::Repeatable,
+        start_marks: false,
+        guarantee: Guarantee::Idempotent,
         travels_for: Duration::ZERO,
     }
 }
@@ -266,36 +266,36 @@ pub(crate) fn only<T: std::fmt::Debug>(mut all: Vec<T>) -> T {
     all.remove(0)
 }
 
-pub(crate) fn ids(work: &[Work]) -> Vec<Uuid> {
+pub(crate) fn ids(work: &[ClaimedMessage]) -> Vec<Uuid> {
     work.iter().map(|work| work.id).collect()
 }
 
-pub(crate) fn succeeded(work: &Work) -> Event {
+pub(crate) fn succeeded(work: &ClaimedMessage) -> Event {
     Event::Succeeded { fence: work.fence }
 }
 
-fn failed(work: &Work, failure: Failure, effect: Effect) -> Event {
+fn failed(work: &ClaimedMessage, failure: Failure, effect: Effect) -> Event {
     let travels_until = work.claimed_at.plus(TRAVELS_FOR);
     Event::Failed { fence: work.fence, failure, effect, safety: Safety::Keyed, travels_until }
 }
 
 /// A failure that will be retried after the backoff.
-pub(crate) fn will_retry(work: &Work) -> Event {
-    failed(work, Failure::Again { due: work.claimed_at.plus(BACKOFF) }, Effect::NotDone)
+pub(crate) fn will_retry(work: &ClaimedMessage) -> Event {
+    failed(work, Failure::Retry { due: work.claimed_at.plus(BACKOFF) }, Effect::NotDone)
 }
 
 /// A failure that no retry can fix.
-pub(crate) fn final_failure(work: &Work, effect: Effect) -> Event {
-    failed(work, Failure::ForGood, effect)
+pub(crate) fn final_failure(work: &ClaimedMessage, effect: Effect) -> Event {
+    failed(work, Failure::Permanent, effect)
 }
 
 /// A failure with an unknown effect.
-pub(crate) fn in_doubt(work: &Work) -> Event {
+pub(crate) fn in_doubt(work: &ClaimedMessage) -> Event {
     failed(work, Failure::InDoubt, Effect::Unknown)
 }
 
 /// A call that was never started.
-pub(crate) fn given_back(work: &Work) -> Event {
+pub(crate) fn given_back(work: &ClaimedMessage) -> Event {
     Event::GivenBack { fence: work.fence, due: work.claimed_at }
 }
 

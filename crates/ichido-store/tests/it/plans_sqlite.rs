@@ -18,10 +18,10 @@ use ichido_core::lifecycle::Event;
 use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
-use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
-use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, Note, QueueName, Settlement, Work};
-use ichido_store::rescue::RescueTerms;
-use ichido_store::testing::sqlite::{File, fresh_file};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
+use ichido_store::message::{ClaimOptions, Enqueued, NewMessage, Note, QueueName, Settlement, ClaimedMessage};
+use ichido_store::rescue::RescueOptions;
+use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _};
 use uuid::Uuid;
@@ -69,7 +69,7 @@ const SMALL: [(&str, &str); 24] = [
 ];
 
 /// Opens the test's own connection; what it loads need not survive.
-async fn connect_beside(file: &File) -> SqliteConnection {
+async fn connect_beside(file: &SqliteTestFile) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(file.path()).synchronous(SqliteSynchronous::Off);
     // In KiB: the whole history, so loading it does not write pages twice.
     options.pragma("cache_size", "-200000").connect().await.unwrap()
@@ -329,7 +329,7 @@ struct CountedStore {
 }
 
 impl CountedStore {
-    async fn open(file: &File) -> Self {
+    async fn open(file: &SqliteTestFile) -> Self {
         let store = Store::open(&file.url, 1).await.unwrap();
         let steps = Arc::new(AtomicU64::new(0));
         // There is one writer, so this is the connection of every operation that writes.
@@ -358,23 +358,23 @@ impl CountedStore {
         }
     }
 
-    async fn claimed(&self) -> (u64, Vec<Work>) {
+    async fn claimed(&self) -> (u64, Vec<ClaimedMessage>) {
         self.enqueue(Duration::ZERO).await;
         let (cost, work) = self.claim().await;
         assert_eq!(work.len(), BATCH as usize);
         (cost, work)
     }
 
-    async fn claim(&self) -> (u64, Vec<Work>) {
-        let terms = ClaimTerms {
+    async fn claim(&self) -> (u64, Vec<ClaimedMessage>) {
+        let terms = ClaimOptions {
             node: Uuid::from_u128(1),
             lease: LEASE,
-            marks: true,
-            guarantee: Guarantee::Repeatable,
+            start_marks: true,
+            guarantee: Guarantee::Idempotent,
             travels_for: Duration::ZERO,
         };
         let (cost, work) =
-            self.cost(self.store.claims().take(&queue(), NonZeroU32::new(BATCH).unwrap(), terms)).await;
+            self.cost(self.store.claims().claim(&queue(), NonZeroU32::new(BATCH).unwrap(), terms)).await;
         (cost, work.unwrap())
     }
 
@@ -395,7 +395,7 @@ impl CountedStore {
         let KeyClaimed::Run { fence, .. } = self.store.keys().claim(claim).await.unwrap() else {
             panic!("not run")
         };
-        let response = Response { status: 200, headers: Vec::new(), body: None };
+        let response = StoredResponse { status: 200, headers: Vec::new(), body: None };
         let settled = Settled::Applied;
         let outcome = KeyOutcome::Keep { settled, response, result_digest: None, message_id: None, ttl: TTL };
         self.store.keys().settle(KeySettle { name, fence, outcome }).await.unwrap();
@@ -410,9 +410,9 @@ impl CountedStore {
         let (settle, settled) = self.cost(self.store.claims().settle_all(settlements.collect())).await;
         assert!(settled.iter().all(Result::is_ok));
         let (_, work) = self.claimed().await;
-        self.store.skew_by(LEASE * 2);
-        let terms = RescueTerms {
-            guarantee: Guarantee::Repeatable,
+        self.store.advance_clock(LEASE * 2);
+        let terms = RescueOptions {
+            guarantee: Guarantee::Idempotent,
             wait: Duration::ZERO,
             travels_for: Duration::ZERO,
         };
@@ -420,17 +420,17 @@ impl CountedStore {
         assert_eq!(rescued.unwrap(), Some(work.len()));
         self.cancel(work.iter().map(|work| work.id)).await;
         let later = self.enqueue(LEASE).await;
-        self.store.skew_by(LEASE);
+        self.store.advance_clock(LEASE);
         let (promote, promoted) = self.cost(self.store.claims().promote(BATCH)).await;
         assert_eq!(promoted.unwrap(), [(queue(), u64::from(BATCH))]);
         self.cancel(later).await;
         for _ in 0..BATCH {
             self.key().await;
         }
-        self.store.skew_by(TTL * 2);
+        self.store.advance_clock(TTL * 2);
         let (sweep, swept) = self.cost(self.store.keys().sweep(BATCH)).await;
         assert_eq!(swept.unwrap(), u64::from(BATCH));
-        let (retention, forgotten) = self.cost(self.store.messages().forget(SINCE_THEN, BATCH)).await;
+        let (retention, forgotten) = self.cost(self.store.messages().delete_finished(SINCE_THEN, BATCH)).await;
         assert_eq!(forgotten.unwrap(), u64::from(BATCH));
         vec![
             ("claim", claim),

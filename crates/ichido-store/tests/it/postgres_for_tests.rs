@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ichido_store::testing::postgres::{
-    Cluster, ClusterError, Database, SERVER_VARIABLE, Stop, TEMPLATE_VARIABLE, durable_database,
+    Cluster, ClusterError, PgTestDatabase, SERVER_VARIABLE, StopMode, TEMPLATE_VARIABLE, durable_database,
     empty_database, fresh_database,
 };
 use sqlx::{Connection as _, PgConnection};
@@ -154,7 +154,7 @@ async fn an_immediate_restart_comes_back_on_the_same_port_with_what_was_committe
 async fn a_stopped_server_refuses_and_comes_back_when_started_again() {
     let cluster = Cluster::start(&[]).unwrap();
     let database = cluster.database().await.unwrap();
-    for how in [Stop::Fast, Stop::Immediate] {
+    for how in [StopMode::Fast, StopMode::Immediate] {
         cluster.stop(how).unwrap();
         assert!(PgConnection::connect(&database.url).await.is_err());
         // Twice is a mistake in the test, and is reported.
@@ -163,7 +163,7 @@ async fn a_stopped_server_refuses_and_comes_back_when_started_again() {
         assert_eq!(ask(&database.url, "SELECT 'back'").await, "back");
     }
     // A stopped cluster can be dropped as well.
-    cluster.stop(Stop::Fast).unwrap();
+    cluster.stop(StopMode::Fast).unwrap();
     let folder = cluster.folder().to_owned();
     drop(cluster);
     assert!(!folder.exists());
@@ -359,7 +359,7 @@ async fn part_with_a_given_server() {
     assert!(sqlx::raw_sql("SELECT 1").execute(&mut open).await.is_err());
 }
 
-fn panics_with(database: Database) {
+fn panics_with(database: PgTestDatabase) {
     let _kept = database;
     panic!("as meant");
 }

@@ -7,12 +7,12 @@ use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaim, KeySettle};
-use ichido_store::letter::LetterFilter;
+use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::{
-    ClaimTerms, LetterState, MessageFilter, NewMessage, Note, QueueName, Settlement,
+    ClaimOptions, DeadLetterState, MessageFilter, NewMessage, Note, QueueName, Settlement,
 };
-use ichido_store::node::Duty;
-use ichido_store::rescue::RescueTerms;
+use ichido_store::node::SingletonTask;
+use ichido_store::rescue::RescueOptions;
 use std::num::NonZeroU32;
 use std::time::Duration;
 use uuid::Uuid;
@@ -32,7 +32,7 @@ fn of_keys(store: Store, claim: KeyClaim, settle: KeySettle, name: RecordName, p
         store.keys().resolve(&name, Resolution::Applied, None, &policy).await?;
         store.keys().decide(&name, Resolution::Applied, None, &policy, "olivia").await?;
         store.keys().sweep(1).await?;
-        store.keys().forget_of("alice", 1).await?;
+        store.keys().delete_of_identity("alice", 1).await?;
         Ok(())
     });
 }
@@ -43,15 +43,15 @@ fn of_work(
     queue: QueueName,
     new: NewMessage,
     settlement: Settlement,
-    terms: (ClaimTerms, RescueTerms),
+    terms: (ClaimOptions, RescueOptions),
 ) {
     can_be_spawned(async move {
         store.messages().enqueue(new.clone()).await?;
         store.dead_letters().replace(settlement.id, new.clone(), &Note::default()).await?;
         drop(store.messages().enqueue_all(vec![new]).await);
         store.queues().wait(&queue, Duration::ZERO).await;
-        let work = store.claims().take(&queue, NonZeroU32::MIN, terms.0).await?;
-        store.claims().begin(&work.iter().map(|work| (work.id, work.fence)).collect::<Vec<_>>()).await?;
+        let work = store.claims().claim(&queue, NonZeroU32::MIN, terms.0).await?;
+        store.claims().mark_started(&work.iter().map(|work| (work.id, work.fence)).collect::<Vec<_>>()).await?;
         store.claims().settle(settlement.clone()).await?;
         drop(store.claims().settle_all(vec![settlement]).await);
         store.claims().renew(&work.iter().map(|work| work.fence).collect::<Vec<_>>(), Duration::ZERO).await?;
@@ -69,27 +69,27 @@ fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, mo
         store.messages().get(id).await?;
         store.messages().list(&filter, 1).await?;
         store.messages().transitions(id).await?;
-        store.messages().forget(moment, 1).await?;
-        store.messages().forget_of(None, &queue, "alice", 1).await?;
+        store.messages().delete_finished(moment, 1).await?;
+        store.messages().delete_of_identity(None, &queue, "alice", 1).await?;
         store.queues().counts().await?;
         store.queues().fold_counts(1).await?;
         store.queues().pause(&queue, true, None).await?;
-        store.dead_letters().list(LetterState::Dead, Some(&queue), None, 1).await?;
-        store.dead_letters().page(&LetterFilter::default(), None, 1).await?;
+        store.dead_letters().list(DeadLetterState::Dead, Some(&queue), None, 1).await?;
+        store.dead_letters().page(&DeadLetterFilter::default(), None, 1).await?;
         store.dead_letters().find(&[id]).await?;
         store.dead_letters().step(&[id], |_, _| Event::Discarded, &Note::default()).await?;
-        store.messages().stages(&[id]).await?;
+        store.messages().states(&[id]).await?;
         store.actions().list(None, 1).await?;
         store.actions().of(id).await?;
         store.messages().sweep_contents(1).await?;
         store.paces().read("d").await?;
         store.paces().write("d", 0, b"p").await?;
-        store.nodes().beat(id, "n").await?;
+        store.nodes().heartbeat(id, "n").await?;
         store.nodes().list().await?;
         store.facts().publish(id, &[]).await?;
         store.facts().list().await?;
         store.facts().end(id).await?;
-        store.nodes().claim_duty(Duty::Ledger, id, Duration::ZERO).await?;
+        store.nodes().claim_task(SingletonTask::Ledger, id, Duration::ZERO).await?;
         Ok(())
     });
 }

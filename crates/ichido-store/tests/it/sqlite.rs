@@ -11,15 +11,15 @@ use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, EffectMode, Phase, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::ledger::{Class, OperationGuarantee, RecordPhase, Policy, PolicyDraft, RecordName, Settled};
 use ichido_core::lifecycle::{Event, State};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
-use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, Note, QueueName, Settlement, Stepped};
-use ichido_store::rescue::RescueTerms;
-use ichido_store::testing::sqlite::{File, fresh_file};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, StoredResponse};
+use ichido_store::message::{ClaimOptions, Enqueued, NewMessage, Note, QueueName, Settlement, StepResult};
+use ichido_store::rescue::RescueOptions;
+use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use ichido_store::testing::while_busy;
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
@@ -27,14 +27,14 @@ use uuid::Uuid;
 
 const LEASE: Duration = Duration::from_secs(30);
 
-async fn opened() -> (File, Store) {
+async fn opened() -> (SqliteTestFile, Store) {
     let file = fresh_file();
     let store = Store::open(&file.url, 4).await.unwrap();
     (file, store)
 }
 
 /// Opens the caller's own pool on the same file, with a table.
-async fn callers(file: &File) -> SqlitePool {
+async fn callers(file: &SqliteTestFile) -> SqlitePool {
     let options = SqliteConnectOptions::from_str(&file.url).unwrap().busy_timeout(LEASE);
     let pool = SqlitePool::connect_with(options).await.unwrap();
     sqlx::query("CREATE TABLE orders (id INTEGER PRIMARY KEY)").execute(&pool).await.unwrap();
@@ -58,8 +58,8 @@ fn claim() -> KeyClaim {
 }
 
 fn claim_of(key: &str) -> KeyClaim {
-    let mode = Some(EffectMode::Keyed);
-    let draft = PolicyDraft { mode, lease: Some(LEASE), ..PolicyDraft::new(Class::ExternalEffect) };
+    let mode = Some(OperationGuarantee::Keyed);
+    let draft = PolicyDraft { guarantee: mode, lease: Some(LEASE), ..PolicyDraft::new(Class::ExternalEffect) };
     KeyClaim {
         name: RecordName {
             operation: "orders.create".to_owned(),
@@ -84,7 +84,7 @@ async fn claimed(store: &Store, key: &str) -> Fence {
 fn keep(status: u16) -> KeyOutcome {
     KeyOutcome::Keep {
         settled: Settled::Applied,
-        response: Response { status, headers: Vec::new(), body: Some(Vec::new()) },
+        response: StoredResponse { status, headers: Vec::new(), body: Some(Vec::new()) },
         result_digest: None,
         message_id: None,
         ttl: LEASE * 1_000,
@@ -98,12 +98,12 @@ async fn all_wait() {
     }
 }
 
-fn terms() -> ClaimTerms {
-    ClaimTerms {
+fn terms() -> ClaimOptions {
+    ClaimOptions {
         node: Uuid::from_u128(1),
         lease: LEASE,
-        marks: false,
-        guarantee: Guarantee::Repeatable,
+        start_marks: false,
+        guarantee: Guarantee::Idempotent,
         travels_for: Duration::ZERO,
     }
 }
@@ -136,20 +136,20 @@ async fn a_claim_of_this_process_does_not_lapse_when_the_wall_clock_is_set() {
     let pool = callers(&file).await;
     let KeyClaimed::Run { fence, .. } = store.keys().claim(claim()).await.unwrap() else { panic!("not run") };
     store.messages().enqueue(message("k1")).await.unwrap();
-    let work = store.claims().take(&queue(), NonZeroU32::MIN, terms()).await.unwrap();
+    let work = store.claims().claim(&queue(), NonZeroU32::MIN, terms()).await.unwrap();
     assert_eq!(work.len(), 1);
     // A clock set a day ahead sees the leases as these statements make them.
     sqlx::query("UPDATE ichido_ledger SET lease_until = 1").execute(&pool).await.unwrap();
     sqlx::query("UPDATE ichido_leases SET lease_until = 1").execute(&pool).await.unwrap();
-    let rescue = |_: &QueueName| RescueTerms {
-        guarantee: Guarantee::Repeatable,
+    let rescue = |_: &QueueName| RescueOptions {
+        guarantee: Guarantee::Idempotent,
         wait: Duration::ZERO,
         travels_for: Duration::ZERO,
     };
     assert!(matches!(store.keys().claim(claim()).await.unwrap(), KeyClaimed::InFlight { .. }));
     assert_eq!(store.claims().rescue(&rescue).await.unwrap(), None);
     // Its own clock continues: once the lease has passed on it, the claims are free.
-    store.skew_by(LEASE);
+    store.advance_clock(LEASE);
     assert_eq!(store.claims().rescue(&rescue).await.unwrap(), Some(1));
     let KeyClaimed::Run { fence: next, .. } = store.keys().claim(claim()).await.unwrap() else {
         panic!("not run")
@@ -230,8 +230,8 @@ async fn full_disk_is_reported_and_the_writer_recovers() {
     limit(pages * 1_000).execute(writer).await.unwrap();
     let enqueued = store.messages().enqueue(large).await;
     assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
-    store.skew_by(LEASE);
-    store.nodes().beat(Uuid::nil(), "n").await.unwrap();
+    store.advance_clock(LEASE);
+    store.nodes().heartbeat(Uuid::nil(), "n").await.unwrap();
     store.check_ready().await.unwrap();
 }
 
@@ -275,7 +275,7 @@ async fn outcomes_written_together_get_their_own_results() {
         fence: late,
         outcome: KeyOutcome::Release,
     });
-    assert_eq!(settled.await.unwrap(), KeySettled::Stands);
+    assert_eq!(settled.await.unwrap(), KeySettled::Settled);
     fences.insert("late", claimed(&store, "late").await);
     // The first waits for the caller's transaction to end; the others wait behind it and are written in one transaction.
     let open = Store::begin_immediate(&pool).await.unwrap();
@@ -298,7 +298,7 @@ async fn outcomes_written_together_get_their_own_results() {
     for answer in waiting {
         answers.push(answer.await.unwrap().unwrap());
     }
-    let [stands, stale, again] = [KeySettled::Stands, KeySettled::Stale, KeySettled::AlreadySettled];
+    let [stands, stale, again] = [KeySettled::Settled, KeySettled::Stale, KeySettled::AlreadySettled];
     assert_eq!(answers, [stands, stands, stale, stands, again, stands, stands]);
     let mut found = Vec::new();
     for key in ["kept", "late", "twice", "released", "held"] {
@@ -307,11 +307,11 @@ async fn outcomes_written_together_get_their_own_results() {
             record.map(|record| (record.record.phase, record.response.map(|response| response.status))),
         );
     }
-    assert!(matches!(found[0], Some((Phase::Settled { .. }, Some(201)))), "{found:?}");
-    assert!(matches!(found[1], Some((Phase::Claimed { .. }, None))), "{found:?}");
-    assert!(matches!(found[2], Some((Phase::Settled { .. }, Some(203)))), "{found:?}");
+    assert!(matches!(found[0], Some((RecordPhase::Settled { .. }, Some(201)))), "{found:?}");
+    assert!(matches!(found[1], Some((RecordPhase::Claimed { .. }, None))), "{found:?}");
+    assert!(matches!(found[2], Some((RecordPhase::Settled { .. }, Some(203)))), "{found:?}");
     assert!(found[3].is_none(), "{found:?}");
-    assert!(matches!(found[4], Some((Phase::Unknown, None))), "{found:?}");
+    assert!(matches!(found[4], Some((RecordPhase::Unknown, None))), "{found:?}");
 }
 
 #[tokio::test]
@@ -322,7 +322,7 @@ async fn a_row_that_is_refused_fails_alone_among_work_of_every_kind() {
     sqlx::query(refuse).execute(&pool).await.unwrap();
     let fence = claimed(&store, "settled").await;
     store.messages().enqueue(message("sent")).await.unwrap();
-    let work = store.claims().take(&queue(), NonZeroU32::MIN, terms()).await.unwrap().remove(0);
+    let work = store.claims().claim(&queue(), NonZeroU32::MIN, terms()).await.unwrap().remove(0);
     // The first waits for the caller's transaction to end; the others wait behind it and are written in one transaction.
     let open = Store::begin_immediate(&pool).await.unwrap();
     let put = |key: &'static str| {
@@ -352,6 +352,6 @@ async fn a_row_that_is_refused_fails_alone_among_work_of_every_kind() {
     }
     assert!(matches!(bad.await.unwrap(), Err(StoreError::Refused(_))));
     assert!(matches!(claim.await.unwrap(), Ok(KeyClaimed::Run { .. })));
-    assert!(matches!(settle.await.unwrap(), Ok(KeySettled::Stands)));
-    assert!(matches!(send.await.unwrap(), Ok(Stepped::Now(State::Sent))));
+    assert!(matches!(settle.await.unwrap(), Ok(KeySettled::Settled)));
+    assert!(matches!(send.await.unwrap(), Ok(StepResult::Now(State::Sent))));
 }

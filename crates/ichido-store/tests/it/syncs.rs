@@ -17,10 +17,10 @@ use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Settled};
 use ichido_core::lifecycle::{Event, State};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
-use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
-use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, Note, QueueName, Settlement, Stepped};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, StoredResponse};
+use ichido_store::message::{ClaimOptions, Enqueued, NewMessage, Note, QueueName, Settlement, StepResult};
 use ichido_store::testing::postgres::Cluster;
-use ichido_store::testing::sqlite::{File, fresh_file};
+use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
@@ -61,7 +61,7 @@ fn syncs_between_marks(trace: &str) -> Vec<usize> {
 }
 
 /// Runs a child of this program on a file under strace. Returns the syncs between its marks.
-fn trace(child: &str, file: &File) -> Vec<usize> {
+fn trace(child: &str, file: &SqliteTestFile) -> Vec<usize> {
     may_trace();
     let trace = file.folder().join("trace");
     let output = strace(&trace)
@@ -108,17 +108,17 @@ async fn child_one_after_another() {
     for _ in 0..ROUNDS {
         assert!(matches!(store.messages().enqueue(message()).await.unwrap(), Enqueued::New { .. }));
         mark();
-        let terms = ClaimTerms {
+        let terms = ClaimOptions {
             node: Uuid::from_u128(1),
             lease: LEASE,
-            marks: false,
-            guarantee: Guarantee::Repeatable,
+            start_marks: false,
+            guarantee: Guarantee::Idempotent,
             travels_for: Duration::ZERO,
         };
-        let work = store.claims().take(&queue(), NonZeroU32::MIN, terms).await.unwrap().remove(0);
+        let work = store.claims().claim(&queue(), NonZeroU32::MIN, terms).await.unwrap().remove(0);
         mark();
         let settlement = Settlement::new(&work, Event::Succeeded { fence: work.fence }, Note::default());
-        assert_eq!(store.claims().settle(settlement).await.unwrap(), Stepped::Now(State::Sent));
+        assert_eq!(store.claims().settle(settlement).await.unwrap(), StepResult::Now(State::Sent));
         mark();
         let claim = claim();
         let name = claim.name.clone();
@@ -128,13 +128,13 @@ async fn child_one_after_another() {
         mark();
         let outcome = KeyOutcome::Keep {
             settled: Settled::Applied,
-            response: Response { status: 200, headers: Vec::new(), body: None },
+            response: StoredResponse { status: 200, headers: Vec::new(), body: None },
             result_digest: None,
             message_id: None,
             ttl: Duration::from_hours(72),
         };
         let settled = store.keys().settle(KeySettle { name, fence, outcome }).await.unwrap();
-        assert_eq!(settled, KeySettled::Stands);
+        assert_eq!(settled, KeySettled::Settled);
         mark();
     }
 }

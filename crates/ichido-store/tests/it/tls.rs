@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::testing::postgres::{Cluster, Database};
+use ichido_store::testing::postgres::{Cluster, PgTestDatabase};
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use sqlx::{Connection as _, PgConnection};
 
 /// A server with TLS as `localhost`, and its certificate authority.
 struct TlsCluster {
-    database: Database,
+    database: PgTestDatabase,
     cluster: Cluster,
     authority: PathBuf,
 }
@@ -72,7 +72,7 @@ fn give(folder: &Path, name: &str, text: &str) -> PathBuf {
 }
 
 /// Counts the store's connections, and how many of them are encrypted.
-async fn connections(database: &Database) -> (i64, i64) {
+async fn connections(database: &PgTestDatabase) -> (i64, i64) {
     let mut connection = PgConnection::connect(&database.url).await.expect("connected");
     sqlx::query_as(
         "SELECT count(*), count(*) FILTER (WHERE s.ssl)

@@ -7,12 +7,12 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::ledger::{Class, OperationGuarantee, Policy, PolicyDraft, RecordName, Settled};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
-use ichido_store::message::{ClaimTerms, Enqueued, NewMessage, QueueName};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, StoredResponse};
+use ichido_store::message::{ClaimOptions, Enqueued, NewMessage, QueueName};
 use ichido_store::testing::postgres::{durable_database, fresh_database};
 use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
@@ -46,7 +46,7 @@ async fn key_in_an_open_transaction_does_not_block_its_batch() {
     assert!(matches!(held, Err(StoreError::Busy)), "{held:?}");
 
     open.commit().await.expect("committed");
-    assert_eq!(store.messages().enqueue(message("held")).await.expect("found"), Enqueued::Same { id });
+    assert_eq!(store.messages().enqueue(message("held")).await.expect("found"), Enqueued::Replay { id });
 }
 
 /// Two batches with the same keys in opposite order must not deadlock.
@@ -79,7 +79,7 @@ async fn enqueue_all(store: &Store, mut messages: Vec<NewMessage>) -> usize {
         for (message, answer) in messages.into_iter().zip(answers) {
             match answer {
                 Ok(Enqueued::New { .. }) => new += 1,
-                Ok(Enqueued::Same { .. }) => (),
+                Ok(Enqueued::Replay { .. }) => (),
                 Err(StoreError::Busy) => busy.push(message),
                 other => panic!("{other:?}"),
             }
@@ -96,15 +96,15 @@ async fn a_lease_runs_from_the_moment_of_the_claim() {
     let store = Store::open(&database.url, 2).await.expect("the store opens");
     store.messages().enqueue(message("k")).await.expect("enqueued");
     let node = Uuid::from_u128(1);
-    let terms = ClaimTerms {
+    let terms = ClaimOptions {
         node,
         lease: Duration::from_secs(30),
-        marks: false,
-        guarantee: Guarantee::Repeatable,
+        start_marks: false,
+        guarantee: Guarantee::Idempotent,
         travels_for: Duration::ZERO,
     };
     let queue = QueueName::parse("orders").expect("a name");
-    let work = store.claims().take(&queue, NonZeroU32::MIN, terms).await.expect("claimed");
+    let work = store.claims().claim(&queue, NonZeroU32::MIN, terms).await.expect("claimed");
     let mut connection = PgConnection::connect(&database.url).await.expect("connected");
     let row = sqlx::query("SELECT lease_until - claimed_at = interval '30 s' AS whole, claimed_at <= clock_timestamp() AS past FROM ichido.leases")
         .fetch_one(&mut connection)
@@ -160,7 +160,7 @@ async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
             identity: "alice".to_owned(),
             key: IdempotencyKey::parse(&format!("k{number}")).expect("a key"),
         };
-        let policy = PolicyDraft { mode: Some(EffectMode::Transactional), ..PolicyDraft::new(Class::Mutate) };
+        let policy = PolicyDraft { guarantee: Some(OperationGuarantee::Transactional), ..PolicyDraft::new(Class::Mutate) };
         let claim = KeyClaim {
             name: name.clone(),
             fingerprint: Fingerprint::from_bytes([1; 32]),
@@ -174,7 +174,7 @@ async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
         };
         let outcome = KeyOutcome::Keep {
             settled: Settled::Applied,
-            response: Response { status: 200, headers: Vec::new(), body: Some(Vec::new()) },
+            response: StoredResponse { status: 200, headers: Vec::new(), body: Some(Vec::new()) },
             result_digest: None,
             message_id: None,
             ttl: Duration::from_hours(72),
@@ -182,7 +182,7 @@ async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
         let mut open = theirs.begin().await.expect("begun");
         let settle = KeySettle { name, fence, outcome };
         let settled = store.keys().settle_in_postgres(&mut open, &settle).await.expect("settled");
-        assert_eq!(settled, KeySettled::Stands);
+        assert_eq!(settled, KeySettled::Settled);
         let scans =
             "SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relid = 'ichido.ledger'::regclass";
         let row = sqlx::query(scans).fetch_one(&mut *open).await.expect("counted");

@@ -4,13 +4,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{Event, Failure, Stage};
+use ichido_core::lifecycle::{Event, Failure, StateName};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
-use ichido_store::letter::LetterFilter;
+use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::{
-    ClaimTerms, Enqueued, LetterState, MessageFilter, NewMessage, Note, QueueName, Settlement,
+    ClaimOptions, Enqueued, DeadLetterState, MessageFilter, NewMessage, Note, QueueName, Settlement,
 };
 use ichido_store::testing::{postgres, sqlite};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqliteConnection};
@@ -28,16 +28,16 @@ fn message(key: &str) -> NewMessage {
 async fn die(store: &Store, key: &str) -> Uuid {
     let put = store.messages().enqueue(message(key)).await.expect("enqueued");
     let Enqueued::New { id } = put else { panic!("{put:?}") };
-    let terms = ClaimTerms {
+    let terms = ClaimOptions {
         node: Uuid::nil(),
         lease: Duration::from_secs(30),
-        marks: false,
-        guarantee: Guarantee::Repeatable,
+        start_marks: false,
+        guarantee: Guarantee::Idempotent,
         travels_for: Duration::ZERO,
     };
     let work =
-        store.claims().take(&message(key).queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
-    let (fence, failure, effect) = (work.fence, Failure::ForGood, Effect::NotDone);
+        store.claims().claim(&message(key).queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
+    let (fence, failure, effect) = (work.fence, Failure::Permanent, Effect::NotDone);
     let event =
         Event::Failed { fence, failure, effect, safety: Safety::Keyed, travels_until: work.claimed_at };
     store.claims().settle(Settlement::new(&work, event, Note::default())).await.expect("settled");
@@ -50,27 +50,27 @@ async fn read_everything(store: &Store, id: Uuid) {
     for _ in 0..TIMES {
         assert!(store.messages().get(id).await.expect("read").is_some());
         assert_eq!(store.messages().transitions(id).await.expect("read").len(), 2);
-        let dead = MessageFilter { status: Some(Stage::Dead), ..MessageFilter::default() };
+        let dead = MessageFilter { status: Some(StateName::Dead), ..MessageFilter::default() };
         for filter in [MessageFilter::default(), dead] {
             assert!(!store.messages().list(&filter, 10).await.expect("read").is_empty());
         }
         assert!(
-            !store.dead_letters().list(LetterState::Dead, None, None, 10).await.expect("read").is_empty()
+            !store.dead_letters().list(DeadLetterState::Dead, None, None, 10).await.expect("read").is_empty()
         );
         let queue = message("k").queue;
         assert!(
             !store
                 .dead_letters()
-                .list(LetterState::Dead, Some(&queue), None, 10)
+                .list(DeadLetterState::Dead, Some(&queue), None, 10)
                 .await
                 .expect("read")
                 .is_empty()
         );
         assert!(
-            !store.dead_letters().page(&LetterFilter::default(), None, 10).await.expect("read").is_empty()
+            !store.dead_letters().page(&DeadLetterFilter::default(), None, 10).await.expect("read").is_empty()
         );
         assert!(!store.dead_letters().find(&[id]).await.expect("read").is_empty());
-        assert!(!store.messages().stages(&[id]).await.expect("read").is_empty());
+        assert!(!store.messages().states(&[id]).await.expect("read").is_empty());
         assert!(!store.actions().list(None, 10).await.expect("read").is_empty());
         assert!(!store.queues().counts().await.expect("read").is_empty());
     }

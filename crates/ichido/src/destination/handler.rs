@@ -11,7 +11,7 @@ use ichido_core::retry::Guarantee;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 
-use super::{Call, Cancel, DeliveryOutcome, Done, Failed, Job, Promise, ReconcileOutcome};
+use super::{DeliveryAttempt, Cancel, DeliveryOutcome, JobSuccess, JobError, Job, DeliveryTerms, ReconcileOutcome};
 
 type RunFuture = Pin<Box<dyn Future<Output = DeliveryOutcome> + Send>>;
 type AskFuture = Pin<Box<dyn Future<Output = ReconcileOutcome> + Send>>;
@@ -24,9 +24,9 @@ type AskFuture = Pin<Box<dyn Future<Output = ReconcileOutcome> + Send>>;
 /// nothing about repetitions, so a lost run is parked and never repeated blindly.
 #[derive(Clone)]
 pub struct Handler {
-    run: Arc<dyn Fn(Call, Cancel) -> RunFuture + Send + Sync>,
+    run: Arc<dyn Fn(DeliveryAttempt, Cancel) -> RunFuture + Send + Sync>,
     ask: Option<Arc<dyn Fn(IdempotencyKey) -> AskFuture + Send + Sync>>,
-    promise: Promise,
+    promise: DeliveryTerms,
 }
 
 impl Handler {
@@ -40,8 +40,8 @@ impl Handler {
     where
         T: DeserializeOwned + Send + 'static,
         F: Fn(Job<T>) -> A + Send + Sync + 'static,
-        A: Future<Output = Result<D, Failed>> + Send + 'static,
-        D: Into<Done>,
+        A: Future<Output = Result<D, JobError>> + Send + 'static,
+        D: Into<JobSuccess>,
     {
         Self::with_reader(handle, |body| {
             serde_json::from_slice(body).map_err(|error| {
@@ -54,8 +54,8 @@ impl Handler {
     pub fn bytes<F, A, D>(handle: F) -> Self
     where
         F: Fn(Job<Bytes>) -> A + Send + Sync + 'static,
-        A: Future<Output = Result<D, Failed>> + Send + 'static,
-        D: Into<Done>,
+        A: Future<Output = Result<D, JobError>> + Send + 'static,
+        D: Into<JobSuccess>,
     {
         Self::with_reader(handle, |body| Ok(body.clone()))
     }
@@ -67,8 +67,8 @@ impl Handler {
     where
         T: Send + 'static,
         F: Fn(Job<T>) -> A + Send + Sync + 'static,
-        A: Future<Output = Result<D, Failed>> + Send + 'static,
-        D: Into<Done>,
+        A: Future<Output = Result<D, JobError>> + Send + 'static,
+        D: Into<JobSuccess>,
     {
         let handle = Arc::new(handle);
         Self::new(move |call, cancel| {
@@ -76,7 +76,7 @@ impl Handler {
             Box::pin(async move {
                 let ended = match read(&call.body) {
                     Ok(payload) => handle(Job::new(call, payload, cancel)).await,
-                    Err(why) => Err(Failed::dead(why)),
+                    Err(why) => Err(JobError::dead(why)),
                 };
                 ended.map_or_else(Into::into, |done| done.into().into())
             })
@@ -88,15 +88,15 @@ impl Handler {
     /// It says what is known of the effect, and what the pace is told.
     pub fn judged<F, A>(handle: F) -> Self
     where
-        F: Fn(Call) -> A + Send + Sync + 'static,
+        F: Fn(DeliveryAttempt) -> A + Send + Sync + 'static,
         A: Future<Output = DeliveryOutcome> + Send + 'static,
     {
         Self::new(move |call, _| Box::pin(handle(call)))
     }
 
-    fn new(run: impl Fn(Call, Cancel) -> RunFuture + Send + Sync + 'static) -> Self {
-        let promise = Promise {
-            guarantee: Guarantee::Nothing,
+    fn new(run: impl Fn(DeliveryAttempt, Cancel) -> RunFuture + Send + Sync + 'static) -> Self {
+        let promise = DeliveryTerms {
+            guarantee: Guarantee::None,
             timeout: Self::TIMEOUT_DEFAULT,
             settles_within: Duration::ZERO,
         };
@@ -107,15 +107,15 @@ impl Handler {
     ///
     /// A read, or work that may be paid for twice.
     #[must_use]
-    pub fn repeatable(mut self) -> Self {
-        self.promise.guarantee = Guarantee::Repeatable;
+    pub fn idempotent(mut self) -> Self {
+        self.promise.guarantee = Guarantee::Idempotent;
         self
     }
 
     /// Declares that its upstream deduplicates by key for this long, from the first call on.
     #[must_use]
-    pub fn honours_keys(mut self, keeps_for: Duration) -> Self {
-        self.promise.guarantee = Guarantee::HonoursKeys { keeps_for };
+    pub fn keyed(mut self, keeps_for: Duration) -> Self {
+        self.promise.guarantee = Guarantee::Keyed { keeps_for };
         self
     }
 
@@ -145,28 +145,28 @@ impl Handler {
     }
 
     /// Runs it once.
-    pub async fn call(&self, call: &Call, cancel: &Cancel) -> DeliveryOutcome {
+    pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
         let (run, call, cancel_clone) = (Arc::clone(&self.run), call.clone(), cancel.clone());
         // Its own task contains a panic, and a run that blocks its thread blocks nobody else.
         let mut task = AbortOnDrop(tokio::spawn(async move { run(call, cancel_clone).await }));
         let ended = tokio::time::timeout(self.promise.timeout, &mut task.0).await;
         match ended {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(lost)) => Failed::unknown(why_lost(lost)).into(),
+            Ok(Err(lost)) => JobError::unknown(why_lost(lost)).into(),
             Err(_) => {
                 cancel.cancel();
-                Failed::timed_out(self.promise.timeout).into()
+                JobError::timed_out(self.promise.timeout).into()
             }
         }
     }
 
     /// Returns what it promises.
-    pub fn promise(&self) -> Promise {
+    pub fn terms(&self) -> DeliveryTerms {
         self.promise
     }
 
     /// Returns whether it can look up a lost run.
-    pub fn can_be_asked(&self) -> bool {
+    pub fn can_reconcile(&self) -> bool {
         self.ask.is_some()
     }
 

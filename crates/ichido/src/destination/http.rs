@@ -26,16 +26,16 @@
 //! Start at [`HttpSettings`].
 // Spec: D7 to D10, D18.
 
-pub mod reach;
+pub mod endpoint;
 mod reconcile;
 mod response;
 mod settings;
 mod sign;
 
-pub use reconcile::Found;
-pub use response::Meaning;
+pub use reconcile::ReconcileMeaning;
+pub use response::ResponseMeaning;
 pub use settings::{
-    ANSWER_BYTES_MAX, AnswerRule, FoundRule, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, Rule,
+    ANSWER_BYTES_MAX, DeliveryRule, ReconcileRule, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, ResponseRule,
     SECRETS_MAX, TIMEOUT_MAX,
 };
 
@@ -50,7 +50,7 @@ use ::http::uri::PathAndQuery;
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::Full;
 
-use super::{Call, DeliveryOutcome, Promise, ReconcileOutcome};
+use super::{DeliveryAttempt, DeliveryOutcome, DeliveryTerms, ReconcileOutcome};
 use reconcile::ReconcileEndpoint;
 use response::ResponseReader;
 use sign::Secret;
@@ -77,7 +77,7 @@ pub struct Http {
     limits: CallLimits,
     reader: ResponseReader,
     reconcile: Option<ReconcileEndpoint>,
-    promise: Promise,
+    promise: DeliveryTerms,
 }
 
 ichido_core::debug_only! {
@@ -87,7 +87,7 @@ ichido_core::debug_only! {
 
 impl Http {
     /// Makes one attempt of a message. It ends within [`Promise::timeout`].
-    pub async fn call(&self, call: &Call) -> DeliveryOutcome {
+    pub async fn call(&self, call: &DeliveryAttempt) -> DeliveryOutcome {
         let Some(request) = self.request(call, clock::now()) else {
             return DeliveryOutcome::unsendable();
         };
@@ -96,12 +96,12 @@ impl Http {
     }
 
     /// Returns what it promises about its calls.
-    pub const fn promise(&self) -> Promise {
+    pub const fn terms(&self) -> DeliveryTerms {
         self.promise
     }
 
     /// Returns whether it can look up a call.
-    pub const fn can_be_asked(&self) -> bool {
+    pub const fn can_reconcile(&self) -> bool {
         self.reconcile.is_some()
     }
 
@@ -109,7 +109,7 @@ impl Http {
     ///
     /// It ends within [`Promise::timeout`], and is a read: repeating it is harmless.
     // Spec: F2.
-    pub async fn ask(&self, key: &IdempotencyKey) -> ReconcileOutcome {
+    pub async fn reconcile(&self, key: &IdempotencyKey) -> ReconcileOutcome {
         match &self.reconcile {
             Some(reconcile) => reconcile.ask(key, &self.headers, &self.limits, &self.reader).await,
             None => reconcile::lookup_unsupported(),
@@ -119,9 +119,9 @@ impl Http {
     /// Builds the request of one attempt.
     ///
     /// `None` if the media type is not a valid header value.
-    fn request(&self, call: &Call, now: Timestamp) -> Option<Request<Full<Bytes>>> {
+    fn request(&self, call: &DeliveryAttempt, now: Timestamp) -> Option<Request<Full<Bytes>>> {
         let (target, body) = (self.target.clone(), call.body.clone());
-        let mut request = reach::request(&self.client, Method::POST, target, &self.headers, body);
+        let mut request = endpoint::request(&self.client, Method::POST, target, &self.headers, body);
         let fields = request.headers_mut();
         fields.insert(CONTENT_TYPE, HeaderValue::from_str(&call.content_type).ok()?);
         fields.insert(IDEMPOTENCY_KEY, key_field(&call.key)?);

@@ -12,7 +12,7 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
 
-use super::{Call, Cancel, DeliveryOutcome};
+use super::{DeliveryAttempt, Cancel, DeliveryOutcome};
 
 // Flat, although it repeats most of `Call`: handlers destructure it by name and move its parts.
 /// One attempt of one message, its request parsed as `T`.
@@ -45,8 +45,8 @@ pub struct Job<T> {
 }
 
 impl<T> Job<T> {
-    pub(super) fn new(call: Call, payload: T, cancel: Cancel) -> Self {
-        let Call { message, queue, identity, key, fence, attempt, hops, trace, .. } = call;
+    pub(super) fn new(call: DeliveryAttempt, payload: T, cancel: Cancel) -> Self {
+        let DeliveryAttempt { message, queue, identity, key, fence, attempt, hops, trace, .. } = call;
         Self { payload, message, queue, identity, key, fence, attempt, hops, trace, cancel }
     }
 }
@@ -66,23 +66,23 @@ impl<T> fmt::Debug for Job<T> {
 
 /// The work was done. `Ok(())` is enough if there is nothing to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct JobSuccess {
     /// The receiver's own id of the result, such as an order number.
     pub receipt: Option<String>,
     /// The digest of the result.
     pub result_digest: Option<Digest>,
 }
 
-impl From<()> for Done {
+impl From<()> for JobSuccess {
     fn from((): ()) -> Self {
         Self::default()
     }
 }
 
-impl From<Done> for DeliveryOutcome {
-    fn from(done: Done) -> Self {
-        let verdict = Verdict::said(None, Effect::Done, Advice::Accept, None, Some(PaceReport::Success));
-        let Done { receipt, result_digest } = done;
+impl From<JobSuccess> for DeliveryOutcome {
+    fn from(done: JobSuccess) -> Self {
+        let verdict = Verdict::declared(None, Effect::Done, Advice::Accept, None, Some(PaceReport::Success));
+        let JobSuccess { receipt, result_digest } = done;
         Self::Judged { verdict, note: Note { receipt, result_digest, ..Note::default() } }
     }
 }
@@ -96,9 +96,9 @@ impl From<Done> for DeliveryOutcome {
 ///
 /// It does not implement [`std::error::Error`], so all other errors can be converted into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed(Box<DeliveryOutcome>); // Boxed to keep results small.
+pub struct JobError(Box<DeliveryOutcome>); // Boxed to keep results small.
 
-impl Failed {
+impl JobError {
     /// Nothing was done; retry as the queue's schedule says.
     pub fn retry(why: impl fmt::Display) -> Self {
         Self::judged(ErrorCode::Unknown, Effect::NotDone, Advice::Retry, None, None, why)
@@ -161,18 +161,18 @@ impl Failed {
         report: Option<PaceReport>,
         why: impl fmt::Display,
     ) -> Self {
-        let verdict = Verdict::said(Some(code), effect, advice, hint, report);
-        Self(Box::new(DeliveryOutcome::said(verdict, why.to_string())))
+        let verdict = Verdict::declared(Some(code), effect, advice, hint, report);
+        Self(Box::new(DeliveryOutcome::with_reason(verdict, why.to_string())))
     }
 }
 
-impl From<Failed> for DeliveryOutcome {
-    fn from(failed: Failed) -> Self {
+impl From<JobError> for DeliveryOutcome {
+    fn from(failed: JobError) -> Self {
         *failed.0
     }
 }
 
-impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Failed {
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for JobError {
     fn from(error: E) -> Self {
         let error = error.into();
         let causes = std::iter::successors(error.source(), |&cause| cause.source());

@@ -39,7 +39,7 @@ mod settings;
 mod start;
 
 pub use settings::{Credentials, NatsSettings, SETTLES_WITHIN_MIN, TIMEOUT_MAX, URLS_MAX};
-pub use start::{NatsPlan, StartError};
+pub use start::{NatsPlan, NatsStartError};
 
 use std::str::FromStr as _;
 use std::time::Duration;
@@ -49,7 +49,7 @@ use async_nats::header::{
 };
 use tokio::time::Instant;
 
-use super::{Call, DeliveryOutcome, Promise};
+use super::{DeliveryAttempt, DeliveryOutcome, DeliveryTerms};
 use connection::NatsClient;
 
 /// A NATS destination.
@@ -60,7 +60,7 @@ pub struct Nats {
     subject: String,
     /// The stream that covers the subject.
     stream: String,
-    promise: Promise,
+    promise: DeliveryTerms,
 }
 
 ichido_core::debug_only! {
@@ -70,7 +70,7 @@ ichido_core::debug_only! {
 
 impl Nats {
     /// Makes one attempt of a message. It ends within [`Promise::timeout`].
-    pub async fn call(&self, call: &Call) -> DeliveryOutcome {
+    pub async fn call(&self, call: &DeliveryAttempt) -> DeliveryOutcome {
         let deadline = Instant::now() + self.promise.timeout;
         let Ok(headers) = self.headers(call) else {
             return DeliveryOutcome::unsendable();
@@ -84,7 +84,7 @@ impl Nats {
     }
 
     /// Returns what it promises about its calls.
-    pub const fn promise(&self) -> Promise {
+    pub const fn terms(&self) -> DeliveryTerms {
         self.promise
     }
 
@@ -96,7 +96,7 @@ impl Nats {
     /// Builds the headers of one attempt.
     ///
     /// Fails if the media type is not a valid header value.
-    fn headers(&self, call: &Call) -> Result<HeaderMap, ParseHeaderValueError> {
+    fn headers(&self, call: &DeliveryAttempt) -> Result<HeaderMap, ParseHeaderValueError> {
         let mut headers = HeaderMap::new();
         headers.insert(NATS_MESSAGE_ID, HeaderValue::from_str(call.key.as_str())?);
         headers.insert(NATS_EXPECTED_STREAM, HeaderValue::from_str(&self.stream)?);
@@ -117,6 +117,6 @@ impl Nats {
 }
 
 /// Returns how long a publish may be in flight until the stream stored it or never will.
-fn max_time_in_flight(promise: &Promise) -> Duration {
+fn max_time_in_flight(promise: &DeliveryTerms) -> Duration {
     promise.timeout + promise.settles_within
 }

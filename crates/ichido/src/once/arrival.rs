@@ -21,7 +21,7 @@ use super::body::Body;
 use super::builder::is_name;
 use super::fields;
 use super::problem::{Code, Problem};
-use super::settings::{Caller, NoIdentity, Settings, limits};
+use super::settings::{CallerIdentity, IdentityError, Settings, limits};
 
 /// The member of a JSON body that may repeat the key.
 // Spec: D11.
@@ -75,9 +75,9 @@ pub(crate) fn read_head(
         let detail = "the operation of this request has an invalid name; nothing was run";
         return Err(Problem::new(Code::HandlerFailed, detail));
     }
-    let Caller { identity, inputs } = (settings.caller)(parts).map_err(no_identity)?;
+    let CallerIdentity { identity, inputs } = (settings.caller)(parts).map_err(no_identity)?;
     if !is_name(&identity, limits::IDENTITY_BYTES_MAX) {
-        return Err(no_identity(NoIdentity::Forbidden));
+        return Err(no_identity(IdentityError::Forbidden));
     }
     let echo = settings.echo_key.then(|| fields::echo(&parts.headers)).flatten();
     Ok(Some(RequestHead {
@@ -87,15 +87,15 @@ pub(crate) fn read_head(
     }))
 }
 
-fn no_identity(why: NoIdentity) -> Problem {
+fn no_identity(why: IdentityError) -> Problem {
     match why {
-        NoIdentity::Unauthenticated { challenge } => {
+        IdentityError::Unauthenticated { challenge } => {
             let detail = "this request needs authentication; nothing was done";
             Problem::new(Code::IdentityMissing, detail)
                 .under(StatusCode::UNAUTHORIZED)
                 .with_field(WWW_AUTHENTICATE, challenge)
         }
-        NoIdentity::Forbidden => {
+        IdentityError::Forbidden => {
             Problem::new(Code::IdentityMissing, "this request has no valid identity; nothing was done")
         }
     }

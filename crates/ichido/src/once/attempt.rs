@@ -6,9 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use http::Response;
-use ichido_core::ledger::Outcome;
+use ichido_core::ledger::RequestOutcome;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::{Began, KeyClaimed, KeyOutcome};
+use ichido_store::ledger::{ClaimOrigin, KeyClaimed, KeyOutcome};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -66,7 +66,7 @@ pub(crate) async fn attempt<S: Inner<B, R>, B: Payload, R: Payload>(
     };
     let claim = match claimed {
         Ok(KeyClaimed::Run { fence, began }) => {
-            if began == Began::Expired {
+            if began == ClaimOrigin::Expired {
                 metrics::count(metrics::EXPIRED, &arrival.name.operation);
             }
             (fence, began)
@@ -119,8 +119,8 @@ async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
             let captured = CapturedResponse::from(response, guard.settings()).await;
             (guard.outcome(&captured), Ok(captured.response))
         }
-        HandlerOutcome::Failed(error) => (guard.without_response(Outcome::Lost), Err(error)),
-        HandlerOutcome::Panicked => (guard.without_response(Outcome::Panicked), Ok(panicked())),
+        HandlerOutcome::Failed(error) => (guard.without_response(RequestOutcome::Lost), Err(error)),
+        HandlerOutcome::Panicked => (guard.without_response(RequestOutcome::Panicked), Ok(panicked())),
     };
     guard.finish(outcome, response, reply).await;
 }

@@ -7,16 +7,16 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{HeaderName, Method};
 use ichido_core::digest::BodyRules;
-use ichido_core::json::Form;
+use ichido_core::json::CanonicalForm;
 use ichido_core::ledger::{
-    Class, EffectMode, KeyNeed, OnUnknown, Policy, PolicyDraft, PolicyError, Profile, RecordName,
+    Class, OperationGuarantee, KeyNeed, OnUnknown, Policy, PolicyDraft, PolicyError, Profile, RecordName,
 };
 
 use super::BoxError;
-use super::keeper::Keeper;
-use super::reconcile::{ReconcileFn, Reconciled};
+use super::keeper::LeaseKeeper;
+use super::reconcile::{ReconcileFn, ReconciledRequest};
 use super::service::OnceLayer;
-use super::settings::{Caller, CallerFn, Effect, NoIdentity, OperationName, Pool, Settings, limits};
+use super::settings::{CallerIdentity, CallerFn, Guarantee, IdentityError, OperationName, Pool, Settings, limits};
 
 /// Settings of an operation; [`Once::build`] turns them into a layer.
 ///
@@ -27,11 +27,11 @@ pub struct Once {
     operation: OperationName,
     policy: PolicyDraft,
     has_class: bool,
-    effect: Effect,
+    effect: Guarantee,
     caller: Option<CallerFn>,
     reconcile: Option<ReconcileFn>,
     methods: Vec<Method>,
-    form: Form,
+    form: CanonicalForm,
     request_bytes_max: usize,
     response_bytes_max: usize,
     response_whole_within: Duration,
@@ -57,11 +57,11 @@ impl Once {
             // The class has no default; `has_class` records whether it was set.
             policy: PolicyDraft::new(Class::Mutate),
             has_class: false,
-            effect: Effect::Opaque,
+            effect: Guarantee::None,
             caller: None,
             reconcile: None,
             methods: vec![Method::POST, Method::PATCH],
-            form: Form::default(),
+            form: CanonicalForm::default(),
             request_bytes_max: limits::REQUEST_BYTES_MAX_DEFAULT,
             response_bytes_max: limits::RESPONSE_BYTES_MAX_DEFAULT,
             response_whole_within: limits::RESPONSE_WHOLE_WITHIN_DEFAULT,
@@ -83,7 +83,7 @@ impl Once {
     }
 
     /// Sets how the outcome becomes durable; the default is [`Effect::Opaque`].
-    pub fn effect(self, effect: Effect) -> Self {
+    pub fn guarantee(self, effect: Guarantee) -> Self {
         Self { effect, ..self }
     }
 
@@ -92,15 +92,15 @@ impl Once {
     /// It is a stable name of the caller, never an address or the bytes of a token.
     pub fn identity(
         self,
-        identify: impl Fn(&Parts) -> Result<String, NoIdentity> + Send + Sync + 'static,
+        identify: impl Fn(&Parts) -> Result<String, IdentityError> + Send + Sync + 'static,
     ) -> Self {
-        self.caller(move |parts| Ok(Caller { identity: identify(parts)?, inputs: None }))
+        self.caller(move |parts| Ok(CallerIdentity { identity: identify(parts)?, inputs: None }))
     }
 
     /// Derives the identity and further compared inputs, such as a tenant's claim or header.
     pub fn caller(
         self,
-        caller_for: impl Fn(&Parts) -> Result<Caller, NoIdentity> + Send + Sync + 'static,
+        caller_for: impl Fn(&Parts) -> Result<CallerIdentity, IdentityError> + Send + Sync + 'static,
     ) -> Self {
         Self { caller: Some(Arc::new(caller_for)), ..self }
     }
@@ -113,7 +113,7 @@ impl Once {
             let mut lines = parts.headers.get_all(&name).iter();
             match (lines.next().map(http::HeaderValue::to_str), lines.next()) {
                 (Some(Ok(identity)), None) => Ok(identity.to_owned()),
-                _ => Err(NoIdentity::Forbidden),
+                _ => Err(IdentityError::Forbidden),
             }
         })
     }
@@ -143,7 +143,7 @@ impl Once {
     }
 
     /// Sets how long the upstream remembers a key, in keyed mode.
-    pub fn upstream_keeps_keys_for(mut self, time: Duration) -> Self {
+    pub fn keeps_keys_for(mut self, time: Duration) -> Self {
         self.policy.upstream_keeps_keys_for = Some(time);
         self
     }
@@ -173,7 +173,7 @@ impl Once {
     pub fn reconcile<F, A>(mut self, ask: F) -> Self
     where
         F: Fn(RecordName) -> A + Send + Sync + 'static,
-        A: Future<Output = Result<Reconciled, BoxError>> + Send + 'static,
+        A: Future<Output = Result<ReconciledRequest, BoxError>> + Send + 'static,
     {
         self.policy.on_unknown = Some(OnUnknown::Reconcile);
         self.reconcile = Some(Arc::new(move |name| Box::pin(ask(name))));
@@ -187,7 +187,7 @@ impl Once {
 
     /// Sets when two JSON bodies are equal: numbers, Unicode, and ignored fields.
     // Spec: C9.
-    pub fn form(self, form: Form) -> Self {
+    pub fn json_form(self, form: CanonicalForm) -> Self {
         Self { form, ..self }
     }
 
@@ -204,7 +204,7 @@ impl Once {
     }
 
     /// Sets when a response of unknown length counts as a stream.
-    pub fn response_whole_within(self, time: Duration) -> Self {
+    pub fn response_timeout(self, time: Duration) -> Self {
         Self { response_whole_within: time, ..self }
     }
 
@@ -217,17 +217,17 @@ impl Once {
     }
 
     /// Validates the settings and builds the layer.
-    pub fn build(self, keeper: &Keeper) -> Result<OnceLayer, BuildErrors> {
+    pub fn build(self, keeper: &LeaseKeeper) -> Result<OnceLayer, OnceConfigErrors> {
         let mut errors = self.config_errors(keeper);
         let (mode, pool) = match self.effect {
-            Effect::Transactional(pool) => (EffectMode::Transactional, Some(pool)),
-            Effect::Keyed => (EffectMode::Keyed, None),
-            Effect::Opaque => (EffectMode::Opaque, None),
+            Guarantee::Transactional(pool) => (OperationGuarantee::Transactional, Some(pool)),
+            Guarantee::Keyed => (OperationGuarantee::Keyed, None),
+            Guarantee::None => (OperationGuarantee::None, None),
         };
-        let policy = Policy::build(PolicyDraft { mode: Some(mode), ..self.policy });
+        let policy = Policy::build(PolicyDraft { guarantee: Some(mode), ..self.policy });
         let policy =
-            policy.map_err(|found| errors.extend(found.iter().cloned().map(BuildError::Policy))).ok();
-        let (policy, caller) = BuildErrors::or(errors, policy.zip(self.caller))?;
+            policy.map_err(|found| errors.extend(found.iter().cloned().map(OnceConfigError::Policy))).ok();
+        let (policy, caller) = OnceConfigErrors::or(errors, policy.zip(self.caller))?;
         Ok(OnceLayer::new(Settings {
             keeper: keeper.clone(),
             operation: self.operation,
@@ -244,40 +244,40 @@ impl Once {
     }
 
     /// Finds the errors outside of the policy.
-    fn config_errors(&self, keeper: &Keeper) -> Vec<BuildError> {
+    fn config_errors(&self, keeper: &LeaseKeeper) -> Vec<OnceConfigError> {
         let mut errors = Vec::new();
         if let OperationName::Named(name) = &self.operation
             && !is_name(name, limits::OPERATION_BYTES_MAX)
         {
-            errors.push(BuildError::OperationName);
+            errors.push(OnceConfigError::OperationName);
         }
         if !self.has_class {
-            errors.push(BuildError::NoClass);
+            errors.push(OnceConfigError::NoClass);
         }
         if self.caller.is_none() {
-            errors.push(BuildError::NoIdentity);
+            errors.push(OnceConfigError::NoIdentity);
         }
         if self.methods.is_empty() {
-            errors.push(BuildError::NoMethod);
+            errors.push(OnceConfigError::NoMethod);
         }
         let safe = self.methods.iter().filter(|method| method.is_safe());
-        errors.extend(safe.map(|method| BuildError::SafeMethod { method: method.clone() }));
+        errors.extend(safe.map(|method| OnceConfigError::SafeMethod { method: method.clone() }));
         for (what, bytes) in
             [("request_bytes_max", self.request_bytes_max), ("response_bytes_max", self.response_bytes_max)]
         {
             if limits::BYTES_MAX < bytes {
-                errors.push(BuildError::BoundTooLarge { what, bytes });
+                errors.push(OnceConfigError::BoundTooLarge { what, bytes });
             }
         }
         let is_sqlite = keeper.store().is_sqlite();
         match &self.effect {
-            Effect::Transactional(Pool::Postgres(_)) if is_sqlite => errors.push(BuildError::OtherDatabase),
-            Effect::Transactional(Pool::Sqlite(_)) if !is_sqlite => errors.push(BuildError::OtherDatabase),
+            Guarantee::Transactional(Pool::Postgres(_)) if is_sqlite => errors.push(OnceConfigError::OtherDatabase),
+            Guarantee::Transactional(Pool::Sqlite(_)) if !is_sqlite => errors.push(OnceConfigError::OtherDatabase),
             _ => (),
         }
         let reconciles = self.policy.on_unknown == Some(OnUnknown::Reconcile);
         if reconciles != self.reconcile.is_some() {
-            errors.push(BuildError::ReconcileHalf);
+            errors.push(OnceConfigError::ReconcileHalf);
         }
         errors
     }
@@ -294,7 +294,7 @@ ichido_core::debug_only! {
 
 /// Why the settings do not make a layer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
+pub enum OnceConfigError {
     /// The name is missing or cannot be stored.
     #[error("an operation's name must have 1 to {} bytes and no NUL", limits::OPERATION_BYTES_MAX)]
     OperationName,
@@ -339,4 +339,4 @@ pub enum BuildError {
 }
 
 /// All errors of a builder. Displays one error per line.
-pub type BuildErrors = crate::BuildErrors<BuildError>;
+pub type OnceConfigErrors = crate::BuildErrors<OnceConfigError>;

@@ -34,18 +34,18 @@ impl Claim {
 /// The key is kept while that message may still be sent.
 // Spec: A5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Made(pub Uuid);
+pub struct EnqueuedMessage(pub Uuid);
 
 /// Requests another run of the transaction, in a response's extensions.
 ///
 /// Use it in transactional mode after a serialisation failure or deadlock: the layer rolls back and runs the handler again.
 /// The number of runs is limited; the last response is then returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunAgain;
+pub struct RetryTransaction;
 
-impl RunAgain {
+impl RetryTransaction {
     /// Returns whether a database error calls for another run.
-    pub fn is_called_for(error: &sqlx::Error) -> bool {
+    pub fn is_needed_for(error: &sqlx::Error) -> bool {
         let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
         matches!(code.as_deref(), Some("40001" | "40P01"))
     }

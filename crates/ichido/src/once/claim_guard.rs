@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use ichido_core::fence::Fence;
-use ichido_core::ledger::{EffectMode, Outcome, Phase, Settlement, Standing, may_settle};
+use ichido_core::ledger::{OperationGuarantee, RequestOutcome, RecordPhase, Settlement, SettleRight, may_settle};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::{Began, KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use ichido_store::ledger::{ClaimOrigin, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use tokio::time::{Instant, timeout};
 
 use super::arrival::Arrival;
@@ -42,11 +42,11 @@ impl ClaimGuard {
     pub(crate) fn new(
         settings: Arc<Settings>,
         arrival: Arc<Arrival>,
-        (fence, began): (Fence, Began),
+        (fence, began): (Fence, ClaimOrigin),
         asked_at: Duration,
     ) -> Self {
         // In transactional mode, whatever was lost was rolled back.
-        let may_be_done = matches!(began, Began::TakenOver { from: EffectMode::Keyed | EffectMode::Opaque });
+        let may_be_done = matches!(began, ClaimOrigin::TakenOver { from: OperationGuarantee::Keyed | OperationGuarantee::None });
         let claim =
             settings.keeper.hold_claim(arrival.name.clone(), fence, settings.policy.lease(), asked_at);
         Self { settings, arrival, fence, may_be_done, claim }
@@ -73,7 +73,7 @@ impl ClaimGuard {
     /// Returns whether the store considers this claim current.
     pub(crate) async fn is_current(&self) -> bool {
         let found = self.store().keys().get(&self.arrival.name).await;
-        matches!(found, Ok(Some(found)) if may_settle(&found.record, self.fence) == Standing::Owner)
+        matches!(found, Ok(Some(found)) if may_settle(&found.record, self.fence) == SettleRight::Owner)
     }
 
     /// Returns the request as the handler receives it.
@@ -100,7 +100,7 @@ impl ClaimGuard {
     }
 
     /// Returns what to store if there was no response.
-    pub(crate) fn without_response(&self, outcome: Outcome) -> KeyOutcome {
+    pub(crate) fn without_response(&self, outcome: RequestOutcome) -> KeyOutcome {
         match settlement(outcome, &self.settings) {
             Settlement::Release => KeyOutcome::Release,
             // There is nothing to store.
@@ -131,7 +131,7 @@ impl ClaimGuard {
     /// If the store is not reached, the lease lapses.
     pub(crate) async fn release(self) {
         if let Err(error) = self.settle(KeyOutcome::Release).await {
-            tracing::debug!(error = error.in_full(), "failed to release a claim; it will lapse");
+            tracing::debug!(error = error.with_causes(), "failed to release a claim; it will lapse");
         }
     }
 
@@ -157,10 +157,10 @@ impl ClaimGuard {
             return;
         };
         match settled {
-            Ok(KeySettled::Stands) => respond(reply, AttemptOutcome::Responded(response)),
+            Ok(KeySettled::Settled) => respond(reply, AttemptOutcome::Responded(response)),
             Ok(KeySettled::AlreadySettled | KeySettled::Stale) => self.overtaken(response, reply).await,
             Err(error) => {
-                tracing::error!(error = error.in_full(), "failed to store an outcome; retrying");
+                tracing::error!(error = error.with_causes(), "failed to store an outcome; retrying");
                 respond(reply, AttemptOutcome::Responded(response));
                 self.settle_later(outcome).await;
             }
@@ -201,7 +201,7 @@ impl ClaimGuard {
         let until = Instant::now() + self.settings.policy.in_flight_wait();
         loop {
             let found = self.store().keys().get(&self.arrival.name).await.ok()??;
-            let is_in_flight = matches!(found.record.phase, Phase::Claimed { .. });
+            let is_in_flight = matches!(found.record.phase, RecordPhase::Claimed { .. });
             if found.record.fingerprint != self.arrival.fingerprint {
                 return None;
             }
@@ -216,13 +216,13 @@ impl ClaimGuard {
     fn response_from<R: http_body::Body<Data = Bytes>>(&self, found: KeyRecord) -> Option<Response<Body<R>>> {
         let numbers = self.settings.numbers();
         match (found.record.phase, found.response) {
-            (Phase::Settled { .. }, Some(response)) if response.body.is_none() => {
+            (RecordPhase::Settled { .. }, Some(response)) if response.body.is_none() => {
                 Some(Problem::not_kept(numbers, response.status).into_response())
             }
-            (Phase::Settled { .. }, Some(response)) => {
+            (RecordPhase::Settled { .. }, Some(response)) => {
                 Some(replay(response, numbers.replay_marker).unwrap_or_else(Problem::into_response))
             }
-            (Phase::Claimed { .. }, _) if found.record.fence != self.fence => {
+            (RecordPhase::Claimed { .. }, _) if found.record.fence != self.fence => {
                 Some(Problem::in_flight(numbers).into_response())
             }
             _ => None,

@@ -18,7 +18,7 @@ pub(crate) fn original_uri(parts: &Parts) -> Option<&Uri> {
 
 /// The request did not pass a layer that provides this extractor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotProtected {
+pub enum MissingLayer {
     /// There is no claim.
     #[error("this handler takes a Claim, but no Once layer covers it, or its request had no key")]
     NoClaim,
@@ -30,7 +30,7 @@ pub enum NotProtected {
     NoTransaction,
 }
 
-impl IntoResponse for NotProtected {
+impl IntoResponse for MissingLayer {
     fn into_response(self) -> Response {
         tracing::error!(error = %self, "handler was called without its layer");
         StatusCode::INTERNAL_SERVER_ERROR.into_response()
@@ -38,17 +38,17 @@ impl IntoResponse for NotProtected {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Claim {
-    type Rejection = NotProtected;
+    type Rejection = MissingLayer;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, NotProtected> {
-        parts.extensions.get().cloned().ok_or(NotProtected::NoClaim)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, MissingLayer> {
+        parts.extensions.get().cloned().ok_or(MissingLayer::NoClaim)
     }
 }
 
 impl<S: Send + Sync, DB: Database> FromRequestParts<S> for Tx<DB> {
-    type Rejection = NotProtected;
+    type Rejection = MissingLayer;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, NotProtected> {
-        parts.extensions.get().cloned().ok_or(NotProtected::NoTransaction)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, MissingLayer> {
+        parts.extensions.get().cloned().ok_or(MissingLayer::NoTransaction)
     }
 }

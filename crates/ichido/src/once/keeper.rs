@@ -20,7 +20,7 @@ use crate::lease::{self, Lease, Leases, Renew};
 ///
 /// Cheap to clone; all clones share one keeper. Use one keeper for all operations of a store.
 #[derive(Clone)]
-pub struct Keeper(Arc<KeeperInner>);
+pub struct LeaseKeeper(Arc<KeeperInner>);
 
 struct KeeperInner {
     store: Store,
@@ -50,7 +50,7 @@ impl Renew for KeyClaims {
     }
 }
 
-impl Keeper {
+impl LeaseKeeper {
     /// Creates the keeper of a store.
     ///
     /// Call it within a tokio runtime, which runs the renewals.
@@ -77,7 +77,7 @@ impl Keeper {
     }
 
     /// Returns how many requests are in flight, including those whose client disconnected.
-    pub fn under_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         *self.0.in_flight.borrow()
     }
 
@@ -96,7 +96,7 @@ impl Keeper {
 
     /// Returns the local time.
     pub(crate) fn now(&self) -> Duration {
-        self.0.clock.own()
+        self.0.clock.elapsed()
     }
 
     /// Keeps a claim that was requested at `asked_at`.
@@ -112,7 +112,7 @@ impl Keeper {
 }
 
 ichido_core::debug_only! {
-    Keeper as keeper { under_way: keeper.under_way() }
+    LeaseKeeper as keeper { under_way: keeper.in_flight() }
 }
 
 /// A request in flight, until this is dropped.

@@ -1,7 +1,7 @@
 //! Metrics by operation. No label contains a key or an identity.
 
 use http::StatusCode;
-use ichido_core::tries::Try;
+use ichido_core::client_attempt::ClientAttempt;
 use metrics::{SharedString, counter};
 
 ichido_core::words! {
@@ -41,7 +41,7 @@ impl Result {
 }
 
 /// Counts a request by the client's attempt, its result and whether it succeeded.
-pub(crate) fn count_request(operation: &str, attempt: Try, result: Result, status: Option<StatusCode>) {
+pub(crate) fn count_request(operation: &str, attempt: ClientAttempt, result: Result, status: Option<StatusCode>) {
     let is_answer = matches!(result, Result::First | Result::Replayed | Result::Keyless);
     let is_success = is_answer && status.is_some_and(|status| status.is_success() || status.is_redirection());
     let labels = [

@@ -8,13 +8,13 @@ use bytes::{Bytes, BytesMut};
 use http::Response;
 use http_body::{Body as _, Frame};
 use ichido_core::digest::{BodyRules, Digest};
-use ichido_core::ledger::{Outcome, Settlement, settle};
+use ichido_core::ledger::{RequestOutcome, Settlement, settle};
 use ichido_core::time::Timestamp;
 use ichido_store::ledger as stored;
 use uuid::Uuid;
 
 use super::body::Body;
-use super::claim::{Made, RunAgain};
+use super::claim::{EnqueuedMessage, RetryTransaction};
 use super::claim_guard::panicked;
 use super::fields;
 use super::handler::{Panicked, catch_panic};
@@ -25,7 +25,7 @@ use super::settings::Settings;
 pub(crate) struct CapturedResponse<R: http_body::Body> {
     /// For the first caller; complete.
     pub(crate) response: Response<Body<R>>,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: RequestOutcome,
     /// The body, if it can be stored.
     body: Option<Bytes>,
     pub(crate) message_id: Option<Uuid>,
@@ -38,21 +38,21 @@ impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
     /// Reads the body only if the outcome is stored, and only within the limits.
     pub(crate) async fn from(response: Response<R>, settings: &Settings) -> Self {
         let (mut parts, body) = response.into_parts();
-        let run_again = parts.extensions.remove::<RunAgain>().is_some();
-        let message_id = parts.extensions.remove::<Made>().map(|made| made.0);
-        let declared = parts.extensions.remove::<Outcome>();
-        let mut outcome = declared.unwrap_or(Outcome::Responded { status: parts.status.as_u16() });
+        let run_again = parts.extensions.remove::<RetryTransaction>().is_some();
+        let message_id = parts.extensions.remove::<EnqueuedMessage>().map(|made| made.0);
+        let declared = parts.extensions.remove::<RequestOutcome>();
+        let mut outcome = declared.unwrap_or(RequestOutcome::Responded { status: parts.status.as_u16() });
         let is_stored = matches!(settlement(outcome, settings), Settlement::Keep { .. });
         let (body, stored_body) = if is_stored {
             match read(body, settings).await {
                 BodyRead::Whole { body, bytes } => (body, Some(bytes)),
                 BodyRead::GoesOn(body) => (body, None),
                 BodyRead::Broken(body) => {
-                    outcome = Outcome::Lost;
+                    outcome = RequestOutcome::Lost;
                     (body, None)
                 }
                 BodyRead::Panicked => {
-                    let (response, outcome) = (panicked(), Outcome::Panicked);
+                    let (response, outcome) = (panicked(), RequestOutcome::Panicked);
                     return Self { response, outcome, body: None, message_id: None, run_again: false };
                 }
             }
@@ -70,7 +70,7 @@ impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
 
     /// Returns what to store, with the digest of the body.
     // Spec: D10.
-    pub(crate) fn to_stored(&self) -> (stored::Response, Option<Digest>) {
+    pub(crate) fn to_stored(&self) -> (stored::StoredResponse, Option<Digest>) {
         let headers = self.response.headers();
         let digest = self.body.as_ref().map(|body| {
             let media = fields::media(headers);
@@ -79,7 +79,7 @@ impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
             // Invalid JSON has no canonical form.
             exact.flatten().unwrap_or_else(|| Digest::of_bytes(body))
         });
-        let response = stored::Response {
+        let response = stored::StoredResponse {
             status: self.response.status().as_u16(),
             headers: fields::stored_headers(headers),
             body: self.body.as_ref().map(|body| body.to_vec()),
@@ -89,7 +89,7 @@ impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
 }
 
 /// Decides what to do with a claim. The store supplies the time.
-pub(crate) fn settlement(outcome: Outcome, settings: &Settings) -> Settlement {
+pub(crate) fn settlement(outcome: RequestOutcome, settings: &Settings) -> Settlement {
     settle(outcome, &settings.policy, Timestamp::EPOCH)
 }
 
@@ -175,7 +175,7 @@ fn concatenated(frames: &VecDeque<Frame<Bytes>>) -> Bytes {
 
 /// Rebuilds a stored response for a duplicate.
 pub(crate) fn replay<R: http_body::Body<Data = Bytes>>(
-    stored: stored::Response,
+    stored: stored::StoredResponse,
     marker: &'static str,
 ) -> Result<Response<Body<R>>, Problem> {
     let mut response = Response::builder().status(stored.status);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
-use ichido_core::tries::{self, Try};
+use ichido_core::client_attempt::{self, ClientAttempt};
 use ichido_store::ledger::KeyClaimed;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -112,7 +112,7 @@ async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
 ) -> Result<Response<Body<R>>, S::Error> {
     let (parts, body) = request.into_parts();
     let operation = settings.operation.name_for(&parts);
-    let attempt_number = Try::read(parts.headers.get(tries::FIELD).map(HeaderValue::as_bytes));
+    let attempt_number = ClientAttempt::read(parts.headers.get(client_attempt::FIELD).map(HeaderValue::as_bytes));
     let (RequestHead { name, inputs, echo }, span) = match read_head(&parts, &operation, &settings) {
         Ok(Some(head)) => {
             let span = tracing::info_span!("once", operation, key = head.name.key.log_hash());
@@ -137,7 +137,7 @@ async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
     };
     let served = served.instrument(span.clone()).await;
     if let Some(is_repeated) = served.0.is_repeated() {
-        settings.store().tally().request_arrived(&operation, is_repeated);
+        settings.store().counters().request_arrived(&operation, is_repeated);
     }
     span.in_scope(|| finished(&operation, attempt_number, echo, served))
 }
@@ -154,7 +154,7 @@ fn problem_response<R: Payload, E>(result: metrics::Result, problem: Problem) ->
 /// Counts the response and adds the common headers.
 fn finished<R: http_body::Body, E>(
     operation: &str,
-    attempt_number: Try,
+    attempt_number: ClientAttempt,
     echo: Option<(HeaderName, HeaderValue)>,
     (result, mut response): ServedResponse<R, E>,
 ) -> Result<Response<Body<R>>, E> {
@@ -191,7 +191,7 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
             Ok(AttemptOutcome::Responded(response)) => return (metrics::Result::First, response),
             Ok(AttemptOutcome::Blocked(found)) => found,
             Ok(AttemptOutcome::StoreFailed(error)) => {
-                tracing::error!(error = error.in_full(), "failed to claim a key; nothing was run");
+                tracing::error!(error = error.with_causes(), "failed to claim a key; nothing was run");
                 return problem_response(metrics::Result::Unavailable, Problem::of_store(&error));
             }
             Ok(AttemptOutcome::StoreTimedOut) => {
@@ -219,10 +219,10 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
                 let response = replay(response, numbers.replay_marker);
                 return (metrics::Result::Replayed, Ok(response.unwrap_or_else(Problem::into_response)));
             }
-            KeyClaimed::ReplayNotKept { status } => {
+            KeyClaimed::ReplayNotStored { status } => {
                 return problem_response(metrics::Result::NotKept, Problem::not_kept(numbers, status));
             }
-            KeyClaimed::Mismatch => {
+            KeyClaimed::Conflict => {
                 return problem_response(metrics::Result::Mismatched, Problem::conflict(numbers));
             }
             KeyClaimed::Unknown { .. } => {

@@ -12,7 +12,7 @@ use ichido_core::ledger::{Policy, ProfileNumbers};
 use ichido_store::Store;
 use sqlx::{PgPool, SqlitePool};
 
-use super::keeper::Keeper;
+use super::keeper::LeaseKeeper;
 use super::reconcile::ReconcileFn;
 
 /// The limits of the layer.
@@ -57,7 +57,7 @@ pub mod limits {
 
 /// How an operation's outcome becomes durable (see [`ichido_core::ledger::EffectMode`]).
 #[derive(Clone, Debug)]
-pub enum Effect {
+pub enum Guarantee {
     /// The handler writes in the provided transaction, in the store's own database.
     ///
     /// Outcome and writes commit together.
@@ -67,7 +67,7 @@ pub enum Effect {
     /// A lost outcome is recovered by running again with the same key.
     Keyed,
     /// Neither: a lost outcome is unknown, and its key is held.
-    Opaque,
+    None,
 }
 
 /// The service's own connections to the store's database.
@@ -93,7 +93,7 @@ impl From<SqlitePool> for Pool {
 
 /// Why a request has no identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoIdentity {
+pub enum IdentityError {
     /// The caller is not authenticated: 401.
     Unauthenticated {
         /// How to authenticate (`WWW-Authenticate`).
@@ -105,7 +105,7 @@ pub enum NoIdentity {
 
 /// The identity of a request, and further inputs that are compared under the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
+pub struct CallerIdentity {
     /// A stable name of the caller, never an address or the bytes of a token.
     pub identity: String,
     /// Inputs compared beyond the usual fingerprint.
@@ -114,7 +114,7 @@ pub struct Caller {
     pub inputs: Option<Inputs>,
 }
 
-pub(crate) type CallerFn = Arc<dyn Fn(&Parts) -> Result<Caller, NoIdentity> + Send + Sync>;
+pub(crate) type CallerFn = Arc<dyn Fn(&Parts) -> Result<CallerIdentity, IdentityError> + Send + Sync>;
 pub(crate) type OperationFn = Arc<dyn Fn(&Parts) -> Cow<'static, str> + Send + Sync>;
 
 /// The name of an operation.
@@ -134,7 +134,7 @@ impl OperationName {
 }
 
 pub(crate) struct Settings {
-    pub(crate) keeper: Keeper,
+    pub(crate) keeper: LeaseKeeper,
     pub(crate) operation: OperationName,
     pub(crate) caller: CallerFn,
     pub(crate) policy: Arc<Policy>,

@@ -25,7 +25,7 @@ pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
     for run in 1..=limits::RUNS_MAX {
         let fresh = inner.clone();
         let Ok(handler_tx) = HandlerTx::begin(pool).await.inspect_err(|error| {
-            tracing::error!(error = error.in_full(), "failed to begin a handler's transaction");
+            tracing::error!(error = error.with_causes(), "failed to begin a handler's transaction");
         }) else {
             let problem = Problem::unavailable().into_response();
             return guard.finish(KeyOutcome::Release, Ok(problem), reply).await;
@@ -99,7 +99,7 @@ async fn end(
         return if run_again { TransactionEnd::Retry } else { TransactionEnd::RolledBack(outcome) };
     }
     match open.settle(guard.store(), &guard.to_settle(outcome)).await {
-        Ok(KeySettled::Stands) => (),
+        Ok(KeySettled::Settled) => (),
         Ok(KeySettled::AlreadySettled | KeySettled::Stale) => {
             open.roll_back().await;
             return TransactionEnd::ClaimLost;
@@ -117,7 +117,7 @@ async fn end(
         CommitOutcome::Contended => TransactionEnd::Retry,
         CommitOutcome::Refused(error) => failed(&error),
         CommitOutcome::InDoubt(error) => {
-            tracing::warn!(error = error.in_full(), "commit outcome unknown; reading it back");
+            tracing::warn!(error = error.with_causes(), "commit outcome unknown; reading it back");
             TransactionEnd::InDoubt
         }
     }
@@ -132,7 +132,7 @@ fn failed(error: &StoreError) -> TransactionEnd {
         | StoreError::Full
         | StoreError::FileLost { .. } => TransactionEnd::Failed(Problem::unavailable()),
         _ => {
-            tracing::error!(error = error.in_full(), "failed to commit a handler's transaction");
+            tracing::error!(error = error.with_causes(), "failed to commit a handler's transaction");
             let detail =
                 "the service responded, but its transaction had failed or was refused, so nothing was done";
             TransactionEnd::Failed(Problem::new(Code::TransactionFailed, detail))
@@ -170,7 +170,7 @@ async fn read_back<R: Payload, E>(
             guard.committed();
             respond(reply, AttemptOutcome::Responded(response));
         }
-        Ok(KeySettled::Stands) => respond(reply, AttemptOutcome::Responded(unavailable())),
+        Ok(KeySettled::Settled) => respond(reply, AttemptOutcome::Responded(unavailable())),
         Ok(KeySettled::Stale) => guard.overtaken(unavailable(), reply).await,
         Err(_) => {
             respond(reply, AttemptOutcome::Responded(unavailable()));

@@ -19,10 +19,10 @@ pub(super) use watch::AlertWatch;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido_core::alert::Rules;
+use ichido_core::alert::AlertRules;
 use ichido_core::retry::{Jitter, Retry, Schedule};
 
-use super::settings::Queue;
+use super::settings::QueueConfig;
 
 /// The prefix of an alert queue; the receiver's name follows.
 pub const QUEUE_PREFIX: &str = "ichido-alerts.";
@@ -31,28 +31,28 @@ pub const QUEUE_PREFIX: &str = "ichido-alerts.";
 ///
 /// Use the same on all workers of a database: one of them watches at a time.
 #[derive(Clone, Debug, Default)]
-pub struct Alerts {
+pub struct AlertSettings {
     /// When alerts fire.
-    pub rules: Rules,
+    pub rules: AlertRules,
     /// Who is notified. Without receivers, incidents are still recorded and listed.
-    pub receivers: Vec<Receiver>,
+    pub receivers: Vec<AlertReceiver>,
 }
 
 /// A receiver of alerts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receiver {
+pub struct AlertReceiver {
     /// Its name; also that of its queue, after [`QUEUE_PREFIX`].
     pub name: String,
     /// The name of the destination that delivers its notifications.
     pub destination: String,
     /// Their format.
-    pub form: Form,
+    pub format: AlertFormat,
 }
 
 ichido_core::words! {
     /// The format of a notification.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Form {
+    pub enum AlertFormat {
         /// A JSON event: `type` (`alert.opened`, `alert.resolved`), `timestamp`, `data`.
         Webhook = "webhook",
         /// `{"text": "…"}`, for Slack and compatible services.
@@ -60,20 +60,20 @@ ichido_core::words! {
     }
 }
 
-impl Receiver {
+impl AlertReceiver {
     /// Returns the name of its queue.
     pub fn queue(&self) -> String {
         format!("{QUEUE_PREFIX}{}", self.name)
     }
 }
 
-impl Alerts {
+impl AlertSettings {
     /// Returns the queues of the receivers.
-    pub fn queues(&self) -> Vec<Queue> {
-        let queue = |receiver: &Receiver| Queue {
+    pub fn queues(&self) -> Vec<QueueConfig> {
+        let queue = |receiver: &AlertReceiver| QueueConfig {
             retry: NOTIFICATION_RETRY.clone(),
             requeue: true,
-            ..Queue::new(receiver.queue(), &receiver.destination)
+            ..QueueConfig::new(receiver.queue(), &receiver.destination)
         };
         self.receivers.iter().map(queue).collect()
     }
@@ -83,7 +83,7 @@ impl Alerts {
 const NOTIFICATION_RETRY: Retry = Retry {
     schedule: Schedule::Exponential { base: Duration::from_secs(2), factor: 2, cap: Duration::from_mins(5) },
     jitter: Jitter::PlusMinus(0.1),
-    tries: NonZeroU32::new(300).expect("300 is not zero"),
+    max_attempts: NonZeroU32::new(300).expect("300 is not zero"),
 };
 
 /// Returns whether a queue delivers alerts, and so raises none. A repeated alert is harmless.

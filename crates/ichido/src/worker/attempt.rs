@@ -8,21 +8,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::hops::{self, Hop, HopName, Hops, RequestId};
-use ichido_core::lifecycle::{Begun, Event, Failure, Tried};
-use ichido_core::pace::{Hold, first_call_at};
+use ichido_core::lifecycle::{StartMark, Event, Failure, AttemptResult};
+use ichido_core::pace::{PauseReason, first_call_at};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
-use ichido_store::message::{Note, Settlement, Work};
+use ichido_store::message::{Note, Settlement, ClaimedMessage};
 use tokio::sync::SemaphorePermit;
 
 use super::DELIVERY;
 use super::claim::LeasedMessage;
 use super::metrics;
 use super::node::{ServedQueue, WorkerNode};
-use super::pacer::{Caller, Slot};
+use super::pacer::{CallKind, Slot};
 use super::stop::StopStage;
-use crate::destination::{Call, Cancel, DeliveryOutcome};
+use crate::destination::{DeliveryAttempt, Cancel, DeliveryOutcome};
 
 /// Destinations enforce their own timeouts.
 ///
@@ -105,11 +105,11 @@ impl Attempt {
 
     /// Returns whether a durable start mark is written before the call.
     fn needs_start_mark(&self) -> bool {
-        self.leased.work.begun == Begun::NotYet
+        self.leased.work.start_mark == StartMark::NotYet
     }
 
-    fn caller(&self) -> Caller {
-        if 1 < self.leased.work.history.tries { Caller::Again } else { Caller::Fresh }
+    fn caller(&self) -> CallKind {
+        if 1 < self.leased.work.history.tries { CallKind::Retry } else { CallKind::First }
     }
 
     /// Returns what a call made now could do.
@@ -178,7 +178,7 @@ impl Attempt {
             };
             let wait = until.since(self.now());
             // A retry that gives way to others must not occupy a slot either.
-            let gives_way = why == Hold::Circuit && self.caller() == Caller::Again;
+            let gives_way = why == PauseReason::Circuit && self.caller() == CallKind::Retry;
             if gives_way || PACE_WAIT_MAX < wait {
                 let recheck_at = self.now().plus(RECHECK_AFTER_MAX);
                 return Err(CallSkipped::Delayed { until: until.min(recheck_at) });
@@ -190,7 +190,7 @@ impl Attempt {
     /// Checks one last time before the call.
     async fn check_may_call(&self) -> Result<(), CallSkipped> {
         let (work, claim) = (&self.leased.work, &self.leased.claim);
-        if work.history.effect() == Effect::Unknown && self.safety() == Safety::Neither {
+        if work.history.effect() == Effect::Unknown && self.safety() == Safety::None {
             return Err(CallSkipped::InDoubt);
         }
         if !claim.lease.holds_for(self.served.dispatcher.promise.timeout).await {
@@ -210,7 +210,7 @@ impl Attempt {
                 Ok(true) => return Ok(()),
                 Ok(false) => return Err(CallSkipped::Forbidden),
                 Err(error) => {
-                    let error = error.in_full();
+                    let error = error.with_causes();
                     tracing::warn!(error, message_id = %work.id, "failed to write a start mark; retrying");
                     tokio::time::sleep(MARK_RETRY_DELAY).await;
                 }
@@ -239,7 +239,7 @@ impl Attempt {
         self.trace_delivery(started_at, &outcome);
         match outcome {
             DeliveryOutcome::Judged { verdict, note } => {
-                dispatcher.pacer.hear(&verdict, ready.sent, self.caller()).await;
+                dispatcher.pacer.record_verdict(&verdict, ready.sent, self.caller()).await;
                 self.judged(&verdict, note, started_at)
             }
             DeliveryOutcome::Snoozed { wait } => self.snoozed(wait),
@@ -277,9 +277,9 @@ impl Attempt {
         );
     }
 
-    fn to_call(&self) -> Call {
+    fn to_call(&self) -> DeliveryAttempt {
         let work = &self.leased.work;
-        Call {
+        DeliveryAttempt {
             message: work.id,
             queue: work.queue.clone(),
             identity: work.identity.clone(),
@@ -303,14 +303,14 @@ impl Attempt {
         // No longer than the destination itself may be paused. Spec: D6.
         let hint = verdict.hint.map(|hint| hint.min(self.served.dispatcher.pacer.pause_max()));
         let wait = self.served.settings.retry.wait(failure, fastrand::f64(), hint);
-        let tried = Tried {
+        let tried = AttemptResult {
             fence: work.fence,
             effect: verdict.effect,
             safety,
             due: self.now().plus(wait),
             travels_until: started_at.plus(self.served.dispatcher.max_time_in_flight()),
         };
-        let event = Event::of_try(verdict.next(safety, work.history.effect()), tried);
+        let event = Event::from_attempt(verdict.next(safety, work.history.effect()), tried);
         AttemptReport { event, note: Note { code: verdict.code, ..note } }
     }
 
@@ -321,7 +321,7 @@ impl Attempt {
             return Event::GivenBack { fence, due }.into();
         }
         // The mark says that it started, so it counts.
-        let (failure, effect) = (Failure::Again { due }, Effect::NotDone);
+        let (failure, effect) = (Failure::Retry { due }, Effect::NotDone);
         let event = Event::Failed { fence, failure, effect, safety: self.safety(), travels_until: now };
         let why = format!("the handler snoozed the message for {wait:?}");
         AttemptReport { event, note: Note { excerpt: Some(why), ..Note::default() } }
@@ -341,7 +341,7 @@ impl Attempt {
                 metrics::count(metrics::SUPPRESSED, queue, 1);
                 let (failure, effect) = (Failure::InDoubt, Effect::NotDone);
                 let event =
-                    Event::Failed { fence, failure, effect, safety: Safety::Neither, travels_until: now };
+                    Event::Failed { fence, failure, effect, safety: Safety::None, travels_until: now };
                 let why = "an earlier attempt may have taken effect, and the receiver may have forgotten the key since";
                 let note =
                     Note { code: Some(ErrorCode::Unknown), excerpt: Some(why.to_owned()), ..Note::default() };
@@ -354,7 +354,7 @@ impl Attempt {
 /// Returns the message's hops with the outbox as the last one.
 ///
 /// The hop has the time of the enqueue and the message's id, so it is the same on every attempt.
-fn hops_with_outbox(work: &Work) -> Hops {
+fn hops_with_outbox(work: &ClaimedMessage) -> Hops {
     let before = Hops::read(work.hops.as_deref());
     match (HopName::parse(hops::OUTBOX), RequestId::parse(&work.id.to_string())) {
         (Ok(name), Ok(request_id)) => before.and(Hop { name, at: work.created_at, request_id }),
@@ -365,5 +365,5 @@ fn hops_with_outbox(work: &Work) -> Hops {
 
 /// The outcome of an abandoned call: its effect is unknown.
 fn abandoned(code: ErrorCode, why: &str) -> DeliveryOutcome {
-    DeliveryOutcome::said(Verdict::said(Some(code), Effect::Unknown, Advice::Retry, None, None), why)
+    DeliveryOutcome::with_reason(Verdict::declared(Some(code), Effect::Unknown, Advice::Retry, None, None), why)
 }

@@ -7,22 +7,22 @@ use std::time::Duration;
 use ichido_core::audit::AuditKey;
 use ichido_core::retry::{Guarantee, ScheduleError};
 use ichido_store::Store;
-use ichido_store::batch::{Batcher, Bounds};
+use ichido_store::batch::{Batcher, BatchLimits};
 use ichido_store::message::{QueueName, limits as store_limits};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::alert::Alerts;
+use super::alert::AlertSettings;
 use super::claim::MessageClaims;
 use super::metrics::{self, QueueMetrics};
 use super::node::{Dispatcher, ServedQueue, StartMarks, WorkerNode};
 use super::pacer::Pacer;
-use super::running::Running;
-use super::settings::{Queue, Target, limits};
+use super::running::WorkerHandle;
+use super::settings::{QueueConfig, DestinationConfig, limits};
 use super::stop::StopSignal;
 use crate::clock::Clock;
-use crate::destination::{Destination, Done, Failed, Handler, Job, Promise};
+use crate::destination::{Destination, JobSuccess, JobError, Handler, Job, DeliveryTerms};
 use crate::lease::Leases;
 
 /// Settings of a worker; [`Worker::start`] starts it.
@@ -31,13 +31,13 @@ use crate::lease::Leases;
 pub struct Worker {
     store: Store,
     name: String,
-    targets: Vec<Target>,
-    queues: Vec<Queue>,
+    targets: Vec<DestinationConfig>,
+    queues: Vec<QueueConfig>,
     idle_sleep: Duration,
     stop_within: Duration,
     keep_finished: Duration,
     audit_key: Option<AuditKey>,
-    alerts: Option<Alerts>,
+    alerts: Option<AlertSettings>,
 }
 
 impl Worker {
@@ -62,13 +62,13 @@ impl Worker {
     }
 
     /// Adds a destination that queues can name.
-    pub fn destination(mut self, target: Target) -> Self {
+    pub fn destination(mut self, target: DestinationConfig) -> Self {
         self.targets.push(target);
         self
     }
 
     /// Adds a queue to serve.
-    pub fn queue(mut self, queue: Queue) -> Self {
+    pub fn queue(mut self, queue: QueueConfig) -> Self {
         self.queues.push(queue);
         self
     }
@@ -80,8 +80,8 @@ impl Worker {
     where
         T: DeserializeOwned + Send + 'static,
         F: Fn(Job<T>) -> A + Send + Sync + 'static,
-        A: Future<Output = Result<D, Failed>> + Send + 'static,
-        D: Into<Done>,
+        A: Future<Output = Result<D, JobError>> + Send + 'static,
+        D: Into<JobSuccess>,
     {
         self.handler(queue, Handler::json(handle))
     }
@@ -90,7 +90,7 @@ impl Worker {
     ///
     /// To configure the two separately, use [`Worker::destination`] and [`Worker::queue`].
     pub fn handler(self, queue: &str, handler: Handler) -> Self {
-        self.destination(Target::new(queue, handler)).queue(Queue::new(queue, queue))
+        self.destination(DestinationConfig::new(queue, handler)).queue(QueueConfig::new(queue, queue))
     }
 
     /// Sets the polling interval of idle queues and due messages. A wake-up ends the wait.
@@ -122,15 +122,15 @@ impl Worker {
     /// Watches the alert rules and notifies their receivers.
     ///
     /// A worker without alerts watches nothing and leaves that to the others.
-    pub fn alerts(self, alerts: Alerts) -> Self {
+    pub fn alerts(self, alerts: AlertSettings) -> Self {
         Self { alerts: Some(alerts), ..self }
     }
 
     /// Starts the worker, or returns all errors.
     ///
     /// Call it within a tokio runtime, which runs it.
-    pub fn start(self) -> Result<Running, BuildErrors> {
-        BuildErrors::or(self.errors(), Some(()))?;
+    pub fn start(self) -> Result<WorkerHandle, WorkerConfigErrors> {
+        WorkerConfigErrors::or(self.errors(), Some(()))?;
         let clock = Arc::new(Clock::new(self.store.clone()));
         let dispatchers: HashMap<String, Arc<Dispatcher>> = self
             .targets
@@ -157,7 +157,7 @@ impl Worker {
             id: Uuid::now_v7(),
             name: self.name,
             claims: Leases::new(MessageClaims(self.store.clone()), Arc::clone(&clock)),
-            marks: Batcher::start(Bounds::DEFAULT, Arc::new(StartMarks(self.store.clone()))),
+            marks: Batcher::start(BatchLimits::DEFAULT, Arc::new(StartMarks(self.store.clone()))),
             clock,
             suspect: Arc::new(Semaphore::new(1)),
             stop,
@@ -170,16 +170,16 @@ impl Worker {
             in_flight,
             store: self.store,
         };
-        Ok(Running::start(Arc::new(node), sender, self.stop_within))
+        Ok(WorkerHandle::start(Arc::new(node), sender, self.stop_within))
     }
 
-    fn dispatcher(&self, target: &Target, clock: &Arc<Clock>) -> Arc<Dispatcher> {
+    fn dispatcher(&self, target: &DestinationConfig, clock: &Arc<Clock>) -> Arc<Dispatcher> {
         let permits = target.max_parallel.map(|count| {
             let count = usize::try_from(count.get()).unwrap_or(usize::MAX);
             Semaphore::new(count.min(Semaphore::MAX_PERMITS))
         });
         Arc::new(Dispatcher {
-            promise: target.destination.promise(),
+            promise: target.destination.terms(),
             destination: target.destination.clone(),
             pacer: Pacer::new(target.name.clone(), target.pace, Some(&self.store), Arc::clone(clock)),
             permits,
@@ -187,27 +187,27 @@ impl Worker {
         })
     }
 
-    fn errors(&self) -> Vec<BuildError> {
+    fn errors(&self) -> Vec<WorkerConfigError> {
         let mut errors = Vec::new();
         if self.queues.is_empty() {
-            errors.push(BuildError::NoQueue);
+            errors.push(WorkerConfigError::NoQueue);
         }
         if self.idle_sleep.is_zero() {
-            errors.push(BuildError::NoIdleSleep);
+            errors.push(WorkerConfigError::NoIdleSleep);
         }
         if !is_name(&self.name) {
-            errors.push(BuildError::WorkerName);
+            errors.push(WorkerConfigError::WorkerName);
         }
         let targets = self.targets.iter();
         let destinations: Vec<(&str, Duration)> =
-            targets.map(|target| (target.name.as_str(), target.destination.promise().timeout)).collect();
-        errors.extend(problems(&destinations, &self.all_queues()));
+            targets.map(|target| (target.name.as_str(), target.destination.terms().timeout)).collect();
+        errors.extend(config_errors(&destinations, &self.all_queues()));
         errors
     }
 
     /// Returns the configured queues and those of alerts.
-    fn all_queues(&self) -> Vec<Queue> {
-        let alert_queues = self.alerts.iter().flat_map(Alerts::queues);
+    fn all_queues(&self) -> Vec<QueueConfig> {
+        let alert_queues = self.alerts.iter().flat_map(AlertSettings::queues);
         self.queues.iter().cloned().chain(alert_queues).collect()
     }
 }
@@ -216,48 +216,48 @@ impl Worker {
 ///
 /// It is for programs that read them from a file and know the location of each. A destination is its name and the timeout
 /// of a call, which is known before anybody has connected to it.
-pub fn problems(destinations: &[(&str, Duration)], queues: &[Queue]) -> Vec<BuildError> {
+pub fn config_errors(destinations: &[(&str, Duration)], queues: &[QueueConfig]) -> Vec<WorkerConfigError> {
     let mut errors = Vec::new();
     for (index, (name, _)) in destinations.iter().enumerate() {
         if !is_name(name) {
-            errors.push(BuildError::DestinationName { name: (*name).to_owned() });
+            errors.push(WorkerConfigError::DestinationName { name: (*name).to_owned() });
         }
         if destinations[..index].iter().any(|(before, _)| before == name) {
-            errors.push(BuildError::DestinationTwice { name: (*name).to_owned() });
+            errors.push(WorkerConfigError::DuplicateDestination { name: (*name).to_owned() });
         }
     }
     for (index, queue) in queues.iter().enumerate() {
         if queues[..index].iter().any(|before| before.name == queue.name) {
-            errors.push(BuildError::QueueTwice { queue: queue.name.clone() });
+            errors.push(WorkerConfigError::DuplicateQueue { queue: queue.name.clone() });
         }
         errors.extend(queue_errors(queue, destinations));
     }
     errors
 }
 
-fn queue_errors(queue: &Queue, destinations: &[(&str, Duration)]) -> Vec<BuildError> {
+fn queue_errors(queue: &QueueConfig, destinations: &[(&str, Duration)]) -> Vec<WorkerConfigError> {
     let name = || queue.name.clone();
     let mut errors = Vec::new();
     if QueueName::parse(&queue.name).is_none() {
-        errors.push(BuildError::QueueName { queue: name() });
+        errors.push(WorkerConfigError::QueueName { queue: name() });
     }
     match destinations.iter().find(|(name, _)| *name == queue.destination) {
         None => {
             let destination = queue.destination.clone();
-            errors.push(BuildError::NoDestination { queue: name(), destination });
+            errors.push(WorkerConfigError::NoDestination { queue: name(), destination });
         }
         Some(&(_, timeout)) => {
             let lease = queue.lease;
             if lease <= timeout {
-                errors.push(BuildError::LeaseTooShort { queue: name(), lease, timeout });
+                errors.push(WorkerConfigError::LeaseTooShort { queue: name(), lease, timeout });
             }
         }
     }
     if queue.lease < limits::LEASE_MIN {
-        errors.push(BuildError::LeaseBelowLeast { queue: name(), lease: queue.lease });
+        errors.push(WorkerConfigError::LeaseBelowMinimum { queue: name(), lease: queue.lease });
     }
     if limits::LEASE_MAX < queue.lease {
-        errors.push(BuildError::LeaseTooLong { queue: name(), lease: queue.lease });
+        errors.push(WorkerConfigError::LeaseTooLong { queue: name(), lease: queue.lease });
     }
     let bounds = [
         ("batch_size", queue.batch_size, store_limits::CLAIM_MAX),
@@ -265,49 +265,49 @@ fn queue_errors(queue: &Queue, destinations: &[(&str, Duration)]) -> Vec<BuildEr
     ];
     for (what, found, max) in bounds {
         if max < found.get() {
-            errors.push(BuildError::TooMany { queue: name(), what, found: found.get(), max });
+            errors.push(WorkerConfigError::TooMany { queue: name(), what, found: found.get(), max });
         }
     }
     if let Err(error) = queue.retry.clone().checked() {
-        errors.push(BuildError::Retry { queue: name(), error });
+        errors.push(WorkerConfigError::Retry { queue: name(), error });
     }
     errors
 }
 
 /// A receiver that forgets a key before a queue's last retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShortMemory {
+pub struct ShortKeyRetention {
     /// How long it remembers keys.
     pub keeps_for: Duration,
     /// How long the queue may work on a message, including its last call.
     pub horizon: Duration,
     /// How to fix it.
-    pub mend: String,
+    pub help: String,
 }
 
 /// Returns whether a receiver forgets keys too early.
 ///
 /// Then a message of unknown effect is parked.
-pub fn short_memory(queue: &Queue, destination: &Destination) -> Option<ShortMemory> {
-    let promise = destination.promise();
+pub fn short_key_retention(queue: &QueueConfig, destination: &Destination) -> Option<ShortKeyRetention> {
+    let promise = destination.terms();
     let horizon = horizon(queue, &promise);
     match promise.guarantee {
-        Guarantee::HonoursKeys { keeps_for } if keeps_for < horizon => {
-            Some(ShortMemory { keeps_for, horizon, mend: destination.key_retention_advice(horizon) })
+        Guarantee::Keyed { keeps_for } if keeps_for < horizon => {
+            Some(ShortKeyRetention { keeps_for, horizon, help: destination.key_retention_advice(horizon) })
         }
-        Guarantee::HonoursKeys { .. } | Guarantee::Repeatable | Guarantee::Nothing => None,
+        Guarantee::Keyed { .. } | Guarantee::Idempotent | Guarantee::None => None,
     }
 }
 
 /// Returns how long a queue may work on a message.
 ///
 /// The last call may be in flight for a while.
-pub(super) fn horizon(queue: &Queue, promise: &Promise) -> Duration {
+pub(super) fn horizon(queue: &QueueConfig, promise: &DeliveryTerms) -> Duration {
     queue.retry.horizon(promise.timeout, Duration::ZERO).saturating_add(promise.max_time_in_flight())
 }
 
-fn warn_of_short_key_retention(queue: &Queue, destination: &Destination) {
-    if let Some(ShortMemory { keeps_for, horizon, mend }) = short_memory(queue, destination) {
+fn warn_of_short_key_retention(queue: &QueueConfig, destination: &Destination) {
+    if let Some(ShortKeyRetention { keeps_for, horizon, help: mend }) = short_key_retention(queue, destination) {
         let queue = &queue.name;
         tracing::warn!(
             queue,
@@ -329,7 +329,7 @@ ichido_core::debug_only! {
 
 /// Why the settings do not make a worker.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
+pub enum WorkerConfigError {
     /// There is no queue.
     #[error("the worker serves no queue; add at least one with queue(…) or handle(…)")]
     NoQueue,
@@ -349,7 +349,7 @@ pub enum BuildError {
     },
     /// Two destinations have the same name.
     #[error("destination `{name}` is given twice; names must be unique, and queues may share a destination")]
-    DestinationTwice {
+    DuplicateDestination {
         /// The name.
         name: String,
     },
@@ -364,7 +364,7 @@ pub enum BuildError {
     },
     /// A queue is configured twice.
     #[error("queue `{queue}` is given twice; configure it once")]
-    QueueTwice {
+    DuplicateQueue {
         /// The queue.
         queue: String,
     },
@@ -394,7 +394,7 @@ pub enum BuildError {
     },
     /// The lease is too short for a database.
     #[error("queue `{queue}`: the lease, {lease:?}, must be at least {:?}", limits::LEASE_MIN)]
-    LeaseBelowLeast {
+    LeaseBelowMinimum {
         /// The queue.
         queue: String,
         /// Its lease.
@@ -434,4 +434,4 @@ pub enum BuildError {
 }
 
 /// All errors of a builder. Displays one error per line.
-pub type BuildErrors = crate::BuildErrors<BuildError>;
+pub type WorkerConfigErrors = crate::BuildErrors<WorkerConfigError>;

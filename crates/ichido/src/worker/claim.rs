@@ -11,7 +11,7 @@ use ichido_core::lifecycle::Event;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::message::Work;
+use ichido_store::message::ClaimedMessage;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::clock::Clock;
@@ -48,7 +48,7 @@ pub(super) struct Claim {
 /// A message of a claim.
 pub(super) struct LeasedMessage {
     /// The message without its request.
-    pub(super) work: Work,
+    pub(super) work: ClaimedMessage,
     /// The caller's bytes.
     pub(super) body: Bytes,
     pub(super) claim: Arc<Claim>,
@@ -75,7 +75,7 @@ impl LeasedMessage {
 /// Holds claimed messages, requested at `asked_at`.
 pub(super) fn hold_messages(
     claims: &Arc<Leases<MessageClaims>>,
-    works: Vec<Work>,
+    works: Vec<ClaimedMessage>,
     lease: Duration,
     asked_at: Duration,
 ) -> Vec<LeasedMessage> {
@@ -83,7 +83,7 @@ pub(super) fn hold_messages(
     let lost = Cancel::new();
     let lease = claims.hold((fence, lost.clone()), lease, asked_at);
     let claim = Arc::new(Claim { lease, lost });
-    let lease_message = |mut work: Work| {
+    let lease_message = |mut work: ClaimedMessage| {
         let body = Bytes::from(std::mem::take(&mut work.request));
         LeasedMessage { work, body, claim: Arc::clone(&claim), suspect: None }
     };

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_core::retry::Guarantee;
 use ichido_core::verdict::ErrorCode;
 use ichido_store::error::StoreError;
-use ichido_store::message::{Count, LetterState, QueueName};
-use ichido_store::rescue::RescueTerms;
+use ichido_store::message::{StateCount, DeadLetterState, QueueName};
+use ichido_store::rescue::RescueOptions;
 
 use super::metrics::{self, Outcome};
 use super::node::WorkerNode;
@@ -55,7 +55,7 @@ pub(super) struct Maintenance {
 impl Maintenance {
     pub(super) fn new(node: Arc<WorkerNode>) -> Self {
         // The first ones happened at startup.
-        let started = node.clock.own();
+        let started = node.clock.elapsed();
         Self {
             node,
             beat: Timer::after(started, BEAT_EVERY),
@@ -76,7 +76,7 @@ impl Maintenance {
     }
 
     async fn run_once(&mut self) {
-        let now = self.node.clock.own();
+        let now = self.node.clock.elapsed();
         if self.beat.is_due(now) {
             self.node.beat().await;
         }
@@ -118,7 +118,7 @@ pub(super) trait PeriodicTask: Send {
 pub(super) async fn run_periodically<R: PeriodicTask>(node: Arc<WorkerNode>, mut task: R) {
     let mut due = Timer::every(R::EVERY);
     loop {
-        if due.is_due(node.clock.own()) {
+        if due.is_due(node.clock.elapsed()) {
             task.run_once().await;
         }
         tokio::time::sleep(node.idle_sleep).await;
@@ -152,16 +152,16 @@ impl Timer {
 
 impl WorkerNode {
     pub(super) async fn beat(&self) {
-        ok_or_log("failed to write the heartbeat", self.store.nodes().beat(self.id, &self.name).await);
-        let query = self.clock.ask();
+        ok_or_log("failed to write the heartbeat", self.store.nodes().heartbeat(self.id, &self.name).await);
+        let query = self.clock.start_query();
         if let Some(now) = ok_or_log("failed to read the store's clock", self.store.now().await) {
-            self.clock.hear(query, now);
+            self.clock.record_reading(query, now);
         }
     }
 
     /// Flushes local counts to the shared ones.
     pub(super) async fn flush(&self) {
-        ok_or_log("failed to flush counters", self.store.tallies().flush().await);
+        ok_or_log("failed to flush counters", self.store.series().flush().await);
     }
 
     /// Promotes due messages to claimable.
@@ -200,13 +200,13 @@ impl WorkerNode {
         }
     }
 
-    fn rescue_terms(&self, queue: &QueueName) -> RescueTerms {
+    fn rescue_terms(&self, queue: &QueueName) -> RescueOptions {
         let Some(served) = self.queues.get(queue) else {
             // Not requested; nothing is known of such a queue.
-            let (guarantee, wait) = (Guarantee::Nothing, Duration::ZERO);
-            return RescueTerms { guarantee, wait, travels_for: TRAVELS_FOR_UNKNOWN };
+            let (guarantee, wait) = (Guarantee::None, Duration::ZERO);
+            return RescueOptions { guarantee, wait, travels_for: TRAVELS_FOR_UNKNOWN };
         };
-        RescueTerms {
+        RescueOptions {
             guarantee: served.guarantee(),
             wait: served.settings.retry.wait(std::num::NonZeroU32::MIN, fastrand::f64(), None),
             travels_for: served.dispatcher.max_time_in_flight(),
@@ -231,19 +231,19 @@ impl WorkerNode {
             }
         }
         for dispatcher in &self.dispatchers {
-            dispatcher.pacer.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
+            dispatcher.pacer.refresh(self.clock.elapsed().saturating_sub(FRESH_FOR)).await;
         }
     }
 
-    async fn measure_waiting(&self, queue: &QueueName, counts: &[Count]) {
-        let of = |state: Stage| {
+    async fn measure_waiting(&self, queue: &QueueName, counts: &[StateCount]) {
+        let of = |state: StateName| {
             let found = counts.iter().find(|count| count.queue == queue.as_str() && count.state == state);
             found.map_or(0, |count| count.count)
         };
         for state in metrics::WAITING {
             metrics::waiting(queue.as_str(), state, of(state));
         }
-        for (state, stage) in [(LetterState::Dead, Stage::Dead), (LetterState::Parked, Stage::Parked)] {
+        for (state, stage) in [(DeadLetterState::Dead, StateName::Dead), (DeadLetterState::Parked, StateName::Parked)] {
             // No query if none waits.
             let oldest =
                 if of(stage) == 0 { Ok(None) } else { self.store.dead_letters().oldest(state, queue).await };
@@ -257,5 +257,5 @@ impl WorkerNode {
 
 /// Logs an error of a maintenance step; the next round retries it.
 pub(super) fn ok_or_log<T>(what: &'static str, result: Result<T, StoreError>) -> Option<T> {
-    result.map_err(|error| tracing::warn!(error = error.in_full(), "{what}; retrying")).ok()
+    result.map_err(|error| tracing::warn!(error = error.with_causes(), "{what}; retrying")).ok()
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ichido_core::lifecycle::Stage;
-use ichido_store::message::LetterState;
+use ichido_core::lifecycle::StateName;
+use ichido_store::message::DeadLetterState;
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
     histogram,
@@ -44,8 +44,8 @@ const RATE: &str = "ichido_destination_calls_per_second_max";
 /// The states in which a message waits.
 ///
 /// It waits for its turn, its next attempt, a response or a person.
-pub(super) const WAITING: [Stage; 5] =
-    [Stage::Queued, Stage::Failed, Stage::Sending, Stage::Parked, Stage::Dead];
+pub(super) const WAITING: [StateName; 5] =
+    [StateName::Queued, StateName::Failed, StateName::Sending, StateName::Parked, StateName::Dead];
 
 /// Describes a worker's metrics to the installed recorder.
 pub fn describe_metrics() {
@@ -195,7 +195,7 @@ pub(super) fn oldest_waiting(queue: &str, age: Duration) {
 }
 
 /// Sets how many messages of a queue wait in a state.
-pub(super) fn waiting(queue: &str, state: Stage, count: i64) {
+pub(super) fn waiting(queue: &str, state: StateName, count: i64) {
     #[expect(
         clippy::cast_precision_loss,
         reason = "a gauge is a float, and exact for more messages than there will be"
@@ -205,7 +205,7 @@ pub(super) fn waiting(queue: &str, state: Stage, count: i64) {
 }
 
 /// Sets how long the oldest letter of a queue has waited.
-pub(super) fn oldest_letter(queue: &str, state: LetterState, age: Duration) {
+pub(super) fn oldest_letter(queue: &str, state: DeadLetterState, age: Duration) {
     gauge!(LETTER_OLDEST, "queue" => queue.to_owned(), "state" => state.as_str()).set(age.as_secs_f64());
 }
 

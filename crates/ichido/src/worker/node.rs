@@ -10,23 +10,23 @@ use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
-use ichido_store::batch::{Batcher, Manner, Write};
+use ichido_store::batch::{Batcher, WriteMode, BatchWriter};
 use ichido_store::error::StoreError;
 use ichido_store::facts::QueueFacts;
-use ichido_store::message::{ClaimTerms, QueueName};
+use ichido_store::message::{ClaimOptions, QueueName};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::alert::Alerts;
+use super::alert::AlertSettings;
 use super::alert::is_alert_queue;
 use super::builder::horizon;
 use super::claim::MessageClaims;
 use super::metrics::QueueMetrics;
 use super::pacer::Pacer;
-use super::settings::Queue;
+use super::settings::QueueConfig;
 use super::stop::StopSignal;
 use crate::clock::Clock;
-use crate::destination::{Destination, Promise};
+use crate::destination::{Destination, DeliveryTerms};
 use crate::lease::Leases;
 
 pub(super) struct WorkerNode {
@@ -50,7 +50,7 @@ pub(super) struct WorkerNode {
     pub(super) keep_finished: Duration,
     pub(super) audit_key: Option<AuditKey>,
     /// The alerts it watches, if any.
-    pub(super) alerts: Option<Arc<Alerts>>,
+    pub(super) alerts: Option<Arc<AlertSettings>>,
     pub(super) queues: HashMap<QueueName, Arc<ServedQueue>>,
     pub(super) dispatchers: Vec<Arc<Dispatcher>>,
     /// How many calls are in flight.
@@ -68,19 +68,19 @@ impl WorkerNode {
 /// Writes start marks. Writing a mark twice is harmless.
 pub(super) struct StartMarks(pub(super) Store);
 
-impl Write<(Uuid, Fence), bool> for StartMarks {
+impl BatchWriter<(Uuid, Fence), bool> for StartMarks {
     /// A mark waits for nothing but the database.
     const BUSY_FOR_ALL: bool = true;
 
-    async fn write(&self, calls: &[(Uuid, Fence)], _: Manner) -> Result<Vec<bool>, StoreError> {
-        self.0.claims().begin(calls).await
+    async fn write(&self, calls: &[(Uuid, Fence)], _: WriteMode) -> Result<Vec<bool>, StoreError> {
+        self.0.claims().mark_started(calls).await
     }
 }
 
 /// A queue that the worker serves.
 pub(super) struct ServedQueue {
     pub(super) name: QueueName,
-    pub(super) settings: Queue,
+    pub(super) settings: QueueConfig,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) metrics: QueueMetrics,
 }
@@ -89,22 +89,22 @@ impl ServedQueue {
     /// Returns the guarantee for repeated calls: the destination's, except that a repeated alert is harmless.
     pub(super) fn guarantee(&self) -> Guarantee {
         match self.dispatcher.promise.guarantee {
-            Guarantee::Nothing if is_alert_queue(&self.settings.name) => Guarantee::Repeatable,
+            Guarantee::None if is_alert_queue(&self.settings.name) => Guarantee::Idempotent,
             promised => promised,
         }
     }
 
     /// Returns whether a durable start mark is written before each call.
     pub(super) fn needs_start_marks(&self) -> bool {
-        self.settings.marks.unwrap_or(self.guarantee() == Guarantee::Nothing)
+        self.settings.start_marks.unwrap_or(self.guarantee() == Guarantee::None)
     }
 
     /// Returns the terms on which a node claims its messages.
-    pub(super) fn claim_terms(&self, node: Uuid) -> ClaimTerms {
-        ClaimTerms {
+    pub(super) fn claim_terms(&self, node: Uuid) -> ClaimOptions {
+        ClaimOptions {
             node,
             lease: self.settings.lease,
-            marks: self.needs_start_marks(),
+            start_marks: self.needs_start_marks(),
             guarantee: self.guarantee(),
             travels_for: self.dispatcher.max_time_in_flight(),
         }
@@ -115,21 +115,21 @@ impl ServedQueue {
         QueueFacts {
             guarantee: self.guarantee(),
             requeue: self.settings.requeue,
-            max_attempts: self.settings.retry.tries,
-            horizon: horizon(&self.settings, &self.dispatcher.promise),
+            max_attempts: self.settings.retry.max_attempts,
+            retry_horizon: horizon(&self.settings, &self.dispatcher.promise),
         }
     }
 
     /// Returns the key that calls for a message carry.
     pub(super) fn outbound(&self, identity: &str, key: &IdempotencyKey) -> IdempotencyKey {
-        self.settings.key.key_for(&self.name, identity, key)
+        self.settings.outbound_key.key_for(&self.name, identity, key)
     }
 }
 
 /// A destination, with its pace and its limits.
 pub(super) struct Dispatcher {
     pub(super) destination: Destination,
-    pub(super) promise: Promise,
+    pub(super) promise: DeliveryTerms,
     pub(super) pacer: Pacer,
     /// Permits for calls of this worker, if they are limited.
     pub(super) permits: Option<Semaphore>,

@@ -11,14 +11,14 @@ mod shared;
 mod status;
 mod storage;
 
-pub use shared::{Paces, SharedRate};
+pub use shared::{Paces, DestinationPace};
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::pace::Opening;
-use ichido_core::pace::{Circuit, Grant, Hold, Pace, Settings};
+use ichido_core::pace::{Circuit, Grant, PauseReason, Pace, PaceSettings};
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{PaceReport, Verdict};
@@ -43,7 +43,7 @@ const PENDING_MAX: usize = 1_000;
 /// The pace of one destination on this node.
 pub struct Pacer {
     name: String,
-    settings: Settings,
+    settings: PaceSettings,
     storage: PaceStorage,
     clock: Arc<Clock>,
     /// The row as last read or written, and when.
@@ -60,22 +60,22 @@ pub struct Pacer {
 struct PendingReports {
     successes: u32,
     throttles: Vec<(Timestamp, Option<Duration>)>,
-    failures: Vec<(Timestamp, Caller)>,
+    failures: Vec<(Timestamp, CallKind)>,
 }
 
 /// The kind of call: what its failure says about the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caller {
+pub enum CallKind {
     /// For a message without a failed attempt.
-    Fresh,
+    First,
     /// For a message that failed before, and may be bad itself.
     // Spec: E2.
-    Again,
+    Retry,
 }
 
 /// A request for a slot.
 struct SlotRequest {
-    caller: Caller,
+    caller: CallKind,
     sender: oneshot::Sender<Slot>,
 }
 
@@ -85,14 +85,14 @@ pub enum Slot {
     /// At this moment, and not sooner.
     At(Timestamp),
     /// Not before this moment.
-    NotBefore(Timestamp, Hold),
+    NotBefore(Timestamp, PauseReason),
 }
 
 impl Pacer {
     /// Creates the pace of `name`, shared through the store.
     ///
     /// Without a store, local to this process.
-    pub fn new(name: String, settings: Settings, store: Option<&Store>, clock: Arc<Clock>) -> Self {
+    pub fn new(name: String, settings: PaceSettings, store: Option<&Store>, clock: Arc<Clock>) -> Self {
         Self {
             status: StatusReporter::new(&name),
             name,
@@ -107,7 +107,7 @@ impl Pacer {
     }
 
     /// Returns the time of one call.
-    pub async fn slot(&self, caller: Caller) -> Slot {
+    pub async fn slot(&self, caller: CallKind) -> Slot {
         if let Some(slot) = self.free_slot() {
             return slot;
         }
@@ -115,9 +115,9 @@ impl Pacer {
         Box::pin(self.request_slot(caller)).await
     }
 
-    async fn request_slot(&self, caller: Caller) -> Slot {
+    async fn request_slot(&self, caller: CallKind) -> Slot {
         // Perhaps the row is only stale.
-        self.refresh(self.clock.own().saturating_sub(FRESH_FOR)).await;
+        self.refresh(self.clock.elapsed().saturating_sub(FRESH_FOR)).await;
         if let Some(slot) = self.free_slot() {
             return slot;
         }
@@ -129,17 +129,17 @@ impl Pacer {
         }
         self.grant_slots().await;
         // No slot means that the row could not be read or updated: the store is unreachable, and settling would fail too.
-        receiver.try_recv().unwrap_or_else(|_| Slot::NotBefore(self.clock.now().plus(FRESH_FOR), Hold::Rate))
+        receiver.try_recv().unwrap_or_else(|_| Slot::NotBefore(self.clock.now().plus(FRESH_FOR), PauseReason::Rate))
     }
 
     /// Returns the known pace and the effective settings.
-    fn pace(&self) -> (Pace, Settings) {
+    fn pace(&self) -> (Pace, PaceSettings) {
         let row = lock(&self.known).0;
         (row.pace, row.settings(&self.settings))
     }
 
     /// Returns why and until when nothing may be sent, as far as is known here.
-    pub fn stopped(&self) -> Option<(Timestamp, Hold)> {
+    pub fn stopped(&self) -> Option<(Timestamp, PauseReason)> {
         let (pace, settings) = self.pace();
         pace.stopped(&settings, self.clock.now())
     }
@@ -179,10 +179,10 @@ impl Pacer {
     /// Records a call's verdict.
     ///
     /// A throttle or failure is in the row when this returns, if the store was reachable.
-    pub async fn hear(&self, verdict: &Verdict, sent: Timestamp, caller: Caller) {
+    pub async fn record_verdict(&self, verdict: &Verdict, sent: Timestamp, caller: CallKind) {
         {
             let pending = &mut *lock(&self.pending);
-            match verdict.tells_pace() {
+            match verdict.pace_report() {
                 None => return,
                 Some(PaceReport::Success) => {
                     pending.successes = pending.successes.saturating_add(1);
@@ -232,7 +232,7 @@ impl Pacer {
     fn free_slot(&self) -> Option<Slot> {
         let (row, read) = *lock(&self.known);
         let settings = row.settings(&self.settings);
-        let is_fresh = self.clock.own().saturating_sub(read?) < FRESH_FOR;
+        let is_fresh = self.clock.elapsed().saturating_sub(read?) < FRESH_FOR;
         let is_closed = matches!(row.pace.circuit, Circuit::Closed { .. });
         if !is_fresh || !is_closed || row.pace.limit(&settings).is_some() {
             return None;
@@ -250,10 +250,10 @@ impl Pacer {
     async fn grant_slots(&self) {
         let mut waiters = std::mem::take(&mut *lock(&self.waiters));
         waiters.retain(|waiter| !waiter.sender.is_closed());
-        let again = waiters.iter().filter(|waiter| waiter.caller == Caller::Again).count();
+        let again = waiters.iter().filter(|waiter| waiter.caller == CallKind::Retry).count();
         let counts = [non_zero(waiters.len()), non_zero(waiters.len() - again), non_zero(again)];
         let [Some(all), fresh, again] = counts else { return };
-        let reserve = |pace: Pace, settings: &Settings, now| {
+        let reserve = |pace: Pace, settings: &PaceSettings, now| {
             if matches!(pace.circuit, Circuit::Closed { .. }) {
                 let (pace, grant) = pace.reserve(settings, now, all);
                 return (pace, Granted::ToAll(grant));
@@ -266,7 +266,7 @@ impl Pacer {
         match self.change(reserve).await {
             Ok(Granted::ToAll(grant)) => deliver_slots(waiters, Some(grant)),
             Ok(Granted::Apart { fresh, again }) => {
-                let (first, others) = waiters.into_iter().partition(|waiter| waiter.caller == Caller::Fresh);
+                let (first, others) = waiters.into_iter().partition(|waiter| waiter.caller == CallKind::First);
                 deliver_slots(first, fresh);
                 deliver_slots(others, again);
             }
@@ -275,13 +275,13 @@ impl Pacer {
     }
 
     fn warn(&self, error: &StoreError, what: &str) {
-        tracing::warn!(error = error.in_full(), destination = self.name, "{what}");
+        tracing::warn!(error = error.with_causes(), destination = self.name, "{what}");
     }
 
     /// Applies pending reports and then `ask` to the row, by compare-and-swap.
     async fn change<T>(
         &self,
-        ask: impl Fn(Pace, &Settings, Timestamp) -> (Pace, T),
+        ask: impl Fn(Pace, &PaceSettings, Timestamp) -> (Pace, T),
     ) -> Result<T, StoreError> {
         let pending = std::mem::take(&mut *lock(&self.pending));
         let mut changed = Err(StoreError::Busy);
@@ -303,7 +303,7 @@ impl Pacer {
     async fn change_once<T>(
         &self,
         pending: &PendingReports,
-        ask: impl Fn(Pace, &Settings, Timestamp) -> (Pace, T),
+        ask: impl Fn(Pace, &PaceSettings, Timestamp) -> (Pace, T),
     ) -> Result<Option<T>, StoreError> {
         let row = self.read().await?;
         let (settings, now) = (row.settings(&self.settings), self.clock.now());
@@ -312,7 +312,7 @@ impl Pacer {
             return Ok(Some(answer));
         }
         let next = Row { pace, ..row };
-        let asked_at = self.clock.own();
+        let asked_at = self.clock.elapsed();
         if !self.storage.write(&self.name, next).await? {
             return Ok(None);
         }
@@ -322,7 +322,7 @@ impl Pacer {
     }
 
     async fn read(&self) -> Result<Row, StoreError> {
-        let asked_at = self.clock.own();
+        let asked_at = self.clock.elapsed();
         let row = self.storage.read(&self.name).await?;
         *lock(&self.known) = (row, Some(asked_at));
         self.report_status();
@@ -355,7 +355,7 @@ fn reserve_some(
 fn deliver_slots(waiters: Vec<SlotRequest>, grant: Option<Grant>) {
     match grant {
         Some(Grant::Slots(slots)) => {
-            let after = Slot::NotBefore(slots.last(), Hold::Rate);
+            let after = Slot::NotBefore(slots.last(), PauseReason::Rate);
             let mut moments = slots.moments();
             for waiter in waiters {
                 let _sent = waiter.sender.send(moments.next().map_or(after, Slot::At));
@@ -376,7 +376,7 @@ impl PendingReports {
     }
 
     /// Applies successes first: a throttle after a success is news about the limit.
-    fn apply(&self, mut pace: Pace, settings: &Settings, now: Timestamp) -> Pace {
+    fn apply(&self, mut pace: Pace, settings: &PaceSettings, now: Timestamp) -> Pace {
         if let Some(count) = NonZeroU32::new(self.successes) {
             pace = pace.on_success(settings, now, count);
         }
@@ -385,8 +385,8 @@ impl PendingReports {
         }
         for (sent, caller) in &self.failures {
             pace = match caller {
-                Caller::Fresh => pace.on_failure(settings, now, *sent),
-                Caller::Again => pace.on_failure_again(settings, now, *sent),
+                CallKind::First => pace.on_failure(settings, now, *sent),
+                CallKind::Retry => pace.on_failure_again(settings, now, *sent),
             };
         }
         pace

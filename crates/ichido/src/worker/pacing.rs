@@ -4,5 +4,5 @@
 //!
 //! Guarantee: all callers that share a store keep one pace together; without a store the pace is local to this process.
 
-pub use super::pacer::{Caller, FRESH_FOR, Pacer, Slot};
+pub use super::pacer::{CallKind, FRESH_FOR, Pacer, Slot};
 pub use crate::clock::{Clock, StoreQuery};

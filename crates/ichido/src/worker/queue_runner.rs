@@ -94,7 +94,7 @@ impl QueueRunner {
             if let Some(until) = self.served.dispatcher.pacer.closed_until() {
                 let wait = until.since(self.node.clock.now()).max(CLOSED_WAIT_MIN);
                 self.wait(tokio::time::sleep(wait.min(self.node.idle_sleep))).await;
-                self.served.dispatcher.pacer.refresh(self.node.clock.own()).await;
+                self.served.dispatcher.pacer.refresh(self.node.clock.elapsed()).await;
                 continue;
             }
             match self.claim().await {
@@ -113,7 +113,7 @@ impl QueueRunner {
                 Ok(_) => (retry_delay, empty_wake_delay) = (RETRY_DELAY, None),
                 Err(error) => {
                     let queue = self.served.name.as_str();
-                    tracing::warn!(error = error.in_full(), queue, "failed to claim messages; retrying");
+                    tracing::warn!(error = error.with_causes(), queue, "failed to claim messages; retrying");
                     self.wait(tokio::time::sleep(retry_delay)).await;
                     retry_delay = (retry_delay * 2).min(RETRY_DELAY_MAX);
                 }
@@ -130,17 +130,17 @@ impl QueueRunner {
         let pacer = &served.dispatcher.pacer;
         let count = pacer.claim_size(served.settings.batch_size);
         let terms = served.claim_terms(node.id);
-        let query = node.clock.ask();
+        let query = node.clock.start_query();
         let suspect_permit = Arc::clone(&node.suspect).try_acquire_owned().ok();
         // Never cancelled half way, or a claim might exist that nobody knows of.
         let works = match suspect_permit {
-            Some(_) => node.store.claims().take(&served.name, count, terms).await?,
-            None => node.store.claims().take_unsuspected(&served.name, count, terms).await?,
+            Some(_) => node.store.claims().claim(&served.name, count, terms).await?,
+            None => node.store.claims().claim_unsuspected(&served.name, count, terms).await?,
         };
         metrics::dequeued(served.name.as_str(), works.len());
         if let Some(work) = works.first() {
-            node.clock.hear(query, work.claimed_at);
-            pacer.refresh(node.clock.own()).await;
+            node.clock.record_reading(query, work.claimed_at);
+            pacer.refresh(node.clock.elapsed()).await;
         }
         let mut leased = claim::hold_messages(&node.claims, works, terms.lease, query.at);
         if let [suspect] = &mut leased[..]

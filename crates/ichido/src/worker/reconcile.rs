@@ -10,19 +10,19 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::lifecycle::{Event, Found, State};
+use ichido_core::lifecycle::{Event, Reconciled, State};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
-use ichido_store::letter::{LetterFilter, LetterRow};
-use ichido_store::message::{LetterState, Note, Stepped};
-use ichido_store::node::Duty;
+use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow};
+use ichido_store::message::{DeadLetterState, Note, StepResult};
+use ichido_store::node::SingletonTask;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::maintenance::{PeriodicTask, ok_or_log};
 use super::metrics::{self, Outcome};
 use super::node::{ServedQueue, WorkerNode};
-use super::resolved::{Resolution, tell_resolved};
+use super::resolved::{Resolution, record_resolution};
 use crate::destination::ReconcileOutcome;
 
 /// The time between checks whether a pass is due.
@@ -44,7 +44,7 @@ pub(super) struct Reconciler {
 /// A pass over the letters of one queue whose effect is unknown.
 struct ReconcilePass {
     served: Arc<ServedQueue>,
-    filter: LetterFilter,
+    filter: DeadLetterFilter,
     /// The last letter that was checked.
     after: Option<(Timestamp, Uuid)>,
     /// When the next pass begins, by the local clock.
@@ -57,9 +57,9 @@ impl PeriodicTask for Reconciler {
     /// Processes one page of each queue.
     async fn run_once(&mut self) {
         for pass in &mut self.passes {
-            let rests = self.node.clock.own() < pass.next_pass_at;
+            let rests = self.node.clock.elapsed() < pass.next_pass_at;
             let may_ask = !rests && pass.served.dispatcher.pacer.stopped().is_none();
-            if may_ask && self.node.has(Duty::Parked(&pass.served.name)).await {
+            if may_ask && self.node.has(SingletonTask::Parked(&pass.served.name)).await {
                 pass.run_once(&self.node).await;
             }
         }
@@ -68,9 +68,9 @@ impl PeriodicTask for Reconciler {
 
 impl Reconciler {
     pub(super) fn new(node: Arc<WorkerNode>) -> Self {
-        let askable = node.queues.values().filter(|served| served.dispatcher.destination.can_be_asked());
+        let askable = node.queues.values().filter(|served| served.dispatcher.destination.can_reconcile());
         let passes_for = |served: &Arc<ServedQueue>| {
-            [LetterState::Parked, LetterState::Dead].map(|state| ReconcilePass::new(served, state))
+            [DeadLetterState::Parked, DeadLetterState::Dead].map(|state| ReconcilePass::new(served, state))
         };
         let passes = askable.flat_map(passes_for).collect();
         Self { node, passes }
@@ -78,12 +78,12 @@ impl Reconciler {
 }
 
 impl ReconcilePass {
-    fn new(served: &Arc<ServedQueue>, state: LetterState) -> Self {
-        let filter = LetterFilter {
+    fn new(served: &Arc<ServedQueue>, state: DeadLetterState) -> Self {
+        let filter = DeadLetterFilter {
             state,
             queue: Some(served.name.clone()),
             effect: Some(Effect::Unknown),
-            ..LetterFilter::default()
+            ..DeadLetterFilter::default()
         };
         Self { served: Arc::clone(served), filter, after: None, next_pass_at: Duration::ZERO }
     }
@@ -97,10 +97,10 @@ impl ReconcilePass {
         self.after = letters.last().map(|letter| (letter.since, letter.id)).filter(|_| !is_last);
         if is_last {
             let every = match self.filter.state {
-                LetterState::Parked => ASK_PARKED_EVERY,
-                LetterState::Dead => ASK_DEAD_EVERY,
+                DeadLetterState::Parked => ASK_PARKED_EVERY,
+                DeadLetterState::Dead => ASK_DEAD_EVERY,
             };
-            self.next_pass_at = node.clock.own() + every;
+            self.next_pass_at = node.clock.elapsed() + every;
         }
         let now = node.clock.now();
         let travels_for = self.served.dispatcher.max_time_in_flight();
@@ -123,11 +123,11 @@ impl ReconcilePass {
 }
 
 /// Looks up one message and records the result.
-async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: LetterRow) {
+async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetterRow) {
     let key = served.outbound(&letter.identity, &letter.key);
     let failure = NonZeroU32::new(letter.history.tries).unwrap_or(NonZeroU32::MIN);
     let wait = served.settings.retry.wait(failure, fastrand::f64(), None);
-    let asked = served.dispatcher.destination.ask(&key).await;
+    let asked = served.dispatcher.destination.reconcile(&key).await;
     let (queue, id, key) = (served.name.as_str(), letter.id, letter.key.log_hash());
     let state = letter.state.as_str();
     tracing::info!(queue, message_id = %id, key, state, ?asked, "looked up a message of unknown effect");
@@ -139,23 +139,23 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: LetterRow)
     let excerpt = evidence.excerpt.or_else(|| Some("looked up by key at the destination".to_owned()));
     let evidence = Note { excerpt, ..evidence };
     let event = |now: Timestamp| {
-        let found = if was_done { Found::Done } else { Found::NotDone { due: now.plus(wait) } };
+        let found = if was_done { Reconciled::Done } else { Reconciled::NotDone { due: now.plus(wait) } };
         Event::Reconciled(found)
     };
     let stepped = node.store.messages().step(id, event, &evidence).await;
     let stepped = ok_or_log("failed to store the looked-up effect of a message", stepped);
-    let Some(Stepped::Now(state)) = stepped else { return };
+    let Some(StepResult::Now(state)) = stepped else { return };
     let State::Dead { effect, .. } = state else {
-        tell_resolved(&served.name, Resolution::Reconciled, letter.since, node.clock.now());
+        record_resolution(&served.name, Resolution::Reconciled, letter.since, node.clock.now());
         return;
     };
     // Still a letter, for a person to decide.
     match letter.state {
-        LetterState::Parked => {
+        DeadLetterState::Parked => {
             metrics::count_outcome(queue, Outcome::Dead);
             tracing::warn!(queue, message_id = %id, key, ?effect, "dead_letter: message not done, no attempts left");
         }
-        LetterState::Dead => {
+        DeadLetterState::Dead => {
             tracing::info!(queue, message_id = %id, key, ?effect, "effect of a dead letter became known");
         }
     }

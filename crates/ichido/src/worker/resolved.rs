@@ -28,7 +28,7 @@ ichido_core::words! {
 ///
 /// Call it after moving letters with the store's own methods; a [`Bulk`](crate::letters::Bulk) and a worker record their
 /// own.
-pub fn tell_resolved(queue: &QueueName, by: Resolution, since: Timestamp, now: Timestamp) {
+pub fn record_resolution(queue: &QueueName, by: Resolution, since: Timestamp, now: Timestamp) {
     histogram!(RESOLVED, "queue" => queue.as_str().to_owned(), "by" => by.as_str())
         .record(now.since(since).as_secs_f64());
 }

@@ -27,9 +27,9 @@ const START_RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Dropping it ends it at once, like a crash: nothing is lost, and leases lapse.
 #[derive(Debug)]
 #[must_use = "dropping it stops the worker"]
-pub struct Running {
+pub struct WorkerHandle {
     id: Uuid,
-    stopper: Stopper,
+    stopper: StopHandle,
     in_flight: Arc<AtomicUsize>,
     phase: watch::Receiver<WorkerPhase>,
     task: AbortHandle,
@@ -45,9 +45,9 @@ enum WorkerPhase {
 
 /// Stops a worker. Cheap to clone, for signal handlers.
 #[derive(Clone, Debug)]
-pub struct Stopper(Arc<watch::Sender<StopStage>>);
+pub struct StopHandle(Arc<watch::Sender<StopStage>>);
 
-impl Stopper {
+impl StopHandle {
     /// Stops gracefully on the first call, at once on the second.
     ///
     /// The first call stops claiming and gives back unstarted messages without counting an attempt. Calls in flight may end
@@ -59,14 +59,14 @@ impl Stopper {
     }
 }
 
-impl Running {
+impl WorkerHandle {
     pub(super) fn start(
         node: Arc<WorkerNode>,
         sender: watch::Sender<StopStage>,
         stop_within: Duration,
     ) -> Self {
         let (id, in_flight) = (node.id, Arc::clone(&node.in_flight));
-        let stopper = Stopper(Arc::new(sender));
+        let stopper = StopHandle(Arc::new(sender));
         let (phase_sender, phase) = watch::channel(WorkerPhase::Starting);
         let stages = Arc::clone(&stopper.0);
         let task = tokio::spawn(async move {
@@ -82,7 +82,7 @@ impl Running {
     }
 
     /// Returns how many calls are in flight.
-    pub fn under_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 
@@ -92,7 +92,7 @@ impl Running {
     }
 
     /// Returns a handle that stops it, for signal handlers.
-    pub fn stopper(&self) -> Stopper {
+    pub fn stopper(&self) -> StopHandle {
         self.stopper.clone()
     }
 
@@ -112,7 +112,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for WorkerHandle {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -181,9 +181,9 @@ async fn run(
 /// Waits for the store's clock, from which all moments are counted.
 async fn sync_clock(node: &WorkerNode) {
     loop {
-        let query = node.clock.ask();
+        let query = node.clock.start_query();
         if let Some(now) = ok_or_log("failed to reach the store", node.store.now().await)
-            && node.clock.hear(query, now)
+            && node.clock.record_reading(query, now)
         {
             return;
         }
@@ -198,9 +198,9 @@ async fn sync_clock(node: &WorkerNode) {
 async fn check_key_kinds(node: &WorkerNode) -> bool {
     let mut all = true;
     for served in node.queues.values() {
-        let wanted = served.settings.key;
+        let wanted = served.settings.outbound_key;
         let stands = loop {
-            let conflict = wanted.contradicted_by(&node.store, &served.name).await;
+            let conflict = wanted.conflicting_kind(&node.store, &served.name).await;
             match ok_or_log("failed to read a queue's kind of key", conflict) {
                 Some(stands) => break stands,
                 None => tokio::time::sleep(START_RETRY_DELAY).await,

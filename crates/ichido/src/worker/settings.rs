@@ -51,7 +51,7 @@ pub mod limits {
 
 /// A queue that a worker serves. [`Queue::new`] has the defaults.
 #[derive(Clone, Debug)]
-pub struct Queue {
+pub struct QueueConfig {
     /// Its name.
     pub name: String,
     /// The name of its destination.
@@ -72,16 +72,16 @@ pub struct Queue {
     /// A dead worker's messages wait this long.
     pub lease: Duration,
     /// The kind of key that its calls carry.
-    pub key: OutboundKey,
+    pub outbound_key: OutboundKey,
     /// Whether a durable start mark is written before each call.
     ///
     /// After a crash it is then known what had not started.
     ///
     /// `None`: only if the destination guarantees nothing about repeated calls.
-    pub marks: Option<bool>,
+    pub start_marks: Option<bool>,
 }
 
-impl Queue {
+impl QueueConfig {
     /// A queue for a destination, with the defaults.
     pub fn new(name: impl Into<String>, destination: impl Into<String>) -> Self {
         Self {
@@ -92,8 +92,8 @@ impl Queue {
             retry: Retry::OUTBOX,
             requeue: false,
             lease: limits::LEASE_DEFAULT,
-            key: OutboundKey::Derived,
-            marks: None,
+            outbound_key: OutboundKey::Derived,
+            start_marks: None,
         }
     }
 }
@@ -121,12 +121,12 @@ impl OutboundKey {
     ///
     /// Its messages may have been attempted under such keys, and an attempt under another key would be another action to
     /// their receiver. A worker in conflict serves nothing.
-    pub async fn contradicted_by(
+    pub async fn conflicting_kind(
         self,
         store: &Store,
         queue: &QueueName,
     ) -> Result<Option<String>, StoreError> {
-        let stands = store.queues().kind_of_key(queue, self.as_str()).await?;
+        let stands = store.queues().key_kind(queue, self.as_str()).await?;
         Ok((stands != self.as_str()).then_some(stands))
     }
 
@@ -144,13 +144,13 @@ impl OutboundKey {
 
 /// A named destination, and how fast it may be called. [`Target::new`] has the defaults.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct DestinationConfig {
     /// Its name. All workers of one database that use a name share its pace.
     pub name: String,
     /// The destination.
     pub destination: Destination,
     /// How fast all nodes together may call it, and when it counts as down.
-    pub pace: pace::Settings,
+    pub pace: pace::PaceSettings,
     /// The most concurrent calls of this worker, over all its queues.
     ///
     /// `None` for no limit beyond the queues'.
@@ -160,13 +160,13 @@ pub struct Target {
     pub interval: Duration,
 }
 
-impl Target {
+impl DestinationConfig {
     /// A destination that is called as fast as it allows.
     pub fn new(name: impl Into<String>, destination: impl Into<Destination>) -> Self {
         Self {
             name: name.into(),
             destination: destination.into(),
-            pace: pace::Settings::DEFAULT,
+            pace: pace::PaceSettings::DEFAULT,
             max_parallel: None,
             interval: Duration::ZERO,
         }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ichido_core::lifecycle::{State, Why};
+use ichido_core::lifecycle::{State, StepRefusal};
 use ichido_core::verdict::ErrorCode;
 use ichido_store::error::StoreError;
-use ichido_store::message::{Settlement, Stepped};
+use ichido_store::message::{Settlement, StepResult};
 
 use super::claim::LeasedMessage;
 use super::metrics::{self, Outcome};
@@ -27,11 +27,11 @@ impl WorkerNode {
                 Ok(stepped) => return self.record_settlement(served, leased, &settlement, stepped),
                 Err(error) if !is_transient(&error) => {
                     // Its lease lapses, and the rescue decides by what is known.
-                    tracing::error!(error = error.in_full(), message_id = %message, "failed to store an outcome; not retrying");
+                    tracing::error!(error = error.with_causes(), message_id = %message, "failed to store an outcome; not retrying");
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(error = error.in_full(), message_id = %message, "failed to store an outcome; retrying");
+                    tracing::warn!(error = error.with_causes(), message_id = %message, "failed to store an outcome; retrying");
                     tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
                     wait = (wait * 2).min(RETRY_DELAY_MAX);
                 }
@@ -44,7 +44,7 @@ impl WorkerNode {
         served: &ServedQueue,
         leased: &LeasedMessage,
         settlement: &Settlement,
-        stepped: Stepped,
+        stepped: StepResult,
     ) {
         let (work, queue, metrics_of_queue) = (&leased.work, served.name.as_str(), &served.metrics);
         let (message, key) = (work.id, work.key.log_hash());
@@ -56,7 +56,7 @@ impl WorkerNode {
         };
         let lag = || leased.now(&self.clock).since(work.created_at);
         match stepped {
-            Stepped::Now(State::Sent) => {
+            StepResult::Now(State::Sent) => {
                 if settlement.note.code == Some(ErrorCode::ConflictProcessed) {
                     metrics::count(metrics::REPLAYED, queue, 1);
                     metrics::count_attempt(queue, is_retry, Outcome::ConflictProcessed);
@@ -66,30 +66,30 @@ impl WorkerNode {
                 self.count_retry(queue, is_retry, false);
                 self.record_finished(served, lag(), retries);
             }
-            Stepped::Now(State::Failed { .. }) => failed(Outcome::Retry),
-            Stepped::Now(State::Dead { effect, .. }) => {
+            StepResult::Now(State::Failed { .. }) => failed(Outcome::Retry),
+            StepResult::Now(State::Dead { effect, .. }) => {
                 failed(Outcome::Dead);
                 self.record_finished(served, lag(), retries);
                 let code = settlement.note.code.map(ErrorCode::as_str);
                 let tries = work.history.tries;
                 tracing::warn!(queue, message_id = %message, key, tries, code, ?effect, "dead_letter: message will not be retried");
             }
-            Stepped::Now(State::Parked { .. }) => {
+            StepResult::Now(State::Parked { .. }) => {
                 failed(Outcome::Parked);
                 tracing::warn!(queue, message_id = %message, key, "parked: effect unknown, waiting for lookup or decision");
             }
             // Given back; a holder's report leads to no other state.
-            Stepped::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
+            StepResult::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
             // It was sent or cancelled by somebody else in the meantime; a report cannot change that.
-            Stepped::Refused(Why::StaleFence | Why::NotFromHere) => {
+            StepResult::Refused(StepRefusal::StaleFence | StepRefusal::NotFromHere) => {
                 metrics::count(metrics::FENCED, queue, 1);
                 let fence = work.fence;
                 tracing::warn!(queue, message_id = %message, key, %fence, "report arrived after its claim was lost");
             }
-            Stepped::Refused(why) => {
+            StepResult::Refused(why) => {
                 tracing::error!(queue, message_id = %message, key, %why, "report refused; its lease will lapse");
             }
-            Stepped::NoSuchMessage => {
+            StepResult::NoSuchMessage => {
                 tracing::error!(queue, message_id = %message, "report named a message that does not exist");
             }
         }
@@ -99,14 +99,14 @@ impl WorkerNode {
     // Spec: A15.
     fn count_retry(&self, queue: &str, is_retry: bool, has_failed: bool) {
         if is_retry {
-            self.store.tally().retried(queue, has_failed);
+            self.store.counters().retried(queue, has_failed);
         }
     }
 
     /// Records a finished message.
     fn record_finished(&self, served: &ServedQueue, lag: Duration, retries: u32) {
         served.metrics.finished(lag, retries);
-        self.store.tally().left(served.name.as_str(), lag);
+        self.store.counters().left(served.name.as_str(), lag);
     }
 }
 

@@ -11,8 +11,8 @@ use ichido_core::time::Timestamp;
 use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
-use ichido_store::node::Duty;
-use ichido_store::rescue::Unserved;
+use ichido_store::node::SingletonTask;
+use ichido_store::rescue::UnservedQueue;
 
 use super::maintenance::{PeriodicTask, ok_or_log};
 use super::metrics;
@@ -53,14 +53,14 @@ impl PeriodicTask for SingletonTasks {
     async fn run_once(&mut self) {
         let node = Arc::clone(&self.node);
         let store = &node.store;
-        if node.has(Duty::Ledger).await {
+        if node.has(SingletonTask::Ledger).await {
             in_batches("failed to delete expired keys", || store.keys().sweep(BATCH_SIZE)).await;
             in_batches("failed to delete old message contents", || {
                 store.messages().sweep_contents(BATCH_SIZE)
             })
             .await;
         }
-        if node.has(Duty::Outbox).await {
+        if node.has(SingletonTask::Outbox).await {
             in_batches("failed to fold counts", || store.queues().fold_counts(BATCH_SIZE)).await;
             self.prune_alerts().await;
             self.report_unserved().await;
@@ -71,7 +71,7 @@ impl PeriodicTask for SingletonTasks {
             }
         }
         // A node without the key must not take the task from one that has it.
-        if !self.lacks_key && node.has(Duty::Trail).await {
+        if !self.lacks_key && node.has(SingletonTask::Trail).await {
             self.maintain_trail().await;
         }
     }
@@ -86,14 +86,14 @@ impl SingletonTasks {
     async fn prune_alerts(&self) {
         let store = &self.node.store;
         for _ in 0..BATCHES_MAX {
-            if ok_or_log("failed to delete old counters", store.tallies().sweep().await)
+            if ok_or_log("failed to delete old counters", store.series().sweep().await)
                 .is_none_or(|gone| gone == 0)
             {
                 break;
             }
         }
         if let Some(before) = self.node.finished_before().await {
-            in_batches("failed to delete old incidents", || store.alerts().forget(before, BATCH_SIZE)).await;
+            in_batches("failed to delete old incidents", || store.alerts().delete_resolved(before, BATCH_SIZE)).await;
         }
     }
 
@@ -103,12 +103,12 @@ impl SingletonTasks {
     /// line per change.
     async fn report_unserved(&mut self) {
         let served: Vec<QueueName> = self.node.queues.keys().cloned().collect();
-        let found = self.node.store.claims().lapsed_elsewhere(&served, UNSERVED_AFTER).await;
+        let found = self.node.store.claims().list_unserved(&served, UNSERVED_AFTER).await;
         let Some(found) = ok_or_log("failed to find unserved queues", found) else {
             return;
         };
         let before = std::mem::take(&mut self.unserved);
-        for Unserved { queue, claims, messages_max, since } in found {
+        for UnservedQueue { queue, claims, messages_max, since } in found {
             metrics::unserved(queue.as_str(), messages_max);
             if before.get(&queue) != Some(&messages_max) {
                 tracing::warn!(
@@ -139,8 +139,8 @@ impl SingletonTasks {
         if let Some(before) = node.finished_before().await {
             in_batches("failed to delete old messages", || async {
                 match &node.audit_key {
-                    Some(key) => store.messages().forget_keyed(key, before, BATCH_SIZE).await,
-                    None => store.messages().forget(before, BATCH_SIZE).await,
+                    Some(key) => store.messages().delete_sealed(key, before, BATCH_SIZE).await,
+                    None => store.messages().delete_finished(before, BATCH_SIZE).await,
                 }
             })
             .await;
@@ -179,8 +179,8 @@ impl SingletonTasks {
 
 impl WorkerNode {
     /// Returns whether this node is responsible for a task now.
-    pub(super) async fn has(&self, duty: Duty<'_>) -> bool {
-        let has = self.store.nodes().claim_duty(duty, self.id, TASK_LEASE).await;
+    pub(super) async fn has(&self, duty: SingletonTask<'_>) -> bool {
+        let has = self.store.nodes().claim_task(duty, self.id, TASK_LEASE).await;
         ok_or_log("failed to claim a singleton task", has) == Some(true)
     }
 }
@@ -200,7 +200,7 @@ impl WorkerNode {
         ok_or_log("failed to announce that this node stops", self.store.facts().end(self.id).await);
         ok_or_log(
             "failed to release a stopping worker's singleton tasks",
-            self.store.nodes().release_duties(self.id).await,
+            self.store.nodes().release_tasks(self.id).await,
         );
     }
 }

@@ -4,13 +4,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ichido::letters::{Bulk, Ended, Policies, QueuePolicy, Work, limits};
+use ichido::dead_letters::{BulkOperation, BulkEnd, RequeuePolicies, RequeuePolicy, BulkAction, limits};
 use ichido_core::lifecycle::{Event, Failure};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::Effect;
-use ichido_store::letter::LetterFilter;
+use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::limits::PAGE_MAX;
-use ichido_store::message::{ClaimTerms, NewMessage, Note, Settlement};
+use ichido_store::message::{ClaimOptions, NewMessage, Note, Settlement};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
@@ -70,20 +70,20 @@ async fn many_dead(fixture: &WorkerFixture) {
     for put in fixture.store.messages().enqueue_all((0..LETTERS).map(new).collect()).await {
         put.unwrap();
     }
-    let terms = ClaimTerms {
+    let terms = ClaimOptions {
         node: Uuid::nil(),
         lease: Duration::from_hours(1),
-        marks: false,
-        guarantee: Guarantee::Repeatable,
+        start_marks: false,
+        guarantee: Guarantee::Idempotent,
         travels_for: Duration::ZERO,
     };
     loop {
-        let works = fixture.store.claims().take(&queue(QUEUE), many(5_000), terms).await.unwrap();
+        let works = fixture.store.claims().claim(&queue(QUEUE), many(5_000), terms).await.unwrap();
         if works.is_empty() {
             return;
         }
         let died = works.iter().map(|work| {
-            let (failure, effect, safety) = (Failure::ForGood, Effect::NotDone, Safety::Neither);
+            let (failure, effect, safety) = (Failure::Permanent, Effect::NotDone, Safety::None);
             let event =
                 Event::Failed { fence: work.fence, failure, effect, safety, travels_until: work.claimed_at };
             Settlement::new(work, event, Note::default())
@@ -96,12 +96,12 @@ async fn many_dead(fixture: &WorkerFixture) {
 
 async fn case(fixture: WorkerFixture) {
     many_dead(&fixture).await;
-    let policy = QueuePolicy { requeue: true, guarantee: Guarantee::Nothing };
-    let bulk = Bulk {
+    let policy = RequeuePolicy { requeue: true, guarantee: Guarantee::None };
+    let bulk = BulkOperation {
         store: fixture.store.clone(),
-        policies: Policies::default().with(queue(QUEUE), policy),
-        work: Work::Requeue { canary: None },
-        filter: LetterFilter::default(),
+        policies: RequeuePolicies::default().with(queue(QUEUE), policy),
+        action: BulkAction::Requeue { canary: None },
+        filter: DeadLetterFilter::default(),
         actor: "olivia".to_owned(),
         reason: None,
     };
@@ -110,13 +110,13 @@ async fn case(fixture: WorkerFixture) {
     ROWS_MAX.store(0, Ordering::SeqCst);
     let found = bulk.preflight().await.unwrap();
     let statements = count() - before;
-    assert_eq!(found.would_go, u64::from(LETTERS));
+    assert_eq!(found.eligible, u64::from(LETTERS));
     let pages = u64::from(LETTERS.div_ceil(PAGE_MAX));
     assert!((pages..=pages + 3).contains(&statements), "{statements} statements to count {LETTERS} letters");
     let before = count();
     let report = bulk.run(&found, || false, |_| ()).await.unwrap();
     let went = count() - before;
-    assert_eq!((report.moved, report.ended), (u64::from(LETTERS), Ended::Done));
+    assert_eq!((report.moved, report.ended), (u64::from(LETTERS), BulkEnd::Done));
     let batches = u64::from(LETTERS.div_ceil(limits::BATCH_MAX)) + 1;
     assert!(batches < went && went <= batches * PER_BATCH_MAX, "{went} statements for {batches} batches");
     let max_rows = ROWS_MAX.load(Ordering::SeqCst);

@@ -7,14 +7,14 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ichido::destination::{Done, Failed, ReconcileOutcome};
-use ichido::letters::{Bulk, Policies, Work};
-use ichido::worker::{Paces, Queue, Target, describe_metrics};
-use ichido_core::lifecycle::Stage;
-use ichido_core::pace::{CircuitSettings, PerSecond, Settings};
+use ichido::destination::{JobSuccess, JobError, ReconcileOutcome};
+use ichido::dead_letters::{BulkOperation, RequeuePolicies, BulkAction};
+use ichido::worker::{Paces, QueueConfig, DestinationConfig, describe_metrics};
+use ichido_core::lifecycle::StateName;
+use ichido_core::pace::{CircuitSettings, PerSecond, PaceSettings};
 use ichido_core::retry::Guarantee;
-use ichido_store::letter::LetterFilter;
-use ichido_store::message::{ClaimTerms, NewMessage};
+use ichido_store::dead_letter::DeadLetterFilter;
+use ichido_store::message::{ClaimOptions, NewMessage};
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,
@@ -210,32 +210,32 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
             async move {
                 let body = String::from_utf8_lossy(&job.payload).into_owned();
                 match () {
-                    () if body.contains("dead") => Err(Failed::dead("SECRET-ANSWER")),
-                    () if body.contains("lost") => Err(Failed::unknown("SECRET-ANSWER")),
-                    () if body.contains("retry") && job.attempt == 1 => Err(Failed::retry("SECRET-ANSWER")),
+                    () if body.contains("dead") => Err(JobError::dead("SECRET-ANSWER")),
+                    () if body.contains("lost") => Err(JobError::unknown("SECRET-ANSWER")),
+                    () if body.contains("retry") && job.attempt == 1 => Err(JobError::retry("SECRET-ANSWER")),
                     () if body.contains("panics") => panic!("SECRET-ANSWER"),
                     () if body.contains("waits") => {
                         gate.pass().await;
-                        Ok(Done::default())
+                        Ok(JobSuccess::default())
                     }
-                    () => Ok(Done::default()),
+                    () => Ok(JobSuccess::default()),
                 }
             }
         })
     };
     let worker = fixture.work_as(handler(&receiver), |queue| queue.parallelism = many(8));
     let retried = put(fixture, "SECRET-retry").await;
-    fixture.until(retried, Stage::Failed).await;
+    fixture.until(retried, StateName::Failed).await;
     let sent = put(fixture, "SECRET-sent").await;
-    fixture.until(sent, Stage::Sent).await;
+    fixture.until(sent, StateName::Sent).await;
     for (key, stage) in
-        [("SECRET-dead", Stage::Dead), ("SECRET-lost", Stage::Parked), ("SECRET-panics", Stage::Parked)]
+        [("SECRET-dead", StateName::Dead), ("SECRET-lost", StateName::Parked), ("SECRET-panics", StateName::Parked)]
     {
         let id = put(fixture, key).await;
         fixture.until(id, stage).await;
     }
     fixture.pass(BACKOFF);
-    fixture.until(retried, Stage::Sent).await;
+    fixture.until(retried, StateName::Sent).await;
     // One whose worker is considered dead, and which ends after all.
     let waits = put(fixture, "SECRET-waits").await;
     gate.reached(1).await;
@@ -243,7 +243,7 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
     let other = fixture.another_node().await;
     other.pass(AFTER_LEASE + BACKOFF);
     let rescuer = other.work(FakeReceiver::default().done());
-    other.until(waits, Stage::Parked).await;
+    other.until(waits, StateName::Parked).await;
     // A worker that is stopped between the rescue and its count does not count it any more.
     signs.until_is("ichido_worker_rescued_total{queue=orders}", 1.0).await;
     worker.stop();
@@ -251,7 +251,7 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
     gate.open(1);
     worker.ended().await;
     rescuer.ended().await;
-    assert_eq!(fixture.row(waits).await.status, Stage::Sent);
+    assert_eq!(fixture.row(waits).await.status, StateName::Sent);
     // A stalled queue sends nothing, and shows how long its oldest message waits.
     fixture.store.queues().pause(&queue(QUEUE), true, None).await.unwrap();
     put(fixture, "SECRET-late").await;
@@ -273,11 +273,11 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
 /// Dead and parked messages are resolved, by a person and by their destination.
 // Spec: A14.
 async fn resolutions(fixture: &WorkerFixture, signs: &Signs) {
-    let bulk = Bulk {
+    let bulk = BulkOperation {
         store: fixture.store.clone(),
-        policies: Policies::default(),
-        work: Work::Discard,
-        filter: LetterFilter::default(),
+        policies: RequeuePolicies::default(),
+        action: BulkAction::Discard,
+        filter: DeadLetterFilter::default(),
         actor: "olivia".to_owned(),
         reason: None,
     };
@@ -300,13 +300,13 @@ async fn resolutions(fixture: &WorkerFixture, signs: &Signs) {
 /// An attempt may have done it, and the receiver has forgotten the key when the next one is due.
 // Spec: F2.
 async fn suppressed(fixture: &WorkerFixture, signs: &Signs) {
-    let lost = FakeReceiver::default().handler(|_, _| async { Err(Failed::unknown("SECRET-ANSWER")) });
-    let worker = fixture.work(lost.honours_keys(BACKOFF * 2));
+    let lost = FakeReceiver::default().handler(|_, _| async { Err(JobError::unknown("SECRET-ANSWER")) });
+    let worker = fixture.work(lost.keyed(BACKOFF * 2));
     let id = put(fixture, "SECRET-doubt").await;
     // With it the one that was stalled, as long as its queue was.
-    fixture.until_count(Stage::Failed, 2).await;
+    fixture.until_count(StateName::Failed, 2).await;
     fixture.pass(BACKOFF * 3);
-    fixture.until(id, Stage::Parked).await;
+    fixture.until(id, StateName::Parked).await;
     signs.until_is("ichido_worker_suppressed_total{queue=orders}", 2.0).await;
     signs.until_is("ichido_worker_tries_total{queue=orders,retry=yes,outcome=parked}", 2.0).await;
     worker.stop();
@@ -318,17 +318,17 @@ async fn suppressed(fixture: &WorkerFixture, signs: &Signs) {
 async fn standings(fixture: &WorkerFixture, signs: &Signs) {
     let handler = FakeReceiver::default().handler(|number, _| async move {
         match number {
-            1 | 2 => Err(Failed::unreachable("SECRET-ANSWER")),
-            4 | 5 => Err(Failed::throttled(Some(Duration::from_mins(30)), "SECRET-ANSWER")),
-            _ => Ok(Done::default()),
+            1 | 2 => Err(JobError::unreachable("SECRET-ANSWER")),
+            4 | 5 => Err(JobError::throttled(Some(Duration::from_mins(30)), "SECRET-ANSWER")),
+            _ => Ok(JobSuccess::default()),
         }
     });
     let circuit =
         CircuitSettings { failures: many(2), rest: Duration::from_mins(1), ..CircuitSettings::DEFAULT };
-    let mut target = Target::new("broker", handler);
-    target.pace = Settings { circuit, ..Settings::DEFAULT };
+    let mut target = DestinationConfig::new("broker", handler);
+    target.pace = PaceSettings { circuit, ..PaceSettings::DEFAULT };
     let settings =
-        Queue { lease: LEASE, parallelism: many(1), retry: backoff(), ..Queue::new(QUEUE, "broker") };
+        QueueConfig { lease: LEASE, parallelism: many(1), retry: backoff(), ..QueueConfig::new(QUEUE, "broker") };
     let worker = fixture.builder().destination(target).queue(settings).start().unwrap();
     let is = |state: &str| format!("ichido_destination_circuit{{destination=broker,state={state}}}");
     let (paused, rate) = (
@@ -341,7 +341,7 @@ async fn standings(fixture: &WorkerFixture, signs: &Signs) {
     signs.until_is(&is("open"), 1.0).await;
     signs.until_is(&is("closed"), 0.0).await;
     for id in [first, second] {
-        fixture.until(id, Stage::Failed).await;
+        fixture.until(id, StateName::Failed).await;
     }
     fixture.pass(BACKOFF);
     // One of them is the probe, the other one is refused, and so is a third.
@@ -351,7 +351,7 @@ async fn standings(fixture: &WorkerFixture, signs: &Signs) {
     signs.until(rate, f64::is_finite).await;
     fixture.pass(Duration::from_mins(40));
     for id in [first, second, third] {
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
     }
     signs.until_is(paused, 0.0).await;
     let paces = Paces::new(fixture.store.clone());
@@ -368,14 +368,14 @@ async fn unserved(fixture: &WorkerFixture, signs: &Signs) {
     for key in ["one", "two"] {
         fixture.put_in(NewMessage { queue: elsewhere.clone(), ..message_of("alice", key) }).await;
     }
-    let terms = ClaimTerms {
+    let terms = ClaimOptions {
         node: uuid::Uuid::nil(),
         lease: LEASE,
-        marks: false,
-        guarantee: Guarantee::Repeatable,
+        start_marks: false,
+        guarantee: Guarantee::Idempotent,
         travels_for: Duration::ZERO,
     };
-    assert_eq!(fixture.store.claims().take(&elsewhere, many(10), terms).await.unwrap().len(), 2);
+    assert_eq!(fixture.store.claims().claim(&elsewhere, many(10), terms).await.unwrap().len(), 2);
     fixture.pass(AFTER_LEASE * 3);
     let worker = fixture.work(FakeReceiver::default().done());
     while signs.of(GAUGE) < 2.0 {
@@ -384,7 +384,7 @@ async fn unserved(fixture: &WorkerFixture, signs: &Signs) {
     }
     // It is reported once, however often it is checked; and a worker that serves the queue rescues them.
     let serves =
-        fixture.builder().handler("elsewhere", FakeReceiver::default().done().repeatable()).start().unwrap();
+        fixture.builder().handler("elsewhere", FakeReceiver::default().done().idempotent()).start().unwrap();
     while 0.0 < signs.of(GAUGE) {
         fixture.pass(Duration::from_secs(6));
         poll_pause().await;

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::action::Fault;
+use crate::action::ProviderFault;
 use crate::answer::{AnswerEnd, PlannedAnswer};
 use crate::ask::{Ask, tokens};
 use crate::clock::rfc_3339;
@@ -60,25 +60,25 @@ fn content(ask: &Ask, answer: &PlannedAnswer, number: u64) -> Value {
 }
 
 /// Builds an error of the provider.
-pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
+pub(crate) fn fail(fault: ProviderFault, number: u64) -> HttpReply {
     let (status, kind, message) = match fault {
-        Fault::Throttle | Fault::ThrottleTokens => {
+        ProviderFault::Throttle | ProviderFault::ThrottleTokens => {
             (429, "rate_limit_error", "This request would exceed your organization's rate limit")
         }
-        Fault::SpendLimit => {
+        ProviderFault::SpendLimit => {
             let details = json!({ "error_code": "enforced_spend_limit_reached" });
             let message = "Your organization has reached its monthly spend limit";
             return error(429, "rate_limit_error", message, Some(details), number);
         }
-        Fault::Overloaded => (529, "overloaded_error", "Overloaded"),
-        Fault::Unavailable | Fault::NotReady => (503, "api_error", "Service unavailable"),
-        Fault::Internal | Fault::ModelError(_) => (500, "api_error", "Internal server error"),
-        Fault::TimedOut => (504, "timeout_error", "Request timed out"),
-        Fault::Denied => (403, "permission_error", "Your API key does not have permission to use the model"),
-        Fault::Invalid => (400, "invalid_request_error", "prompt is too long"),
-        Fault::NotFound => (404, "not_found_error", "There is no such model"),
-        Fault::Unknown => (418, "teapot_error", "I am a teapot"),
-        Fault::BadGateway => return bad_gateway(),
+        ProviderFault::Overloaded => (529, "overloaded_error", "Overloaded"),
+        ProviderFault::Unavailable | ProviderFault::NotReady => (503, "api_error", "Service unavailable"),
+        ProviderFault::Internal | ProviderFault::ModelError(_) => (500, "api_error", "Internal server error"),
+        ProviderFault::TimedOut => (504, "timeout_error", "Request timed out"),
+        ProviderFault::Denied => (403, "permission_error", "Your API key does not have permission to use the model"),
+        ProviderFault::Invalid => (400, "invalid_request_error", "prompt is too long"),
+        ProviderFault::NotFound => (404, "not_found_error", "There is no such model"),
+        ProviderFault::Unknown => (418, "teapot_error", "I am a teapot"),
+        ProviderFault::BadGateway => return bad_gateway(),
     };
     error(status, kind, message, None, number)
 }

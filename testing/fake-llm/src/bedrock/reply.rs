@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::action::Fault;
+use crate::action::ProviderFault;
 use crate::answer::{AnswerEnd, PlannedAnswer};
 use crate::ask::{Ask, tokens};
 use crate::reply::{HttpReply, bad_gateway};
@@ -51,33 +51,33 @@ fn content(ask: &Ask, answer: &PlannedAnswer, number: u64) -> Value {
 }
 
 /// Builds an error of the provider.
-pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
+pub(crate) fn fail(fault: ProviderFault, number: u64) -> HttpReply {
     let (status, name, message) = match fault {
-        Fault::Throttle => {
+        ProviderFault::Throttle => {
             (429, "ThrottlingException", "Too many requests, please wait before trying again.")
         }
-        Fault::ThrottleTokens => {
+        ProviderFault::ThrottleTokens => {
             (429, "ThrottlingException", "Too many tokens, please wait before trying again.")
         }
-        Fault::Unavailable => {
+        ProviderFault::Unavailable => {
             (503, "ServiceUnavailableException", "Bedrock is unable to process your request.")
         }
-        Fault::Internal => (500, "InternalServerException", "The system encountered an unexpected error."),
-        Fault::TimedOut => (408, "ModelTimeoutException", "Model has timed out in processing the request."),
-        Fault::NotReady => (429, "ModelNotReadyException", "Model is not ready for inference."),
-        Fault::SpendLimit => (400, "ServiceQuotaExceededException", "Your account has reached its quota."),
-        Fault::Denied => (403, "AccessDeniedException", "You don't have access to the model."),
-        Fault::Invalid => (400, "ValidationException", "Input is too long for requested model."),
-        Fault::NotFound => (404, "ResourceNotFoundException", "Could not resolve the foundation model."),
-        Fault::Unknown => (418, "TeapotException", "I am a teapot."),
-        Fault::ModelError(status) => {
+        ProviderFault::Internal => (500, "InternalServerException", "The system encountered an unexpected error."),
+        ProviderFault::TimedOut => (408, "ModelTimeoutException", "Model has timed out in processing the request."),
+        ProviderFault::NotReady => (429, "ModelNotReadyException", "Model is not ready for inference."),
+        ProviderFault::SpendLimit => (400, "ServiceQuotaExceededException", "Your account has reached its quota."),
+        ProviderFault::Denied => (403, "AccessDeniedException", "You don't have access to the model."),
+        ProviderFault::Invalid => (400, "ValidationException", "Input is too long for requested model."),
+        ProviderFault::NotFound => (404, "ResourceNotFoundException", "Could not resolve the foundation model."),
+        ProviderFault::Unknown => (418, "TeapotException", "I am a teapot."),
+        ProviderFault::ModelError(status) => {
             let message = "The model returned an error while processing the request.";
             let body = json!({ "message": message, "originalStatusCode": status, "resourceName": "model" });
             return named(424, "ModelErrorException", &body, number);
         }
         // No name is documented for it.
-        Fault::Overloaded => return unnamed(529, &json!({ "message": "Overloaded" }), number),
-        Fault::BadGateway => return bad_gateway(),
+        ProviderFault::Overloaded => return unnamed(529, &json!({ "message": "Overloaded" }), number),
+        ProviderFault::BadGateway => return bad_gateway(),
     };
     named(status, name, &json!({ "message": message }), number)
 }

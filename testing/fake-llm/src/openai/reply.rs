@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::action::Fault;
+use crate::action::ProviderFault;
 use crate::answer::{AnswerEnd, PlannedAnswer};
 use crate::ask::{Ask, tokens};
 use crate::limiter::LimitCounter;
@@ -56,28 +56,28 @@ fn message(ask: &Ask, answer: &PlannedAnswer, number: u64) -> Value {
 }
 
 /// Builds an error of the provider.
-pub(crate) fn fail(fault: Fault, number: u64) -> HttpReply {
+pub(crate) fn fail(fault: ProviderFault, number: u64) -> HttpReply {
     let quota = "insufficient_quota";
     let invalid = "invalid_request_error";
     let (status, message, kind, code) = match fault {
-        Fault::Throttle => (429, "Rate limit reached for requests", "requests", json!("rate_limit_exceeded")),
-        Fault::ThrottleTokens => {
+        ProviderFault::Throttle => (429, "Rate limit reached for requests", "requests", json!("rate_limit_exceeded")),
+        ProviderFault::ThrottleTokens => {
             (429, "Rate limit reached for tokens", "tokens", json!("rate_limit_exceeded"))
         }
-        Fault::SpendLimit => (429, "You exceeded your current quota", quota, json!(quota)),
-        Fault::Overloaded => (503, "The engine is currently overloaded", "server_error", json!(null)),
-        Fault::Unavailable => (503, "Service unavailable", "server_error", json!(null)),
+        ProviderFault::SpendLimit => (429, "You exceeded your current quota", quota, json!(quota)),
+        ProviderFault::Overloaded => (503, "The engine is currently overloaded", "server_error", json!(null)),
+        ProviderFault::Unavailable => (503, "Service unavailable", "server_error", json!(null)),
         // As a server that is still loading its model says it: the code is a number.
-        Fault::NotReady => (503, "Loading model", "unavailable_error", json!(503)),
-        Fault::Internal | Fault::ModelError(_) => {
+        ProviderFault::NotReady => (503, "Loading model", "unavailable_error", json!(503)),
+        ProviderFault::Internal | ProviderFault::ModelError(_) => {
             (500, "The server had an error", "server_error", json!(null))
         }
-        Fault::TimedOut => (408, "Request timed out", "server_error", json!(null)),
-        Fault::Denied => (403, "Project has no access to the model", invalid, json!("model_not_found")),
-        Fault::Invalid => (400, "The input is too long", invalid, json!("context_length_exceeded")),
-        Fault::NotFound => (404, "The model does not exist", invalid, json!("model_not_found")),
-        Fault::Unknown => (418, "I am a teapot", "teapot", json!("teapot")),
-        Fault::BadGateway => return bad_gateway(),
+        ProviderFault::TimedOut => (408, "Request timed out", "server_error", json!(null)),
+        ProviderFault::Denied => (403, "Project has no access to the model", invalid, json!("model_not_found")),
+        ProviderFault::Invalid => (400, "The input is too long", invalid, json!("context_length_exceeded")),
+        ProviderFault::NotFound => (404, "The model does not exist", invalid, json!("model_not_found")),
+        ProviderFault::Unknown => (418, "I am a teapot", "teapot", json!("teapot")),
+        ProviderFault::BadGateway => return bad_gateway(),
     };
     error(status, message, kind, None, &code, number)
 }

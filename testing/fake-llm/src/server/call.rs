@@ -9,7 +9,7 @@ use http::request::Parts;
 use serde_json::json;
 
 use super::ServerShared;
-use crate::action::{Action, Fault};
+use crate::action::{ScriptedAction, ProviderFault};
 use crate::answer::{PlannedAnswer, judgement};
 use crate::api::{Provider, Route, route};
 use crate::ask::Ask;
@@ -103,13 +103,13 @@ fn last_request(route: &Route, head: &Parts, ask: &Ask) -> LastRequest {
     }
 }
 
-fn end(action: &Action) -> RequestEnd {
+fn end(action: &ScriptedAction) -> RequestEnd {
     match action {
-        Action::Answer(_) | Action::Say(_) => RequestEnd::Completed,
-        Action::Fail(Fault::Throttle | Fault::ThrottleTokens) => RequestEnd::Throttled,
-        Action::Fail(_) => RequestEnd::Failed,
-        Action::Drop => RequestEnd::Dropped,
-        Action::DropCompleted => RequestEnd::DroppedCompleted,
+        ScriptedAction::Answer(_) | ScriptedAction::Say(_) => RequestEnd::Completed,
+        ScriptedAction::Fail(ProviderFault::Throttle | ProviderFault::ThrottleTokens) => RequestEnd::Throttled,
+        ScriptedAction::Fail(_) => RequestEnd::Failed,
+        ScriptedAction::Drop => RequestEnd::Dropped,
+        ScriptedAction::DropCompleted => RequestEnd::DroppedCompleted,
     }
 }
 
@@ -121,10 +121,10 @@ fn reply(
     number: u64,
 ) -> Result<HttpReply, Dropped> {
     let answer = match &step.action {
-        Action::Answer(shape) => PlannedAnswer::shaped(text, *shape),
-        Action::Say(text) => PlannedAnswer::whole(text.clone()),
-        Action::Fail(fault) => return Ok(dressed(api, step, fail(api, *fault, number))),
-        Action::Drop | Action::DropCompleted => return Err(Dropped),
+        ScriptedAction::Answer(shape) => PlannedAnswer::shaped(text, *shape),
+        ScriptedAction::Say(text) => PlannedAnswer::whole(text.clone()),
+        ScriptedAction::Fail(fault) => return Ok(dressed(api, step, fail(api, *fault, number))),
+        ScriptedAction::Drop | ScriptedAction::DropCompleted => return Err(Dropped),
     };
     let reply = match api {
         Provider::Bedrock => bedrock::answer(ask, &answer, step.latency, number),
@@ -134,7 +134,7 @@ fn reply(
     Ok(dressed(api, step, reply))
 }
 
-fn fail(api: Provider, fault: Fault, number: u64) -> HttpReply {
+fn fail(api: Provider, fault: ProviderFault, number: u64) -> HttpReply {
     match api {
         Provider::Bedrock => bedrock::fail(fault, number),
         Provider::Openai => openai::fail(fault, number),

@@ -32,8 +32,8 @@ pub(crate) struct ApiFixture {
 
 /// Removed with the fixture.
 enum TestDatabase {
-    Postgres { _database: postgres::Database },
-    Sqlite { _file: sqlite::File },
+    Postgres { _database: postgres::PgTestDatabase },
+    Sqlite { _file: sqlite::SqliteTestFile },
 }
 
 impl ApiFixture {
@@ -106,7 +106,7 @@ impl RunningService {
 
     /// Moves the store's clock.
     pub(crate) fn pass(&self, time: Duration) {
-        self.store().skew_by(time);
+        self.store().advance_clock(time);
     }
 
     /// Starts the worker.

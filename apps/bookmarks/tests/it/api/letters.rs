@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_core::time::Timestamp;
-use ichido_store::message::{LetterState, MessageFilter};
+use ichido_store::message::{DeadLetterState, MessageFilter};
 use serde_json::{Value, json};
 
 use super::fixture::{ApiFixture, ApiRequest, RunningService, look_again};
@@ -56,7 +56,7 @@ both_databases! {
         assert!(["0", "false"].contains(&text(3).as_str()), "{row:?}");
         let payload: Value = serde_json::from_str(&text(4)).unwrap();
         assert_eq!(payload["original_request"], json!({ "url": pages.url("/gone"), "idempotency_key": "k1" }));
-        let letter = service.store().dead_letters().list(LetterState::Dead, None, None, 1).await.unwrap().remove(0);
+        let letter = service.store().dead_letters().list(DeadLetterState::Dead, None, None, 1).await.unwrap().remove(0);
         assert_eq!(text(6), letter.message.id.to_string(), "the id is the one that the engine's tools show");
         let failed_at = Timestamp::parse(&text(5).replace(' ', "T").replace("+00", "Z")).unwrap();
         assert!(failed_at.as_micros().abs_diff(letter.since.as_micros()) <= 1_000, "{row:?}, {letter:?}");
@@ -83,11 +83,11 @@ both_databases! {
         assert_eq!((answer.status, answer.text("/state")), (StatusCode::ACCEPTED, "processing".to_owned()));
         let done = service.until(&id, "done").await;
         assert_eq!((&done["title"], &done["errorMessage"], &done["canRetry"]), (&json!("The fox"), &Value::Null, &json!(false)));
-        let open = service.store().dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap();
+        let open = service.store().dead_letters().list(DeadLetterState::Dead, None, None, 10).await.unwrap();
         assert!(open.is_empty(), "the dead letter is closed");
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
         let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
-        let dead = messages.iter().find(|message| message.status == Stage::Dead).unwrap();
+        let dead = messages.iter().find(|message| message.status == StateName::Dead).unwrap();
         assert!(messages.iter().any(|message| message.made_from == Some(dead.id)), "the new message names the one it replaced");
     }
 
@@ -151,9 +151,9 @@ both_databases! {
         assert_eq!(pages.requests("/"), 2);
         let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let reading = messages.iter().filter(|message| message.queue.as_str() == "extraction");
-        let mut stages: Vec<Stage> = reading.map(|message| message.status).collect();
-        stages.sort_by_key(|stage| *stage == Stage::Sent);
-        assert_eq!(stages, [Stage::Cancelled, Stage::Sent]);
+        let mut stages: Vec<StateName> = reading.map(|message| message.status).collect();
+        stages.sort_by_key(|stage| *stage == StateName::Sent);
+        assert_eq!(stages, [StateName::Cancelled, StateName::Sent]);
     }
 
     #[test]
@@ -162,7 +162,7 @@ both_databases! {
         let id = service.saved("k1", "https://example.com/").await;
         service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
         let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
-        assert_eq!(messages.iter().map(|message| message.status).collect::<Vec<_>>(), [Stage::Cancelled]);
+        assert_eq!(messages.iter().map(|message| message.status).collect::<Vec<_>>(), [StateName::Cancelled]);
     }
 
     #[test]
@@ -171,7 +171,7 @@ both_databases! {
         let id = service.saved("k1", "http://127.0.0.1/").await;
         service.until(&id, "failed").await;
         service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
-        let open = service.store().dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap();
+        let open = service.store().dead_letters().list(DeadLetterState::Dead, None, None, 10).await.unwrap();
         assert!(open.is_empty());
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
     }
@@ -195,7 +195,7 @@ both_databases! {
         deleted.send(()).unwrap();
         loop {
             let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
-            if let [only] = &messages[..] && only.status == Stage::Sent {
+            if let [only] = &messages[..] && only.status == StateName::Sent {
                 break;
             }
             look_again().await;

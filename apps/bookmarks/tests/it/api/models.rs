@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookmarks::Settings;
-use fake_llm::action::{Action, AnswerShape, Fault};
-use fake_llm::script::{Rule, Script};
+use fake_llm::action::{ScriptedAction, AnswerShape, ProviderFault};
+use fake_llm::script::{ScriptRule, Script};
 use fake_llm::{Fake, start};
-use ichido_core::alert::About;
+use ichido_core::alert::AlertSubject;
 use ichido_llm::models::{OpenAiSettings, ServiceSettings};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use super::fixture::ApiFixture;
 use super::pages::{Pages, story};
 use crate::both_databases;
 
-pub(crate) fn playing(rules: Vec<Rule>) -> Fake {
+pub(crate) fn playing(rules: Vec<ScriptRule>) -> Fake {
     start(Script { rules, ..Script::default() })
 }
 
@@ -30,12 +30,12 @@ pub(crate) fn asks(fake: &Fake) -> impl FnOnce(&mut Settings) {
     move |settings| settings.model = Some(model)
 }
 
-pub(crate) fn say(words: &str) -> Rule {
-    Rule::new(Action::Say(words.to_owned()))
+pub(crate) fn say(words: &str) -> ScriptRule {
+    ScriptRule::new(ScriptedAction::Say(words.to_owned()))
 }
 
-fn first(action: Action) -> Rule {
-    Rule { first: Some(1), ..Rule::new(action) }
+fn first(action: ScriptedAction) -> ScriptRule {
+    ScriptRule { first: Some(1), ..ScriptRule::new(action) }
 }
 
 both_databases! {
@@ -69,12 +69,12 @@ both_databases! {
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|_, _| story()).await;
         for (action, code) in [
-            (Action::Fail(Fault::Throttle), "model_busy"),
-            (Action::Fail(Fault::Unavailable), "model_unavailable"),
-            (Action::DropCompleted, "model_unavailable"),
-            (Action::Answer(AnswerShape::CutOff), "model_unusable"),
-            (Action::Answer(AnswerShape::Filtered), "model_unusable"),
-            (Action::Say(" ".to_owned()), "model_unusable"),
+            (ScriptedAction::Fail(ProviderFault::Throttle), "model_busy"),
+            (ScriptedAction::Fail(ProviderFault::Unavailable), "model_unavailable"),
+            (ScriptedAction::DropCompleted, "model_unavailable"),
+            (ScriptedAction::Answer(AnswerShape::CutOff), "model_unusable"),
+            (ScriptedAction::Answer(AnswerShape::Filtered), "model_unusable"),
+            (ScriptedAction::Say(" ".to_owned()), "model_unusable"),
         ] {
             fake.script(Script { rules: vec![first(action.clone()), say("A fox.")], ..Script::default() });
             let path = format!("/{action:?}").replace([' ', '"'], "-");
@@ -92,14 +92,14 @@ both_databases! {
     /// fixed.
     #[test]
     async fn a_rejected_api_key_fails_at_once_and_is_retryable(fixture: ApiFixture) {
-        let fake = playing(vec![first(Action::Fail(Fault::Denied)), say("A fox.")]);
+        let fake = playing(vec![first(ScriptedAction::Fail(ProviderFault::Denied)), say("A fox.")]);
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|_, _| story()).await;
         let id = service.saved("k1", &pages.url("/")).await;
         let failed = service.until(&id, "failed").await;
         assert_eq!((&failed["errorCode"], &failed["canRetry"], &failed["attempt"]), (&json!("model_refused"), &json!(true), &json!(1)));
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs WHERE job_type = 'llm_processing' AND can_retry").await, 1);
-        service.until_firing(ichido_core::alert::Rule::DeadLetter, &About::Queue("llm_processing".to_owned())).await;
+        service.until_firing(ichido_core::alert::AlertRule::DeadLetter, &AlertSubject::Queue("llm_processing".to_owned())).await;
         let again = service.ask(http::Method::POST, &format!("/v1/bookmarks/{id}/reprocess")).send().await;
         assert_eq!(again.status, http::StatusCode::ACCEPTED);
         assert_eq!(service.until(&id, "done").await["summary"], "A fox.");

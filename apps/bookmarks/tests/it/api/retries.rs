@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fake_llm::action::{Action, Fault};
-use fake_llm::script::{Rule, Script};
+use fake_llm::action::{ScriptedAction, ProviderFault};
+use fake_llm::script::{ScriptRule, Script};
 use ichido_store::message::MessageFilter;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ both_databases! {
     /// The key to the model was wrong all night; after it is fixed, nobody retries each link by hand.
     #[test]
     async fn retry_failed_requeues_all_retryable_jobs(fixture: ApiFixture) {
-        let fake = playing(vec![Rule::new(Action::Fail(Fault::Denied))]);
+        let fake = playing(vec![ScriptRule::new(ScriptedAction::Fail(ProviderFault::Denied))]);
         let service = fixture.work_as(asks(&fake)).await;
         let pages = Pages::start(|path, _| if path == "/gone" { http_response("410 Gone", "", b"") } else { story() }).await;
         let mut refused = Vec::new();
@@ -58,7 +58,7 @@ both_databases! {
 
     #[test]
     async fn retry_failed_with_a_code_requeues_only_those_jobs(fixture: ApiFixture) {
-        let fake = playing(vec![Rule::new(Action::Fail(Fault::Denied))]);
+        let fake = playing(vec![ScriptRule::new(ScriptedAction::Fail(ProviderFault::Denied))]);
         let service = fixture.work_as(asks(&fake)).await;
         let is_back = Arc::new(AtomicBool::new(false));
         let back = Arc::clone(&is_back);

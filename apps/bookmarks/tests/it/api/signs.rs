@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use ichido_core::alert::{About, Rule};
+use ichido_core::alert::{AlertSubject, AlertRule};
 
 use super::fixture::{ApiFixture, RunningService, look_again};
 use super::pages::{Pages, http_response, story};
@@ -35,7 +35,7 @@ impl RunningService {
     }
 
     /// Waits until an alert is open, and moves the clock meanwhile.
-    pub(crate) async fn until_firing(&self, rule: Rule, about: &About) {
+    pub(crate) async fn until_firing(&self, rule: AlertRule, about: &AlertSubject) {
         for look in 1_u32.. {
             let firing = self.store().alerts().firing().await.unwrap();
             if firing.iter().any(|alert| alert.rule == rule && alert.about == *about) {
@@ -114,9 +114,9 @@ both_databases! {
         for number in 0..11 {
             service.saved(&format!("k{number}"), &format!("http://127.0.0.1/{number}")).await;
         }
-        service.until_firing(Rule::DeadLetters, &About::Queue("extraction".to_owned())).await;
+        service.until_firing(AlertRule::DeadLetters, &AlertSubject::Queue("extraction".to_owned())).await;
         let alerts = service.store().alerts().list(None, 10).await.unwrap();
-        assert!(!alerts.iter().any(|alert| alert.rule == Rule::DeadLetter), "a single dead letter does not alert");
+        assert!(!alerts.iter().any(|alert| alert.rule == AlertRule::DeadLetter), "a single dead letter does not alert");
     }
 
     /// More than 50 % duplicates.
@@ -127,7 +127,7 @@ both_databases! {
         for _ in 0..110 {
             assert_eq!(service.save("k1", "https://example.com/").send().await.status, StatusCode::CREATED);
         }
-        service.until_firing(Rule::Duplicates, &About::Operation("bookmarks.create".to_owned())).await;
+        service.until_firing(AlertRule::Duplicates, &AlertSubject::Operation("bookmarks.create".to_owned())).await;
     }
 
     /// More than 5 % of retries failing.
@@ -139,7 +139,7 @@ both_databases! {
         for number in 0..24 {
             service.saved(&format!("k{number}"), &pages.url(&format!("/{number}"))).await;
         }
-        service.until_firing(Rule::FailedRetries, &About::Queue("extraction".to_owned())).await;
+        service.until_firing(AlertRule::FailedRetries, &AlertSubject::Queue("extraction".to_owned())).await;
     }
 
     /// A mean delay over 5 minutes until pages are summarised.
@@ -153,6 +153,6 @@ both_databases! {
         }
         service.pass(Duration::from_mins(10));
         service.go_on().await;
-        service.until_firing(Rule::ProcessingDelay, &About::Queue("extraction".to_owned())).await;
+        service.until_firing(AlertRule::ProcessingDelay, &AlertSubject::Queue("extraction".to_owned())).await;
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_client::queue::{Accepted, Filter, Queue, QueueError, SendTerms, Sender, State};
+use ichido_client::queue::{AcceptOutcome, EntryFilter, OfflineQueue, QueueError, SendSettings, Sender, State};
 use ichido_client::{Action, Client, ClientSettings, Token};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::{Jitter, Retry, Schedule};
@@ -90,7 +90,7 @@ impl Device {
 
     /// Runs from opening the queue until everything is sent or, in the middle of whatever it does, the client dies.
     async fn life(&mut self, file: &Path) -> LifeEnd {
-        let queue = Queue::open(file).await.unwrap();
+        let queue = OfflineQueue::open(file).await.unwrap();
         let mut sender = self.sender(&queue).await;
         let news = Notify::new();
         let on_event = |event| {
@@ -110,7 +110,7 @@ impl Device {
             () = self.log.more(|tally| tally.answers, fastrand::u32(..ANSWERS_IN_A_LIFE_MAX)) => LifeEnd::Died,
         };
         if let LifeEnd::Died = end {
-            let left = queue.list(&Filter::default(), WAITING_MAX).await.unwrap();
+            let left = queue.list(&EntryFilter::default(), WAITING_MAX).await.unwrap();
             self.log.died(left.iter().any(|entry| entry.state == State::Sending));
         }
         drop(sender);
@@ -118,11 +118,11 @@ impl Device {
         end
     }
 
-    async fn sender(&self, queue: &Queue) -> Sender {
+    async fn sender(&self, queue: &OfflineQueue) -> Sender {
         let schedule = Schedule::List(vec![Duration::from_millis(10), Duration::from_millis(40)]);
-        let retry = Retry { schedule, jitter: Jitter::None, tries: NonZeroU32::new(3).unwrap() };
+        let retry = Retry { schedule, jitter: Jitter::None, max_attempts: NonZeroU32::new(3).unwrap() };
         loop {
-            let terms = SendTerms { retry: retry.clone(), ..SendTerms::default() };
+            let terms = SendSettings { retry: retry.clone(), ..SendSettings::default() };
             match queue.sender(DESTINATION, Arc::clone(&self.client), terms).await {
                 Ok(sender) => return sender,
                 // A process that is being started also holds the lock of the previous life, until it executes its own
@@ -137,7 +137,7 @@ impl Device {
 /// A person who saves links and handles failures.
 struct SimulatedPerson<'a> {
     log: &'a ClientLog,
-    queue: &'a Queue,
+    queue: &'a OfflineQueue,
     /// Something happened to an entry.
     news: &'a Notify,
     no_more: &'a watch::Receiver<bool>,
@@ -162,7 +162,7 @@ impl SimulatedPerson<'_> {
 
     /// Retries failed entries and returns how many are in the queue.
     async fn looks_after(&self) -> u32 {
-        let entries = self.queue.list(&Filter::default(), WAITING_MAX).await.unwrap();
+        let entries = self.queue.list(&EntryFilter::default(), WAITING_MAX).await.unwrap();
         for entry in &entries {
             match entry.state {
                 State::Failed => self.queue.retry(entry.id).await.unwrap(),
@@ -184,7 +184,7 @@ impl SimulatedPerson<'_> {
         let key = IdempotencyKey::parse(&save.key).unwrap();
         let action = Action::new(http::Method::POST, "/v1/bookmarks", key, "application/json", body).unwrap();
         let accepted = self.queue.accept(DESTINATION, &[action]).await.unwrap();
-        assert!(!matches!(accepted[..], [Accepted::Different { .. }]), "one key is one save");
+        assert!(!matches!(accepted[..], [AcceptOutcome::Conflict { .. }]), "one key is one save");
         self.log.acknowledged(save);
     }
 }

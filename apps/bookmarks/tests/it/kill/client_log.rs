@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 
-use ichido_client::queue::{Event, What};
+use ichido_client::queue::{Event, EventKind};
 use serde_json::Value;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -94,18 +94,18 @@ impl ClientLog {
     }
 
     pub(crate) fn record_event(&self, event: Event) {
-        if let What::Sent { answer } = &event.what {
+        if let EventKind::Sent { answer } = &event.kind {
             let (key, id) = (event.key.as_str().to_owned(), id_in(&answer.body));
             self.notes.lock().unwrap().answered.entry(key).or_default().insert(id);
         }
-        self.tally.send_modify(|tally| match event.what {
-            What::Sent { .. } => tally.answers += 1,
-            What::Failed { refused: Some(answer), .. } => panic!("{:?}", answer.problem()),
-            What::Failed { refused: None, .. } | What::Held { .. } => tally.failed += 1,
-            What::Waits { reason, .. } if reason.code == "no_answer" => tally.cut_off += 1,
-            What::Waits { .. } => tally.unwell += 1,
-            What::InFlight { .. } => tally.in_flight += 1,
-            What::Offline { .. } => tally.offline += 1,
+        self.tally.send_modify(|tally| match event.kind {
+            EventKind::Sent { .. } => tally.answers += 1,
+            EventKind::Failed { refused: Some(answer), .. } => panic!("{:?}", answer.problem()),
+            EventKind::Failed { refused: None, .. } | EventKind::Held { .. } => tally.failed += 1,
+            EventKind::Waits { reason, .. } if reason.code == "no_answer" => tally.cut_off += 1,
+            EventKind::Waits { .. } => tally.unwell += 1,
+            EventKind::InFlight { .. } => tally.in_flight += 1,
+            EventKind::Offline { .. } => tally.offline += 1,
         });
     }
 

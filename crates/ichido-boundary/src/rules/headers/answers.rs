@@ -11,7 +11,7 @@ use crate::{Boundary, HopChain, STATUS_HEADER, Traffic};
 pub(in crate::rules) fn pass<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found: Vec<_> = status_headers(chain)
         .into_iter()
-        .flat_map(|header| stopped(chain, Traffic::Answers, &[header]))
+        .flat_map(|header| stopped(chain, Traffic::Responses, &[header]))
         .collect();
     found.extend(echo(chain).into_iter().filter(|one| one.is_of_lists).map(|one| one.found));
     found
@@ -61,7 +61,7 @@ fn echo<'a>(chain: &HopChain<'a>) -> Vec<Lost<'a>> {
     if !chain.files().any(|file| file.http.idempotency.echo_key == Some(true)) {
         return Vec::new();
     }
-    let lists = chain.lists(Traffic::Answers).map(|(file, direction, lists)| {
+    let lists = chain.lists(Traffic::Responses).map(|(file, direction, lists)| {
         (true, file, format!("/headers/{}", escape(direction)), NAMES.map(|header| lists.passes(header)))
     });
     let exposed = chain.files().filter_map(|file| {

@@ -1,13 +1,13 @@
 //! Conditions that a test cannot produce, evaluated as if they had been read.
 
 use ichido_core::time::Timestamp;
-use ichido_store::vitals::OpenTransaction;
+use ichido_store::diagnostics::OpenTransaction;
 
 use super::*;
 
-fn server() -> Server {
+fn server() -> PostgresDiagnostics {
     let now = Timestamp::from_secs(1_000_000);
-    Server {
+    PostgresDiagnostics {
         fsync: true,
         full_page_writes: true,
         synchronous_commit: "on".to_owned(),
@@ -21,25 +21,25 @@ fn server() -> Server {
     }
 }
 
-fn findings(server: Server, connections_max: u32) -> Vec<(&'static str, String)> {
-    let database = Database::Postgres(Box::new(server));
-    let seen = Vitals { schema_found: Some(2), schema_known: 2, queues: Vec::new(), database };
+fn findings(server: PostgresDiagnostics, connections_max: u32) -> Vec<(&'static str, String)> {
+    let database = DatabaseDiagnostics::Postgres(Box::new(server));
+    let seen = Diagnostics { schema_found: Some(2), schema_known: 2, queues: Vec::new(), database };
     let found = vitals(&seen, connections_max);
     found.into_iter().filter(DoctorCheck::is_finding).map(|check| (check.name, check.what)).collect()
 }
 
-fn names(server: Server) -> Vec<&'static str> {
+fn names(server: PostgresDiagnostics) -> Vec<&'static str> {
     findings(server, 16).into_iter().map(|(name, _)| name).collect()
 }
 
 #[test]
 fn doctor_finds_unsafe_durability_settings() {
     assert_eq!(names(server()), [""; 0]);
-    assert_eq!(names(Server { fsync: false, ..server() }), ["durability"]);
-    assert_eq!(names(Server { full_page_writes: false, fsync: false, ..server() }), ["durability"; 2]);
-    assert_eq!(names(Server { synchronous_commit: "off".to_owned(), ..server() }), ["durability"]);
-    assert_eq!(names(Server { synchronous_commit: "remote_apply".to_owned(), ..server() }), [""; 0]);
-    assert_eq!(names(Server { follows: true, ..server() }), ["durability"]);
+    assert_eq!(names(PostgresDiagnostics { fsync: false, ..server() }), ["durability"]);
+    assert_eq!(names(PostgresDiagnostics { full_page_writes: false, fsync: false, ..server() }), ["durability"; 2]);
+    assert_eq!(names(PostgresDiagnostics { synchronous_commit: "off".to_owned(), ..server() }), ["durability"]);
+    assert_eq!(names(PostgresDiagnostics { synchronous_commit: "remote_apply".to_owned(), ..server() }), [""; 0]);
+    assert_eq!(names(PostgresDiagnostics { follows: true, ..server() }), ["durability"]);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn clock_skew_is_found_but_not_a_slow_response() {
     let clock_findings = |before, database, after| {
         let at = Timestamp::from_secs;
         let clock = ClockReading { before: at(before), database: at(database), after: at(after) };
-        findings(Server { clock, ..server() }, 16).into_iter().map(|(_, what)| what).collect::<Vec<_>>()
+        findings(PostgresDiagnostics { clock, ..server() }, 16).into_iter().map(|(_, what)| what).collect::<Vec<_>>()
     };
     assert_eq!(clock_findings(100, 130, 160), [""; 0], "somewhere in a minute that the answer took");
     assert_eq!(clock_findings(100, 105, 100), [""; 0]);
@@ -57,8 +57,8 @@ fn clock_skew_is_found_but_not_a_slow_response() {
 
 #[test]
 fn connections_are_counted_for_all_live_processes() {
-    assert_eq!(findings(Server { nodes: 5, ..server() }, 16), []);
-    let found = findings(Server { nodes: 6, ..server() }, 16);
+    assert_eq!(findings(PostgresDiagnostics { nodes: 5, ..server() }, 16), []);
+    let found = findings(PostgresDiagnostics { nodes: 6, ..server() }, 16);
     let what = "6 processes with 17 connections each may need 102, but the server has 97 for all";
     assert_eq!(found, [("connections", what.to_owned())]);
     assert_eq!(findings(server(), 96), [], "one that does not beat yet");
@@ -69,7 +69,7 @@ fn connections_are_counted_for_all_live_processes() {
 fn long_open_transaction_is_found_with_help() {
     let since = Timestamp::from_secs(1_000_000 - 600);
     let open = OpenTransaction { process: 42, user: "bi".to_owned(), application: "psql".to_owned(), since };
-    let seen = Server { open_transactions: vec![open], ..server() };
+    let seen = PostgresDiagnostics { open_transactions: vec![open], ..server() };
     let found = transactions(&seen);
     assert_eq!(found.len(), 1);
     assert!(
@@ -81,7 +81,7 @@ fn long_open_transaction_is_found_with_help() {
         "{found:?}"
     );
     // Missing permissions are neither a success nor a finding.
-    let blind = transactions(&Server { sees_everybody: false, ..server() });
+    let blind = transactions(&PostgresDiagnostics { sees_everybody: false, ..server() });
     assert_eq!(
         blind.iter().map(|check| check.state).collect::<Vec<_>>(),
         [super::super::report::State::Unknown]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido_client::queue::{Drained, Event, QueueError, Sender};
+use ichido_client::queue::{DrainOutcome, Event, QueueError, Sender};
 use tokio::sync::{mpsc, watch};
 
 /// The longest wait for an attempt that is not due. After that the command ends, and the next run continues.
@@ -16,17 +16,17 @@ pub(super) async fn send_all(
     mut is_all_read: watch::Receiver<bool>,
     stop: watch::Sender<bool>,
     events: mpsc::UnboundedSender<Event>,
-) -> Result<Drained, QueueError> {
+) -> Result<DrainOutcome, QueueError> {
     loop {
         // Read before draining, so entries accepted before the end are seen.
         let is_last = *is_all_read.borrow_and_update();
         // The receiver of events may be gone, and then nobody needs them.
         let outcome = sender.drain(PATIENCE, stopped(&stop), |event| drop(events.send(event))).await?;
-        if is_last || outcome != Drained::Empty {
+        if is_last || outcome != DrainOutcome::Empty {
             return Ok(outcome);
         }
         tokio::select! {
-            () = stopped(&stop) => return Ok(Drained::Stopped),
+            () = stopped(&stop) => return Ok(DrainOutcome::Stopped),
             _ = is_all_read.changed() => {}
             () = sender.rest(REST) => {}
         }

@@ -63,7 +63,7 @@ both_databases! {
     #[test]
     async fn bulk_requeue_by_filter_is_recorded(fixture: StoreFixture) {
         fixture.dead("orders", 4).await;
-        fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await;
+        fixture.letters("mail", 1, Failure::Permanent, Effect::Unknown).await;
         let left = fixture.run(&["requeue", "--error", "bad_request", "--yes", "--reason", "fixed"]);
         assert_eq!(left.code, Some(1), "one was refused: {left:?}");
         assert!(left.out.contains("4 requeued\n") && left.out.contains("1 refused: it may have taken effect"), "{left:?}");

@@ -11,7 +11,7 @@ use ichido_core::retry::{Guarantee, Retry, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
 use ichido_store::facts::QueueFacts;
-use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
+use ichido_store::message::{ClaimOptions, NewMessage, Note, QueueName, Settlement};
 use ichido_store::testing::{postgres, sqlite};
 use serde_json::Value;
 use uuid::Uuid;
@@ -39,22 +39,22 @@ url = "http://127.0.0.1:9/"
 "#;
 
 /// The broker's guarantee.
-pub(crate) const KEYED: Guarantee = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
+pub(crate) const KEYED: Guarantee = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
 
 /// Publishes the queues of the configuration as a worker does, with the broker's guarantee.
 pub(crate) async fn publish(store: &Store, node: Uuid, broker: Guarantee) {
-    let (max_attempts, horizon) = (Retry::OUTBOX.tries, Duration::from_mins(20));
+    let (max_attempts, horizon) = (Retry::OUTBOX.max_attempts, Duration::from_mins(20));
     let mut facts = Vec::new();
     for (queue, kind, guarantee, requeue) in [
         ("orders", "derived", broker, true),
         ("ledger", "own", broker, false),
-        ("mail", "derived", Guarantee::Nothing, true),
+        ("mail", "derived", Guarantee::None, true),
     ] {
         let queue = QueueName::parse(queue).expect("a name");
-        store.queues().kind_of_key(&queue, kind).await.expect("its kind of key");
-        facts.push((queue, QueueFacts { guarantee, requeue, max_attempts, horizon }));
+        store.queues().key_kind(&queue, kind).await.expect("its kind of key");
+        facts.push((queue, QueueFacts { guarantee, requeue, max_attempts, retry_horizon: horizon }));
     }
-    store.nodes().beat(node, "worker").await.expect("it lives");
+    store.nodes().heartbeat(node, "worker").await.expect("it lives");
     store.facts().publish(node, &facts).await.expect("published");
 }
 
@@ -66,8 +66,8 @@ pub(crate) struct StoreFixture {
 }
 
 enum DatabaseGuard {
-    Postgres { _database: postgres::Database },
-    Sqlite { _file: sqlite::File },
+    Postgres { _database: postgres::PgTestDatabase },
+    Sqlite { _file: sqlite::SqliteTestFile },
 }
 
 /// The exit code and output of a command.
@@ -162,15 +162,15 @@ impl StoreFixture {
         for put in self.store.messages().enqueue_all((0..count).map(new).collect()).await {
             put.expect("put in");
         }
-        let terms = ClaimTerms {
+        let terms = ClaimOptions {
             node: Uuid::nil(),
             lease: Duration::from_hours(1),
-            marks: false,
-            guarantee: Guarantee::Repeatable,
+            start_marks: false,
+            guarantee: Guarantee::Idempotent,
             travels_for: Duration::ZERO,
         };
         let many = NonZeroU32::new(count).expect("some");
-        let works = self.store.claims().take(&queue, many, terms).await.expect("claimed");
+        let works = self.store.claims().claim(&queue, many, terms).await.expect("claimed");
         let note = Note {
             code: Some(ErrorCode::BadRequest),
             excerpt: Some("no such symbol".to_owned()),
@@ -179,7 +179,7 @@ impl StoreFixture {
         let settlements = works.iter().map(|work| {
             let travels_until = work.claimed_at.plus(travels_for);
             let event =
-                Event::Failed { fence: work.fence, failure, effect, safety: Safety::Neither, travels_until };
+                Event::Failed { fence: work.fence, failure, effect, safety: Safety::None, travels_until };
             Settlement::new(work, event, note.clone())
         });
         for settled in self.store.claims().settle_all(settlements.collect()).await {
@@ -189,7 +189,7 @@ impl StoreFixture {
     }
 
     pub(crate) async fn dead(&self, queue: &str, count: u32) -> Vec<Uuid> {
-        self.letters(queue, count, Failure::ForGood, Effect::NotDone).await
+        self.letters(queue, count, Failure::Permanent, Effect::NotDone).await
     }
 
     pub(crate) async fn status(&self, id: Uuid) -> &'static str {

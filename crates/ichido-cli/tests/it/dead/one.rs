@@ -84,7 +84,7 @@ both_databases! {
     #[test]
     async fn forbidden_requeue_is_refused_with_the_reason(fixture: StoreFixture) {
         let not_allowed = fixture.dead("ledger", 1).await[0];
-        let unknown = fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
+        let unknown = fixture.letters("mail", 1, Failure::Permanent, Effect::Unknown).await[0];
         let of_no_queue = fixture.dead("forgotten", 1).await[0];
         for (id, why) in [
             (not_allowed, "requeue = true"),
@@ -164,7 +164,7 @@ both_databases! {
 
     #[test]
     async fn replacing_a_done_message_requires_confirmation(fixture: StoreFixture) {
-        let old = fixture.arrived("mail", Failure::ForGood).await.to_string();
+        let old = fixture.arrived("mail", Failure::Permanent).await.to_string();
         assert_eq!(fixture.run(&["decide", "done", &old]).code, Some(0));
         std::fs::write(fixture.folder().join("request.json"), "{}").expect("written");
         let unsaid = fixture.run(&["edit", &old, "--request", "request.json"]);
@@ -218,7 +218,7 @@ both_databases! {
 
     #[test]
     async fn nothing_is_made_from_a_letter_whose_effect_is_unknown(fixture: StoreFixture) {
-        let old = fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
+        let old = fixture.letters("mail", 1, Failure::Permanent, Effect::Unknown).await[0];
         std::fs::write(fixture.folder().join("request.json"), "{}").expect("written");
         let left = fixture.run(&["edit", &old.to_string(), "--request", "request.json"]);
         assert!(left.code == Some(1) && left.err.contains("ichido dead decide"), "{left:?}");
@@ -258,8 +258,8 @@ both_databases! {
     #[test]
     async fn decision_determines_whether_dead_letter_can_be_requeued(fixture: StoreFixture) {
         let [not_done, done] = [
-            fixture.arrived("mail", Failure::ForGood).await.to_string(),
-            fixture.arrived("mail", Failure::ForGood).await.to_string(),
+            fixture.arrived("mail", Failure::Permanent).await.to_string(),
+            fixture.arrived("mail", Failure::Permanent).await.to_string(),
         ];
         let left = fixture.run(&["decide", "not-done", &not_done]);
         assert!(left.code == Some(0) && left.out.contains("can be requeued"), "{left:?}");
@@ -275,12 +275,12 @@ both_databases! {
     #[test]
     async fn requeue_without_config_uses_published_queue_settings(fixture: StoreFixture) {
         std::fs::remove_file(fixture.folder().join("ichido.toml")).expect("removed");
-        let (dead, unknown) = (fixture.dead("orders", 1).await[0], fixture.arrived("orders", Failure::ForGood).await);
+        let (dead, unknown) = (fixture.dead("orders", 1).await[0], fixture.arrived("orders", Failure::Permanent).await);
         let not_allowed = fixture.dead("ledger", 1).await[0];
         let left = fixture.run(&["requeue", &not_allowed.to_string()]);
         assert!(left.code == Some(1) && left.out.contains("requeue = true"), "{left:?}");
         // A second node gives a weaker guarantee, and could repeat a call of unknown effect.
-        publish(&fixture.store, Uuid::from_u128(2), Guarantee::Nothing).await;
+        publish(&fixture.store, Uuid::from_u128(2), Guarantee::None).await;
         let left = fixture.run(&["requeue", &unknown.to_string()]);
         assert!(left.code == Some(1) && left.out.contains("could do it twice"), "{left:?}");
         assert_eq!(fixture.run(&["requeue", &dead.to_string()]).code, Some(0), "what was not done may go");

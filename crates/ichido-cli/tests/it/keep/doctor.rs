@@ -86,7 +86,7 @@ on_both! {
         publish(&store, one, KEYED).await;
         let (_, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
         assert_eq!(states(&report, "queues"), ["ok"], "{report}");
-        publish(&store, other, Guarantee::Nothing).await;
+        publish(&store, other, Guarantee::None).await;
         let (code, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
         assert_eq!((code, states(&report, "queues")), (Some(1), vec!["finding", "finding"]), "{report}");
         let found = report.to_string();
@@ -109,7 +109,7 @@ on_both! {
         let (_, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
         assert_eq!(states(&report, "queues"), ["unknown"], "{report}");
         let keeps_for = Duration::from_mins(1);
-        publish(&store, Uuid::from_u128(1), Guarantee::HonoursKeys { keeps_for }).await;
+        publish(&store, Uuid::from_u128(1), Guarantee::Keyed { keeps_for }).await;
         let (code, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
         assert_eq!((code, states(&report, "memory")), (Some(1), vec!["finding", "finding"]), "{report}");
         assert!(report.to_string().contains("queue orders: its receiver remembers keys for 1m"), "{report}");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use ichido_store::testing::postgres::{Cluster, Stop};
+use ichido_store::testing::postgres::{Cluster, StopMode};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -153,7 +153,7 @@ async fn worker_is_ready_while_its_database_responds() {
     assert_eq!(checks, ["store", "worker"]);
     assert_eq!(get("/").await.status(), 404);
 
-    cluster.stop(Stop::Immediate).unwrap();
+    cluster.stop(StopMode::Immediate).unwrap();
     let (code, out, err) = run(folder.path(), &["--server", &worker.url]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(err.contains("the server responded 503: checks failed: store"), "{err}");

@@ -1,6 +1,6 @@
 //! Reads the database for the tests, over a connection that never fails.
 
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -91,8 +91,8 @@ impl DatabaseProbe {
 
     /// Waits until no message is open.
     pub(crate) async fn until_all_ended(&self) {
-        let open = [Stage::Queued, Stage::Failed, Stage::Sending];
-        let is_open = |count: &ichido_store::message::Count| open.contains(&count.state) && count.count != 0;
+        let open = [StateName::Queued, StateName::Failed, StateName::Sending];
+        let is_open = |count: &ichido_store::message::StateCount| open.contains(&count.state) && count.count != 0;
         while self.store.queues().counts().await.expect("an answer").iter().any(is_open) {
             tokio::time::sleep(POLL_EVERY).await;
         }
@@ -106,7 +106,7 @@ impl DatabaseProbe {
             let row = self.store.messages().get(*id).await.expect("an answer");
             let row = row.unwrap_or_else(|| panic!("{key} was acknowledged and is lost"));
             let is_once =
-                row.key.as_str() == key && row.status == Stage::Sent && effects[key]["effects"] == 1;
+                row.key.as_str() == key && row.status == StateName::Sent && effects[key]["effects"] == 1;
             if !is_once {
                 let steps = self.store.messages().transitions(*id).await.expect("an answer");
                 panic!("not sent once: {row:?}, with {}, after {steps:?}", effects[key]);

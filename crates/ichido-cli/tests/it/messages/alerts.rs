@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use ichido_core::lifecycle::{Failure, Stage};
+use ichido_core::lifecycle::{Failure, StateName};
 use ichido_core::verdict::Effect;
 use ichido_store::message::{MessageFilter, QueueName};
 use serde_json::Value;
@@ -101,7 +101,7 @@ fn rules(requests: &[HttpMessage], kind: &str) -> Vec<String> {
 }
 
 /// Waits until a queue has a message in a state.
-async fn until(fixture: &StoreFixture, queue: &str, stage: Stage) {
+async fn until(fixture: &StoreFixture, queue: &str, stage: StateName) {
     let filter =
         MessageFilter { queue: QueueName::parse(queue), status: Some(stage), ..MessageFilter::default() };
     while fixture.store.messages().list(&filter, 1).await.unwrap().is_empty() {
@@ -164,8 +164,8 @@ both_databases! {
         add_receivers(&fixture, away, chat.address);
         fixture.dead("orders", 1).await;
         let server = ServeProcess::start(fixture.folder(), &["--store", &fixture.url]);
-        until(&fixture, "ichido-alerts.chat", Stage::Sent).await;
-        until(&fixture, "ichido-alerts.ops", Stage::Failed).await;
+        until(&fixture, "ichido-alerts.chat", StateName::Sent).await;
+        until(&fixture, "ichido-alerts.ops", StateName::Failed).await;
         server.signal("KILL");
         drop(server);
         let firing = objects(&run(store(&fixture, &["alerts", "--json"])).out);

@@ -132,7 +132,7 @@ async fn server_previews_and_runs_bulk_operations() {
 async fn server_replaces_a_dead_letter() {
     let fixture = StoreFixture::on_sqlite().await;
     let old = fixture.dead("orders", 1).await[0];
-    let done = fixture.letters("orders", 1, Failure::ForGood, Effect::Done).await[0];
+    let done = fixture.letters("orders", 1, Failure::Permanent, Effect::Done).await[0];
     let targets = ServerAndStore::on(fixture);
     std::fs::write(targets.fixture.folder().join("new.json"), "{\"qty\":2}").unwrap();
     let edit =

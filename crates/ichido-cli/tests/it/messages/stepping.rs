@@ -56,7 +56,7 @@ both_databases! {
     async fn dead_letter_is_requeued_if_its_queue_allows_it(fixture: StoreFixture) {
         let [first, second] = fixture.dead("orders", 2).await[..] else { panic!("two") };
         let forbidden = fixture.dead("ledger", 1).await[0].to_string();
-        let doubtful = fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0].to_string();
+        let doubtful = fixture.letters("mail", 1, Failure::Permanent, Effect::Unknown).await[0].to_string();
         let targets = ServerAndStore::on(fixture);
         assert_eq!(targets.each([first, second], &["requeue"]), "ID is queued, its effect not done\n");
         targets.refused(&["messages", "requeue", &first.to_string()], "this one is queued");

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use ichido::destination::http::{AnswerRule, HttpSettings, Meaning};
-use ichido::worker::{OutboundKey, Paces, Queue, Running, Target, Worker};
-use ichido_core::lifecycle::Stage;
+use ichido::destination::http::{DeliveryRule, HttpSettings, ResponseMeaning};
+use ichido::worker::{OutboundKey, Paces, QueueConfig, WorkerHandle, DestinationConfig, Worker};
+use ichido_core::lifecycle::StateName;
 use ichido_core::pace::Rate;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
@@ -21,7 +21,7 @@ use crate::paper::broker::{MockBroker, order};
 async fn steps(
     database: &OutboxDatabase,
     row: &MessageRow,
-) -> Vec<(String, Stage, Option<String>, Option<u16>)> {
+) -> Vec<(String, StateName, Option<String>, Option<u16>)> {
     let steps = database.store.messages().transitions(row.id).await.expect("an answer");
     steps.into_iter().map(|Transition { kind, to, code, status, .. }| (kind, to, code, status)).collect()
 }
@@ -32,24 +32,24 @@ async fn faults(paper: &MockBroker, kind: &str) {
 }
 
 /// Starts a worker in this process whose clock can be moved, configured as a user describes the broker.
-fn worker(store: &Store, paper: &MockBroker) -> Running {
-    let conflict = |error: &str, means| AnswerRule {
+fn worker(store: &Store, paper: &MockBroker) -> WorkerHandle {
+    let conflict = |error: &str, means| DeliveryRule {
         status: "409".to_owned(),
         at: Some(("/error".to_owned(), error.to_owned())),
         means,
     };
     let broker = HttpSettings {
-        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) },
+        guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
         echoes_key: true,
         rules: vec![
-            conflict("already_processed", Meaning::Processed),
-            conflict("in_progress", Meaning::InProgress),
+            conflict("already_processed", ResponseMeaning::Processed),
+            conflict("in_progress", ResponseMeaning::InProgress),
         ],
         ..HttpSettings::new(format!("http://{}/orders", paper.address))
     };
-    let queue = Queue { key: OutboundKey::Own, ..Queue::new(QUEUE, "broker") };
+    let queue = QueueConfig { outbound_key: OutboundKey::Own, ..QueueConfig::new(QUEUE, "broker") };
     let builder = Worker::new(store.clone()).idle_sleep(Duration::from_millis(10)).queue(queue);
-    builder.destination(Target::new("broker", broker.resolve().unwrap())).start().unwrap()
+    builder.destination(DestinationConfig::new("broker", broker.resolve().unwrap())).start().unwrap()
 }
 
 /// How much later than the failure its record may be written. The later waits of the schedule are far longer.
@@ -74,7 +74,7 @@ both_databases! {
         assert!(sent.iter().all(|ended| ended.code == Some(0)), "{sent:?}");
         assert_eq!(sent.iter().filter(|ended| ended.out.starts_with("new ")).count(), 1, "{sent:?}");
         let ten = database.by_key("ten").await;
-        database.until_stage(ten.id, Stage::Sent).await;
+        database.until_stage(ten.id, StateName::Sent).await;
         assert_eq!(paper.counts("ten").await, (1, 1));
 
         // Dead at once: 400, 401, and a 409 that is neither processed nor in progress.
@@ -83,18 +83,18 @@ both_databases! {
         {
             faults(&paper, kind).await;
             let id = database.put(kind).await;
-            let row = database.until_stage(id, Stage::Dead).await;
+            let row = database.until_stage(id, StateName::Dead).await;
             assert_eq!((row.tries, row.last_error.as_deref()), (1, Some(code)), "{kind}");
             let last = steps(&database, &row).await.pop().unwrap();
-            assert_eq!((last.1, last.2.as_deref(), last.3), (Stage::Dead, Some(code), Some(status)), "{kind}");
+            assert_eq!((last.1, last.2.as_deref(), last.3), (StateName::Dead, Some(code), Some(status)), "{kind}");
             assert_eq!(paper.counts(kind).await.1, 1, "{kind}");
         }
         // A 409 that says processed counts as sent.
         faults(&paper, "conflict_processed").await;
         let id = database.put("conflict_processed").await;
-        let row = database.until_stage(id, Stage::Sent).await;
+        let row = database.until_stage(id, StateName::Sent).await;
         let last = steps(&database, &row).await.pop().unwrap();
-        assert_eq!((last.1, last.2.as_deref(), last.3), (Stage::Sent, Some("CONFLICT_PROCESSED"), Some(409)));
+        assert_eq!((last.1, last.2.as_deref(), last.3), (StateName::Sent, Some("CONFLICT_PROCESSED"), Some(409)));
         // Retried until it succeeds: 5xx, no response, 429, and a 409 that says in progress.
         for (kind, code) in [
             ("server_error_before", "BROKER_5XX"),
@@ -107,12 +107,12 @@ both_databases! {
             let id = database.put(kind).await;
             database.until(id, |row| 1 <= row.tries && row.last_error.as_deref() == Some(code)).await;
             faults(&paper, "").await;
-            let row = database.until_stage(id, Stage::Sent).await;
+            let row = database.until_stage(id, StateName::Sent).await;
             assert!(2 <= row.tries, "{kind}");
             assert_eq!(paper.counts(kind).await.0, 1, "{kind}");
             let seen = steps(&database, &row).await;
             let failed = seen.iter().find(|step| step.0 == "failed").expect("it failed first");
-            assert_eq!((failed.1, failed.2.as_deref()), (Stage::Failed, Some(code)), "{kind}");
+            assert_eq!((failed.1, failed.2.as_deref()), (StateName::Failed, Some(code)), "{kind}");
         }
 
         // The counters match what happened.
@@ -164,7 +164,7 @@ both_databases! {
         let _worker = worker(&database.store, &paper);
         let id = database.put("k").await;
         for retry in 1..=8_u32 {
-            let row = database.until(id, |row| row.status == Stage::Failed && row.tries == retry).await;
+            let row = database.until(id, |row| row.status == StateName::Failed && row.tries == retry).await;
             let waits = row.next_attempt.expect("it is due").since(row.updated_at).as_secs_f64();
             let expected = f64::from(1 << retry);
             // From the failure to the settlement, which a busy machine delays.
@@ -174,9 +174,9 @@ both_databases! {
             if retry == 8 {
                 faults(&paper, "").await;
             }
-            database.store.skew_by(Duration::from_secs_f64(expected * 1.1));
+            database.store.advance_clock(Duration::from_secs_f64(expected * 1.1));
         }
-        let row = database.until_stage(id, Stage::Sent).await;
+        let row = database.until_stage(id, StateName::Sent).await;
         assert_eq!((row.tries, paper.counts("k").await), (9, (1, 9)));
     }
 
@@ -188,7 +188,7 @@ both_databases! {
         let other = Store::open(&database.url, 4).await.unwrap();
         let _workers = [worker(&database.store, &paper), worker(&other, &paper)];
         let refused = database.put("refused").await;
-        let row = database.until(refused, |row| row.status == Stage::Failed).await;
+        let row = database.until(refused, |row| row.status == StateName::Failed).await;
         assert_eq!(row.last_error.as_deref(), Some("RATE_LIMITED"));
         faults(&paper, "").await;
         let shared = Paces::new(database.store.clone()).read("broker").await.unwrap();
@@ -204,10 +204,10 @@ both_databases! {
             assert_eq!(paper.effects().await["calls"], 1);
         }
         for store in [&database.store, &other] {
-            store.skew_by(Duration::from_mins(40));
+            store.advance_clock(Duration::from_mins(40));
         }
         for id in waiting.into_iter().chain([refused]) {
-            database.until_stage(id, Stage::Sent).await;
+            database.until_stage(id, StateName::Sent).await;
         }
         assert_eq!(paper.effects().await["effects_max"], 1);
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::message::{Enqueued, MessageFilter, MessageRow, NewMessage, QueueName};
@@ -24,8 +24,8 @@ pub(crate) struct OutboxDatabase {
 
 /// Removes the database when dropped.
 enum DatabaseGuard {
-    Postgres { _database: postgres::Database },
-    Sqlite { _file: sqlite::File },
+    Postgres { _database: postgres::PgTestDatabase },
+    Sqlite { _file: sqlite::SqliteTestFile },
 }
 
 /// How often to try opening a store. Beside storms, a new server may take longer to respond than the store waits.
@@ -51,7 +51,7 @@ impl OutboxDatabase {
         Self::on_postgres(postgres::durable_database().await).await
     }
 
-    async fn on_postgres(database: postgres::Database) -> Self {
+    async fn on_postgres(database: postgres::PgTestDatabase) -> Self {
         Self::at(database.url.clone(), DatabaseGuard::Postgres { _database: database }).await
     }
 
@@ -94,12 +94,12 @@ impl OutboxDatabase {
         }
     }
 
-    pub(crate) async fn until_stage(&self, id: Uuid, stage: Stage) -> MessageRow {
+    pub(crate) async fn until_stage(&self, id: Uuid, stage: StateName) -> MessageRow {
         self.until(id, |row| row.status == stage).await
     }
 
     /// Returns how many messages are in one of these states.
-    pub(crate) async fn count(&self, stages: &[Stage]) -> i64 {
+    pub(crate) async fn count(&self, stages: &[StateName]) -> i64 {
         let counts = self.store.queues().counts().await.expect("an answer");
         counts.into_iter().filter(|count| stages.contains(&count.state)).map(|count| count.count).sum()
     }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
 
 use super::database::POLL_EVERY;
@@ -79,7 +79,7 @@ async fn worker_guide_commands_work() {
         .await
         .expect("an answer")
         .iter()
-        .any(|count| count.state == Stage::Sent && count.count == 1)
+        .any(|count| count.state == StateName::Sent && count.count == 1)
     {
         tokio::time::sleep(POLL_EVERY).await;
     }

@@ -1,10 +1,10 @@
 //! `ichido worker` with a language model as destination: a question goes in, and its answer is delivered like any
 //! message.
 
-use fake_llm::action::{Action, Fault};
-use fake_llm::script::{Rule, Script};
+use fake_llm::action::{ScriptedAction, ProviderFault};
+use fake_llm::script::{ScriptRule, Script};
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 
 use super::database::{OutboxDatabase, POLL_EVERY, both_databases};
 use super::program::{WorkerProcess, ichido, run};
@@ -37,8 +37,8 @@ both_databases! {
     #[test]
     async fn model_response_is_delivered_once(database: OutboxDatabase) {
         let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
-        let once = |action| Rule { first: Some(1), ..Rule::new(action) };
-        let rules = vec![once(Action::Fail(Fault::Throttle)), once(Action::DropCompleted)];
+        let once = |action| ScriptRule { first: Some(1), ..ScriptRule::new(action) };
+        let rules = vec![once(ScriptedAction::Fail(ProviderFault::Throttle)), once(ScriptedAction::DropCompleted)];
         let fake = fake_llm::start(Script { rules, ..Script::default() });
         folder.write("ichido.toml", &config(&database, &paper, &fake));
         folder.write("model.key", KEY);
@@ -50,7 +50,7 @@ both_databases! {
             let sent = run(folder.path(), &["send", "articles", "--key", key, "--identity", "ann"], body);
             assert_eq!(sent.code, Some(0), "{sent:?}");
         }
-        while database.count(&[Stage::Sent]).await != 2 || database.count(&[Stage::Dead]).await != 1 {
+        while database.count(&[StateName::Sent]).await != 2 || database.count(&[StateName::Dead]).await != 1 {
             tokio::time::sleep(POLL_EVERY).await;
         }
         // The answer's key derives from the question's outbound key, and the broker saw it once.
@@ -64,7 +64,7 @@ both_databases! {
         assert_eq!((summary.tries_allowed, summary.identity.as_str()), (4, "ann"), "as its queue says");
         let body: serde_json::Value = serde_json::from_slice(&summary.request).unwrap();
         assert!(body["answer"]["label"].is_string(), "{body}");
-        let dead = rows.iter().find(|row| row.status == Stage::Dead).expect("a dead letter");
+        let dead = rows.iter().find(|row| row.status == StateName::Dead).expect("a dead letter");
         assert!(format!("{dead:?}").contains("nothing at /title"), "{dead:?}");
         assert_eq!(fake.seen().format_faults, []);
         assert_eq!(fake.seen().all.requests, 3);

@@ -1,6 +1,6 @@
 //! `ichido send` and `ichido worker`, from a message to its effect.
 
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 
 use super::database::{OutboxDatabase, POLL_EVERY, both_databases, key};
 use super::program::{WorkerProcess, ichido, run};
@@ -42,7 +42,7 @@ both_databases! {
         let refused = run(folder.path(), &["send", "orders", "--key", "k-secret", "--identity", "ann"], "{}");
         assert_eq!(refused.code, Some(4), "{refused:?}");
         assert!(refused.err.contains("the key was used for another body"), "{refused:?}");
-        while database.count(&[Stage::Sent]).await != 2 {
+        while database.count(&[StateName::Sent]).await != 2 {
             tokio::time::sleep(POLL_EVERY).await;
         }
         for identity in ["ann", "bob"] {
@@ -89,7 +89,7 @@ both_databases! {
         let mut stages = [database.row(first).await, database.row(second).await].map(|row| (row.status, row.tries));
         stages.sort_by_key(|(_, tries)| *tries);
         // A message whose call was not started gets its attempt back, or was never claimed.
-        assert_eq!(stages, [(Stage::Queued, 0), (Stage::Sent, 1)]);
+        assert_eq!(stages, [(StateName::Queued, 0), (StateName::Sent, 1)]);
     }
 
     /// The output says what is in flight, how long that may take, and when the worker has stopped.
@@ -132,7 +132,7 @@ both_databases! {
         assert!(code == Some(3) || code == Some(0), "{code:?} {log}");
         paper.put("/paper/faults", r#"{"faults":{}}"#).await;
         let _next = WorkerProcess::start(folder.path(), &[]);
-        database.until_stage(id, Stage::Sent).await;
+        database.until_stage(id, StateName::Sent).await;
         assert_eq!(paper.counts("k1").await.0, 1);
     }
 
@@ -145,7 +145,7 @@ both_databases! {
         drop(reader);
         let mut worker = ichido(folder.path()).arg("worker").stdout(writer).spawn().unwrap();
         let id = database.put("k1").await;
-        while database.row(id).await.status != Stage::Sent {
+        while database.row(id).await.status != StateName::Sent {
             assert_eq!(worker.try_wait().unwrap(), None, "it runs");
             tokio::time::sleep(POLL_EVERY).await;
         }

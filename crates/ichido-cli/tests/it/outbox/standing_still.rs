@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use uuid::Uuid;
 
 use super::database::{OutboxDatabase, POLL_EVERY, both_databases};
@@ -21,7 +21,7 @@ const WAIT_MAX: Duration = Duration::from_mins(1);
 /// Returns whether the database accepts writes: on SQLite, a process that was stopped inside a transaction blocks all
 /// others.
 async fn can_be_written(database: &OutboxDatabase) -> bool {
-    let probe = database.store.nodes().beat(Uuid::now_v7(), "probe");
+    let probe = database.store.nodes().heartbeat(Uuid::now_v7(), "probe");
     matches!(tokio::time::timeout(WRITES_WITHIN, probe).await, Ok(Ok(())))
 }
 
@@ -38,12 +38,12 @@ async fn stop_during_call(
             tokio::time::sleep(POLL_EVERY).await;
         }
         worker.stop().await;
-        if can_be_written(database).await && database.row(id).await.status == Stage::Sending {
+        if can_be_written(database).await && database.row(id).await.status == StateName::Sending {
             return (key, id);
         }
         // Too late, or at an inconclusive moment.
         worker.signal("CONT");
-        database.until_stage(id, Stage::Sent).await;
+        database.until_stage(id, StateName::Sent).await;
     }
     unreachable!("numbers do not end")
 }
@@ -82,7 +82,7 @@ both_databases! {
         let (key, id) = stop_during_call(&stuck, &database, &paper).await;
         let next = WorkerProcess::start(folder.path(), &[]);
         paper.put("/paper/faults", r#"{"latency_ms":0}"#).await;
-        let is_sent = async || database.row(id).await.status == Stage::Sent;
+        let is_sent = async || database.row(id).await.status == StateName::Sent;
         until(&database, id, [&stuck, &next], is_sent).await;
         assert_eq!(next.metric("ichido_worker_rescued_total", &[]).await, Some(1.0));
 
@@ -90,10 +90,10 @@ both_databases! {
         let is_fenced = async || stuck.metric("ichido_worker_fenced_total", &[]).await == Some(1.0);
         until(&database, id, [&stuck, &next], is_fenced).await;
         let steps = database.store.messages().transitions(id).await.unwrap();
-        let sent: Vec<_> = steps.iter().filter(|step| step.to == Stage::Sent).collect();
+        let sent: Vec<_> = steps.iter().filter(|step| step.to == StateName::Sent).collect();
         assert_eq!(sent.len(), 1, "{steps:?}");
         assert_eq!(sent[0].node, Some(next.id()), "{steps:?}");
-        assert_eq!(database.row(id).await.status, Stage::Sent);
+        assert_eq!(database.row(id).await.status, StateName::Sent);
         let seen = paper.effects().await["keys"][&key].clone();
         let fences: Vec<u64> = serde_json::from_value(seen["fences"].clone()).unwrap();
         assert!(fences.len() == 2 && fences[0] < fences[1], "{fences:?}");

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use ichido::worker::{Queue, Target, Worker};
-use ichido_core::lifecycle::Stage;
+use ichido::worker::{QueueConfig, DestinationConfig, Worker};
+use ichido_core::lifecycle::StateName;
 use ichido_store::message::{MessageFilter, MessageRow, Transition};
 use serde_json::Value;
 
@@ -97,7 +97,7 @@ async fn storm(database: &OutboxDatabase, deduplicates: bool) -> Vec<StormResult
     }
     let mut workers: Vec<WorkerProcess> =
         (0..WORKERS).map(|_| WorkerProcess::start(folder.path(), &["--log", "error"])).collect();
-    let left = [Stage::Queued, Stage::Failed, Stage::Sending];
+    let left = [StateName::Queued, StateName::Failed, StateName::Sending];
     let whole = i64::try_from(count).expect("not so many");
     let kills_max = whole / MESSAGES_PER_KILL;
     let part = whole / (kills_max + 1);
@@ -143,26 +143,26 @@ fn every_fault_was_made(effects: &Value) {
 
 /// Starts a worker in this process, whose clock can be moved, to reconcile with the broker.
 async fn reconcile_parked_messages(database: &OutboxDatabase, paper: &MockBroker) {
-    use ichido::destination::http::{Found, FoundRule, HttpSettings, ReconcileSettings};
+    use ichido::destination::http::{ReconcileMeaning, ReconcileRule, HttpSettings, ReconcileSettings};
     use ichido_core::retry::Guarantee;
     assert_eq!(paper.put("/paper/faults", r#"{"faults":{}}"#).await.status, 200);
-    let found = |status: &str, means| FoundRule { status: status.to_owned(), at: None, means };
+    let found = |status: &str, means| ReconcileRule { status: status.to_owned(), at: None, means };
     let broker = HttpSettings {
-        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) },
+        guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
         reconcile: Some(ReconcileSettings {
             url: format!("http://{}/orders/by-key/{{key}}", paper.address),
-            rules: vec![found("200", Found::Done), found("404", Found::NotDone)],
+            rules: vec![found("200", ReconcileMeaning::Done), found("404", ReconcileMeaning::NotDone)],
         }),
         ..HttpSettings::new(format!("http://{}/orders", paper.address))
     };
-    let queue = Queue { key: ichido::worker::OutboundKey::Own, ..Queue::new(QUEUE, "broker") };
-    let target = Target::new("broker", broker.resolve().unwrap());
-    database.store.skew_by(Duration::from_mins(5));
+    let queue = QueueConfig { outbound_key: ichido::worker::OutboundKey::Own, ..QueueConfig::new(QUEUE, "broker") };
+    let target = DestinationConfig::new("broker", broker.resolve().unwrap());
+    database.store.advance_clock(Duration::from_mins(5));
     let builder = Worker::new(database.store.clone()).idle_sleep(Duration::from_millis(20));
     let worker = builder.destination(target).queue(queue).start().unwrap();
-    while database.count(&[Stage::Parked, Stage::Queued, Stage::Failed, Stage::Sending]).await != 0 {
+    while database.count(&[StateName::Parked, StateName::Queued, StateName::Failed, StateName::Sending]).await != 0 {
         tokio::time::sleep(POLL_EVERY).await;
-        database.store.skew_by(Duration::from_secs(5));
+        database.store.advance_clock(Duration::from_secs(5));
     }
     worker.stop();
     worker.ended().await;
@@ -203,8 +203,8 @@ async fn storm_with_deduplicating_broker(database: OutboxDatabase) {
         let what = format!("{:?} after {:?}", one.row, one.steps);
         assert!(one.effects <= 1, "took effect {} times: {what}", one.effects);
         match one.row.status {
-            Stage::Sent => assert_eq!(one.effects, 1, "{what}"),
-            Stage::Dead => assert!(is_dead_as_its_errors_require(&one), "{what}"),
+            StateName::Sent => assert_eq!(one.effects, 1, "{what}"),
+            StateName::Dead => assert!(is_dead_as_its_errors_require(&one), "{what}"),
             _ => panic!("neither sent nor dead: {what}"),
         }
     }
@@ -212,15 +212,15 @@ async fn storm_with_deduplicating_broker(database: OutboxDatabase) {
 
 async fn storm_with_broker_without_keys(database: OutboxDatabase) {
     let all = storm(&database, false).await;
-    assert!(all.iter().any(|one| one.row.status == Stage::Parked && one.effects == 1));
-    assert!(all.iter().any(|one| one.row.status == Stage::Parked && one.effects == 0));
+    assert!(all.iter().any(|one| one.row.status == StateName::Parked && one.effects == 1));
+    assert!(all.iter().any(|one| one.row.status == StateName::Parked && one.effects == 0));
     for one in all {
         let what = format!("{:?} after {:?}", one.row, one.steps);
         assert!(one.effects <= 1, "took effect {} times: {what}", one.effects);
         match one.row.status {
-            Stage::Sent => assert_eq!(one.effects, 1, "{what}"),
-            Stage::Dead => assert!(is_dead_as_its_errors_require(&one), "{what}"),
-            Stage::Parked => assert_eq!(one.row.effect, ichido_core::verdict::Effect::Unknown, "{what}"),
+            StateName::Sent => assert_eq!(one.effects, 1, "{what}"),
+            StateName::Dead => assert!(is_dead_as_its_errors_require(&one), "{what}"),
+            StateName::Parked => assert_eq!(one.row.effect, ichido_core::verdict::Effect::Unknown, "{what}"),
             _ => panic!("neither sent, dead nor parked: {what}"),
         }
     }

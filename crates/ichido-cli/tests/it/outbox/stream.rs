@@ -7,9 +7,9 @@ use std::time::Duration;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use ichido::worker::OutboundKey;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_store::message::QueueName;
-use nats_for_tests::{SUBJECT, Server};
+use nats_for_tests::{SUBJECT, NatsServer};
 use tokio::net::TcpListener;
 
 use super::database::{OutboxDatabase, POLL_EVERY, both_databases, key};
@@ -39,7 +39,7 @@ both_databases! {
     // Spec: D7, D14.
     #[test]
     async fn stream_contains_message_once_and_duplicate_counts_as_done(database: OutboxDatabase) {
-        let (folder, server) = (folder::fresh(), Server::start().await);
+        let (folder, server) = (folder::fresh(), NatsServer::start().await);
         server.make_stream().await;
         folder.write("ichido.toml", &config(&database.url, &server.url(), TIMEOUT));
         let checked = run(folder.path(), &["config", "check"], "");
@@ -57,7 +57,7 @@ both_databases! {
             let sent = run(folder.path(), &["send", "orders", "--key", text], BODY);
             assert_eq!(sent.code, Some(0), "{sent:?}");
         }
-        while database.count(&[Stage::Sent]).await != 2 {
+        while database.count(&[StateName::Sent]).await != 2 {
             tokio::time::sleep(POLL_EVERY).await;
         }
         let stored = server.stored().await;
@@ -77,7 +77,7 @@ both_databases! {
 /// The errors of all destinations are reported at once. The start may succeed later, so the exit code is 1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn worker_reports_stream_errors_and_does_not_start() {
-    let (folder, server) = (folder::fresh(), Server::start().await);
+    let (folder, server) = (folder::fresh(), NatsServer::start().await);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let nobody = listener.local_addr().unwrap();
     drop(listener);
@@ -113,7 +113,7 @@ async fn worker_reports_stream_errors_and_does_not_start() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn worker_reports_stream_with_short_duplicate_window() {
-    let (folder, server) = (folder::fresh(), Server::start().await);
+    let (folder, server) = (folder::fresh(), NatsServer::start().await);
     // Two minutes, unless it is created with another value.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
     folder.write("ichido.toml", &config("sqlite:ichido.db", &server.url(), TIMEOUT));

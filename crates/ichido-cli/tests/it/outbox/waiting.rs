@@ -1,7 +1,7 @@
 //! Messages that wait for their destination's pace while their worker is killed.
 // Spec: E2.
 
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 
 use super::database::{OutboxDatabase, both_databases};
 use super::program::WorkerProcess;
@@ -25,7 +25,7 @@ both_databases! {
         folder.write("ichido.toml", &slow("0.001"));
         let first = WorkerProcess::start(folder.path(), &[]);
         let sent = database.put("first").await;
-        database.until_stage(sent, Stage::Sent).await;
+        database.until_stage(sent, StateName::Sent).await;
         // The first worker may have begun to claim before it knew of its own slot, so it does not see the message.
         first.kill().await;
         let waits = database.put("waits").await;
@@ -34,16 +34,16 @@ both_databases! {
             // Messages of another queue are sent meanwhile, so the worker had time to claim the waiting one.
             for number in 0..5 {
                 let other = database.put_in("other", &format!("other-{kill}-{number}")).await;
-                database.until_stage(other, Stage::Sent).await;
+                database.until_stage(other, StateName::Sent).await;
             }
             worker.kill().await;
             let row = database.row(waits).await;
-            assert_eq!((row.status, row.tries), (Stage::Queued, 0), "{row:?}");
+            assert_eq!((row.status, row.tries), (StateName::Queued, 0), "{row:?}");
         }
         assert_eq!(paper.counts("waits").await, (0, 0));
         folder.write("ichido.toml", &slow("1000"));
         let _worker = WorkerProcess::start(folder.path(), &[]);
-        database.until_stage(waits, Stage::Sent).await;
+        database.until_stage(waits, StateName::Sent).await;
         assert_eq!(paper.counts("waits").await, (1, 1));
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ichido::destination::http::{
-    AnswerRule, Found, FoundRule, Http, HttpSettings, Meaning, ReconcileSettings,
+    DeliveryRule, ReconcileMeaning, ReconcileRule, Http, HttpSettings, ResponseMeaning, ReconcileSettings,
 };
-use ichido::destination::{Call, DeliveryOutcome, ReconcileOutcome};
+use ichido::destination::{DeliveryAttempt, DeliveryOutcome, ReconcileOutcome};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
@@ -23,29 +23,29 @@ const SHORT: Duration = Duration::from_secs(2);
 
 /// Returns the settings as a user describes the broker.
 fn broker_settings(paper: &MockBroker) -> HttpSettings {
-    let conflict = |error: &str, means| AnswerRule {
+    let conflict = |error: &str, means| DeliveryRule {
         status: "409".to_owned(),
         at: Some(("/error".to_owned(), error.to_owned())),
         means,
     };
-    let found = |status: &str, at: Option<(&str, &str)>, means| FoundRule {
+    let found = |status: &str, at: Option<(&str, &str)>, means| ReconcileRule {
         status: status.to_owned(),
         at: at.map(|(pointer, text)| (pointer.to_owned(), text.to_owned())),
         means,
     };
     HttpSettings {
-        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) },
+        guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
         echoes_key: true,
         receipt_pointer: Some("/broker_order_id".to_owned()),
         rules: vec![
-            conflict("already_processed", Meaning::Processed),
-            conflict("in_progress", Meaning::InProgress),
+            conflict("already_processed", ResponseMeaning::Processed),
+            conflict("in_progress", ResponseMeaning::InProgress),
         ],
         reconcile: Some(ReconcileSettings {
             url: format!("http://{}/orders/by-key/{{key}}", paper.address),
             rules: vec![
-                found("200", Some(("/status", "accepted")), Found::Done),
-                found("404", Some(("/error", "no_such_order")), Found::NotDone),
+                found("200", Some(("/status", "accepted")), ReconcileMeaning::Done),
+                found("404", Some(("/error", "no_such_order")), ReconcileMeaning::NotDone),
             ],
         }),
         ..HttpSettings::new(format!("http://{}/orders", paper.address))
@@ -61,7 +61,7 @@ fn key(text: &str) -> IdempotencyKey {
 }
 
 async fn tried(http: &Http, text: &str, fence: u64) -> (Verdict, Note) {
-    let call = Call {
+    let call = DeliveryAttempt {
         message: Uuid::now_v7(),
         queue: QueueName::parse("orders").expect("a name"),
         identity: "ann".to_owned(),
@@ -96,7 +96,7 @@ async fn an_order_is_sent_with_its_receipt_and_its_fence() {
 
 #[tokio::test]
 async fn every_broker_fault_gets_the_specified_verdict() {
-    use Advice::{Accept, AcceptAsProcessed, AskAfter, GiveUp, Retry};
+    use Advice::{Accept, AcceptAsProcessed, Reconcile, GiveUp, Retry};
     use Effect::{Done, NotDone, Unknown};
     use ErrorCode::{
         BadRequest, Broker5xx, ConflictProcessed, InProgress, KeyNotEchoed, NetworkTimeout, RateLimited,
@@ -117,9 +117,9 @@ async fn every_broker_fault_gets_the_specified_verdict() {
         ("conflict_other", Some(BadRequest), Unknown, GiveUp),
         ("bad_request", Some(BadRequest), NotDone, GiveUp),
         ("unauthorized", Some(Unauthorized), NotDone, GiveUp),
-        ("malformed", Some(KeyNotEchoed), Unknown, AskAfter),
-        ("wrong_key", Some(KeyNotEchoed), Unknown, AskAfter),
-        ("no_key", Some(KeyNotEchoed), Unknown, AskAfter),
+        ("malformed", Some(KeyNotEchoed), Unknown, Reconcile),
+        ("wrong_key", Some(KeyNotEchoed), Unknown, Reconcile),
+        ("no_key", Some(KeyNotEchoed), Unknown, Reconcile),
     ] {
         let paper = MockBroker::start(&["--fault", &format!("{kind}=1"), "--slow", "1ms"]);
         let mut settings = broker_settings(&paper);
@@ -137,7 +137,7 @@ async fn every_broker_fault_gets_the_specified_verdict() {
             NotDone => assert_eq!(done, 0, "{kind}"),
             Unknown => {
                 // Reconciliation finds out what the response did not say.
-                let asked = http.ask(&key("k")).await;
+                let asked = http.reconcile(&key("k")).await;
                 assert_eq!(matches!(asked, ReconcileOutcome::Done { .. }), done == 1, "{kind}: {asked:?}");
                 assert_eq!(matches!(asked, ReconcileOutcome::NotDone { .. }), done == 0, "{kind}: {asked:?}");
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use ichido_client::next::Why;
+use ichido_client::decision::GiveUpReason;
 use ichido_client::{Action, Client, ClientSettings, Outcome};
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
@@ -57,7 +57,7 @@ async fn in_flight_action_is_polled_and_takes_effect_once() {
         // A client that does not wait reports the response, and does not treat it as an outcome.
         let hasty = client(ClientSettings { retry_after_max: Duration::ZERO, ..settings(&proxy, profile) });
         let text = hasty.send(&order(r#"{"qty":1}"#)).await;
-        let Outcome::GaveUp { why: Why::AskedToWait { .. }, effect: Effect::Unknown, tries: 1, .. } = text
+        let Outcome::GaveUp { why: GiveUpReason::AskedToWait { .. }, effect: Effect::Unknown, tries: 1, .. } = text
         else {
             panic!("{name}: {text:?}");
         };

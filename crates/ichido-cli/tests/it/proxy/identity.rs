@@ -4,7 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ichido_core::digest::Digest;
-use ichido_store::testing::sqlite::{File, fresh_file};
+use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ const EC_PUBLIC: &str = include_str!("keys_for_tests/ec_pub.pem");
 struct Guarded {
     service: FakeService,
     proxy: ProxyProcess,
-    _store: File,
+    _store: SqliteTestFile,
     _folder: TempFolder,
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, Phase, Policy, PolicyDraft, RecordName};
+use ichido_core::ledger::{Class, RecordPhase, Policy, PolicyDraft, RecordName};
 use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
 use ichido_store::testing::postgres::fresh_database;
@@ -134,7 +134,7 @@ fn adapter(service: &FakeService, store: &str) -> ProxyProcess {
 async fn until_lapsed(store: &Store, name: &RecordName) {
     loop {
         let record = store.keys().get(name).await.expect("an answer").expect("a claim").record;
-        let Phase::Claimed { lease_until } = record.phase else { panic!("{record:?}") };
+        let RecordPhase::Claimed { lease_until } = record.phase else { panic!("{record:?}") };
         if lease_until <= store.now().await.expect("the time") {
             return;
         }

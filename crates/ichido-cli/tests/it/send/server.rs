@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http_for_tests::{Receiver, Request, with};
+use http_for_tests::{Receiver, ReceivedRequest, with};
 
 use super::program::send;
 
@@ -48,7 +48,7 @@ pub(crate) const POLL_EVERY: Duration = Duration::from_millis(5);
 impl FakeServer {
     /// Starts a server that acts as `script` says, given the number of earlier requests with the same key.
     pub(crate) async fn start(
-        script: impl Fn(usize, &Request) -> ServerAction + Send + Sync + 'static,
+        script: impl Fn(usize, &ReceivedRequest) -> ServerAction + Send + Sync + 'static,
     ) -> Self {
         let book = Arc::new(Mutex::new(AcceptedMessages::default()));
         let shared = Arc::clone(&book);
@@ -57,22 +57,22 @@ impl FakeServer {
             let before = book.keys.iter().filter(|seen| *seen == request.key()).count();
             book.keys.push(request.key().to_owned());
             match script(before, request) {
-                ServerAction::Accept => http_for_tests::Act::Answer(accept(&mut book, request)),
+                ServerAction::Accept => http_for_tests::ServerAction::Answer(accept(&mut book, request)),
                 ServerAction::AcceptAndReset => {
                     accept(&mut book, request);
-                    http_for_tests::Act::Reset
+                    http_for_tests::ServerAction::Reset
                 }
-                ServerAction::Refuse(status, code) => http_for_tests::Act::Answer(problem(status, code)),
+                ServerAction::Refuse(status, code) => http_for_tests::ServerAction::Answer(problem(status, code)),
                 ServerAction::Redirect(status, location) => {
                     let status = format!("{status} Elsewhere");
-                    http_for_tests::Act::Answer(with(&status, &[("Location", location)], ""))
+                    http_for_tests::ServerAction::Answer(with(&status, &[("Location", location)], ""))
                 }
                 ServerAction::About(key) => {
                     let body =
                         format!(r#"{{"id":"id-of-another","queue":"orders","idempotency_key":"{key}"}}"#);
-                    http_for_tests::Act::Answer(with("201 Created", &[], &body))
+                    http_for_tests::ServerAction::Answer(with("201 Created", &[], &body))
                 }
-                ServerAction::Silence => http_for_tests::Act::Silence,
+                ServerAction::Silence => http_for_tests::ServerAction::Silence,
             }
         })
         .await;
@@ -90,7 +90,7 @@ impl FakeServer {
         command
     }
 
-    pub(crate) fn seen(&self) -> Vec<Request> {
+    pub(crate) fn seen(&self) -> Vec<ReceivedRequest> {
         self.receiver.seen()
     }
 
@@ -107,7 +107,7 @@ impl FakeServer {
     }
 }
 
-fn accept(book: &mut AcceptedMessages, request: &Request) -> String {
+fn accept(book: &mut AcceptedMessages, request: &ReceivedRequest) -> String {
     let (key, body) = (request.key().to_owned(), text(request));
     let id = format!("id-of-{}", key.len());
     let answer = |fields: &[(&str, &str)]| {
@@ -124,7 +124,7 @@ fn accept(book: &mut AcceptedMessages, request: &Request) -> String {
 }
 
 /// Returns a request's body.
-pub(crate) fn text(request: &Request) -> String {
+pub(crate) fn text(request: &ReceivedRequest) -> String {
     String::from_utf8(request.body.clone()).expect("text")
 }
 

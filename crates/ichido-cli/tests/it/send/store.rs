@@ -74,13 +74,13 @@ async fn attempted_as_published(url: &str) {
     let store = Store::open(url, 2).await.unwrap();
     let (node, queue) = (Uuid::from_u128(1), QueueName::parse("orders").unwrap());
     let facts = QueueFacts {
-        guarantee: Guarantee::Nothing,
+        guarantee: Guarantee::None,
         requeue: false,
         max_attempts: NonZeroU32::MIN,
-        horizon: Duration::ZERO,
+        retry_horizon: Duration::ZERO,
     };
-    store.queues().kind_of_key(&queue, "derived").await.unwrap();
-    store.nodes().beat(node, "worker").await.unwrap();
+    store.queues().key_kind(&queue, "derived").await.unwrap();
+    store.nodes().heartbeat(node, "worker").await.unwrap();
     store.facts().publish(node, &[(queue, facts)]).await.unwrap();
     sent(url, &["--key", "k2"], "{}");
     assert_eq!(attempts().await, [9, 1]);

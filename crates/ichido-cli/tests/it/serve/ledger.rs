@@ -8,7 +8,7 @@ use ichido_core::fingerprint::{Fingerprint, RequestParts};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Settled};
 use ichido_store::Store;
-use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
 use serde_json::{Value, json};
 
 use super::client::{RawRequest, problem};
@@ -44,7 +44,7 @@ async fn settled(store: &Store, key: &str, outcome: KeyOutcome) {
 fn applied() -> KeyOutcome {
     KeyOutcome::Keep {
         settled: Settled::Applied,
-        response: Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) },
+        response: StoredResponse { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) },
         result_digest: None,
         message_id: None,
         ttl: std::time::Duration::from_hours(1),

@@ -28,7 +28,7 @@ pub(crate) enum DatabaseKind {
 pub(crate) struct ServerFixture {
     pub(crate) folder: TempFolder,
     pub(crate) url: String,
-    database: Option<postgres::Database>,
+    database: Option<postgres::PgTestDatabase>,
 }
 
 impl ServerFixture {

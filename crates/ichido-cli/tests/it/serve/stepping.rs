@@ -47,8 +47,8 @@ both_databases! {
     async fn dead_message_is_requeued_if_its_queue_allows_it(fixture: StoreFixture) {
         let good = fixture.dead("orders", 1).await[0];
         let forbidden = fixture.dead("ledger", 1).await[0];
-        let doubtful = fixture.letters("mail", 1, Failure::ForGood, Effect::Unknown).await[0];
-        let done = fixture.letters("mail", 1, Failure::ForGood, Effect::Done).await[0];
+        let doubtful = fixture.letters("mail", 1, Failure::Permanent, Effect::Unknown).await[0];
+        let done = fixture.letters("mail", 1, Failure::Permanent, Effect::Done).await[0];
         let parked = fixture.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
         let server = serve(&fixture).await;
         let answer = step(&server, good, "requeue", &json!({"reason": "the broker is back"})).await;
@@ -105,7 +105,7 @@ both_databases! {
         for _ in 0..3 {
             ids.push(fixture.arrived("mail", Failure::InDoubt).await);
         }
-        let dead = fixture.arrived("mail", Failure::ForGood).await;
+        let dead = fixture.arrived("mail", Failure::Permanent).await;
         let travelling = fixture.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
         let known = fixture.dead("mail", 1).await[0];
         let server = serve(&fixture).await;
@@ -131,8 +131,8 @@ both_databases! {
     #[test]
     async fn dead_message_is_replaced_once(fixture: StoreFixture) {
         let dead = fixture.dead("orders", 1).await[0];
-        let done = fixture.letters("orders", 1, Failure::ForGood, Effect::Done).await[0];
-        let doubtful = fixture.letters("orders", 1, Failure::ForGood, Effect::Unknown).await[0];
+        let done = fixture.letters("orders", 1, Failure::Permanent, Effect::Done).await[0];
+        let doubtful = fixture.letters("orders", 1, Failure::Permanent, Effect::Unknown).await[0];
         let server = serve(&fixture).await;
         let replace = |id: Uuid, key: &str, body: &str| {
             RawRequest::post(&format!("/v1/messages/{id}/replace")).key(key).body(body)

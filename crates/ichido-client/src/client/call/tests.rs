@@ -59,7 +59,7 @@ fn client_headers_are_in_every_request_and_never_displayed() {
     assert_eq!(request.headers()[USER_AGENT], AGENT, "the client's own fields win");
     assert!(!format!("{keyed:?}").contains("s3cret"));
     let refused = client().with_headers(headers(HOST, "elsewhere.example")).err();
-    assert_eq!(refused, Some(ActionError::Ours(HOST)));
+    assert_eq!(refused, Some(ActionError::ReservedHeader(HOST)));
 }
 
 proptest! {

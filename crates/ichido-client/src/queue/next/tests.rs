@@ -5,11 +5,11 @@ use std::time::Duration;
 use ichido_core::ledger::Profile;
 use ichido_core::retry::{Retry, Safety};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{self, Echo, Effect, NetworkFault, Seen};
+use ichido_core::verdict::{self, Echo, Effect, NetworkFault, AttemptResponse};
 use proptest::prelude::*;
 
 use super::*;
-use crate::next::{self as client, AttemptHistory, DecisionContext, RetryRules};
+use crate::decision::{self as client, AttemptHistory, DecisionContext, RetryRules};
 
 const KEPT: Duration = Duration::from_hours(72);
 const TRY: Duration = Duration::from_secs(30);
@@ -30,20 +30,20 @@ fn fresh() -> EntryHistory {
 }
 
 /// Decides after an attempt, as the sender does.
-fn decide_after(history: &EntryHistory, seen: &Seen<'_>) -> AfterSend {
+fn decide_after(history: &EntryHistory, seen: &AttemptResponse<'_>) -> AfterSend {
     let rules =
         RetryRules { retry: Retry::CLIENT, retry_after_max: RETRY_AFTER_MAX, profile: Profile::Ichido };
     let tries = AttemptHistory { sent: 0, failed: history.attempts, effect: history.effect };
     let context = DecisionContext { now: at(0), left: Duration::MAX, budget: None };
     let fault = match seen {
-        Seen::Network(fault) => Some(*fault),
+        AttemptResponse::Network(fault) => Some(*fault),
         _ => None,
     };
     after(history, client::decide(&rules, Safety::Keyed, tries, seen, context, 0.0).next, fault)
 }
 
-fn answer<'a>(status: u16, headers: &'a [(&'a str, &'a [u8])]) -> Seen<'a> {
-    Seen::Answer(verdict::Answer { status, headers, body: b"", echo: Echo::Absent })
+fn answer<'a>(status: u16, headers: &'a [(&'a str, &'a [u8])]) -> AttemptResponse<'a> {
+    AttemptResponse::Http(verdict::HttpResponse { status, headers, body: b"", echo: Echo::Absent })
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn definite_response_ends_the_entry() {
 
 #[test]
 fn failed_attempts_count_and_the_third_is_the_last() {
-    let lost = Seen::Network(NetworkFault::Broken);
+    let lost = AttemptResponse::Network(NetworkFault::Broken);
     for seen in [&lost, &answer(500, &[]), &answer(503, &[]), &answer(408, &[]), &answer(429, &[])] {
         for (attempts, secs) in [(0, 1), (1, 2)] {
             let outcome = decide_after(&EntryHistory { attempts, ..fresh() }, seen);
@@ -69,7 +69,7 @@ fn failed_attempts_count_and_the_third_is_the_last() {
             );
         }
         let third = decide_after(&EntryHistory { attempts: 2, ..fresh() }, seen);
-        assert!(matches!(third, AfterSend::Fail { why: Some(Why::TriesSpent), .. }), "{seen:?}: {third:?}");
+        assert!(matches!(third, AfterSend::Fail { why: Some(GiveUpReason::TriesSpent), .. }), "{seen:?}: {third:?}");
     }
 }
 
@@ -77,7 +77,7 @@ fn failed_attempts_count_and_the_third_is_the_last() {
 fn retry_after_is_respected_and_too_long_a_wait_fails() {
     let wish = |secs: &'static [u8]| decide_after(&fresh(), &answer(429, &[("retry-after", secs)]));
     assert_eq!(wish(b"3600"), AfterSend::Retry { wait: Duration::from_hours(1), effect: Effect::NotDone });
-    assert!(matches!(wish(b"90000"), AfterSend::Fail { why: Some(Why::AskedToWait { .. }), .. }));
+    assert!(matches!(wish(b"90000"), AfterSend::Fail { why: Some(GiveUpReason::AskedToWait { .. }), .. }));
 }
 
 #[test]
@@ -85,14 +85,14 @@ fn attempts_that_never_left_do_not_count() {
     use NetworkFault::{ClosedUnused, ConnectRefused, ConnectTimeout, NameNotResolved, StreamRefused, Tls};
     for fault in [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, ClosedUnused] {
         assert_eq!(
-            decide_after(&EntryHistory { attempts: 2, ..fresh() }, &Seen::Network(fault)),
+            decide_after(&EntryHistory { attempts: 2, ..fresh() }, &AttemptResponse::Network(fault)),
             AfterSend::Offline,
             "{fault:?}"
         );
     }
     // Waiting would not help.
     let unwritable =
-        decide_after(&EntryHistory { attempts: 2, ..fresh() }, &Seen::Network(NetworkFault::HeldBack));
+        decide_after(&EntryHistory { attempts: 2, ..fresh() }, &AttemptResponse::Network(NetworkFault::NotSent));
     assert!(matches!(unwritable, AfterSend::Fail { .. }));
 }
 

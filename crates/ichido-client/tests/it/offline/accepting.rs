@@ -1,7 +1,7 @@
 //! Tests that an accepted action is on disk, once per key, or not at all.
 
 use http::{HeaderName, HeaderValue};
-use ichido_client::queue::{Accepted, ENTRIES_MAX, ENTRY_BYTES_MAX, QueueError, State};
+use ichido_client::queue::{AcceptOutcome, ENTRIES_MAX, ENTRY_BYTES_MAX, QueueError, State};
 
 use super::temp_queue::{SHOP, TempQueue, accept, all, keys, order, order_at};
 
@@ -29,7 +29,7 @@ async fn same_key_is_the_same_action_or_a_conflict() {
     let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
     let same = queue.accept(SHOP, &[order("k1")]).await.unwrap();
-    assert_eq!(same, [Accepted::Same { id, state: State::Waiting, reason: None }]);
+    assert_eq!(same, [AcceptOutcome::Same { id, state: State::Waiting, reason: None }]);
     let identity = |name| {
         let value = HeaderValue::from_str(name).unwrap();
         order("k1").with_header(HeaderName::from_static("ichido-identity"), value).unwrap()
@@ -37,17 +37,17 @@ async fn same_key_is_the_same_action_or_a_conflict() {
     let other_type =
         order("k1").with_header(http::header::ACCEPT_LANGUAGE, HeaderValue::from_static("ja")).unwrap();
     for other in [order_at("/orders", "k1", "{}"), other_type] {
-        assert_eq!(queue.accept(SHOP, &[other]).await.unwrap(), [Accepted::Different { id }]);
+        assert_eq!(queue.accept(SHOP, &[other]).await.unwrap(), [AcceptOutcome::Conflict { id }]);
     }
     assert_eq!(all(&queue).await.len(), 1, "nothing was changed");
     // A different path, destination or identity makes a different action.
     for action in [order_at("/payments", "k1", "{}"), identity("ann"), identity("bob")] {
-        assert!(matches!(queue.accept(SHOP, &[action]).await.unwrap()[..], [Accepted::New { .. }]));
+        assert!(matches!(queue.accept(SHOP, &[action]).await.unwrap()[..], [AcceptOutcome::New { .. }]));
     }
-    assert!(matches!(queue.accept("bank", &[order("k1")]).await.unwrap()[..], [Accepted::New { .. }]));
+    assert!(matches!(queue.accept("bank", &[order("k1")]).await.unwrap()[..], [AcceptOutcome::New { .. }]));
     let twice = queue.accept(SHOP, &[order("k9"), order("k9"), order_at("/orders", "k9", "")]).await.unwrap();
     assert!(
-        matches!(twice[..], [Accepted::New { id: a }, Accepted::Same { id: b, .. }, Accepted::Different { id: c }] if a == b && b == c),
+        matches!(twice[..], [AcceptOutcome::New { id: a }, AcceptOutcome::Same { id: b, .. }, AcceptOutcome::Conflict { id: c }] if a == b && b == c),
         "{twice:?}"
     );
 }
@@ -74,7 +74,7 @@ async fn full_queue_accepts_a_whole_batch_or_nothing() {
     assert_eq!(count(queue.counts().await.unwrap()), 0, "not even the first");
     accept(&queue, &["k1"]).await;
     // An action that is already there needs no space.
-    assert!(matches!(queue.accept(SHOP, &[order("k1")]).await.unwrap()[..], [Accepted::Same { .. }]));
+    assert!(matches!(queue.accept(SHOP, &[order("k1")]).await.unwrap()[..], [AcceptOutcome::Same { .. }]));
     assert!(matches!(queue.accept(SHOP, &[order("k2")]).await, Err(QueueError::Full)));
 }
 

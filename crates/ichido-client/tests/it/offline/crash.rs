@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ichido_client::queue::{Drained, Queue, State};
+use ichido_client::queue::{DrainOutcome, OfflineQueue, State};
 use ichido_client::{Client, ClientSettings};
 
 use super::temp_queue::{TempQueue, all, drain, order_at, quick};
@@ -45,7 +45,7 @@ fn say(line: &str) {
 async fn child() {
     let Ok(file) = std::env::var(FILE) else { return };
     let (round, server) = (std::env::var(ROUND).unwrap(), std::env::var(SERVER).unwrap());
-    let queue = Queue::open(PathBuf::from(file)).await.expect("the queue opens");
+    let queue = OfflineQueue::open(PathBuf::from(file)).await.expect("the queue opens");
     for destination in DESTINATIONS {
         // The previous child is dead, and its lock is free.
         let sender = queue.sender(destination, client(&server), quick()).await;
@@ -225,13 +225,13 @@ async fn random_kills_lose_no_accepted_action_and_repeat_none() {
     for destination in DESTINATIONS {
         let mut sender =
             queue.sender(destination, client(&address), quick()).await.expect("nobody else sends");
-        assert_eq!(drain(&mut sender).await.0, Drained::Empty);
+        assert_eq!(drain(&mut sender).await.0, DrainOutcome::Empty);
     }
     let first_effects = state.lock().unwrap().first_effects.clone();
     check(&queue, &first_effects, &output).await;
 }
 
-async fn check(queue: &Queue, first_effects: &BTreeMap<String, Vec<String>>, output: &ChildOutput) {
+async fn check(queue: &OfflineQueue, first_effects: &BTreeMap<String, Vec<String>>, output: &ChildOutput) {
     let marked: BTreeSet<String> = all(queue)
         .await
         .into_iter()

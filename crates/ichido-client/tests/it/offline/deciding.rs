@@ -1,7 +1,7 @@
 //! Tests that entries that are too old are held until a person decides.
 // Spec: A13, A14.
 
-use ichido_client::queue::{Drained, EntryId, QueueError, State, StepOutcome, What};
+use ichido_client::queue::{DrainOutcome, EntryId, QueueError, State, StepOutcome, EventKind};
 use ichido_core::verdict::Effect;
 
 use super::temp_queue::{TempQueue, accept, all, drain, next_event, sender};
@@ -11,12 +11,12 @@ use crate::server::{ServerAction, TestServer, plain, with};
 async fn sent_once(
     temp: &TempQueue,
     acts: Vec<ServerAction>,
-) -> (TestServer, ichido_client::queue::Queue, EntryId) {
+) -> (TestServer, ichido_client::queue::OfflineQueue, EntryId) {
     let server = TestServer::with_actions(acts).await;
     let queue = temp.queue().await;
     let id = accept(&queue, &["k1"]).await[0];
     let outcome = next_event(&mut sender(&queue, server.client()).await).await;
-    assert!(matches!(outcome.what, What::Waits { .. }), "{outcome:?}");
+    assert!(matches!(outcome.kind, EventKind::Waits { .. }), "{outcome:?}");
     (server, queue, id)
 }
 
@@ -27,21 +27,21 @@ async fn sent_entry_with_expired_key_is_held_next_continues() {
     accept(&queue, &["k2"]).await;
     temp.hours_pass(72).await;
     let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
-    assert_eq!(outcome, Drained::Empty);
+    assert_eq!(outcome, DrainOutcome::Empty);
     assert!(
-        matches!(&events[0].what, What::Held { reason } if reason.code == "keys_forgotten"),
+        matches!(&events[0].kind, EventKind::Held { reason } if reason.code == "keys_forgotten"),
         "{events:?}"
     );
     assert_eq!((events[0].entry, server.effects("k2")), (id, 1));
     let [held] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((held.state, held.effect, held.key.as_str()), (State::Held, Effect::Unknown, "k1"));
     let asked = server.seen().len();
-    assert_eq!(drain(&mut sender(&queue, server.client()).await).await.0, Drained::Empty);
+    assert_eq!(drain(&mut sender(&queue, server.client()).await).await.0, DrainOutcome::Empty);
     assert_eq!(server.seen().len(), asked, "it is never sent automatically");
     // A person releases it, for one send.
     queue.release(id).await.unwrap();
     let (outcome, _) = drain(&mut sender(&queue, server.client()).await).await;
-    assert_eq!((outcome, all(&queue).await.len(), server.effects("k1")), (Drained::Empty, 0, 1));
+    assert_eq!((outcome, all(&queue).await.len(), server.effects("k1")), (DrainOutcome::Empty, 0, 1));
     let of_k1: Vec<String> = server
         .seen()
         .iter()
@@ -59,9 +59,9 @@ async fn release_allows_one_attempt() {
     drain(&mut sender(&queue, server.client()).await).await;
     queue.release(id).await.unwrap();
     let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
-    assert_eq!(outcome, Drained::Empty);
+    assert_eq!(outcome, DrainOutcome::Empty);
     assert!(
-        matches!(events[0].what, What::Waits { .. }) && matches!(events[1].what, What::Held { .. }),
+        matches!(events[0].kind, EventKind::Waits { .. }) && matches!(events[1].kind, EventKind::Held { .. }),
         "{events:?}"
     );
     assert_eq!(server.seen().len(), 2);
@@ -73,7 +73,7 @@ async fn unsent_entry_is_sent_at_any_age() {
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     temp.hours_pass(10_000).await;
-    assert_eq!(drain(&mut sender(&queue, server.client()).await).await.0, Drained::Empty);
+    assert_eq!(drain(&mut sender(&queue, server.client()).await).await.0, DrainOutcome::Empty);
     assert_eq!(server.effects("k1"), 1);
 }
 
@@ -86,10 +86,10 @@ async fn entry_sent_before_a_clock_set_back_is_held() {
     temp.hours_pass(-2).await;
     let mut sender = sender(&queue, server.client()).await;
     let held = next_event(&mut sender).await;
-    assert!(matches!(&held.what, What::Held { reason } if reason.code == "age_unknown"), "{held:?}");
+    assert!(matches!(&held.kind, EventKind::Held { reason } if reason.code == "age_unknown"), "{held:?}");
     // Entries sent from now on are not held for that reason.
-    assert!(matches!(next_event(&mut sender).await.what, What::Waits { .. }));
-    assert!(matches!(next_event(&mut sender).await.what, What::Sent { .. }));
+    assert!(matches!(next_event(&mut sender).await.kind, EventKind::Waits { .. }));
+    assert!(matches!(next_event(&mut sender).await.kind, EventKind::Sent { .. }));
     assert_eq!((server.effects("k1"), server.effects("k2")), (1, 1));
 }
 
@@ -105,7 +105,7 @@ async fn clock_set_back_and_forward_during_a_wait_is_detected() {
     temp.hours_pass(2).await;
     temp.hours_pass(10).await;
     let held = next_event(&mut sender).await;
-    assert!(matches!(&held.what, What::Held { reason } if reason.code == "age_unknown"), "{held:?}");
+    assert!(matches!(&held.kind, EventKind::Held { reason } if reason.code == "age_unknown"), "{held:?}");
     assert_eq!(server.effects("k1"), 0);
 }
 
@@ -150,11 +150,11 @@ async fn decision_requires_the_matching_state() {
     let temp = TempQueue::new();
     let (server, queue, id) = sent_once(&temp, vec![ServerAction::WorkAndReset]).await;
     for refused in [queue.retry(id).await, queue.release(id).await] {
-        assert!(matches!(refused, Err(QueueError::NotNow { state: State::Waiting, .. })), "{refused:?}");
+        assert!(matches!(refused, Err(QueueError::WrongState { state: State::Waiting, .. })), "{refused:?}");
     }
     let nobody = EntryId::new(99);
     for refused in [queue.retry(nobody).await, queue.release(nobody).await, queue.discard(nobody).await] {
-        assert!(matches!(refused, Err(QueueError::NoSuch(_))), "{refused:?}");
+        assert!(matches!(refused, Err(QueueError::UnknownEntry(_))), "{refused:?}");
     }
     queue.discard(id).await.unwrap();
     assert_eq!(all(&queue).await.len(), 0);
@@ -174,7 +174,7 @@ async fn only_an_abandoned_entry_in_flight_can_be_discarded() {
         () = async { while server.seen().is_empty() { tokio::task::yield_now().await; } } => {}
     }
     let refused = queue.discard(id).await;
-    assert!(matches!(refused, Err(QueueError::NotNow { state: State::Sending, .. })), "{refused:?}");
+    assert!(matches!(refused, Err(QueueError::WrongState { state: State::Sending, .. })), "{refused:?}");
     drop(sending);
     queue.discard(id).await.unwrap();
     assert_eq!(all(&queue).await.len(), 0);

@@ -1,6 +1,6 @@
 //! Tests which files are accepted as a queue, and the errors for all others.
 
-use ichido_client::queue::{Queue, QueueError};
+use ichido_client::queue::{OfflineQueue, QueueError};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::task::JoinSet;
 
@@ -27,7 +27,7 @@ async fn foreign_file_is_not_changed() {
         "SQLite format 3 is a fine thing to write about, at some length, in a file of one's own",
     ] {
         std::fs::write(temp.file(), text).unwrap();
-        assert!(matches!(Queue::open(temp.file()).await, Err(QueueError::Foreign)), "{text}");
+        assert!(matches!(OfflineQueue::open(temp.file()).await, Err(QueueError::NotAQueue)), "{text}");
         assert_eq!(std::fs::read_to_string(temp.file()).unwrap(), text);
     }
     std::fs::remove_file(temp.file()).unwrap();
@@ -36,9 +36,9 @@ async fn foreign_file_is_not_changed() {
     sqlx::raw_sql("CREATE TABLE diary (text)").execute(&mut theirs).await.unwrap();
     theirs.close().await.unwrap();
     let before = std::fs::read(temp.file()).unwrap();
-    assert!(matches!(Queue::open(temp.file()).await, Err(QueueError::Foreign)));
+    assert!(matches!(OfflineQueue::open(temp.file()).await, Err(QueueError::NotAQueue)));
     assert_eq!(std::fs::read(temp.file()).unwrap(), before);
-    assert!(matches!(Queue::open(temp.folder()).await, Err(QueueError::Unusable(_))));
+    assert!(matches!(OfflineQueue::open(temp.folder()).await, Err(QueueError::Unusable(_))));
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn newer_file_is_rejected_with_both_versions() {
     let temp = TempQueue::new();
     temp.queue().await.close().await;
     temp.sql("PRAGMA user_version = 7").await;
-    let refused = Queue::open(temp.file()).await.unwrap_err();
+    let refused = OfflineQueue::open(temp.file()).await.unwrap_err();
     assert!(matches!(refused, QueueError::TooNew { found: 7, known: 1 }), "{refused:?}");
     assert!(refused.to_string().contains("use a newer ichido"), "{refused}");
 }
@@ -55,8 +55,8 @@ async fn newer_file_is_rejected_with_both_versions() {
 async fn missing_or_uncreatable_file_is_reported() {
     let temp = TempQueue::new();
     let nowhere = temp.folder().join("no/such/folder/orders.queue");
-    assert!(matches!(Queue::open(&nowhere).await, Err(QueueError::Unusable(_))));
-    assert!(matches!(Queue::open_existing(temp.file()).await, Err(QueueError::Unusable(_))));
+    assert!(matches!(OfflineQueue::open(&nowhere).await, Err(QueueError::Unusable(_))));
+    assert!(matches!(OfflineQueue::open_existing(temp.file()).await, Err(QueueError::Unusable(_))));
     assert!(!temp.file().exists(), "looking makes none");
 }
 
@@ -85,7 +85,7 @@ async fn invalid_row_is_an_error_not_a_default() {
     accept(&queue, &["k1"]).await;
     temp.sql("UPDATE entry SET key = 'no key'").await;
     assert!(matches!(
-        queue.list(&ichido_client::queue::Filter::default(), 10).await,
+        queue.list(&ichido_client::queue::EntryFilter::default(), 10).await,
         Err(QueueError::Damaged(_))
     ));
 }
@@ -97,7 +97,7 @@ async fn concurrent_processes_create_and_use_one_file() {
     for number in 0..16 {
         let file = temp.file();
         tasks.spawn(async move {
-            let queue = Queue::open(file).await.unwrap();
+            let queue = OfflineQueue::open(file).await.unwrap();
             accept(&queue, &[&format!("k{number}")]).await;
         });
     }
@@ -115,7 +115,7 @@ async fn concurrent_processes_create_and_use_one_file() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn unwritable_folder_is_reported() {
-    let refused = Queue::open("/proc/orders.queue").await.unwrap_err();
+    let refused = OfflineQueue::open("/proc/orders.queue").await.unwrap_err();
     assert!(
         matches!(refused, QueueError::Unusable(_)) && refused.to_string().contains("can write to it"),
         "{refused}"

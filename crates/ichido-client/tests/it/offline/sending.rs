@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_client::queue::{Drained, QueueError, SendTerms, State, StepOutcome, What};
+use ichido_client::queue::{DrainOutcome, QueueError, SendSettings, State, StepOutcome, EventKind};
 use ichido_client::{Cause, Client, ClientSettings, Token};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -35,17 +35,17 @@ async fn entries_are_sent_in_order_and_removed_when_done() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
-    let by_program = order("k3").begun_by(Cause::Auto);
+    let by_program = order("k3").started_by(Cause::Auto);
     queue.accept(SHOP, &[by_program]).await.unwrap();
     let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
-    assert_eq!((outcome, all(&queue).await.len()), (Drained::Empty, 0));
+    assert_eq!((outcome, all(&queue).await.len()), (DrainOutcome::Empty, 0));
     let seen: Vec<String> = server.seen().iter().map(|request| request.key().to_owned()).collect();
     assert_eq!(seen, ["k1", "k2", "k3"]);
     assert_eq!(server.seen()[0].body, br#"{"order": "k1"}"#, "byte for byte");
     assert_eq!(server.seen()[0].field("content-type"), Some("application/json"));
     assert_eq!(server.tries(), ["1; manual", "1; manual", "1; auto"]);
     for event in events {
-        assert!(matches!(&event.what, What::Sent { answer } if answer.status == 201 && !answer.is_replay()));
+        assert!(matches!(&event.kind, EventKind::Sent { answer } if answer.status == 201 && !answer.is_replay()));
     }
 }
 
@@ -57,12 +57,12 @@ async fn lost_response_is_learned_with_the_same_key() {
         let queue = temp.queue().await;
         accept(&queue, &["k1", "k2"]).await;
         let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
-        assert_eq!((outcome, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
+        assert_eq!((outcome, server.effects("k1"), server.effects("k2")), (DrainOutcome::Empty, 1, 1));
         assert!(
-            matches!(&events[0].what, What::Waits { reason, .. } if reason.code == "no_answer"),
+            matches!(&events[0].kind, EventKind::Waits { reason, .. } if reason.code == "no_answer"),
             "{events:?}"
         );
-        assert!(matches!(&events[1].what, What::Sent { answer } if answer.is_replay()), "{events:?}");
+        assert!(matches!(&events[1].kind, EventKind::Sent { answer } if answer.is_replay()), "{events:?}");
         // The second one waits until the first is done.
         let seen: Vec<String> = server.seen().iter().map(|request| request.key().to_owned()).collect();
         assert_eq!(seen, ["k1", "k1", "k2", "k2"]);
@@ -81,8 +81,8 @@ async fn refused_entry_fails_at_once_and_the_next_continues() {
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
-    assert_eq!((outcome, server.seen().len(), server.effects("k2")), (Drained::Empty, 2, 1));
-    assert!(matches!(&events[0].what, What::Failed { refused: Some(answer), .. } if answer.status == 409));
+    assert_eq!((outcome, server.seen().len(), server.effects("k2")), (DrainOutcome::Empty, 2, 1));
+    assert!(matches!(&events[0].kind, EventKind::Failed { refused: Some(answer), .. } if answer.status == 409));
     let [failed] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((failed.key.as_str(), failed.state, failed.attempts), ("k1", State::Failed, 1));
     let reason = failed.reason.as_ref().unwrap();
@@ -105,8 +105,8 @@ async fn entry_fails_after_three_attempts_and_the_next_continues() {
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
-    assert_eq!((outcome, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
-    assert!(matches!(&events[2].what, What::Failed { refused: None, .. }), "{events:?}");
+    assert_eq!((outcome, server.effects("k1"), server.effects("k2")), (DrainOutcome::Empty, 1, 1));
+    assert!(matches!(&events[2].kind, EventKind::Failed { refused: None, .. }), "{events:?}");
     let [failed] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((failed.state, failed.attempts, failed.sends), (State::Failed, 3, 3));
     assert_eq!(failed.effect, ichido_core::verdict::Effect::Unknown);
@@ -121,19 +121,19 @@ async fn retry_after_survives_a_restart() {
     let queue = temp.queue().await;
     accept(&queue, &["k1", "k2"]).await;
     let (outcome, _) = drain(&mut sender(&queue, server.client()).await).await;
-    assert!(matches!(outcome, Drained::Waits(wait) if Duration::from_mins(59) < wait), "{outcome:?}");
+    assert!(matches!(outcome, DrainOutcome::Waits(wait) if Duration::from_mins(59) < wait), "{outcome:?}");
     queue.close().await;
     let queue = temp.queue().await;
     let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
     assert!(
-        matches!(outcome, Drained::Waits(_)) && events.is_empty() && server.seen().len() == 1,
+        matches!(outcome, DrainOutcome::Waits(_)) && events.is_empty() && server.seen().len() == 1,
         "{outcome:?}"
     );
     assert!(all(&queue).await[0].due_in.is_some());
     temp.hours_pass(2).await;
     let (outcome, _) = drain(&mut sender(&queue, server.client()).await).await;
     // k2 meets the same server as k1, which asked to wait.
-    assert!(matches!(outcome, Drained::Waits(_)), "{outcome:?}");
+    assert!(matches!(outcome, DrainOutcome::Waits(_)), "{outcome:?}");
     assert_eq!((server.effects("k1"), keys(&all(&queue).await)), (1, vec!["k2"]));
 }
 
@@ -149,11 +149,11 @@ async fn action_in_flight_is_polled_and_uses_no_attempt() {
     accept(&queue, &["k1"]).await;
     let mut sender = sender(&queue, server.client()).await;
     let asked = next_event(&mut sender).await;
-    assert!(matches!(asked.what, What::InFlight { .. }), "{asked:?}");
+    assert!(matches!(asked.kind, EventKind::InFlight { .. }), "{asked:?}");
     let entry = &all(&queue).await[0];
     assert_eq!((entry.state, entry.attempts, entry.sends), (State::Waiting, 0, 1));
     let done = next_event(&mut sender).await;
-    assert!(matches!(done.what, What::Sent { .. }), "{done:?}");
+    assert!(matches!(done.kind, EventKind::Sent { .. }), "{done:?}");
     assert_eq!(
         (server.effects("k1"), server.tries()),
         (1, vec!["1; manual".to_owned(), "2; auto".to_owned()])
@@ -168,7 +168,7 @@ async fn unreachable_destination_uses_no_attempt_and_is_retried_on_request() {
     let (client, address) = unreachable_client().await;
     let mut sender = sender(&queue, client).await;
     let offline = next_event(&mut sender).await;
-    assert!(matches!(&offline.what, What::Offline { wait, .. } if !wait.is_zero()), "{offline:?}");
+    assert!(matches!(&offline.kind, EventKind::Offline { wait, .. } if !wait.is_zero()), "{offline:?}");
     let entry = &all(&queue).await[0];
     assert_eq!((entry.state, entry.attempts, entry.sends, entry.first_sent), (State::Waiting, 0, 0, None));
     assert!(matches!(sender.step().await.unwrap(), StepOutcome::Wait(_)), "it is left alone");
@@ -177,7 +177,7 @@ async fn unreachable_destination_uses_no_attempt_and_is_retried_on_request() {
     // The wait of an hour ends at once.
     sender.rest(Duration::from_hours(1)).await;
     let (outcome, _) = drain(&mut sender).await;
-    assert_eq!((outcome, server.effects("k1"), server.effects("k2")), (Drained::Empty, 1, 1));
+    assert_eq!((outcome, server.effects("k1"), server.effects("k2")), (DrainOutcome::Empty, 1, 1));
     assert_eq!(server.tries(), ["1; manual", "1; manual"], "nothing had left before");
 }
 
@@ -187,7 +187,7 @@ async fn drain_ends_when_no_destination_is_reachable() {
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
     let (outcome, events) = drain(&mut sender(&queue, unreachable_client().await.0).await).await;
-    assert_eq!((outcome, events.len()), (Drained::Offline, 3));
+    assert_eq!((outcome, events.len()), (DrainOutcome::Offline, 3));
     assert_eq!(all(&queue).await[0].attempts, 0);
 }
 
@@ -205,7 +205,7 @@ async fn file_and_destination_have_one_sender() {
     {
         let link = temp.folder().join("link");
         std::os::unix::fs::symlink(temp.file(), &link).unwrap();
-        let third = ichido_client::queue::Queue::open(link).await.unwrap();
+        let third = ichido_client::queue::OfflineQueue::open(link).await.unwrap();
         let third = third.sender(SHOP, Arc::new(server.client()), quick()).await;
         assert!(matches!(third, Err(QueueError::SenderBusy)), "{third:?}");
     }
@@ -223,9 +223,9 @@ async fn one_destination_does_not_block_another() {
     accept(&queue, &["k1"]).await;
     queue.accept("bank", &[order("k2")]).await.unwrap();
     let mut shop = sender(&queue, unreachable_client().await.0).await;
-    assert!(matches!(next_event(&mut shop).await.what, What::Offline { .. }));
+    assert!(matches!(next_event(&mut shop).await.kind, EventKind::Offline { .. }));
     let mut bank = queue.sender("bank", Arc::new(server.client()), quick()).await.unwrap();
-    assert_eq!(drain(&mut bank).await.0, Drained::Empty);
+    assert_eq!(drain(&mut bank).await.0, DrainOutcome::Empty);
     assert_eq!((server.effects("k2"), keys(&all(&queue).await)), (1, vec!["k1"]));
 }
 
@@ -250,7 +250,7 @@ async fn interrupted_attempt_is_repeated_and_not_counted_as_failed() {
     assert_eq!((entry.state, entry.attempts, entry.sends), (State::Sending, 0, 1));
     drop(first);
     let (outcome, _) = drain(&mut sender(&queue, server.client()).await).await;
-    assert_eq!((outcome, server.effects("k1")), (Drained::Empty, 1));
+    assert_eq!((outcome, server.effects("k1")), (DrainOutcome::Empty, 1));
     assert_eq!(server.tries(), ["1; manual", "2; auto"]);
 }
 
@@ -271,7 +271,7 @@ async fn stopping_sender_finishes_its_attempt() {
     let mut sender = sender(&queue, server.client()).await;
     let mut events = Vec::new();
     sender.run(async { drop(stopped.await) }, |event| events.push(event)).await.unwrap();
-    assert!(matches!(&events[..], [event] if matches!(event.what, What::Sent { .. })), "{events:?}");
+    assert!(matches!(&events[..], [event] if matches!(event.kind, EventKind::Sent { .. })), "{events:?}");
     assert_eq!((server.effects("k1"), keys(&all(&queue).await)), (1, vec!["k2"]));
 }
 
@@ -318,14 +318,14 @@ async fn success_without_proof_removes_nothing() {
     );
     let queue = temp.queue().await;
     accept(&queue, &["k1"]).await;
-    let terms = SendTerms { proof: Some(|answer, _| answer.text_at("/id").is_some()), ..quick() };
+    let terms = SendSettings { proof: Some(|answer, _| answer.text_at("/id").is_some()), ..quick() };
     let mut sender = queue.sender(SHOP, Arc::new(server.client()), terms).await.unwrap();
     let page = next_event(&mut sender).await;
     assert!(
-        matches!(&page.what, What::Waits { reason, .. } if reason.text.contains("login page")),
+        matches!(&page.kind, EventKind::Waits { reason, .. } if reason.text.contains("login page")),
         "{page:?}"
     );
-    assert!(matches!(next_event(&mut sender).await.what, What::Sent { .. }));
+    assert!(matches!(next_event(&mut sender).await.kind, EventKind::Sent { .. }));
     assert_eq!(server.effects("k1"), 1);
 }
 
@@ -333,7 +333,7 @@ async fn success_without_proof_removes_nothing() {
 async fn invalid_send_settings_are_rejected() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
-    let terms = SendTerms { keys_kept_for: Duration::from_secs(30), ..SendTerms::default() };
+    let terms = SendSettings { keys_kept_for: Duration::from_secs(30), ..SendSettings::default() };
     let refused = queue.sender(SHOP, Arc::new(server.client()), terms).await;
-    assert!(matches!(refused, Err(QueueError::Terms(_))), "{refused:?}");
+    assert!(matches!(refused, Err(QueueError::Settings(_))), "{refused:?}");
 }

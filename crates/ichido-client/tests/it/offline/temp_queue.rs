@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::Method;
 use ichido_client::queue::{
-    Accepted, Drained, Entry, EntryId, Event, Filter, Queue, SendTerms, Sender, StepOutcome,
+    AcceptOutcome, DrainOutcome, Entry, EntryId, Event, EntryFilter, OfflineQueue, SendSettings, Sender, StepOutcome,
 };
 use ichido_client::{Action, Client};
 use ichido_core::key::IdempotencyKey;
@@ -42,8 +42,8 @@ impl TempQueue {
         self.0.join("orders.queue")
     }
 
-    pub(crate) async fn queue(&self) -> Queue {
-        Queue::open(self.file()).await.expect("the queue opens")
+    pub(crate) async fn queue(&self) -> OfflineQueue {
+        OfflineQueue::open(self.file()).await.expect("the queue opens")
     }
 
     /// Runs SQL on the file behind the queue's back.
@@ -67,10 +67,10 @@ impl Drop for TempQueue {
 }
 
 /// Returns settings with three attempts and hardly any wait in between.
-pub(crate) fn quick() -> SendTerms {
+pub(crate) fn quick() -> SendSettings {
     let schedule = Schedule::List(vec![Duration::from_millis(1)]);
-    let retry = Retry { schedule, jitter: Jitter::None, tries: NonZeroU32::new(3).unwrap() };
-    SendTerms { retry, ..SendTerms::default() }
+    let retry = Retry { schedule, jitter: Jitter::None, max_attempts: NonZeroU32::new(3).unwrap() };
+    SendSettings { retry, ..SendSettings::default() }
 }
 
 pub(crate) fn order_at(path: &str, key: &str, body: &str) -> Action {
@@ -83,21 +83,21 @@ pub(crate) fn order(key: &str) -> Action {
     order_at("/orders", key, &format!(r#"{{"order": "{key}"}}"#))
 }
 
-pub(crate) async fn accept(queue: &Queue, keys: &[&str]) -> Vec<EntryId> {
+pub(crate) async fn accept(queue: &OfflineQueue, keys: &[&str]) -> Vec<EntryId> {
     let actions: Vec<Action> = keys.iter().map(|key| order(key)).collect();
     let id = |accepted| match accepted {
-        Accepted::New { id } => id,
+        AcceptOutcome::New { id } => id,
         other => panic!("{other:?}"),
     };
     queue.accept(SHOP, &actions).await.unwrap().into_iter().map(id).collect()
 }
 
-pub(crate) async fn sender(queue: &Queue, client: Client) -> Sender {
+pub(crate) async fn sender(queue: &OfflineQueue, client: Client) -> Sender {
     queue.sender(SHOP, Arc::new(client), quick()).await.unwrap()
 }
 
 /// Sends all waiting entries.
-pub(crate) async fn drain(sender: &mut Sender) -> (Drained, Vec<Event>) {
+pub(crate) async fn drain(sender: &mut Sender) -> (DrainOutcome, Vec<Event>) {
     let mut events = Vec::new();
     let outcome = sender.drain(PATIENCE, std::future::pending(), |event| events.push(event)).await.unwrap();
     (outcome, events)
@@ -114,8 +114,8 @@ pub(crate) async fn next_event(sender: &mut Sender) -> Event {
     }
 }
 
-pub(crate) async fn all(queue: &Queue) -> Vec<Entry> {
-    queue.list(&Filter::default(), u32::MAX).await.unwrap()
+pub(crate) async fn all(queue: &OfflineQueue) -> Vec<Entry> {
+    queue.list(&EntryFilter::default(), u32::MAX).await.unwrap()
 }
 
 pub(crate) fn keys(entries: &[Entry]) -> Vec<&str> {

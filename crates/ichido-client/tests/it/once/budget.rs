@@ -1,6 +1,6 @@
 //! Tests the retry budget that all calls share, which protects a failing server.
 
-use ichido_client::next::Why;
+use ichido_client::decision::GiveUpReason;
 use ichido_client::{Client, ClientSettings, Outcome};
 use ichido_core::retry::BudgetSettings;
 use ichido_core::verdict::Effect;
@@ -11,7 +11,7 @@ fn with_budget(server: &TestServer, budget: Option<BudgetSettings>) -> Client {
     build_client(ClientSettings { budget, ..server.settings() })
 }
 
-async fn gave_up(client: &Client, key: &str) -> (Why, Effect, u32) {
+async fn gave_up(client: &Client, key: &str) -> (GiveUpReason, Effect, u32) {
     match client.send(&order(key)).await {
         Outcome::GaveUp { why, effect, tries, .. } => (why, effect, tries),
         other => panic!("it was not given up: {other:?}"),
@@ -23,13 +23,13 @@ async fn spent_budget_shared_by_all_calls_stops_retries() {
     let server = TestServer::with_actions(vec![ServerAction::Say(plain("503 Down"))]).await;
     let three = BudgetSettings { capacity: 300, earned_per_success: 20 };
     let client = with_budget(&server, Some(three));
-    assert_eq!(gave_up(&client, "k1").await, (Why::TriesSpent, Effect::Unknown, 3));
-    assert_eq!(gave_up(&client, "k2").await, (Why::BudgetSpent, Effect::Unknown, 2));
-    assert_eq!(gave_up(&client, "k3").await, (Why::BudgetSpent, Effect::Unknown, 1));
+    assert_eq!(gave_up(&client, "k1").await, (GiveUpReason::TriesSpent, Effect::Unknown, 3));
+    assert_eq!(gave_up(&client, "k2").await, (GiveUpReason::BudgetSpent, Effect::Unknown, 2));
+    assert_eq!(gave_up(&client, "k3").await, (GiveUpReason::BudgetSpent, Effect::Unknown, 1));
     let read = client.read("/").await;
-    assert!(matches!(read, Ok(Outcome::GaveUp { why: Why::BudgetSpent, tries: 1, .. })), "{read:?}");
+    assert!(matches!(read, Ok(Outcome::GaveUp { why: GiveUpReason::BudgetSpent, tries: 1, .. })), "{read:?}");
     assert_eq!(server.seen().len(), 3 + 2 + 1 + 1);
-    assert!(Why::BudgetSpent.to_string().contains("retry budget is spent"));
+    assert!(GiveUpReason::BudgetSpent.to_string().contains("retry budget is spent"));
 }
 
 #[tokio::test]
@@ -37,12 +37,12 @@ async fn default_budget_is_ten_retries_and_none_is_unlimited() {
     let server = TestServer::with_actions(vec![ServerAction::Say(plain("503 Down"))]).await;
     let client = server.client();
     for nth in 0..5 {
-        assert_eq!(gave_up(&client, &format!("k{nth}")).await.0, Why::TriesSpent);
+        assert_eq!(gave_up(&client, &format!("k{nth}")).await.0, GiveUpReason::TriesSpent);
     }
-    assert_eq!(gave_up(&client, "k5").await.0, Why::BudgetSpent);
+    assert_eq!(gave_up(&client, "k5").await.0, GiveUpReason::BudgetSpent);
     let unlimited = with_budget(&server, None);
     for nth in 6..20 {
-        assert_eq!(gave_up(&unlimited, &format!("k{nth}")).await, (Why::TriesSpent, Effect::Unknown, 3));
+        assert_eq!(gave_up(&unlimited, &format!("k{nth}")).await, (GiveUpReason::TriesSpent, Effect::Unknown, 3));
     }
 }
 
@@ -56,7 +56,7 @@ async fn only_success_on_the_first_attempt_earns_budget() {
     // Two successes earn one retry.
     let client = with_budget(&server, Some(BudgetSettings { capacity: 100, earned_per_success: 50 }));
     assert!(matches!(client.send(&order("k1")).await, Outcome::Done { tries: 2, .. }), "it was saved up");
-    assert_eq!(gave_up(&client, "k2").await, (Why::BudgetSpent, Effect::Unknown, 1), "k1 failed first");
+    assert_eq!(gave_up(&client, "k2").await, (GiveUpReason::BudgetSpent, Effect::Unknown, 1), "k1 failed first");
     assert!(matches!(client.send(&order("k3")).await, Outcome::Done { tries: 1, .. }));
     assert!(matches!(client.send(&order("k2")).await, Outcome::Done { tries: 1, .. }));
     assert!(matches!(client.send(&order("k4")).await, Outcome::Done { tries: 2, .. }), "two succeeded");

@@ -104,7 +104,7 @@ async fn manual_retry_continues_the_attempt_numbers() {
     .await;
     let pressed = order("k1").with_previous_attempts(3);
     assert!(matches!(server.client().send(&pressed).await, Outcome::Done { tries: 2, .. }));
-    let by_itself = order("k2").begun_by(Cause::Auto);
+    let by_itself = order("k2").started_by(Cause::Auto);
     assert!(matches!(server.client().send(&by_itself).await, Outcome::Done { .. }));
     assert_eq!(server.tries(), ["4; manual", "5; auto", "1; auto", "2; auto"]);
 }
@@ -149,7 +149,7 @@ async fn concurrent_actions_with_faults_are_each_done_once() {
     // A server that closes an idle connection while a request is in transit costs an attempt too, occasionally more
     // than one. All of them fail on purpose, which would exhaust any budget.
     let mut settings = ClientSettings { budget: None, ..server.settings() };
-    settings.retry.tries = NonZeroU32::new(20).expect("some");
+    settings.retry.max_attempts = NonZeroU32::new(20).expect("some");
     let client = Arc::new(build_client(settings));
     let mut sending = JoinSet::new();
     for number in 0..200 {

@@ -7,9 +7,9 @@ use ichido_core::hops::{HOPS_MAX, Hop, HopName, Hops, RequestId};
 use ichido_core::ledger::Profile;
 use ichido_core::time::Timestamp;
 
-use crate::server::{Request, ServerAction, TestServer, build_client, order, plain};
+use crate::server::{ReceivedRequest, ServerAction, TestServer, build_client, order, plain};
 
-fn hops(request: &Request) -> Vec<Hop> {
+fn hops(request: &ReceivedRequest) -> Vec<Hop> {
     Hops::read(request.field("ichido-hops")).iter().cloned().collect()
 }
 
@@ -83,5 +83,5 @@ fn invalid_hop_name_and_callers_own_hops_are_rejected() {
     assert!(problems.to_string().starts_with("hop_name: a hop's name has 1 to 32 characters"), "{problems}");
     let name = HeaderName::from_static("ichido-hops");
     let set = order("k1").with_header(name.clone(), HeaderValue::from_static("bff"));
-    assert_eq!(set.err(), Some(ActionError::Ours(name)));
+    assert_eq!(set.err(), Some(ActionError::ReservedHeader(name)));
 }

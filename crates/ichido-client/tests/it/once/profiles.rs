@@ -1,6 +1,6 @@
 //! Tests other profiles: the IETF draft's and Stripe's.
 
-use ichido_client::next::{Refusal, Why};
+use ichido_client::decision::{RefusalReason, GiveUpReason};
 use ichido_client::{Client, ClientSettings, Outcome};
 use ichido_core::ledger::Profile;
 use ichido_core::verdict::Effect;
@@ -11,12 +11,12 @@ fn client(server: &TestServer, profile: Profile) -> Client {
     build_client(ClientSettings { profile, ..server.settings() })
 }
 
-async fn refused(client: &Client, key: &str) -> (Refusal, Effect, u32) {
+async fn refused(client: &Client, key: &str) -> (RefusalReason, Effect, u32) {
     let outcome = client.send(&order(key)).await;
     let is_key_conflict = outcome.is_key_conflict();
     match outcome {
         Outcome::Refused { reason, effect, tries, .. } => {
-            assert_eq!(is_key_conflict, reason == Refusal::KeyConflict);
+            assert_eq!(is_key_conflict, reason == RefusalReason::KeyConflict);
             (reason, effect, tries)
         }
         other => panic!("it was not refused: {other:?}"),
@@ -64,7 +64,7 @@ async fn bare_ietf_409_is_retried_but_not_forever() {
     let server = TestServer::with_actions(vec![ServerAction::Say(plain("409 Conflict"))]).await;
     let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
     let Outcome::GaveUp { why, effect, tries, .. } = outcome else { panic!("{outcome:?}") };
-    assert_eq!((why, effect, tries), (Why::TriesSpent, Effect::Unknown, 3), "it was none, or a long one");
+    assert_eq!((why, effect, tries), (GiveUpReason::TriesSpent, Effect::Unknown, 3), "it was none, or a long one");
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn key_conflict_is_recognised_in_every_profile() {
             TestServer::with_actions(vec![ServerAction::Say(with(status, &[], body)), ServerAction::Work])
                 .await;
         let end = refused(&client(&server, profile), "k1").await;
-        assert_eq!(end, (Refusal::KeyConflict, Effect::Unknown, 1), "{profile:?}");
+        assert_eq!(end, (RefusalReason::KeyConflict, Effect::Unknown, 1), "{profile:?}");
         assert_eq!(server.seen().len(), 1);
     }
     for (profile, status, body, effect) in [
@@ -94,7 +94,7 @@ async fn key_conflict_is_recognised_in_every_profile() {
             TestServer::with_actions(vec![ServerAction::Say(with(status, &[], body)), ServerAction::Work])
                 .await;
         let end = refused(&client(&server, profile), "k1").await;
-        assert_eq!(end, (Refusal::ByServer, effect, 1), "{profile:?} {status} {body}");
+        assert_eq!(end, (RefusalReason::ByServer, effect, 1), "{profile:?} {status} {body}");
     }
 }
 
@@ -114,6 +114,6 @@ async fn stored_failure_is_requested_once_more_and_then_accepted() {
     let server =
         TestServer::with_actions(vec![ServerAction::Say(plain("500 Broken")), ServerAction::Say(kept)]).await;
     let end = refused(&client(&server, Profile::Stripe), "k1").await;
-    assert_eq!(end, (Refusal::KeptFailure, Effect::Unknown, 2));
+    assert_eq!(end, (RefusalReason::KeptFailure, Effect::Unknown, 2));
     assert_eq!(server.seen().len(), 2);
 }

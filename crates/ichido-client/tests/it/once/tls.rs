@@ -1,7 +1,7 @@
 //! Tests that TLS connects only to servers that the trusted roots vouch for.
 
 use http_for_tests::Authority;
-use ichido_client::{ClientSettings, Last, Outcome};
+use ichido_client::{ClientSettings, LastResult, Outcome};
 use ichido_core::verdict::{Effect, NetworkFault};
 use tokio_rustls::TlsAcceptor;
 
@@ -40,7 +40,7 @@ async fn server_with_an_untrusted_certificate_gets_nothing() {
     for (acceptor, roots) in [(ours.acceptor, &stranger), (misnamed.acceptor, &misnamed.roots)] {
         let server = TestServer::start_tls(acceptor, |_, _| ServerAction::Work).await;
         let outcome = build_client(settings(&server, roots)).send(&order("k1")).await;
-        let Outcome::GaveUp { last: Last::Fault { kind, why }, effect, .. } = outcome else {
+        let Outcome::GaveUp { last: LastResult::Error { kind, why }, effect, .. } = outcome else {
             panic!("{outcome:?}");
         };
         assert_eq!((kind, effect, server.seen().len()), (NetworkFault::Tls, Effect::NotDone, 0), "{why}");

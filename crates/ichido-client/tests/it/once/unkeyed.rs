@@ -2,8 +2,8 @@
 // Spec: C4.
 
 use http::Method;
-use ichido_client::next::Why;
-use ichido_client::{Client, Last, Outcome};
+use ichido_client::decision::GiveUpReason;
+use ichido_client::{Client, LastResult, Outcome};
 use ichido_core::verdict::{Effect, NetworkFault};
 
 use crate::server::{NO_KEY, ServerAction, TestServer, build_client, plain, quick, unkeyed, with};
@@ -11,7 +11,7 @@ use crate::server::{NO_KEY, ServerAction, TestServer, build_client, plain, quick
 const CHANGES: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
 /// Returns the reason, what is known about the effect, and the number of attempts.
-async fn gave_up(client: Client, method: Method) -> (Why, Effect, u32) {
+async fn gave_up(client: Client, method: Method) -> (GiveUpReason, Effect, u32) {
     match client.send(&unkeyed(method)).await {
         Outcome::GaveUp { why, effect, tries, .. } => (why, effect, tries),
         other => panic!("it was not given up: {other:?}"),
@@ -31,12 +31,12 @@ async fn request_that_may_have_been_done_is_not_retried() {
         for fault in &faults {
             let server = TestServer::with_actions(vec![fault.clone(), ServerAction::Work]).await;
             let end = gave_up(server.client(), method.clone()).await;
-            assert_eq!(end, (Why::NoKey, Effect::Unknown, 1), "{method} {fault:?}");
+            assert_eq!(end, (GiveUpReason::NoKey, Effect::Unknown, 1), "{method} {fault:?}");
             assert_eq!(server.seen().len(), 1, "{method} {fault:?}");
             assert!(server.effects(NO_KEY) <= 1, "{method} {fault:?}");
         }
     }
-    let words = Why::NoKey.to_string();
+    let words = GiveUpReason::NoKey.to_string();
     for word in ["no idempotency key", "repeat the effect", "use a key next time"] {
         assert!(words.contains(word), "{words}");
     }
@@ -70,12 +70,12 @@ async fn request_that_never_left_is_retried() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let client = build_client(quick(format!("http://{}", address.expect("a free port"))));
     let outcome = client.send(&unkeyed(Method::POST)).await;
-    let Outcome::GaveUp { why, last: Last::Fault { kind, .. }, effect, tries } = outcome else {
+    let Outcome::GaveUp { why, last: LastResult::Error { kind, .. }, effect, tries } = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!(
         (why, kind, effect, tries),
-        (Why::TriesSpent, NetworkFault::ConnectRefused, Effect::NotDone, 3)
+        (GiveUpReason::TriesSpent, NetworkFault::ConnectRefused, Effect::NotDone, 3)
     );
 }
 
@@ -88,7 +88,7 @@ async fn one_unknown_attempt_ends_the_retries() {
         ServerAction::Work,
     ])
     .await;
-    assert_eq!(gave_up(server.client(), Method::POST).await, (Why::NoKey, Effect::Unknown, 2));
+    assert_eq!(gave_up(server.client(), Method::POST).await, (GiveUpReason::NoKey, Effect::Unknown, 2));
     assert_eq!((server.seen().len(), server.effects(NO_KEY)), (2, 1));
 }
 
@@ -109,7 +109,7 @@ async fn closed_idle_connection_is_proof_and_broken_one_is_not() {
             .await;
     let client = server.client();
     assert!(matches!(client.send(&unkeyed(Method::POST)).await, Outcome::Done { tries: 1, .. }));
-    assert_eq!(gave_up(client, Method::POST).await, (Why::NoKey, Effect::Unknown, 1));
+    assert_eq!(gave_up(client, Method::POST).await, (GiveUpReason::NoKey, Effect::Unknown, 1));
     assert_eq!((server.seen().len(), server.effects(NO_KEY)), (2, 2), "two actions, each done once");
 }
 

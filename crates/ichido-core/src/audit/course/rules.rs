@@ -5,9 +5,9 @@
 use std::num::NonZeroU32;
 
 use super::CourseViolation;
-use crate::audit::entry::{Entry, EntryId};
+use crate::audit::entry::{AuditEntry, EntryId};
 use crate::fence::Fence;
-use crate::lifecycle::{Begun, Decision, Doubt, Event, Failure, Found, History, Stage, State};
+use crate::lifecycle::{StartMark, Decision, Doubt, Event, Failure, Reconciled, History, StateName, State};
 use crate::retry::Safety;
 use crate::time::Timestamp;
 use crate::verdict::Effect;
@@ -20,10 +20,10 @@ pub(super) const PROOF_STEP: i16 = 2;
 /// Earlier than every time: what is due then is always due.
 const ALWAYS: Timestamp = Timestamp::from_micros(i64::MIN);
 
-const SAFETIES: [Safety; 3] = [Safety::Repeatable, Safety::Keyed, Safety::Neither];
+const SAFETIES: [Safety; 3] = [Safety::Idempotent, Safety::Keyed, Safety::None];
 const EFFECTS: [Effect; 3] = [Effect::NotDone, Effect::Done, Effect::Unknown];
-const BEGUN: [Begun; 3] = [Begun::NotYet, Begun::Yes, Begun::NotTracked];
-const FAILURES: [Failure; 3] = [Failure::Again { due: ALWAYS }, Failure::ForGood, Failure::InDoubt];
+const BEGUN: [StartMark; 3] = [StartMark::NotYet, StartMark::Written, StartMark::NotTracked];
+const FAILURES: [Failure; 3] = [Failure::Retry { due: ALWAYS }, Failure::Permanent, Failure::InDoubt];
 const EITHER: [bool; 2] = [false, true];
 
 /// The position of a message after some of its entries.
@@ -53,7 +53,7 @@ struct AttemptCounts {
 
 impl AttemptCounts {
     /// Returns `None` if the doubt has only one of its two times.
-    fn from_entry(entry: &Entry) -> Option<Self> {
+    fn from_entry(entry: &AuditEntry) -> Option<Self> {
         let doubt = match (entry.doubt_since, entry.travels_until) {
             (Some(since), Some(travels_until)) => Some(Doubt { since, travels_until }),
             (None, None) => None,
@@ -69,7 +69,7 @@ impl Course {
     }
 
     /// Returns the course after an entry, or why the entry does not follow.
-    pub(super) fn follow(&self, entry: &Entry, issued: i64) -> Result<Self, CourseViolation> {
+    pub(super) fn follow(&self, entry: &AuditEntry, issued: i64) -> Result<Self, CourseViolation> {
         let fence = fence(entry).filter(|_| (1..=issued).contains(&entry.id.fence));
         let fence = fence.ok_or(CourseViolation::FenceNotIssued)?;
         if entry.about.is_some() {
@@ -90,7 +90,7 @@ impl Course {
     }
 
     /// Returns the course after an entry, whatever preceded it.
-    pub(super) fn after(&self, entry: &Entry) -> Self {
+    pub(super) fn after(&self, entry: &AuditEntry) -> Self {
         let mut next = Self { last: Some(entry.id), ..self.clone() };
         if entry.id.step == PROOF_STEP {
             next.proof = Some(entry.id);
@@ -120,7 +120,7 @@ impl Course {
     /// Judges an operator's action on something other than a message.
     ///
     /// It is not a step of the lifecycle and says nothing about attempts.
-    fn follow_action(&self, entry: &Entry) -> Result<Self, CourseViolation> {
+    fn follow_action(&self, entry: &AuditEntry) -> Result<Self, CourseViolation> {
         let says_no_more = entry.claimed_at.is_none()
             && (entry.tries, entry.deaths) == (0, 0)
             && (entry.doubt_since, entry.travels_until) == (None, None)
@@ -135,9 +135,9 @@ impl Course {
     }
 
     /// A late success is stored next to the end of its attempt, and repeats its counts.
-    fn is_proof(&self, entry: &Entry, fence: Fence, counts: AttemptCounts) -> bool {
+    fn is_proof(&self, entry: &AuditEntry, fence: Fence, counts: AttemptCounts) -> bool {
         let late = Event::LateSuccess { fence };
-        let sending = Stage::Sending.as_str();
+        let sending = StateName::Sending.as_str();
         let beside = match self.attempt {
             Some((of, end)) => of == entry.id.fence && end == counts,
             None => !self.complete,
@@ -150,7 +150,7 @@ impl Course {
     }
 
     /// Returns whether some step of the lifecycle leads to the entry.
-    fn is_step(&self, entry: &Entry, fence: Fence, counts: AttemptCounts) -> bool {
+    fn is_step(&self, entry: &AuditEntry, fence: Fence, counts: AttemptCounts) -> bool {
         let state = match self.state {
             Some(state) => state,
             None if self.complete && self.last.is_none() => {
@@ -167,7 +167,7 @@ impl Course {
         if let (Some(claimed_at), 0) = (entry.claimed_at, entry.id.step) {
             let ends = attempt_ends(entry, fence, counts);
             let may_be_proven = self.proof.is_some() || !self.complete;
-            return entry.from == Stage::Sending.as_str()
+            return entry.from == StateName::Sending.as_str()
                 && sending(state, fence, claimed_at, may_be_proven)
                     .any(|sending| ends.iter().any(|end| leads(sending, *end)));
         }
@@ -190,7 +190,7 @@ impl Course {
     /// Returns the last claim, as far as an entry needs one.
     ///
     /// If not everything was seen, there may have been one.
-    fn last_fence(&self, entry: &Entry) -> Option<Fence> {
+    fn last_fence(&self, entry: &AuditEntry) -> Option<Fence> {
         let of_entry = fence(entry).filter(|_| entry.claimed_at.is_some());
         let seen = || self.attempt.and_then(|(of, _)| Fence::new(of.unsigned_abs()));
         let unseen = || fence(entry).filter(|_| !self.complete);
@@ -199,7 +199,7 @@ impl Course {
 }
 
 /// Returns whether an entry records what a step from one state to the next writes.
-fn records_step(entry: &Entry, counts: AttemptCounts, next: State, before: State) -> bool {
+fn records_step(entry: &AuditEntry, counts: AttemptCounts, next: State, before: State) -> bool {
     let Some(history) = next.history().or(before.history()) else { return next == before };
     // Nobody needs the doubt of a sent message: it may have been omitted.
     let doubt = counts.doubt == history.doubt || next == State::Sent && counts.doubt.is_none();
@@ -211,7 +211,7 @@ fn records_step(entry: &Entry, counts: AttemptCounts, next: State, before: State
 }
 
 /// Returns the state after an entry; `None` if no entry can leave that state.
-fn state_after(entry: &Entry, last_fence: Option<Fence>) -> Option<State> {
+fn state_after(entry: &AuditEntry, last_fence: Option<Fence>) -> Option<State> {
     let counts = AttemptCounts::from_entry(entry)?;
     let history = History {
         tries: u32::try_from(counts.tries).ok()?,
@@ -222,14 +222,14 @@ fn state_after(entry: &Entry, last_fence: Option<Fence>) -> Option<State> {
         last_fence,
     };
     let effect = Effect::parse(&entry.effect)?;
-    Some(match Stage::parse(&entry.to)? {
-        Stage::Queued => State::Queued { due: ALWAYS, history },
-        Stage::Failed => State::Failed { due: ALWAYS, history },
-        Stage::Parked => State::Parked { history },
-        Stage::Sent => State::Sent,
-        Stage::Dead => State::Dead { effect, history },
-        Stage::Cancelled => State::Cancelled { effect, history },
-        Stage::Sending => return None,
+    Some(match StateName::parse(&entry.to)? {
+        StateName::Queued => State::Queued { due: ALWAYS, history },
+        StateName::Failed => State::Failed { due: ALWAYS, history },
+        StateName::Parked => State::Parked { history },
+        StateName::Sent => State::Sent,
+        StateName::Dead => State::Dead { effect, history },
+        StateName::Cancelled => State::Cancelled { effect, history },
+        StateName::Sending => return None,
     })
 }
 
@@ -242,7 +242,7 @@ fn sending(
     claimed_at: Timestamp,
     may_be_proven: bool,
 ) -> impl Iterator<Item = State> {
-    let claimed = state.step(Event::Claimed { fence, begun: Begun::NotTracked }, claimed_at);
+    let claimed = state.step(Event::Claimed { fence, begun: StartMark::NotTracked }, claimed_at);
     let history = claimed.ok().and_then(|claimed| claimed.history());
     let proofs = EITHER.into_iter().filter(move |proven| may_be_proven || !proven);
     let unrecorded = proofs.flat_map(|proven| {
@@ -259,7 +259,7 @@ fn sending(
 /// Returns the events that may have ended an attempt as an entry says.
 ///
 /// They have every value that it does not record.
-fn attempt_ends(entry: &Entry, fence: Fence, counts: AttemptCounts) -> Vec<Event> {
+fn attempt_ends(entry: &AuditEntry, fence: Fence, counts: AttemptCounts) -> Vec<Event> {
     let travels_until = counts.doubt.map_or(ALWAYS, |doubt| doubt.travels_until);
     let failed = FAILURES.into_iter().flat_map(|failure| {
         EFFECTS.into_iter().flat_map(move |effect| {
@@ -274,26 +274,26 @@ fn attempt_ends(entry: &Entry, fence: Fence, counts: AttemptCounts) -> Vec<Event
 }
 
 /// Returns the same for events of a message that nobody holds.
-fn actions(entry: &Entry, last_fence: Option<Fence>) -> Vec<Event> {
+fn actions(entry: &AuditEntry, last_fence: Option<Fence>) -> Vec<Event> {
     let late = last_fence.map(|fence| Event::LateSuccess { fence });
     let requeued = SAFETIES.map(|safety| Event::Requeued { allowed: true, safety });
-    let decided = [Decision::SendAgain, Decision::WasDone, Decision::GiveUp].map(Event::Decided);
-    let reconciled = [Found::Done, Found::NotDone { due: ALWAYS }].map(Event::Reconciled);
+    let decided = [Decision::NotDone, Decision::Done, Decision::GiveUp].map(Event::Decided);
+    let reconciled = [Reconciled::Done, Reconciled::NotDone { due: ALWAYS }].map(Event::Reconciled);
     let others = [Event::CameDue, Event::Spent, Event::Discarded, Event::Replaced, Event::Cancelled];
     named(entry, others.into_iter().chain(late).chain(requeued).chain(decided).chain(reconciled))
 }
 
 /// Keeps the events that an entry names.
-fn named(entry: &Entry, events: impl Iterator<Item = Event>) -> Vec<Event> {
+fn named(entry: &AuditEntry, events: impl Iterator<Item = Event>) -> Vec<Event> {
     events.filter(|event| event.name() == entry.kind).collect()
 }
 
 /// Returns the fence of an entry, if it is valid.
-fn fence(entry: &Entry) -> Option<Fence> {
+fn fence(entry: &AuditEntry) -> Option<Fence> {
     u64::try_from(entry.id.fence).ok().and_then(Fence::new)
 }
 
-fn tries_allowed(entry: &Entry) -> NonZeroU32 {
+fn tries_allowed(entry: &AuditEntry) -> NonZeroU32 {
     let allowed = entry.subject.as_ref().map(|subject| subject.tries_allowed);
     allowed.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }

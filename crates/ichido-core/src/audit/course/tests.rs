@@ -5,17 +5,17 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::{CourseViolation, Walk};
-use crate::audit::entry::{Entry, EntryId, Subject};
+use crate::audit::entry::{AuditEntry, EntryId, Subject};
 use crate::fence::Fence;
 use crate::lifecycle::tests::events;
-use crate::lifecycle::{Begun, Event, Failure, State};
+use crate::lifecycle::{StartMark, Event, Failure, State};
 use crate::retry::Safety;
 use crate::time::Timestamp;
 use crate::verdict::Effect;
 
 const MESSAGE: Uuid = Uuid::from_u128(1);
 /// Changes a history.
-type Forge = fn(&mut Vec<Entry>);
+type Forge = fn(&mut Vec<AuditEntry>);
 
 /// More than any history here uses.
 const ISSUED: i64 = 1_000;
@@ -31,7 +31,7 @@ struct Life {
     attempt: Option<Fence>,
     /// A new message replaced it.
     replaced: bool,
-    entries: Vec<Entry>,
+    entries: Vec<AuditEntry>,
 }
 
 impl Life {
@@ -63,7 +63,7 @@ impl Life {
         let Ok((first, second)) = self.state.advance(event, now) else { return };
         match (self.state, first, event) {
             // A claim and a start mark have no entries of their own.
-            (_, State::Sending { .. }, Event::Claimed { .. } | Event::Began { .. }) => (),
+            (_, State::Sending { .. }, Event::Claimed { .. } | Event::Started { .. }) => (),
             (State::Sending { .. }, State::Sending { .. }, Event::LateSuccess { fence }) => {
                 self.prove(fence, now);
             }
@@ -88,7 +88,7 @@ impl Life {
         let current = current.unwrap_or(next);
         let event = match event {
             Event::Claimed { begun, .. } => Event::Claimed { fence: next, begun },
-            Event::Began { .. } => Event::Began { fence: current },
+            Event::Started { .. } => Event::Started { fence: current },
             Event::Succeeded { .. } => Event::Succeeded { fence: current },
             Event::Failed { failure, effect, safety, travels_until, .. } => {
                 Event::Failed { fence: current, failure, effect, safety, travels_until }
@@ -138,7 +138,7 @@ impl Life {
     ) {
         let history = to.history().or(from.history()).unwrap();
         let id = EntryId { message: MESSAGE, fence: i64::try_from(fence.get()).unwrap(), step };
-        self.entries.push(Entry {
+        self.entries.push(AuditEntry {
             id,
             at,
             claimed_at,
@@ -186,7 +186,7 @@ fn subject(tries_allowed: u32) -> Subject {
     }
 }
 
-fn violations(entries: &[Entry], is_sending: bool) -> Vec<(i64, i16, CourseViolation)> {
+fn violations(entries: &[AuditEntry], is_sending: bool) -> Vec<(i64, i16, CourseViolation)> {
     let mut walk = Walk::from_the_first();
     let mut found = Vec::new();
     for entry in entries {
@@ -206,7 +206,7 @@ fn any_fence() -> Fence {
 }
 
 fn claimed() -> Event {
-    Event::Claimed { fence: any_fence(), begun: Begun::NotTracked }
+    Event::Claimed { fence: any_fence(), begun: StartMark::NotTracked }
 }
 
 fn succeeded() -> Event {
@@ -219,7 +219,7 @@ fn failed(failure: Failure, effect: Effect) -> Event {
 }
 
 fn again() -> Event {
-    failed(Failure::Again { due: Timestamp::EPOCH }, Effect::NotDone)
+    failed(Failure::Retry { due: Timestamp::EPOCH }, Effect::NotDone)
 }
 
 fn died() -> Event {
@@ -245,13 +245,13 @@ fn life(events: &[Event]) -> Life {
 
 fn dead() -> Life {
     let life =
-        life(&[claimed(), again(), Event::CameDue, claimed(), failed(Failure::ForGood, Effect::NotDone)]);
+        life(&[claimed(), again(), Event::CameDue, claimed(), failed(Failure::Permanent, Effect::NotDone)]);
     assert_eq!((life.state.name(), life.entries.len()), ("dead", 3));
     life
 }
 
 /// The entry of a life that ended well, to be copied.
-fn success(fence: i64, tries: i64) -> Entry {
+fn success(fence: i64, tries: i64) -> AuditEntry {
     let mut entry = life(&[claimed(), succeeded()]).entries.remove(0);
     (entry.id.fence, entry.tries) = (fence, tries);
     entry
@@ -310,7 +310,7 @@ fn a_success_after_a_death_is_refused_whatever_its_fence_and_date() {
     ] {
         for at in [0, 1_001, 9_000] {
             let mut entries = dead.entries.clone();
-            entries.push(Entry { at: Timestamp::from_secs(at), ..success(fence, 3) });
+            entries.push(AuditEntry { at: Timestamp::from_secs(at), ..success(fence, 3) });
             entries.sort_by_key(|entry| entry.id);
             let found = violations(&entries, false);
             assert_eq!(found.first(), Some(&(fence, 0, violation)), "{at}");
@@ -402,7 +402,7 @@ fn operator_actions_must_be_allowed() {
     let refused = |life: &Life, kind: &str, to: &str, tries: i64, effect: &str| {
         let mut entries = life.entries.clone();
         let last = entries.last().unwrap();
-        let mut entry = Entry { claimed_at: None, from: last.to.clone(), tries, ..last.clone() };
+        let mut entry = AuditEntry { claimed_at: None, from: last.to.clone(), tries, ..last.clone() };
         entry.id = EntryId { fence: ISSUED, step: 0, ..entry.id };
         kind.clone_into(&mut entry.kind);
         to.clone_into(&mut entry.to);
@@ -439,13 +439,13 @@ fn proof_belongs_to_its_attempt_and_counts() {
     resent.happen(again());
     assert_eq!((resent.state, resent.violations()), (State::Sent, vec![]));
 
-    let without: Vec<Entry> = resent.entries.iter().filter(|entry| entry.id.step != 2).cloned().collect();
+    let without: Vec<AuditEntry> = resent.entries.iter().filter(|entry| entry.id.step != 2).cloned().collect();
     assert_eq!(violations(&without, false).len(), 1, "a failure that ends as sent needs a proof");
 
     // Inserted next to an attempt of a message that ended otherwise.
     let proof = resent.entries.iter().find(|entry| entry.id.step == 2).unwrap().clone();
     let mut ended =
-        life(&[claimed(), died(), Event::CameDue, claimed(), failed(Failure::ForGood, Effect::NotDone)]);
+        life(&[claimed(), died(), Event::CameDue, claimed(), failed(Failure::Permanent, Effect::NotDone)]);
     ended.entries.push(proof);
     ended.entries.sort_by_key(|entry| entry.id);
     assert_eq!(ended.violations(), [(1, 2, CourseViolation::ProofIgnored)]);
@@ -456,13 +456,13 @@ fn proof_belongs_to_its_attempt_and_counts() {
         life
     };
     let (fence, proof) = (requeued.entries[3].id.fence, ended.entries[1].clone());
-    requeued.entries.push(Entry { id: EntryId { fence, step: 2, ..proof.id }, ..proof });
+    requeued.entries.push(AuditEntry { id: EntryId { fence, step: 2, ..proof.id }, ..proof });
     assert_eq!(requeued.violations()[0], (fence, 2, CourseViolation::NoSuchStep));
 }
 
 #[test]
 fn action_entries_have_no_attempts() {
-    let action = Entry {
+    let action = AuditEntry {
         claimed_at: None,
         tries: 0,
         effect: "none".to_owned(),
@@ -474,16 +474,16 @@ fn action_entries_have_no_attempts() {
         ..success(3, 0)
     };
     assert_eq!(violations(std::slice::from_ref(&action), false), []);
-    let before = Entry { id: EntryId { fence: 2, ..action.id }, ..action.clone() };
+    let before = AuditEntry { id: EntryId { fence: 2, ..action.id }, ..action.clone() };
     assert_eq!(violations(&[before, action.clone()], false), []);
     for forged in [
-        Entry { subject: Some(subject(3)), ..action.clone() },
-        Entry { effect: "done".to_owned(), ..action.clone() },
-        Entry { tries: 1, ..action.clone() },
+        AuditEntry { subject: Some(subject(3)), ..action.clone() },
+        AuditEntry { effect: "done".to_owned(), ..action.clone() },
+        AuditEntry { tries: 1, ..action.clone() },
     ] {
         assert_eq!(violations(&[forged], false), [(3, 0, CourseViolation::NotAnAction)]);
     }
-    let never_issued = Entry { id: EntryId { fence: ISSUED + 1, ..action.id }, ..action };
+    let never_issued = AuditEntry { id: EntryId { fence: ISSUED + 1, ..action.id }, ..action };
     assert_eq!(violations(&[never_issued], false), [(ISSUED + 1, 0, CourseViolation::FenceNotIssued)]);
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{Finding, Kind, SetBack, Verifier};
+use super::{AuditFinding, Kind, SetBack, Verifier};
 use crate::audit::course::{CourseViolation, Walk};
-use crate::audit::entry::{Entry, EntryId};
+use crate::audit::entry::{AuditEntry, EntryId};
 use crate::time::Timestamp;
 
 /// A database clock that NTP keeps right goes back by less.
@@ -45,7 +45,7 @@ impl Verifier<'_> {
     /// Judges every entry by the rules, sealed or not.
     ///
     /// They come in the order of message, fence and step; [`Verifier::histories_end`] comes last.
-    pub fn histories(&mut self, entries: &[Entry], issued: &Issued) {
+    pub fn histories(&mut self, entries: &[AuditEntry], issued: &Issued) {
         for entry in entries {
             if self.walking.as_ref().is_none_or(|walking| walking.message != entry.id.message) {
                 self.histories_end(issued);
@@ -73,7 +73,7 @@ impl Verifier<'_> {
     /// Reports a message that is not in the state its entries give.
     pub fn misplaced(&mut self, message: Uuid, kind: Kind, why: &'static str) {
         if !self.reported.contains(&message) {
-            let finding = Finding { kind, seal: None, message: Some(message), entry: None, at: None, why };
+            let finding = AuditFinding { kind, seal: None, message: Some(message), entry: None, at: None, why };
             self.add(finding);
         }
     }
@@ -84,7 +84,7 @@ impl Verifier<'_> {
     fn report_violation(&mut self, entry: EntryId, at: Option<Timestamp>, violation: CourseViolation) {
         if !self.reported.contains(&entry.message) {
             let (kind, why) = (Kind::DoesNotFollow, violation.why());
-            self.add(Finding { kind, seal: None, message: Some(entry.message), entry: Some(entry), at, why });
+            self.add(AuditFinding { kind, seal: None, message: Some(entry.message), entry: Some(entry), at, why });
         }
     }
 

@@ -4,7 +4,7 @@
 //! minutes.
 
 use ichido_core::json::{
-    Document, Form, GROWTH_MAX, JsonError, JsonErrorKind, LEAVE_OUT_MAX, NUMBER_DIGITS_MAX, Unicode,
+    Document, CanonicalForm, GROWTH_MAX, JsonError, JsonErrorKind, LEAVE_OUT_MAX, NUMBER_DIGITS_MAX, Unicode,
 };
 
 use super::{NFC, canonical, canonical_in, leaving_out};
@@ -29,7 +29,7 @@ fn a_hundred_thousand_members_are_sorted() {
         object(5_000, |number| format!("{}{:x}", "a".repeat(500), shuffled(number))),
     ] {
         let document = Document::parse(text.as_bytes(), text.len()).unwrap();
-        let sorted = document.canonical(&Form::default()).unwrap();
+        let sorted = document.canonical(&CanonicalForm::default()).unwrap();
         assert!(document.canonical(&NFC).unwrap() == sorted);
     }
 }
@@ -53,7 +53,7 @@ fn names_are_normalised_once_however_many_are_left_out() {
     let pointers: Vec<String> =
         (0..LEAVE_OUT_MAX).map(|number| format!("/e\u{301}/\u{e9}{number}")).collect();
     let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
-    let form = Form { unicode: Unicode::Nfc, ..leaving_out(&pointers) };
+    let form = CanonicalForm { unicode: Unicode::Nfc, ..leaving_out(&pointers) };
     let found = canonical_in(&form, &format!("{{\"\u{e9}\":{inner}}}"));
     assert_eq!(found.matches('\u{e9}').count(), 1 + 50_000 - LEAVE_OUT_MAX);
     assert!(found.contains("\"\u{e9}64\":64") && !found.contains("\"\u{e9}63\":63"));
@@ -71,7 +71,7 @@ fn many_elements_are_stepped_over_once() {
 fn short_spellings_of_long_numbers_cannot_fill_the_memory() {
     let text = format!("[{}0]", "1e999,".repeat(10_000));
     let refusal =
-        Document::parse(text.as_bytes(), text.len()).unwrap().canonical(&Form::default()).unwrap_err();
+        Document::parse(text.as_bytes(), text.len()).unwrap().canonical(&CanonicalForm::default()).unwrap_err();
     assert_eq!(refusal.fault, JsonErrorKind::GrowsTooLong);
     // It stops soon after the limit, not at the end.
     let numbers_written = (text.len() * GROWTH_MAX + NUMBER_DIGITS_MAX) / NUMBER_DIGITS_MAX;
@@ -82,7 +82,7 @@ fn short_spellings_of_long_numbers_cannot_fill_the_memory() {
 fn the_bound_on_growth_depends_on_the_bound_on_the_text_alone() {
     let bytes_max = 1_000;
     let canonical =
-        |text: &str| Document::parse(text.as_bytes(), bytes_max).unwrap().canonical(&Form::default());
+        |text: &str| Document::parse(text.as_bytes(), bytes_max).unwrap().canonical(&CanonicalForm::default());
     // Nine numbers of 998 digits, in brackets with eight commas: 8,992 bytes of 9,000.
     let short = format!("[{}1e997]", "1e997,".repeat(8));
     assert_eq!(canonical(&short).unwrap().len(), 8_992);
@@ -92,7 +92,7 @@ fn the_bound_on_growth_depends_on_the_bound_on_the_text_alone() {
 
 #[test]
 fn growth_is_judged_by_the_form_and_not_by_the_spelling() {
-    let canonical = |text: &str| Document::parse(text.as_bytes(), 1_000).unwrap().canonical(&Form::default());
+    let canonical = |text: &str| Document::parse(text.as_bytes(), 1_000).unwrap().canonical(&CanonicalForm::default());
     // The long numbers stay below the limit; what exceeds it is copied, rewritten, or text.
     for last in ["7".repeat(20), format!("{}.0", "7".repeat(20)), format!("\"{}\"", "7".repeat(18))] {
         let text = format!("[{}{last}]", "1e997,".repeat(9));
@@ -103,14 +103,14 @@ fn growth_is_judged_by_the_form_and_not_by_the_spelling() {
 #[test]
 fn one_long_number_fits_any_bound() {
     let document = Document::parse(b"1e999", 5).unwrap();
-    assert_eq!(document.canonical(&Form::default()).unwrap().len(), NUMBER_DIGITS_MAX);
+    assert_eq!(document.canonical(&CanonicalForm::default()).unwrap().len(), NUMBER_DIGITS_MAX);
 }
 
 #[test]
 fn nfc_cannot_outgrow_the_bound() {
     // U+1D160 is the worst case of NFC in UTF-8: four bytes become twelve.
     let text = format!("\"{}\"", "\u{1d160}".repeat(1_000));
-    let form = Form { unicode: Unicode::Nfc, ..Form::default() };
+    let form = CanonicalForm { unicode: Unicode::Nfc, ..CanonicalForm::default() };
     let canonical = Document::parse(text.as_bytes(), text.len()).unwrap().canonical(&form).unwrap();
     assert_eq!(canonical.len(), 12_002);
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ichido_core::json::{DEPTH_MAX, Document, Kind, LineColumn, Pointer, PointerError, Value};
+use ichido_core::json::{DEPTH_MAX, Document, Kind, LineColumn, Pointer, PointerError, JsonValue};
 
 fn document(text: &str) -> Document<'_> {
     Document::parse(text.as_bytes(), 1 << 16).expect("the test writes JSON")
@@ -31,7 +31,7 @@ fn value_accessors_match_only_their_kind() {
 #[test]
 fn a_string_outlives_the_document_it_was_read_from() {
     let text = String::from(r#"{"idempotency_key":"k-1"}"#);
-    let key = document(&text).root().get("idempotency_key").and_then(Value::as_str);
+    let key = document(&text).root().get("idempotency_key").and_then(JsonValue::as_str);
     assert!(matches!(key, Some(Cow::Borrowed("k-1"))));
 }
 
@@ -47,7 +47,7 @@ fn members_come_in_the_order_of_the_text() {
 #[test]
 fn elements_step_over_what_they_hold() {
     let document = document(r#"[[1,[2,{"a":[3]}]],{"b":[4]},5]"#);
-    let kinds: Vec<_> = document.root().elements().map(Value::kind).collect();
+    let kinds: Vec<_> = document.root().elements().map(JsonValue::kind).collect();
     assert_eq!(kinds, [Kind::Array, Kind::Object, Kind::Number]);
 }
 
@@ -62,9 +62,9 @@ fn a_member_is_found_by_its_unescaped_name() {
         let value = root.get(&format!("n{}", number * 37 % 100)).unwrap();
         assert_eq!(value.as_number_text(), Some(number.to_string().as_str()));
     }
-    assert_eq!(root.get("é").and_then(Value::as_bool), Some(true));
-    assert_eq!(root.get("\u{ffff}").and_then(Value::as_bool), Some(false));
-    assert_eq!(root.get("😀").map(Value::kind), Some(Kind::Null));
+    assert_eq!(root.get("é").and_then(JsonValue::as_bool), Some(true));
+    assert_eq!(root.get("\u{ffff}").and_then(JsonValue::as_bool), Some(false));
+    assert_eq!(root.get("😀").map(JsonValue::kind), Some(Kind::Null));
     assert!(root.get("n100").is_none());
 }
 
@@ -74,7 +74,7 @@ fn a_pointer_leads_through_members_and_elements() {
     let document = document(
         r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8}"#,
     );
-    let number = |text: &str| document.at(&pointer(text)).and_then(Value::as_number_text);
+    let number = |text: &str| document.at(&pointer(text)).and_then(JsonValue::as_number_text);
     for (text, expected) in [
         ("/", "0"),
         ("/a~1b", "1"),
@@ -88,8 +88,8 @@ fn a_pointer_leads_through_members_and_elements() {
     ] {
         assert_eq!(number(text), Some(expected), "{text}");
     }
-    assert_eq!(document.at(&pointer("/foo")).map(Value::kind), Some(Kind::Array));
-    assert_eq!(document.at(&pointer("/foo/0")).and_then(Value::as_str), Some("bar".into()));
+    assert_eq!(document.at(&pointer("/foo")).map(JsonValue::kind), Some(Kind::Array));
+    assert_eq!(document.at(&pointer("/foo/0")).and_then(JsonValue::as_str), Some("bar".into()));
     for text in
         ["/foo/2", "/foo/01", "/foo/-", "/foo/+1", "/foo/", "/foo/99999999999999999999", "/nope", "/a~1b/x"]
     {
@@ -103,7 +103,7 @@ fn a_pointer_is_written_as_it_is_read() {
         assert_eq!(pointer(text).to_string(), text);
     }
     let twice = document(r#"{"~1":1,"/":2}"#);
-    assert_eq!(twice.at(&pointer("/~01")).and_then(Value::as_number_text), Some("1"));
+    assert_eq!(twice.at(&pointer("/~01")).and_then(JsonValue::as_number_text), Some("1"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Members: their order, their repeats, and those left out.
 
-use ichido_core::json::{Form, JsonErrorKind, LEAVE_OUT_MAX, LeaveOut, Pointer, TooManyLeftOut, Unicode};
+use ichido_core::json::{CanonicalForm, JsonErrorKind, LEAVE_OUT_MAX, LeaveOut, Pointer, TooManyLeftOut, Unicode};
 
 use super::{canonical, canonical_in, leaving_out, refused, refused_in};
 
@@ -117,7 +117,7 @@ fn at_most_64_members_can_be_left_out() {
 #[test]
 fn with_nfc_names_to_leave_out_are_compared_in_nfc() {
     for pointer in ["/\u{c5}/x", "/A\u{30a}/x"] {
-        let form = Form { unicode: Unicode::Nfc, ..leaving_out(&[pointer]) };
+        let form = CanonicalForm { unicode: Unicode::Nfc, ..leaving_out(&[pointer]) };
         for name in ["\u{c5}", "A\u{30a}", "\\u212b"] {
             let text = format!("{{\"{name}\":{{\"x\":1,\"y\":2}}}}");
             assert_eq!(canonical_in(&form, &text), "{\"\u{c5}\":{\"y\":2}}");

@@ -3,16 +3,16 @@
 mod model;
 mod spelling;
 
-use ichido_core::json::{Document, Form, LeaveOut, Numbers, Unicode, Value};
+use ichido_core::json::{Document, CanonicalForm, LeaveOut, Numbers, Unicode, JsonValue};
 use proptest::prelude::*;
 
 use super::{BYTES_MAX, DOUBLE, canonical, canonical_in, try_canonical};
 use model::{ModelValue, model, name};
 use spelling::{Dice, dice};
 
-fn all_forms() -> impl Iterator<Item = Form> {
+fn all_forms() -> impl Iterator<Item = CanonicalForm> {
     [Numbers::Exact, Numbers::ExactNoExponent, Numbers::Double].into_iter().flat_map(|numbers| {
-        [Unicode::AsWritten, Unicode::Nfc].map(|unicode| Form { numbers, unicode, leave_out: LeaveOut::NONE })
+        [Unicode::AsWritten, Unicode::Nfc].map(|unicode| CanonicalForm { numbers, unicode, leave_out: LeaveOut::NONE })
     })
 }
 
@@ -111,7 +111,7 @@ proptest! {
         let text = ModelValue::Object(strings.collect()).spell(&mut dice);
         let document = Document::parse(text.as_bytes(), BYTES_MAX).unwrap();
         for (name, text) in &members {
-            prop_assert_eq!(document.root().get(name).and_then(Value::as_str), Some(text.into()));
+            prop_assert_eq!(document.root().get(name).and_then(JsonValue::as_str), Some(text.into()));
         }
         prop_assert_eq!(document.root().members().count(), members.len());
     }

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido_core::pace::{Grant, Pace, Settings, permits_left};
+use ichido_core::pace::{Grant, Pace, PaceSettings, permits_left};
 use ichido_core::time::Timestamp;
 
 use super::destination::{LimitModel, LimitedDestination, SECOND};
@@ -16,7 +16,7 @@ const BULK: u32 = 8;
 
 pub(crate) struct Simulation {
     pace: Pace,
-    settings: Settings,
+    settings: PaceSettings,
     destination: LimitedDestination,
     says_retry_after: bool,
     /// This many calls in a thousand are refused at any rate.
@@ -69,7 +69,7 @@ impl Simulation {
     pub(crate) fn new(model: LimitModel, limit: u32, nodes: usize, seed: u64) -> Self {
         let mut simulation = Self {
             pace: Pace::NEW,
-            settings: Settings::DEFAULT,
+            settings: PaceSettings::DEFAULT,
             destination: LimitedDestination::new(model, limit),
             says_retry_after: false,
             refused_anyway: 0,

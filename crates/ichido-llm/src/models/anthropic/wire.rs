@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::models::{FinishReason, Form, Prompt, Reply, Usage};
+use crate::models::{FinishReason, AnswerForm, Prompt, Reply, Usage};
 
 /// Builds the body of a request.
 pub(super) fn body(model: &str, prompt: &Prompt, tells_form: bool) -> Value {
@@ -12,7 +12,7 @@ pub(super) fn body(model: &str, prompt: &Prompt, tells_form: bool) -> Value {
         body["system"] = system.as_str().into();
     }
     let form = prompt.form.as_deref().filter(|_| tells_form);
-    if let Some(schema) = form.and_then(Form::closed_schema) {
+    if let Some(schema) = form.and_then(AnswerForm::closed_schema) {
         body["output_config"] = json!({"format": {"type": "json_schema", "schema": schema}});
     }
     body

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Form;
+use super::AnswerForm;
 
 /// Keywords that OpenAI's strict mode supports.
 const STRICT: [&str; 21] = [
@@ -36,7 +36,7 @@ const FORMATS: [&str; 10] =
 /// Keywords that hold schemas by name.
 const BY_NAME: [&str; 3] = ["properties", "$defs", "definitions"];
 
-impl Form {
+impl AnswerForm {
     /// Returns whether OpenAI's strict mode supports the schema.
     ///
     /// All objects must be closed, all their members required, and every keyword known to that mode.
@@ -129,8 +129,8 @@ mod tests {
 
     use super::*;
 
-    fn form(schema: Value) -> Form {
-        Form::new("form", schema).expect("a schema")
+    fn form(schema: Value) -> AnswerForm {
+        AnswerForm::new("form", schema).expect("a schema")
     }
 
     fn judgement() -> Value {

@@ -3,18 +3,18 @@ use serde_json::json;
 
 use super::*;
 
-fn labels() -> Form {
+fn labels() -> AnswerForm {
     let schema = json!({
         "type": "object",
         "properties": {"label": {"enum": ["FYI", "IGNORE"]}},
         "required": ["label"],
         "additionalProperties": {"type": "number"},
     });
-    Form::new("label", schema).expect("a schema")
+    AnswerForm::new("label", schema).expect("a schema")
 }
 
-fn anything() -> Form {
-    Form::new("anything", json!(true)).expect("a schema")
+fn anything() -> AnswerForm {
+    AnswerForm::new("anything", json!(true)).expect("a schema")
 }
 
 fn read(text: &str) -> Result<(Value, bool), Unusable> {
@@ -105,10 +105,10 @@ fn errors_contain_no_answer_text() {
 #[test]
 fn form_needs_valid_name_and_schema() {
     for name in ["", "a b", "ü", &"x".repeat(NAME_BYTES_MAX + 1)] {
-        assert!(Form::new(name, json!({})).is_err(), "{name:?}");
+        assert!(AnswerForm::new(name, json!({})).is_err(), "{name:?}");
     }
-    assert!(Form::new("x".repeat(NAME_BYTES_MAX), json!({})).is_ok());
-    let error = Form::new("odd", json!({"type": 7})).expect_err("no schema");
+    assert!(AnswerForm::new("x".repeat(NAME_BYTES_MAX), json!({})).is_ok());
+    let error = AnswerForm::new("odd", json!({"type": 7})).expect_err("no schema");
     assert!(
         error.to_string().starts_with("the form \"odd\" cannot be used: it is not a JSON Schema"),
         "{error}"

@@ -7,7 +7,7 @@
 use http::StatusCode;
 use ichido_core::limits::Limits;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Advice, Answer, Echo, ErrorCode, Seen, Table, Verdict};
+use ichido_core::verdict::{Advice, HttpResponse, Echo, ErrorCode, AttemptResponse, VerdictTable, Verdict};
 use ichido_http::client::{FullResponse, NetworkError};
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ pub(super) fn report(
     let answered = match seen {
         Ok(answered) => answered,
         Err(NetworkError { kind, why, .. }) => {
-            let verdict = Table::llm().judge(&Seen::Network(kind), now);
+            let verdict = VerdictTable::llm().judge(&AttemptResponse::Network(kind), now);
             let call_error = CallError { verdict, status: None, name: None, why };
             return CallReport { outcome: Err(call_error), limits: Limits::default() };
         }
@@ -35,8 +35,8 @@ pub(super) fn report(
         answered.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let limits = Limits::read(fields.iter().copied(), now);
     let answer =
-        Answer { status: answered.status, headers: &fields, body: &answered.body, echo: Echo::Absent };
-    let verdict = hinted(Table::llm().judge(&Seen::Answer(answer), now), &limits, now);
+        HttpResponse { status: answered.status, headers: &fields, body: &answered.body, echo: Echo::Absent };
+    let verdict = hinted(VerdictTable::llm().judge(&AttemptResponse::Http(answer), now), &limits, now);
     let outcome = if verdict.advice == Advice::Accept {
         reply(&answered, read).map_err(|why| unusable(answered.status, why, now))
     } else {
@@ -62,11 +62,11 @@ fn reply(answered: &FullResponse, read: fn(&Value) -> Option<Reply>) -> Result<R
 }
 
 fn unusable(status: u16, why: String, now: Timestamp) -> CallError {
-    let verdict = Table::llm().judge(&Seen::UnusableAnswer, now);
+    let verdict = VerdictTable::llm().judge(&AttemptResponse::UnusableAnswer, now);
     CallError { verdict, status: Some(status), name: None, why }
 }
 
-fn call_error(verdict: Verdict, answer: &Answer<'_>, redactor: &Redactor<'_>) -> CallError {
+fn call_error(verdict: Verdict, answer: &HttpResponse<'_>, redactor: &Redactor<'_>) -> CallError {
     let is_name = |name: &str| {
         name.len() <= NAME_BYTES_MAX
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ichido::destination::http::TIMEOUT_MAX;
-use ichido::destination::http::reach::Reach;
+use ichido::destination::http::endpoint::EndpointClients;
 use ichido_core::settings::ConfigErrors;
 use ichido_http::client::CallLimits;
 use ichido_http::url::HttpUrl;
@@ -74,7 +74,7 @@ impl ServiceSettings {
                 None => problems.add("api_key", "is empty or has characters that a header must not have"),
             }
         }
-        let mut reach = Reach::new(self.trusted_roots.as_deref(), &self.allow_link_local);
+        let mut reach = EndpointClients::new(self.trusted_roots.as_deref(), &self.allow_link_local);
         let (mut names, mut endpoints) = (Vec::new(), Vec::new());
         for (index, url) in self.base_urls.iter().enumerate() {
             let setting = format!("base_urls[{index}]");

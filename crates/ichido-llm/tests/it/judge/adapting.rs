@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::verdict::ErrorCode;
-use ichido_llm::judge::{Ended, Stop};
+use ichido_llm::judge::{JudgeEnd, Stop};
 use tokio::time::Instant;
 
 use super::scripted::{Scripted, ScriptedCall, YES, at_once, judge, numbered, words};
@@ -133,7 +133,7 @@ async fn endpoints_that_all_deny_end_the_run() {
     let model = Scripted::after(Duration::from_millis(200)).at(&["east", "west"]);
     let model = Arc::new(model.otherwise(|_| ScriptedCall::Status(402)));
     let report = judge(&model, at_once(2)).run(numbered(200), &Stop::new()).await.unwrap();
-    assert!(matches!(report.ended, Ended::SetUp { code: ErrorCode::QuotaSpent, .. }), "{:?}", report.ended);
+    assert!(matches!(report.ended, JudgeEnd::SetUp { code: ErrorCode::QuotaSpent, .. }), "{:?}", report.ended);
     assert!(report.counts.calls < 60, "{} of 400", report.counts.calls);
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_llm::judge::{Ended, Settings, Stop};
+use ichido_llm::judge::{JudgeEnd, Settings, Stop};
 use tokio::time::Instant;
 
 use super::scripted::{Scripted, ScriptedCall, YES, at_once, judge, numbered, parallel, words};
@@ -35,7 +35,7 @@ async fn run_with_many_retries_keeps_its_deadline() {
         assert_eq!(words.len(), 120);
         let count = |word| words.iter().filter(|found| **found == word).count();
         assert_eq!(count("judged") + count("deadline") + count("retries_spent"), 120);
-        assert_eq!(report.ended == Ended::Deadline, 0 < count("deadline"));
+        assert_eq!(report.ended == JudgeEnd::Deadline, 0 < count("deadline"));
         assert_eq!(u64::try_from(count("judged")).unwrap(), report.counts.answered);
         assert!(0 < count("judged"));
         assert_eq!(report.counts.in_flight, 0);
@@ -65,12 +65,12 @@ async fn stopped_run_finishes_calls_in_flight() {
         stopping.finish();
     });
     let report = judge.run(numbered(10), &stop).await.unwrap();
-    assert_eq!(report.ended, Ended::Stopped);
+    assert_eq!(report.ended, JudgeEnd::Stopped);
     assert_eq!(report.counts.answered, 4, "two rounds of two");
     assert_eq!((report.counts.calls, report.counts.lost), (4, 0));
     // The same batch again continues from there.
     let report = judge.run(numbered(10), &Stop::new()).await.unwrap();
-    assert_eq!(report.ended, Ended::Whole);
+    assert_eq!(report.ended, JudgeEnd::Whole);
     assert_eq!((report.counts.known, report.counts.calls), (4, 6));
 }
 

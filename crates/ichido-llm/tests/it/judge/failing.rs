@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::verdict::{ErrorCode, NetworkFault};
-use ichido_llm::judge::{Ended, FallbackReason, Outcome, Stop};
+use ichido_llm::judge::{JudgeEnd, FallbackReason, Outcome, Stop};
 
 use super::scripted::{Scripted, ScriptedCall, YES, at_once, judge, numbered, prompts, words};
 
@@ -92,7 +92,7 @@ async fn exhausted_item_gets_fallback_and_batch_continues() {
     assert_eq!(model.moments("b").len(), 5, "four retries after the first attempt");
     let Outcome::Fallback(why) = &report.outcomes[1] else { panic!("{report:?}") };
     assert!(matches!(why, FallbackReason::Spent { code: ErrorCode::RateLimited, .. }), "{why:?}");
-    assert_eq!(report.ended, Ended::Whole);
+    assert_eq!(report.ended, JudgeEnd::Whole);
     let counts = report.counts;
     assert_eq!((counts.calls, counts.retries, counts.throttled, counts.fallbacks), (7, 4, 5, 1));
     // The others did not wait for it.
@@ -145,7 +145,7 @@ async fn access_denied_to_all_is_a_setup_error() {
         );
         let report = judge(&model, at_once(2)).run(numbered(100), &Stop::new()).await.unwrap();
         assert!(
-            matches!(&report.ended, Ended::SetUp { code: found, .. } if *found == code),
+            matches!(&report.ended, JudgeEnd::SetUp { code: found, .. } if *found == code),
             "{:?}",
             report.ended
         );
@@ -154,7 +154,7 @@ async fn access_denied_to_all_is_a_setup_error() {
         assert!(model.seen().len() <= 7, "far fewer than a hundred calls: {}", model.seen().len());
         // Two items that are all of the batch count, too.
         let report = judge(&model, at_once(2)).run(numbered(2), &Stop::new()).await.unwrap();
-        assert!(matches!(report.ended, Ended::SetUp { .. }));
+        assert!(matches!(report.ended, JudgeEnd::SetUp { .. }));
     }
 }
 
@@ -167,7 +167,7 @@ async fn access_denied_to_some_affects_only_them() {
     });
     let model = Arc::new(model);
     let report = judge(&model, at_once(1)).run(numbered(40), &Stop::new()).await.unwrap();
-    assert_eq!(report.ended, Ended::Whole);
+    assert_eq!(report.ended, JudgeEnd::Whole);
     assert_eq!(model.seen().len(), 40);
     assert_eq!(words(&report).iter().filter(|word| **word == "judged").count(), 5);
 }
@@ -181,7 +181,7 @@ async fn missing_address_or_model_is_a_setup_error() {
         let model = Arc::new(Scripted::after(Duration::from_millis(10)).otherwise(move |_| step));
         let report = judge(&model, at_once(2)).run(numbered(100), &Stop::new()).await.unwrap();
         assert!(
-            matches!(&report.ended, Ended::SetUp { code: found, .. } if *found == code),
+            matches!(&report.ended, JudgeEnd::SetUp { code: found, .. } if *found == code),
             "{:?}",
             report.ended
         );

@@ -104,7 +104,7 @@ async fn call_of_dead_run_is_reported_as_possibly_billed() {
         }
         dying.abort();
         assert!(dying.await.is_err(), "it was aborted and reported nothing");
-        store.skew_by(Duration::from_secs(11));
+        store.advance_clock(Duration::from_secs(11));
         let model = Arc::new(Scripted::after(Duration::ZERO));
         let judge = on(&store, &model, at_once(2));
         let report = judge.run(numbered(3), &Stop::new()).await.unwrap();

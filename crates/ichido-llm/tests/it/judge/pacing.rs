@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::plan::{Assumptions, Batch, estimate};
+use ichido_core::plan::{Assumptions, BatchPlan, estimate};
 use ichido_llm::judge::{Judge, Settings, SettingsError, Stop};
 use ichido_llm::models::Model;
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ async fn run_takes_planned_time_and_keeps_slots() {
         let settings = parallel(count);
         let waits: Vec<Duration> = settings.retry.waits().collect();
         let (interval, latency) = (settings.interval, Duration::from_secs(5));
-        let batch = Batch { items: 120, parallel: settings.parallel, interval, latency, waits: &waits };
+        let batch = BatchPlan { items: 120, parallel: settings.parallel, interval, latency, waits: &waits };
         assert_eq!(estimate(&batch, &Assumptions::DEFAULT).best, expected);
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use ichido_core::limits::Limits;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Answer, Echo, NetworkFault, Seen, Table};
-use ichido_llm::judge::{Judge, Outcome, Report, Settings};
-use ichido_llm::models::{CallError, CallReport, FinishReason, Form, Model, ModelFuture, Prompt, Reply};
+use ichido_core::verdict::{HttpResponse, Echo, NetworkFault, AttemptResponse, VerdictTable};
+use ichido_llm::judge::{Judge, Outcome, JudgeReport, Settings};
+use ichido_llm::models::{CallError, CallReport, FinishReason, AnswerForm, Model, ModelFuture, Prompt, Reply};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
@@ -130,7 +130,7 @@ impl Model for Scripted {
 }
 
 fn report(step: ScriptedCall) -> CallReport {
-    let answer = |status, headers| Seen::Answer(Answer { status, headers, body: b"", echo: Echo::Absent });
+    let answer = |status, headers| AttemptResponse::Http(HttpResponse { status, headers, body: b"", echo: Echo::Absent });
     let says =
         |text: &str, finish_reason| Ok(Reply { text: text.to_owned(), finish_reason, id: None, usage: None });
     let headers;
@@ -138,17 +138,17 @@ fn report(step: ScriptedCall) -> CallReport {
         ScriptedCall::Says(text) => return report_of(says(text, FinishReason::Whole)),
         ScriptedCall::CutOff(text) => return report_of(says(text, FinishReason::CutOff)),
         ScriptedCall::Declines => return report_of(says("", FinishReason::Declined)),
-        ScriptedCall::Named(name) => Seen::Named(name),
+        ScriptedCall::Named(name) => AttemptResponse::Named(name),
         ScriptedCall::Status(status) => answer(status, &[]),
         ScriptedCall::Wait(seconds) => {
             headers = [("retry-after", seconds.as_bytes())];
             answer(429, &headers)
         }
-        ScriptedCall::Breaks(fault) => Seen::Network(fault),
+        ScriptedCall::Breaks(fault) => AttemptResponse::Network(fault),
     };
-    let verdict = Table::llm().judge(&seen, Timestamp::from_secs(1_800_000_000));
+    let verdict = VerdictTable::llm().judge(&seen, Timestamp::from_secs(1_800_000_000));
     let status = match seen {
-        Seen::Answer(answer) => Some(answer.status),
+        AttemptResponse::Http(answer) => Some(answer.status),
         _ => None,
     };
     report_of(Err(CallError { verdict, status, name: None, why: "as scripted".to_owned() }))
@@ -158,13 +158,13 @@ fn report_of(outcome: Result<Reply, CallError>) -> CallReport {
     CallReport { outcome, limits: Limits::default() }
 }
 
-pub(crate) fn form() -> Form {
+pub(crate) fn form() -> AnswerForm {
     let schema = json!({
         "type": "object",
         "properties": { "label": { "enum": ["YES", "NO"] } },
         "required": ["label"],
     });
-    Form::new("label", schema).unwrap()
+    AnswerForm::new("label", schema).unwrap()
 }
 
 pub(crate) fn prompt(user: &str) -> Prompt {
@@ -194,7 +194,7 @@ pub(crate) fn at_once(count: u32) -> Settings {
 }
 
 /// Returns a word for the outcome of each item.
-pub(crate) fn words(report: &Report<Label>) -> Vec<&str> {
+pub(crate) fn words(report: &JudgeReport<Label>) -> Vec<&str> {
     let word = |outcome: &'_ Outcome<Label>| match outcome {
         Outcome::Judged(_) => "judged",
         Outcome::Fallback(why) => why.as_str(),

@@ -1,6 +1,6 @@
 //! Calls that are answered.
 
-use fake_llm::action::{Action, AnswerShape};
+use fake_llm::action::{ScriptedAction, AnswerShape};
 use fake_llm::pace::{Limit, Rate};
 use fake_llm::script::Script;
 use fake_llm::start;
@@ -40,13 +40,13 @@ async fn damaged_answers_are_repaired_or_unusable() {
             (AnswerShape::CutOff, Err(Unusable::CutOff)),
             (AnswerShape::Filtered, Err(Unusable::Declined)),
         ] {
-            let fake = doing(Action::Answer(shape));
+            let fake = doing(ScriptedAction::Answer(shape));
             let reply = dialect.reply(&fake).await;
             let read = form().read_reply(&reply).map(|read| read.was_repaired);
             assert_eq!(read, expected, "{dialect:?} {shape:?}");
             assert_understood(&fake);
         }
-        let fake = doing(Action::Answer(AnswerShape::SchemaMiss));
+        let fake = doing(ScriptedAction::Answer(AnswerShape::SchemaMiss));
         let read = form().read_reply(&dialect.reply(&fake).await);
         assert!(matches!(read, Err(Unusable::OtherForm(_))), "{dialect:?} {read:?}");
     }

@@ -1,10 +1,10 @@
 //! The counts of a destination's calls to a model.
 // SPEC B12.
 
-use fake_llm::action::{Action, AnswerShape, Fault};
+use fake_llm::action::{ScriptedAction, AnswerShape, ProviderFault};
 use fake_llm::pace::Latency;
-use fake_llm::script::{Rule, Script};
-use ichido::destination::Call;
+use fake_llm::script::{ScriptRule, Script};
+use ichido::destination::DeliveryAttempt;
 
 use super::destination::{ARTICLES, DestinationFixture, article, call};
 use super::fixture::Dialect;
@@ -12,19 +12,19 @@ use super::recorder::RecordedCounters;
 
 #[tokio::test]
 async fn calls_are_counted_by_outcome() {
-    let answer = |action| Rule { first: Some(1), ..Rule::new(action) };
+    let answer = |action| ScriptRule { first: Some(1), ..ScriptRule::new(action) };
     let rules = vec![
-        answer(Action::DropCompleted),
-        answer(Action::Fail(Fault::Throttle)),
-        answer(Action::Answer(AnswerShape::CutOff)),
-        answer(Action::Fail(Fault::Unavailable)),
+        answer(ScriptedAction::DropCompleted),
+        answer(ScriptedAction::Fail(ProviderFault::Throttle)),
+        answer(ScriptedAction::Answer(AnswerShape::CutOff)),
+        answer(ScriptedAction::Fail(ProviderFault::Unavailable)),
     ];
     let fake = fake_llm::start(Script { rules, ..Script::default() });
     let fixture = DestinationFixture::new(Dialect::OpenAi, fake).await;
     let counts = RecordedCounters::default();
     let llm = metrics::with_local_recorder(&counts, || fixture.llm());
     for attempt in 1..=5 {
-        llm.call(&Call { attempt, ..call(ARTICLES, &article()) }).await;
+        llm.call(&DeliveryAttempt { attempt, ..call(ARTICLES, &article()) }).await;
     }
     let seen = ["calls", "retries", "throttled", "unusable_answers", "possibly_billed_twice"];
     assert_eq!(seen.map(|name| counts.get(name)), [5, 4, 1, 1, 2]);

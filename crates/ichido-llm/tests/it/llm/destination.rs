@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fake_llm::Fake;
-use fake_llm::action::{Action, AnswerShape, Fault};
+use fake_llm::action::{ScriptedAction, AnswerShape, ProviderFault};
 use fake_llm::pace::RetryAfter;
-use fake_llm::script::{Rule, Script};
-use ichido::destination::{Call, DeliveryOutcome, Handler, Job};
-use ichido::worker::{Queue, Running, Target, Worker};
+use fake_llm::script::{ScriptRule, Script};
+use ichido::destination::{DeliveryAttempt, DeliveryOutcome, Handler, Job};
+use ichido::worker::{QueueConfig, WorkerHandle, DestinationConfig, Worker};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_core::retry::{Guarantee, Jitter, Retry, Schedule};
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 use ichido_llm::destination::{Llm, LlmSettings};
@@ -37,7 +37,7 @@ pub(crate) struct DestinationFixture {
     dialect: Dialect,
     endpoints: &'static [&'static str],
     settings: LlmSettings,
-    _file: Option<sqlite::File>,
+    _file: Option<sqlite::SqliteTestFile>,
 }
 
 impl DestinationFixture {
@@ -61,7 +61,7 @@ impl DestinationFixture {
     }
 
     /// Starts a worker that asks the questions and takes the answers.
-    fn work(&self, answers: &ReceivedAnswers) -> Running {
+    fn work(&self, answers: &ReceivedAnswers) -> WorkerHandle {
         let retry = Retry {
             schedule: Schedule::List(vec![Duration::from_millis(1)]),
             jitter: Jitter::None,
@@ -69,8 +69,8 @@ impl DestinationFixture {
         };
         Worker::new(self.store.clone())
             .idle_sleep(Duration::from_millis(10))
-            .destination(Target::new("model", self.llm()))
-            .queue(Queue { retry, ..Queue::new(ARTICLES, "model") })
+            .destination(DestinationConfig::new("model", self.llm()))
+            .queue(QueueConfig { retry, ..QueueConfig::new(ARTICLES, "model") })
             .handler(SUMMARIES, answers.handler())
             .start()
             .expect("a worker")
@@ -86,7 +86,7 @@ impl DestinationFixture {
         }
     }
 
-    async fn until(&self, id: Uuid, stage: Stage) -> MessageRow {
+    async fn until(&self, id: Uuid, stage: StateName) -> MessageRow {
         loop {
             let row = self.store.messages().get(id).await.expect("a response").expect("it is there");
             if row.status == stage {
@@ -139,8 +139,8 @@ fn queue(name: &str) -> QueueName {
 }
 
 /// An attempt at a message of this queue with this body.
-pub(crate) fn call(queue_name: &str, body: &Value) -> Call {
-    Call {
+pub(crate) fn call(queue_name: &str, body: &Value) -> DeliveryAttempt {
+    DeliveryAttempt {
         message: Uuid::from_u128(7),
         queue: queue(queue_name),
         identity: "alice".to_owned(),
@@ -162,14 +162,14 @@ fn judged(outcome: DeliveryOutcome) -> (Verdict, Note) {
 }
 
 fn saying(text: &str) -> Fake {
-    playing(Rule::new(Action::Say(text.to_owned())))
+    playing(ScriptRule::new(ScriptedAction::Say(text.to_owned())))
 }
 
 async fn an_answer_is_handed_on(fixture: DestinationFixture) {
     let answers = ReceivedAnswers::default();
     let id = fixture.put().await;
     let worker = fixture.work(&answers);
-    fixture.until(id, Stage::Sent).await;
+    fixture.until(id, StateName::Sent).await;
     let answer = answers.first().await;
     worker.stop();
     worker.ended().await;
@@ -219,13 +219,13 @@ async fn repeated_call_enqueues_one_answer() {
 
 #[tokio::test]
 async fn answer_has_requested_form() {
-    let fake = playing(Rule { first: Some(1), ..Rule::new(Action::Answer(AnswerShape::SchemaMiss)) });
+    let fake = playing(ScriptRule { first: Some(1), ..ScriptRule::new(ScriptedAction::Answer(AnswerShape::SchemaMiss)) });
     let mut fixture = DestinationFixture::new(Dialect::OpenAi, fake).await;
     fixture.settings.form = Some(form());
     let answers = ReceivedAnswers::default();
     let id = fixture.put().await;
     let worker = fixture.work(&answers);
-    let row = fixture.until(id, Stage::Sent).await;
+    let row = fixture.until(id, StateName::Sent).await;
     let answer = answers.first().await;
     worker.stop();
     worker.ended().await;
@@ -241,7 +241,7 @@ async fn unusable_answer_is_retried_unless_declined() {
         for (shape, advice) in
             [(AnswerShape::CutOff, Advice::RetryAnswer), (AnswerShape::Filtered, Advice::GiveUp)]
         {
-            let fixture = DestinationFixture::new(dialect, playing(Rule::new(Action::Answer(shape)))).await;
+            let fixture = DestinationFixture::new(dialect, playing(ScriptRule::new(ScriptedAction::Answer(shape)))).await;
             let (verdict, note) = judged(fixture.llm().call(&call(ARTICLES, &article())).await);
             let seen = (verdict.code, verdict.effect, verdict.advice);
             assert_eq!(
@@ -259,7 +259,7 @@ async fn unusable_answer_is_retried_unless_declined() {
 async fn message_unfit_for_prompt_is_dead_without_a_call() {
     let fixture = DestinationFixture::new(Dialect::OpenAi, saying("Never.")).await;
     let llm = fixture.llm();
-    let text = Call { body: "A secret knee".into(), ..call(ARTICLES, &article()) };
+    let text = DeliveryAttempt { body: "A secret knee".into(), ..call(ARTICLES, &article()) };
     for (asks, expected) in [
         (call(ARTICLES, &json!({"reader": "Ann", "id": "1"})), "nothing at /title"),
         (call(ARTICLES, &json!({"id": "1", "title": "T"})), "nothing at /reader"),
@@ -277,13 +277,13 @@ async fn message_unfit_for_prompt_is_dead_without_a_call() {
 #[tokio::test]
 async fn lost_call_is_retried() {
     for dialect in BOTH {
-        let lost = Rule { first: Some(1), ..Rule::new(Action::DropCompleted) };
+        let lost = ScriptRule { first: Some(1), ..ScriptRule::new(ScriptedAction::DropCompleted) };
         let fixture = DestinationFixture::new(dialect, playing(lost)).await;
-        assert_eq!(fixture.llm().promise().guarantee, Guarantee::Repeatable);
+        assert_eq!(fixture.llm().promise().guarantee, Guarantee::Idempotent);
         let answers = ReceivedAnswers::default();
         let id = fixture.put().await;
         let worker = fixture.work(&answers);
-        let row = fixture.until(id, Stage::Sent).await;
+        let row = fixture.until(id, StateName::Sent).await;
         answers.first().await;
         worker.stop();
         worker.ended().await;
@@ -294,10 +294,10 @@ async fn lost_call_is_retried() {
 
 #[tokio::test]
 async fn throttling_endpoint_rests_and_other_takes_over() {
-    let throttle = Rule {
+    let throttle = ScriptRule {
         endpoint: Some("/east".to_owned()),
         retry_after: Some(RetryAfter::Seconds(300)),
-        ..Rule::new(Action::Fail(Fault::Throttle))
+        ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle))
     };
     for dialect in BOTH {
         let fixture = DestinationFixture::new(dialect, playing(throttle.clone())).await;
@@ -310,7 +310,7 @@ async fn throttling_endpoint_rests_and_other_takes_over() {
                 break verdict;
             }
         };
-        assert_eq!((throttled.hint, throttled.tells_pace()), (None, None), "the other one is free");
+        assert_eq!((throttled.hint, throttled.pace_report()), (None, None), "the other one is free");
         for _ in 0..5 {
             let (verdict, _) = judged(llm.call(&asks).await);
             assert_eq!(verdict.effect, Effect::Done, "{dialect:?}");
@@ -322,11 +322,11 @@ async fn throttling_endpoint_rests_and_other_takes_over() {
 #[tokio::test]
 async fn single_endpoint_drives_pace_of_destination() {
     let throttle =
-        Rule { retry_after: Some(RetryAfter::Seconds(7)), ..Rule::new(Action::Fail(Fault::Throttle)) };
+        ScriptRule { retry_after: Some(RetryAfter::Seconds(7)), ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle)) };
     let fixture = DestinationFixture::new(Dialect::Anthropic, playing(throttle)).await;
     let (verdict, note) = judged(fixture.llm().call(&call(ARTICLES, &article())).await);
     assert_eq!(verdict.hint, Some(Duration::from_secs(7)));
-    assert_eq!(verdict.tells_pace(), Some(PaceReport::Throttled));
+    assert_eq!(verdict.pace_report(), Some(PaceReport::Throttled));
     assert_eq!((note.code, note.status), (Some(ErrorCode::RateLimited), Some(429)));
 }
 

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use fake_llm::action::{Action, Fault};
+use fake_llm::action::{ScriptedAction, ProviderFault};
 use fake_llm::pace::{Latency, Limit, Rate, RetryAfter};
-use fake_llm::script::{Rule, Script};
+use fake_llm::script::{ScriptRule, Script};
 use fake_llm::start;
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 
@@ -17,11 +17,11 @@ use ErrorCode::{BadRequest, Broker5xx, NetworkTimeout, QuotaSpent, RateLimited, 
 /// How long a call waits for an answer that never comes. Connecting has the same timeout, on a slow machine too.
 const SHORT: Duration = Duration::from_secs(2);
 
-type Row = (Fault, u16, ErrorCode, Effect, Advice);
+type Row = (ProviderFault, u16, ErrorCode, Effect, Advice);
 
 async fn assert_rows(dialect: Dialect, rows: &[Row]) {
     for (fault, status, code, effect, advice) in rows {
-        let fake = doing(Action::Fail(*fault));
+        let fake = doing(ScriptedAction::Fail(*fault));
         let call_error = dialect.call_error(&fake).await;
         let verdict = call_error.verdict;
         let seen = (call_error.status, verdict.code, verdict.effect, verdict.advice);
@@ -35,18 +35,18 @@ async fn assert_rows(dialect: Dialect, rows: &[Row]) {
 #[tokio::test]
 async fn openai_errors_are_classified() {
     let rows = [
-        (Fault::Throttle, 429, RateLimited, NotDone, Retry),
-        (Fault::SpendLimit, 429, QuotaSpent, NotDone, GiveUp),
-        (Fault::Overloaded, 503, Broker5xx, Unknown, Retry),
-        (Fault::Unavailable, 503, Broker5xx, Unknown, Retry),
-        (Fault::NotReady, 503, Broker5xx, Unknown, Retry),
-        (Fault::Internal, 500, Broker5xx, Unknown, Retry),
-        (Fault::BadGateway, 502, Broker5xx, Unknown, Retry),
-        (Fault::TimedOut, 408, NetworkTimeout, Unknown, Retry),
-        (Fault::Denied, 403, Unauthorized, NotDone, GiveUp),
-        (Fault::Invalid, 400, BadRequest, NotDone, GiveUp),
-        (Fault::NotFound, 404, BadRequest, NotDone, GiveUp),
-        (Fault::Unknown, 418, BadRequest, NotDone, GiveUp),
+        (ProviderFault::Throttle, 429, RateLimited, NotDone, Retry),
+        (ProviderFault::SpendLimit, 429, QuotaSpent, NotDone, GiveUp),
+        (ProviderFault::Overloaded, 503, Broker5xx, Unknown, Retry),
+        (ProviderFault::Unavailable, 503, Broker5xx, Unknown, Retry),
+        (ProviderFault::NotReady, 503, Broker5xx, Unknown, Retry),
+        (ProviderFault::Internal, 500, Broker5xx, Unknown, Retry),
+        (ProviderFault::BadGateway, 502, Broker5xx, Unknown, Retry),
+        (ProviderFault::TimedOut, 408, NetworkTimeout, Unknown, Retry),
+        (ProviderFault::Denied, 403, Unauthorized, NotDone, GiveUp),
+        (ProviderFault::Invalid, 400, BadRequest, NotDone, GiveUp),
+        (ProviderFault::NotFound, 404, BadRequest, NotDone, GiveUp),
+        (ProviderFault::Unknown, 418, BadRequest, NotDone, GiveUp),
     ];
     assert_rows(Dialect::OpenAi, &rows).await;
 }
@@ -54,17 +54,17 @@ async fn openai_errors_are_classified() {
 #[tokio::test]
 async fn anthropic_errors_are_classified() {
     let rows = [
-        (Fault::Throttle, 429, RateLimited, NotDone, Retry),
-        (Fault::SpendLimit, 429, QuotaSpent, NotDone, GiveUp),
-        (Fault::Overloaded, 529, RateLimited, NotDone, Retry),
-        (Fault::Unavailable, 503, Broker5xx, Unknown, Retry),
-        (Fault::Internal, 500, Broker5xx, Unknown, Retry),
-        (Fault::BadGateway, 502, Broker5xx, Unknown, Retry),
-        (Fault::TimedOut, 504, Broker5xx, Unknown, Retry),
-        (Fault::Denied, 403, Unauthorized, NotDone, GiveUp),
-        (Fault::Invalid, 400, BadRequest, NotDone, GiveUp),
-        (Fault::NotFound, 404, BadRequest, NotDone, GiveUp),
-        (Fault::Unknown, 418, BadRequest, NotDone, GiveUp),
+        (ProviderFault::Throttle, 429, RateLimited, NotDone, Retry),
+        (ProviderFault::SpendLimit, 429, QuotaSpent, NotDone, GiveUp),
+        (ProviderFault::Overloaded, 529, RateLimited, NotDone, Retry),
+        (ProviderFault::Unavailable, 503, Broker5xx, Unknown, Retry),
+        (ProviderFault::Internal, 500, Broker5xx, Unknown, Retry),
+        (ProviderFault::BadGateway, 502, Broker5xx, Unknown, Retry),
+        (ProviderFault::TimedOut, 504, Broker5xx, Unknown, Retry),
+        (ProviderFault::Denied, 403, Unauthorized, NotDone, GiveUp),
+        (ProviderFault::Invalid, 400, BadRequest, NotDone, GiveUp),
+        (ProviderFault::NotFound, 404, BadRequest, NotDone, GiveUp),
+        (ProviderFault::Unknown, 418, BadRequest, NotDone, GiveUp),
     ];
     assert_rows(Dialect::Anthropic, &rows).await;
 }
@@ -72,7 +72,7 @@ async fn anthropic_errors_are_classified() {
 #[tokio::test]
 async fn call_with_lost_response_may_be_billed() {
     for dialect in BOTH {
-        for (action, billed) in [(Action::Drop, 0), (Action::DropCompleted, 1)] {
+        for (action, billed) in [(ScriptedAction::Drop, 0), (ScriptedAction::DropCompleted, 1)] {
             let fake = doing(action);
             let call_error = dialect.call_error(&fake).await;
             let verdict = call_error.verdict;
@@ -120,7 +120,7 @@ async fn retry_hint_is_read_in_every_format() {
             (RetryAfter::DateInSeconds(90), 1_000, 90_000),
         ] {
             let throttle =
-                Rule { retry_after: Some(hint.clone()), ..Rule::new(Action::Fail(Fault::Throttle)) };
+                ScriptRule { retry_after: Some(hint.clone()), ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle)) };
             let fake = playing(throttle);
             let hint_ms = dialect.call_error(&fake).await.verdict.hint.expect("a hint").as_millis();
             assert!((least..=most).contains(&hint_ms), "{dialect:?} {hint:?}: {hint_ms}");
@@ -140,7 +140,7 @@ async fn without_hint_exhausted_counter_sets_the_wait() {
         let hint = call_error.verdict.hint.expect("the reset of the counter");
         // A time is written in whole seconds, rounded up.
         assert!(hint <= Duration::from_secs(601) && Duration::from_mins(5) < hint, "{dialect:?} {hint:?}");
-        let fake = doing(Action::Fail(Fault::Throttle));
+        let fake = doing(ScriptedAction::Fail(ProviderFault::Throttle));
         assert_eq!(dialect.call_error(&fake).await.verdict.hint, None, "nothing says how long: {dialect:?}");
     }
 }
@@ -148,7 +148,7 @@ async fn without_hint_exhausted_counter_sets_the_wait() {
 #[tokio::test]
 async fn error_shows_name_and_no_secret() {
     for dialect in BOTH {
-        let fake = doing(Action::Fail(Fault::NotFound));
+        let fake = doing(ScriptedAction::Fail(ProviderFault::NotFound));
         let call_error = dialect.call_error(&fake).await;
         let name = match dialect {
             Dialect::OpenAi => "model_not_found",

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fake_llm::action::Action;
-use fake_llm::script::{Rule, Script};
+use fake_llm::action::ScriptedAction;
+use fake_llm::script::{ScriptRule, Script};
 use fake_llm::{Fake, start};
 use ichido_llm::models::{
-    AnthropicSettings, CallError, CallReport, Form, Model, OpenAiSettings, Prompt, Reply, ServiceSettings,
+    AnthropicSettings, CallError, CallReport, AnswerForm, Model, OpenAiSettings, Prompt, Reply, ServiceSettings,
 };
 use serde_json::json;
 
@@ -24,11 +24,11 @@ pub(crate) enum Dialect {
 pub(crate) const BOTH: [Dialect; 2] = [Dialect::OpenAi, Dialect::Anthropic];
 
 /// Starts a provider that does this with every call.
-pub(crate) fn doing(action: Action) -> Fake {
-    playing(Rule::new(action))
+pub(crate) fn doing(action: ScriptedAction) -> Fake {
+    playing(ScriptRule::new(action))
 }
 
-pub(crate) fn playing(rule: Rule) -> Fake {
+pub(crate) fn playing(rule: ScriptRule) -> Fake {
     start(Script { rules: vec![rule], ..Script::default() })
 }
 
@@ -74,7 +74,7 @@ impl Dialect {
     }
 }
 
-pub(crate) fn form() -> Arc<Form> {
+pub(crate) fn form() -> Arc<AnswerForm> {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -85,7 +85,7 @@ pub(crate) fn form() -> Arc<Form> {
         "required": ["label", "confidence", "reason"],
         "additionalProperties": false,
     });
-    Arc::new(Form::new("judgement", schema).expect("a schema"))
+    Arc::new(AnswerForm::new("judgement", schema).expect("a schema"))
 }
 
 pub(crate) fn prompt() -> Prompt {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ichido::worker::Form;
-use ichido_core::alert::{About, Rule, Terms};
+use ichido::worker::AlertFormat;
+use ichido_core::alert::{AlertSubject, AlertRule, AlertTerms};
 
 use serde_json::json;
 
@@ -16,8 +16,8 @@ use crate::config::tests::{
 #[test]
 fn the_commented_file_shows_the_default_alert_thresholds() {
     let shown = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
-    let (bare, orders) = (resolved(&commented_file()), About::Queue("orders".to_owned()));
-    for rule in Rule::ALL {
+    let (bare, orders) = (resolved(&commented_file()), AlertSubject::Queue("orders".to_owned()));
+    for rule in AlertRule::ALL {
         for config in [&shown, &bare] {
             assert_eq!(config.alerts.rules.terms(rule, &orders), Some(rule.terms()), "{rule:?}");
         }
@@ -40,16 +40,16 @@ kind = "http"
 url = "https://ops.example.com/hook"
 "#;
     let alerts = resolved(text).alerts;
-    let terms = |rule, queue: &str| alerts.rules.terms(rule, &About::Queue(queue.to_owned()));
+    let terms = |rule, queue: &str| alerts.rules.terms(rule, &AlertSubject::Queue(queue.to_owned()));
     let hours = Duration::from_hours;
-    let of = |window, least, above| Some(Terms { window: Some(window), least, above });
-    assert_eq!(terms(Rule::DeadLetters, "orders"), of(hours(1), 1, 20.0));
-    assert_eq!(terms(Rule::DeadLetters, "mail"), of(hours(2), 3, 20.0));
-    assert_eq!(terms(Rule::LagP95, "mail"), of(Duration::from_mins(5), 20, 90.0));
+    let of = |window, least, above| Some(AlertTerms { window: Some(window), min_samples: least, above });
+    assert_eq!(terms(AlertRule::DeadLetters, "orders"), of(hours(1), 1, 20.0));
+    assert_eq!(terms(AlertRule::DeadLetters, "mail"), of(hours(2), 3, 20.0));
+    assert_eq!(terms(AlertRule::LagP95, "mail"), of(Duration::from_mins(5), 20, 90.0));
     let [ops] = &alerts.receivers[..] else { panic!("one receiver") };
     assert_eq!(
-        (ops.queue().as_str(), ops.destination.as_str(), ops.form),
-        ("ichido-alerts.ops", "hook", Form::Slack)
+        (ops.queue().as_str(), ops.destination.as_str(), ops.format),
+        ("ichido-alerts.ops", "hook", AlertFormat::Slack)
     );
 }
 
@@ -66,13 +66,13 @@ dead_letter = true
 ";
     let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     let alerts = &traced.config.alerts;
-    let terms = |rule, queue: &str| alerts.rules.terms(rule, &About::Queue(queue.to_owned()));
-    assert_eq!(terms(Rule::DeadLetter, "orders"), None);
-    assert_eq!(terms(Rule::DeadLetter, "mail"), Some(Rule::DeadLetter.terms()), "it has it all the same");
-    assert_eq!(terms(Rule::DeadLetters, "orders").map(|terms| terms.above), Some(20.0));
-    assert_eq!(terms(Rule::DeadLetters, "mail"), None);
+    let terms = |rule, queue: &str| alerts.rules.terms(rule, &AlertSubject::Queue(queue.to_owned()));
+    assert_eq!(terms(AlertRule::DeadLetter, "orders"), None);
+    assert_eq!(terms(AlertRule::DeadLetter, "mail"), Some(AlertRule::DeadLetter.terms()), "it has it all the same");
+    assert_eq!(terms(AlertRule::DeadLetters, "orders").map(|terms| terms.above), Some(20.0));
+    assert_eq!(terms(AlertRule::DeadLetters, "mail"), None);
     assert_eq!(
-        (alerts.rules.common(Rule::CircuitOpen), alerts.rules.common(Rule::AuditBroken).is_some()),
+        (alerts.rules.common(AlertRule::CircuitOpen), alerts.rules.common(AlertRule::AuditBroken).is_some()),
         (None, true)
     );
 
@@ -102,7 +102,7 @@ dead_letter = true
             .unwrap_or_else(|| panic!("no {rule} in {json}"))
             .clone()
     };
-    assert_eq!(json["alerts"].as_array().unwrap().len(), Rule::ALL.len());
+    assert_eq!(json["alerts"].as_array().unwrap().len(), AlertRule::ALL.len());
     assert_eq!(find("alerts", "dead_letter"), json!({ "rule": "dead_letter", "on": false }));
     let expected = json!({ "rule": "dead_letters", "on": true, "window_seconds": 3600, "least": 1, "above": 20.0, "unit": "count" });
     assert_eq!(find("alerts", "dead_letters"), expected);

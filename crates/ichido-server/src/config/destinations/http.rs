@@ -1,7 +1,7 @@
 //! HTTP destinations, and the mock broker, which is an HTTP destination with other defaults.
 
 use ichido::destination::Destination;
-use ichido::destination::http::{Found, HttpSettings, Meaning, ReconcileSettings, Rule};
+use ichido::destination::http::{ReconcileMeaning, HttpSettings, ResponseMeaning, ReconcileSettings, ResponseRule};
 use ichido_core::retry::Guarantee;
 
 use super::super::document::Section;
@@ -61,9 +61,9 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, Destination)> {
         echoes_key: section.get_or_default("echoes_key"),
         key_pointer: section.get_or_default("key_pointer"),
         receipt_pointer: section.get("receipt_pointer"),
-        rules: rules(section, Meaning::parse, Meaning::Sent),
+        rules: rules(section, ResponseMeaning::parse, ResponseMeaning::Sent),
         reconcile: section.section("reconcile").and_then(|inside| {
-            let rules = rules(&inside, Found::parse, Found::Done);
+            let rules = rules(&inside, ReconcileMeaning::parse, ReconcileMeaning::Done);
             Some(ReconcileSettings { url: inside.resolved("url")?, rules })
         }),
         url: url.clone().unwrap_or_else(|| PLACEHOLDER.to_owned()),
@@ -120,7 +120,7 @@ fn guarantee(section: &Section<'_>) -> Guarantee {
             "repeatable",
             "contradicts honours_key = true; set one: the receiver deduplicates by key, or a second effect is harmless",
         ),
-        (true, Some(keeps_for), false) => return Guarantee::HonoursKeys { keeps_for },
+        (true, Some(keeps_for), false) => return Guarantee::Keyed { keeps_for },
         (true, None, false) if section.has("keeps_keys_for") => {}
         (true, None, false) => section.report(
             "keeps_keys_for",
@@ -130,10 +130,10 @@ fn guarantee(section: &Section<'_>) -> Guarantee {
             "keeps_keys_for",
             "requires honours_key = true; add that, or remove this",
         ),
-        (false, None, true) => return Guarantee::Repeatable,
+        (false, None, true) => return Guarantee::Idempotent,
         (false, None, false) => {}
     }
-    Guarantee::Nothing
+    Guarantee::None
 }
 
 /// Replaces a missing status.
@@ -142,7 +142,7 @@ const PLACEHOLDER_STATUS: &str = "200";
 /// Reads rules.
 ///
 /// Errors were reported; a placeholder replaces a wrong rule, so the others keep their numbers.
-fn rules<M: Copy>(section: &Section<'_>, meaning: fn(&str) -> Option<M>, placeholder: M) -> Vec<Rule<M>> {
+fn rules<M: Copy>(section: &Section<'_>, meaning: fn(&str) -> Option<M>, placeholder: M) -> Vec<ResponseRule<M>> {
     let rule = |row: &Section<'_>| {
         let at = match (row.get("at"), row.get("is")) {
             (Some(at), Some(is)) => Some((at, is)),
@@ -154,7 +154,7 @@ fn rules<M: Copy>(section: &Section<'_>, meaning: fn(&str) -> Option<M>, placeho
             }
         };
         let status = row.get("status").unwrap_or_else(|| PLACEHOLDER_STATUS.to_owned());
-        Rule { status, at, means: row.word("means", meaning).unwrap_or(placeholder) }
+        ResponseRule { status, at, means: row.word("means", meaning).unwrap_or(placeholder) }
     };
     section.rows("rules").iter().map(rule).collect()
 }

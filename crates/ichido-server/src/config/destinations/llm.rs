@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ichido_core::settings::ConfigErrors;
 use ichido_llm::destination::{LlmPlan, LlmSettings};
-use ichido_llm::models::{AnthropicSettings, Form, FormBy, LimitBy, Model, OpenAiSettings, ServiceSettings};
+use ichido_llm::models::{AnthropicSettings, AnswerForm, FormBy, LimitBy, Model, OpenAiSettings, ServiceSettings};
 
 use super::super::document::Section;
 use super::PLACEHOLDER;
@@ -73,7 +73,7 @@ fn llm_settings(section: &Section<'_>) -> LlmSettings {
 }
 
 /// Reads a form from its schema file, and names it after the file.
-fn form(section: &Section<'_>) -> Option<Form> {
+fn form(section: &Section<'_>) -> Option<AnswerForm> {
     let text = section.resolved("form")?;
     let path: String = section.get("form")?;
     let shown = section.source.outside.folder.join(&path);
@@ -85,6 +85,6 @@ fn form(section: &Section<'_>) -> Option<Form> {
     let name: String = stem.chars().filter(|letter| is_fine(*letter)).take(64).collect();
     let name = if name.is_empty() { FORM_NAME.to_owned() } else { name };
     let form = schema
-        .and_then(|schema| Form::new(name, schema).map_err(|error| format!("{}: {error}", shown.display())));
+        .and_then(|schema| AnswerForm::new(name, schema).map_err(|error| format!("{}: {error}", shown.display())));
     section.checked("form", form)
 }

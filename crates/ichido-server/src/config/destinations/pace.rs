@@ -3,14 +3,14 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido_core::pace::{CircuitSettings, PerSecond, Settings};
+use ichido_core::pace::{CircuitSettings, PerSecond, PaceSettings};
 
 use super::super::document::Section;
 use super::super::queues::at_least_one;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PaceConfig {
-    pub(super) settings: Settings,
+    pub(super) settings: PaceSettings,
     pub(super) max_parallel: Option<NonZeroU32>,
     pub(super) interval: Duration,
 }
@@ -22,12 +22,12 @@ pub(super) fn read(section: &Section<'_>) -> PaceConfig {
         section.report("rate_max", "is below rate_floor; raise rate_max, or lower rate_floor");
     }
     let circuit = section.section("circuit").map_or(CircuitSettings::DEFAULT, |inside| circuit(&inside));
-    let settings = Settings {
+    let settings = PaceSettings {
         rate_max,
         rate_floor,
         pause_max: section.get_or_default("pause_max"),
         circuit,
-        ..Settings::DEFAULT
+        ..PaceSettings::DEFAULT
     };
     PaceConfig {
         settings,

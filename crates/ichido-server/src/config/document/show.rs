@@ -2,7 +2,7 @@
 
 use super::super::kind::Kind;
 use super::super::setting::Setting;
-use super::super::show::{EffectiveValue, HIDDEN, Shown, is_hidden, redacted};
+use super::super::show::{EffectiveValue, HIDDEN, DisplayedConfig, is_hidden, redacted};
 use super::{Section, SpannedValue};
 
 /// The origin of a default value.
@@ -12,7 +12,7 @@ impl Section<'_> {
     /// Appends the effective value of every setting, here and in nested tables.
     ///
     /// Keeps the order of the table.
-    pub(in super::super) fn show(&self, shown: &mut Vec<Shown>) {
+    pub(in super::super) fn show(&self, shown: &mut Vec<DisplayedConfig>) {
         for setting in self.settings() {
             let inside = self.nested(setting);
             match setting.kind {
@@ -26,19 +26,19 @@ impl Section<'_> {
         }
     }
 
-    fn show_one(&self, setting: &'static Setting, shown: &mut Vec<Shown>) {
+    fn show_one(&self, setting: &'static Setting, shown: &mut Vec<DisplayedConfig>) {
         let effective = self.effective(setting);
         if effective.is_some() || !self.has_no_defaults {
-            shown.push(Shown { table: self.path.clone(), name: setting.name.to_owned(), effective });
+            shown.push(DisplayedConfig { table: self.path.clone(), name: setting.name.to_owned(), effective });
         }
     }
 
-    fn show_fields(&self, setting: &'static Setting, shown: &mut Vec<Shown>) {
+    fn show_fields(&self, setting: &'static Setting, shown: &mut Vec<DisplayedConfig>) {
         let section = self.user_named(setting.name);
         for (key, value) in section.members() {
             let effective =
                 Some(section.effective_value(&section.path_of(key.get_ref()), &setting.kind, value));
-            shown.push(Shown { table: section.path.clone(), name: key.get_ref().to_string(), effective });
+            shown.push(DisplayedConfig { table: section.path.clone(), name: key.get_ref().to_string(), effective });
         }
     }
 

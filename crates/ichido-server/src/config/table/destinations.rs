@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido::destination::http::{ANSWER_BYTES_MAX, Found, Meaning};
+use ichido::destination::http::{ANSWER_BYTES_MAX, ReconcileMeaning, ResponseMeaning};
 use ichido::worker::limits::PARALLELISM_MAX;
 use ichido_core::pace::PerSecond;
 use ichido_core::retry::WAIT_MAX;
@@ -112,11 +112,11 @@ const RULE: &[Setting] = settings! {
         "Text that must be there. `at` and `is` belong together."
 };
 const MEANING: &[Setting] = settings! {
-    "means": Word(&Meaning::WORDS), Required("processed");
+    "means": Word(&ResponseMeaning::WORDS), Required("processed");
         "Meaning of the response."
 };
 const FINDING: &[Setting] = settings! {
-    "means": Word(&Found::WORDS), Required("done");
+    "means": Word(&ReconcileMeaning::WORDS), Required("done");
         "Effect that the response reports."
 };
 

@@ -54,10 +54,10 @@ answers_to = "aa"
         ("ichido.toml:25:14 destinations.loop.answers_to", "loop forever"),
         ("ichido.toml:31:14 destinations.astray.answers_to", "[queues.aa] does not exist; did you mean a"),
     ];
-    let all = problems.join("\n");
+    let all = config_errors.join("\n");
     for (place, what) in expected {
         let found =
-            problems.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
+            config_errors.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
         assert!(found, "{place}: {what}\nin\n{all}");
     }
     assert_eq!(problems.len(), expected.len(), "{all}");
@@ -85,7 +85,7 @@ answers_to = "summaries"
 "#;
     let config = resolved_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     let model = config.destinations.iter().find(|described| described.name == "model").expect("a model");
-    assert_eq!((model.kind, model.guarantee()), ("anthropic", Some(Guarantee::Repeatable)));
+    assert_eq!((model.kind, model.guarantee()), ("anthropic", Some(Guarantee::Idempotent)));
     assert_eq!(model.whereto, "claude-sonnet-5 at https://eu.api.test, https://us.api.test/x");
     assert_eq!(model.timeout(), Duration::from_secs(130), "the call, and storing the answer");
     let shown = format!("{config:?}");

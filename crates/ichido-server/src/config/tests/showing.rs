@@ -26,7 +26,7 @@ fn settings_are_shown_with_origin_and_without_secrets() {
         assert!(text.contains(line), "{line}\nin\n{text}");
     }
     assert!(!text.contains("s3cret"), "{text}");
-    let flagged = shown(&traced, &[Over::store("sqlite:b.db", "the flag --store")], true);
+    let flagged = shown(&traced, &[Override::store("sqlite:b.db", "the flag --store")], true);
     assert!(flagged.contains("url = \"sqlite:b.db\"  # the flag --store\n"), "{flagged}");
     // Without origins it is TOML, with the same values.
     let plain = shown(&traced, &[], false);

@@ -40,10 +40,10 @@ lease = "10s"
         ("ichido.toml:13:15 destinations.bare.subject", "is missing"),
         ("ichido.toml:21:9 queues.b.lease", "must be longer than the destination's timeout, 10s"),
     ];
-    let all = problems.join("\n");
+    let all = config_errors.join("\n");
     for (place, what) in expected {
         let found =
-            problems.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
+            config_errors.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
         assert!(found, "{place}: {what}\nin\n{all}");
     }
     assert_eq!(problems.len(), expected.len(), "{all}");

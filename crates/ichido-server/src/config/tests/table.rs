@@ -2,7 +2,7 @@
 
 use ichido::destination::Destination;
 use ichido::destination::http::HttpSettings;
-use ichido_core::pace::Settings;
+use ichido_core::pace::PaceSettings;
 use ichido_http::server::limits::Limits;
 use serde_json::Value;
 
@@ -156,7 +156,7 @@ fn defaults_are_those_of_the_library() {
     let config = resolved(
         "[destinations.d]\nkind = \"http\"\nurl = \"http://a.test/\"\n[queues.q]\ndestination = \"d\"\n",
     );
-    assert_eq!(format!("{:?}", config.queues[0]), format!("{:?}", Queue::new("q", "d")));
+    assert_eq!(format!("{:?}", config.queues[0]), format!("{:?}", QueueConfig::new("q", "d")));
     assert_eq!(format!("{:?}", config.serve.limits), format!("{:?}", Limits::default()));
     assert_eq!(format!("{:?}", config.serve.request_limits), format!("{:?}", RequestLimits::default()));
     assert_eq!(config.serve.listen, LISTEN_DEFAULT);
@@ -167,7 +167,7 @@ fn defaults_are_those_of_the_library() {
         (limits::IDLE_SLEEP_DEFAULT, limits::STOP_WITHIN_DEFAULT, limits::KEEP_FINISHED_DEFAULT)
     );
     let destination = &config.destinations[0];
-    assert_eq!(format!("{:?}", destination.pace()), format!("{:?}", Settings::DEFAULT));
+    assert_eq!(format!("{:?}", destination.pace()), format!("{:?}", PaceSettings::DEFAULT));
     let http = Destination::from(HttpSettings::new("http://a.test/").resolve().expect("it is right"));
     assert_eq!(format!("{:?}", destination.known()), format!("{:?}", Some(&http)));
 }
@@ -185,5 +185,5 @@ fn a_named_schedule_shows_its_own_retries_max_by_default() {
     assert_eq!(traced.config.queues[0].retry, Retry::JOB);
     assert!(shown(&traced, &[], true).contains("retries_max = 2  # default\n"));
     let text = format!("{text}[queue_defaults]\nretries_max = 5\n");
-    assert_eq!(resolved(&text).queues[0].retry.tries.get(), 6);
+    assert_eq!(resolved(&text).queues[0].retry.max_attempts.get(), 6);
 }

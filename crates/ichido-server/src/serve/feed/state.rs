@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_store::action::ActionRow;
 use ichido_store::error::StoreError;
 use ichido_store::message::limits::PAGE_MAX;
@@ -38,7 +38,7 @@ pub(super) struct FeedState {
 
 /// A message that a listener watches.
 struct WatchedMessage {
-    stage: Stage,
+    stage: StateName,
     tries: u32,
     /// Its transitions as events, in order.
     events: Vec<String>,
@@ -161,7 +161,7 @@ impl FeedState {
             .collect();
         self.round = self.round.wrapping_add(FEED_FULL_READS);
         for part in ids.chunks(PAGE_MAX as usize) {
-            for (id, stage, tries) in api.store.messages().stages(part).await? {
+            for (id, stage, tries) in api.store.messages().states(part).await? {
                 let is_same = |known: &WatchedMessage| known.stage == stage && known.tries == tries;
                 if self.messages.get(&id).is_some_and(is_same) && !full_reads.contains(&id) {
                     continue;
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     fn row(number: u64) -> ActionRow {
-        let action = action::Action {
+        let action = action::AuditAction {
             subject: Uuid::nil(),
             about: "queue orders".to_owned(),
             kind: "paused".to_owned(),

@@ -177,7 +177,7 @@ impl Subscriber {
 mod tests {
     use std::time::Duration;
 
-    use ichido_store::token::Role;
+    use ichido_store::token::TokenRole;
     use tokio::sync::mpsc::{Receiver, channel};
 
     use super::*;
@@ -186,7 +186,7 @@ mod tests {
     const BUFFERED: usize = 2;
     const LIVES: Duration = Duration::from_hours(1);
 
-    fn subscriber(role: Role, now: Instant) -> (Subscriber, Receiver<Bytes>) {
+    fn subscriber(role: TokenRole, now: Instant) -> (Subscriber, Receiver<Bytes>) {
         let (sender, receiver) = channel(BUFFERED);
         let caller = ApiCaller { name: "screen".to_owned(), role, token: None };
         let permit = Permits::new(1, 1).try_take(caller.token).expect("a seat");
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_listener_gets_the_whole_state_then_changes() {
         let now = Instant::now();
-        let (mut subscriber, mut receiver) = subscriber(Role::Viewer, now);
+        let (mut subscriber, mut receiver) = subscriber(TokenRole::Viewer, now);
         assert_eq!(subscriber.publish(&state(), &an_action(), now), Ok(()));
         let whole = read(&mut receiver).expect("the whole");
         assert!(
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn a_producer_gets_only_queue_events() {
         let now = Instant::now();
-        let role = Role::Producer { identity: "ann".to_owned(), queues: Vec::new() };
+        let role = TokenRole::Producer { identity: "ann".to_owned(), queues: Vec::new() };
         let (mut subscriber, mut receiver) = subscriber(role, now);
         assert_eq!(subscriber.publish(&state(), &nothing_new(), now), Ok(()));
         let whole = read(&mut receiver).expect("the whole");
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn lagging_listeners_get_a_reset_and_stalled_ones_are_disconnected() {
         let now = Instant::now();
-        let (mut subscriber, mut receiver) = subscriber(Role::Viewer, now);
+        let (mut subscriber, mut receiver) = subscriber(TokenRole::Viewer, now);
         for _ in 0..=BUFFERED {
             assert_eq!(subscriber.publish(&state(), &an_action(), now), Ok(()));
         }
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_listener_gets_heartbeats_while_the_store_is_unavailable() {
         let now = Instant::now();
-        let (mut subscriber, mut receiver) = subscriber(Role::Viewer, now);
+        let (mut subscriber, mut receiver) = subscriber(TokenRole::Viewer, now);
         assert_eq!(subscriber.publish(&FeedState::default(), &FeedChanges::none(), now), Ok(()));
         assert_eq!(read(&mut receiver).as_deref(), Some(HEARTBEAT));
         assert_eq!(subscriber.publish(&state(), &nothing_new(), now), Ok(()));

@@ -10,7 +10,7 @@ use http_body_util::BodyExt as _;
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::message::limits::{EXCERPT_BYTES_MAX, IDENTITY_BYTES_MAX, QUEUE_BYTES_MAX};
-use ichido_store::testing::sqlite::{File, fresh_file};
+use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use jsonschema::{Draft, Validator};
 use serde_json::{Value, json};
 use tower_service::Service as _;
@@ -19,7 +19,7 @@ use super::super::api::{router, served};
 use super::super::caller::ApiCaller;
 use super::super::in_process;
 use super::text;
-use crate::config::{self, Outside};
+use crate::config::{self, ConfigSources};
 use crate::limits::{FEED_MESSAGES_MAX, LIST_MAX, UNKNOWN_MAX};
 
 /// Statuses of requests that are refused for their form.
@@ -330,14 +330,14 @@ struct App {
     description: Value,
     /// The id of an existing message.
     message: String,
-    _file: File,
+    _file: SqliteTestFile,
 }
 
 impl App {
     async fn start() -> Self {
         let file = fresh_file();
         let store = Store::open(&file.url, 2).await.unwrap();
-        let outside = Outside {
+        let outside = ConfigSources {
             variable: &|_| None,
             file: &|path| std::fs::read_to_string(path),
             named: Vec::new(),

@@ -32,7 +32,7 @@ const DROP_TIMEOUT: Duration = Duration::from_secs(20);
 /// sessions in it.
 #[derive(Debug)]
 #[must_use = "dropping this drops the database"]
-pub struct Database {
+pub struct PgTestDatabase {
     /// The URL to connect to.
     pub url: String,
     /// The database's name in its server.
@@ -48,7 +48,7 @@ pub struct Database {
 ///
 /// # Panics
 /// If there is no server or it creates no database, with instructions; a test cannot continue.
-pub async fn fresh_database() -> Database {
+pub async fn fresh_database() -> PgTestDatabase {
     database_from(&std::env::var(TEMPLATE_VARIABLE).unwrap_or_else(|_| EMPTY.to_owned())).await
 }
 
@@ -56,7 +56,7 @@ pub async fn fresh_database() -> Database {
 ///
 /// # Panics
 /// As [`fresh_database`].
-pub async fn empty_database() -> Database {
+pub async fn empty_database() -> PgTestDatabase {
     database_from(EMPTY).await
 }
 
@@ -64,7 +64,7 @@ pub async fn empty_database() -> Database {
 ///
 /// # Panics
 /// As [`fresh_database`].
-pub async fn durable_database() -> Database {
+pub async fn durable_database() -> PgTestDatabase {
     static SERVER: OnceLock<Result<Cluster, ClusterError>> = OnceLock::new();
     // This blocks the runtimes of all tests that come first, and none of them could continue without it.
     let made = match SERVER.get_or_init(|| Cluster::start(&[])) {
@@ -74,7 +74,7 @@ pub async fn durable_database() -> Database {
     made.unwrap_or_else(|error| panic!("no database for this test: {}", with_causes(&error)))
 }
 
-async fn database_from(template: &str) -> Database {
+async fn database_from(template: &str) -> PgTestDatabase {
     match std::env::var_os(SERVER_VARIABLE) {
         Some(url) if !url.is_empty() => {
             let made = match url.to_str() {
@@ -89,11 +89,11 @@ async fn database_from(template: &str) -> Database {
 
 impl Cluster {
     /// Creates an empty database, which is removed with the cluster.
-    pub async fn database(&self) -> Result<Database, ClusterError> {
+    pub async fn database(&self) -> Result<PgTestDatabase, ClusterError> {
         let number = self.databases.fetch_add(1, Ordering::Relaxed);
         let name = format!("ichido_test_{number}");
         create_database(&self.url("postgres"), &name, EMPTY).await?;
-        Ok(Database { url: self.url(&name), name, administrator: None })
+        Ok(PgTestDatabase { url: self.url(&name), name, administrator: None })
     }
 
     /// Creates a migrated database for [`TEMPLATE_VARIABLE`] and returns its name.
@@ -115,17 +115,17 @@ impl Cluster {
     }
 }
 
-async fn given_database(administrator: &str, template: &str) -> Result<Database, ClusterError> {
+async fn given_database(administrator: &str, template: &str) -> Result<PgTestDatabase, ClusterError> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     // The random part, because containers that share a server may have the same process ids.
     let name = format!("ichido_test_{}_{number}_{:016x}", std::process::id(), chance());
     let url = with_database(administrator, &name).ok_or(ClusterError::NotUrl)?;
     create_database(administrator, &name, template).await?;
-    Ok(Database { url, name, administrator: Some(administrator.to_owned()) })
+    Ok(PgTestDatabase { url, name, administrator: Some(administrator.to_owned()) })
 }
 
-impl Drop for Database {
+impl Drop for PgTestDatabase {
     fn drop(&mut self) {
         let Some(administrator) = self.administrator.take() else {
             return;

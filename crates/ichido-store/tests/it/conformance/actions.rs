@@ -2,8 +2,8 @@
 // SPEC D13, F5.
 
 use ichido_core::audit::verify::Kind;
-use ichido_core::ledger::{EffectMode, Resolution};
-use ichido_store::action::{Action, ActionRow};
+use ichido_core::ledger::{OperationGuarantee, Resolution};
+use ichido_store::action::{AuditAction, ActionRow};
 use ichido_store::ledger::KeyResolved;
 use uuid::Uuid;
 
@@ -12,8 +12,8 @@ use super::ledger::{name, policy};
 use crate::both_databases;
 use crate::fixture::{StoreFixture, queue};
 
-fn operation(to: &str) -> Action {
-    Action {
+fn operation(to: &str) -> AuditAction {
+    AuditAction {
         subject: Uuid::from_u128(7),
         about: "letters".to_owned(),
         kind: "requeue".to_owned(),
@@ -25,7 +25,7 @@ fn operation(to: &str) -> Action {
 }
 
 fn summary(row: &ActionRow) -> (&str, &str, &str, &str, Option<&str>) {
-    let Action { about, kind, from, to, actor, .. } = &row.action;
+    let AuditAction { about, kind, from, to, actor, .. } = &row.action;
     (about, kind, from, to, actor.as_deref())
 }
 
@@ -55,12 +55,12 @@ both_databases! {
     #[test]
     async fn key_decision_is_audited_with_its_actor(fixture: StoreFixture) {
         fixture.unknown("k1").await;
-        let (name, policy) = (name("k1"), policy(EffectMode::Opaque));
+        let (name, policy) = (name("k1"), policy(OperationGuarantee::None));
         let decided = fixture.store.keys().decide(&name, Resolution::Applied, None, &policy, "olivia").await.unwrap();
-        assert_eq!(decided, KeyResolved::Stands);
+        assert_eq!(decided, KeyResolved::Resolved);
         let actions = fixture.actions().await;
         assert_eq!(actions.len(), 1, "{actions:?}");
-        let Action { kind, from, to, actor, detail, .. } = &actions[0].action;
+        let AuditAction { kind, from, to, actor, detail, .. } = &actions[0].action;
         assert_eq!((kind.as_str(), from.as_str(), to.as_str()), ("decided", "unknown", "applied"));
         assert_eq!(actor.as_deref(), Some("olivia"));
         assert!(detail.as_deref().is_some_and(|detail| detail.ends_with("k1")), "{detail:?}");
@@ -69,11 +69,11 @@ both_databases! {
     #[test]
     async fn a_decision_that_is_refused_is_not_in_the_trail(fixture: StoreFixture) {
         fixture.unknown("k1").await;
-        let (name, policy) = (name("k1"), policy(EffectMode::Opaque));
+        let (name, policy) = (name("k1"), policy(OperationGuarantee::None));
         let decide = async || {
             fixture.store.keys().decide(&name, Resolution::Applied, None, &policy, "olivia").await.unwrap()
         };
-        assert_eq!(decide().await, KeyResolved::Stands);
+        assert_eq!(decide().await, KeyResolved::Resolved);
         assert!(matches!(decide().await, KeyResolved::Refused(_)));
         assert_eq!(fixture.actions().await.len(), 1);
     }

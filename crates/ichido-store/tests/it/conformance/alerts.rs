@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use ichido_core::alert::{About, Reading, Rule, WINDOW_MAX};
+use ichido_core::alert::{AlertSubject, Measurement, AlertRule, WINDOW_MAX};
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 use ichido_store::alert::NewAlert;
 use ichido_store::error::StoreError;
@@ -23,11 +23,11 @@ const HOUR: Duration = Duration::from_hours(1);
 async fn alert(fixture: &StoreFixture) -> NewAlert {
     NewAlert {
         id: Uuid::now_v7(),
-        rule: Rule::DeadLetters,
-        about: About::Queue("orders".to_owned()),
+        rule: AlertRule::DeadLetters,
+        about: AlertSubject::Queue("orders".to_owned()),
         opened_at: fixture.store.now().await.unwrap(),
-        reading: Reading::of_count(11),
-        terms: Rule::DeadLetters.terms(),
+        reading: Measurement::of_count(11),
+        terms: AlertRule::DeadLetters.terms(),
     }
 }
 
@@ -40,7 +40,7 @@ fn notices(alert: &NewAlert, what: &str) -> Vec<NewMessage> {
 async fn waiting(fixture: &StoreFixture) -> usize {
     let filter = MessageFilter { queue: Some(queue_named("ichido-alerts.ops")), ..MessageFilter::default() };
     let all = fixture.store.messages().list(&filter, 100).await.unwrap();
-    assert!(all.iter().all(|row| row.status == Stage::Queued), "{all:?}");
+    assert!(all.iter().all(|row| row.status == StateName::Queued), "{all:?}");
     all.len()
 }
 
@@ -71,13 +71,13 @@ both_databases! {
     #[test]
     async fn an_incident_comes_back_as_it_was_opened(fixture: StoreFixture) {
         let all = [
-            (Rule::Duplicates, About::Operation("POST /orders".to_owned())),
-            (Rule::CircuitOpen, About::Destination("broker".to_owned())),
-            (Rule::AuditBroken, About::Trail),
-            (Rule::LagP95, About::Queue("mail".to_owned())),
+            (AlertRule::Duplicates, AlertSubject::Operation("POST /orders".to_owned())),
+            (AlertRule::CircuitOpen, AlertSubject::Destination("broker".to_owned())),
+            (AlertRule::AuditBroken, AlertSubject::Trail),
+            (AlertRule::LagP95, AlertSubject::Queue("mail".to_owned())),
         ];
         for (rule, about) in all {
-            let reading = Reading { value: 0.625, samples: 200 };
+            let reading = Measurement { value: 0.625, samples: 200 };
             let new = NewAlert { rule, about, reading, terms: rule.terms(), ..alert(&fixture).await };
             assert!(fixture.store.alerts().open(&new, Vec::new()).await.unwrap());
             let kept = fixture.store.alerts().list(None, 1).await.unwrap().remove(0);
@@ -152,14 +152,14 @@ both_databases! {
     #[test]
     async fn resolved_incidents_expire_and_open_ones_do_not(fixture: StoreFixture) {
         let new = alert(&fixture).await;
-        let open = NewAlert { id: Uuid::now_v7(), rule: Rule::Parked, ..new.clone() };
+        let open = NewAlert { id: Uuid::now_v7(), rule: AlertRule::Parked, ..new.clone() };
         for new in [&new, &open] {
             fixture.store.alerts().open(new, Vec::new()).await.unwrap();
         }
         fixture.store.alerts().clear(new.id, Some(new.opened_at)).await.unwrap();
         fixture.store.alerts().resolve(new.id, new.opened_at, new.opened_at, Vec::new()).await.unwrap();
-        assert_eq!(fixture.store.alerts().forget(new.opened_at, 100).await.unwrap(), 0);
-        assert_eq!(fixture.store.alerts().forget(new.opened_at.plus(HOUR), 100).await.unwrap(), 1);
+        assert_eq!(fixture.store.alerts().delete_resolved(new.opened_at, 100).await.unwrap(), 0);
+        assert_eq!(fixture.store.alerts().delete_resolved(new.opened_at.plus(HOUR), 100).await.unwrap(), 1);
         let left = fixture.store.alerts().list(None, 100).await.unwrap();
         assert_eq!(left.iter().map(|alert| alert.id).collect::<Vec<_>>(), [open.id]);
     }
@@ -170,7 +170,7 @@ both_databases! {
         let new = alert(&fixture).await;
         fixture.store.alerts().open(&new, Vec::new()).await.unwrap();
         fixture.enqueue("k1").await;
-        fixture.store.tallies().flush().await.unwrap();
+        fixture.store.series().flush().await.unwrap();
         for (postgres, sqlite) in [
             (
                 "INSERT INTO ichido.alerts (id, rule, about, opened_at, value, samples, above) SELECT gen_random_uuid(), 'new_rule', about, opened_at, 1, 1, 0 FROM ichido.alerts",
@@ -190,13 +190,13 @@ both_databases! {
         for listed in [fixture.store.alerts().firing().await.unwrap(), fixture.store.alerts().list(None, 10).await.unwrap()] {
             assert_eq!(listed.iter().map(|alert| alert.id).collect::<Vec<_>>(), [new.id]);
         }
-        let sums = fixture.store.tallies().sums(QUARTER).await.unwrap();
-        assert_eq!((sums.len(), sums[&About::Queue("orders".to_owned())].arrived), (1, 1));
+        let sums = fixture.store.series().sums(QUARTER).await.unwrap();
+        assert_eq!((sums.len(), sums[&AlertSubject::Queue("orders".to_owned())].arrived), (1, 1));
     }
 
     #[test]
     async fn alert_subject_is_bounded(fixture: StoreFixture) {
-        let about = About::Operation("x".repeat(600));
+        let about = AlertSubject::Operation("x".repeat(600));
         let refused = fixture.store.alerts().open(&NewAlert { about, ..alert(&fixture).await }, Vec::new()).await;
         assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
     }
@@ -210,54 +210,54 @@ both_databases! {
             store.messages().enqueue(message("k1")).await.unwrap();
         }
         fixture.store.messages().enqueue_all(vec![message("k1"), message("k2"), message("k2")]).await;
-        node.tally().request_arrived("orders.create", true);
-        node.tally().retried("orders", true);
-        node.tally().retried("orders", false);
+        node.counters().request_arrived("orders.create", true);
+        node.counters().retried("orders", true);
+        node.counters().retried("orders", false);
         for (store, took) in [(&fixture.store, 1), (&node, 3)] {
-            store.tally().left("orders", Duration::from_secs(took));
-            store.tallies().flush().await.unwrap();
+            store.counters().left("orders", Duration::from_secs(took));
+            store.series().flush().await.unwrap();
         }
-        let sums = fixture.store.tallies().sums(QUARTER).await.unwrap();
-        let orders = &sums[&About::Queue("orders".to_owned())];
+        let sums = fixture.store.series().sums(QUARTER).await.unwrap();
+        let orders = &sums[&AlertSubject::Queue("orders".to_owned())];
         assert_eq!((orders.arrived, orders.repeated), (5, 3));
         assert_eq!((orders.retried, orders.retry_failed), (2, 1));
-        assert_eq!(orders.left.mean(), Reading { value: 2.0, samples: 2 });
-        let create = &sums[&About::Operation("orders.create".to_owned())];
+        assert_eq!(orders.left.mean(), Measurement { value: 2.0, samples: 2 });
+        let create = &sums[&AlertSubject::Operation("orders.create".to_owned())];
         assert_eq!((create.arrived, create.repeated), (1, 1));
         // Counts are not added twice.
-        fixture.store.tallies().flush().await.unwrap();
-        assert_eq!(fixture.store.tallies().sums(QUARTER).await.unwrap(), sums);
+        fixture.store.series().flush().await.unwrap();
+        assert_eq!(fixture.store.series().sums(QUARTER).await.unwrap(), sums);
     }
 
     #[test]
     async fn a_window_sees_what_was_counted_within_it(fixture: StoreFixture) {
         let arrived = async |window| {
-            let sums = fixture.store.tallies().sums(window).await.unwrap();
+            let sums = fixture.store.series().sums(window).await.unwrap();
             sums.values().map(|counted| counted.arrived).sum::<u64>()
         };
         fixture.enqueue("k1").await;
-        fixture.store.tallies().flush().await.unwrap();
+        fixture.store.series().flush().await.unwrap();
         fixture.pass(Duration::from_mins(10));
         fixture.enqueue("k2").await;
-        fixture.store.tallies().flush().await.unwrap();
+        fixture.store.series().flush().await.unwrap();
         assert_eq!((arrived(Duration::from_mins(5)).await, arrived(QUARTER).await), (1, 2));
         fixture.pass(HOUR);
         assert_eq!(arrived(QUARTER).await, 0);
-        assert_eq!(fixture.store.tallies().sweep().await.unwrap(), 0, "a longer window still sees it");
+        assert_eq!(fixture.store.series().sweep().await.unwrap(), 0, "a longer window still sees it");
         fixture.pass(WINDOW_MAX);
-        assert_eq!(fixture.store.tallies().sweep().await.unwrap(), 1);
-        assert_eq!(fixture.store.tallies().sweep().await.unwrap(), 1);
-        assert_eq!(fixture.store.tallies().sweep().await.unwrap(), 0);
+        assert_eq!(fixture.store.series().sweep().await.unwrap(), 1);
+        assert_eq!(fixture.store.series().sweep().await.unwrap(), 1);
+        assert_eq!(fixture.store.series().sweep().await.unwrap(), 0);
     }
 
     #[test]
     async fn failed_counts_are_stored_later(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         rename_tallies(&fixture, false).await;
-        fixture.store.tallies().flush().await.unwrap_err();
+        fixture.store.series().flush().await.unwrap_err();
         rename_tallies(&fixture, true).await;
-        fixture.store.tallies().flush().await.unwrap();
-        let sums = fixture.store.tallies().sums(QUARTER).await.unwrap();
+        fixture.store.series().flush().await.unwrap();
+        let sums = fixture.store.series().sums(QUARTER).await.unwrap();
         assert_eq!(sums.values().map(|counted| counted.arrived).sum::<u64>(), 1);
     }
 

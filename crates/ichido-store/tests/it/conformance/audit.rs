@@ -4,15 +4,15 @@
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::EntryId;
 use ichido_core::audit::leaf::{self, Leaf, Previous};
-use ichido_core::audit::seal::Head;
-use ichido_core::audit::verify::{Kind, Report};
+use ichido_core::audit::seal::SealHead;
+use ichido_core::audit::verify::{Kind, AuditReport};
 use ichido_core::lifecycle::{Event, State};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
 use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
 use ichido_store::error::StoreError;
-use ichido_store::message::{Note, Settlement, Stepped};
+use ichido_store::message::{Note, Settlement, StepResult};
 use ichido_store::testing::while_busy;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqliteConnection};
 use uuid::Uuid;
@@ -22,7 +22,7 @@ use crate::fixture::{
     AFTER_LEASE, BACKOFF, DAY, KEYED, StoreFixture, many, queue, succeeded, terms, will_retry,
 };
 
-const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
+const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::None };
 
 pub(crate) fn key() -> AuditKey {
     AuditKey::parse(&[7; 32]).unwrap()
@@ -65,22 +65,22 @@ async fn until_sealable(store: &Store) {
     }
 }
 
-pub(crate) async fn verify(fixture: &StoreFixture) -> Report {
+pub(crate) async fn verify(fixture: &StoreFixture) -> AuditReport {
     fixture.store.audit().verify(Some(&key()), None).await.unwrap()
 }
 
-pub(crate) async fn assert_whole(fixture: &StoreFixture) -> Report {
+pub(crate) async fn assert_whole(fixture: &StoreFixture) -> AuditReport {
     let report = verify(fixture).await;
     assert!(report.is_whole(), "{:?}", report.findings);
     report
 }
 
 /// Returns the findings that name an entry.
-pub(crate) fn named(report: &Report) -> Vec<(Kind, Uuid)> {
+pub(crate) fn named(report: &AuditReport) -> Vec<(Kind, Uuid)> {
     report.findings.iter().filter_map(|finding| Some((finding.kind, finding.entry?.message))).collect()
 }
 
-fn kinds(report: &Report) -> Vec<Kind> {
+fn kinds(report: &AuditReport) -> Vec<Kind> {
     report.findings.iter().map(|finding| finding.kind).collect()
 }
 
@@ -250,7 +250,7 @@ both_databases! {
         seal(&fixture.store, 3).await;
         fixture.pass(DAY);
         let moment = fixture.store.now().await.unwrap();
-        assert_eq!(fixture.store.messages().forget_keyed(&key(), moment, 10).await.unwrap(), 5);
+        assert_eq!(fixture.store.messages().delete_sealed(&key(), moment, 10).await.unwrap(), 5);
         fixture.store.audit().prune(Some(&key()), 0, 10).await.unwrap();
         assert_eq!(assert_whole(&fixture).await.forgotten, 5);
         let id = literal(&fixture, kept);
@@ -373,7 +373,7 @@ both_databases! {
         sent(&fixture, 9).await;
         seal(&fixture.store, 3).await;
         let head = fixture.store.audit().head().await.unwrap().unwrap();
-        assert_eq!(Head::parse(&head.to_string()), Some(head));
+        assert_eq!(SealHead::parse(&head.to_string()), Some(head));
         write(&fixture, &format!("DELETE FROM {{t}}seals WHERE number = {}", head.number)).await;
         let report = fixture.store.audit().verify(Some(&key()), Some(head)).await.unwrap();
         assert!(kinds(&report).contains(&Kind::SealRemoved), "{report:?}");
@@ -389,11 +389,11 @@ both_databases! {
         seal(&fixture.store, 3).await;
         fixture.pass(DAY);
         let moment = fixture.store.now().await.unwrap();
-        assert_eq!(fixture.store.messages().forget_keyed(&key(), moment, 3).await.unwrap(), 3);
+        assert_eq!(fixture.store.messages().delete_sealed(&key(), moment, 3).await.unwrap(), 3);
         let report = assert_whole(&fixture).await;
         assert_eq!((report.sealed, report.forgotten), (6, 3));
         // Without the key it is not trusted.
-        assert_eq!(fixture.store.messages().forget(moment, 10).await.unwrap(), 2);
+        assert_eq!(fixture.store.messages().delete_finished(moment, 10).await.unwrap(), 2);
         let report = verify(&fixture).await;
         let mut found = named(&report);
         found.sort_by_key(|(_, id)| *id);
@@ -412,7 +412,7 @@ both_databases! {
         assert_eq!((nothing.seals, nothing.after), (0, Some(2)));
         fixture.pass(DAY);
         let moment = fixture.store.now().await.unwrap();
-        assert_eq!(fixture.store.messages().forget_keyed(&key(), moment, 10).await.unwrap(), 4);
+        assert_eq!(fixture.store.messages().delete_sealed(&key(), moment, 10).await.unwrap(), 4);
         assert_eq!(fixture.store.audit().prune(Some(&wrong_key()), 0, 10).await.unwrap().seals, 0);
         assert_eq!(fixture.store.audit().prune(Some(&key()), 0, 10).await.unwrap().seals, 1);
         assert_eq!(fixture.store.audit().prune(Some(&key()), 2, 10).await.unwrap().after, None);
@@ -428,7 +428,7 @@ both_databases! {
         sent(&fixture, 3).await;
         fixture.pass(DAY);
         let moment = fixture.store.now().await.unwrap();
-        assert_eq!(fixture.store.messages().forget(moment, 10).await.unwrap(), 3);
+        assert_eq!(fixture.store.messages().delete_finished(moment, 10).await.unwrap(), 3);
         assert_eq!(seal(&fixture.store, 10).await, 0);
         let report = assert_whole(&fixture).await;
         assert_eq!((report.sealed, report.unsealed), (0, 0));
@@ -438,11 +438,11 @@ both_databases! {
     #[test]
     async fn clocks_that_differ_do_not_matter(fixture: StoreFixture) {
         let ahead = fixture.another_node().await;
-        ahead.skew_by(DAY);
+        ahead.advance_clock(DAY);
         for round in 0..4 {
             fixture.enqueue(&format!("k{round}")).await;
             let store = if round % 2 == 0 { &ahead } else { &fixture.store };
-            let work = store.claims().take(&queue(), many(1), terms()).await.unwrap().remove(0);
+            let work = store.claims().claim(&queue(), many(1), terms()).await.unwrap().remove(0);
             let settlement = Settlement::new(&work, succeeded(&work), Note::default());
             store.claims().settle(settlement).await.unwrap();
             assert_eq!(seal(store, 10).await, 1);
@@ -493,7 +493,7 @@ both_databases! {
         tasks.spawn(async move {
             while !over.load(std::sync::atomic::Ordering::Relaxed) {
                 let moment = forgetful.now().await.unwrap();
-                match forgetful.messages().forget_keyed(&key(), moment, 5).await {
+                match forgetful.messages().delete_sealed(&key(), moment, 5).await {
                     Ok(_) | Err(StoreError::Busy) => (),
                     Err(error) => panic!("{error:?}"),
                 }
@@ -502,12 +502,12 @@ both_databases! {
         });
         let (queue, mut settled) = (queue(), 0);
         while settled < COUNT {
-            let work = while_busy(|| fixture.store.claims().take(&queue, many(20), terms())).await;
+            let work = while_busy(|| fixture.store.claims().claim(&queue, many(20), terms())).await;
             settled += work.len();
             for work in &work {
                 let settlement = Settlement::new(work, succeeded(work), Note::default());
                 let sent = while_busy(|| fixture.store.claims().settle(settlement.clone())).await;
-                assert_eq!(sent, Stepped::Now(State::Sent));
+                assert_eq!(sent, StepResult::Now(State::Sent));
             }
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -12,7 +12,7 @@ use super::audit::{assert_whole, literal, named, seal, sent, verify, write};
 use crate::both_databases;
 use crate::fixture::{BACKOFF, DAY, StoreFixture, message, new_id, will_retry};
 
-const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
+const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::None };
 
 /// Copies the last entry of a message as a success, with a fence that is greater by `fences`, dated when that one was claimed.
 async fn forge(fixture: &StoreFixture, id: Uuid, fences: i64, tries: i64) {

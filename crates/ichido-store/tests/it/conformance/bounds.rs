@@ -5,17 +5,17 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::digest::Digest;
-use ichido_core::ledger::EffectMode;
+use ichido_core::ledger::OperationGuarantee;
 use ichido_core::lifecycle::{Event, State};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::{KeyClaimed, KeySettle, KeySettled, Response, limits as ledger};
-use ichido_store::letter::LetterFilter;
+use ichido_store::ledger::{KeyClaimed, KeySettle, KeySettled, StoredResponse, limits as ledger};
+use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::{
-    ClaimTerms, Enqueued, MessageFilter, NewMessage, Note, SameContent, Settlement, Stepped, limits,
+    ClaimOptions, Enqueued, MessageFilter, NewMessage, Note, SameContent, Settlement, StepResult, limits,
 };
-use ichido_store::node::Duty;
+use ichido_store::node::SingletonTask;
 use uuid::Uuid;
 
 use super::ledger::{keep, name, request};
@@ -32,10 +32,10 @@ fn has_nul<T: std::fmt::Debug>(answer: &Result<T, StoreError>) {
 both_databases! {
     #[test]
     async fn a_response_that_is_too_large_is_refused_and_the_largest_headers_are_kept(fixture: StoreFixture) {
-        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        let fence = fixture.run("k1", OperationGuarantee::None).await;
         // A field takes 8 bytes beside its name and value.
         let headers = |bytes: usize| vec![("x".to_owned(), vec![b'7'; bytes - 9])];
-        let answer = |headers, body| Response { status: 200, headers, body: Some(body) };
+        let answer = |headers, body| StoredResponse { status: 200, headers, body: Some(body) };
         let settle = async |response| {
             let settle = KeySettle { name: name("k1"), fence, outcome: keep(response) };
             fixture.store.keys().settle(settle).await
@@ -45,8 +45,8 @@ both_databases! {
         let over = settle(answer(Vec::new(), vec![7; ledger::BODY_BYTES_MAX + 1])).await;
         assert!(matches!(over, Err(StoreError::TooLarge { most: ledger::BODY_BYTES_MAX, .. })), "{over:?}");
         let largest = answer(headers(ledger::HEADERS_BYTES_MAX), b"ok".to_vec());
-        assert_eq!(settle(largest.clone()).await.unwrap(), KeySettled::Stands);
-        let replay = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(settle(largest.clone()).await.unwrap(), KeySettled::Settled);
+        let replay = fixture.arrive(request("k1", OperationGuarantee::None)).await;
         assert!(replay == KeyClaimed::Replay(largest), "{replay:?}");
     }
 
@@ -75,7 +75,7 @@ both_databases! {
         (work.history.tries, work.history.deaths) = (u32::MAX, u32::MAX);
         work.history.tries_allowed = NonZeroU32::MAX;
         let back = Event::GivenBack { fence: work.fence, due: work.claimed_at };
-        assert!(matches!(fixture.settle(&work, back).await, Stepped::Now(State::Queued { .. })));
+        assert!(matches!(fixture.settle(&work, back).await, StepResult::Now(State::Queued { .. })));
         assert_eq!(fixture.claim(10).await.len(), 1);
         assert_eq!(fixture.store.messages().list(&MessageFilter::default(), 10).await.unwrap().len(), 1);
         assert_eq!(fixture.status(id).await, "sending");
@@ -84,16 +84,16 @@ both_databases! {
 
     #[test]
     async fn invalid_response_status_is_refused(fixture: StoreFixture) {
-        let fence = fixture.run("k1", EffectMode::Transactional).await;
+        let fence = fixture.run("k1", OperationGuarantee::Transactional).await;
         let with = |status| {
-            let outcome = keep(Response { status, headers: Vec::new(), body: None });
+            let outcome = keep(StoredResponse { status, headers: Vec::new(), body: None });
             KeySettle { name: name("k1"), fence, outcome }
         };
         for status in [0, *ledger::STATUS.start() - 1, *ledger::STATUS.end() + 1, 40_000, u16::MAX] {
             let refused = fixture.store.keys().settle(with(status)).await;
             assert!(matches!(refused, Err(StoreError::OutOfRange { what: "the status", .. })), "{refused:?}");
         }
-        assert_eq!(fixture.store.keys().settle(with(999)).await.unwrap(), KeySettled::Stands);
+        assert_eq!(fixture.store.keys().settle(with(999)).await.unwrap(), KeySettled::Settled);
         let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         assert_eq!(found.response.unwrap().status, 999);
     }
@@ -122,26 +122,26 @@ both_databases! {
         let same = SameContent { content: Digest::of_bytes(b"c"), window: Duration::MAX };
         let content = |key: &str| NewMessage { same_content: Some(same), ..message(key) };
         let first = new_id(fixture.put(content("content")).await);
-        let endless = ClaimTerms { lease: Duration::MAX, ..terms() };
-        let work = store.claims().take(&queue(), many(10), endless).await.unwrap();
+        let endless = ClaimOptions { lease: Duration::MAX, ..terms() };
+        let work = store.claims().claim(&queue(), many(10), endless).await.unwrap();
         assert_eq!(store.claims().renew(&[work[0].fence], Duration::MAX).await.unwrap(), [true]);
-        let fence = fixture.run("kept", EffectMode::Transactional).await;
+        let fence = fixture.run("kept", OperationGuarantee::Transactional).await;
         let renewed = store.keys().renew(&[(name("kept"), fence, Duration::MAX)]).await.unwrap();
         assert_eq!(renewed, [true]);
-        let mut outcome = keep(Response { status: 200, headers: Vec::new(), body: None });
+        let mut outcome = keep(StoredResponse { status: 200, headers: Vec::new(), body: None });
         if let ichido_store::ledger::KeyOutcome::Keep { ttl, .. } = &mut outcome {
             *ttl = Duration::MAX;
         }
-        assert_eq!(fixture.report("kept", fence, outcome).await, KeySettled::Stands);
+        assert_eq!(fixture.report("kept", fence, outcome).await, KeySettled::Settled);
         // Leases are limited: a task's to an hour.
-        assert!(store.nodes().claim_duty(Duty::Ledger, Uuid::nil(), Duration::MAX).await.unwrap());
-        assert!(!store.nodes().claim_duty(Duty::Ledger, Uuid::max(), DAY).await.unwrap());
+        assert!(store.nodes().claim_task(SingletonTask::Ledger, Uuid::nil(), Duration::MAX).await.unwrap());
+        assert!(!store.nodes().claim_task(SingletonTask::Ledger, Uuid::max(), DAY).await.unwrap());
         fixture.pass(HUNDRED_YEARS.saturating_sub(DAY));
         assert_eq!(fixture.put(content("again")).await, Enqueued::SameContent { id: first });
         assert_eq!(store.keys().sweep(10).await.unwrap(), 0);
         fixture.pass(DAY * 2);
         assert_eq!(store.keys().sweep(10).await.unwrap(), 1);
-        assert!(store.nodes().claim_duty(Duty::Ledger, Uuid::max(), DAY).await.unwrap());
+        assert!(store.nodes().claim_task(SingletonTask::Ledger, Uuid::max(), DAY).await.unwrap());
         assert_eq!(fixture.promote().await, 1);
     }
 
@@ -156,8 +156,8 @@ both_databases! {
             let filter = MessageFilter { created_from, created_before, ..MessageFilter::default() };
             assert_eq!(fixture.store.messages().list(&filter, 10).await.unwrap().len(), found);
         }
-        assert_eq!(fixture.store.messages().forget(first, 10).await.unwrap(), 0);
-        assert_eq!(fixture.store.messages().forget(last, 10).await.unwrap(), 1);
+        assert_eq!(fixture.store.messages().delete_finished(first, 10).await.unwrap(), 0);
+        assert_eq!(fixture.store.messages().delete_finished(last, 10).await.unwrap(), 1);
     }
 
     #[test]
@@ -169,7 +169,7 @@ both_databases! {
         ];
         for (change, most) in changes {
             let claim = async |text: String| {
-                let mut claim = request("k1", EffectMode::Opaque);
+                let mut claim = request("k1", OperationGuarantee::None);
                 change(&mut claim.name, text);
                 fixture.store.keys().claim(claim).await
             };
@@ -185,15 +185,15 @@ both_databases! {
     #[test]
     async fn nul_is_refused_in_every_text(fixture: StoreFixture) {
         let (store, text) = (&fixture.store, "a\0b");
-        has_nul(&store.nodes().beat(Uuid::nil(), text).await);
+        has_nul(&store.nodes().heartbeat(Uuid::nil(), text).await);
         has_nul(&store.queues().pause(&queue(), true, Some(text)).await);
         has_nul(&store.paces().read(text).await);
         has_nul(&store.paces().write(text, 0, b"9/s").await);
         let filter = MessageFilter { identity: Some(text.to_owned()), ..MessageFilter::default() };
         has_nul(&store.messages().list(&filter, 10).await);
-        let filter = LetterFilter { text: Some(text.to_owned()), ..LetterFilter::default() };
+        let filter = DeadLetterFilter { text: Some(text.to_owned()), ..DeadLetterFilter::default() };
         has_nul(&store.dead_letters().page(&filter, None, 10).await);
-        let filter = LetterFilter { identity: Some(text.to_owned()), ..LetterFilter::default() };
+        let filter = DeadLetterFilter { identity: Some(text.to_owned()), ..DeadLetterFilter::default() };
         has_nul(&store.dead_letters().page(&filter, None, 10).await);
         assert!(store.nodes().list().await.unwrap().is_empty());
     }
@@ -202,6 +202,6 @@ both_databases! {
     async fn zero_connections_means_one(fixture: StoreFixture) {
         let store = Store::open(fixture.url(), 0).await.unwrap();
         assert!(matches!(store.messages().enqueue(message("k1")).await, Ok(Enqueued::New { .. })));
-        assert_eq!(store.claims().take(&queue(), many(1), terms()).await.unwrap().len(), 1);
+        assert_eq!(store.claims().claim(&queue(), many(1), terms()).await.unwrap().len(), 1);
     }
 }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use ichido_core::clock::is_alive;
-use ichido_core::ledger::EffectMode;
+use ichido_core::ledger::OperationGuarantee;
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
-use ichido_store::answer::{Asking, QuestionId};
+use ichido_store::answer::{AskOutcome, QuestionId};
 use ichido_store::ledger::KeyClaimed;
 use ichido_store::message::{Enqueued, QueueName};
-use ichido_store::node::Duty;
+use ichido_store::node::SingletonTask;
 use uuid::Uuid;
 
 use super::audit::write;
@@ -42,12 +42,12 @@ async fn retain(store: &Store) -> u64 {
     let before = Timestamp::from_micros(now.as_micros() - micros(KEPT));
     let keys = store.keys().sweep(100).await.unwrap();
     let contents = store.messages().sweep_contents(100).await.unwrap();
-    keys + contents + store.messages().forget(before, 100).await.unwrap()
+    keys + contents + store.messages().delete_finished(before, 100).await.unwrap()
 }
 
 /// Settles a key and sends a message.
 async fn settle_and_send(fixture: &StoreFixture) {
-    fixture.settled("k1", EffectMode::Opaque, b"done").await;
+    fixture.settled("k1", OperationGuarantee::None, b"done").await;
     fixture.enqueue("sent").await;
     fixture.send(&fixture.claim_one().await).await;
 }
@@ -58,10 +58,10 @@ async fn assert_done(fixture: &StoreFixture) {
 }
 
 async fn assert_done_on(store: &Store) {
-    let claimed = store.keys().claim(request("k1", EffectMode::Opaque)).await.unwrap();
+    let claimed = store.keys().claim(request("k1", OperationGuarantee::None)).await.unwrap();
     assert!(matches!(claimed, KeyClaimed::Replay(_)), "{claimed:?}");
     let enqueued = store.messages().enqueue(message("sent")).await.unwrap();
-    assert!(matches!(enqueued, Enqueued::Same { .. }), "{enqueued:?}");
+    assert!(matches!(enqueued, Enqueued::Replay { .. }), "{enqueued:?}");
 }
 
 /// Moves all timestamps back, as if everything had been written earlier.
@@ -79,13 +79,13 @@ both_databases! {
     async fn a_lease_taken_while_the_clock_was_ahead_is_rescued_once_it_is_set_back(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let ahead = ahead_by(&fixture, MONTH).await;
-        let work = ahead.claims().take(&queue(), many(1), terms()).await.unwrap();
+        let work = ahead.claims().claim(&queue(), many(1), terms()).await.unwrap();
         assert_eq!(work.len(), 1);
         drop(ahead);
-        let elsewhere = fixture.store.claims().lapsed_elsewhere(&[], Duration::ZERO).await.unwrap();
+        let elsewhere = fixture.store.claims().list_unserved(&[], Duration::ZERO).await.unwrap();
         assert_eq!(elsewhere.len(), 1, "a node that does not serve it reports it");
-        assert_eq!(fixture.rescue(Guarantee::Repeatable).await, Some(1));
-        assert_eq!(fixture.rescue(Guarantee::Repeatable).await, None);
+        assert_eq!(fixture.rescue(Guarantee::Idempotent).await, Some(1));
+        assert_eq!(fixture.rescue(Guarantee::Idempotent).await, None);
         fixture.pass(DAY);
         fixture.promote().await;
         assert_eq!(fixture.claim_one().await.id, id);
@@ -94,12 +94,12 @@ both_databases! {
     #[test]
     async fn longest_lease_is_not_mistaken_for_a_clock_ahead(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
-        let terms = ichido_store::message::ClaimTerms { lease: MONTH, ..terms() };
+        let terms = ichido_store::message::ClaimOptions { lease: MONTH, ..terms() };
         let other = fixture.another_node().await;
-        assert_eq!(other.claims().take(&queue(), many(1), terms).await.unwrap().len(), 1);
-        assert_eq!(fixture.rescue(Guarantee::Repeatable).await, None, "it was cut to the longest");
+        assert_eq!(other.claims().claim(&queue(), many(1), terms).await.unwrap().len(), 1);
+        assert_eq!(fixture.rescue(Guarantee::Idempotent).await, None, "it was cut to the longest");
         fixture.pass(DAY + Duration::from_secs(1));
-        assert_eq!(fixture.rescue(Guarantee::Repeatable).await, Some(1));
+        assert_eq!(fixture.rescue(Guarantee::Idempotent).await, Some(1));
     }
 
     /// The receiver keeps keys for a day, and it is unknown whether that is over.
@@ -107,45 +107,45 @@ both_databases! {
     async fn call_from_a_clock_ahead_is_not_repeated_by_key(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         let ahead = ahead_by(&fixture, MONTH).await;
-        assert_eq!(ahead.claims().take(&queue(), many(1), terms()).await.unwrap().len(), 1);
+        assert_eq!(ahead.claims().claim(&queue(), many(1), terms()).await.unwrap().len(), 1);
         drop(ahead);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
         fixture.pass(DAY);
         fixture.promote().await;
         let now = fixture.store.now().await.unwrap();
-        assert_eq!(fixture.claim_one().await.history.safety(KEYED, now), Safety::Neither);
+        assert_eq!(fixture.claim_one().await.history.safety(KEYED, now), Safety::None);
     }
 
     #[test]
     async fn a_key_claimed_while_the_clock_was_ahead_has_lapsed(fixture: StoreFixture) {
         let ahead = ahead_by(&fixture, MONTH).await;
         for (key, mode) in
-            [("rolled-back", EffectMode::Transactional), ("asked", EffectMode::Opaque), ("listed", EffectMode::Opaque)]
+            [("rolled-back", OperationGuarantee::Transactional), ("asked", OperationGuarantee::None), ("listed", OperationGuarantee::None)]
         {
             let claimed = ahead.keys().claim(request(key, mode)).await.unwrap();
             assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
         }
         drop(ahead);
-        let claimed = fixture.arrive(request("rolled-back", EffectMode::Transactional)).await;
+        let claimed = fixture.arrive(request("rolled-back", OperationGuarantee::Transactional)).await;
         assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
-        let claimed = fixture.arrive(request("asked", EffectMode::Opaque)).await;
+        let claimed = fixture.arrive(request("asked", OperationGuarantee::None)).await;
         assert!(matches!(claimed, KeyClaimed::Unknown { .. }), "{claimed:?}");
-        assert_eq!(fixture.store.keys().lapse(&["orders.create".to_owned()], 100).await.unwrap(), 1);
+        assert_eq!(fixture.store.keys().mark_lapsed_unknown(&["orders.create".to_owned()], 100).await.unwrap(), 1);
         assert_eq!(fixture.store.keys().list_unknown(None, 10).await.unwrap().len(), 2);
     }
 
     #[test]
     async fn task_claimed_with_clock_ahead_can_be_taken_over(fixture: StoreFixture) {
-        let (lease, all) = (Duration::from_secs(30), Duty::Letters(None));
+        let (lease, all) = (Duration::from_secs(30), SingletonTask::DeadLetters(None));
         let ahead = ahead_by(&fixture, MONTH).await;
-        for duty in [Duty::Ledger, all] {
-            assert!(ahead.nodes().claim_duty(duty, Uuid::from_u128(1), lease).await.unwrap());
+        for duty in [SingletonTask::Ledger, all] {
+            assert!(ahead.nodes().claim_task(duty, Uuid::from_u128(1), lease).await.unwrap());
         }
         drop(ahead);
-        assert!(fixture.store.nodes().letter_keepers().await.unwrap().is_empty());
-        for duty in [Duty::Ledger, all] {
-            assert!(fixture.store.nodes().claim_duty(duty, Uuid::from_u128(2), lease).await.unwrap());
-            assert!(!fixture.store.nodes().claim_duty(duty, Uuid::from_u128(3), lease).await.unwrap());
+        assert!(fixture.store.nodes().bulk_leases().await.unwrap().is_empty());
+        for duty in [SingletonTask::Ledger, all] {
+            assert!(fixture.store.nodes().claim_task(duty, Uuid::from_u128(2), lease).await.unwrap());
+            assert!(!fixture.store.nodes().claim_task(duty, Uuid::from_u128(3), lease).await.unwrap());
         }
     }
 
@@ -154,17 +154,17 @@ both_databases! {
         let (question, lease) = (QuestionId::from_bytes([1; 32]), Duration::from_secs(30));
         let ask = async |store: &Store, run| store.answers().ask(question, "articles", Uuid::from_u128(run), lease).await.unwrap();
         let ahead = ahead_by(&fixture, MONTH).await;
-        assert_eq!(ask(&ahead, 1).await, Asking::Ours { lost: 0 });
+        assert_eq!(ask(&ahead, 1).await, AskOutcome::Run { lost: 0 });
         drop(ahead);
-        assert_eq!(ask(&fixture.store, 2).await, Asking::Ours { lost: 1 });
-        assert!(matches!(ask(&fixture.store, 3).await, Asking::Theirs { .. }));
+        assert_eq!(ask(&fixture.store, 2).await, AskOutcome::Run { lost: 1 });
+        assert!(matches!(ask(&fixture.store, 3).await, AskOutcome::InFlight { .. }));
     }
 
     #[test]
     async fn a_node_that_beat_while_the_clock_was_ahead_is_not_alive(fixture: StoreFixture) {
         let ahead = ahead_by(&fixture, MONTH).await;
-        ahead.nodes().beat(Uuid::from_u128(1), "ahead").await.unwrap();
-        fixture.store.nodes().beat(Uuid::from_u128(2), "here").await.unwrap();
+        ahead.nodes().heartbeat(Uuid::from_u128(1), "ahead").await.unwrap();
+        fixture.store.nodes().heartbeat(Uuid::from_u128(2), "here").await.unwrap();
         let nodes = fixture.store.nodes().list().await.unwrap();
         let now = fixture.store.now().await.unwrap();
         let alive = |name: &str| {
@@ -213,7 +213,7 @@ both_databases! {
             fixture.pass(TTL / 3);
             retain(&fixture.store).await;
         }
-        let claimed = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        let claimed = fixture.arrive(request("k1", OperationGuarantee::None)).await;
         assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
         new_id(fixture.put(with_same_content("second")).await);
     }
@@ -238,7 +238,7 @@ both_databases! {
             let ahead = ahead_by(&fixture, LONG_AHEAD).await;
             for _ in 0..3 {
                 assert_eq!(retain(&ahead).await, 0);
-                ahead.skew_by(Duration::from_secs(5));
+                ahead.advance_clock(Duration::from_secs(5));
             }
         }
         assert_done(&fixture).await;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use ichido_core::lifecycle::{Event, State, Why};
+use ichido_core::lifecycle::{Event, State, StepRefusal};
 use ichido_core::verdict::Effect;
-use ichido_store::message::{Note, Settlement, Stepped, Work};
+use ichido_store::message::{Note, Settlement, StepResult, ClaimedMessage};
 use ichido_store::testing::while_busy;
 
 use crate::both_databases;
@@ -14,7 +14,7 @@ use crate::fixture::{
 };
 
 /// One worker loses a message, a second one sends it, and the first reports its success.
-async fn answered_during_the_resend(fixture: &StoreFixture) -> (Work, Work) {
+async fn answered_during_the_resend(fixture: &StoreFixture) -> (ClaimedMessage, ClaimedMessage) {
     fixture.enqueue("k1").await;
     let zombie = fixture.claim_one().await;
     fixture.pass(AFTER_LEASE);
@@ -24,7 +24,7 @@ async fn answered_during_the_resend(fixture: &StoreFixture) -> (Work, Work) {
     let second = fixture.claim_with_marks(1).await.remove(0);
     let note = Note { receipt: Some("order 7".to_owned()), status: Some(201), ..Note::default() };
     let answer = fixture.settle_with_note(&zombie, succeeded(&zombie), note).await;
-    assert_eq!(answer, Stepped::Refused(Why::StaleFence), "the message is the second one's");
+    assert_eq!(answer, StepResult::Refused(StepRefusal::StaleFence), "the message is the second one's");
     assert_eq!(fixture.status(second.id).await, "sending");
     fixture.assert_counts(&[("sending", 1)]).await;
     (zombie, second)
@@ -38,10 +38,10 @@ async fn never_sent_again(fixture: &StoreFixture) {
 }
 
 /// Ends the second attempt without success, with this event.
-async fn ends_with(fixture: StoreFixture, event: impl Fn(&Work) -> Event) {
+async fn ends_with(fixture: StoreFixture, event: impl Fn(&ClaimedMessage) -> Event) {
     let (_, second) = answered_during_the_resend(&fixture).await;
-    assert_eq!(fixture.settle(&second, event(&second)).await, Stepped::Now(State::Sent));
-    assert_eq!(fixture.settle(&second, event(&second)).await, Stepped::Now(State::Sent), "reported again");
+    assert_eq!(fixture.settle(&second, event(&second)).await, StepResult::Now(State::Sent));
+    assert_eq!(fixture.settle(&second, event(&second)).await, StepResult::Now(State::Sent), "reported again");
     let row = fixture.row(second.id).await;
     assert_eq!((row.status.as_str(), row.effect, row.tries), ("sent", Effect::Done, 2));
     never_sent_again(&fixture).await;
@@ -55,7 +55,7 @@ both_databases! {
         fixture.pass(AFTER_LEASE);
         fixture.rescue(KEYED).await;
         for _ in 0..2 {
-            assert_eq!(fixture.settle(&zombie, succeeded(&zombie)).await, Stepped::Now(State::Sent));
+            assert_eq!(fixture.settle(&zombie, succeeded(&zombie)).await, StepResult::Now(State::Sent));
         }
         assert_eq!(fixture.steps(zombie.id).await.len(), 3, "claimed, lost, sent");
     }
@@ -92,7 +92,7 @@ both_databases! {
     #[test]
     async fn a_call_does_not_begin_once_its_work_is_proven_to_be_done(fixture: StoreFixture) {
         let (_, second) = answered_during_the_resend(&fixture).await;
-        assert_eq!(fixture.store.claims().begin(&[(second.id, second.fence)]).await.unwrap(), [false]);
+        assert_eq!(fixture.store.claims().mark_started(&[(second.id, second.fence)]).await.unwrap(), [false]);
     }
 
     #[test]
@@ -120,7 +120,7 @@ both_databases! {
             fixture.pass(BACKOFF);
             fixture.promote().await;
             let second = fixture.claim_one().await;
-            let report = |work: &Work, event| Settlement::new(work, event, Note::default());
+            let report = |work: &ClaimedMessage, event| Settlement::new(work, event, Note::default());
             let (proof, end) = (report(&zombie, succeeded(&zombie)), report(&second, will_retry(&second)));
             let store = fixture.store.clone();
             // Both lock the same row, and a batch does not wait long for a lock.

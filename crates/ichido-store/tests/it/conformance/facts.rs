@@ -20,7 +20,7 @@ const KEPT: QueueFacts = QueueFacts {
     guarantee: KEYED,
     requeue: true,
     max_attempts: NonZeroU32::new(9).unwrap(),
-    horizon: Duration::from_mins(20),
+    retry_horizon: Duration::from_mins(20),
 };
 
 fn name(queue: &str) -> QueueName {
@@ -29,8 +29,8 @@ fn name(queue: &str) -> QueueName {
 
 /// Publishes like a worker that starts.
 async fn publish(store: &Store, node: Uuid, queue: &str, facts: QueueFacts) {
-    store.queues().kind_of_key(&name(queue), "derived").await.unwrap();
-    store.nodes().beat(node, &format!("node-{}", node.as_u128())).await.unwrap();
+    store.queues().key_kind(&name(queue), "derived").await.unwrap();
+    store.nodes().heartbeat(node, &format!("node-{}", node.as_u128())).await.unwrap();
     store.facts().publish(node, &[(name(queue), facts)]).await.unwrap();
 }
 
@@ -48,12 +48,12 @@ both_databases! {
     async fn published_facts_are_listed_by_queue_with_their_node(fixture: StoreFixture) {
         let store = &fixture.store;
         assert_eq!(store.facts().list().await.unwrap(), []);
-        let mail = QueueFacts { guarantee: Guarantee::Nothing, requeue: false, ..KEPT };
-        let ping = QueueFacts { guarantee: Guarantee::Repeatable, horizon: Duration::ZERO, ..KEPT };
+        let mail = QueueFacts { guarantee: Guarantee::None, requeue: false, ..KEPT };
+        let ping = QueueFacts { guarantee: Guarantee::Idempotent, retry_horizon: Duration::ZERO, ..KEPT };
         for (queue, kind) in [("orders", "derived"), ("mail", "own"), ("ping", "derived")] {
-            store.queues().kind_of_key(&name(queue), kind).await.unwrap();
+            store.queues().key_kind(&name(queue), kind).await.unwrap();
         }
-        store.nodes().beat(A, "web-1").await.unwrap();
+        store.nodes().heartbeat(A, "web-1").await.unwrap();
         let all = [(name("orders"), KEPT), (name("mail"), mail), (name("ping"), ping)];
         store.facts().publish(A, &all).await.unwrap();
         let queues = fixture.another_node().await.facts().list().await.unwrap();
@@ -61,13 +61,13 @@ both_databases! {
         assert_eq!(listed, [("mail", "own", mail), ("orders", "derived", KEPT), ("ping", "derived", ping)]);
         for queue in &queues {
             assert_eq!((nodes(queue), queue.nodes[0].0.name.as_str()), (vec![A], "web-1"));
-            assert!(!queue.is_disputed());
+            assert!(!queue.nodes_disagree());
         }
     }
 
     #[test]
     async fn republishing_replaces_a_nodes_facts(fixture: StoreFixture) {
-        let changed = QueueFacts { guarantee: Guarantee::Nothing, requeue: false, max_attempts: NonZeroU32::MIN, horizon: DAY };
+        let changed = QueueFacts { guarantee: Guarantee::None, requeue: false, max_attempts: NonZeroU32::MIN, retry_horizon: DAY };
         publish(&fixture.store, A, "orders", KEPT).await;
         publish(&fixture.store, A, "orders", changed).await;
         let queue = published(&fixture.store, "orders").await;
@@ -106,45 +106,45 @@ both_databases! {
     #[test]
     async fn weaker_facts_win_if_nodes_disagree(fixture: StoreFixture) {
         let other = QueueFacts {
-            guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(1) },
+            guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(1) },
             requeue: false,
             max_attempts: NonZeroU32::MIN,
-            horizon: DAY,
+            retry_horizon: DAY,
         };
         publish(&fixture.store, A, "orders", KEPT).await;
         publish(&fixture.store, B, "orders", other).await;
         let queue = published(&fixture.store, "orders").await;
-        assert_eq!((queue.facts, queue.is_disputed()), (other, true));
+        assert_eq!((queue.facts, queue.nodes_disagree()), (other, true));
         let mut said: Vec<_> = queue.nodes.iter().map(|(node, facts)| (node.id, *facts)).collect();
         said.sort_by_key(|(node, _)| *node);
         assert_eq!(said, [(A, KEPT), (B, other)]);
 
         // Neither the order nor the kind of guarantee matters.
-        publish(&fixture.store, A, "orders", QueueFacts { guarantee: Guarantee::Nothing, ..KEPT }).await;
+        publish(&fixture.store, A, "orders", QueueFacts { guarantee: Guarantee::None, ..KEPT }).await;
         let facts = published(&fixture.store, "orders").await.facts;
-        assert_eq!(facts, QueueFacts { guarantee: Guarantee::Nothing, ..other });
+        assert_eq!(facts, QueueFacts { guarantee: Guarantee::None, ..other });
         publish(&fixture.store, A, "orders", other).await;
-        assert!(!published(&fixture.store, "orders").await.is_disputed());
+        assert!(!published(&fixture.store, "orders").await.nodes_disagree());
     }
 
     #[test]
     async fn lost_node_does_not_count_next_to_a_live_one(fixture: StoreFixture) {
-        let weak = QueueFacts { guarantee: Guarantee::Nothing, requeue: false, ..KEPT };
+        let weak = QueueFacts { guarantee: Guarantee::None, requeue: false, ..KEPT };
         publish(&fixture.store, A, "orders", weak).await;
         fixture.pass(ALIVE_WITHIN / 2);
         publish(&fixture.store, B, "orders", KEPT).await;
         assert_eq!(published(&fixture.store, "orders").await.facts, weak, "it may still live");
         fixture.pass(GONE);
-        fixture.store.nodes().beat(B, "node-2").await.unwrap();
+        fixture.store.nodes().heartbeat(B, "node-2").await.unwrap();
         let queue = published(&fixture.store, "orders").await;
         assert_eq!((queue.facts, nodes(&queue)), (KEPT, vec![B]));
-        fixture.store.nodes().beat(A, "node-1").await.unwrap();
+        fixture.store.nodes().heartbeat(A, "node-1").await.unwrap();
         assert_eq!(published(&fixture.store, "orders").await.facts, weak, "it was only silent");
     }
 
     #[test]
     async fn the_last_facts_stay_when_all_nodes_are_gone(fixture: StoreFixture) {
-        let weak = QueueFacts { guarantee: Guarantee::Nothing, ..KEPT };
+        let weak = QueueFacts { guarantee: Guarantee::None, ..KEPT };
         publish(&fixture.store, A, "orders", QueueFacts { requeue: false, ..weak }).await;
         fixture.pass(GONE);
         publish(&fixture.store, A, "mail", weak).await;
@@ -164,7 +164,7 @@ both_databases! {
         publish(&fixture.store, A, "orders", KEPT).await;
         fixture.pass(DAY);
         publish(&fixture.store, B, "orders", KEPT).await;
-        fixture.store.nodes().beat(A, "node-1").await.unwrap();
+        fixture.store.nodes().heartbeat(A, "node-1").await.unwrap();
         assert_eq!(nodes(&published(&fixture.store, "orders").await), [B]);
         publish(&fixture.store, A, "orders", KEPT).await;
         assert_eq!(published(&fixture.store, "orders").await.nodes.len(), 2);
@@ -173,8 +173,8 @@ both_databases! {
     #[test]
     async fn a_node_that_beat_while_the_clock_was_ahead_does_not_hide_the_others(fixture: StoreFixture) {
         let ahead = fixture.another_node().await;
-        ahead.skew_by(DAY);
-        publish(&ahead, A, "orders", QueueFacts { guarantee: Guarantee::Repeatable, ..KEPT }).await;
+        ahead.advance_clock(DAY);
+        publish(&ahead, A, "orders", QueueFacts { guarantee: Guarantee::Idempotent, ..KEPT }).await;
         assert_eq!(nodes(&published(&fixture.store, "orders").await), [A], "better than nothing");
         publish(&fixture.store, B, "orders", KEPT).await;
         let queue = published(&fixture.store, "orders").await;

@@ -1,14 +1,14 @@
 //! Dead letters: filtering, applying events to many, closing, replacing.
 // SPEC D17, E3, E4, F2.
 
-use ichido_core::lifecycle::{Decision, Event, Found, Stage, State, Why};
+use ichido_core::lifecycle::{Decision, Event, Reconciled, StateName, State, StepRefusal};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
-use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Replaced, Standing};
+use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, ReplaceOutcome, Disposition};
 use ichido_store::message::{
-    LetterState, NewMessage, Note, QueueName, Settlement, Stepped, Transition, limits,
+    DeadLetterState, NewMessage, Note, QueueName, Settlement, StepResult, Transition, limits,
 };
 use ichido_store::testing::while_busy;
 use uuid::Uuid;
@@ -19,36 +19,36 @@ use crate::fixture::{
     queue_named, terms,
 };
 
-const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
+const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::None };
 
 fn by_olivia() -> Note {
     Note { actor: Some("olivia".to_owned()), excerpt: Some("known".to_owned()), ..Note::default() }
 }
 
-fn name(stepped: LetterStepped) -> &'static str {
+fn name(stepped: DeadLetterStep) -> &'static str {
     match stepped {
-        LetterStepped::Now(state) => state.name(),
+        DeadLetterStep::Now(state) => state.name(),
         other => panic!("{other:?}"),
     }
 }
 
-fn of_identity(identity: &str) -> LetterFilter {
-    LetterFilter { identity: Some(identity.to_owned()), ..LetterFilter::default() }
+fn of_identity(identity: &str) -> DeadLetterFilter {
+    DeadLetterFilter { identity: Some(identity.to_owned()), ..DeadLetterFilter::default() }
 }
 
 /// Requeues letters. Retries if the store is busy because the other caller holds the locks too long.
-async fn take_all(store: &Store, ids: &[Uuid]) -> Vec<LetterStepped> {
+async fn take_all(store: &Store, ids: &[Uuid]) -> Vec<DeadLetterStep> {
     let note = by_olivia();
     while_busy(|| store.dead_letters().step(ids, |_, _| REQUEUE, &note)).await
 }
 
 impl StoreFixture {
-    async fn page(&self, filter: &LetterFilter) -> Vec<Uuid> {
+    async fn page(&self, filter: &DeadLetterFilter) -> Vec<Uuid> {
         let page = self.store.dead_letters().page(filter, None, 100).await.unwrap();
         page.into_iter().map(|letter| letter.id).collect()
     }
 
-    async fn take(&self, ids: &[Uuid], event: Event) -> Vec<LetterStepped> {
+    async fn take(&self, ids: &[Uuid], event: Event) -> Vec<DeadLetterStep> {
         self.store.dead_letters().step(ids, |_, _| event, &by_olivia()).await.unwrap()
     }
 
@@ -57,7 +57,7 @@ impl StoreFixture {
         let key = key(&Uuid::now_v7().to_string());
         let new = NewMessage::new(queue.clone(), identity, key, b"request".to_vec());
         let id = new_id(self.put(new).await);
-        let work = only(self.store.claims().take(queue, many(10), terms()).await.unwrap());
+        let work = only(self.store.claims().claim(queue, many(10), terms()).await.unwrap());
         let note = Note { code: Some(code), excerpt: Some(text.to_owned()), ..Note::default() };
         let settlement = Settlement::new(&work, final_failure(&work, Effect::NotDone), note);
         self.store.claims().settle(settlement).await.unwrap();
@@ -86,7 +86,7 @@ both_databases! {
     #[test]
     async fn oldest_open_letter_is_found_until_closed(fixture: StoreFixture) {
         let oldest = async |state, queue: &QueueName| fixture.store.dead_letters().oldest(state, queue).await.unwrap();
-        assert_eq!(oldest(LetterState::Dead, &queue()).await, None);
+        assert_eq!(oldest(DeadLetterState::Dead, &queue()).await, None);
         let mut dead = Vec::new();
         for text in ["first", "second"] {
             let id = fixture.dead_of(&queue(), "ann", ErrorCode::BadRequest, text).await;
@@ -94,11 +94,11 @@ both_databases! {
             fixture.pass(TRAVELS_FOR);
         }
         assert!(dead[0].since < dead[1].since);
-        assert_eq!(oldest(LetterState::Dead, &queue()).await, Some(dead[0].since));
+        assert_eq!(oldest(DeadLetterState::Dead, &queue()).await, Some(dead[0].since));
         fixture.take(&[dead[0].id], Event::Discarded).await;
-        assert_eq!(oldest(LetterState::Dead, &queue()).await, Some(dead[1].since));
-        assert_eq!(oldest(LetterState::Parked, &queue()).await, None);
-        assert_eq!(oldest(LetterState::Dead, &queue_named("other")).await, None);
+        assert_eq!(oldest(DeadLetterState::Dead, &queue()).await, Some(dead[1].since));
+        assert_eq!(oldest(DeadLetterState::Parked, &queue()).await, None);
+        assert_eq!(oldest(DeadLetterState::Dead, &queue_named("other")).await, None);
     }
 
     #[test]
@@ -109,23 +109,23 @@ both_databases! {
         let between = fixture.store.now().await.unwrap();
         let second = fixture.dead_of(&orders, "bob", ErrorCode::Unauthorized, "the token is old").await;
         let (parked, _) = fixture.parked("k1").await;
-        let all = LetterFilter::default();
+        let all = DeadLetterFilter::default();
         assert_eq!(fixture.page(&all).await, [second, first], "the last to die is the first listed");
         let filters = [
-            (LetterFilter { queue: Some(mail), ..all.clone() }, first),
-            (LetterFilter { code: Some(ErrorCode::Unauthorized), ..all.clone() }, second),
+            (DeadLetterFilter { queue: Some(mail), ..all.clone() }, first),
+            (DeadLetterFilter { code: Some(ErrorCode::Unauthorized), ..all.clone() }, second),
             (of_identity("ann"), first),
-            (LetterFilter { text: Some("token".to_owned()), ..all.clone() }, second),
-            (LetterFilter { since_from: Some(between), ..all.clone() }, second),
-            (LetterFilter { since_before: Some(between), ..all.clone() }, first),
-            (LetterFilter { state: LetterState::Parked, ..all.clone() }, parked),
+            (DeadLetterFilter { text: Some("token".to_owned()), ..all.clone() }, second),
+            (DeadLetterFilter { since_from: Some(between), ..all.clone() }, second),
+            (DeadLetterFilter { since_before: Some(between), ..all.clone() }, first),
+            (DeadLetterFilter { state: DeadLetterState::Parked, ..all.clone() }, parked),
         ];
         for (filter, expected) in filters {
             assert_eq!(fixture.page(&filter).await, [expected], "{filter:?}");
         }
-        let of_unknown_effect = LetterFilter { effect: Some(Effect::Unknown), ..all.clone() };
+        let of_unknown_effect = DeadLetterFilter { effect: Some(Effect::Unknown), ..all.clone() };
         assert!(fixture.page(&of_unknown_effect).await.is_empty());
-        let cased = LetterFilter { text: Some("TOKEN".to_owned()), ..all };
+        let cased = DeadLetterFilter { text: Some("TOKEN".to_owned()), ..all };
         assert!(fixture.page(&cased).await.is_empty());
     }
 
@@ -135,7 +135,7 @@ both_databases! {
         let mut found: Vec<Uuid> = Vec::new();
         let mut after = None;
         loop {
-            let page = fixture.store.dead_letters().page(&LetterFilter::default(), after, 4).await.unwrap();
+            let page = fixture.store.dead_letters().page(&DeadLetterFilter::default(), after, 4).await.unwrap();
             let Some(last) = page.last() else { break };
             after = Some((last.since, last.id));
             found.extend(page.iter().map(|letter| letter.id));
@@ -152,7 +152,7 @@ both_databases! {
         assert_eq!((letter.id, letter.queue.clone(), letter.identity.as_str()), (id, queue(), "alice"));
         assert_eq!((letter.code.as_deref(), letter.error.as_deref()), (Some("BAD_REQUEST"), Some("no such symbol")));
         assert_eq!((letter.history.tries, letter.history.tries_allowed.get()), (1, 3));
-        assert_eq!((letter.state, letter.standing, letter.effect), (LetterState::Dead, Standing::Open, Effect::NotDone));
+        assert_eq!((letter.state, letter.standing, letter.effect), (DeadLetterState::Dead, Disposition::Open, Effect::NotDone));
         assert!(letter.created_at <= letter.since);
         assert_eq!(letter.request_bytes, 2);
     }
@@ -181,9 +181,9 @@ both_databases! {
         let waiting = fixture.enqueue("k4").await;
         let stepped = fixture.take(&[well, unknown, parked, waiting], REQUEUE).await;
         assert_eq!(name(stepped[0]), "queued");
-        assert_eq!(stepped[1], LetterStepped::Refused(Why::CouldDoItTwice));
-        assert_eq!(stepped[2], LetterStepped::Refused(Why::NotFromHere));
-        assert_eq!(stepped[3], LetterStepped::NoLetter);
+        assert_eq!(stepped[1], DeadLetterStep::Refused(StepRefusal::CouldDoItTwice));
+        assert_eq!(stepped[2], DeadLetterStep::Refused(StepRefusal::NotFromHere));
+        assert_eq!(stepped[3], DeadLetterStep::NoLetter);
         fixture.assert_counts(&[("dead", 1), ("parked", 1), ("queued", 2)]).await;
     }
 
@@ -206,8 +206,8 @@ both_databases! {
         let backwards: Vec<Uuid> = ids.iter().rev().copied().collect();
         let other = fixture.another_node().await;
         let (here, there) = tokio::join!(take_all(&fixture.store, &ids), take_all(&other, &backwards));
-        let taken = |stepped: Vec<LetterStepped>| {
-            stepped.iter().filter(|stepped| matches!(stepped, LetterStepped::Now(_))).count()
+        let taken = |stepped: Vec<DeadLetterStep>| {
+            stepped.iter().filter(|stepped| matches!(stepped, DeadLetterStep::Now(_))).count()
         };
         assert_eq!(taken(here) + taken(there), 200);
         fixture.assert_counts(&[("queued", 200)]).await;
@@ -219,16 +219,16 @@ both_databases! {
         let before = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
         fixture.pass(TRAVELS_FOR);
         assert_eq!(name(fixture.take(&[id], Event::Discarded).await[0]), "dead");
-        assert!(fixture.page(&LetterFilter::default()).await.is_empty());
-        assert!(fixture.store.dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap().is_empty());
+        assert!(fixture.page(&DeadLetterFilter::default()).await.is_empty());
+        assert!(fixture.store.dead_letters().list(DeadLetterState::Dead, None, None, 10).await.unwrap().is_empty());
         fixture.assert_counts(&[]).await;
         assert_eq!(fixture.status(id).await, "dead");
-        let discarded = LetterFilter { standing: Standing::Discarded, ..LetterFilter::default() };
+        let discarded = DeadLetterFilter { disposition: Disposition::Discarded, ..DeadLetterFilter::default() };
         assert_eq!(fixture.page(&discarded).await, [id]);
         let after = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
-        assert_eq!(after, LetterRow { standing: Standing::Discarded, ..before });
+        assert_eq!(after, DeadLetterRow { standing: Disposition::Discarded, ..before });
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
-        assert_eq!((last.kind.as_str(), last.from, last.to), ("discarded", Stage::Dead, Stage::Dead));
+        assert_eq!((last.kind.as_str(), last.from, last.to), ("discarded", StateName::Dead, StateName::Dead));
         assert_eq!((last.actor.as_deref(), last.excerpt.as_deref()), (Some("olivia"), Some("known")));
         assert_eq!(fixture.row(id).await.last_error_text.as_deref(), Some("no such symbol"));
     }
@@ -252,10 +252,10 @@ both_databases! {
         let work = fixture.claim_one().await;
         fixture.settle_with_note(&work, final_failure(&work, Effect::NotDone), bad_request()).await;
         fixture.assert_counts(&[("dead", 1)]).await;
-        assert_eq!(fixture.page(&LetterFilter::default()).await, [id], "it died again, and waits again");
+        assert_eq!(fixture.page(&DeadLetterFilter::default()).await, [id], "it died again, and waits again");
         fixture.take(&[id], Event::Discarded).await;
         let stepped = fixture.step(id, REQUEUE).await;
-        assert!(matches!(stepped, Stepped::Now(State::Queued { .. })), "{stepped:?}");
+        assert!(matches!(stepped, StepResult::Now(State::Queued { .. })), "{stepped:?}");
         fixture.assert_counts(&[("queued", 1)]).await;
     }
 
@@ -264,19 +264,19 @@ both_databases! {
         let id = fixture.dead("k1", Effect::Unknown).await;
         fixture.take(&[id], Event::Discarded).await;
         fixture.pass(TRAVELS_FOR);
-        let learnt = fixture.step(id, Event::Reconciled(Found::NotDone { due: Timestamp::EPOCH })).await;
-        assert!(matches!(learnt, Stepped::Now(State::Dead { effect: Effect::NotDone, .. })));
+        let learnt = fixture.step(id, Event::Reconciled(Reconciled::NotDone { due: Timestamp::EPOCH })).await;
+        assert!(matches!(learnt, StepResult::Now(State::Dead { effect: Effect::NotDone, .. })));
         let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
-        assert_eq!((letter.standing, letter.effect), (Standing::Discarded, Effect::NotDone));
+        assert_eq!((letter.standing, letter.effect), (Disposition::Discarded, Effect::NotDone));
         fixture.assert_counts(&[]).await;
     }
 
     #[test]
     async fn a_parked_letter_is_decided_and_not_discarded(fixture: StoreFixture) {
         let (id, _) = fixture.parked("k1").await;
-        assert_eq!(fixture.take(&[id], Event::Discarded).await, [LetterStepped::Refused(Why::NotFromHere)]);
+        assert_eq!(fixture.take(&[id], Event::Discarded).await, [DeadLetterStep::Refused(StepRefusal::NotFromHere)]);
         let give_up = Event::Decided(Decision::GiveUp);
-        assert_eq!(fixture.take(&[id], give_up).await, [LetterStepped::Refused(Why::TooEarly)]);
+        assert_eq!(fixture.take(&[id], give_up).await, [DeadLetterStep::Refused(StepRefusal::TooEarly)]);
         fixture.pass(TRAVELS_FOR);
         assert_eq!(name(fixture.take(&[id], give_up).await[0]), "dead");
         fixture.assert_counts(&[("dead", 1)]).await;
@@ -298,13 +298,13 @@ both_databases! {
     async fn a_message_made_from_a_dead_one_and_the_dead_one_point_to_each_other(fixture: StoreFixture) {
         let old = fixture.dead("k1", Effect::NotDone).await;
         let replaced = fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
-        let Replaced::By { id, effect: Effect::NotDone } = replaced else { panic!("{replaced:?}") };
+        let ReplaceOutcome::By { id, effect: Effect::NotDone } = replaced else { panic!("{replaced:?}") };
         assert_eq!(fixture.row(id).await.made_from, Some(old));
         let last = fixture.store.messages().transitions(old).await.unwrap().pop().unwrap();
         assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("replaced", Some("olivia")));
         assert_eq!(last.receipt, Some(id.to_string()));
         fixture.assert_counts(&[("queued", 1)]).await;
-        assert!(fixture.page(&LetterFilter::default()).await.is_empty());
+        assert!(fixture.page(&DeadLetterFilter::default()).await.is_empty());
         assert_eq!(fixture.claim_one().await.id, id);
     }
 
@@ -312,14 +312,14 @@ both_databases! {
     async fn a_replaced_letter_is_neither_requeued_nor_replaced_again(fixture: StoreFixture) {
         let old = fixture.dead("k1", Effect::NotDone).await;
         fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
-        assert_eq!(fixture.take(&[old], REQUEUE).await, [LetterStepped::Refused(Why::HasSuccessor)]);
-        assert_eq!(fixture.step(old, REQUEUE).await, Stepped::Refused(Why::HasSuccessor));
+        assert_eq!(fixture.take(&[old], REQUEUE).await, [DeadLetterStep::Refused(StepRefusal::HasSuccessor)]);
+        assert_eq!(fixture.step(old, REQUEUE).await, StepResult::Refused(StepRefusal::HasSuccessor));
         // Nor discarded: it could then be requeued beside the new one.
-        assert_eq!(fixture.take(&[old], Event::Discarded).await, [LetterStepped::Refused(Why::HasSuccessor)]);
-        assert_eq!(fixture.step(old, Event::Discarded).await, Stepped::Refused(Why::HasSuccessor));
-        assert_eq!(fixture.step(old, REQUEUE).await, Stepped::Refused(Why::HasSuccessor));
+        assert_eq!(fixture.take(&[old], Event::Discarded).await, [DeadLetterStep::Refused(StepRefusal::HasSuccessor)]);
+        assert_eq!(fixture.step(old, Event::Discarded).await, StepResult::Refused(StepRefusal::HasSuccessor));
+        assert_eq!(fixture.step(old, REQUEUE).await, StepResult::Refused(StepRefusal::HasSuccessor));
         let again = fixture.store.dead_letters().replace(old, message("k3"), &by_olivia()).await.unwrap();
-        assert_eq!(again, Replaced::Refused(Why::HasSuccessor));
+        assert_eq!(again, ReplaceOutcome::Refused(StepRefusal::HasSuccessor));
         fixture.assert_counts(&[("queued", 1)]).await;
     }
 
@@ -327,10 +327,10 @@ both_databases! {
     async fn letter_with_unknown_effect_is_not_replaced(fixture: StoreFixture) {
         let old = fixture.dead("k1", Effect::Unknown).await;
         let refused = fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
-        assert_eq!(refused, Replaced::Refused(Why::CouldDoItTwice));
+        assert_eq!(refused, ReplaceOutcome::Refused(StepRefusal::CouldDoItTwice));
         let (parked, _) = fixture.parked("k3").await;
         let refused = fixture.store.dead_letters().replace(parked, message("k4"), &by_olivia()).await.unwrap();
-        assert_eq!(refused, Replaced::Refused(Why::NotFromHere));
+        assert_eq!(refused, ReplaceOutcome::Refused(StepRefusal::NotFromHere));
         fixture.assert_counts(&[("dead", 1), ("parked", 1)]).await;
         assert_eq!(fixture.steps(old).await.len(), 2, "nothing was written");
     }
@@ -339,20 +339,20 @@ both_databases! {
     async fn a_letter_is_not_replaced_under_a_key_that_was_used(fixture: StoreFixture) {
         let old = fixture.dead("k1", Effect::NotDone).await;
         let refused = fixture.store.dead_letters().replace(old, message("k1"), &by_olivia()).await.unwrap();
-        assert_eq!(refused, Replaced::KeyUsed { id: old });
+        assert_eq!(refused, ReplaceOutcome::KeyUsed { id: old });
         let letter = only(fixture.store.dead_letters().find(&[old]).await.unwrap());
-        assert_eq!(letter.standing, Standing::Open);
+        assert_eq!(letter.standing, Disposition::Open);
         assert_eq!(fixture.steps(old).await.len(), 2, "nothing was written");
         let missing = fixture.store.dead_letters().replace(Uuid::nil(), message("k9"), &by_olivia()).await.unwrap();
-        assert_eq!(missing, Replaced::NoLetter);
+        assert_eq!(missing, ReplaceOutcome::NoLetter);
     }
 
     #[test]
     async fn stages_of_many_messages_are_read_at_once(fixture: StoreFixture) {
         let dead = fixture.dead("k1", Effect::NotDone).await;
         let queued = fixture.enqueue("k2").await;
-        let mut stages = fixture.store.messages().stages(&[dead, queued, Uuid::nil()]).await.unwrap();
+        let mut stages = fixture.store.messages().states(&[dead, queued, Uuid::nil()]).await.unwrap();
         stages.sort_unstable_by_key(|(id, ..)| *id);
-        assert_eq!(stages, [(dead, Stage::Dead, 1), (queued, Stage::Queued, 0)]);
+        assert_eq!(stages, [(dead, StateName::Dead, 1), (queued, StateName::Queued, 0)]);
     }
 }

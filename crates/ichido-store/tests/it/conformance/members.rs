@@ -1,8 +1,8 @@
 //! A report counts only for messages that its claim holds.
 // SPEC D12.
 
-use ichido_core::lifecycle::{State, Why};
-use ichido_store::message::{Note, Settlement, Stepped, Work};
+use ichido_core::lifecycle::{State, StepRefusal};
+use ichido_store::message::{Note, Settlement, StepResult, ClaimedMessage};
 use uuid::Uuid;
 
 use crate::both_databases;
@@ -11,7 +11,7 @@ use crate::fixture::{
 };
 
 /// Creates reports about another message than the one that is held.
-fn about(other: Uuid, work: &Work) -> Vec<Settlement> {
+fn about(other: Uuid, work: &ClaimedMessage) -> Vec<Settlement> {
     [succeeded(work), will_retry(work), given_back(work)]
         .map(|event| Settlement { id: other, ..Settlement::new(work, event, Note::default()) })
         .to_vec()
@@ -21,7 +21,7 @@ async fn is_refused(fixture: &StoreFixture, reports: Vec<Settlement>) {
     for report in reports {
         let event = report.event;
         let answer = fixture.store.claims().settle(report).await.unwrap();
-        assert_eq!(answer, Stepped::Refused(Why::StaleFence), "{event:?}");
+        assert_eq!(answer, StepResult::Refused(StepRefusal::StaleFence), "{event:?}");
     }
 }
 
@@ -50,7 +50,7 @@ both_databases! {
         let reports = about(other, &work).into_iter().chain(about(Uuid::now_v7(), &work)).collect();
         for answer in fixture.store.claims().settle_all(reports).await {
             let answer = answer.unwrap();
-            assert!(matches!(answer, Stepped::Refused(Why::StaleFence) | Stepped::NoSuchMessage), "{answer:?}");
+            assert!(matches!(answer, StepResult::Refused(StepRefusal::StaleFence) | StepResult::NoSuchMessage), "{answer:?}");
         }
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
@@ -80,7 +80,7 @@ both_databases! {
         let reports = [succeeded(&work[0]), will_retry(&work[1]), given_back(&work[2])];
         for (work, event) in work.iter().zip(reports) {
             let answer = other.claims().settle(Settlement::new(work, event, Note::default())).await.unwrap();
-            assert!(matches!(answer, Stepped::Now(_)), "{answer:?}");
+            assert!(matches!(answer, StepResult::Now(_)), "{answer:?}");
         }
         assert_eq!(fixture.status(all[0]).await, "sent");
         assert_eq!(fixture.status(all[1]).await, "failed");
@@ -93,10 +93,10 @@ both_databases! {
         let work = only(fixture.claim_with_marks(1).await);
         let other = new_id(fixture.put(message("other")).await);
         let calls = [(other, work.fence), (work.id, work.fence)];
-        assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [false, true]);
+        assert_eq!(fixture.store.claims().mark_started(&calls).await.unwrap(), [false, true]);
         let node = fixture.another_node().await;
-        assert_eq!(node.claims().begin(&calls).await.unwrap(), [false, true], "on any node");
+        assert_eq!(node.claims().mark_started(&calls).await.unwrap(), [false, true], "on any node");
         let settled = fixture.settle(&work, succeeded(&work)).await;
-        assert_eq!(settled, Stepped::Now(State::Sent));
+        assert_eq!(settled, StepResult::Now(State::Sent));
     }
 }

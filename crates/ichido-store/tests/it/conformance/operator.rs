@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{Begun, Decision, Event, Found, State, Why};
+use ichido_core::lifecycle::{StartMark, Decision, Event, Reconciled, State, StepRefusal};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
-use ichido_store::message::{NewMessage, Note, Stepped};
+use ichido_store::message::{NewMessage, Note, StepResult};
 use uuid::Uuid;
 
 use crate::both_databases;
@@ -17,15 +17,15 @@ use crate::fixture::{
     new_id, queue, succeeded, terms, will_retry,
 };
 
-const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::Neither };
-const SEND_AGAIN: Event = Event::Decided(Decision::SendAgain);
-const WAS_DONE: Event = Event::Decided(Decision::WasDone);
+const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::None };
+const SEND_AGAIN: Event = Event::Decided(Decision::NotDone);
+const WAS_DONE: Event = Event::Decided(Decision::Done);
 const GIVE_UP: Event = Event::Decided(Decision::GiveUp);
-const FOUND_NOT_DONE: Event = Event::Reconciled(Found::NotDone { due: Timestamp::EPOCH });
+const FOUND_NOT_DONE: Event = Event::Reconciled(Reconciled::NotDone { due: Timestamp::EPOCH });
 
-fn name(stepped: Stepped) -> &'static str {
+fn name(stepped: StepResult) -> &'static str {
     match stepped {
-        Stepped::Now(state) => state.name(),
+        StepResult::Now(state) => state.name(),
         other => panic!("{other:?}"),
     }
 }
@@ -61,8 +61,8 @@ both_databases! {
     #[test]
     async fn a_requeue_that_the_queue_does_not_allow_is_refused(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
-        let event = Event::Requeued { allowed: false, safety: Safety::Repeatable };
-        assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::RequeueNotAllowed));
+        let event = Event::Requeued { allowed: false, safety: Safety::Idempotent };
+        assert_eq!(fixture.step(id, event).await, StepResult::Refused(StepRefusal::RequeueNotAllowed));
         assert_eq!(fixture.status(id).await, "dead");
         assert_eq!(fixture.steps(id).await.len(), 2);
         fixture.assert_counts(&[("dead", 1)]).await;
@@ -71,11 +71,11 @@ both_databases! {
     #[test]
     async fn requeue_with_unknown_effect_is_refused_until_decided(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::Unknown).await;
-        assert_eq!(fixture.step(id, REQUEUE).await, Stepped::Refused(Why::CouldDoItTwice));
-        assert_eq!(fixture.step(id, FOUND_NOT_DONE).await, Stepped::Refused(Why::TooEarly));
+        assert_eq!(fixture.step(id, REQUEUE).await, StepResult::Refused(StepRefusal::CouldDoItTwice));
+        assert_eq!(fixture.step(id, FOUND_NOT_DONE).await, StepResult::Refused(StepRefusal::TooEarly));
         fixture.pass(TRAVELS_FOR);
         let learnt = fixture.step(id, FOUND_NOT_DONE).await;
-        assert!(matches!(learnt, Stepped::Now(State::Dead { effect: Effect::NotDone, .. })), "{learnt:?}");
+        assert!(matches!(learnt, StepResult::Now(State::Dead { effect: Effect::NotDone, .. })), "{learnt:?}");
         assert_eq!(fixture.row(id).await.effect, Effect::NotDone);
         assert_eq!(name(fixture.step(id, REQUEUE).await), "queued");
     }
@@ -91,11 +91,11 @@ both_databases! {
     #[test]
     async fn only_a_dead_message_is_requeued(fixture: StoreFixture) {
         let queued = fixture.enqueue("k1").await;
-        assert_eq!(fixture.step(queued, REQUEUE).await, Stepped::Refused(Why::NotFromHere));
+        assert_eq!(fixture.step(queued, REQUEUE).await, StepResult::Refused(StepRefusal::NotFromHere));
         let work = fixture.claim_one().await;
-        assert_eq!(fixture.step(queued, REQUEUE).await, Stepped::Refused(Why::NotFromHere), "sending");
+        assert_eq!(fixture.step(queued, REQUEUE).await, StepResult::Refused(StepRefusal::NotFromHere), "sending");
         fixture.send(&work).await;
-        assert_eq!(fixture.step(queued, REQUEUE).await, Stepped::Refused(Why::NotFromHere), "sent");
+        assert_eq!(fixture.step(queued, REQUEUE).await, StepResult::Refused(StepRefusal::NotFromHere), "sent");
         fixture.assert_counts(&[("sent", 1)]).await;
     }
 
@@ -103,7 +103,7 @@ both_databases! {
     async fn a_refused_step_leaves_the_message_claimable(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         for _ in 0..20 {
-            assert_eq!(fixture.step(id, WAS_DONE).await, Stepped::Refused(Why::NotFromHere));
+            assert_eq!(fixture.step(id, WAS_DONE).await, StepResult::Refused(StepRefusal::NotFromHere));
             let work = fixture.claim_one().await;
             fixture.settle(&work, given_back(&work)).await;
         }
@@ -111,7 +111,7 @@ both_databases! {
 
     #[test]
     async fn missing_message_is_reported(fixture: StoreFixture) {
-        assert_eq!(fixture.step(Uuid::from_u128(7), REQUEUE).await, Stepped::NoSuchMessage);
+        assert_eq!(fixture.step(Uuid::from_u128(7), REQUEUE).await, StepResult::NoSuchMessage);
     }
 
     #[test]
@@ -137,7 +137,7 @@ both_databases! {
         fixture.step(id, REQUEUE).await;
         let second = fixture.claim_one().await;
         for event in [succeeded(&zombie), will_retry(&zombie)] {
-            assert_eq!(fixture.settle(&zombie, event).await, Stepped::Refused(Why::StaleFence));
+            assert_eq!(fixture.settle(&zombie, event).await, StepResult::Refused(StepRefusal::StaleFence));
         }
         assert_eq!(fixture.status(id).await, "sending");
         fixture.send(&second).await;
@@ -165,11 +165,11 @@ both_databases! {
     async fn sending_and_sent_messages_are_not_cancelled(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        assert_eq!(fixture.step(id, Event::Cancelled).await, Stepped::Refused(Why::NotFromHere));
+        assert_eq!(fixture.step(id, Event::Cancelled).await, StepResult::Refused(StepRefusal::NotFromHere));
         fixture.send(&work).await;
-        assert_eq!(fixture.step(id, Event::Cancelled).await, Stepped::Refused(Why::NotFromHere));
+        assert_eq!(fixture.step(id, Event::Cancelled).await, StepResult::Refused(StepRefusal::NotFromHere));
         let (parked, _) = fixture.parked("k2").await;
-        assert_eq!(fixture.step(parked, Event::Cancelled).await, Stepped::Refused(Why::NotFromHere));
+        assert_eq!(fixture.step(parked, Event::Cancelled).await, StepResult::Refused(StepRefusal::NotFromHere));
     }
 
     #[test]
@@ -177,7 +177,7 @@ both_databases! {
         let id = fixture.enqueue("k1").await;
         fixture.step(id, Event::Cancelled).await;
         for event in [Event::Cancelled, REQUEUE, SEND_AGAIN] {
-            assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::NotFromHere));
+            assert_eq!(fixture.step(id, event).await, StepResult::Refused(StepRefusal::NotFromHere));
         }
         assert_eq!(fixture.steps(id).await, ["queued>cancelled"]);
     }
@@ -189,11 +189,11 @@ both_databases! {
         fixture.pass(AFTER_LEASE);
         fixture.rescue(KEYED).await;
         fixture.step(id, Event::Cancelled).await;
-        assert_eq!(fixture.step(id, FOUND_NOT_DONE).await, Stepped::Refused(Why::TooEarly));
+        assert_eq!(fixture.step(id, FOUND_NOT_DONE).await, StepResult::Refused(StepRefusal::TooEarly));
         fixture.pass(TRAVELS_FOR);
         let learnt = fixture.step(id, FOUND_NOT_DONE).await;
         assert!(
-            matches!(learnt, Stepped::Now(State::Cancelled { effect: Effect::NotDone, .. })),
+            matches!(learnt, StepResult::Now(State::Cancelled { effect: Effect::NotDone, .. })),
             "{learnt:?}"
         );
         assert_eq!(
@@ -207,7 +207,7 @@ both_databases! {
     async fn decision_waits_until_the_call_has_ended(fixture: StoreFixture) {
         let (id, _) = fixture.parked("k1").await;
         for event in [SEND_AGAIN, GIVE_UP, FOUND_NOT_DONE] {
-            assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::TooEarly));
+            assert_eq!(fixture.step(id, event).await, StepResult::Refused(StepRefusal::TooEarly));
         }
         assert_eq!(fixture.status(id).await, "parked");
         fixture.assert_counts(&[("parked", 1)]).await;
@@ -226,9 +226,9 @@ both_databases! {
 
     #[test]
     async fn decision_done_counts_at_once(fixture: StoreFixture) {
-        for (text, event) in [("k1", WAS_DONE), ("k2", Event::Reconciled(Found::Done))] {
+        for (text, event) in [("k1", WAS_DONE), ("k2", Event::Reconciled(Reconciled::Done))] {
             let (id, _) = fixture.parked(text).await;
-            assert_eq!(fixture.step(id, event).await, Stepped::Now(State::Sent));
+            assert_eq!(fixture.step(id, event).await, StepResult::Now(State::Sent));
             assert_eq!(
                 (fixture.status(id).await, fixture.row(id).await.effect),
                 ("sent", Effect::Done)
@@ -263,9 +263,9 @@ both_databases! {
         let (id, work) = fixture.parked("k1").await;
         fixture.pass(TRAVELS_FOR);
         let wait = Duration::from_mins(1);
-        let event = |now: Timestamp| Event::Reconciled(Found::NotDone { due: now.plus(wait) });
+        let event = |now: Timestamp| Event::Reconciled(Reconciled::NotDone { due: now.plus(wait) });
         let stepped = fixture.store.messages().step(id, event, &Note::default()).await.unwrap();
-        let Stepped::Now(State::Queued { due, .. }) = stepped else { panic!("{stepped:?}") };
+        let StepResult::Now(State::Queued { due, .. }) = stepped else { panic!("{stepped:?}") };
         assert!(work.claimed_at.plus(TRAVELS_FOR).plus(wait) <= due);
         assert!(fixture.claim(1).await.is_empty());
         fixture.pass(wait);
@@ -278,11 +278,11 @@ both_databases! {
     async fn a_workers_event_is_not_an_operators(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let fence = Fence::new(1_000_000).unwrap();
-        let claimed = Event::Claimed { fence, begun: Begun::NotTracked };
-        assert_eq!(fixture.step(id, claimed).await, Stepped::Refused(Why::NotFromHere));
+        let claimed = Event::Claimed { fence, begun: StartMark::NotTracked };
+        assert_eq!(fixture.step(id, claimed).await, StepResult::Refused(StepRefusal::NotFromHere));
         let work = fixture.claim_one().await;
         for event in [succeeded(&work), will_retry(&work), given_back(&work)] {
-            assert_eq!(fixture.step(id, event).await, Stepped::Refused(Why::NotFromHere));
+            assert_eq!(fixture.step(id, event).await, StepResult::Refused(StepRefusal::NotFromHere));
         }
         fixture.send(&work).await;
         fixture.assert_counts(&[("sent", 1)]).await;
@@ -293,11 +293,11 @@ both_databases! {
         let other = fixture.another_node().await;
         let old = fixture.dead("old", Effect::NotDone).await;
         fixture.enqueue_many(5_000).await;
-        other.claims().take(&queue(), many(1), terms()).await.unwrap();
+        other.claims().claim(&queue(), many(1), terms()).await.unwrap();
         fixture.step(old, REQUEUE).await;
         // The other node rescans from the start periodically, long before it reaches the end.
         for _ in 0..4_000 {
-            let work = other.claims().take(&queue(), many(1), terms()).await.unwrap();
+            let work = other.claims().claim(&queue(), many(1), terms()).await.unwrap();
             if ids(&work) == [old] {
                 return;
             }

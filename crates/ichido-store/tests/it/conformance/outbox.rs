@@ -41,9 +41,9 @@ both_databases! {
     #[test]
     async fn the_same_key_with_the_same_digest_is_the_first_message(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
-        assert_eq!(fixture.put(message("k1")).await, Enqueued::Same { id });
+        assert_eq!(fixture.put(message("k1")).await, Enqueued::Replay { id });
         fixture.send(&fixture.claim_one().await).await;
-        assert_eq!(fixture.put(message("k1")).await, Enqueued::Same { id }, "for the whole retention");
+        assert_eq!(fixture.put(message("k1")).await, Enqueued::Replay { id }, "for the whole retention");
         assert!(fixture.claim(10).await.is_empty());
         fixture.assert_counts(&[("sent", 1)]).await;
     }
@@ -52,7 +52,7 @@ both_databases! {
     async fn the_same_key_with_another_digest_is_refused(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("k1") };
-        assert_eq!(fixture.put(other).await, Enqueued::Different { id });
+        assert_eq!(fixture.put(other).await, Enqueued::Conflict { id });
         fixture.assert_counts(&[("queued", 1)]).await;
     }
 
@@ -80,7 +80,7 @@ both_databases! {
         for put in puts {
             match put.await.unwrap() {
                 Enqueued::New { id } => new.push(id),
-                Enqueued::Same { id } => same.push(id),
+                Enqueued::Replay { id } => same.push(id),
                 other => panic!("{other:?}"),
             }
         }
@@ -99,10 +99,10 @@ both_databases! {
         let second = new_id(answers[1]);
         let third = new_id(answers[4]);
         let expected = [
-            Enqueued::Same { id: before },
+            Enqueued::Replay { id: before },
             Enqueued::New { id: second },
-            Enqueued::Same { id: second },
-            Enqueued::Different { id: second },
+            Enqueued::Replay { id: second },
+            Enqueued::Conflict { id: second },
             Enqueued::New { id: third },
         ];
         assert_eq!(answers, expected);
@@ -116,7 +116,7 @@ both_databases! {
         let answers = fixture.store.messages().enqueue_all(messages).await;
         for (n, answer) in answers.into_iter().enumerate() {
             match answer.unwrap() {
-                Enqueued::Same { id } => assert_eq!((n, id), (7, first)),
+                Enqueued::Replay { id } => assert_eq!((n, id), (7, first)),
                 Enqueued::New { id } => {
                     let row = fixture.store.messages().get(id).await.unwrap().unwrap();
                     assert_eq!((row.status.as_str(), row.request), ("queued", format!("m{n}").into_bytes()));
@@ -267,7 +267,7 @@ both_databases! {
     async fn equal_content_within_the_window_is_the_first_message(fixture: StoreFixture) {
         let first = new_id(fixture.put(with_same_content("k1")).await);
         assert_eq!(fixture.put(with_same_content("k2")).await, Enqueued::SameContent { id: first });
-        assert_eq!(fixture.put(with_same_content("k1")).await, Enqueued::Same { id: first }, "its own key");
+        assert_eq!(fixture.put(with_same_content("k1")).await, Enqueued::Replay { id: first }, "its own key");
         fixture.assert_counts(&[("queued", 1)]).await;
     }
 
@@ -278,7 +278,7 @@ both_databases! {
         let second = new_id(fixture.put(with_same_content("k2")).await);
         assert_ne!(first, second);
         assert_eq!(fixture.put(with_same_content("k3")).await, Enqueued::SameContent { id: second });
-        assert_eq!(fixture.put(with_same_content("k1")).await, Enqueued::Same { id: first });
+        assert_eq!(fixture.put(with_same_content("k1")).await, Enqueued::Replay { id: first });
     }
 
     #[test]
@@ -290,7 +290,7 @@ both_databases! {
         let second = new_id(fixture.put(with_same_content("k2")).await);
         assert_ne!(first, second);
         assert_eq!(fixture.put(with_same_content("k3")).await, Enqueued::SameContent { id: second });
-        assert_eq!(fixture.put(with_same_content("k1")).await, Enqueued::Same { id: first }, "the message stays");
+        assert_eq!(fixture.put(with_same_content("k1")).await, Enqueued::Replay { id: first }, "the message stays");
     }
 
     #[test]
@@ -382,7 +382,7 @@ both_databases! {
     async fn counts_are_kept_per_queue(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
         fixture.put(NewMessage { queue: queue_named("mail"), ..message("k1") }).await;
-        let work = only(fixture.store.claims().take(&queue_named("mail"), many(5), terms()).await.unwrap());
+        let work = only(fixture.store.claims().claim(&queue_named("mail"), many(5), terms()).await.unwrap());
         assert_eq!(work.queue, queue_named("mail"));
         let counts = fixture.store.queues().counts().await.unwrap();
         let counts: Vec<_> =

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
-use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
-use ichido_core::lifecycle::{Event, Found, State, Why};
+use ichido_core::ledger::{Class, OperationGuarantee, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::lifecycle::{Event, Reconciled, State, StepRefusal};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
-use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
-use ichido_store::letter::{Replaced, Standing};
-use ichido_store::message::{Enqueued, Note, Settlement, Stepped, Work};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
+use ichido_store::dead_letter::{ReplaceOutcome, Disposition};
+use ichido_store::message::{Enqueued, Note, Settlement, StepResult, ClaimedMessage};
 use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
@@ -28,18 +28,18 @@ use crate::fixture::{
 const ROUNDS: usize = 25;
 
 /// Applies an operator's event to a message.
-async fn step(store: &Store, id: Uuid, event: Event) -> Stepped {
+async fn step(store: &Store, id: Uuid, event: Event) -> StepResult {
     let note = Note::default();
     while_busy(|| store.messages().step(id, |_| event, &note)).await
 }
 
-async fn settle(store: Store, work: Work, event: Event) -> Stepped {
+async fn settle(store: Store, work: ClaimedMessage, event: Event) -> StepResult {
     while_busy(|| store.claims().settle(Settlement::new(&work, event, Note::default()))).await
 }
 
-async fn claim(store: &Store, count: u32) -> Vec<Work> {
+async fn claim(store: &Store, count: u32) -> Vec<ClaimedMessage> {
     let queue = queue();
-    while_busy(|| store.claims().take(&queue, many(count), terms())).await
+    while_busy(|| store.claims().claim(&queue, many(count), terms())).await
 }
 
 async fn rescue(store: &Store) -> Option<usize> {
@@ -51,20 +51,20 @@ async fn drain(store: &Store) -> Vec<Uuid> {
     let mut sent = Vec::new();
     loop {
         store.claims().promote(10_000).await.expect("an answer");
-        let work = store.claims().take(&queue(), many(100), terms()).await.expect("a claim");
+        let work = store.claims().claim(&queue(), many(100), terms()).await.expect("a claim");
         if work.is_empty() {
             return sent;
         }
         for work in work {
             let answer = settle(store.clone(), work.clone(), succeeded(&work)).await;
-            assert_eq!(answer, Stepped::Now(State::Sent));
+            assert_eq!(answer, StepResult::Now(State::Sent));
             sent.push(work.id);
         }
     }
 }
 
 /// Replaces a letter with a new message.
-async fn edit(store: &Store, old: Uuid, key: &str) -> Replaced {
+async fn edit(store: &Store, old: Uuid, key: &str) -> ReplaceOutcome {
     let note = Note::default();
     while_busy(|| store.dead_letters().replace(old, message(key), &note)).await
 }
@@ -78,14 +78,14 @@ both_databases! {
         for round in 0..ROUNDS {
             let old = fixture.dead(&format!("old{round}"), Effect::NotDone).await;
             let keys = [format!("a{round}"), format!("b{round}"), format!("c{round}")];
-            let answers: [Replaced; 3] = tokio::join!(
+            let answers: [ReplaceOutcome; 3] = tokio::join!(
                 edit(&fixture.store, old, &keys[0]),
                 edit(&other, old, &keys[1]),
                 edit(&fixture.store, old, &keys[2])
             ).into();
-            let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| matches!(answer, Replaced::By { .. }));
+            let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| matches!(answer, ReplaceOutcome::By { .. }));
             assert_eq!(won.len(), 1, "{won:?} {lost:?}");
-            assert_eq!(lost, [Replaced::Refused(Why::HasSuccessor); 2]);
+            assert_eq!(lost, [ReplaceOutcome::Refused(StepRefusal::HasSuccessor); 2]);
             assert_eq!(drain(&fixture.store).await.len(), 1, "the winner's");
         }
     }
@@ -98,16 +98,16 @@ both_databases! {
         for round in 0..ROUNDS {
             let old = fixture.dead(&format!("old{round}"), Effect::Unknown).await;
             for store in [&fixture.store, &other] {
-                store.skew_by(TRAVELS_FOR);
+                store.advance_clock(TRAVELS_FOR);
             }
-            let learnt = Event::Reconciled(Found::NotDone { due: Timestamp::EPOCH });
+            let learnt = Event::Reconciled(Reconciled::NotDone { due: Timestamp::EPOCH });
             let new = format!("new{round}");
             let (learnt, edited) = tokio::join!(step(&fixture.store, old, learnt), edit(&other, old, &new));
-            assert!(matches!(learnt, Stepped::Now(State::Dead { effect: Effect::NotDone, .. })), "{learnt:?}");
+            assert!(matches!(learnt, StepResult::Now(State::Dead { effect: Effect::NotDone, .. })), "{learnt:?}");
             let letter = only(fixture.store.dead_letters().find(&[old]).await.unwrap());
             match edited {
-                Replaced::By { effect: Effect::NotDone, .. } => assert_eq!(letter.standing, Standing::Replaced),
-                Replaced::Refused(Why::CouldDoItTwice) => assert_eq!(letter.standing, Standing::Open),
+                ReplaceOutcome::By { effect: Effect::NotDone, .. } => assert_eq!(letter.standing, Disposition::Replaced),
+                ReplaceOutcome::Refused(StepRefusal::CouldDoItTwice) => assert_eq!(letter.standing, Disposition::Open),
                 other => panic!("{other:?}"),
             }
             drain(&fixture.store).await;
@@ -126,7 +126,7 @@ both_databases! {
             let work = fixture.claim(8).await;
             assert_eq!(ids(&work), all);
             fixture.pass(AFTER_LEASE);
-            other.skew_by(AFTER_LEASE);
+            other.advance_clock(AFTER_LEASE);
             let rescuer = tokio::spawn({
                 let other = other.clone();
                 async move { rescue(&other).await }
@@ -137,7 +137,7 @@ both_databases! {
                 .collect();
             for settler in settlers {
                 // Late or not, a success is a success.
-                assert_eq!(settler.await.unwrap(), Stepped::Now(State::Sent));
+                assert_eq!(settler.await.unwrap(), StepResult::Now(State::Sent));
             }
             rescuer.await.unwrap();
             while fixture.rescue(KEYED).await.is_some() {}
@@ -161,7 +161,7 @@ both_databases! {
             }
             let work = fixture.claim(8).await;
             fixture.pass(AFTER_LEASE);
-            other.skew_by(AFTER_LEASE);
+            other.advance_clock(AFTER_LEASE);
             let rescuer = tokio::spawn({
                 let other = other.clone();
                 async move { rescue(&other).await }
@@ -172,7 +172,7 @@ both_databases! {
                 .collect();
             let mut failed = 0;
             for settler in settlers {
-                failed += usize::from(matches!(settler.await.unwrap(), Stepped::Now(State::Failed { .. })));
+                failed += usize::from(matches!(settler.await.unwrap(), StepResult::Now(State::Failed { .. })));
             }
             rescuer.await.unwrap();
             while fixture.rescue(KEYED).await.is_some() {}
@@ -182,7 +182,7 @@ both_databases! {
             let counts = fixture.counts().await;
             assert_eq!(counts.get("failed").copied().unwrap_or(0), i64::try_from(failed).unwrap());
             fixture.pass(Duration::from_mins(5));
-            other.skew_by(Duration::from_mins(5));
+            other.advance_clock(Duration::from_mins(5));
             let mut sent = drain(&fixture.store).await;
             sent.sort_unstable();
             assert_eq!(sent, all, "each is sent in the end");
@@ -201,7 +201,7 @@ both_databases! {
             fixture.claim(2).await;
             fixture.claim(2).await;
             fixture.pass(AFTER_LEASE);
-            other.skew_by(AFTER_LEASE);
+            other.advance_clock(AFTER_LEASE);
             let mut rescued = 0;
             for _ in 0..3 {
                 let (mine, theirs) = tokio::join!(rescue(&fixture.store), rescue(&other));
@@ -218,7 +218,7 @@ both_databases! {
         for round in 0..ROUNDS {
             let id = fixture.enqueue(&format!("k{round}")).await;
             let (cancelled, work) = tokio::join!(step(&other, id, Event::Cancelled), claim(&fixture.store, 1));
-            let cancelled = matches!(cancelled, Stepped::Now(_));
+            let cancelled = matches!(cancelled, StepResult::Now(_));
             assert_eq!(cancelled, work.is_empty(), "round {round}");
             for work in &work {
                 fixture.send(work).await;
@@ -231,7 +231,7 @@ both_databases! {
     #[test]
     async fn one_of_two_requeues_wins_and_is_claimed_once(fixture: StoreFixture) {
         let other = fixture.another_node().await;
-        let event = Event::Requeued { allowed: true, safety: Safety::Neither };
+        let event = Event::Requeued { allowed: true, safety: Safety::None };
         for round in 0..ROUNDS {
             let id = fixture.dead(&format!("k{round}"), Effect::NotDone).await;
             let (mine, theirs, early) = tokio::join!(
@@ -239,7 +239,7 @@ both_databases! {
                 step(&other, id, event),
                 claim(&fixture.store, 1),
             );
-            let won = [mine, theirs].iter().filter(|answer| matches!(answer, Stepped::Now(_))).count();
+            let won = [mine, theirs].iter().filter(|answer| matches!(answer, StepResult::Now(_))).count();
             assert_eq!(won, 1, "{mine:?} {theirs:?}");
             let late = fixture.claim(1).await;
             assert_eq!([ids(&early), ids(&late)].concat(), [id]);
@@ -261,7 +261,7 @@ both_databases! {
                 step(&other, id, Event::Cancelled),
                 while_busy(|| fixture.store.claims().promote(10_000)),
             );
-            assert!(matches!(answer, Stepped::Now(State::Cancelled { .. })), "{answer:?}");
+            assert!(matches!(answer, StepResult::Now(State::Cancelled { .. })), "{answer:?}");
             assert!(drain(&fixture.store).await.is_empty());
         }
         fixture.assert_counts(&[("cancelled", i64::try_from(ROUNDS).unwrap())]).await;
@@ -275,7 +275,7 @@ both_databases! {
             fixture.settle(&work, will_retry(&work)).await;
         }
         fixture.pass(Duration::from_mins(5));
-        other.skew_by(Duration::from_mins(5));
+        other.advance_clock(Duration::from_mins(5));
         let (mine, theirs) = tokio::join!(
             while_busy(|| fixture.store.claims().promote(1_000)),
             while_busy(|| other.claims().promote(1_000)),
@@ -287,17 +287,17 @@ both_databases! {
 
     #[test]
     async fn one_of_two_decisions_wins(fixture: StoreFixture) {
-        use ichido_core::lifecycle::Decision::{GiveUp, SendAgain};
+        use ichido_core::lifecycle::Decision::{GiveUp, NotDone};
         let other = fixture.another_node().await;
         for round in 0..ROUNDS {
             let (id, _) = fixture.parked(&format!("k{round}")).await;
             fixture.pass(Duration::from_hours(1));
-            other.skew_by(Duration::from_hours(1));
+            other.advance_clock(Duration::from_hours(1));
             let (mine, theirs) = tokio::join!(
-                step(&fixture.store, id, Event::Decided(SendAgain)),
+                step(&fixture.store, id, Event::Decided(NotDone)),
                 step(&other, id, Event::Decided(GiveUp)),
             );
-            let won = [mine, theirs].iter().filter(|answer| matches!(answer, Stepped::Now(_))).count();
+            let won = [mine, theirs].iter().filter(|answer| matches!(answer, StepResult::Now(_))).count();
             assert_eq!(won, 1, "{mine:?} {theirs:?}");
             drain(&fixture.store).await;
         }
@@ -307,7 +307,7 @@ both_databases! {
     #[test]
     async fn sweep_during_replay_keeps_both_correct(fixture: StoreFixture) {
         let other = fixture.another_node().await;
-        let draft = PolicyDraft { mode: Some(EffectMode::Opaque), ..PolicyDraft::new(Class::Mutate) };
+        let draft = PolicyDraft { guarantee: Some(OperationGuarantee::None), ..PolicyDraft::new(Class::Mutate) };
         let policy = Arc::new(Policy::build(draft).unwrap());
         let ttl = policy.ttl();
         for round in 0..ROUNDS {
@@ -327,7 +327,7 @@ both_databases! {
             let KeyClaimed::Run { fence, .. } = fixture.store.keys().claim(claim()).await.unwrap() else {
                 panic!("not run")
             };
-            let response = Response { status: 200, headers: Vec::new(), body: Some(b"ok".to_vec()) };
+            let response = StoredResponse { status: 200, headers: Vec::new(), body: Some(b"ok".to_vec()) };
             let outcome = KeyOutcome::Keep {
                 settled: Settled::Applied,
                 response,
@@ -346,7 +346,7 @@ both_databases! {
             let runs =
                 [&behind, &ahead].iter().filter(|answer| matches!(answer, KeyClaimed::Run { .. })).count();
             assert!(runs <= 1, "{behind:?} {ahead:?}");
-            other.skew_by(ttl);
+            other.advance_clock(ttl);
         }
     }
 
@@ -369,7 +369,7 @@ both_databases! {
         }
         for number in (1..200).step_by(2) {
             let again = fixture.put(message(&format!("k{number}"))).await;
-            assert!(matches!(again, Enqueued::Same { .. }), "{number}: {again:?}");
+            assert!(matches!(again, Enqueued::Replay { .. }), "{number}: {again:?}");
         }
         // Messages are complete: as many are claimable as are counted.
         let counted = fixture.counts().await.get("queued").copied();
@@ -388,7 +388,7 @@ both_databases! {
             .collect();
         let mut won = 0;
         for operator in operators {
-            won += usize::from(matches!(operator.await.unwrap(), Stepped::Now(State::Cancelled { .. })));
+            won += usize::from(matches!(operator.await.unwrap(), StepResult::Now(State::Cancelled { .. })));
         }
         assert_eq!(won, 1);
         assert_eq!(fixture.steps(id).await, ["queued>cancelled"]);
@@ -424,7 +424,7 @@ both_databases! {
             worker.await.unwrap();
         }
         fixture.pass(AFTER_LEASE);
-        other.skew_by(AFTER_LEASE);
+        other.advance_clock(AFTER_LEASE);
         while fixture.rescue(KEYED).await.is_some() {}
         fixture.pass(Duration::from_mins(5));
         drain(&fixture.store).await;

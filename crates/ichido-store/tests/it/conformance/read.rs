@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use ichido_core::lifecycle::{Decision, Event, Found, Stage};
+use ichido_core::lifecycle::{Decision, Event, Reconciled, StateName};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::{Effect, ErrorCode};
-use ichido_store::message::{Letter, LetterState, MessageFilter, NewMessage, QueueName, limits};
-use ichido_store::node::{Duty, LettersKept, SharedPace};
+use ichido_store::message::{DeadLetter, DeadLetterState, MessageFilter, NewMessage, QueueName, limits};
+use ichido_store::node::{SingletonTask, BulkLease, SharedPace};
 use uuid::Uuid;
 
 use crate::both_databases;
@@ -28,7 +28,7 @@ impl StoreFixture {
             .collect()
     }
 
-    async fn letters(&self, state: LetterState) -> Vec<Uuid> {
+    async fn letters(&self, state: DeadLetterState) -> Vec<Uuid> {
         let letters = self.store.dead_letters().list(state, None, None, 100).await.expect("an answer");
         letters.into_iter().map(|letter| letter.message.id).collect()
     }
@@ -116,7 +116,7 @@ both_databases! {
         assert_eq!(fixture.list(everything()).await, [mail, bob, plain, dead]);
         let of_queue = MessageFilter { queue: Some(queue()), ..everything() };
         assert_eq!(fixture.list(of_queue.clone()).await, [bob, plain, dead]);
-        let queued = MessageFilter { status: Some(Stage::Queued), ..everything() };
+        let queued = MessageFilter { status: Some(StateName::Queued), ..everything() };
         assert_eq!(fixture.list(queued).await, [mail, bob, plain]);
         let of_bob = MessageFilter { identity: Some("bob".to_owned()), ..everything() };
         assert_eq!(fixture.list(of_bob).await, [bob]);
@@ -147,15 +147,15 @@ both_databases! {
         fixture.step(cancelled, Event::Cancelled).await;
         let queued = fixture.enqueue("queued").await;
         let all = [
-            (Stage::Dead, dead),
-            (Stage::Parked, parked),
-            (Stage::Failed, failed),
-            (Stage::Sent, sent),
-            (Stage::Sending, sending),
-            (Stage::Cancelled, cancelled),
-            (Stage::Queued, queued),
+            (StateName::Dead, dead),
+            (StateName::Parked, parked),
+            (StateName::Failed, failed),
+            (StateName::Sent, sent),
+            (StateName::Sending, sending),
+            (StateName::Cancelled, cancelled),
+            (StateName::Queued, queued),
         ];
-        assert_eq!(all.len(), Stage::ALL.len());
+        assert_eq!(all.len(), StateName::ALL.len());
         for (status, id) in all {
             let filter = MessageFilter { status: Some(status), ..MessageFilter::default() };
             assert_eq!(fixture.list(filter).await, [id], "{status}");
@@ -170,7 +170,7 @@ both_databases! {
         }
         fixture.put(NewMessage { queue: queue_named("mail"), ..message("k9") }).await;
         let queued =
-            MessageFilter { status: Some(Stage::Queued), queue: Some(queue()), ..MessageFilter::default() };
+            MessageFilter { status: Some(StateName::Queued), queue: Some(queue()), ..MessageFilter::default() };
         let mut seen = Vec::new();
         let mut after = None;
         loop {
@@ -183,7 +183,7 @@ both_databases! {
         ids.reverse();
         assert_eq!(seen, ids);
         fixture.claim(3).await;
-        let sending = MessageFilter { status: Some(Stage::Sending), ..queued.clone() };
+        let sending = MessageFilter { status: Some(StateName::Sending), ..queued.clone() };
         assert_eq!(fixture.list(sending).await, ids[2..], "the oldest were claimed");
         assert_eq!(fixture.list(queued).await, ids[..2]);
     }
@@ -198,7 +198,7 @@ both_databases! {
         let second = fixture.claim_one().await;
         fixture.settle(&second, in_doubt(&second)).await;
         fixture.pass(TRAVELS_FOR);
-        fixture.step(id, Event::Decided(Decision::SendAgain)).await;
+        fixture.step(id, Event::Decided(Decision::NotDone)).await;
         let third = fixture.claim_one().await;
         fixture.send(&third).await;
         let transitions = fixture.store.messages().transitions(id).await.unwrap();
@@ -271,9 +271,9 @@ both_databases! {
         let id = fixture.enqueue("k1").await;
         assert_eq!(other.messages().get(id).await.unwrap(), fixture.store.messages().get(id).await.unwrap());
         let work = fixture.claim_one().await;
-        assert!(other.claims().take(&queue(), many(5), terms()).await.unwrap().is_empty());
+        assert!(other.claims().claim(&queue(), many(5), terms()).await.unwrap().is_empty());
         fixture.send(&work).await;
-        assert_eq!(other.messages().get(id).await.unwrap().unwrap().status, Stage::Sent);
+        assert_eq!(other.messages().get(id).await.unwrap().unwrap().status, StateName::Sent);
         assert_eq!(
             other.messages().transitions(id).await.unwrap(),
             fixture.store.messages().transitions(id).await.unwrap()
@@ -288,17 +288,17 @@ both_databases! {
             dead.push(fixture.dead(&format!("k{number}"), Effect::NotDone).await);
         }
         // Newest by death, not by creation: the first one dies again.
-        fixture.step(dead[0], Event::Requeued { allowed: true, safety: Safety::Neither }).await;
+        fixture.step(dead[0], Event::Requeued { allowed: true, safety: Safety::None }).await;
         let work = fixture.claim_one().await;
         fixture.settle(&work, final_failure(&work, Effect::NotDone)).await;
         let expected = [dead[0], dead[4], dead[3], dead[2], dead[1]];
-        assert_eq!(fixture.letters(LetterState::Dead).await, expected);
-        assert!(fixture.letters(LetterState::Parked).await.is_empty());
+        assert_eq!(fixture.letters(DeadLetterState::Dead).await, expected);
+        assert!(fixture.letters(DeadLetterState::Parked).await.is_empty());
         for of in [Some(&queue()), None] {
             let mut seen = Vec::new();
             let mut after = None;
             loop {
-                let page = fixture.store.dead_letters().list(LetterState::Dead, of, after, 2).await.unwrap();
+                let page = fixture.store.dead_letters().list(DeadLetterState::Dead, of, after, 2).await.unwrap();
                 let Some(last) = page.last() else { break };
                 after = Some((last.since, last.message.id));
                 seen.extend(page.iter().map(|letter| letter.message.id));
@@ -306,14 +306,14 @@ both_databases! {
             assert_eq!(seen, expected, "{of:?}");
         }
         let elsewhere =
-            fixture.store.dead_letters().list(LetterState::Dead, Some(&queue_named("mail")), None, 10).await.unwrap();
+            fixture.store.dead_letters().list(DeadLetterState::Dead, Some(&queue_named("mail")), None, 10).await.unwrap();
         assert!(elsewhere.is_empty());
     }
 
     #[test]
     async fn a_letter_says_what_went_wrong_and_when(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
-        let letter = only(fixture.store.dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap());
+        let letter = only(fixture.store.dead_letters().list(DeadLetterState::Dead, None, None, 10).await.unwrap());
         assert_eq!((letter.message.id, letter.message.tries, letter.message.tries_allowed), (id, 1, 3));
         assert_eq!(letter.message.last_error.as_deref(), Some("BAD_REQUEST"));
         assert_eq!(letter.message.last_error_text.as_deref(), Some("no such symbol"));
@@ -326,12 +326,12 @@ both_databases! {
     #[test]
     async fn late_result_keeps_the_time_of_death(fixture: StoreFixture) {
         fixture.dead("k1", Effect::Unknown).await;
-        let since = |letters: Vec<Letter>| only(letters).since;
-        let before = since(fixture.store.dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap());
+        let since = |letters: Vec<DeadLetter>| only(letters).since;
+        let before = since(fixture.store.dead_letters().list(DeadLetterState::Dead, None, None, 10).await.unwrap());
         fixture.pass(DAY);
-        let id = fixture.letters(LetterState::Dead).await[0];
-        fixture.step(id, Event::Reconciled(Found::Done)).await;
-        let after = since(fixture.store.dead_letters().list(LetterState::Dead, None, None, 10).await.unwrap());
+        let id = fixture.letters(DeadLetterState::Dead).await[0];
+        fixture.step(id, Event::Reconciled(Reconciled::Done)).await;
+        let after = since(fixture.store.dead_letters().list(DeadLetterState::Dead, None, None, 10).await.unwrap());
         assert_eq!(before, after);
         assert_eq!(fixture.row(id).await.last_error.as_deref(), Some("BAD_REQUEST"));
     }
@@ -340,9 +340,9 @@ both_databases! {
     async fn parked_letters_are_listed_until_they_are_decided(fixture: StoreFixture) {
         let (first, _) = fixture.parked("k1").await;
         let (second, _) = fixture.parked("k2").await;
-        assert_eq!(fixture.letters(LetterState::Parked).await, [second, first]);
-        fixture.step(second, Event::Decided(Decision::WasDone)).await;
-        assert_eq!(fixture.letters(LetterState::Parked).await, [first]);
+        assert_eq!(fixture.letters(DeadLetterState::Parked).await, [second, first]);
+        fixture.step(second, Event::Decided(Decision::Done)).await;
+        assert_eq!(fixture.letters(DeadLetterState::Parked).await, [first]);
     }
 
     #[test]
@@ -358,8 +358,8 @@ both_databases! {
         let young = fixture.enqueue("young").await;
         fixture.send(&fixture.claim_one().await).await;
         let waiting = fixture.enqueue("waiting").await;
-        assert_eq!(fixture.store.messages().forget(moment, 100).await.unwrap(), 2);
-        assert_eq!(fixture.store.messages().forget(moment, 100).await.unwrap(), 0);
+        assert_eq!(fixture.store.messages().delete_finished(moment, 100).await.unwrap(), 2);
+        assert_eq!(fixture.store.messages().delete_finished(moment, 100).await.unwrap(), 0);
         for id in [sent, cancelled] {
             assert!(fixture.store.messages().get(id).await.unwrap().is_none());
             assert!(fixture.store.messages().transitions(id).await.unwrap().is_empty());
@@ -380,7 +380,7 @@ both_databases! {
             fixture.store.messages().list(&MessageFilter::default(), 1).await.unwrap()[0].updated_at.plus(DAY);
         let mut forgotten = Vec::new();
         for _ in 0..4 {
-            forgotten.push(fixture.store.messages().forget(moment, 2).await.unwrap());
+            forgotten.push(fixture.store.messages().delete_finished(moment, 2).await.unwrap());
         }
         assert_eq!(forgotten, [2, 2, 1, 0]);
         fixture.assert_counts(&[]).await;
@@ -391,7 +391,7 @@ both_databases! {
         let first = fixture.enqueue("k1").await;
         fixture.send(&fixture.claim_one().await).await;
         let moment = fixture.row(first).await.updated_at.plus(DAY);
-        fixture.store.messages().forget(moment, 10).await.unwrap();
+        fixture.store.messages().delete_finished(moment, 10).await.unwrap();
         assert_ne!(fixture.enqueue("k1").await, first);
     }
 
@@ -413,7 +413,7 @@ both_databases! {
         let waiting = fixture.enqueue("waiting").await;
         let mut forgotten = Vec::new();
         for _ in 0..3 {
-            forgotten.push(fixture.store.messages().forget_of(None, &queue(), "alice", 2).await.unwrap());
+            forgotten.push(fixture.store.messages().delete_of_identity(None, &queue(), "alice", 2).await.unwrap());
         }
         assert_eq!(forgotten, [2, 1, 0], "no more at a time than asked for");
         for id in [sent, cancelled, closed] {
@@ -447,11 +447,11 @@ both_databases! {
     #[test]
     async fn a_node_is_seen_when_it_beats(fixture: StoreFixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        fixture.store.nodes().beat(a, "alpha").await.unwrap();
+        fixture.store.nodes().heartbeat(a, "alpha").await.unwrap();
         fixture.pass(BACKOFF);
-        fixture.store.nodes().beat(b, "beta").await.unwrap();
+        fixture.store.nodes().heartbeat(b, "beta").await.unwrap();
         fixture.pass(BACKOFF);
-        fixture.store.nodes().beat(a, "alpha").await.unwrap();
+        fixture.store.nodes().heartbeat(a, "alpha").await.unwrap();
         let nodes = fixture.store.nodes().list().await.unwrap();
         let names: Vec<_> = nodes.iter().map(|node| (node.id, node.name.as_str())).collect();
         assert_eq!(names, [(a, "alpha"), (b, "beta")]);
@@ -463,38 +463,38 @@ both_databases! {
     async fn one_node_at_a_time_holds_a_task(fixture: StoreFixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
-        assert!(fixture.store.nodes().claim_duty(Duty::Trail, a, lease).await.unwrap());
-        assert!(!fixture.store.nodes().claim_duty(Duty::Trail, b, lease).await.unwrap());
+        assert!(fixture.store.nodes().claim_task(SingletonTask::Trail, a, lease).await.unwrap());
+        assert!(!fixture.store.nodes().claim_task(SingletonTask::Trail, b, lease).await.unwrap());
         fixture.pass(Duration::from_secs(20));
-        assert!(fixture.store.nodes().claim_duty(Duty::Trail, a, lease).await.unwrap(), "the holder keeps it");
+        assert!(fixture.store.nodes().claim_task(SingletonTask::Trail, a, lease).await.unwrap(), "the holder keeps it");
         fixture.pass(Duration::from_secs(20));
-        assert!(!fixture.store.nodes().claim_duty(Duty::Trail, b, lease).await.unwrap());
+        assert!(!fixture.store.nodes().claim_task(SingletonTask::Trail, b, lease).await.unwrap());
         fixture.pass(Duration::from_secs(20));
-        assert!(fixture.store.nodes().claim_duty(Duty::Trail, b, lease).await.unwrap(), "it lapsed");
-        assert!(!fixture.store.nodes().claim_duty(Duty::Trail, a, lease).await.unwrap());
+        assert!(fixture.store.nodes().claim_task(SingletonTask::Trail, b, lease).await.unwrap(), "it lapsed");
+        assert!(!fixture.store.nodes().claim_task(SingletonTask::Trail, a, lease).await.unwrap());
     }
 
     #[test]
     async fn first_kind_of_key_of_a_queue_stays(fixture: StoreFixture) {
         let (a, b) = (QueueName::parse("a").unwrap(), QueueName::parse("b").unwrap());
-        assert_eq!(fixture.store.queues().kind_of_key(&a, "derived").await.unwrap(), "derived");
-        assert_eq!(fixture.store.queues().kind_of_key(&a, "own").await.unwrap(), "derived");
-        assert_eq!(fixture.store.queues().kind_of_key(&b, "own").await.unwrap(), "own");
-        assert_eq!(fixture.another_node().await.queues().kind_of_key(&a, "own").await.unwrap(), "derived");
-        assert!(fixture.store.queues().kind_of_key(&a, "no\0").await.is_err());
+        assert_eq!(fixture.store.queues().key_kind(&a, "derived").await.unwrap(), "derived");
+        assert_eq!(fixture.store.queues().key_kind(&a, "own").await.unwrap(), "derived");
+        assert_eq!(fixture.store.queues().key_kind(&b, "own").await.unwrap(), "own");
+        assert_eq!(fixture.another_node().await.queues().key_kind(&a, "own").await.unwrap(), "derived");
+        assert!(fixture.store.queues().key_kind(&a, "no\0").await.is_err());
     }
 
     #[test]
     async fn stopping_node_releases_its_tasks(fixture: StoreFixture) {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
-        for (duty, node) in [(Duty::Trail, a), (Duty::Ledger, a), (Duty::Outbox, b)] {
-            assert!(fixture.store.nodes().claim_duty(duty, node, lease).await.unwrap());
+        for (duty, node) in [(SingletonTask::Trail, a), (SingletonTask::Ledger, a), (SingletonTask::Outbox, b)] {
+            assert!(fixture.store.nodes().claim_task(duty, node, lease).await.unwrap());
         }
-        fixture.store.nodes().release_duties(a).await.unwrap();
-        assert!(fixture.store.nodes().claim_duty(Duty::Trail, b, lease).await.unwrap());
-        assert!(fixture.store.nodes().claim_duty(Duty::Ledger, b, lease).await.unwrap());
-        assert!(!fixture.store.nodes().claim_duty(Duty::Outbox, a, lease).await.unwrap(), "not its own");
+        fixture.store.nodes().release_tasks(a).await.unwrap();
+        assert!(fixture.store.nodes().claim_task(SingletonTask::Trail, b, lease).await.unwrap());
+        assert!(fixture.store.nodes().claim_task(SingletonTask::Ledger, b, lease).await.unwrap());
+        assert!(!fixture.store.nodes().claim_task(SingletonTask::Outbox, a, lease).await.unwrap(), "not its own");
     }
 
     #[test]
@@ -502,25 +502,25 @@ both_databases! {
         let (a, b, c) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
         let (orders, mail) = (QueueName::parse("orders:eu").unwrap(), QueueName::parse("mail").unwrap());
         let lease = Duration::from_secs(30);
-        let claim = async |queue, by| fixture.store.nodes().claim_duty(Duty::Letters(queue), by, lease).await.unwrap();
-        assert!(fixture.store.nodes().claim_duty(Duty::Ledger, c, lease).await.unwrap(), "not about letters");
+        let claim = async |queue, by| fixture.store.nodes().claim_task(SingletonTask::DeadLetters(queue), by, lease).await.unwrap();
+        assert!(fixture.store.nodes().claim_task(SingletonTask::Ledger, c, lease).await.unwrap(), "not about letters");
         assert!(claim(Some(&orders), a).await);
         assert!(!claim(Some(&orders), b).await, "one at a time");
         fixture.pass(Duration::from_secs(20));
         assert!(claim(None, b).await);
         let listed = async || {
-            let mut kept = fixture.store.nodes().letter_keepers().await.unwrap();
+            let mut kept = fixture.store.nodes().bulk_leases().await.unwrap();
             kept.sort_by_key(|kept| kept.by);
             kept
         };
-        let of = |queue: Option<&str>, by| LettersKept { queue: queue.map(str::to_owned), by };
+        let of = |queue: Option<&str>, by| BulkLease { queue: queue.map(str::to_owned), by };
         assert_eq!(listed().await, [of(Some("orders:eu"), a), of(None, b)]);
-        let overlap = |of: LettersKept| [Some(&orders), Some(&mail), None].map(|queue| of.overlaps(queue));
+        let overlap = |of: BulkLease| [Some(&orders), Some(&mail), None].map(|queue| of.overlaps(queue));
         assert_eq!(overlap(of(Some("orders:eu"), a)), [true, false, true]);
         assert_eq!(overlap(of(None, a)), [true, true, true]);
         fixture.pass(Duration::from_secs(20));
         assert_eq!(listed().await, [of(None, b)], "the first has lapsed");
-        fixture.store.nodes().release_duties(b).await.unwrap();
+        fixture.store.nodes().release_tasks(b).await.unwrap();
         assert_eq!(listed().await, []);
     }
 
@@ -530,11 +530,11 @@ both_databases! {
         let (a, b) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let lease = Duration::from_secs(30);
         let others = [QueueName::parse("a").unwrap(), QueueName::parse("b").unwrap()];
-        let duties = [Duty::Ledger, Duty::Outbox, Duty::Trail, Duty::Parked(&others[0]), Duty::Parked(&others[1])];
+        let duties = [SingletonTask::Ledger, SingletonTask::Outbox, SingletonTask::Trail, SingletonTask::Parked(&others[0]), SingletonTask::Parked(&others[1])];
         for (index, duty) in duties.into_iter().enumerate() {
             let (first, second) = if index % 2 == 0 { (a, b) } else { (b, a) };
-            assert!(fixture.store.nodes().claim_duty(duty, first, lease).await.unwrap(), "{duty:?}");
-            assert!(!fixture.store.nodes().claim_duty(duty, second, lease).await.unwrap(), "{duty:?}");
+            assert!(fixture.store.nodes().claim_task(duty, first, lease).await.unwrap(), "{duty:?}");
+            assert!(!fixture.store.nodes().claim_task(duty, second, lease).await.unwrap(), "{duty:?}");
         }
     }
 
@@ -549,8 +549,8 @@ both_databases! {
         let tomorrow = fixture.store.now().await.unwrap();
         assert!(Duration::from_hours(24) <= tomorrow.since(before), "{before} {tomorrow}");
         fixture.send(&fixture.claim_one().await).await;
-        assert_eq!(fixture.store.messages().forget(tomorrow, 10).await.unwrap(), 0, "it ended after that");
+        assert_eq!(fixture.store.messages().delete_finished(tomorrow, 10).await.unwrap(), 0, "it ended after that");
         let now = fixture.store.now().await.unwrap().plus(Duration::from_millis(1));
-        assert_eq!(fixture.store.messages().forget(now, 10).await.unwrap(), 1);
+        assert_eq!(fixture.store.messages().delete_finished(now, 10).await.unwrap(), 1);
     }
 }

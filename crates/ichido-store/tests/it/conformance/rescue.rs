@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use ichido_core::lifecycle::{Begun, Doubt, Event, Failure};
+use ichido_core::lifecycle::{StartMark, Doubt, Event, Failure};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::Effect;
-use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement};
-use ichido_store::rescue::RescueTerms;
+use ichido_store::message::{ClaimOptions, NewMessage, Note, QueueName, Settlement};
+use ichido_store::rescue::RescueOptions;
 
 use crate::both_databases;
 use crate::fixture::{
@@ -23,13 +23,13 @@ both_databases! {
         let elsewhere = new_id(fixture.put(elsewhere).await);
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
-        fixture.store.claims().take(&other, many(1), terms()).await.unwrap();
+        fixture.store.claims().claim(&other, many(1), terms()).await.unwrap();
         fixture.pass(AFTER_LEASE);
-        let of = |guarantee| move |_: &QueueName| RescueTerms { guarantee, wait: BACKOFF, travels_for: TRAVELS_FOR };
+        let of = |guarantee| move |_: &QueueName| RescueOptions { guarantee, wait: BACKOFF, travels_for: TRAVELS_FOR };
         let ours = [queue()];
-        let rescued = fixture.store.claims().rescue_of(&ours, of(Guarantee::Nothing)).await.unwrap().unwrap();
+        let rescued = fixture.store.claims().rescue_of(&ours, of(Guarantee::None)).await.unwrap().unwrap();
         assert_eq!((rescued.queue, rescued.count, rescued.parked, rescued.dead), (queue(), 1, vec![id], vec![]));
-        assert_eq!(fixture.store.claims().rescue_of(&ours, of(Guarantee::Nothing)).await.unwrap(), None);
+        assert_eq!(fixture.store.claims().rescue_of(&ours, of(Guarantee::None)).await.unwrap(), None);
         assert_eq!((fixture.status(id).await, fixture.status(elsewhere).await), ("parked", "sending"));
         let rescued = fixture.store.claims().rescue_of(&[other], of(KEYED)).await.unwrap().unwrap();
         assert_eq!((rescued.count, rescued.parked, rescued.dead), (1, vec![], vec![]));
@@ -39,20 +39,20 @@ both_databases! {
     // SPEC F2, D12.
     #[test]
     async fn rescue_uses_the_weaker_of_both_guarantees(fixture: StoreFixture) {
-        let brief = Guarantee::HonoursKeys { keeps_for: LEASE };
+        let brief = Guarantee::Keyed { keeps_for: LEASE };
         for (number, holder, rescuer, state) in [
-            (0, Guarantee::Nothing, KEYED, "parked"),
-            (1, Guarantee::Nothing, Guarantee::Repeatable, "parked"),
-            (2, KEYED, Guarantee::Nothing, "parked"),
-            (3, Guarantee::Repeatable, Guarantee::Nothing, "parked"),
+            (0, Guarantee::None, KEYED, "parked"),
+            (1, Guarantee::None, Guarantee::Idempotent, "parked"),
+            (2, KEYED, Guarantee::None, "parked"),
+            (3, Guarantee::Idempotent, Guarantee::None, "parked"),
             (4, KEYED, KEYED, "failed"),
-            (5, Guarantee::Repeatable, KEYED, "failed"),
-            (6, KEYED, Guarantee::Repeatable, "failed"),
+            (5, Guarantee::Idempotent, KEYED, "failed"),
+            (6, KEYED, Guarantee::Idempotent, "failed"),
             (7, brief, brief, "failed"),
         ] {
             let id = fixture.enqueue(&format!("k{number}")).await;
-            let terms = ClaimTerms { guarantee: holder, ..terms() };
-            only(fixture.store.claims().take(&queue(), many(10), terms).await.unwrap());
+            let terms = ClaimOptions { guarantee: holder, ..terms() };
+            only(fixture.store.claims().claim(&queue(), many(10), terms).await.unwrap());
             fixture.pass(AFTER_LEASE);
             assert_eq!(fixture.rescue(rescuer).await, Some(1));
             assert_eq!(fixture.status(id).await, state, "{holder:?} held it, {rescuer:?} rescues");
@@ -63,21 +63,21 @@ both_databases! {
     // SPEC F2.
     #[test]
     async fn rescue_uses_the_shorter_key_window(fixture: StoreFixture) {
-        let brief = Guarantee::HonoursKeys { keeps_for: LEASE };
+        let brief = Guarantee::Keyed { keeps_for: LEASE };
         for (key, first, second, state) in
             [("k1", brief, KEYED, "parked"), ("k2", KEYED, brief, "parked"), ("k3", KEYED, KEYED, "failed")]
         {
             let id = fixture.enqueue(key).await;
             let work = fixture.claim_one().await;
-            let failure = Failure::Again { due: work.claimed_at.plus(BACKOFF) };
+            let failure = Failure::Retry { due: work.claimed_at.plus(BACKOFF) };
             let (fence, effect, safety) = (work.fence, Effect::Unknown, Safety::Keyed);
             let unknown = Event::Failed { fence, failure, effect, safety, travels_until: work.claimed_at };
             fixture.settle(&work, unknown).await;
             assert_eq!(fixture.status(id).await, "failed", "in doubt, and to be sent again");
             fixture.pass(BACKOFF);
             fixture.promote().await;
-            let terms = ClaimTerms { guarantee: first, ..terms() };
-            only(fixture.store.claims().take(&queue(), many(10), terms).await.unwrap());
+            let terms = ClaimOptions { guarantee: first, ..terms() };
+            only(fixture.store.claims().claim(&queue(), many(10), terms).await.unwrap());
             fixture.pass(AFTER_LEASE);
             assert_eq!(fixture.rescue(second).await, Some(1));
             assert_eq!(fixture.status(id).await, state, "{first:?} held it, {second:?} rescues");
@@ -90,11 +90,11 @@ both_databases! {
     async fn rescue_uses_the_longer_time_in_flight(fixture: StoreFixture) {
         for (key, longer) in [("k1", TRAVELS_FOR * 2), ("k2", TRAVELS_FOR / 2)] {
             let id = fixture.enqueue(key).await;
-            let terms = ClaimTerms { guarantee: Guarantee::Nothing, travels_for: longer, ..terms() };
-            only(fixture.store.claims().take(&queue(), many(10), terms).await.unwrap());
+            let terms = ClaimOptions { guarantee: Guarantee::None, travels_for: longer, ..terms() };
+            only(fixture.store.claims().claim(&queue(), many(10), terms).await.unwrap());
             fixture.pass(AFTER_LEASE);
             let before = fixture.store.now().await.unwrap();
-            fixture.rescue(Guarantee::Nothing).await;
+            fixture.rescue(Guarantee::None).await;
             let after = fixture.store.now().await.unwrap();
             let letters = fixture.store.dead_letters().find(&[id]).await.unwrap();
             let Some(Doubt { travels_until, .. }) = only(letters).history.doubt else { panic!("no doubt") };
@@ -113,11 +113,11 @@ both_databases! {
         }
         fixture.enqueue("ours").await;
         fixture.claim_one().await;
-        let claimed = fixture.store.claims().take(&other, many(10), terms()).await.unwrap();
-        let longer = ClaimTerms { lease: DAY, ..terms() };
-        fixture.store.claims().take(&third, many(10), longer).await.unwrap();
+        let claimed = fixture.store.claims().claim(&other, many(10), terms()).await.unwrap();
+        let longer = ClaimOptions { lease: DAY, ..terms() };
+        fixture.store.claims().claim(&third, many(10), longer).await.unwrap();
         let ours = [queue()];
-        let unserved_since = async |ago| fixture.store.claims().lapsed_elsewhere(&ours, ago).await.unwrap();
+        let unserved_since = async |ago| fixture.store.claims().list_unserved(&ours, ago).await.unwrap();
         assert_eq!(unserved_since(Duration::ZERO).await, [], "none has lapsed");
         fixture.pass(AFTER_LEASE);
         assert_eq!(unserved_since(LEASE).await, [], "nodes that serve it have had no time yet");
@@ -139,9 +139,9 @@ both_databases! {
         let fresh = fixture.enqueue("fresh").await;
         let suspect = fixture.claim_one().await;
         assert_eq!((suspect.id, suspect.history.suspect), (all[0], true));
-        let work = fixture.store.claims().take_unsuspected(&queue(), many(10), terms()).await.unwrap();
+        let work = fixture.store.claims().claim_unsuspected(&queue(), many(10), terms()).await.unwrap();
         assert_eq!(ids(&work), [fresh]);
-        assert!(fixture.store.claims().take_unsuspected(&queue(), many(10), terms()).await.unwrap().is_empty());
+        assert!(fixture.store.claims().claim_unsuspected(&queue(), many(10), terms()).await.unwrap().is_empty());
         assert_eq!(fixture.claim_one().await.id, all[1]);
     }
 
@@ -239,7 +239,7 @@ both_databases! {
         fixture.promote().await;
         let second = fixture.claim_one().await;
         assert_eq!((second.history.tries, second.history.deaths), (2, 0));
-        assert_eq!((second.history.suspect, second.begun), (true, Begun::NotYet));
+        assert_eq!((second.history.suspect, second.start_mark), (true, StartMark::NotYet));
         let Some(Doubt { since, travels_until }) = second.history.doubt else { panic!("no doubt") };
         assert_eq!(since, held.claimed_at);
         assert!(held.claimed_at.plus(TRAVELS_FOR) <= travels_until);
@@ -247,7 +247,7 @@ both_databases! {
 
     #[test]
     async fn message_that_kills_two_workers_is_quarantined(fixture: StoreFixture) {
-        for (guarantee, state) in [(KEYED, "parked"), (Guarantee::Repeatable, "dead")] {
+        for (guarantee, state) in [(KEYED, "parked"), (Guarantee::Idempotent, "dead")] {
             let id = fixture.enqueue(state).await;
             // After the first death it is unknown whether it was called; after the second it is known.
             for deaths in 0..3 {
@@ -273,14 +273,14 @@ both_databases! {
     // SPEC E2.
     #[test]
     async fn uncalled_message_never_dies(fixture: StoreFixture) {
-        for (number, guarantee) in [KEYED, Guarantee::Repeatable, Guarantee::Nothing].into_iter().enumerate() {
+        for (number, guarantee) in [KEYED, Guarantee::Idempotent, Guarantee::None].into_iter().enumerate() {
             for tries_allowed in [1, 3] {
                 let key = format!("{number}-{tries_allowed}");
                 let new = NewMessage { tries_allowed: many(tries_allowed), ..message(&key) };
                 let id = new_id(fixture.put(new).await);
-                let terms = ClaimTerms { guarantee, marks: guarantee == Guarantee::Nothing, ..terms() };
+                let terms = ClaimOptions { guarantee, start_marks: guarantee == Guarantee::None, ..terms() };
                 for _ in 0..6 {
-                    only(fixture.store.claims().take(&queue(), many(10), terms).await.unwrap());
+                    only(fixture.store.claims().claim(&queue(), many(10), terms).await.unwrap());
                     fixture.pass(AFTER_LEASE);
                     assert_eq!(fixture.rescue(guarantee).await, Some(1));
                     fixture.pass(BACKOFF);
@@ -300,7 +300,7 @@ both_databases! {
         let id = fixture.enqueue("k1").await;
         fixture.start(&only(fixture.claim_with_marks(1).await)).await;
         fixture.pass(AFTER_LEASE);
-        fixture.rescue(Guarantee::Nothing).await;
+        fixture.rescue(Guarantee::None).await;
         let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
         assert_eq!((letter.code.as_deref(), letter.effect), (Some("WORKER_DIED"), Effect::Unknown));
         assert_eq!(letter.error.as_deref(), Some("the worker died while calling the destination"));
@@ -347,9 +347,9 @@ both_databases! {
     async fn a_call_that_had_not_begun_was_not_done(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim_with_marks(2).await;
-        fixture.store.claims().begin(&[(work[0].id, work[0].fence)]).await.unwrap();
+        fixture.store.claims().mark_started(&[(work[0].id, work[0].fence)]).await.unwrap();
         fixture.pass(AFTER_LEASE);
-        assert_eq!(fixture.rescue(Guarantee::Nothing).await, Some(2));
+        assert_eq!(fixture.rescue(Guarantee::None).await, Some(2));
         let begun = fixture.row(all[0]).await;
         assert_eq!((begun.status.as_str(), begun.effect), ("parked", Effect::Unknown));
         let not_begun = fixture.row(all[1]).await;
@@ -362,7 +362,7 @@ both_databases! {
         let all = fixture.enqueue_many(2).await;
         fixture.claim(2).await;
         fixture.pass(AFTER_LEASE);
-        fixture.rescue(Guarantee::Nothing).await;
+        fixture.rescue(Guarantee::None).await;
         for id in all {
             let row = fixture.row(id).await;
             assert_eq!((row.status.as_str(), row.effect, row.tries), ("parked", Effect::Unknown, 1));
@@ -462,7 +462,7 @@ both_databases! {
         fixture.claim_one().await;
         let other = fixture.another_node().await;
         assert_eq!(rescue(&other, KEYED).await, None);
-        other.skew_by(AFTER_LEASE);
+        other.advance_clock(AFTER_LEASE);
         assert_eq!(rescue(&other, KEYED).await, Some(1));
         assert_eq!(fixture.status(id).await, "failed");
     }
@@ -472,8 +472,8 @@ both_databases! {
         let id = fixture.enqueue("k1").await;
         fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
-        let terms_of = |name: &QueueName| RescueTerms {
-            guarantee: if *name == queue() { Guarantee::Nothing } else { Guarantee::Repeatable },
+        let terms_of = |name: &QueueName| RescueOptions {
+            guarantee: if *name == queue() { Guarantee::None } else { Guarantee::Idempotent },
             wait: BACKOFF,
             travels_for: TRAVELS_FOR,
         };
@@ -500,10 +500,10 @@ both_databases! {
     async fn rescued_message_is_found_behind_the_scan_cursor(fixture: StoreFixture) {
         let other = fixture.another_node().await;
         let lost = fixture.enqueue_many(2).await;
-        other.claims().take(&queue(), many(2), terms()).await.unwrap();
+        other.claims().claim(&queue(), many(2), terms()).await.unwrap();
         let after = fixture.enqueue("after").await;
         assert_eq!(ids(&fixture.claim(1).await), [after]);
-        other.skew_by(AFTER_LEASE);
+        other.advance_clock(AFTER_LEASE);
         // The younger claim has lapsed on that clock too; each rescue takes one.
         while rescue(&other, KEYED).await.is_some() {}
         assert_eq!(only(fixture.claim(10).await).id, lost[0]);

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
-use ichido_store::token::{NewToken, Role, limits};
+use ichido_store::token::{NewToken, TokenRole, limits};
 use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{StoreFixture, queue};
 
-fn token(name: &str, role: Role) -> NewToken {
-    NewToken { id: Uuid::now_v7(), name: name.to_owned(), role, hash: [7; 32], lives: None }
+fn token(name: &str, role: TokenRole) -> NewToken {
+    NewToken { id: Uuid::now_v7(), name: name.to_owned(), role, hash: [7; 32], ttl: None }
 }
 
-fn producer(queues: Vec<QueueName>) -> Role {
-    Role::Producer { identity: "shop 1".to_owned(), queues }
+fn producer(queues: Vec<QueueName>) -> TokenRole {
+    TokenRole::Producer { identity: "shop 1".to_owned(), queues }
 }
 
 impl StoreFixture {
@@ -32,20 +32,20 @@ both_databases! {
     #[test]
     async fn a_token_comes_back_as_it_was_made(fixture: StoreFixture) {
         let mails = QueueName::parse("mail.welcome:eu").unwrap();
-        let roles = [Role::Viewer, Role::Operator, Role::Admin, producer(vec![queue(), mails])];
+        let roles = [TokenRole::Viewer, TokenRole::Operator, TokenRole::Admin, producer(vec![queue(), mails])];
         for role in &roles {
             fixture.store.tokens().add(&token(role.as_str(), role.clone()), "olivia").await.unwrap();
         }
         let kept = fixture.store.tokens().list().await.unwrap();
-        let newest_first: Vec<&Role> = roles.iter().rev().collect();
+        let newest_first: Vec<&TokenRole> = roles.iter().rev().collect();
         assert_eq!(kept.iter().map(|token| &token.role).collect::<Vec<_>>(), newest_first);
         assert!(kept.iter().all(|token| token.hash == [7; 32] && token.expires_at.is_none()));
     }
 
     #[test]
     async fn token_ends_when_revoked_or_expired(fixture: StoreFixture) {
-        let (first, second) = (token("first", Role::Admin), token("second", Role::Admin));
-        let short = NewToken { lives: Some(Duration::from_mins(1)), ..token("short", Role::Viewer) };
+        let (first, second) = (token("first", TokenRole::Admin), token("second", TokenRole::Admin));
+        let short = NewToken { ttl: Some(Duration::from_mins(1)), ..token("short", TokenRole::Viewer) };
         for token in [&first, &second, &short] {
             fixture.store.tokens().add(token, "olivia").await.unwrap();
         }
@@ -54,7 +54,7 @@ both_databases! {
         assert!(!fixture.store.tokens().revoke(first.id, "pete").await.unwrap(), "it ends once");
         assert!(!fixture.store.tokens().revoke(Uuid::now_v7(), "pete").await.unwrap(), "there is no such token");
         assert_eq!(fixture.live().await, ["short", "second"]);
-        fixture.store.skew_by(Duration::from_secs(61));
+        fixture.store.advance_clock(Duration::from_secs(61));
         assert_eq!(fixture.live().await, ["second"]);
         assert_eq!(fixture.store.tokens().list().await.unwrap().len(), 3, "the trail names them");
     }
@@ -79,11 +79,11 @@ both_databases! {
     #[test]
     async fn invalid_token_is_refused(fixture: StoreFixture) {
         let many = vec![queue(); limits::QUEUES_MAX + 1];
-        let nobody = Role::Producer { identity: String::new(), queues: vec![queue()] };
+        let nobody = TokenRole::Producer { identity: String::new(), queues: vec![queue()] };
         for refused in [
-            token("", Role::Viewer),
-            token(&"n".repeat(limits::NAME_BYTES_MAX + 1), Role::Viewer),
-            token("nul\0", Role::Viewer),
+            token("", TokenRole::Viewer),
+            token(&"n".repeat(limits::NAME_BYTES_MAX + 1), TokenRole::Viewer),
+            token("nul\0", TokenRole::Viewer),
             token("nowhere", producer(Vec::new())),
             token("everywhere", producer(many)),
             token("for nobody", nobody),

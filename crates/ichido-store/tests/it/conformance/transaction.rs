@@ -118,7 +118,7 @@ both_databases! {
         open.order().await;
         let id = new_id(open.enqueue(&fixture.store, message("m1")).await.unwrap());
         let many = open.enqueue_many(&fixture.store, vec![message("m1"), message("m2")]).await;
-        assert_eq!(many[0], Enqueued::Same { id });
+        assert_eq!(many[0], Enqueued::Replay { id });
         let other = new_id(many[1]);
         open.commit().await;
         assert_eq!(business.orders().await, 1);
@@ -135,7 +135,7 @@ both_databases! {
         let batch = vec![with_same_content("p1"), message("m1"), with_same_content("p2"), with_same_content("p1")];
         let answers = open.enqueue_many(&fixture.store, batch).await;
         let (first, plain) = (new_id(answers[0]), new_id(answers[1]));
-        assert_eq!(answers[2..], [Enqueued::SameContent { id: first }, Enqueued::Same { id: first }]);
+        assert_eq!(answers[2..], [Enqueued::SameContent { id: first }, Enqueued::Replay { id: first }]);
         open.commit().await;
         assert_eq!(ids(&fixture.claim(10).await), [first, plain]);
     }
@@ -174,9 +174,9 @@ both_databases! {
         let id = fixture.enqueue("m1").await;
         let mut open = business.begin().await;
         open.order().await;
-        assert_eq!(open.enqueue(&fixture.store, message("m1")).await.unwrap(), Enqueued::Same { id });
+        assert_eq!(open.enqueue(&fixture.store, message("m1")).await.unwrap(), Enqueued::Replay { id });
         let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("m1") };
-        assert_eq!(open.enqueue(&fixture.store, other).await.unwrap(), Enqueued::Different { id });
+        assert_eq!(open.enqueue(&fixture.store, other).await.unwrap(), Enqueued::Conflict { id });
         open.commit().await;
         assert_eq!(business.orders().await, 1);
         assert_eq!(ids(&fixture.claim(10).await), [id]);

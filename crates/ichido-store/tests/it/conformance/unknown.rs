@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use ichido_core::ledger::{EffectMode, Phase, RecordName, Resolution, ResolveError};
+use ichido_core::ledger::{OperationGuarantee, RecordPhase, RecordName, Resolution, ResolveError};
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{
-    Began, KeyClaim, KeyClaimed, KeyOutcome, KeyResolved, KeySettled, Response, limits,
+    ClaimOrigin, KeyClaim, KeyClaimed, KeyOutcome, KeyResolved, KeySettled, StoredResponse, limits,
 };
 
 use super::ledger::{TTL, keep, name, policy, request, response};
@@ -16,13 +16,13 @@ use crate::fixture::{AFTER_LEASE, StoreFixture};
 impl StoreFixture {
     /// Creates an action of unknown outcome.
     pub(crate) async fn unknown(&self, text: &str) -> ichido_core::fence::Fence {
-        let fence = self.run(text, EffectMode::Opaque).await;
-        assert_eq!(self.report(text, fence, KeyOutcome::Hold).await, KeySettled::Stands);
+        let fence = self.run(text, OperationGuarantee::None).await;
+        assert_eq!(self.report(text, fence, KeyOutcome::Hold).await, KeySettled::Settled);
         fence
     }
 
-    async fn decide(&self, text: &str, resolution: Resolution, response: Option<Response>) -> KeyResolved {
-        let policy = policy(EffectMode::Opaque);
+    async fn decide(&self, text: &str, resolution: Resolution, response: Option<StoredResponse>) -> KeyResolved {
+        let policy = policy(OperationGuarantee::None);
         self.store.keys().resolve(&name(text), resolution, response, &policy).await.expect("an answer")
     }
 }
@@ -35,8 +35,8 @@ both_databases! {
             fixture.unknown(key).await;
             fixture.pass(Duration::from_secs(1));
         }
-        fixture.settled("done", EffectMode::Opaque, b"done").await;
-        fixture.run("running", EffectMode::Opaque).await;
+        fixture.settled("done", OperationGuarantee::None, b"done").await;
+        fixture.run("running", OperationGuarantee::None).await;
         let mut after = None;
         let mut listed = Vec::new();
         loop {
@@ -56,23 +56,23 @@ both_databases! {
         let ours = ["orders.create".to_owned()];
         let mut fences = Vec::new();
         for key in ["k1", "k2", "k3"] {
-            fences.push(fixture.run(key, EffectMode::Opaque).await);
+            fences.push(fixture.run(key, OperationGuarantee::None).await);
         }
-        fixture.settled("done", EffectMode::Opaque, b"done").await;
-        assert_eq!(fixture.store.keys().lapse(&ours, 10).await.unwrap(), 0, "they may still be at it");
+        fixture.settled("done", OperationGuarantee::None, b"done").await;
+        assert_eq!(fixture.store.keys().mark_lapsed_unknown(&ours, 10).await.unwrap(), 0, "they may still be at it");
         fixture.pass(AFTER_LEASE);
-        other.skew_by(AFTER_LEASE);
-        fixture.run("running", EffectMode::Opaque).await;
-        assert_eq!(other.keys().lapse(&["orders.cancel".to_owned()], 10).await.unwrap(), 0);
-        assert_eq!(other.keys().lapse(&[], 10).await.unwrap(), 0);
-        assert_eq!(other.keys().lapse(&ours, 2).await.unwrap(), 2, "a bounded number at a time");
-        assert_eq!(fixture.store.keys().lapse(&ours, 2).await.unwrap(), 1);
-        assert_eq!(fixture.store.keys().lapse(&ours, 2).await.unwrap(), 0);
+        other.advance_clock(AFTER_LEASE);
+        fixture.run("running", OperationGuarantee::None).await;
+        assert_eq!(other.keys().mark_lapsed_unknown(&["orders.cancel".to_owned()], 10).await.unwrap(), 0);
+        assert_eq!(other.keys().mark_lapsed_unknown(&[], 10).await.unwrap(), 0);
+        assert_eq!(other.keys().mark_lapsed_unknown(&ours, 2).await.unwrap(), 2, "a bounded number at a time");
+        assert_eq!(fixture.store.keys().mark_lapsed_unknown(&ours, 2).await.unwrap(), 1);
+        assert_eq!(fixture.store.keys().mark_lapsed_unknown(&ours, 2).await.unwrap(), 0);
         assert_eq!(fixture.store.keys().list_unknown(None, 10).await.unwrap().len(), 3);
         // The report of an owner that was only late still counts.
-        assert_eq!(fixture.report("k1", fences[0], keep(response(b"late"))).await, KeySettled::Stands);
-        assert_eq!(fixture.decide("k2", Resolution::Applied, None).await, KeyResolved::Stands);
-        let next = fixture.arrive(request("k3", EffectMode::Opaque)).await;
+        assert_eq!(fixture.report("k1", fences[0], keep(response(b"late"))).await, KeySettled::Settled);
+        assert_eq!(fixture.decide("k2", Resolution::Applied, None).await, KeyResolved::Resolved);
+        let next = fixture.arrive(request("k3", OperationGuarantee::None)).await;
         assert_eq!(next, KeyClaimed::Unknown { fence: fences[2] });
     }
 
@@ -80,11 +80,11 @@ both_databases! {
     async fn decision_done_counts_at_once(fixture: StoreFixture) {
         fixture.unknown("k1").await;
         let decided = fixture.decide("k1", Resolution::Applied, Some(response(b"found"))).await;
-        assert_eq!(decided, KeyResolved::Stands);
-        let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        assert_eq!(decided, KeyResolved::Resolved);
+        let next = fixture.arrive(request("k1", OperationGuarantee::None)).await;
         assert_eq!(next, KeyClaimed::Replay(response(b"found")));
         let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
-        let Phase::Settled { expiry, .. } = found.record.phase else { panic!("{found:?}") };
+        let RecordPhase::Settled { expiry, .. } = found.record.phase else { panic!("{found:?}") };
         let expires = found.completed_at.unwrap().plus(TTL);
         assert_eq!(expiry, ichido_core::ledger::Expiry::At(expires));
     }
@@ -92,9 +92,9 @@ both_databases! {
     #[test]
     async fn decision_without_response_is_reported_and_not_run(fixture: StoreFixture) {
         fixture.unknown("k1").await;
-        assert_eq!(fixture.decide("k1", Resolution::Refused, None).await, KeyResolved::Stands);
-        let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
-        assert_eq!(next, KeyClaimed::ReplayNotKept { status: 400 });
+        assert_eq!(fixture.decide("k1", Resolution::Refused, None).await, KeyResolved::Resolved);
+        let next = fixture.arrive(request("k1", OperationGuarantee::None)).await;
+        assert_eq!(next, KeyClaimed::ReplayNotStored { status: 400 });
     }
 
     #[test]
@@ -103,94 +103,94 @@ both_databases! {
         let early = fixture.decide("k1", Resolution::NothingDone, None).await;
         let KeyResolved::Refused(ResolveError::TooEarly { from }) = early else { panic!("{early:?}") };
         let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
-        let settles_within = policy(EffectMode::Opaque).settles_within();
+        let settles_within = policy(OperationGuarantee::None).settles_within();
         assert_eq!(from, found.record.claimed_at.plus(settles_within));
-        assert_eq!(found.record.phase, Phase::Unknown);
+        assert_eq!(found.record.phase, RecordPhase::Unknown);
         fixture.pass(settles_within);
-        assert_eq!(fixture.decide("k1", Resolution::NothingDone, None).await, KeyResolved::Stands);
-        fixture.run("k1", EffectMode::Opaque).await;
+        assert_eq!(fixture.decide("k1", Resolution::NothingDone, None).await, KeyResolved::Resolved);
+        fixture.run("k1", OperationGuarantee::None).await;
     }
 
     #[test]
     async fn known_or_missing_outcome_is_not_decided(fixture: StoreFixture) {
         assert_eq!(fixture.decide("k1", Resolution::Applied, None).await, KeyResolved::Missing);
-        let fence = fixture.run("k1", EffectMode::Opaque).await;
+        let fence = fixture.run("k1", OperationGuarantee::None).await;
         let refused = KeyResolved::Refused(ResolveError::NotUnknown);
         assert_eq!(fixture.decide("k1", Resolution::Applied, None).await, refused, "in flight");
         fixture.report("k1", fence, keep(response(b"done"))).await;
         assert_eq!(fixture.decide("k1", Resolution::NothingDone, None).await, refused, "settled");
-        let next = fixture.arrive(request("k1", EffectMode::Opaque)).await;
+        let next = fixture.arrive(request("k1", OperationGuarantee::None)).await;
         assert_eq!(next, KeyClaimed::Replay(response(b"done")));
     }
 
     #[test]
     async fn late_owner_report_counts_only_before_a_decision(fixture: StoreFixture) {
         let first = fixture.unknown("k1").await;
-        assert_eq!(fixture.report("k1", first, keep(response(b"late"))).await, KeySettled::Stands);
+        assert_eq!(fixture.report("k1", first, keep(response(b"late"))).await, KeySettled::Settled);
         let refused = KeyResolved::Refused(ResolveError::NotUnknown);
         assert_eq!(fixture.decide("k1", Resolution::Refused, None).await, refused);
         let second = fixture.unknown("k2").await;
         fixture.decide("k2", Resolution::Applied, Some(response(b"found"))).await;
         assert_eq!(fixture.report("k2", second, keep(response(b"late"))).await, KeySettled::AlreadySettled);
-        let next = fixture.arrive(request("k2", EffectMode::Opaque)).await;
+        let next = fixture.arrive(request("k2", OperationGuarantee::None)).await;
         assert_eq!(next, KeyClaimed::Replay(response(b"found")));
     }
 
     #[test]
     async fn a_claim_says_what_it_found_under_its_key(fixture: StoreFixture) {
-        let began = async |text: &str| match fixture.arrive(request(text, EffectMode::Keyed)).await {
+        let began = async |text: &str| match fixture.arrive(request(text, OperationGuarantee::Keyed)).await {
             KeyClaimed::Run { began, .. } => began,
             other => panic!("{other:?}"),
         };
-        assert_eq!(began("k1").await, Began::New);
+        assert_eq!(began("k1").await, ClaimOrigin::New);
         fixture.pass(AFTER_LEASE);
-        assert_eq!(began("k1").await, Began::TakenOver { from: EffectMode::Keyed });
-        fixture.settled("k2", EffectMode::Keyed, b"done").await;
+        assert_eq!(began("k1").await, ClaimOrigin::TakenOver { from: OperationGuarantee::Keyed });
+        fixture.settled("k2", OperationGuarantee::Keyed, b"done").await;
         fixture.pass(TTL);
-        assert_eq!(began("k2").await, Began::Expired);
+        assert_eq!(began("k2").await, ClaimOrigin::Expired);
     }
 
     /// A deploy may change an operation's mode; what was lost before it was lost under the old one.
     #[test]
     async fn outcome_lost_under_a_stricter_mode_follows_that_mode(fixture: StoreFixture) {
         let held = fixture.unknown("held").await;
-        let lapsed = fixture.run("lapsed", EffectMode::Opaque).await;
+        let lapsed = fixture.run("lapsed", OperationGuarantee::None).await;
         fixture.pass(AFTER_LEASE);
-        for today in [EffectMode::Keyed, EffectMode::Transactional, EffectMode::Opaque] {
+        for today in [OperationGuarantee::Keyed, OperationGuarantee::Transactional, OperationGuarantee::None] {
             for (key, fence) in [("held", held), ("lapsed", lapsed)] {
                 let next = fixture.arrive(request(key, today)).await;
                 assert_eq!(next, KeyClaimed::Unknown { fence }, "{key} {today:?}");
                 let found = fixture.store.keys().get(&name(key)).await.unwrap().unwrap().record;
-                assert_eq!((found.mode, found.phase), (EffectMode::Opaque, Phase::Unknown));
+                assert_eq!((found.mode, found.phase), (OperationGuarantee::None, RecordPhase::Unknown));
             }
         }
         let listed = fixture.store.keys().list_unknown(None, 10).await.unwrap();
-        assert_eq!(listed.iter().map(|key| key.record.mode).collect::<Vec<_>>(), [EffectMode::Opaque; 2]);
+        assert_eq!(listed.iter().map(|key| key.record.mode).collect::<Vec<_>>(), [OperationGuarantee::None; 2]);
     }
 
     #[test]
     async fn a_takeover_remembers_the_stricter_mode_and_a_new_action_its_own(fixture: StoreFixture) {
         let mode = async || fixture.store.keys().get(&name("k1")).await.unwrap().unwrap().record.mode;
-        fixture.run("k1", EffectMode::Transactional).await;
-        assert_eq!(mode().await, EffectMode::Transactional);
+        fixture.run("k1", OperationGuarantee::Transactional).await;
+        assert_eq!(mode().await, OperationGuarantee::Transactional);
         let runs = [
-            (EffectMode::Keyed, EffectMode::Transactional),
-            (EffectMode::Transactional, EffectMode::Keyed),
-            (EffectMode::Transactional, EffectMode::Keyed),
+            (OperationGuarantee::Keyed, OperationGuarantee::Transactional),
+            (OperationGuarantee::Transactional, OperationGuarantee::Keyed),
+            (OperationGuarantee::Transactional, OperationGuarantee::Keyed),
         ];
         let mut fence = None;
         for (today, from) in runs {
             fixture.pass(AFTER_LEASE);
             let next = fixture.arrive(request("k1", today)).await;
             let KeyClaimed::Run { fence: claimed, began } = next else { panic!("{next:?}") };
-            assert_eq!(began, Began::TakenOver { from });
-            assert_eq!(mode().await, EffectMode::Keyed);
+            assert_eq!(began, ClaimOrigin::TakenOver { from });
+            assert_eq!(mode().await, OperationGuarantee::Keyed);
             fence = Some(claimed);
         }
-        assert_eq!(fixture.report("k1", fence.unwrap(), keep(response(b"done"))).await, KeySettled::Stands);
+        assert_eq!(fixture.report("k1", fence.unwrap(), keep(response(b"done"))).await, KeySettled::Settled);
         fixture.pass(TTL);
-        fixture.run("k1", EffectMode::Transactional).await;
-        assert_eq!(mode().await, EffectMode::Transactional);
+        fixture.run("k1", OperationGuarantee::Transactional).await;
+        assert_eq!(mode().await, OperationGuarantee::Transactional);
     }
 
     #[test]
@@ -198,7 +198,7 @@ both_databases! {
         let along = |hops: &str| KeyClaim {
             hops: Some(hops.to_owned()),
             trace: Some("00-7f".to_owned()),
-            ..request("k1", EffectMode::Keyed)
+            ..request("k1", OperationGuarantee::Keyed)
         };
         fixture.arrive(along("bff")).await;
         let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
@@ -211,7 +211,7 @@ both_databases! {
 
     #[test]
     async fn oversized_record_is_refused_alone(fixture: StoreFixture) {
-        let claim = || request("k1", EffectMode::Opaque);
+        let claim = || request("k1", OperationGuarantee::None);
         let long = |bytes: usize| Some("h".repeat(bytes));
         for claim in [
             KeyClaim { hops: long(limits::HOPS_BYTES_MAX + 1), ..claim() },

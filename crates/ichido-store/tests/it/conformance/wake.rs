@@ -8,7 +8,7 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
-use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName};
+use ichido_core::ledger::{Class, OperationGuarantee, Policy, PolicyDraft, RecordName};
 use ichido_core::lifecycle::Event;
 use ichido_core::retry::Safety;
 use ichido_core::verdict::Effect;
@@ -33,7 +33,7 @@ fn name() -> RecordName {
 }
 
 fn claim() -> KeyClaim {
-    let draft = PolicyDraft { mode: Some(EffectMode::Keyed), ..PolicyDraft::new(Class::Mutate) };
+    let draft = PolicyDraft { guarantee: Some(OperationGuarantee::Keyed), ..PolicyDraft::new(Class::Mutate) };
     KeyClaim {
         name: name(),
         fingerprint: Fingerprint::from_bytes([1; 32]),
@@ -53,7 +53,7 @@ async fn claimed(store: &Store) -> Fence {
 
 async fn release(store: &Store, fence: Fence) {
     let settle = KeySettle { name: name(), fence, outcome: KeyOutcome::Release };
-    assert_eq!(store.keys().settle(settle).await.expect("an answer"), KeySettled::Stands);
+    assert_eq!(store.keys().settle(settle).await.expect("an answer"), KeySettled::Settled);
 }
 
 /// Waits for work in its own task.
@@ -186,7 +186,7 @@ both_databases! {
         let waiter = waiter(&other, bound);
         let id = fixture.enqueue("m1").await;
         assert_eq!(waiter.await.unwrap(), fixture.notifies_other_nodes());
-        let work = other.claims().take(&queue(), many(1), terms()).await.unwrap();
+        let work = other.claims().claim(&queue(), many(1), terms()).await.unwrap();
         assert_eq!(ids(&work), [id]);
     }
 

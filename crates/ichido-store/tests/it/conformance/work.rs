@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ichido_core::digest::Digest;
-use ichido_core::lifecycle::{Begun, Event, Failure, State, Why};
+use ichido_core::lifecycle::{StartMark, Event, Failure, State, StepRefusal};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
-use ichido_store::message::{ClaimTerms, NewMessage, Note, Settlement, Stepped, Work, limits};
+use ichido_store::message::{ClaimOptions, NewMessage, Note, Settlement, StepResult, ClaimedMessage, limits};
 use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
@@ -18,9 +18,9 @@ use crate::fixture::{
     many, message, only, queue, queue_named, rescue, succeeded, terms, will_retry,
 };
 
-fn now(stepped: Stepped) -> State {
+fn now(stepped: StepResult) -> State {
     match stepped {
-        Stepped::Now(state) => state,
+        StepResult::Now(state) => state,
         other => panic!("{other:?}"),
     }
 }
@@ -41,7 +41,7 @@ both_databases! {
     #[test]
     async fn a_claim_leaves_other_queues_alone(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
-        assert!(fixture.store.claims().take(&queue_named("mail"), many(5), terms()).await.unwrap().is_empty());
+        assert!(fixture.store.claims().claim(&queue_named("mail"), many(5), terms()).await.unwrap().is_empty());
     }
 
     #[test]
@@ -59,11 +59,11 @@ both_databases! {
         let claimers: Vec<_> = (0..16)
             .map(|number: u128| {
                 let store = if number.is_multiple_of(2) { fixture.store.clone() } else { other.clone() };
-                let terms = ClaimTerms { node: Uuid::from_u128(number), ..terms() };
+                let terms = ClaimOptions { node: Uuid::from_u128(number), ..terms() };
                 tokio::spawn(async move {
                     let (queue, mut taken) = (queue(), Vec::new());
                     loop {
-                        let work = while_busy(|| store.claims().take(&queue, many(57), terms)).await;
+                        let work = while_busy(|| store.claims().claim(&queue, many(57), terms)).await;
                         if work.is_empty() {
                             return taken;
                         }
@@ -160,9 +160,9 @@ both_databases! {
         let work = fixture.claim_one().await;
         let event = Event::Failed {
             fence: work.fence,
-            failure: Failure::Again { due: work.claimed_at.plus(BACKOFF) },
+            failure: Failure::Retry { due: work.claimed_at.plus(BACKOFF) },
             effect: Effect::Unknown,
-            safety: Safety::Neither,
+            safety: Safety::None,
             travels_until: work.claimed_at.plus(TRAVELS_FOR),
         };
         assert_eq!(now(fixture.settle(&work, event).await).name(), "parked");
@@ -175,7 +175,7 @@ both_databases! {
         let work = fixture.claim_one().await;
         let event = Event::Failed {
             fence: work.fence,
-            failure: Failure::Again { due: work.claimed_at.plus(BACKOFF) },
+            failure: Failure::Retry { due: work.claimed_at.plus(BACKOFF) },
             effect: Effect::Unknown,
             safety: Safety::Keyed,
             travels_until: work.claimed_at.plus(TRAVELS_FOR),
@@ -227,17 +227,17 @@ both_databases! {
     async fn call_may_start_while_its_claim_is_valid(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let work = fixture.claim_with_marks(2).await;
-        assert!(work.iter().all(|work| work.begun == Begun::NotYet));
+        assert!(work.iter().all(|work| work.start_mark == StartMark::NotYet));
         let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
-        assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [true, true]);
+        assert_eq!(fixture.store.claims().mark_started(&calls).await.unwrap(), [true, true]);
         assert_eq!(
-            fixture.store.claims().begin(&calls[..1]).await.unwrap(),
+            fixture.store.claims().mark_started(&calls[..1]).await.unwrap(),
             [true],
             "asked again, the answer is the same"
         );
         fixture.pass(AFTER_LEASE);
         fixture.rescue(KEYED).await;
-        assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [false, false]);
+        assert_eq!(fixture.store.claims().mark_started(&calls).await.unwrap(), [false, false]);
     }
 
     #[test]
@@ -246,17 +246,17 @@ both_databases! {
         let work = fixture.claim_with_marks(2).await;
         fixture.settle(&work[0], will_retry(&work[0])).await;
         let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
-        assert_eq!(fixture.store.claims().begin(&calls).await.unwrap(), [false, true]);
+        assert_eq!(fixture.store.claims().mark_started(&calls).await.unwrap(), [false, true]);
     }
 
     #[test]
     async fn a_message_whose_call_began_is_not_given_back(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let mut work = only(fixture.claim_with_marks(1).await);
-        fixture.store.claims().begin(&[(work.id, work.fence)]).await.unwrap();
-        work.begun = Begun::Yes;
+        fixture.store.claims().mark_started(&[(work.id, work.fence)]).await.unwrap();
+        work.start_mark = StartMark::Written;
         let refused = fixture.settle(&work, given_back(&work)).await;
-        assert_eq!(refused, Stepped::Refused(Why::MayHaveBegun));
+        assert_eq!(refused, StepResult::Refused(StepRefusal::MayHaveStarted));
         assert_eq!(fixture.status(id).await, "sending");
         fixture.send(&work).await;
     }
@@ -282,10 +282,10 @@ both_databases! {
         fixture.put(NewMessage { queue: queue_named("mail"), ..message("k1") }).await;
         fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();
         assert!(fixture.claim(10).await.is_empty());
-        assert_eq!(fixture.store.claims().take(&queue_named("mail"), many(1), terms()).await.unwrap().len(), 1);
+        assert_eq!(fixture.store.claims().claim(&queue_named("mail"), many(1), terms()).await.unwrap().len(), 1);
         fixture.enqueue("k2").await;
         assert!(
-            fixture.another_node().await.claims().take(&queue(), many(10), terms()).await.unwrap().is_empty()
+            fixture.another_node().await.claims().claim(&queue(), many(10), terms()).await.unwrap().is_empty()
         );
         fixture.store.queues().pause(&queue(), false, None).await.unwrap();
         assert_eq!(fixture.claim(10).await.len(), 2);
@@ -320,7 +320,7 @@ both_databases! {
             receipt: Some("order-7".to_owned()),
             ..Note::default()
         };
-        assert_eq!(fixture.settle_with_note(&work, succeeded(&work), note).await, Stepped::Now(State::Sent));
+        assert_eq!(fixture.settle_with_note(&work, succeeded(&work), note).await, StepResult::Now(State::Sent));
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!((last.to.as_str(), last.effect, last.tries), ("sent", Effect::Done, 1));
         assert_eq!((last.code.as_deref(), last.status), (Some("CONFLICT_PROCESSED"), Some(409)));
@@ -368,7 +368,7 @@ both_databases! {
         };
         assert_eq!(
             fixture.settle_with_note(&work[0], succeeded(&work[0]), odd.clone()).await,
-            Stepped::Now(State::Sent)
+            StepResult::Now(State::Sent)
         );
         assert_eq!(now(fixture.settle_with_note(&work[1], will_retry(&work[1]), odd).await).name(), "failed");
         assert_eq!(
@@ -457,7 +457,7 @@ both_databases! {
         for event in
             [will_retry(&work[0]), in_doubt(&work[0]), given_back(&work[0]), final_failure(&work[0], Effect::NotDone)]
         {
-            assert_eq!(fixture.settle(&work[0], event).await, Stepped::Refused(Why::StaleFence));
+            assert_eq!(fixture.settle(&work[0], event).await, StepResult::Refused(StepRefusal::StaleFence));
         }
         assert_eq!(fixture.status(all[0]).await, "sent");
         fixture.assert_counts(&[("sent", 1), ("sending", 1)]).await;
@@ -493,12 +493,12 @@ both_databases! {
         let work = fixture.claim_one().await;
         let done_but_again = Event::Failed {
             fence: work.fence,
-            failure: Failure::Again { due: work.claimed_at },
+            failure: Failure::Retry { due: work.claimed_at },
             effect: Effect::Done,
             safety: Safety::Keyed,
             travels_until: work.claimed_at,
         };
-        assert_eq!(fixture.settle(&work, done_but_again).await, Stepped::Refused(Why::WasDone));
+        assert_eq!(fixture.settle(&work, done_but_again).await, StepResult::Refused(StepRefusal::WasDone));
         assert_eq!(fixture.status(id).await, "sending");
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1), "it is not forgotten");
@@ -509,7 +509,7 @@ both_databases! {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         let cancelled = fixture.settle(&work[0], Event::Cancelled).await;
-        assert_eq!(cancelled, Stepped::Refused(Why::NotFromHere));
+        assert_eq!(cancelled, StepResult::Refused(StepRefusal::NotFromHere));
         fixture.send(&work[1]).await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
@@ -520,8 +520,8 @@ both_databases! {
     async fn start_is_not_an_outcome(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        let began = fixture.settle(&work, Event::Began { fence: work.fence }).await;
-        assert_eq!(began, Stepped::Refused(Why::NotFromHere));
+        let began = fixture.settle(&work, Event::Started { fence: work.fence }).await;
+        assert_eq!(began, StepResult::Refused(StepRefusal::NotFromHere));
         assert_eq!(fixture.status(id).await, "sending");
         fixture.send(&work).await;
     }
@@ -532,7 +532,7 @@ both_databases! {
         let first = only(fixture.claim(1).await);
         let second = only(fixture.claim(1).await);
         let stray = fixture.settle(&first, succeeded(&second)).await;
-        assert_eq!(stray, Stepped::Refused(Why::StaleFence));
+        assert_eq!(stray, StepResult::Refused(StepRefusal::StaleFence));
         fixture.assert_counts(&[("sending", 2)]).await;
     }
 
@@ -546,7 +546,7 @@ both_databases! {
         for event in
             [will_retry(&zombie), final_failure(&zombie, Effect::NotDone), in_doubt(&zombie), given_back(&zombie)]
         {
-            assert_eq!(fixture.settle(&zombie, event).await, Stepped::Refused(Why::StaleFence));
+            assert_eq!(fixture.settle(&zombie, event).await, StepResult::Refused(StepRefusal::StaleFence));
         }
         assert_eq!(fixture.row(id).await, before);
         fixture.assert_counts(&[("failed", 1)]).await;
@@ -559,7 +559,7 @@ both_databases! {
         fixture.pass(AFTER_LEASE);
         fixture.rescue(KEYED).await;
         let note = Note { receipt: Some("order-7".to_owned()), ..Note::default() };
-        assert_eq!(fixture.settle_with_note(&zombie, succeeded(&zombie), note).await, Stepped::Now(State::Sent));
+        assert_eq!(fixture.settle_with_note(&zombie, succeeded(&zombie), note).await, StepResult::Now(State::Sent));
         fixture.pass(BACKOFF);
         assert_eq!(fixture.promote().await, 0);
         assert!(fixture.claim(10).await.is_empty());
@@ -587,7 +587,7 @@ both_databases! {
         let id = fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
-        fixture.rescue(Guarantee::Nothing).await;
+        fixture.rescue(Guarantee::None).await;
         assert_eq!(fixture.status(id).await, "parked");
         fixture.send(&zombie).await;
         assert_eq!((fixture.status(id).await, fixture.row(id).await.effect), ("sent", Effect::Done));
@@ -602,7 +602,7 @@ both_databases! {
         fixture.pass(BACKOFF);
         fixture.promote().await;
         let second = fixture.claim_one().await;
-        assert_eq!(fixture.settle(&zombie, succeeded(&zombie)).await, Stepped::Refused(Why::StaleFence));
+        assert_eq!(fixture.settle(&zombie, succeeded(&zombie)).await, StepResult::Refused(StepRefusal::StaleFence));
         assert_eq!(fixture.status(id).await, "sending");
         fixture.send(&second).await;
     }
@@ -651,8 +651,8 @@ both_databases! {
         let work = fixture.claim(2).await;
         let other = fixture.another_node().await;
         // The node that claims need not be the one that reports: the claim is in the database, not in the node.
-        let report = |work: &Work| Settlement::new(work, succeeded(work), Note::default());
-        assert_eq!(other.claims().settle(report(&work[0])).await.unwrap(), Stepped::Now(State::Sent));
+        let report = |work: &ClaimedMessage| Settlement::new(work, succeeded(work), Note::default());
+        assert_eq!(other.claims().settle(report(&work[0])).await.unwrap(), StepResult::Now(State::Sent));
         fixture.send(&work[1]).await;
         fixture.pass(AFTER_LEASE);
         assert!(matches!(rescue(&fixture.store, KEYED).await, None | Some(0)));

@@ -6,7 +6,7 @@ use ichido_store::Store;
 use ichido_store::backup::{BackupError, take};
 use ichido_store::error::StoreError;
 use ichido_store::message::{Enqueued, NewMessage, QueueName};
-use ichido_store::testing::sqlite::{File, fresh_file};
+use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ async fn put(store: &Store, key: &str) -> Uuid {
 }
 
 /// Lists everything in the folder.
-fn files(file: &File) -> Vec<String> {
+fn files(file: &SqliteTestFile) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(file.folder())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -30,7 +30,7 @@ fn files(file: &File) -> Vec<String> {
     names
 }
 
-fn copy_of(file: &File) -> PathBuf {
+fn copy_of(file: &SqliteTestFile) -> PathBuf {
     file.folder().join("copy.db")
 }
 

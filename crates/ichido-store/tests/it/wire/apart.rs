@@ -51,8 +51,8 @@ async fn committed_settle_is_reported_despite_a_locked_row() {
         };
         // In this order: each of the three is submitted when it is first polled, before the first one's wait ends.
         let (kept, released, held, ()) = tokio::join!(biased; kept, released, held, end_both_waits);
-        assert_eq!(kept.unwrap(), KeySettled::Stands, "kept");
-        assert_eq!(released.unwrap(), KeySettled::Stands, "let go");
+        assert_eq!(kept.unwrap(), KeySettled::Settled, "kept");
+        assert_eq!(released.unwrap(), KeySettled::Settled, "let go");
         assert!(matches!(held, Err(StoreError::Busy)), "held");
         open.rollback().await.unwrap();
     }))
@@ -84,7 +84,7 @@ async fn busy_after_a_lost_response_is_not_reported_as_undone() {
         let count = "SELECT count(*) FROM ichido.messages";
         until("it is done", async || number(&mut administrator, count).await == 1).await;
         let again = store.messages().enqueue(message("slow-key")).await;
-        assert!(matches!(again, Ok(Enqueued::Same { .. })), "{again:?}");
+        assert!(matches!(again, Ok(Enqueued::Replay { .. })), "{again:?}");
     })
     .await;
 }

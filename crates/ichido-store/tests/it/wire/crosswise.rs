@@ -1,12 +1,12 @@
 //! Batches of the same rows in opposite order never deadlock: the server counts every deadlock that it breaks.
 
 use ichido_core::fence::Fence;
-use ichido_core::ledger::EffectMode;
+use ichido_core::ledger::OperationGuarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::KeyClaimed;
-use ichido_store::message::{ClaimTerms, Note, Settlement, Work};
-use ichido_store::testing::postgres::{Cluster, Database};
+use ichido_store::message::{ClaimOptions, Note, Settlement, ClaimedMessage};
+use ichido_store::testing::postgres::{Cluster, PgTestDatabase};
 use ichido_store::testing::while_busy;
 
 use super::words::{assert_never_deadlocked, claim, keep, name};
@@ -19,7 +19,7 @@ const ROWS: usize = 300;
 struct TwoNodes {
     one: Store,
     two: Store,
-    database: Database,
+    database: PgTestDatabase,
     _cluster: Cluster,
 }
 
@@ -38,11 +38,11 @@ impl TwoNodes {
     }
 
     /// Enqueues messages and claims them, this many per claim.
-    async fn work(&self, round: usize, by: u32, terms: ClaimTerms) -> Vec<Work> {
+    async fn work(&self, round: usize, by: u32, terms: ClaimOptions) -> Vec<ClaimedMessage> {
         self.one.messages().enqueue_all(keys(round).map(|key| message(&key)).collect()).await;
         let mut work = Vec::new();
         while work.len() < ROWS {
-            work.extend(self.one.claims().take(&queue(), many(by), terms).await.unwrap());
+            work.extend(self.one.claims().claim(&queue(), many(by), terms).await.unwrap());
         }
         work
     }
@@ -74,7 +74,7 @@ fn all_stand<const COUNT: usize>(answers: [Result<Vec<bool>, StoreError>; COUNT]
     }
 }
 
-fn fences(work: &[Work]) -> Vec<Fence> {
+fn fences(work: &[ClaimedMessage]) -> Vec<Fence> {
     let mut fences: Vec<Fence> = work.iter().map(|work| work.fence).collect();
     fences.dedup();
     fences
@@ -102,7 +102,7 @@ async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
             let calls = keys.into_iter().map(|key| {
                 let store = store.clone();
                 async move {
-                    let claimed = while_busy(|| store.keys().claim(claim(&key, EffectMode::Opaque))).await;
+                    let claimed = while_busy(|| store.keys().claim(claim(&key, OperationGuarantee::None))).await;
                     (key, claimed)
                 }
             });
@@ -147,7 +147,7 @@ async fn reports_about_the_same_messages_never_deadlock() {
         let nodes = TwoNodes::start().await;
         for round in 0..ROUNDS {
             let work = nodes.work(round, 20, terms()).await;
-            let report = |work: &Work, succeeds: bool| {
+            let report = |work: &ClaimedMessage, succeeds: bool| {
                 let event = if succeeds { succeeded(work) } else { will_retry(work) };
                 Settlement::new(work, event, Note::default())
             };
@@ -167,17 +167,17 @@ async fn renewals_and_beginnings_of_the_same_messages_never_deadlock() {
     with_time_limit(Box::pin(async {
         let nodes = TwoNodes::start().await;
         for round in 0..ROUNDS {
-            let work = nodes.work(round, 2, ClaimTerms { marks: true, ..terms() }).await;
+            let work = nodes.work(round, 2, ClaimOptions { start_marks: true, ..terms() }).await;
             let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
             let back: Vec<_> = calls.iter().rev().copied().collect();
-            let (one, two) = tokio::join!(nodes.one.claims().begin(&calls), nodes.two.claims().begin(&back));
+            let (one, two) = tokio::join!(nodes.one.claims().mark_started(&calls), nodes.two.claims().mark_started(&back));
             all_stand([one, two]);
             let forth = fences(&work);
             let back: Vec<_> = forth.iter().rev().copied().collect();
             let (one, two, three) = tokio::join!(
                 nodes.one.claims().renew(&forth, LEASE),
                 nodes.two.claims().renew(&back, LEASE),
-                nodes.two.claims().begin(&calls),
+                nodes.two.claims().mark_started(&calls),
             );
             all_stand([one, two, three]);
         }

@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use ichido_core::ledger::EffectMode;
+use ichido_core::ledger::OperationGuarantee;
 use ichido_core::lifecycle::{Event, State};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::KeyClaimed;
-use ichido_store::message::{Note, Stepped};
-use ichido_store::testing::postgres::{Database, fresh_database};
+use ichido_store::message::{Note, StepResult};
+use ichido_store::testing::postgres::{PgTestDatabase, fresh_database};
 use uuid::Uuid;
 
 use super::proxy::FaultProxy;
@@ -18,7 +18,7 @@ use super::words::{claim, number, other, run, until};
 use crate::fixture::{message, new_id, queue, with_time_limit};
 
 /// Opens a store with a single connection, over the proxy.
-async fn store() -> (Database, FaultProxy, Store) {
+async fn store() -> (PgTestDatabase, FaultProxy, Store) {
     let database = fresh_database().await;
     let proxy = FaultProxy::to(&database.url).await;
     let store = Store::open(&proxy.url, 1).await.unwrap();
@@ -38,7 +38,7 @@ async fn pass_until_closed(proxy: &FaultProxy, count: usize) {
     tokio::time::resume();
 }
 
-async fn cancel(store: Store, id: Uuid) -> Result<Stepped, StoreError> {
+async fn cancel(store: Store, id: Uuid) -> Result<StepResult, StoreError> {
     store.messages().step(id, |_| Event::Cancelled, &Note::default()).await
 }
 
@@ -51,7 +51,7 @@ async fn a_batch_is_written_again_over_another_connection() {
         proxy.silence();
         let caught = tokio::spawn({
             let store = store.clone();
-            async move { store.keys().claim(claim("caught", EffectMode::Opaque)).await }
+            async move { store.keys().claim(claim("caught", OperationGuarantee::None)).await }
         });
         pass_until_closed(&proxy, 1).await;
         let caught = caught.await.unwrap();
@@ -73,7 +73,7 @@ async fn unbatched_call_ends_and_its_connection_is_replaced() {
         let caught = caught.await.unwrap();
         assert!(matches!(caught, Err(StoreError::Unknown(_))), "{caught:?}");
         let after = cancel(store, id).await;
-        assert!(matches!(after, Ok(Stepped::Now(State::Cancelled { .. }))), "{after:?}");
+        assert!(matches!(after, Ok(StepResult::Now(State::Cancelled { .. }))), "{after:?}");
     })
     .await;
 }

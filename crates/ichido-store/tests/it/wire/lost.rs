@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use ichido_core::ledger::EffectMode;
+use ichido_core::ledger::OperationGuarantee;
 use ichido_core::lifecycle::{Event, State};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::{Began, KeyClaimed, KeySettled};
-use ichido_store::message::{Enqueued, Note, Settlement, Stepped, Work};
-use ichido_store::rescue::RescueTerms;
-use ichido_store::testing::postgres::{Database, fresh_database};
+use ichido_store::ledger::{ClaimOrigin, KeyClaimed, KeySettled};
+use ichido_store::message::{Enqueued, Note, Settlement, StepResult, ClaimedMessage};
+use ichido_store::rescue::RescueOptions;
+use ichido_store::testing::postgres::{PgTestDatabase, fresh_database};
 
 use super::proxy::FaultProxy;
 use super::words::{claim, keep, release, run};
@@ -18,18 +18,18 @@ use crate::fixture::{
     will_retry, with_time_limit,
 };
 
-async fn store() -> (Database, FaultProxy, Store) {
+async fn store() -> (PgTestDatabase, FaultProxy, Store) {
     let database = fresh_database().await;
     let proxy = FaultProxy::to(&database.url).await;
     let store = Store::open(&proxy.url, 4).await.unwrap();
     (database, proxy, store)
 }
 
-async fn claim_one(store: &Store) -> Work {
-    only(store.claims().take(&queue(), many(10), terms()).await.unwrap())
+async fn claim_one(store: &Store) -> ClaimedMessage {
+    only(store.claims().claim(&queue(), many(10), terms()).await.unwrap())
 }
 
-async fn settle(store: &Store, work: &Work, event: Event) -> Stepped {
+async fn settle(store: &Store, work: &ClaimedMessage, event: Event) -> StepResult {
     store.claims().settle(Settlement::new(work, event, Note::default())).await.unwrap()
 }
 
@@ -46,25 +46,25 @@ async fn lost_response_to_a_batch_is_read_back() {
         let fence = run(&store, "kept").await;
         assert_eq!(proxy.met(), 2);
         proxy.cut_at("UPDATE 1");
-        assert_eq!(store.keys().settle(keep("kept", fence)).await.unwrap(), KeySettled::Stands);
+        assert_eq!(store.keys().settle(keep("kept", fence)).await.unwrap(), KeySettled::Settled);
         assert_eq!(proxy.met(), 3);
         let fence = run(&store, "released").await;
         proxy.cut_at("DELETE 1");
-        assert_eq!(store.keys().settle(release("released", fence)).await.unwrap(), KeySettled::Stands);
+        assert_eq!(store.keys().settle(release("released", fence)).await.unwrap(), KeySettled::Settled);
         assert_eq!(proxy.met(), 4);
 
         let work = claim_one(&store).await;
         proxy.cut_at("COMMIT");
         let failed = settle(&store, &work, will_retry(&work)).await;
-        assert!(matches!(failed, Stepped::Now(State::Failed { .. })), "{failed:?}");
+        assert!(matches!(failed, StepResult::Now(State::Failed { .. })), "{failed:?}");
         assert_eq!(proxy.met(), 5);
-        store.skew_by(BACKOFF);
+        store.advance_clock(BACKOFF);
         store.claims().promote(10).await.unwrap();
         let work = claim_one(&store).await;
         proxy.hang_up_after("receipt-7");
         let note = Note { receipt: Some("receipt-7".to_owned()), ..Note::default() };
         let settled = store.claims().settle(Settlement::new(&work, succeeded(&work), note)).await.unwrap();
-        assert_eq!(settled, Stepped::Now(State::Sent));
+        assert_eq!(settled, StepResult::Now(State::Sent));
         assert_eq!(proxy.met(), 6);
     })
     .await;
@@ -75,15 +75,15 @@ async fn lost_response_to_a_batch_is_read_back() {
 async fn takeover_with_a_lost_response_is_still_a_takeover() {
     with_time_limit(async {
         let (_database, proxy, store) = store().await;
-        let mode = EffectMode::Keyed;
+        let mode = OperationGuarantee::Keyed;
         let first = store.keys().claim(claim("k", mode)).await.unwrap();
-        assert!(matches!(first, KeyClaimed::Run { began: Began::New, .. }), "{first:?}");
-        store.skew_by(AFTER_LEASE);
+        assert!(matches!(first, KeyClaimed::Run { began: ClaimOrigin::New, .. }), "{first:?}");
+        store.advance_clock(AFTER_LEASE);
         proxy.cut_at("UPDATE 1");
         let second = store.keys().claim(claim("k", mode)).await.unwrap();
         assert_eq!(proxy.met(), 1);
         let KeyClaimed::Run { began, .. } = second else { panic!("{second:?}") };
-        assert_eq!(began, Began::TakenOver { from: mode });
+        assert_eq!(began, ClaimOrigin::TakenOver { from: mode });
     })
     .await;
 }
@@ -102,11 +102,11 @@ async fn unbatched_call_reports_an_unknown_outcome() {
         store.messages().enqueue(message("w")).await.unwrap();
         // The message's identity, as the claim returns it.
         proxy.cut_at("alice");
-        let work = store.claims().take(&queue(), many(1), terms()).await;
+        let work = store.claims().claim(&queue(), many(1), terms()).await;
         assert!(matches!(work, Err(StoreError::Unknown(_))), "{work:?}");
-        store.skew_by(AFTER_LEASE);
+        store.advance_clock(AFTER_LEASE);
         proxy.cut_at("COMMIT");
-        let terms = RescueTerms { guarantee: KEYED, wait: Duration::ZERO, travels_for: TRAVELS_FOR };
+        let terms = RescueOptions { guarantee: KEYED, wait: Duration::ZERO, travels_for: TRAVELS_FOR };
         let rescued = store.claims().rescue(|_| terms).await;
         assert!(matches!(rescued, Err(StoreError::Unknown(_))), "{rescued:?}");
         assert_eq!(store.claims().rescue(|_| terms).await.unwrap(), None, "it was done");
@@ -121,10 +121,10 @@ async fn late_success_is_accepted() {
         let (_database, proxy, store) = store().await;
         store.messages().enqueue(message("k")).await.unwrap();
         let zombie = claim_one(&store).await;
-        store.skew_by(AFTER_LEASE);
+        store.advance_clock(AFTER_LEASE);
         assert_eq!(rescue(&store, KEYED).await, Some(1));
         proxy.cut_at("COMMIT");
-        assert_eq!(settle(&store, &zombie, succeeded(&zombie)).await, Stepped::Now(State::Sent));
+        assert_eq!(settle(&store, &zombie, succeeded(&zombie)).await, StepResult::Now(State::Sent));
         assert_eq!(proxy.met(), 1);
     })
     .await;

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use ichido_core::digest::Digest;
-use ichido_core::ledger::EffectMode;
-use ichido_core::lifecycle::{Event, Stage};
+use ichido_core::ledger::OperationGuarantee;
+use ichido_core::lifecycle::{Event, StateName};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::KeyClaimed;
-use ichido_store::message::{ClaimTerms, Enqueued, MessageFilter, NewMessage, Note, SameContent};
-use ichido_store::rescue::RescueTerms;
+use ichido_store::message::{ClaimOptions, Enqueued, MessageFilter, NewMessage, Note, SameContent};
+use ichido_store::rescue::RescueOptions;
 use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::while_busy;
 use sqlx::{Connection as _, Row as _};
@@ -19,7 +19,7 @@ use super::words::{WAITING, claim, number, other, until};
 use crate::fixture::{AFTER_LEASE, DAY, many, message, new_id, only, queue, terms, with_time_limit};
 
 /// The owner renews a lapsed claim just when another request under its key is about to take it over, or to mark it unknown.
-async fn a_renewal_in_between_is_seen(mode: EffectMode) {
+async fn a_renewal_in_between_is_seen(mode: OperationGuarantee) {
     with_time_limit(async {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 1).await.unwrap();
@@ -32,7 +32,7 @@ async fn a_renewal_in_between_is_seen(mode: EffectMode) {
         // After a known key the store looks up before it inserts; an insert would wait for the renewal and then see it.
         let known = store.keys().claim(claim("k", mode)).await.unwrap();
         assert!(matches!(known, KeyClaimed::InFlight { .. }), "{known:?}");
-        store.skew_by(AFTER_LEASE);
+        store.advance_clock(AFTER_LEASE);
 
         let (mut owners, mut watching) = (other(&database.url).await, other(&database.url).await);
         let mut renewing = owners.begin().await.unwrap();
@@ -54,12 +54,12 @@ async fn a_renewal_in_between_is_seen(mode: EffectMode) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_is_renewed_meanwhile_is_not_taken_over() {
-    a_renewal_in_between_is_seen(EffectMode::Transactional).await;
+    a_renewal_in_between_is_seen(OperationGuarantee::Transactional).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_is_renewed_meanwhile_is_not_marked_as_unknown() {
-    a_renewal_in_between_is_seen(EffectMode::Opaque).await;
+    a_renewal_in_between_is_seen(OperationGuarantee::None).await;
 }
 
 /// A claim skips rows that somebody else has locked: it never waits.
@@ -74,7 +74,7 @@ async fn claim_skips_locked_rows() {
         let mut open = theirs.begin().await.unwrap();
         let row = sqlx::query("SELECT 1 FROM ichido.ready WHERE message_id = $1 FOR UPDATE").bind(held);
         row.execute(&mut *open).await.unwrap();
-        let claimed = async || only(store.claims().take(&queue(), many(10), terms()).await.unwrap()).id;
+        let claimed = async || only(store.claims().claim(&queue(), many(10), terms()).await.unwrap()).id;
         assert_eq!(claimed().await, free);
         open.rollback().await.unwrap();
         assert_eq!(claimed().await, held);
@@ -141,21 +141,21 @@ async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 4).await.unwrap();
         let other = Store::open(&database.url, 4).await.unwrap();
-        let neither = RescueTerms { guarantee: Guarantee::Nothing, wait: Duration::ZERO, travels_for: DAY };
+        let neither = RescueOptions { guarantee: Guarantee::None, wait: Duration::ZERO, travels_for: DAY };
         for round in 0..ROUNDS {
             let puts = (0..CALLS).map(|number| message(&format!("{round}-{number}"))).collect();
             store.messages().enqueue_all(puts).await;
             let mut calls = Vec::new();
             while calls.len() < CALLS as usize {
-                let marks = ClaimTerms { marks: true, ..terms() };
-                let work = store.claims().take(&queue(), many(CALLS), marks).await.unwrap();
+                let marks = ClaimOptions { start_marks: true, ..terms() };
+                let work = store.claims().claim(&queue(), many(CALLS), marks).await.unwrap();
                 calls.extend(work.iter().map(|work| (work.id, work.fence)));
             }
-            store.skew_by(AFTER_LEASE);
-            other.skew_by(AFTER_LEASE);
+            store.advance_clock(AFTER_LEASE);
+            other.advance_clock(AFTER_LEASE);
             let begun = tokio::spawn({
                 let (store, calls) = (store.clone(), calls.clone());
-                async move { store.claims().begin(&calls).await }
+                async move { store.claims().mark_started(&calls).await }
             });
             while while_busy(|| other.claims().rescue(|_| neither)).await.is_some() {}
             let begun = match begun.await.unwrap() {
@@ -167,10 +167,10 @@ async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
             while other.claims().rescue(|_| neither).await.unwrap().is_some() {}
             for ((id, _), begun) in calls.iter().zip(begun) {
                 let status = store.messages().get(*id).await.unwrap().unwrap().status;
-                assert!(!begun || status == Stage::Parked, "round {round}: it may begin, and is {status:?}");
+                assert!(!begun || status == StateName::Parked, "round {round}: it may begin, and is {status:?}");
             }
             // Out of the way.
-            let queued = MessageFilter { status: Some(Stage::Queued), ..MessageFilter::default() };
+            let queued = MessageFilter { status: Some(StateName::Queued), ..MessageFilter::default() };
             for row in store.messages().list(&queued, 1_000).await.unwrap() {
                 store.messages().step(row.id, |_| Event::Cancelled, &Note::default()).await.unwrap();
             }

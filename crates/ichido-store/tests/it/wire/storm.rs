@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ichido_core::digest::Digest;
-use ichido_core::ledger::EffectMode;
-use ichido_core::lifecycle::{Event, Stage};
+use ichido_core::ledger::OperationGuarantee;
+use ichido_core::lifecycle::{Event, StateName};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::message::{MessageFilter, NewMessage, Note, SameContent, Settlement};
-use ichido_store::rescue::RescueTerms;
+use ichido_store::rescue::RescueOptions;
 use ichido_store::testing::while_busy;
 
 use super::words::{claim, until};
@@ -34,8 +34,8 @@ fn dice(seed: &mut u64) -> u64 {
     *seed
 }
 
-const fn rescue_terms(guarantee: Guarantee) -> RescueTerms {
-    RescueTerms { guarantee, wait: Duration::from_mins(1), travels_for: Duration::from_mins(10) }
+const fn rescue_terms(guarantee: Guarantee) -> RescueOptions {
+    RescueOptions { guarantee, wait: Duration::from_mins(1), travels_for: Duration::from_mins(10) }
 }
 
 /// Makes some call; only a caller that is still there sees its result.
@@ -48,14 +48,14 @@ async fn call(store: Store, thrown: u64, number: u64) -> Result<(), StoreError> 
             store.messages().enqueue(NewMessage { same_content, ..message(&format!("c{number}")) }).await?;
         }
         3 | 4 => {
-            for (index, work) in store.claims().take(&queue(), many(3), terms()).await?.iter().enumerate() {
+            for (index, work) in store.claims().claim(&queue(), many(3), terms()).await?.iter().enumerate() {
                 let fails = !(thrown / KINDS + index as u64).is_multiple_of(2);
                 let event = if fails { will_retry(work) } else { succeeded(work) };
                 store.claims().settle(Settlement::new(work, event, Note::default())).await?;
             }
         }
         5 => {
-            let queued = MessageFilter { status: Some(Stage::Queued), ..MessageFilter::default() };
+            let queued = MessageFilter { status: Some(StateName::Queued), ..MessageFilter::default() };
             for row in store.messages().list(&queued, 1).await? {
                 store.messages().step(row.id, |_| Event::Cancelled, &Note::default()).await?;
             }
@@ -65,7 +65,7 @@ async fn call(store: Store, thrown: u64, number: u64) -> Result<(), StoreError> 
             store.claims().rescue(|_| rescue_terms(KEYED)).await?;
         }
         _ => {
-            store.keys().claim(claim(&format!("k{number}"), EffectMode::Opaque)).await?;
+            store.keys().claim(claim(&format!("k{number}"), OperationGuarantee::None)).await?;
             store.queues().fold_counts(10).await?;
         }
     }
@@ -93,10 +93,10 @@ async fn listed_and_counted(store: &Store) -> [BTreeMap<&'static str, i64>; 2] {
 /// Sends everything that can be sent. Returns whether nothing is left.
 async fn sends_all(store: &Store) -> bool {
     let queue = queue();
-    store.skew_by(LATER);
+    store.advance_clock(LATER);
     while while_busy(|| store.claims().rescue(|_| rescue_terms(KEYED))).await.is_some() {}
     while_busy(|| store.claims().promote(1_000)).await;
-    for work in while_busy(|| store.claims().take(&queue, many(1_000), terms())).await {
+    for work in while_busy(|| store.claims().claim(&queue, many(1_000), terms())).await {
         while_busy(|| store.claims().settle(Settlement::new(&work, succeeded(&work), Note::default()))).await;
     }
     let [listed, _] = listed_and_counted(store).await;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
-use ichido_core::ledger::{Class, EffectMode, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::ledger::{Class, OperationGuarantee, Policy, PolicyDraft, RecordName, Settled};
 use ichido_store::Store;
-use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
 use sqlx::{Connection as _, PgConnection, Row as _};
 
 use crate::fixture::{DAY, LEASE, key};
@@ -24,8 +24,8 @@ pub(crate) fn name(text: &str) -> RecordName {
     RecordName { operation: "orders.create".to_owned(), identity: "alice".to_owned(), key: key(text) }
 }
 
-pub(crate) fn claim(text: &str, mode: EffectMode) -> KeyClaim {
-    let draft = PolicyDraft { mode: Some(mode), lease: Some(LEASE), ..PolicyDraft::new(Class::Mutate) };
+pub(crate) fn claim(text: &str, mode: OperationGuarantee) -> KeyClaim {
+    let draft = PolicyDraft { guarantee: Some(mode), lease: Some(LEASE), ..PolicyDraft::new(Class::Mutate) };
     KeyClaim {
         name: name(text),
         fingerprint: Fingerprint::from_bytes([7; 32]),
@@ -38,14 +38,14 @@ pub(crate) fn claim(text: &str, mode: EffectMode) -> KeyClaim {
 
 /// Claims a free key.
 pub(crate) async fn run(store: &Store, text: &str) -> Fence {
-    match store.keys().claim(claim(text, EffectMode::Opaque)).await.unwrap() {
+    match store.keys().claim(claim(text, OperationGuarantee::None)).await.unwrap() {
         KeyClaimed::Run { fence, .. } => fence,
         other => panic!("{text}: {other:?}"),
     }
 }
 
 pub(crate) fn keep(text: &str, fence: Fence) -> KeySettle {
-    let response = Response { status: 201, headers: Vec::new(), body: Some(text.as_bytes().to_vec()) };
+    let response = StoredResponse { status: 201, headers: Vec::new(), body: Some(text.as_bytes().to_vec()) };
     let outcome = KeyOutcome::Keep {
         settled: Settled::Applied,
         response,

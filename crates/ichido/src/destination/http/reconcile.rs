@@ -15,12 +15,12 @@ use ichido_store::message::Note;
 
 use super::super::ReconcileOutcome;
 use super::response::{ResponsePattern, ResponseReader, document};
-use super::{IDEMPOTENCY_KEY, key_field, reach};
+use super::{IDEMPOTENCY_KEY, key_field, endpoint};
 
 ichido_core::words! {
     /// The meaning of a lookup's response.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Found {
+    pub enum ReconcileMeaning {
         /// It was done.
         Done = "done",
         /// It was not done, and no call made so far will do it.
@@ -38,7 +38,7 @@ pub(super) struct ReconcileEndpoint {
     pub(super) client: HttpClient<Full<Bytes>>,
     /// Path and query, with [`KEY_PLACEHOLDER`] for the key, if it is part of them.
     pub(super) template: String,
-    pub(super) rules: Vec<(ResponsePattern, Found)>,
+    pub(super) rules: Vec<(ResponsePattern, ReconcileMeaning)>,
 }
 
 impl ReconcileEndpoint {
@@ -60,19 +60,19 @@ impl ReconcileEndpoint {
         let rule = self.rules.iter().find(|(pattern, _)| pattern.matches(response.status, document.as_ref()));
         let echo = reader.echo(key, &response, document.as_ref());
         let note = reader.evidence(&response, document.as_ref());
-        let found = rule.map_or(Found::Unknown, |(_, found)| *found);
+        let found = rule.map_or(ReconcileMeaning::Unknown, |(_, found)| *found);
         let is_ours = match echo {
             Echo::Same => true,
             // Even if echoes are promised, only "done" has something to echo; "not done" has nothing to carry.
-            Echo::Absent => found != Found::Done || !reader.promises_echo(),
+            Echo::Absent => found != ReconcileMeaning::Done || !reader.promises_echo(),
             Echo::Other => false,
         };
         match found {
-            Found::Done if is_ours => ReconcileOutcome::Done { note },
-            Found::NotDone if is_ours => {
+            ReconcileMeaning::Done if is_ours => ReconcileOutcome::Done { note },
+            ReconcileMeaning::NotDone if is_ours => {
                 ReconcileOutcome::NotDone { note: Note { result_digest: None, receipt: None, ..note } }
             }
-            Found::Done | Found::NotDone | Found::Unknown => ReconcileOutcome::Unknown { note },
+            ReconcileMeaning::Done | ReconcileMeaning::NotDone | ReconcileMeaning::Unknown => ReconcileOutcome::Unknown { note },
         }
     }
 
@@ -84,7 +84,7 @@ impl ReconcileEndpoint {
         }
         let target = self.template.replace(KEY_PLACEHOLDER, &encoded(key.as_str()));
         let target: Uri = target.parse().ok()?;
-        let mut request = reach::request(&self.client, Method::GET, target, headers, Bytes::new());
+        let mut request = endpoint::request(&self.client, Method::GET, target, headers, Bytes::new());
         request.headers_mut().insert(IDEMPOTENCY_KEY, key_field(key)?);
         Some(request)
     }

@@ -10,10 +10,10 @@ use std::ops::RangeInclusive;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use ichido_core::digest::{BodyRules, Digest};
-use ichido_core::json::{Document, Kind, Pointer, Value};
+use ichido_core::json::{Document, Kind, Pointer, JsonValue};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Advice, Answer, Echo, Effect, ErrorCode, Row, Seen, Table, Verdict, When};
+use ichido_core::verdict::{Advice, HttpResponse, Echo, Effect, ErrorCode, VerdictRow, AttemptResponse, VerdictTable, Verdict, RowMatch};
 use ichido_http::client::{FullResponse, NetworkError};
 use ichido_store::message::{Note, limits};
 
@@ -22,7 +22,7 @@ use super::super::DeliveryOutcome;
 ichido_core::words! {
     /// The meaning of a response, for a destination's own rules.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum Meaning {
+    pub enum ResponseMeaning {
         /// Done by this call.
         Sent = "sent",
         /// Done by an earlier call under this key.
@@ -44,8 +44,8 @@ ichido_core::words! {
     }
 }
 
-impl Meaning {
-    fn row(self) -> Row {
+impl ResponseMeaning {
+    fn row(self) -> VerdictRow {
         let (code, effect, advice) = match self {
             Self::Sent => (None, Effect::Done, Advice::Accept),
             Self::Processed => (Some(ErrorCode::ConflictProcessed), Effect::Done, Advice::AcceptAsProcessed),
@@ -56,7 +56,7 @@ impl Meaning {
             Self::BadRequest => (Some(ErrorCode::BadRequest), Effect::NotDone, Advice::GiveUp),
             Self::Unauthorized => (Some(ErrorCode::Unauthorized), Effect::NotDone, Advice::GiveUp),
         };
-        Row { when: When::Anything, code, effect, advice }
+        VerdictRow { when: RowMatch::Anything, code, effect, advice }
     }
 }
 
@@ -81,7 +81,7 @@ impl ResponsePattern {
 }
 
 /// Returns the text of a string, a number as written, `true` or `false`.
-fn scalar_text<'a>(value: Value<'_, 'a>) -> Option<Cow<'a, str>> {
+fn scalar_text<'a>(value: JsonValue<'_, 'a>) -> Option<Cow<'a, str>> {
     let truth = |truth| if truth { "true" } else { "false" };
     value
         .as_str()
@@ -92,8 +92,8 @@ fn scalar_text<'a>(value: Value<'_, 'a>) -> Option<Cow<'a, str>> {
 /// Reads a destination's responses.
 pub(super) struct ResponseReader {
     /// The destination's own rules; the first match wins.
-    rules: Vec<(ResponsePattern, Table)>,
-    table: Table,
+    rules: Vec<(ResponsePattern, VerdictTable)>,
+    table: VerdictTable,
     /// Where a response's JSON echoes our key.
     key_at: Pointer,
     /// Where it has the receiver's own id.
@@ -102,15 +102,15 @@ pub(super) struct ResponseReader {
 
 impl ResponseReader {
     pub(super) fn new(
-        rules: Vec<(ResponsePattern, Meaning)>,
+        rules: Vec<(ResponsePattern, ResponseMeaning)>,
         promises_echo: bool,
         key_at: Pointer,
         receipt_at: Option<Pointer>,
     ) -> Self {
-        let table = |own: Vec<Row>| {
-            let mut table = Table::http();
-            table.own = own;
-            table.promises_echo = promises_echo;
+        let table = |own: Vec<VerdictRow>| {
+            let mut table = VerdictTable::http();
+            table.own_rows = own;
+            table.expects_echo = promises_echo;
             table
         };
         let rules =
@@ -128,20 +128,20 @@ impl ResponseReader {
         let response = match result {
             Ok(response) => response,
             Err(NetworkError { kind, why, .. }) => {
-                return DeliveryOutcome::said(self.table.judge(&Seen::Network(kind), now), why);
+                return DeliveryOutcome::with_reason(self.table.judge(&AttemptResponse::Network(kind), now), why);
             }
         };
         let document = document(&response);
         let own = self.rules.iter().find(|(pattern, _)| pattern.matches(response.status, document.as_ref()));
         let table = own.map_or(&self.table, |(_, table)| table);
         let fields = fields(&response);
-        let answer = Answer {
+        let answer = HttpResponse {
             status: response.status,
             headers: &fields,
             body: &response.body,
             echo: self.echo(key, &response, document.as_ref()),
         };
-        let verdict = table.judge(&Seen::Answer(answer), now);
+        let verdict = table.judge(&AttemptResponse::Http(answer), now);
         DeliveryOutcome::Judged { verdict, note: self.note(verdict, &response, document.as_ref()) }
     }
 
@@ -162,7 +162,7 @@ impl ResponseReader {
                 _ => Echo::Other,
             }
         });
-        match (Echo::of(key, fields(response)), in_body) {
+        match (Echo::read(key, fields(response)), in_body) {
             (Echo::Other, _) | (_, Echo::Other) => Echo::Other,
             (Echo::Same, _) | (_, Echo::Same) => Echo::Same,
             (Echo::Absent, Echo::Absent) => Echo::Absent,
@@ -171,7 +171,7 @@ impl ResponseReader {
 
     /// Returns whether the destination promises to echo our key.
     pub(super) const fn promises_echo(&self) -> bool {
-        self.table.promises_echo
+        self.table.expects_echo
     }
 
     fn note(&self, verdict: Verdict, response: &FullResponse, document: Option<&Document<'_>>) -> Note {

@@ -11,7 +11,7 @@ use ichido_core::retry::Guarantee;
 
 use ichido_core::settings::ConfigErrors;
 
-use super::{Found, Http, Meaning};
+use super::{ReconcileMeaning, Http, ResponseMeaning};
 
 /// The most signing secrets: the old and the new one, while receivers change over.
 pub const SECRETS_MAX: usize = 2;
@@ -67,14 +67,14 @@ pub struct HttpSettings {
     /// Where a response's JSON has the receiver's own id, such as `/broker_order_id`.
     pub receipt_pointer: Option<String>,
     /// The meaning of responses that differ from the HTTP table; the first match wins.
-    pub rules: Vec<AnswerRule>,
+    pub rules: Vec<DeliveryRule>,
     /// How to look up a call, if the receiver supports it.
     pub reconcile: Option<ReconcileSettings>,
 }
 
 /// The meaning of one kind of response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule<M> {
+pub struct ResponseRule<M> {
     /// A status or a range: `409`, `520-527`.
     pub status: String,
     /// A pointer into the response's JSON, and the text that must be there: `("/error", "already_processed")`.
@@ -84,10 +84,10 @@ pub struct Rule<M> {
 }
 
 /// The meaning of one kind of response to a message.
-pub type AnswerRule = Rule<Meaning>;
+pub type DeliveryRule = ResponseRule<ResponseMeaning>;
 
 /// The meaning of one kind of response to a lookup.
-pub type FoundRule = Rule<Found>;
+pub type ReconcileRule = ResponseRule<ReconcileMeaning>;
 
 /// How to look up a call at its receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub struct ReconcileSettings {
     /// The meaning of its responses; the first match wins.
     ///
     /// A response that none matches leaves the effect unknown.
-    pub rules: Vec<FoundRule>,
+    pub rules: Vec<ReconcileRule>,
 }
 
 ichido_core::debug_only! {
@@ -126,7 +126,7 @@ impl HttpSettings {
             response_timeout: Duration::from_secs(10),
             total_timeout: Duration::from_secs(15),
             answer_bytes_max: 1 << 20,
-            guarantee: Guarantee::Nothing,
+            guarantee: Guarantee::None,
             settles_within: Duration::from_mins(1),
             echoes_key: false,
             key_pointer: "/idempotency_key".to_owned(),

@@ -91,7 +91,7 @@ fn acknowledged(stream: &str, ack: &PublishAck, payload: &Bytes) -> DeliveryOutc
     } else {
         (None, Advice::Accept)
     };
-    let verdict = Verdict::said(code, Effect::Done, advice, None, Some(PaceReport::Success));
+    let verdict = Verdict::declared(code, Effect::Done, advice, None, Some(PaceReport::Success));
     // The result of the earlier call under this key is unknown; the audit trail records `sha256:from-conflict`.
     let result_digest = (!ack.duplicate).then(|| digest(payload));
     DeliveryOutcome::judged(verdict, Note { result_digest, receipt, ..Note::default() })
@@ -147,7 +147,7 @@ fn failed(
     report: PaceReport,
     note: Note,
 ) -> DeliveryOutcome {
-    DeliveryOutcome::judged(Verdict::said(Some(code), effect, advice, None, Some(report)), note)
+    DeliveryOutcome::judged(Verdict::declared(Some(code), effect, advice, None, Some(report)), note)
 }
 
 fn note_of(why: impl Into<String>) -> Note {

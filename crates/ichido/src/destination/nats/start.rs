@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::connection::{NatsClient, NatsConnection, NatsServers, TransportError};
 use super::{Nats, max_time_in_flight};
-use crate::destination::Promise;
+use crate::destination::DeliveryTerms;
 
 /// A NATS destination with valid settings, whose server was not contacted yet.
 #[derive(Clone)]
@@ -35,10 +35,10 @@ ichido_core::debug_only! {
 
 /// Why a server cannot be a destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StartError {
+pub enum NatsStartError {
     /// It is unreachable.
     #[error("{why}; the stream's duplicate window is read at startup: start the server or fix urls")]
-    Away {
+    Unreachable {
         /// The server, and what happened.
         why: String,
     },
@@ -124,32 +124,32 @@ impl NatsPlan {
     /// Connects, and reads from the stream how long it remembers ids.
     ///
     /// It ends within three times the timeout.
-    pub async fn connect(self) -> Result<Nats, StartError> {
+    pub async fn connect(self) -> Result<Nats, NatsStartError> {
         let Self { nats_servers, subject, timeout, settles_within } = self;
         let servers = nats_servers.names();
         let client = NatsClient::new(nats_servers, subject.clone());
-        let connection = client.take(Instant::now() + timeout).await.map_err(StartError::from)?;
+        let connection = client.take(Instant::now() + timeout).await.map_err(NatsStartError::from)?;
         let lookup = StreamLookup { connection: &connection, servers, subject: &subject, timeout };
         let found = lookup.stream().await?;
         if found.no_ack {
-            return Err(StartError::NoAck { stream: found.name });
+            return Err(NatsStartError::NoAck { stream: found.name });
         }
         if found.sealed {
-            return Err(StartError::Sealed { stream: found.name });
+            return Err(NatsStartError::Sealed { stream: found.name });
         }
-        let mut promise = Promise { guarantee: Guarantee::Nothing, timeout, settles_within };
+        let mut promise = DeliveryTerms { guarantee: Guarantee::None, timeout, settles_within };
         let (window, in_flight) = (found.duplicate_window, max_time_in_flight(&promise));
         if window <= in_flight {
-            return Err(StartError::ShortWindow { stream: found.name, window, in_flight });
+            return Err(NatsStartError::ShortWindow { stream: found.name, window, in_flight });
         }
-        promise.guarantee = Guarantee::HonoursKeys { keeps_for: window };
+        promise.guarantee = Guarantee::Keyed { keeps_for: window };
         Ok(Nats { client, subject, stream: found.name, promise })
     }
 }
 
-impl From<TransportError> for StartError {
+impl From<TransportError> for NatsStartError {
     fn from(TransportError { is_unauthorized, why }: TransportError) -> Self {
-        if is_unauthorized { Self::Unauthorized { why } } else { Self::Away { why } }
+        if is_unauthorized { Self::Unauthorized { why } } else { Self::Unreachable { why } }
     }
 }
 
@@ -162,7 +162,7 @@ struct StreamLookup<'a> {
 
 impl StreamLookup<'_> {
     /// Returns the configuration of the stream that covers the subject.
-    async fn stream(&self) -> Result<Config, StartError> {
+    async fn stream(&self) -> Result<Config, NatsStartError> {
         let context = ContextBuilder::new().timeout(self.timeout).build(self.connection.client.clone());
         let name = self.name(&context).await?;
         let found = context.get_stream(&name).await.map_err(|error| match error.kind() {
@@ -172,7 +172,7 @@ impl StreamLookup<'_> {
         Ok(found.cached_info().config.clone())
     }
 
-    async fn name(&self, context: &Context) -> Result<String, StartError> {
+    async fn name(&self, context: &Context) -> Result<String, NatsStartError> {
         let error = match context.stream_by_subject(self.subject).await {
             Ok(name) => return Ok(name),
             Err(error) => error,
@@ -183,17 +183,17 @@ impl StreamLookup<'_> {
         let servers = self.servers.clone();
         Err(match error.kind() {
             GetStreamByNameErrorKind::NotFound => {
-                StartError::NoStream { servers, subject: self.subject.to_owned() }
+                NatsStartError::NoStream { servers, subject: self.subject.to_owned() }
             }
-            _ if is_absent => StartError::NoJetStream { servers },
+            _ if is_absent => NatsStartError::NoJetStream { servers },
             _ => self.unreadable(error),
         })
     }
 
-    fn unreadable(&self, why: impl std::fmt::Display) -> StartError {
+    fn unreadable(&self, why: impl std::fmt::Display) -> NatsStartError {
         let said =
             self.connection.complaint().map(|text| format!(" (the server says: {text})")).unwrap_or_default();
-        StartError::Unreadable {
+        NatsStartError::Unreadable {
             servers: self.servers.clone(),
             subject: self.subject.to_owned(),
             why: format!("{why}{said}"),

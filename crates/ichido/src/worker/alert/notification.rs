@@ -9,7 +9,7 @@ use ichido_store::alert::NewAlert;
 use ichido_store::message::{NewMessage, QueueName};
 use serde_json::{Value, json};
 
-use super::{Alerts, Form, Receiver};
+use super::{AlertSettings, AlertFormat, AlertReceiver};
 
 /// The identity of the notifications.
 const IDENTITY: &str = "ichido";
@@ -36,16 +36,16 @@ impl Incident<'_> {
     }
 
     /// Returns one message per receiver.
-    pub(super) fn messages(&self, alerts: &Alerts) -> Vec<NewMessage> {
+    pub(super) fn messages(&self, alerts: &AlertSettings) -> Vec<NewMessage> {
         alerts.receivers.iter().filter_map(|receiver| self.message(receiver)).collect()
     }
 
-    fn message(&self, receiver: &Receiver) -> Option<NewMessage> {
+    fn message(&self, receiver: &AlertReceiver) -> Option<NewMessage> {
         // A worker with an invalid receiver name does not start.
         let queue = QueueName::parse(&receiver.queue())?;
-        let body = match receiver.form {
-            Form::Webhook => self.event(),
-            Form::Slack => json!({ "text": self.slack() }),
+        let body = match receiver.format {
+            AlertFormat::Webhook => self.event(),
+            AlertFormat::Slack => json!({ "text": self.slack() }),
         };
         let what = if self.resolved_at.is_some() { "resolved" } else { "opened" };
         let key = IdempotencyKey::derived("alert", &[self.alert.id.as_bytes(), what.as_bytes()]);
@@ -85,19 +85,19 @@ impl Incident<'_> {
 
 #[cfg(test)]
 mod tests {
-    use ichido_core::alert::{About, Reading, Rule};
+    use ichido_core::alert::{AlertSubject, Measurement, AlertRule};
     use uuid::Uuid;
 
     use super::*;
 
-    fn opened(about: About) -> NewAlert {
+    fn opened(about: AlertSubject) -> NewAlert {
         NewAlert {
             id: Uuid::from_u128(7),
-            rule: Rule::Duplicates,
+            rule: AlertRule::Duplicates,
             about,
             opened_at: Timestamp::from_secs(1_800_000_000),
-            reading: Reading { value: 0.6, samples: 500 },
-            terms: Rule::Duplicates.terms(),
+            reading: Measurement { value: 0.6, samples: 500 },
+            terms: AlertRule::Duplicates.terms(),
         }
     }
 
@@ -105,18 +105,18 @@ mod tests {
         Incident { alert, resolved_at, is_switched_off: false }
     }
 
-    fn alerts() -> Alerts {
+    fn alerts() -> AlertSettings {
         let receiver =
-            |name: &str, form| Receiver { name: name.to_owned(), destination: "d".to_owned(), form };
-        Alerts {
-            receivers: vec![receiver("ops", Form::Webhook), receiver("chat", Form::Slack)],
-            ..Alerts::default()
+            |name: &str, form| AlertReceiver { name: name.to_owned(), destination: "d".to_owned(), format: form };
+        AlertSettings {
+            receivers: vec![receiver("ops", AlertFormat::Webhook), receiver("chat", AlertFormat::Slack)],
+            ..AlertSettings::default()
         }
     }
 
     #[test]
     fn each_receiver_gets_its_form_under_a_key_of_the_incident() {
-        let alert = opened(About::Operation("POST /a<b>&c".to_owned()));
+        let alert = opened(AlertSubject::Operation("POST /a<b>&c".to_owned()));
         let messages = incident(&alert, None).messages(&alerts());
         let queues: Vec<&str> = messages.iter().map(|message| message.queue.as_str()).collect();
         assert_eq!(queues, ["ichido-alerts.ops", "ichido-alerts.chat"]);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn opening_and_resolving_have_two_stable_keys() {
-        let alert = opened(About::Trail);
+        let alert = opened(AlertSubject::Trail);
         let over = Some(Timestamp::from_secs(1_800_000_600));
         let keys = |over| {
             let messages = incident(&alert, over).messages(&alerts());

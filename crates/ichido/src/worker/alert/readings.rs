@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ichido_core::alert::measure::{USUAL_WINDOWS, share, surge};
-use ichido_core::alert::{About, Reading, Rule, Rules};
-use ichido_core::lifecycle::Stage;
+use ichido_core::alert::{AlertSubject, Measurement, AlertRule, AlertRules};
+use ichido_core::lifecycle::StateName;
 use ichido_core::pace::Circuit;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::message::{Count, QueueName};
-use ichido_store::tally::Counted;
+use ichido_store::message::{StateCount, QueueName};
+use ichido_store::counters::SubjectCounts;
 
 use super::is_alert_queue;
 use crate::worker::pacer::Paces;
@@ -20,12 +20,12 @@ use crate::worker::pacer::Paces;
 const CIRCUIT_STALE_AFTER: Duration = Duration::from_hours(24);
 
 /// Readings by rule and subject.
-pub(super) type Readings = BTreeMap<(Rule, About), Reading>;
+pub(super) type Readings = BTreeMap<(AlertRule, AlertSubject), Measurement>;
 
 /// One round of measurements.
 pub(super) struct MeasureRound<'a> {
     pub(super) store: &'a Store,
-    pub(super) rules: &'a Rules,
+    pub(super) rules: &'a AlertRules,
     pub(super) now: Timestamp,
 }
 
@@ -45,7 +45,7 @@ impl MeasureRound<'_> {
         for (name, rate) in Paces::new(self.store.clone()).list().await? {
             if !mutes(&name) {
                 let is_down = u64::from(self.is_down(rate.pace.circuit));
-                readings.insert((Rule::CircuitOpen, About::Destination(name)), Reading::of_count(is_down));
+                readings.insert((AlertRule::CircuitOpen, AlertSubject::Destination(name)), Measurement::of_count(is_down));
             }
         }
         Ok(readings)
@@ -53,11 +53,11 @@ impl MeasureRound<'_> {
 
     /// Measures messages that became dead letters.
     async fn deaths(&self, queues: &[QueueName], readings: &mut Readings) -> Result<(), StoreError> {
-        for rule in [Rule::DeadLetter, Rule::DeadLetters, Rule::DeadSurge] {
+        for rule in [AlertRule::DeadLetter, AlertRule::DeadLetters, AlertRule::DeadSurge] {
             for window in self.rules.windows(rule) {
                 let since = self.ago(window);
                 let died = self.store.dead_letters().counts(queues, since, Timestamp::MAX).await?;
-                let before = if rule == Rule::DeadSurge {
+                let before = if rule == AlertRule::DeadSurge {
                     let from = self.ago(window.saturating_mul(USUAL_WINDOWS + 1));
                     self.store.dead_letters().counts(queues, from, since).await?
                 } else {
@@ -66,10 +66,10 @@ impl MeasureRound<'_> {
                 for (queue, count) in died {
                     let usual = before.get(&queue).copied().unwrap_or(0);
                     let reading = match rule {
-                        Rule::DeadSurge => surge(count, usual),
-                        _ => Reading::of_count(count),
+                        AlertRule::DeadSurge => surge(count, usual),
+                        _ => Measurement::of_count(count),
                     };
-                    self.add(readings, rule, About::Queue(queue), window, reading);
+                    self.add(readings, rule, AlertSubject::Queue(queue), window, reading);
                 }
             }
         }
@@ -78,12 +78,12 @@ impl MeasureRound<'_> {
 
     /// Measures arrivals, retries and deliveries.
     async fn traffic(&self, readings: &mut Readings) -> Result<(), StoreError> {
-        let rules = [Rule::FailedRetries, Rule::Duplicates, Rule::ProcessingDelay, Rule::LagP95];
+        let rules = [AlertRule::FailedRetries, AlertRule::Duplicates, AlertRule::ProcessingDelay, AlertRule::LagP95];
         let mut windows: Vec<Duration> = rules.iter().flat_map(|rule| self.rules.windows(*rule)).collect();
         windows.sort_unstable();
         windows.dedup();
         for window in windows {
-            for (about, counted) in self.store.tallies().sums(window).await? {
+            for (about, counted) in self.store.series().sums(window).await? {
                 if about.queue().is_some_and(is_alert_queue) {
                     continue;
                 }
@@ -99,30 +99,30 @@ impl MeasureRound<'_> {
     async fn waiting(
         &self,
         queues: &[QueueName],
-        counts: &[Count],
+        counts: &[StateCount],
         readings: &mut Readings,
     ) -> Result<(), StoreError> {
         for queue in queues {
-            let of = |stage: Stage| {
+            let of = |stage: StateName| {
                 let found = counts.iter().find(|count| count.queue == queue.as_str() && count.state == stage);
                 found.map_or(0, |count| u64::try_from(count.count).unwrap_or(0))
             };
-            let about = About::Queue(queue.as_str().to_owned());
-            readings.insert((Rule::Parked, about.clone()), Reading::of_count(of(Stage::Parked)));
+            let about = AlertSubject::Queue(queue.as_str().to_owned());
+            readings.insert((AlertRule::Parked, about.clone()), Measurement::of_count(of(StateName::Parked)));
             // A failed message that is due is claimable as well.
-            let waiting = of(Stage::Queued).saturating_add(of(Stage::Failed));
+            let waiting = of(StateName::Queued).saturating_add(of(StateName::Failed));
             let oldest = if waiting == 0 { None } else { self.store.queues().oldest(queue).await? };
-            let reading = oldest.map_or(Reading::NOTHING, |oldest| Reading {
+            let reading = oldest.map_or(Measurement::NOTHING, |oldest| Measurement {
                 value: self.now.since(oldest).as_secs_f64(),
                 samples: waiting,
             });
-            readings.insert((Rule::OldestWaiting, about), reading);
+            readings.insert((AlertRule::OldestWaiting, about), reading);
         }
         Ok(())
     }
 
     /// Adds a reading if its window is the one in the subject's terms.
-    fn add(&self, readings: &mut Readings, rule: Rule, about: About, window: Duration, reading: Reading) {
+    fn add(&self, readings: &mut Readings, rule: AlertRule, about: AlertSubject, window: Duration, reading: Measurement) {
         if self.rules.terms(rule, &about).is_some_and(|terms| terms.window == Some(window)) {
             readings.insert((rule, about), reading);
         }
@@ -142,18 +142,18 @@ impl MeasureRound<'_> {
     }
 }
 
-fn traffic_reading(rule: Rule, counted: &Counted) -> Reading {
+fn traffic_reading(rule: AlertRule, counted: &SubjectCounts) -> Measurement {
     match rule {
-        Rule::FailedRetries => share(counted.retry_failed, counted.retried),
-        Rule::Duplicates => share(counted.repeated, counted.arrived),
-        Rule::ProcessingDelay => counted.left.mean(),
-        Rule::LagP95 => counted.left.p95(),
-        Rule::DeadLetter
-        | Rule::DeadLetters
-        | Rule::DeadSurge
-        | Rule::OldestWaiting
-        | Rule::Parked
-        | Rule::CircuitOpen
-        | Rule::AuditBroken => Reading::NOTHING,
+        AlertRule::FailedRetries => share(counted.retry_failed, counted.retried),
+        AlertRule::Duplicates => share(counted.repeated, counted.arrived),
+        AlertRule::ProcessingDelay => counted.left.mean(),
+        AlertRule::LagP95 => counted.left.p95(),
+        AlertRule::DeadLetter
+        | AlertRule::DeadLetters
+        | AlertRule::DeadSurge
+        | AlertRule::OldestWaiting
+        | AlertRule::Parked
+        | AlertRule::CircuitOpen
+        | AlertRule::AuditBroken => Measurement::NOTHING,
     }
 }

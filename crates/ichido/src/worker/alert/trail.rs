@@ -6,12 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::alert::{About, Reading, Rule};
+use ichido_core::alert::{AlertSubject, Measurement, AlertRule};
 use ichido_store::error::StoreError;
-use ichido_store::node::Duty;
+use ichido_store::node::SingletonTask;
 use tokio::time::Instant;
 
-use super::Alerts;
+use super::AlertSettings;
 use super::watch::IncidentJudge;
 use crate::worker::maintenance::ok_or_log;
 use crate::worker::node::WorkerNode;
@@ -28,21 +28,21 @@ const RECHECK_CLAIM_AFTER: Duration = Duration::from_mins(1);
 
 pub(in crate::worker) struct TrailWatch {
     node: Arc<WorkerNode>,
-    alerts: Arc<Alerts>,
+    alerts: Arc<AlertSettings>,
     /// When the next check begins, by the local clock.
     next: Duration,
 }
 
 impl TrailWatch {
-    pub(in crate::worker) fn new(node: Arc<WorkerNode>, alerts: Arc<Alerts>) -> Self {
-        let next = node.clock.own() + CHECK_EVERY;
+    pub(in crate::worker) fn new(node: Arc<WorkerNode>, alerts: Arc<AlertSettings>) -> Self {
+        let next = node.clock.elapsed() + CHECK_EVERY;
         Self { node, alerts, next }
     }
 
     /// Runs until it is aborted.
     pub(in crate::worker) async fn run(mut self) {
         loop {
-            let started = self.node.clock.own();
+            let started = self.node.clock.elapsed();
             if self.next <= started {
                 self.next = started + self.run_once().await;
             }
@@ -54,7 +54,7 @@ impl TrailWatch {
     ///
     /// Returns the time from its beginning to the next check.
     async fn run_once(&self) -> Duration {
-        if !self.node.has(Duty::Alerts).await {
+        if !self.node.has(SingletonTask::Alerts).await {
             return RECHECK_CLAIM_AFTER;
         }
         // Not the worker's clock: a test that moves it in the meantime would make this a check of hours.
@@ -65,7 +65,7 @@ impl TrailWatch {
 
     async fn verify(&self) -> Result<(), StoreError> {
         let store = &self.node.store;
-        if self.alerts.rules.common(Rule::AuditBroken).is_none() {
+        if self.alerts.rules.common(AlertRule::AuditBroken).is_none() {
             // Nobody would use the result.
             return Ok(());
         }
@@ -75,9 +75,9 @@ impl TrailWatch {
             return Ok(());
         }
         let firing = store.alerts().firing().await?;
-        let (rule, about) = (Rule::AuditBroken, About::Trail);
+        let (rule, about) = (AlertRule::AuditBroken, AlertSubject::Trail);
         let open = firing.iter().find(|alert| alert.rule == rule && alert.about == about);
         let judge = IncidentJudge { node: &self.node, alerts: &self.alerts, now: store.now().await? };
-        judge.judge(rule, &about, Reading::of_count(report.found), open).await
+        judge.judge(rule, &about, Measurement::of_count(report.found), open).await
     }
 }

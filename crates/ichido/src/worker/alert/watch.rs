@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::alert::{About, Reading, Rule, Standing, Step, Terms, judge};
+use ichido_core::alert::{AlertSubject, Measurement, AlertRule, AlertStatus, AlertStep, AlertTerms, judge};
 use ichido_core::time::Timestamp;
 use ichido_store::alert::{Alert, NewAlert};
 use ichido_store::error::StoreError;
-use ichido_store::node::Duty;
+use ichido_store::node::SingletonTask;
 use uuid::Uuid;
 
-use super::Alerts;
+use super::AlertSettings;
 use super::notification::Incident;
 use super::readings::{self, Readings};
 use crate::worker::maintenance::{PeriodicTask, ok_or_log};
@@ -22,27 +22,27 @@ const WATCH_EVERY: Duration = Duration::from_secs(10);
 
 pub(in crate::worker) struct AlertWatch {
     node: Arc<WorkerNode>,
-    alerts: Arc<Alerts>,
+    alerts: Arc<AlertSettings>,
 }
 
 impl PeriodicTask for AlertWatch {
     const EVERY: Duration = WATCH_EVERY;
 
     async fn run_once(&mut self) {
-        let firing = if self.node.has(Duty::Alerts).await {
+        let firing = if self.node.has(SingletonTask::Alerts).await {
             ok_or_log("failed to measure for alerts", self.round().await).unwrap_or_default()
         } else {
             // The responsible node reports them.
             Vec::new()
         };
-        for rule in Rule::ALL {
+        for rule in AlertRule::ALL {
             metrics::firing(rule.as_str(), firing.iter().filter(|alert| alert.rule == rule).count());
         }
     }
 }
 
 impl AlertWatch {
-    pub(in crate::worker) fn new(node: Arc<WorkerNode>, alerts: Arc<Alerts>) -> Self {
+    pub(in crate::worker) fn new(node: Arc<WorkerNode>, alerts: Arc<AlertSettings>) -> Self {
         Self { node, alerts }
     }
 
@@ -65,9 +65,9 @@ impl AlertWatch {
     ///
     /// The trail is checked elsewhere, unless its rule is off.
     fn add_missing(&self, readings: &mut Readings, firing: &[Alert]) {
-        let checks_trail = self.alerts.rules.common(Rule::AuditBroken).is_some();
-        for alert in firing.iter().filter(|alert| alert.rule != Rule::AuditBroken || !checks_trail) {
-            readings.entry((alert.rule, alert.about.clone())).or_insert(Reading::NOTHING);
+        let checks_trail = self.alerts.rules.common(AlertRule::AuditBroken).is_some();
+        for alert in firing.iter().filter(|alert| alert.rule != AlertRule::AuditBroken || !checks_trail) {
+            readings.entry((alert.rule, alert.about.clone())).or_insert(Measurement::NOTHING);
         }
     }
 
@@ -84,7 +84,7 @@ impl AlertWatch {
 /// Judges readings at a moment of the store's clock.
 pub(super) struct IncidentJudge<'a> {
     pub(super) node: &'a WorkerNode,
-    pub(super) alerts: &'a Alerts,
+    pub(super) alerts: &'a AlertSettings,
     pub(super) now: Timestamp,
 }
 
@@ -92,20 +92,20 @@ impl IncidentJudge<'_> {
     /// Acts on a reading.
     pub(super) async fn judge(
         &self,
-        rule: Rule,
-        about: &About,
-        reading: Reading,
+        rule: AlertRule,
+        about: &AlertSubject,
+        reading: Measurement,
         open: Option<&Alert>,
     ) -> Result<(), StoreError> {
         let Some(terms) = self.alerts.rules.terms(rule, about) else { return self.close(open).await };
         let standing =
-            open.map_or(Standing::Quiet, |alert| Standing::Firing { clear_since: alert.clear_since });
+            open.map_or(AlertStatus::Quiet, |alert| AlertStatus::Firing { clear_since: alert.clear_since });
         match (judge(terms, standing, reading, self.now), open) {
-            (Step::Open, _) => self.open(rule, about, terms, reading).await,
-            (Step::Clear, Some(open)) => self.node.store.alerts().clear(open.id, Some(self.now)).await,
-            (Step::Relapse, Some(open)) => self.node.store.alerts().clear(open.id, None).await,
-            (Step::Resolve, Some(open)) => self.resolve(open, false).await,
-            (Step::Stay, _) | (Step::Clear | Step::Relapse | Step::Resolve, None) => Ok(()),
+            (AlertStep::Open, _) => self.open(rule, about, terms, reading).await,
+            (AlertStep::Clear, Some(open)) => self.node.store.alerts().clear(open.id, Some(self.now)).await,
+            (AlertStep::Relapse, Some(open)) => self.node.store.alerts().clear(open.id, None).await,
+            (AlertStep::Resolve, Some(open)) => self.resolve(open, false).await,
+            (AlertStep::Stay, _) | (AlertStep::Clear | AlertStep::Relapse | AlertStep::Resolve, None) => Ok(()),
         }
     }
 
@@ -124,10 +124,10 @@ impl IncidentJudge<'_> {
 
     async fn open(
         &self,
-        rule: Rule,
-        about: &About,
-        terms: Terms,
-        reading: Reading,
+        rule: AlertRule,
+        about: &AlertSubject,
+        terms: AlertTerms,
+        reading: Measurement,
     ) -> Result<(), StoreError> {
         let (id, about) = (Uuid::now_v7(), about.clone());
         let new = NewAlert { id, rule, about, opened_at: self.now, reading, terms };

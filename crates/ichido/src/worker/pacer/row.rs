@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use ichido_core::pace::{Answers, Circuit, Evidence, Pace, Paced, PerSecond, Phase, Rate, Settings, Tally};
+use ichido_core::pace::{ResponseCounts, Circuit, Evidence, Pace, Paced, PerSecond, PacePhase, Rate, PaceSettings, AcceptedCounts};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -42,14 +42,14 @@ impl Row {
     }
 
     /// Returns the effective settings: an operator's rate overrides the configured one.
-    pub(super) fn settings(&self, settings: &Settings) -> Settings {
-        Settings { rate_max: self.rate_max.or(settings.rate_max), ..*settings }
+    pub(super) fn settings(&self, settings: &PaceSettings) -> PaceSettings {
+        PaceSettings { rate_max: self.rate_max.or(settings.rate_max), ..*settings }
     }
 
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let Pace { rate, last_slot, wanted_until, paused_until, asking, circuit } = self.pace;
         let rate = match rate {
-            Rate::Free(Tally { since, accepted, accepted_before, accepted_ever, evidence }) => {
+            Rate::Free(AcceptedCounts { since, accepted, accepted_before, accepted_ever, evidence }) => {
                 json!({ "free": {
                 "since": since.as_micros(),
                 "accepted": accepted,
@@ -64,10 +64,10 @@ impl Row {
                 "ceiling": ceiling.map(PerSecond::get),
                 "usual": answers_value(usual),
                 "phase": match phase {
-                    Phase::Listening { answers, before } => {
+                    PacePhase::Listening { answers, before } => {
                         json!({ "listening": { "answers": answers_value(answers), "before": before } })
                     }
-                    Phase::Climbing(evidence) => json!({ "climbing": evidence_value(evidence) }),
+                    PacePhase::Climbing(evidence) => json!({ "climbing": evidence_value(evidence) }),
                 },
                 "episode_until": episode_until.as_micros(),
                 "grown_until": grown_until.as_micros(),
@@ -109,7 +109,7 @@ fn evidence_value(evidence: Evidence) -> Value {
     json!({ "weight": weight, "onset": onset.get(), "answers": answers_value(answers) })
 }
 
-fn answers_value(answers: Answers) -> Value {
+fn answers_value(answers: ResponseCounts) -> Value {
     json!({ "accepted": answers.accepted, "refused": answers.refused })
 }
 
@@ -128,7 +128,7 @@ fn from_value(version: i64, value: &Value) -> Option<Row> {
 
 fn rate(value: &Value) -> Option<Rate> {
     if let Some(free) = value.get("free") {
-        return Some(Rate::Free(Tally {
+        return Some(Rate::Free(AcceptedCounts {
             since: moment(&free["since"])?,
             accepted: count(&free["accepted"])?,
             accepted_before: count(&free["accepted_before"])?,
@@ -141,18 +141,18 @@ fn rate(value: &Value) -> Option<Rate> {
     Some(Rate::Paced(Paced {
         rate: PerSecond::clamped(paced["rate"].as_f64()?),
         ceiling: optional(&paced["ceiling"]),
-        usual: answers(&paced["usual"]).unwrap_or(Answers::NONE),
+        usual: answers(&paced["usual"]).unwrap_or(ResponseCounts::NONE),
         phase: phase(&paced["phase"]),
         episode_until: moment(&paced["episode_until"])?,
         grown_until: moment(&paced["grown_until"])?,
     }))
 }
 
-fn phase(value: &Value) -> Phase {
+fn phase(value: &Value) -> PacePhase {
     let listening = &value["listening"];
     match (answers(&listening["answers"]), number(&listening["before"])) {
-        (Some(answers), Some(before)) => Phase::Listening { answers, before: before.min(1.0) },
-        _ => Phase::Climbing(evidence(&value["climbing"])),
+        (Some(answers), Some(before)) => PacePhase::Listening { answers, before: before.min(1.0) },
+        _ => PacePhase::Climbing(evidence(&value["climbing"])),
     }
 }
 
@@ -168,8 +168,8 @@ fn evidence(value: &Value) -> Evidence {
     read().unwrap_or(Evidence::NONE)
 }
 
-fn answers(value: &Value) -> Option<Answers> {
-    Some(Answers { accepted: number(&value["accepted"])?, refused: number(&value["refused"])? })
+fn answers(value: &Value) -> Option<ResponseCounts> {
+    Some(ResponseCounts { accepted: number(&value["accepted"])?, refused: number(&value["refused"])? })
 }
 
 /// Parses a non-negative number.
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_row_reads_back_as_it_was_written() {
-        let settings = Settings::DEFAULT;
+        let settings = PaceSettings::DEFAULT;
         let now = Timestamp::from_micros(1_800_000_000_123_456);
         let many = NonZeroU32::new(7).unwrap();
         let free = Pace::NEW.on_success(&settings, now, many);
@@ -231,8 +231,8 @@ mod tests {
         let paced = (0..9).fold(refused, |pace, _| pace.on_throttled(&settings, now, now, hint));
         let climbing = paced.on_success(&settings, now.plus(Duration::from_secs(30)), many);
         assert!(matches!(refused.rate, Rate::Free(tally) if tally.evidence != Evidence::NONE));
-        assert!(matches!(paced.rate, Rate::Paced(Paced { phase: Phase::Listening { .. }, .. })));
-        assert!(matches!(climbing.rate, Rate::Paced(Paced { phase: Phase::Climbing(_), .. })));
+        assert!(matches!(paced.rate, Rate::Paced(Paced { phase: PacePhase::Listening { .. }, .. })));
+        assert!(matches!(climbing.rate, Rate::Paced(Paced { phase: PacePhase::Climbing(_), .. })));
         let down = (0..10).fold(paced, |pace, _| pace.on_failure(&settings, now, now));
         let later = now.plus(Duration::from_hours(1));
         let half = down.reserve(&settings, later, NonZeroU32::MIN).0;
@@ -255,7 +255,7 @@ mod tests {
             let mut value: Value = serde_json::from_slice(&Row::NEW.to_bytes()).unwrap();
             value["rate"] = rate;
             let row = from_value(1, &value).unwrap();
-            assert_eq!(row.pace.limit(&Settings::DEFAULT).map(PerSecond::get), limit);
+            assert_eq!(row.pace.limit(&PaceSettings::DEFAULT).map(PerSecond::get), limit);
         }
     }
 

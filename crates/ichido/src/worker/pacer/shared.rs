@@ -14,7 +14,7 @@ pub struct Paces(Store);
 
 /// What all workers know of a destination.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SharedRate {
+pub struct DestinationPace {
     /// How fast it is called, and whether it is paused or down.
     pub pace: Pace,
     /// The rate that an operator set instead of the configured one.
@@ -28,16 +28,16 @@ impl Paces {
     }
 
     /// Returns the pace of a destination; [`Pace::NEW`] if it was never called.
-    pub async fn read(&self, destination: &str) -> Result<SharedRate, StoreError> {
+    pub async fn read(&self, destination: &str) -> Result<DestinationPace, StoreError> {
         let Row { pace, rate_max, .. } = Row::read(&self.0, destination).await?;
-        Ok(SharedRate { pace, rate_max })
+        Ok(DestinationPace { pace, rate_max })
     }
 
     /// Returns the pace of every destination that was ever called, by name.
-    pub async fn list(&self) -> Result<Vec<(String, SharedRate)>, StoreError> {
+    pub async fn list(&self) -> Result<Vec<(String, DestinationPace)>, StoreError> {
         let rate = |(name, shared): (String, SharedPace)| {
             let Row { pace, rate_max, .. } = Row::parse(&name, &shared);
-            (name, SharedRate { pace, rate_max })
+            (name, DestinationPace { pace, rate_max })
         };
         Ok(self.0.paces().list().await?.into_iter().map(rate).collect())
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Mutex;
 
-use ichido_core::pace::{Circuit, PerSecond, Rate, Settings};
+use ichido_core::pace::{Circuit, PerSecond, Rate, PaceSettings};
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 
@@ -27,7 +27,7 @@ impl PaceStatus {
     const UNRESTRICTED: Self =
         Self { paused_until: None, circuit: CircuitState::Closed, is_slowed: false, set: None };
 
-    fn new(row: &Row, settings: &Settings, now: Timestamp) -> Self {
+    fn new(row: &Row, settings: &PaceSettings, now: Timestamp) -> Self {
         let pace = &row.pace;
         let paused_until = pace.paused_until.min(now.plus(settings.pause_max));
         Self {
@@ -61,7 +61,7 @@ impl StatusReporter {
     pub(super) fn report(
         &self,
         destination: &str,
-        settings: &Settings,
+        settings: &PaceSettings,
         known: impl FnOnce() -> (Row, Timestamp),
     ) {
         let mut last = lock(&self.last);

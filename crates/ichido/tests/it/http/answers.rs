@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use ichido::destination::http::{AnswerRule, HttpSettings, Meaning};
+use ichido::destination::http::{DeliveryRule, HttpSettings, ResponseMeaning};
 use ichido_core::digest::Digest;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport};
 
 use super::tried::{conflict, order, outcome, resolved, settings, tried};
-use http_for_tests::{Act, Receiver, json, with};
+use http_for_tests::{ServerAction, Receiver, json, with};
 
 /// A broker with its own rules.
 // Spec: D18.
@@ -17,8 +17,8 @@ fn broker(receiver: &Receiver) -> HttpSettings {
         echoes_key: true,
         receipt_pointer: Some("/broker_order_id".to_owned()),
         rules: vec![
-            conflict("already_processed", Meaning::Processed),
-            conflict("in_progress", Meaning::InProgress),
+            conflict("already_processed", ResponseMeaning::Processed),
+            conflict("in_progress", ResponseMeaning::InProgress),
         ],
         ..settings(receiver.url("/orders"))
     }
@@ -58,7 +58,7 @@ async fn a_429_says_how_long_to_wait_and_slows_the_pace() {
     let receiver = Receiver::answering(with("429 Too Many Requests", &[("Retry-After", "30")], "")).await;
     let (verdict, _) = tried(&resolved(&settings(receiver.url("/"))), &order("k")).await;
     assert_eq!(verdict.hint, Some(Duration::from_secs(30)));
-    assert_eq!(verdict.tells_pace(), Some(PaceReport::Throttled));
+    assert_eq!(verdict.pace_report(), Some(PaceReport::Throttled));
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn conflict_rules_give_409_its_meaning() {
             r#"{"error":"already_processed","idempotency_key":"another"}"#,
             Some("KEY_NOT_ECHOED"),
             Unknown,
-            Advice::AskAfter,
+            Advice::Reconcile,
         ),
         (r#"{"error":"in_progress","idempotency_key":"k"}"#, Some("IN_PROGRESS"), Unknown, Advice::Retry),
         (r#"{"error":"position_closed"}"#, Some("BAD_REQUEST"), Unknown, Advice::GiveUp),
@@ -102,7 +102,7 @@ async fn conflict_counted_as_sent_has_receipt_and_no_digest() {
 async fn success_needs_echoed_key_where_promised() {
     const SENT: (Option<&str>, Effect, Advice) = (None, Effect::Done, Advice::Accept);
     const PARKED: (Option<&str>, Effect, Advice) =
-        (Some("KEY_NOT_ECHOED"), Effect::Unknown, Advice::AskAfter);
+        (Some("KEY_NOT_ECHOED"), Effect::Unknown, Advice::Reconcile);
     let ours = r#"{"idempotency_key":"k"}"#;
     let others = r#"{"idempotency_key":"another"}"#;
     let with_field = |value, body| with("200 OK", &[("Idempotency-Key", value)], body);
@@ -142,7 +142,7 @@ async fn result_digest_is_canonical_and_receipt_is_stored() {
         r#"{"broker_order_id":"b-1","accepted_at":"2027-01-15T08:00:00Z","status":"accepted","fills":[],"idempotency_key":"k"}"#,
         r#"{ "idempotency_key": "k", "fills": [], "status": "accepted", "accepted_at": "2027-01-15T08:00:00Z", "broker_order_id": "b-1" }"#,
     ];
-    let receiver = Receiver::start(move |before, _| Act::Answer(json("200 OK", spellings[before]))).await;
+    let receiver = Receiver::start(move |before, _| ServerAction::Answer(json("200 OK", spellings[before]))).await;
     let http = resolved(&broker(&receiver));
     let (_, first) = tried(&http, &order("k")).await;
     let (_, second) = tried(&http, &order("k")).await;
@@ -195,7 +195,7 @@ async fn oversized_response_is_judged_by_status() {
         // It announces a terabyte and sends a part of it.
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: 1000000000000\r\n\r\n");
         let receiver =
-            Receiver::start(move |_, _| Act::AnswerAndHold(format!("{head}{}", "x".repeat(5_000)))).await;
+            Receiver::start(move |_, _| ServerAction::AnswerAndHold(format!("{head}{}", "x".repeat(5_000)))).await;
         let settings = HttpSettings { answer_bytes_max: 4_096, ..settings(receiver.url("/")) };
         let http = resolved(&settings);
         let (verdict, note) = tried(&http, &order("k")).await;
@@ -213,19 +213,19 @@ async fn oversized_response_is_judged_by_status() {
 #[tokio::test]
 async fn rules_of_destination_apply_first_in_order() {
     let receiver = Receiver::answering(json("503 Busy", r#"{"code":17,"final":true}"#)).await;
-    let rule = |status: &str, at: Option<(&str, &str)>, means| AnswerRule {
+    let rule = |status: &str, at: Option<(&str, &str)>, means| DeliveryRule {
         status: status.to_owned(),
         at: at.map(|(pointer, text)| (pointer.to_owned(), text.to_owned())),
         means,
     };
     for (rules, code, effect) in [
         (vec![], "BROKER_5XX", Effect::Unknown),
-        (vec![rule("503", None, Meaning::NotDone)], "BROKER_5XX", Effect::NotDone),
-        (vec![rule("500-599", Some(("/code", "17")), Meaning::RateLimited)], "RATE_LIMITED", Effect::NotDone),
-        (vec![rule("503", Some(("/final", "true")), Meaning::BadRequest)], "BAD_REQUEST", Effect::NotDone),
-        (vec![rule("503", Some(("/final", "false")), Meaning::BadRequest)], "BROKER_5XX", Effect::Unknown),
+        (vec![rule("503", None, ResponseMeaning::NotDone)], "BROKER_5XX", Effect::NotDone),
+        (vec![rule("500-599", Some(("/code", "17")), ResponseMeaning::RateLimited)], "RATE_LIMITED", Effect::NotDone),
+        (vec![rule("503", Some(("/final", "true")), ResponseMeaning::BadRequest)], "BAD_REQUEST", Effect::NotDone),
+        (vec![rule("503", Some(("/final", "false")), ResponseMeaning::BadRequest)], "BROKER_5XX", Effect::Unknown),
         (
-            vec![rule("503", None, Meaning::Unauthorized), rule("503", None, Meaning::NotDone)],
+            vec![rule("503", None, ResponseMeaning::Unauthorized), rule("503", None, ResponseMeaning::NotDone)],
             "UNAUTHORIZED",
             Effect::NotDone,
         ),
@@ -240,7 +240,7 @@ async fn rules_of_destination_apply_first_in_order() {
 async fn in_flight_response_is_never_an_outcome() {
     let answer = with("202 Accepted", &[("Idempotency-Status", "processing")], "");
     let receiver = Receiver::answering(answer).await;
-    let rules = vec![AnswerRule { status: "202".to_owned(), at: None, means: Meaning::Sent }];
+    let rules = vec![DeliveryRule { status: "202".to_owned(), at: None, means: ResponseMeaning::Sent }];
     let http = resolved(&HttpSettings { rules, ..settings(receiver.url("/")) });
     assert_eq!(outcome(&http, &order("k")).await, (Some("IN_PROGRESS"), Effect::Unknown, Advice::Retry));
 }

@@ -2,22 +2,22 @@
 // Spec: F2.
 
 use ichido::destination::ReconcileOutcome;
-use ichido::destination::http::{Found, FoundRule, HttpSettings, ReconcileSettings};
+use ichido::destination::http::{ReconcileMeaning, ReconcileRule, HttpSettings, ReconcileSettings};
 use ichido_store::message::Note;
 
 use super::tried::{SHORT, asked, resolved, settings};
-use http_for_tests::{Act, Receiver, json};
+use http_for_tests::{ServerAction, Receiver, json};
 
-fn rule(status: &str, at: Option<(&str, &str)>, means: Found) -> FoundRule {
+fn rule(status: &str, at: Option<(&str, &str)>, means: ReconcileMeaning) -> ReconcileRule {
     let at = at.map(|(pointer, text)| (pointer.to_owned(), text.to_owned()));
-    FoundRule { status: status.to_owned(), at, means }
+    ReconcileRule { status: status.to_owned(), at, means }
 }
 
 fn asking(url: String) -> HttpSettings {
     let rules = vec![
-        rule("200", Some(("/status", "pending")), Found::Unknown),
-        rule("200", None, Found::Done),
-        rule("404", Some(("/error", "no_such_order")), Found::NotDone),
+        rule("200", Some(("/status", "pending")), ReconcileMeaning::Unknown),
+        rule("200", None, ReconcileMeaning::Done),
+        rule("404", Some(("/error", "no_such_order")), ReconcileMeaning::NotDone),
     ];
     HttpSettings {
         receipt_pointer: Some("/broker_order_id".to_owned()),
@@ -26,34 +26,34 @@ fn asking(url: String) -> HttpSettings {
     }
 }
 
-fn found_in(asked: ReconcileOutcome) -> (Found, Note) {
+fn found_in(asked: ReconcileOutcome) -> (ReconcileMeaning, Note) {
     match asked {
-        ReconcileOutcome::Done { note } => (Found::Done, note),
-        ReconcileOutcome::NotDone { note } => (Found::NotDone, note),
-        ReconcileOutcome::Unknown { note } => (Found::Unknown, note),
+        ReconcileOutcome::Done { note } => (ReconcileMeaning::Done, note),
+        ReconcileOutcome::NotDone { note } => (ReconcileMeaning::NotDone, note),
+        ReconcileOutcome::Unknown { note } => (ReconcileMeaning::Unknown, note),
     }
 }
 
 #[tokio::test]
 async fn lookup_response_is_judged_only_by_rules() {
     for (status, body, found) in [
-        ("200 OK", r#"{"status":"accepted","broker_order_id":"b-1"}"#, Found::Done),
-        ("200 OK", r#"{"status":"accepted","idempotency_key":"k","broker_order_id":"b-1"}"#, Found::Done),
-        ("200 OK", r#"{"status":"accepted","idempotency_key":"another"}"#, Found::Unknown),
-        ("200 OK", r#"{"status":"pending"}"#, Found::Unknown),
-        ("404 Not Found", r#"{"error":"no_such_order"}"#, Found::NotDone),
-        ("404 Not Found", r#"{"error":"no_such_order","idempotency_key":"another"}"#, Found::Unknown),
+        ("200 OK", r#"{"status":"accepted","broker_order_id":"b-1"}"#, ReconcileMeaning::Done),
+        ("200 OK", r#"{"status":"accepted","idempotency_key":"k","broker_order_id":"b-1"}"#, ReconcileMeaning::Done),
+        ("200 OK", r#"{"status":"accepted","idempotency_key":"another"}"#, ReconcileMeaning::Unknown),
+        ("200 OK", r#"{"status":"pending"}"#, ReconcileMeaning::Unknown),
+        ("404 Not Found", r#"{"error":"no_such_order"}"#, ReconcileMeaning::NotDone),
+        ("404 Not Found", r#"{"error":"no_such_order","idempotency_key":"another"}"#, ReconcileMeaning::Unknown),
         // A wrong path says nothing about the order.
-        ("404 Not Found", "<h1>nginx</h1>", Found::Unknown),
-        ("500 Oops", "", Found::Unknown),
-        ("301 Moved", "", Found::Unknown),
+        ("404 Not Found", "<h1>nginx</h1>", ReconcileMeaning::Unknown),
+        ("500 Oops", "", ReconcileMeaning::Unknown),
+        ("301 Moved", "", ReconcileMeaning::Unknown),
     ] {
         let receiver = Receiver::answering(json(status, body)).await;
         let http = resolved(&asking(receiver.url("/orders/by-key/{key}")));
         let (answer, note) = found_in(asked(&http, "k").await);
         assert_eq!(answer, found, "{status} {body}");
         assert_eq!(note.status.map(|number| number.to_string()).as_deref(), status.split(' ').next());
-        let is_done = answer == Found::Done;
+        let is_done = answer == ReconcileMeaning::Done;
         assert_eq!(note.receipt.as_deref() == Some("b-1"), is_done, "{status} {body}");
         assert_eq!(receiver.seen().len(), 1);
     }
@@ -70,9 +70,9 @@ async fn lookup_response_is_noted_and_not_logged() {
 #[tokio::test]
 async fn promised_echo_is_required_only_for_done() {
     for (status, body, found) in [
-        ("200 OK", r#"{"status":"accepted"}"#, Found::Unknown),
-        ("200 OK", r#"{"status":"accepted","idempotency_key":"k"}"#, Found::Done),
-        ("404 Not Found", r#"{"error":"no_such_order"}"#, Found::NotDone),
+        ("200 OK", r#"{"status":"accepted"}"#, ReconcileMeaning::Unknown),
+        ("200 OK", r#"{"status":"accepted","idempotency_key":"k"}"#, ReconcileMeaning::Done),
+        ("404 Not Found", r#"{"error":"no_such_order"}"#, ReconcileMeaning::NotDone),
     ] {
         let receiver = Receiver::answering(json(status, body)).await;
         let http = resolved(&HttpSettings { echoes_key: true, ..asking(receiver.url("/{key}")) });
@@ -97,26 +97,26 @@ async fn lookup_has_key_in_url_and_header() {
 async fn dot_key_is_not_looked_up() {
     let receiver = Receiver::answering(json("200 OK", "{}")).await;
     let http = resolved(&asking(receiver.url("/orders/{key}")));
-    assert_eq!(found_in(asked(&http, "..").await).0, Found::Unknown);
+    assert_eq!(found_in(asked(&http, "..").await).0, ReconcileMeaning::Unknown);
     assert_eq!(receiver.connections(), 0);
 }
 
 #[tokio::test]
 async fn failed_lookup_is_unknown_and_ends_in_time() {
-    let receiver = Receiver::start(|_, _| Act::Silence).await;
+    let receiver = Receiver::start(|_, _| ServerAction::Silence).await;
     let mut settings = asking(receiver.url("/{key}"));
     settings.response_timeout = SHORT;
     let (found, note) = found_in(asked(&resolved(&settings), "k").await);
-    assert_eq!((found, note.excerpt.as_deref()), (Found::Unknown, Some("no response arrived in time")));
+    assert_eq!((found, note.excerpt.as_deref()), (ReconcileMeaning::Unknown, Some("no response arrived in time")));
 
     let nowhere = asking("http://127.0.0.1:1/{key}".to_owned());
-    assert_eq!(found_in(asked(&resolved(&nowhere), "k").await).0, Found::Unknown);
+    assert_eq!(found_in(asked(&resolved(&nowhere), "k").await).0, ReconcileMeaning::Unknown);
 }
 
 #[tokio::test]
 async fn destination_without_reconcile_has_no_lookup() {
     let http = resolved(&settings("http://127.0.0.1:1/".to_owned()));
-    assert!(!http.can_be_asked());
-    assert_eq!(found_in(asked(&http, "k").await).0, Found::Unknown);
-    assert!(resolved(&asking("http://127.0.0.1:1/{key}".to_owned())).can_be_asked());
+    assert!(!http.can_reconcile());
+    assert_eq!(found_in(asked(&http, "k").await).0, ReconcileMeaning::Unknown);
+    assert!(resolved(&asking("http://127.0.0.1:1/{key}".to_owned())).can_reconcile());
 }

@@ -4,7 +4,7 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use tokio::net::TcpListener;
 
 use super::tried::{SHORT, order, outcome, resolved, settings, tried};
-use http_for_tests::{Act, Receiver};
+use http_for_tests::{ServerAction, Receiver};
 
 const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
 const MAYBE_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry);
@@ -43,7 +43,7 @@ async fn unfinished_handshake_means_not_sent() {
 
 #[tokio::test]
 async fn unanswered_request_may_have_arrived() {
-    let receiver = Receiver::start(|_, _| Act::Silence).await;
+    let receiver = Receiver::start(|_, _| ServerAction::Silence).await;
     let mut settings = settings(receiver.url("/"));
     settings.response_timeout = SHORT;
     let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
@@ -57,15 +57,15 @@ async fn unanswered_request_may_have_arrived() {
 #[tokio::test]
 async fn connection_closed_after_request_leaves_effect_unknown() {
     for act in [
-        Act::Reset,
-        Act::AnswerAndClose(String::new()),
+        ServerAction::Reset,
+        ServerAction::AnswerAndClose(String::new()),
         // Not HTTP at all.
-        Act::AnswerAndClose("220 mail.example ESMTP\r\n\r\n".to_owned()),
+        ServerAction::AnswerAndClose("220 mail.example ESMTP\r\n\r\n".to_owned()),
         // A head that does not end.
-        Act::AnswerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned()),
+        ServerAction::AnswerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned()),
         // A body that does not end, by length and by chunks.
-        Act::AnswerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf".to_owned()),
-        Act::AnswerAndClose("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nha".to_owned()),
+        ServerAction::AnswerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf".to_owned()),
+        ServerAction::AnswerAndClose("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nha".to_owned()),
     ] {
         let done = act.clone();
         let receiver = Receiver::start(move |_, _| done.clone()).await;
@@ -79,7 +79,7 @@ async fn connection_closed_after_request_leaves_effect_unknown() {
 #[tokio::test]
 async fn unfinished_response_leaves_effect_unknown() {
     let receiver = Receiver::start(|_, _| {
-        Act::AnswerAndHold("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf".to_owned())
+        ServerAction::AnswerAndHold("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf".to_owned())
     })
     .await;
     let mut settings = settings(receiver.url("/"));

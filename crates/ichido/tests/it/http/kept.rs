@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ichido_core::verdict::{Advice, Effect};
 
 use super::tried::{order, outcome, resolved, settings, tried};
-use http_for_tests::{Act, Receiver, json};
+use http_for_tests::{ServerAction, Receiver, json};
 
 const SENT: (Option<&str>, Effect, Advice) = (None, Effect::Done, Advice::Accept);
 
@@ -25,7 +25,7 @@ async fn broken_reused_connection_leaves_effect_unknown_without_retry() {
     let receiver =
         Receiver::start(
             move |before, _| {
-                if is_second(before) { Act::Reset } else { Act::Answer(json("200 OK", "{}")) }
+                if is_second(before) { ServerAction::Reset } else { ServerAction::Answer(json("200 OK", "{}")) }
             },
         )
         .await;
@@ -45,7 +45,7 @@ async fn broken_reused_connection_leaves_effect_unknown_without_retry() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_closes_unused_never_makes_one_call_two_requests() {
     const CALLS: usize = 300;
-    let receiver = Receiver::start(|_, _| Act::AnswerAndClose(json("200 OK", "{}"))).await;
+    let receiver = Receiver::start(|_, _| ServerAction::AnswerAndClose(json("200 OK", "{}"))).await;
     let http = resolved(&settings(receiver.url("/")));
     let mut effects = HashMap::new();
     for index in 0..CALLS {
@@ -69,7 +69,7 @@ async fn a_connection_that_closes_unused_never_makes_one_call_two_requests() {
 
 #[tokio::test]
 async fn connection_closed_while_idle_costs_no_attempt() {
-    let receiver = Receiver::start(|_, _| Act::AnswerAndEnd(json("200 OK", "{}"))).await;
+    let receiver = Receiver::start(|_, _| ServerAction::AnswerAndEnd(json("200 OK", "{}"))).await;
     let http = resolved(&settings(receiver.url("/")));
     for index in 1..=20 {
         assert_eq!(outcome(&http, &order("k")).await, SENT);

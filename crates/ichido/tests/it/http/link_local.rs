@@ -12,7 +12,7 @@ async fn name_of_link_local_address_is_not_called() {
     let mut settings = settings(format!("http://{A_NAME_THAT_LEADS_THERE}/latest/meta-data/"));
     let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
     assert_eq!((verdict.effect, verdict.advice), (Effect::NotDone, Advice::Retry));
-    assert_eq!(verdict.tells_pace(), None, "it was held back by us, which says nothing of the receiver");
+    assert_eq!(verdict.pace_report(), None, "it was held back by us, which says nothing of the receiver");
     let why = note.excerpt.expect("it says why");
     assert!(why.contains("link-local"), "{why}");
 

@@ -7,12 +7,12 @@ use ichido::destination::http::HttpSettings;
 use sha2::Sha256;
 
 use super::tried::{key, order, resolved, settings, tried};
-use http_for_tests::{Receiver, Request, json};
+use http_for_tests::{Receiver, ReceivedRequest, json};
 
 const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEW: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-async fn sent(change: impl Fn(&mut HttpSettings)) -> Request {
+async fn sent(change: impl Fn(&mut HttpSettings)) -> ReceivedRequest {
     let receiver = Receiver::answering(json("200 OK", "{}")).await;
     let mut settings = settings(receiver.url("/v1/orders?dry=1"));
     change(&mut settings);
@@ -49,7 +49,7 @@ async fn invalid_trace_header_is_omitted() {
     let receiver = Receiver::answering(json("200 OK", "{}")).await;
     let http = resolved(&settings(receiver.url("/")));
     for trace in [None, Some("a\r\nb".to_owned())] {
-        tried(&http, &ichido::destination::Call { trace, ..order("k") }).await;
+        tried(&http, &ichido::destination::DeliveryAttempt { trace, ..order("k") }).await;
     }
     assert_eq!(receiver.seen().iter().filter(|request| request.field("traceparent").is_some()).count(), 0);
 }
@@ -67,7 +67,7 @@ async fn key_starting_with_quote_survives_round_trip() {
 }
 
 /// Computed here again, as a receiver would; the published examples are checked where the signature is made.
-fn signature(secret: &str, request: &Request) -> String {
+fn signature(secret: &str, request: &ReceivedRequest) -> String {
     let secret = STANDARD.decode(secret.trim_start_matches("whsec_")).expect("base64");
     let mut mac = Hmac::<Sha256>::new_from_slice(&secret).expect("any length");
     let id = request.field("webhook-id").expect("an id");

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ichido::destination::Promise;
+use ichido::destination::DeliveryTerms;
 use ichido::destination::http::{
-    AnswerRule, Found, FoundRule, HttpSettings, Meaning, ReconcileSettings, SECRETS_MAX,
+    DeliveryRule, ReconcileMeaning, ReconcileRule, HttpSettings, ResponseMeaning, ReconcileSettings, SECRETS_MAX,
 };
 use ichido_core::retry::Guarantee;
 
@@ -28,17 +28,17 @@ fn all_problems_are_reported_together_with_their_settings() {
         response_timeout: Duration::ZERO,
         total_timeout: Duration::from_mins(1),
         answer_bytes_max: 0,
-        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_secs(1) },
+        guarantee: Guarantee::Keyed { keeps_for: Duration::from_secs(1) },
         key_pointer: "key".to_owned(),
         receipt_pointer: Some(String::new()),
-        rules: vec![AnswerRule {
+        rules: vec![DeliveryRule {
             status: "4xx".to_owned(),
             at: Some(("error".to_owned(), "x".to_owned())),
-            means: Meaning::Sent,
+            means: ResponseMeaning::Sent,
         }],
         reconcile: Some(ReconcileSettings {
             url: "https://{key}.example/".to_owned(),
-            rules: vec![FoundRule { status: "200-100".to_owned(), at: None, means: Found::Unknown }],
+            rules: vec![ReconcileRule { status: "200-100".to_owned(), at: None, means: ReconcileMeaning::Unknown }],
         }),
         ..settings(String::new())
     };
@@ -75,7 +75,7 @@ fn lookup_url_without_key_is_refused() {
     let asked = |url: &str| HttpSettings {
         reconcile: Some(ReconcileSettings {
             url: url.to_owned(),
-            rules: vec![FoundRule { status: "200".to_owned(), at: None, means: Found::Done }],
+            rules: vec![ReconcileRule { status: "200".to_owned(), at: None, means: ReconcileMeaning::Done }],
         }),
         ..settings("http://127.0.0.1/".to_owned())
     };
@@ -108,11 +108,11 @@ fn no_secret_is_shown() {
 
 #[test]
 fn promise_follows_settings() {
-    let guarantee = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
+    let guarantee = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
     let settles_within = Duration::from_mins(5);
     let settings = HttpSettings { guarantee, settles_within, ..HttpSettings::new("http://127.0.0.1/") };
     let timeout = Duration::from_secs(15);
-    assert_eq!(resolved(&settings).promise(), Promise { guarantee, timeout, settles_within });
-    let nothing = resolved(&HttpSettings::new("http://127.0.0.1/")).promise();
-    assert_eq!(nothing.guarantee, Guarantee::Nothing, "nothing is promised by default");
+    assert_eq!(resolved(&settings).terms(), DeliveryTerms { guarantee, timeout, settles_within });
+    let nothing = resolved(&HttpSettings::new("http://127.0.0.1/")).terms();
+    assert_eq!(nothing.guarantee, Guarantee::None, "nothing is promised by default");
 }

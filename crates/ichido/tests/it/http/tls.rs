@@ -5,7 +5,7 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use tokio_rustls::TlsAcceptor;
 
 use super::tried::{order, outcome, resolved, settings, tried};
-use http_for_tests::{Act, Authority, Receiver, json};
+use http_for_tests::{ServerAction, Authority, Receiver, json};
 
 const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
 
@@ -20,7 +20,7 @@ fn world(name: &str) -> TlsSetup {
     TlsSetup { roots: authority.pem(), acceptor: authority.acceptor(name) }
 }
 
-async fn start(world: &TlsSetup, act: Act) -> (Receiver, HttpSettings) {
+async fn start(world: &TlsSetup, act: ServerAction) -> (Receiver, HttpSettings) {
     let receiver = Receiver::start_tls(world.acceptor.clone(), move |_, _| act.clone()).await;
     let url = format!("https://127.0.0.1:{}/orders", receiver.address.port());
     let settings = HttpSettings { trusted_roots: Some(world.roots.clone()), ..settings(url) };
@@ -29,7 +29,7 @@ async fn start(world: &TlsSetup, act: Act) -> (Receiver, HttpSettings) {
 
 #[tokio::test]
 async fn trusted_receiver_is_called_and_connection_reused() {
-    let (receiver, settings) = start(&world("127.0.0.1"), Act::Answer(json("200 OK", "{}"))).await;
+    let (receiver, settings) = start(&world("127.0.0.1"), ServerAction::Answer(json("200 OK", "{}"))).await;
     let http = resolved(&settings);
     for _ in 0..3 {
         assert_eq!(outcome(&http, &order("k")).await, (None, Effect::Done, Advice::Accept));
@@ -42,7 +42,7 @@ async fn untrusted_receiver_gets_nothing() {
     // An authority that is not trusted, and a certificate for another name.
     let stranger = HttpSettings { trusted_roots: Some(world("127.0.0.1").roots), ..settings(String::new()) };
     for (world, roots) in [(world("127.0.0.1"), stranger.trusted_roots), (world("broker.example"), None)] {
-        let (receiver, settings) = start(&world, Act::Answer(json("200 OK", "{}"))).await;
+        let (receiver, settings) = start(&world, ServerAction::Answer(json("200 OK", "{}"))).await;
         let settings = HttpSettings { trusted_roots: roots.or(settings.trusted_roots.clone()), ..settings };
         let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
         assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), NOT_SENT);
@@ -55,7 +55,7 @@ async fn untrusted_receiver_gets_nothing() {
 #[tokio::test]
 async fn receiver_without_tls_gets_nothing() {
     let receiver =
-        Receiver::start(|_, _| Act::AnswerAndClose("HTTP/1.1 400 Bad Request\r\n\r\n".to_owned())).await;
+        Receiver::start(|_, _| ServerAction::AnswerAndClose("HTTP/1.1 400 Bad Request\r\n\r\n".to_owned())).await;
     // It takes the first flight for the start of a head, and waits for more until we have gone.
     let url = format!("https://{}/", receiver.address);
     let mut settings = HttpSettings { trusted_roots: Some(world("127.0.0.1").roots), ..settings(url) };
@@ -68,10 +68,10 @@ async fn receiver_without_tls_gets_nothing() {
 async fn truncated_response_is_not_complete() {
     // The end of the connection ends the response, and an attacker could cause that; TLS says which end was meant.
     let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it";
-    let (_kept, settings) = start(&world("127.0.0.1"), Act::AnswerAndClose(answer.to_owned())).await;
+    let (_kept, settings) = start(&world("127.0.0.1"), ServerAction::AnswerAndClose(answer.to_owned())).await;
     let said_end = outcome(&resolved(&settings), &order("k")).await;
     assert_eq!(said_end, (None, Effect::Done, Advice::Accept));
-    let (_kept, settings) = start(&world("127.0.0.1"), Act::AnswerAndDrop(answer.to_owned())).await;
+    let (_kept, settings) = start(&world("127.0.0.1"), ServerAction::AnswerAndDrop(answer.to_owned())).await;
     let cut = outcome(&resolved(&settings), &order("k")).await;
     assert_eq!(cut, (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry));
 }

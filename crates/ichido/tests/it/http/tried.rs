@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use ichido::destination::http::{AnswerRule, Http, HttpSettings, Meaning, TIMEOUT_MAX};
-use ichido::destination::{Call, DeliveryOutcome, ReconcileOutcome};
+use ichido::destination::http::{DeliveryRule, Http, HttpSettings, ResponseMeaning, TIMEOUT_MAX};
+use ichido::destination::{DeliveryAttempt, DeliveryOutcome, ReconcileOutcome};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
@@ -39,8 +39,8 @@ pub(crate) fn key(text: &str) -> IdempotencyKey {
 }
 
 /// An attempt of an order under this key.
-pub(crate) fn order(key_text: &str) -> Call {
-    Call {
+pub(crate) fn order(key_text: &str) -> DeliveryAttempt {
+    DeliveryAttempt {
         message: Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0007),
         queue: QueueName::parse("orders").expect("a name"),
         identity: "ann".to_owned(),
@@ -56,11 +56,11 @@ pub(crate) fn order(key_text: &str) -> Call {
 
 /// The result of a lookup.
 pub(crate) async fn asked(http: &Http, key_text: &str) -> ReconcileOutcome {
-    tokio::time::timeout(HUNG, http.ask(&key(key_text))).await.expect("it ends in its time")
+    tokio::time::timeout(HUNG, http.reconcile(&key(key_text))).await.expect("it ends in its time")
 }
 
 /// The outcome of an attempt, which is never snoozed.
-pub(crate) async fn tried(http: &Http, call: &Call) -> (Verdict, Note) {
+pub(crate) async fn tried(http: &Http, call: &DeliveryAttempt) -> (Verdict, Note) {
     match tokio::time::timeout(HUNG, http.call(call)).await.expect("it ends in its time") {
         DeliveryOutcome::Judged { verdict, note } => (verdict, note),
         DeliveryOutcome::Snoozed { .. } => panic!("it was put off"),
@@ -68,14 +68,14 @@ pub(crate) async fn tried(http: &Http, call: &Call) -> (Verdict, Note) {
 }
 
 /// The outcome in short: code, effect and advice.
-pub(crate) async fn outcome(http: &Http, call: &Call) -> (Option<&'static str>, Effect, Advice) {
+pub(crate) async fn outcome(http: &Http, call: &DeliveryAttempt) -> (Option<&'static str>, Effect, Advice) {
     let (verdict, note) = tried(http, call).await;
     assert_eq!(verdict.code, note.code, "the audit says what was judged");
     (verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice)
 }
 
 /// A rule for a 409 with this error.
-pub(crate) fn conflict(error: &str, means: Meaning) -> AnswerRule {
+pub(crate) fn conflict(error: &str, means: ResponseMeaning) -> DeliveryRule {
     let at = Some(("/error".to_owned(), error.to_owned()));
-    AnswerRule { status: "409".to_owned(), at, means }
+    DeliveryRule { status: "409".to_owned(), at, means }
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ichido::destination::nats::{Credentials, NatsSettings, StartError};
-use nats_for_tests::{ADMIN, Server};
+use ichido::destination::nats::{Credentials, NatsSettings, NatsStartError};
+use nats_for_tests::{ADMIN, NatsServer};
 use nkeys::KeyPair;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa};
 
@@ -12,17 +12,17 @@ use super::tried::{DENIED, DONE, connect, connected, order, outcome, settings};
 const SECRET: &str = "correct-horse-battery";
 
 /// A server with an administrator and these users.
-async fn server_with(users: &str) -> Server {
+async fn server_with(users: &str) -> NatsServer {
     let (admin, password) = ADMIN;
     let admin = format!("{{user: \"{admin}\", password: \"{password}\"}}");
     let server =
-        Server::start_with(&format!("jetstream {{}}\nauthorization {{ users = [ {admin}\n{users} ] }}"))
+        NatsServer::start_with(&format!("jetstream {{}}\nauthorization {{ users = [ {admin}\n{users} ] }}"))
             .await;
     server.make_stream().await;
     server
 }
 
-fn ann(server: &Server, password: &str) -> NatsSettings {
+fn ann(server: &NatsServer, password: &str) -> NatsSettings {
     let (user, password) = ("ann".to_owned(), password.to_owned());
     NatsSettings { credentials: Some(Credentials::Password { user, password }), ..settings(server.url()) }
 }
@@ -44,7 +44,7 @@ async fn only_known_user_and_nkey_can_connect() {
     ] {
         let error = connect(&wrong).await.expect_err("it is refused");
         let text = format!("{error} {error:?} {wrong:?}");
-        assert!(matches!(error, StartError::Unauthorized { .. }), "{text}");
+        assert!(matches!(error, NatsStartError::Unauthorized { .. }), "{text}");
         assert!(!text.contains("wr0ng") && !text.contains(SECRET), "{text}");
     }
 }
@@ -52,12 +52,12 @@ async fn only_known_user_and_nkey_can_connect() {
 #[tokio::test]
 async fn token_can_connect() {
     let server =
-        Server::start_with(&format!("jetstream {{}}\nauthorization {{ token: \"{SECRET}\" }}")).await;
+        NatsServer::start_with(&format!("jetstream {{}}\nauthorization {{ token: \"{SECRET}\" }}")).await;
     let token =
         NatsSettings { credentials: Some(Credentials::Token(SECRET.to_owned())), ..settings(server.url()) };
     // There is no stream, which it learns after authentication.
     let error = connect(&token).await.expect_err("there is no stream");
-    assert!(matches!(error, StartError::NoStream { .. }), "{error}");
+    assert!(matches!(error, NatsStartError::NoStream { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -88,12 +88,12 @@ async fn unreadable_stream_is_refused_at_startup_with_server_error() {
     let error = loop {
         match connect(&wanted).await.expect_err("it may not ask") {
             // On a busy machine this is too short to connect.
-            StartError::Away { .. } => (),
+            NatsStartError::Unreachable { .. } => (),
             error => break error,
         }
     };
     let text = error.to_string();
-    assert!(matches!(error, StartError::Unreadable { .. }), "{text}");
+    assert!(matches!(error, NatsStartError::Unreadable { .. }), "{text}");
     assert!(text.contains("Permissions Violation") && text.contains("$JS.API.STREAM.NAMES"), "{text}");
 }
 
@@ -111,15 +111,15 @@ async fn tls_accepts_only_trusted_servers() {
         let folder = folder.display();
         format!("jetstream {{}}\ntls {{ cert_file: \"{folder}/cert.pem\", key_file: \"{folder}/key.pem\" }}")
     };
-    let server = Server::start_with_files(&files, configuration).await;
+    let server = NatsServer::start_with_files(&files, configuration).await;
     for scheme in ["tls", "nats"] {
         let ours = settings(format!("{scheme}://{}", server.address));
         let trusting = NatsSettings { trusted_roots: Some(issuer.pem()), ..ours.clone() };
         // There is no stream, which it learns after the handshake.
         let error = connect(&trusting).await.expect_err("there is no stream");
-        assert!(matches!(error, StartError::NoStream { .. }), "{error}");
+        assert!(matches!(error, NatsStartError::NoStream { .. }), "{error}");
         let error = connect(&ours).await.expect_err("it is not trusted");
-        assert!(matches!(error, StartError::Away { .. }), "{error}");
+        assert!(matches!(error, NatsStartError::Unreachable { .. }), "{error}");
         assert!(error.to_string().contains("invalid peer certificate"), "{error}");
     }
 }

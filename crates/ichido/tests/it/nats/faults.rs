@@ -1,14 +1,14 @@
 //! Dying servers and lossy networks: a message that was never sent is not done, one that may have arrived is unknown, and a
 //! retry within the window stores it once.
 
-use nats_for_tests::Server;
+use nats_for_tests::NatsServer;
 
 use super::proxy::{Mode, NatsProxy};
 use super::tried::{BEFORE, DONE, MAYBE_SENT, NOT_SENT, connected, impatient, order, outcome, settings};
 use crate::worker::fixture::poll_pause;
 
-async fn world() -> (Server, NatsProxy) {
-    let server = Server::start().await;
+async fn world() -> (NatsServer, NatsProxy) {
+    let server = NatsServer::start().await;
     server.make_stream().await;
     let proxy = NatsProxy::before(server.address).await;
     (server, proxy)
@@ -24,7 +24,7 @@ async fn without_server_nothing_is_done_or_sent_later() {
         poll_pause().await;
     }
     assert_eq!(outcome(&nats, &order("lost")).await, NOT_SENT);
-    let server = Server::again(folder).await;
+    let server = NatsServer::again(folder).await;
     proxy.lead_to(server.address);
     // The next message is alone on the new connection: nothing was buffered for it.
     assert_eq!(outcome(&nats, &order("next")).await, DONE);
@@ -85,7 +85,7 @@ async fn a_server_that_dies_before_it_acknowledges_knows_the_key_when_it_is_back
         server.kill()
     });
     assert_eq!(came, MAYBE_SENT);
-    let server = Server::again(folder).await;
+    let server = NatsServer::again(folder).await;
     proxy.lead_to(server.address);
     proxy.set(Mode::Pass);
     assert_eq!(outcome(&nats, &order("k1")).await, BEFORE);

@@ -4,7 +4,7 @@ use async_nats::HeaderValue;
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use bytes::Bytes;
 use ichido_core::verdict::ErrorCode;
-use nats_for_tests::{Server, WINDOW};
+use nats_for_tests::{NatsServer, WINDOW};
 
 use super::tried::{
     BEFORE, DONE, NOT_TAKEN, WRONG, connected, order, outcome, settings, shared_settings, tried,
@@ -12,7 +12,7 @@ use super::tried::{
 
 #[tokio::test]
 async fn a_message_is_published_with_its_key_and_acknowledged() {
-    let server = Server::shared().await;
+    let server = NatsServer::shared().await;
     server.make_stream().await;
     let receipt = format!("{}:1", server.stream());
     let nats = connected(&shared_settings(&server)).await;
@@ -42,7 +42,7 @@ async fn a_message_is_published_with_its_key_and_acknowledged() {
 
 #[tokio::test]
 async fn the_same_key_again_counts_as_done_before_and_is_stored_once() {
-    let server = Server::shared().await;
+    let server = NatsServer::shared().await;
     server.make_stream().await;
     let receipt = format!("{}:1", server.stream());
     let nats = connected(&shared_settings(&server)).await;
@@ -60,11 +60,11 @@ async fn the_same_key_again_counts_as_done_before_and_is_stored_once() {
 
 #[tokio::test]
 async fn message_too_large_for_server_or_stream_is_dead() {
-    let server = Server::start_with("jetstream {}\nmax_payload: 2048").await;
+    let server = NatsServer::start_with("jetstream {}\nmax_payload: 2048").await;
     server.make_stream_as(|stream| stream.max_message_size = 1024).await;
     let nats = connected(&settings(server.url())).await;
     for (bytes, says) in [(2048, "max_payload"), (1024, "message size exceeds maximum allowed")] {
-        let call = ichido::destination::Call { body: Bytes::from(vec![b'x'; bytes]), ..order("large") };
+        let call = ichido::destination::DeliveryAttempt { body: Bytes::from(vec![b'x'; bytes]), ..order("large") };
         assert_eq!(outcome(&nats, &call).await, WRONG, "{bytes}");
         let why = tried(&nats, &call).await.1.excerpt.expect("it says why");
         assert!(why.contains(says), "{why}");
@@ -76,7 +76,7 @@ async fn message_too_large_for_server_or_stream_is_dead() {
 
 #[tokio::test]
 async fn full_stream_means_not_done_and_retry() {
-    let server = Server::shared().await;
+    let server = NatsServer::shared().await;
     let stream = server
         .make_stream_as(|stream| {
             stream.max_messages = 1;
@@ -92,7 +92,7 @@ async fn full_stream_means_not_done_and_retry() {
 
 #[tokio::test]
 async fn without_stream_message_is_not_done() {
-    let server = Server::shared().await;
+    let server = NatsServer::shared().await;
     server.make_stream().await;
     let nats = connected(&shared_settings(&server)).await;
     let admin = server.admin().await;
@@ -112,11 +112,11 @@ async fn without_stream_message_is_not_done() {
 
 #[tokio::test]
 async fn invalid_media_type_is_not_sent() {
-    let server = Server::shared().await;
+    let server = NatsServer::shared().await;
     server.make_stream().await;
     let nats = connected(&shared_settings(&server)).await;
     let call =
-        ichido::destination::Call { content_type: "text/plain\r\nNats-Msg-Id: x".to_owned(), ..order("k") };
+        ichido::destination::DeliveryAttempt { content_type: "text/plain\r\nNats-Msg-Id: x".to_owned(), ..order("k") };
     assert_eq!(outcome(&nats, &call).await, WRONG);
     assert_eq!(server.stored().await.len(), 0);
 }

@@ -2,32 +2,32 @@
 
 use std::time::Duration;
 
-use ichido::destination::Promise;
-use ichido::destination::nats::{NatsSettings, SETTLES_WITHIN_MIN, StartError};
+use ichido::destination::DeliveryTerms;
+use ichido::destination::nats::{NatsSettings, SETTLES_WITHIN_MIN, NatsStartError};
 use ichido_core::retry::Guarantee;
-use nats_for_tests::Server;
+use nats_for_tests::NatsServer;
 use tokio::net::TcpListener;
 
 use super::tried::{connect, connected, settings, shared_settings};
 
 #[tokio::test]
 async fn promise_is_duplicate_window_less_time_in_flight() {
-    let server = Server::shared().await;
+    let server = NatsServer::shared().await;
     // Two minutes by default.
     server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
     let wanted = NatsSettings::new(server.url(), server.subject());
     let nats = connected(&NatsSettings { connect_timeout: wanted.timeout, ..wanted }).await;
-    let promise = Promise {
-        guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_mins(2) },
+    let promise = DeliveryTerms {
+        guarantee: Guarantee::Keyed { keeps_for: Duration::from_mins(2) },
         timeout: Duration::from_secs(10),
         settles_within: Duration::from_mins(1),
     };
-    assert_eq!((nats.promise(), nats.stream()), (promise, server.stream()));
+    assert_eq!((nats.terms(), nats.stream()), (promise, server.stream()));
 }
 
 #[tokio::test]
 async fn duplicate_window_shorter_than_publish_is_refused() {
-    let server = Server::shared().await;
+    let server = NatsServer::shared().await;
     let window = Duration::from_secs(25);
     server.make_stream_as(|stream| stream.duplicate_window = window).await;
     let short = NatsSettings {
@@ -37,7 +37,7 @@ async fn duplicate_window_shorter_than_publish_is_refused() {
     };
     let error = connect(&short).await.expect_err("it forgets too soon");
     let in_flight = Duration::from_secs(10) + SETTLES_WITHIN_MIN;
-    assert_eq!(error, StartError::ShortWindow { stream: server.stream().to_owned(), window, in_flight });
+    assert_eq!(error, NatsStartError::ShortWindow { stream: server.stream().to_owned(), window, in_flight });
     assert!(error.to_string().contains("lengthen duplicate_window"), "{error}");
 }
 
@@ -48,13 +48,13 @@ async fn unreachable_server_is_reported() {
     drop(listener);
     let error = connect(&settings(format!("nats://{address}"))).await.expect_err("nothing listens");
     let text = error.to_string();
-    assert!(matches!(error, StartError::Away { .. }), "{text}");
+    assert!(matches!(error, NatsStartError::Unreachable { .. }), "{text}");
     assert!(text.contains(&address.to_string()) && text.contains("start the server or fix urls"), "{text}");
 }
 
 #[tokio::test]
 async fn reachable_server_is_found_among_several() {
-    let server = Server::shared().await;
+    let server = NatsServer::shared().await;
     server.make_stream().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("it listens");
@@ -69,16 +69,16 @@ async fn reachable_server_is_found_among_several() {
 
 #[tokio::test]
 async fn missing_or_unacknowledged_stream_is_refused() {
-    let bare = Server::start_with("").await;
+    let bare = NatsServer::start_with("").await;
     let error = connect(&settings(bare.url())).await.expect_err("there is no JetStream");
-    assert!(matches!(error, StartError::NoJetStream { .. }), "{error}");
+    assert!(matches!(error, NatsStartError::NoJetStream { .. }), "{error}");
 
-    let server = Server::shared().await;
+    let server = NatsServer::shared().await;
     let error = connect(&shared_settings(&server)).await.expect_err("there is no stream");
-    assert!(matches!(error, StartError::NoStream { .. }), "{error}");
+    assert!(matches!(error, NatsStartError::NoStream { .. }), "{error}");
     assert!(error.to_string().contains(server.subject()), "{error}");
 
     server.make_stream_as(|stream| stream.no_ack = true).await;
     let error = connect(&shared_settings(&server)).await.expect_err("it does not acknowledge");
-    assert_eq!(error, StartError::NoAck { stream: server.stream().to_owned() });
+    assert_eq!(error, NatsStartError::NoAck { stream: server.stream().to_owned() });
 }

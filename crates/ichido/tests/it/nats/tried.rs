@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use ichido::destination::nats::{Nats, NatsSettings, SETTLES_WITHIN_MIN, StartError, TIMEOUT_MAX};
-use ichido::destination::{Call, DeliveryOutcome};
+use ichido::destination::nats::{Nats, NatsSettings, SETTLES_WITHIN_MIN, NatsStartError, TIMEOUT_MAX};
+use ichido::destination::{DeliveryAttempt, DeliveryOutcome};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
@@ -47,7 +47,7 @@ pub(crate) fn shared_settings(server: &SharedServer) -> NatsSettings {
 }
 
 /// The destination of these settings, or why there is none.
-pub(crate) async fn connect(settings: &NatsSettings) -> Result<Nats, StartError> {
+pub(crate) async fn connect(settings: &NatsSettings) -> Result<Nats, NatsStartError> {
     let plan = settings.resolve().unwrap_or_else(|problems| panic!("{problems}"));
     tokio::time::timeout(HUNG, plan.connect()).await.expect("it ends in its time")
 }
@@ -62,15 +62,15 @@ pub(crate) async fn impatient(url: String) -> Nats {
     loop {
         match connect(&settings).await {
             Ok(nats) => return nats,
-            Err(StartError::Away { .. } | StartError::Unreadable { .. }) => (),
+            Err(NatsStartError::Unreachable { .. } | NatsStartError::Unreadable { .. }) => (),
             Err(error) => panic!("{error}"),
         }
     }
 }
 
 /// An attempt of an order under this key.
-pub(crate) fn order(key_text: &str) -> Call {
-    Call {
+pub(crate) fn order(key_text: &str) -> DeliveryAttempt {
+    DeliveryAttempt {
         message: Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0007),
         queue: QueueName::parse("orders").expect("a name"),
         identity: "ann".to_owned(),
@@ -85,7 +85,7 @@ pub(crate) fn order(key_text: &str) -> Call {
 }
 
 /// The outcome of an attempt, which is never snoozed.
-pub(crate) async fn tried(nats: &Nats, call: &Call) -> (Verdict, Note) {
+pub(crate) async fn tried(nats: &Nats, call: &DeliveryAttempt) -> (Verdict, Note) {
     match tokio::time::timeout(HUNG, nats.call(call)).await.expect("it ends in its time") {
         DeliveryOutcome::Judged { verdict, note } => (verdict, note),
         DeliveryOutcome::Snoozed { .. } => panic!("it was put off"),
@@ -93,7 +93,7 @@ pub(crate) async fn tried(nats: &Nats, call: &Call) -> (Verdict, Note) {
 }
 
 /// The outcome in short: code, effect and advice.
-pub(crate) async fn outcome(nats: &Nats, call: &Call) -> AttemptSummary {
+pub(crate) async fn outcome(nats: &Nats, call: &DeliveryAttempt) -> AttemptSummary {
     let (verdict, note) = tried(nats, call).await;
     assert_eq!(verdict.code, note.code, "the audit says what was judged");
     (verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice)

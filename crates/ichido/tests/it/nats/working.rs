@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ichido::destination::nats::{Nats, NatsSettings};
-use ichido::worker::{Queue, Target, Worker};
-use ichido_core::lifecycle::Stage;
+use ichido::worker::{QueueConfig, DestinationConfig, Worker};
+use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
-use nats_for_tests::{SUBJECT, Server, WINDOW};
+use nats_for_tests::{SUBJECT, NatsServer, WINDOW};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -27,8 +27,8 @@ async fn stream_at(url: String, subject: &str) -> Nats {
 }
 
 fn builder(fixture: &WorkerFixture, nats: Nats) -> Worker {
-    let queue = Queue { lease: LEASE, retry: backoff(), ..Queue::new(QUEUE, QUEUE) };
-    fixture.builder().destination(Target::new(QUEUE, nats)).queue(queue)
+    let queue = QueueConfig { lease: LEASE, retry: backoff(), ..QueueConfig::new(QUEUE, QUEUE) };
+    fixture.builder().destination(DestinationConfig::new(QUEUE, nats)).queue(queue)
 }
 
 both_databases! {
@@ -36,7 +36,7 @@ both_databases! {
     // Spec: D7, D12.
     #[test]
     async fn a_message_of_a_dead_worker_is_in_the_stream_once(fixture: WorkerFixture) {
-        let server = Server::start().await;
+        let server = NatsServer::start().await;
         server.make_stream().await;
         let proxy = NatsProxy::before(server.address).await;
         let worker = builder(&fixture, stream_at(proxy.url(), SUBJECT).await).start().expect("a worker");
@@ -47,10 +47,10 @@ both_databases! {
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
         let _worker = builder(&other, stream_at(server.url(), SUBJECT).await).start().expect("a worker");
-        let row = other.until(id, Stage::Failed).await;
+        let row = other.until(id, StateName::Failed).await;
         assert_eq!((row.tries, row.effect), (1, Effect::Unknown));
         other.pass(BACKOFF);
-        other.until(id, Stage::Sent).await;
+        other.until(id, StateName::Sent).await;
         let steps = other.transitions(id).await;
         assert_eq!(steps.last().and_then(|step| step.receipt.as_deref()), Some("ORDERS:1"));
         let stored = server.stored().await;
@@ -63,7 +63,7 @@ both_databases! {
 // Spec: F2.
 #[tokio::test]
 async fn window_shorter_than_retries_is_logged_at_startup() {
-    let server = Server::shared().await;
+    let server = NatsServer::shared().await;
     let mut stream = server.make_stream_as(|stream| stream.duplicate_window = Duration::ZERO).await;
     let fixture = WorkerFixture::sqlite().await;
     let warnings = WarningCapture::default();

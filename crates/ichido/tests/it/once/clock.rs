@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ichido_core::ledger::Phase;
+use ichido_core::ledger::RecordPhase;
 use ichido_store::testing::while_busy;
 use sqlx::Row as _;
 
@@ -120,7 +120,7 @@ both_databases! {
         keyed("k1").send(&other.orders(Mode::Opaque)).await.assert_problem(409, "outcome_unknown");
         other.pass(TTL * 2);
         assert_eq!(other.store.keys().sweep(100).await.unwrap(), 0);
-        assert_eq!(fixture.phase("k1").await, Some(Phase::Unknown));
+        assert_eq!(fixture.phase("k1").await, Some(RecordPhase::Unknown));
         gate.open(1);
         first.await.unwrap().assert_first(201, "order 1");
     }
@@ -168,7 +168,7 @@ both_databases! {
 
     #[test]
     async fn key_of_unfinished_message_is_kept(fixture: OnceFixture) {
-        use ichido::once::Made;
+        use ichido::once::EnqueuedMessage;
         use ichido_core::key::IdempotencyKey;
         use ichido_store::message::{Enqueued, NewMessage, QueueName};
         let store = fixture.store.clone();
@@ -179,7 +179,7 @@ both_databases! {
                 let message = NewMessage::new(QueueName::parse("mails").unwrap(), "alice", key, b"hello".to_vec());
                 let Ok(Enqueued::New { id }) = store.messages().enqueue(message).await else { panic!("not new") };
                 let mut response = run.created();
-                response.extensions_mut().insert(Made(id));
+                response.extensions_mut().insert(EnqueuedMessage(id));
                 response
             }
         });

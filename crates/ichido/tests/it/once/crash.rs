@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ichido_core::ledger::Phase;
+use ichido_core::ledger::RecordPhase;
 use tokio::runtime::Runtime;
 
 use super::fixture::{AFTER_LEASE, HandlerRun, MODES, Mode, OnceFixture, RequestGate, both_databases, keyed};
@@ -106,7 +106,7 @@ both_databases! {
                 }
             });
             fixture.until(&key, |record| {
-                record.is_some_and(|record| matches!(record.record.phase, Phase::Settled { .. }))
+                record.is_some_and(|record| matches!(record.record.phase, RecordPhase::Settled { .. }))
             })
             .await;
             doomed.die();

@@ -12,9 +12,9 @@ use axum::body::Body;
 use axum::http::{HeaderName, Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use ichido::once::{Class, Effect, Keeper, Once, OnceLayer, OnceService, Pool, Tx};
+use ichido::once::{Class, Guarantee, LeaseKeeper, Once, OnceLayer, OnceService, Pool, Tx};
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Phase, RecordName};
+use ichido_core::ledger::{RecordPhase, RecordName};
 use ichido_store::Store;
 use ichido_store::ledger::KeyRecord;
 use ichido_store::testing::{postgres, sqlite};
@@ -49,7 +49,7 @@ pub(crate) const MODES: [Mode; 3] = [Mode::Transactional, Mode::Keyed, Mode::Opa
 /// A fresh database and one node on it.
 pub(crate) struct OnceFixture {
     pub(crate) store: Store,
-    pub(crate) keeper: Keeper,
+    pub(crate) keeper: LeaseKeeper,
     pub(crate) url: String,
     pub(crate) business: Pool,
     /// Effects outside of the database.
@@ -72,8 +72,8 @@ impl DatabaseLocation {
 
 /// Removed with the fixture.
 pub(crate) enum DatabaseCleanup {
-    Postgres { _database: postgres::Database },
-    Sqlite { _file: sqlite::File },
+    Postgres { _database: postgres::PgTestDatabase },
+    Sqlite { _file: sqlite::SqliteTestFile },
 }
 
 impl OnceFixture {
@@ -101,7 +101,7 @@ impl OnceFixture {
 
     async fn on(url: &str, outside: Arc<AtomicUsize>, database: Option<DatabaseCleanup>) -> Self {
         let store = Store::open(url, 4).await.expect("the store opens");
-        let keeper = Keeper::new(store.clone());
+        let keeper = LeaseKeeper::new(store.clone());
         let business = business(url).await;
         Self { store, keeper, url: url.to_owned(), business, outside, _database: database }
     }
@@ -127,19 +127,19 @@ impl OnceFixture {
 
     /// Lets time pass.
     pub(crate) fn pass(&self, time: Duration) {
-        self.store.skew_by(time);
+        self.store.advance_clock(time);
     }
 
     /// An operation as the tests use it: a duplicate waits as long as it takes.
     pub(crate) fn once(&self, mode: Mode) -> Once {
         let effect = match mode {
-            Mode::Transactional => Effect::Transactional(self.business.clone()),
-            Mode::Keyed => Effect::Keyed,
-            Mode::Opaque => Effect::Opaque,
+            Mode::Transactional => Guarantee::Transactional(self.business.clone()),
+            Mode::Keyed => Guarantee::Keyed,
+            Mode::Opaque => Guarantee::None,
         };
         Once::operation(OPERATION)
             .class(Class::Mutate)
-            .effect(effect)
+            .guarantee(effect)
             .identity_header(HeaderName::from_static("x-user"))
             .lease(LEASE)
             .in_flight_wait(LONG)
@@ -200,7 +200,7 @@ impl OnceFixture {
         self.store.keys().get(&name(key)).await.expect("a response")
     }
 
-    pub(crate) async fn phase(&self, key: &str) -> Option<Phase> {
+    pub(crate) async fn phase(&self, key: &str) -> Option<RecordPhase> {
         self.record(key).await.map(|record| record.record.phase)
     }
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::Bytes;
-use ichido_core::ledger::Phase;
+use ichido_core::ledger::RecordPhase;
 use tower::ServiceExt as _;
 
 use super::fixture::{MODES, Mode, OnceFixture, ProtectedService, both_databases, keyed};
@@ -93,7 +93,7 @@ async fn drop_everywhere(fixture: &OnceFixture, mode: Mode, other_is_in_flight: 
         let phase = fixture.phase(&key).await;
         match (effects, phase) {
             (0, None) => assert!(!is_done && !other_is_in_flight, "{key}: an answer without an effect"),
-            (1, Some(Phase::Settled { .. })) => (),
+            (1, Some(RecordPhase::Settled { .. })) => (),
             other => panic!("{key}, dropped after {polls} polls: {other:?}"),
         }
         // A retry gets the one outcome.

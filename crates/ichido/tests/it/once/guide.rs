@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::http::{HeaderName, StatusCode};
 use axum::routing::post;
-use ichido::once::{Class, Effect, Keeper, Once, Tx};
+use ichido::once::{Class, Guarantee, LeaseKeeper, Once, Tx};
 use ichido_store::Store;
 use sqlx::{Sqlite, SqlitePool};
 use tokio::net::TcpListener;
@@ -31,9 +31,9 @@ async fn app(url: &str) -> Result<Router, Failed> {
     sqlx::query(notes).execute(&pool).await?;
     let once = Once::operation("notes.create")
         .class(Class::Mutate)
-        .effect(Effect::Transactional(pool.into()))
+        .guarantee(Guarantee::Transactional(pool.into()))
         .identity_header(HeaderName::from_static("x-user"))
-        .build(&Keeper::new(store))?;
+        .build(&LeaseKeeper::new(store))?;
     Ok(Router::new().route("/notes", post(create).layer(once)))
 }
 

@@ -2,7 +2,7 @@
 // Spec: A1, C1, C3.
 
 use axum::http::HeaderValue;
-use ichido::once::{KeyNeed, NoIdentity};
+use ichido::once::{KeyNeed, IdentityError};
 
 use super::fixture::{MODES, Mode, OnceFixture, TestResponse, both_databases, keyed, name, name_of, post};
 
@@ -134,7 +134,7 @@ both_databases! {
         keyed("k1").user("").send(&orders).await.assert_problem(403, "identity_missing");
         let challenge = HeaderValue::from_static("Bearer");
         let unknown = fixture.once(Mode::Opaque).identity(move |_| {
-            Err(NoIdentity::Unauthenticated { challenge: challenge.clone() })
+            Err(IdentityError::Unauthenticated { challenge: challenge.clone() })
         });
         let answer = keyed("k1").send(&fixture.serve(unknown, fixture.ordering())).await;
         answer.assert_problem(401, "identity_missing");
@@ -147,8 +147,8 @@ both_databases! {
     async fn a_caller_keeps_its_keys_when_its_token_changes(fixture: OnceFixture) {
         // The closure derives the identity from the token, never from its bytes.
         let once = fixture.once(Mode::Opaque).identity(|parts| {
-            let token = parts.headers["authorization"].to_str().map_err(|_| NoIdentity::Forbidden)?;
-            token.split('.').next().map(str::to_owned).ok_or(NoIdentity::Forbidden)
+            let token = parts.headers["authorization"].to_str().map_err(|_| IdentityError::Forbidden)?;
+            token.split('.').next().map(str::to_owned).ok_or(IdentityError::Forbidden)
         });
         let orders = fixture.serve(once, fixture.ordering());
         keyed("k1").field("authorization", "alice.one").send(&orders).await.assert_first(201, "order 1");

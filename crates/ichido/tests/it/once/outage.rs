@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::once::{Effect, Pool};
-use ichido_core::ledger::Phase;
+use ichido::once::{Guarantee, Pool};
+use ichido_core::ledger::RecordPhase;
 use ichido_store::Store;
 use ichido_store::ledger::KeyRecord;
-use ichido_store::testing::postgres::{Cluster, Stop};
+use ichido_store::testing::postgres::{Cluster, StopMode};
 use sqlx::postgres::PgPool;
 use sqlx::{Executor as _, Transaction};
 
@@ -15,7 +15,7 @@ use super::fixture::{Mode, OnceFixture, RequestGate, SHORT_LEASE, both_databases
 use super::relay::{Cut, Relay};
 
 fn is_settled(record: Option<&KeyRecord>) -> bool {
-    record.is_some_and(|record| matches!(record.record.phase, Phase::Settled { .. }))
+    record.is_some_and(|record| matches!(record.record.phase, RecordPhase::Settled { .. }))
 }
 
 /// Blocks all writes to the ledger until it is dropped.
@@ -63,8 +63,8 @@ both_databases! {
         let once = fixture.once(Mode::Opaque).in_flight_wait(Duration::ZERO);
         let orders = fixture.serve(once, handler.clone());
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
-        assert!(matches!(fixture.phase("k1").await, Some(Phase::Claimed { .. })), "it is not stored yet");
-        assert_eq!(fixture.keeper.under_way(), 1, "and the layer is at it");
+        assert!(matches!(fixture.phase("k1").await, Some(RecordPhase::Claimed { .. })), "it is not stored yet");
+        assert_eq!(fixture.keeper.in_flight(), 1, "and the layer is at it");
         let duplicate = keyed("k1").send(&orders).await;
         assert!(matches!(duplicate.status(), 202 | 503), "{duplicate:?}");
         drop(blocked.lock().await.take());
@@ -86,7 +86,7 @@ async fn case_27_server_down_after_effect_recovers() {
             let cluster = Arc::clone(&stopping);
             async move {
                 run.order().await;
-                tokio::task::spawn_blocking(move || cluster.stop(Stop::Immediate)).await.unwrap().unwrap();
+                tokio::task::spawn_blocking(move || cluster.stop(StopMode::Immediate)).await.unwrap().unwrap();
                 run.created()
             }
         });
@@ -129,7 +129,7 @@ async fn commit_with_unknown_outcome_is_read_back() {
         let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
         let pool = PgPool::connect_with(relay.options(&fixture.url)).await.unwrap();
-        let once = fixture.once(Mode::Transactional).effect(Effect::Transactional(pool.into()));
+        let once = fixture.once(Mode::Transactional).guarantee(Guarantee::Transactional(pool.into()));
         let orders = fixture.serve(once, fixture.ordering());
         relay.arm("COMMIT", Cut::After);
         keyed("done").send(&orders).await.assert_first(201, "order 1");
@@ -167,7 +167,7 @@ async fn store_silent_before_claim_returns_problem_and_runs_nothing() {
         relay.fall_silent();
         keyed("k1").send(&orders).await.assert_problem(503, "store_unavailable");
         fixture.assert_effects(1).await;
-        assert_eq!(node.keeper.under_way(), 1, "the claim may still be written");
+        assert_eq!(node.keeper.in_flight(), 1, "the claim may still be written");
         relay.speak();
         node.keeper.drained().await;
         assert_eq!(fixture.phase("k1").await, None, "and was released, so it does not look like a crash");
@@ -193,7 +193,7 @@ async fn store_silent_after_effect_does_not_delay_response() {
         });
         let orders = node.serve(node.once(Mode::Opaque).lease(SHORT_LEASE), handler.clone());
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
-        assert_eq!(node.keeper.under_way(), 1, "it is not stored yet");
+        assert_eq!(node.keeper.in_flight(), 1, "it is not stored yet");
         relay.speak();
         node.keeper.drained().await;
         keyed("k1").send(&orders).await.assert_replay(201, "order 1");

@@ -12,8 +12,8 @@ use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::Frame;
-use ichido::once::{Effect, OnUnknown, Once, Outcome, Reconciled};
-use ichido_core::ledger::{Phase, Resolution, Settled};
+use ichido::once::{Guarantee, OnUnknown, Once, RequestOutcome, ReconciledRequest};
+use ichido_core::ledger::{RecordPhase, Resolution, Settled};
 use ichido_store::ledger::KeyResolved;
 
 use super::fixture::{MODES, Mode, OnceFixture, ProtectedService, both_databases, keyed, name, respond};
@@ -68,7 +68,7 @@ both_databases! {
             let written = usize::from(mode != Mode::Transactional);
             fixture.assert_effects(before + written).await;
             let phase = fixture.phase(&key).await;
-            assert!(matches!(phase, Some(Phase::Settled { outcome: Settled::Refused, .. })), "{phase:?}");
+            assert!(matches!(phase, Some(RecordPhase::Settled { outcome: Settled::Refused, .. })), "{phase:?}");
         }
     }
 
@@ -85,13 +85,13 @@ both_databases! {
                 2 => respond(StatusCode::TOO_MANY_REQUESTS, "not now"),
                 3 => {
                     let mut response = respond(StatusCode::BAD_GATEWAY, "nobody there");
-                    response.extensions_mut().insert(Outcome::NotBegun);
+                    response.extensions_mut().insert(RequestOutcome::NotStarted);
                     response
                 }
                 _ => run.created(),
             }
         });
-        let once = fixture.once(Mode::Keyed).upstream_keeps_keys_for(REMEMBERED);
+        let once = fixture.once(Mode::Keyed).keeps_keys_for(REMEMBERED);
         let orders = fixture.serve(once, handler.clone());
         keyed("k1").send(&orders).await.assert_first(502, "lost");
         let first = fixture.record("k1").await.expect("a record").record.first_claimed_at;
@@ -100,7 +100,7 @@ both_databases! {
         keyed("k1").send(&orders).await.assert_first(502, "nobody there");
         keyed("k1").body("20 EUR").send(&orders).await.assert_problem(409, "key_conflict");
         let held = fixture.record("k1").await.expect("the key stays bound").record;
-        assert_eq!((held.phase, held.first_claimed_at), (Phase::Unknown, first), "for as long as it was");
+        assert_eq!((held.phase, held.first_claimed_at), (RecordPhase::Unknown, first), "for as long as it was");
         assert_eq!(fixture.store.keys().list_unknown(None, 10).await.unwrap().len(), 1, "and a person sees it");
         // A call whose key the upstream has forgotten is not repeated.
         fixture.pass(REMEMBERED / 2);
@@ -118,7 +118,7 @@ both_databases! {
             let orders = fixture.serve(fixture.once(mode), handler.clone());
             keyed("k1").send(&orders).await.assert_problem(409, "outcome_unknown");
             keyed("k1").body("20 EUR").send(&orders).await.assert_problem(409, "key_conflict");
-            assert_eq!((handler.runs(), fixture.phase("k1").await), (0, Some(Phase::Unknown)), "{mode:?}");
+            assert_eq!((handler.runs(), fixture.phase("k1").await), (0, Some(RecordPhase::Unknown)), "{mode:?}");
         }
         fixture.assert_effects(1).await;
     }
@@ -130,7 +130,7 @@ both_databases! {
         let handler = fixture.handler(|_| async { respond(StatusCode::TOO_MANY_REQUESTS, "not now") });
         let orders = fixture.serve(fixture.once(Mode::Transactional), handler.clone());
         keyed("k1").send(&orders).await.assert_first(429, "not now");
-        assert_eq!((handler.runs(), fixture.phase("k1").await), (1, Some(Phase::Unknown)));
+        assert_eq!((handler.runs(), fixture.phase("k1").await), (1, Some(RecordPhase::Unknown)));
         keyed("k1").body("20 EUR").send(&orders).await.assert_problem(409, "key_conflict");
     }
 
@@ -183,7 +183,7 @@ both_databases! {
             fixture.keeper.drained().await;
             let (phase, effects) = match mode {
                 Mode::Transactional => (None, 0),
-                Mode::Keyed | Mode::Opaque => (Some(Phase::Unknown), 1),
+                Mode::Keyed | Mode::Opaque => (Some(RecordPhase::Unknown), 1),
             };
             assert_eq!(fixture.phase(&key).await, phase);
             fixture.assert_effects(before + effects).await;
@@ -207,7 +207,7 @@ both_databases! {
             fixture.keeper.drained().await;
             let (phase, effects) = match mode {
                 Mode::Transactional => (None, 0),
-                Mode::Keyed | Mode::Opaque => (Some(Phase::Unknown), 1),
+                Mode::Keyed | Mode::Opaque => (Some(RecordPhase::Unknown), 1),
             };
             assert_eq!(fixture.phase(&key).await, phase, "no claim is left to lapse");
             fixture.assert_effects(before + effects).await;
@@ -216,16 +216,16 @@ both_databases! {
 
     #[test]
     async fn handler_can_override_outcome_of_status(fixture: OnceFixture) {
-        let says = |outcome: Outcome| move || {
+        let says = |outcome: RequestOutcome| move || {
             let mut response = respond(StatusCode::BAD_GATEWAY, "said");
             response.extensions_mut().insert(outcome);
             response
         };
         for (outcome, phase) in [
-            (Outcome::NotBegun, None),
-            (Outcome::NothingDone, None),
-            (Outcome::Lost, Some(Phase::Unknown)),
-            (Outcome::StillRunning, Some(Phase::Unknown)),
+            (RequestOutcome::NotStarted, None),
+            (RequestOutcome::NothingDone, None),
+            (RequestOutcome::Lost, Some(RecordPhase::Unknown)),
+            (RequestOutcome::StillRunning, Some(RecordPhase::Unknown)),
         ] {
             let key = format!("{outcome:?}");
             let orders = ordering(&fixture, fixture.once(Mode::Opaque), says(outcome));
@@ -235,7 +235,7 @@ both_databases! {
         // Even a success: an upstream that is still running has no outcome yet.
         let running = || {
             let mut response = respond(StatusCode::ACCEPTED, "still running");
-            response.extensions_mut().insert(Outcome::StillRunning);
+            response.extensions_mut().insert(RequestOutcome::StillRunning);
             response
         };
         let orders = ordering(&fixture, fixture.once(Mode::Keyed), running);
@@ -246,7 +246,7 @@ both_databases! {
     #[test]
     async fn failed_service_leaves_outcome_unknown(fixture: OnceFixture) {
         use tower::{Layer as _, ServiceExt as _};
-        for (mode, phase) in [(Mode::Opaque, Some(Phase::Unknown)), (Mode::Transactional, None)] {
+        for (mode, phase) in [(Mode::Opaque, Some(RecordPhase::Unknown)), (Mode::Transactional, None)] {
             let key = format!("{mode:?}");
             let broken = tower::service_fn(|_: Request<ichido::once::Body<Body>>| async {
                 Err::<Response<Body>, &'static str>("the connection broke")
@@ -276,11 +276,11 @@ both_databases! {
         let decide = async |key: &str, resolution| {
             fixture.store.keys().resolve(&name(key), resolution, None, &policy).await.unwrap()
         };
-        assert_eq!(decide("k1", Resolution::Applied).await, KeyResolved::Stands);
+        assert_eq!(decide("k1", Resolution::Applied).await, KeyResolved::Resolved);
         let early = decide("k2", Resolution::NothingDone).await;
         assert!(matches!(early, KeyResolved::Refused(_)), "it may still be travelling: {early:?}");
         fixture.pass(policy.settles_within());
-        assert_eq!(decide("k2", Resolution::NothingDone).await, KeyResolved::Stands);
+        assert_eq!(decide("k2", Resolution::NothingDone).await, KeyResolved::Resolved);
         let orders = fixture.serve(once, fixture.ordering());
         keyed("k1").send(&orders).await.assert_problem(409, "response_not_kept");
         keyed("k2").send(&orders).await.assert_first(201, "order 1");
@@ -300,11 +300,11 @@ both_databases! {
                         let mut found = Response::new(b"found".to_vec());
                         *found.status_mut() = StatusCode::CREATED;
                         found.headers_mut().insert("location", "/orders/1".parse()?);
-                        Reconciled::Applied(Some(found))
+                        ReconciledRequest::Done(Some(found))
                     }
-                    "refused" => Reconciled::Refused(None),
-                    "nothing" => Reconciled::NothingDone,
-                    "unknown" => Reconciled::StillUnknown,
+                    "refused" => ReconciledRequest::Refused(None),
+                    "nothing" => ReconciledRequest::NotDone,
+                    "unknown" => ReconciledRequest::Unknown,
                     _ => return Err("nobody answers".into()),
                 })
             }
@@ -330,7 +330,7 @@ both_databases! {
 
     #[test]
     async fn lost_outcome_is_held_after_upstream_forgets_key(fixture: OnceFixture) {
-        let once = || fixture.once(Mode::Keyed).upstream_keeps_keys_for(Duration::from_hours(1));
+        let once = || fixture.once(Mode::Keyed).keeps_keys_for(Duration::from_hours(1));
         let orders = failing(&fixture, once());
         keyed("k1").send(&orders).await.assert_first(502, "failed");
         keyed("k1").send(&orders).await.assert_first(502, "failed");
@@ -367,7 +367,7 @@ both_databases! {
         let orders = failing(&fixture, once.clone());
         keyed("k1").send(&orders).await.assert_first(502, "failed");
         keyed("k1").send(&orders).await.assert_problem(409, "outcome_unknown");
-        let hasty = once.effect(Effect::Opaque).on_unknown(OnUnknown::RunAgain);
+        let hasty = once.guarantee(Guarantee::None).on_unknown(OnUnknown::RunAgain);
         assert!(hasty.build(&fixture.keeper).is_err());
     }
 }

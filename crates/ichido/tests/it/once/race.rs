@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
 use ichido::once::Once;
-use ichido_core::ledger::Phase;
+use ichido_core::ledger::RecordPhase;
 use ichido_store::testing::while_busy;
 use tower::{Layer as _, Service, ServiceExt as _};
 
@@ -250,7 +250,7 @@ both_databases! {
         slow.open(1);
         // It gets a duplicate's response, and the new claim remains.
         first.await.unwrap().assert_problem(202, "key_in_flight");
-        assert!(matches!(fixture.phase("k1").await, Some(Phase::Claimed { .. })));
+        assert!(matches!(fixture.phase("k1").await, Some(RecordPhase::Claimed { .. })));
         next.open(1);
         second.await.unwrap().assert_first(201, "order 1");
         keyed("k1").send(&fixture.orders(Mode::Keyed)).await.assert_replay(201, "order 1");
@@ -264,7 +264,7 @@ both_databases! {
         let first = keyed("k1").start(&orders);
         gate.reached(1).await;
         let lease_until = |record: Option<&ichido_store::ledger::KeyRecord>| match record.unwrap().record.phase {
-            Phase::Claimed { lease_until } => lease_until,
+            RecordPhase::Claimed { lease_until } => lease_until,
             phase => panic!("{phase:?}"),
         };
         let claimed = lease_until(fixture.record("k1").await.as_ref());

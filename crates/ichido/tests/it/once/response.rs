@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use ichido::once::{Once, Profile};
 use ichido_core::digest::Digest;
-use ichido_core::ledger::{Phase, StoredBody};
+use ichido_core::ledger::{RecordPhase, StoredBody};
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
@@ -205,7 +205,7 @@ both_databases! {
                     keyed(&key).send(&orders).await.assert_problem(409, "response_not_kept");
                 }
                 let phase = fixture.phase(&key).await;
-                assert!(matches!(phase, Some(Phase::Settled { kept: StoredBody::WithoutBody, .. })), "{phase:?}");
+                assert!(matches!(phase, Some(RecordPhase::Settled { kept: StoredBody::WithoutBody, .. })), "{phase:?}");
             }
             let orders = answering(&fixture, once.clone(), || respond(StatusCode::OK, fed([data("exactly "), data("10")])));
             let key = format!("{mode:?}-fits");
@@ -228,7 +228,7 @@ both_databases! {
                     respond(StatusCode::OK, Body::new(body))
                 }
             });
-            let once = fixture.once(mode).response_whole_within(Duration::from_millis(1));
+            let once = fixture.once(mode).response_timeout(Duration::from_millis(1));
             let orders = fixture.serve(once, handler);
             feed.send(data("begun, ")).unwrap();
             let Ok(response) = orders.clone().oneshot(keyed(&key).request()).await;
@@ -284,7 +284,7 @@ both_databases! {
             match mode {
                 // Rolled back.
                 Mode::Transactional => assert_eq!(fixture.phase(&key).await, None),
-                Mode::Keyed | Mode::Opaque => assert_eq!(fixture.phase(&key).await, Some(Phase::Unknown)),
+                Mode::Keyed | Mode::Opaque => assert_eq!(fixture.phase(&key).await, Some(RecordPhase::Unknown)),
             }
         }
         fixture.assert_effects(2).await;
@@ -306,7 +306,7 @@ both_databases! {
         assert_eq!(record.hops.as_deref(), Some("bff;t=1, gateway;t=2"));
         let response = record.response.unwrap();
         assert_eq!((response.status, response.body.as_deref()), (201, Some(br#"{"b": 1.0, "a": 2}"#.as_slice())));
-        let Phase::Settled { expiry: ichido_core::ledger::Expiry::At(expires), .. } = record.record.phase else {
+        let RecordPhase::Settled { expiry: ichido_core::ledger::Expiry::At(expires), .. } = record.record.phase else {
             panic!("{record:?}", record = record.record);
         };
         assert_eq!(expires.since(record.completed_at.unwrap()), Duration::from_hours(72), "SPEC A2");

@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::{HeaderName, Method, StatusCode};
 use ichido::once::{Class, Once};
-use ichido_core::alert::About;
-use ichido_core::json::{Form, LeaveOut, Pointer, Unicode};
+use ichido_core::alert::AlertSubject;
+use ichido_core::json::{CanonicalForm, LeaveOut, Pointer, Unicode};
 
 use tower::ServiceExt as _;
 
@@ -84,9 +84,9 @@ both_databases! {
             keyed("k1").send(&orders).await.assert_replay(201, "order 1");
         }
         keyed("k1").body("another").send(&orders).await.assert_problem(409, "key_conflict");
-        fixture.store.tallies().flush().await.unwrap();
-        let sums = fixture.store.tallies().sums(Duration::from_mins(15)).await.unwrap();
-        let [(About::Operation(_), counted)] = &sums.iter().collect::<Vec<_>>()[..] else { panic!("{sums:?}") };
+        fixture.store.series().flush().await.unwrap();
+        let sums = fixture.store.series().sums(Duration::from_mins(15)).await.unwrap();
+        let [(AlertSubject::Operation(_), counted)] = &sums.iter().collect::<Vec<_>>()[..] else { panic!("{sums:?}") };
         assert_eq!((counted.arrived, counted.repeated), (5, 3));
     }
 
@@ -175,8 +175,8 @@ both_databases! {
     #[test]
     async fn named_fields_do_not_count(fixture: OnceFixture) {
         let leave_out = LeaveOut::new(vec![Pointer::parse("/trace_id").unwrap()]).unwrap();
-        let form = Form { leave_out, unicode: Unicode::Nfc, ..Form::default() };
-        let orders = fixture.serve(fixture.once(Mode::Opaque).form(form), fixture.ordering());
+        let form = CanonicalForm { leave_out, unicode: Unicode::Nfc, ..CanonicalForm::default() };
+        let orders = fixture.serve(fixture.once(Mode::Opaque).json_form(form), fixture.ordering());
         keyed("k1").json(r#"{"qty":1,"trace_id":"a"}"#).send(&orders).await.assert_first(201, "order 1");
         keyed("k1").json(r#"{"qty":1,"trace_id":"b"}"#).send(&orders).await.assert_replay(201, "order 1");
         keyed("k1").json(r#"{"qty":2,"trace_id":"a"}"#).send(&orders).await.assert_problem(409, "key_conflict");

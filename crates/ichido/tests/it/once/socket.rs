@@ -7,7 +7,7 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::routing::post;
 use ichido::once::{Claim, Pool, Tx};
-use ichido_core::ledger::Phase;
+use ichido_core::ledger::RecordPhase;
 use sqlx::{Postgres, Sqlite};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -198,7 +198,7 @@ both_databases! {
             server.over(1).await;
             gate.open(1);
             fixture.keeper.drained().await;
-            assert!(matches!(fixture.phase(&key).await, Some(Phase::Settled { .. })));
+            assert!(matches!(fixture.phase(&key).await, Some(RecordPhase::Settled { .. })));
             let again = server.exchange(&whole(&key)).await;
             assert!(again.starts_with("HTTP/1.1 201 ") && again.contains("idempotency-replayed: true"), "{again}");
             fixture.assert_effects(before + 1).await;
@@ -253,7 +253,7 @@ both_databases! {
         let mut drained = std::pin::pin!(fixture.keeper.drained());
         let still = tokio::time::timeout(std::time::Duration::from_millis(1), drained.as_mut()).await;
         assert!(still.is_err(), "its client has gone, and it is still in flight");
-        assert_eq!(fixture.keeper.under_way(), 1);
+        assert_eq!(fixture.keeper.in_flight(), 1);
         gate.open(1);
         drained.await;
         fixture.assert_effects(1).await;

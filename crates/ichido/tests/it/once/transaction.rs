@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
-use ichido::once::{Pool, RunAgain, Tx, TxError, limits};
-use ichido_core::ledger::Phase;
+use ichido::once::{Pool, RetryTransaction, Tx, TxError, limits};
+use ichido_core::ledger::RecordPhase;
 use sqlx::{Executor as _, Postgres, Sqlite};
 
 use super::fixture::{HandlerRun, Mode, OnceFixture, RequestGate, both_databases, keyed, respond};
@@ -132,7 +132,7 @@ both_databases! {
             run.order().await;
             if run.number < 3 {
                 let mut response = respond(StatusCode::SERVICE_UNAVAILABLE, "met another");
-                response.extensions_mut().insert(RunAgain);
+                response.extensions_mut().insert(RetryTransaction);
                 return response;
             }
             run.created()
@@ -143,7 +143,7 @@ both_databases! {
         let always = fixture.handler(|run| async move {
             run.order().await;
             let mut response = respond(StatusCode::SERVICE_UNAVAILABLE, "met another");
-            response.extensions_mut().insert(RunAgain);
+            response.extensions_mut().insert(RetryTransaction);
             response
         });
         let orders = fixture.serve(fixture.once(Mode::Transactional), always.clone());
@@ -228,9 +228,9 @@ async fn handler_can_recognize_serialization_failure() {
             match tx.execute("UPDATE orders SET number = number + 1").await {
                 Ok(()) => run.created(),
                 Err(error) => {
-                    assert!(RunAgain::is_called_for(&error), "{error}");
+                    assert!(RetryTransaction::is_needed_for(&error), "{error}");
                     let mut response = respond(StatusCode::SERVICE_UNAVAILABLE, "met another");
-                    response.extensions_mut().insert(RunAgain);
+                    response.extensions_mut().insert(RetryTransaction);
                     response
                 }
             }
@@ -240,7 +240,7 @@ async fn handler_can_recognize_serialization_failure() {
     keyed("k1").send(&orders).await.assert_first(201, "order 2");
     let other = fixture.handler(|run| async move {
         let error = AnyTx::of(&run).execute("SELECT 1 / 0").await.unwrap_err();
-        assert!(!RunAgain::is_called_for(&error), "{error}");
+        assert!(!RetryTransaction::is_needed_for(&error), "{error}");
         // It responds although its transaction has failed.
         run.created()
     });
@@ -253,7 +253,7 @@ async fn handler_can_recognize_serialization_failure() {
 async fn pool_on_another_database_is_detected() {
     let (fixture, elsewhere) = (OnceFixture::postgres().await, OnceFixture::postgres().await);
     let once = fixture.once(Mode::Transactional);
-    let once = once.effect(ichido::once::Effect::Transactional(elsewhere.business.clone()));
+    let once = once.guarantee(ichido::once::Guarantee::Transactional(elsewhere.business.clone()));
     let orders = fixture.serve(once, fixture.ordering());
     keyed("k1").send(&orders).await.assert_problem(500, "transaction_failed");
     elsewhere.assert_effects(0).await;
@@ -277,7 +277,7 @@ async fn locking_a_transaction_twice_fails() {
     });
     let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
     keyed("k1").send(&orders).await.assert_first(201, "order 1");
-    assert!(matches!(fixture.phase("k1").await, Some(Phase::Settled { .. })));
+    assert!(matches!(fixture.phase("k1").await, Some(RecordPhase::Settled { .. })));
 }
 
 /// The handler's transaction is on a file that the next start will not find.

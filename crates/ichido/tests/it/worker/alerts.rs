@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
-use ichido::destination::{Done, Failed, Handler};
-use ichido::worker::{Alerts, Form, Receiver, Running, Target, Worker};
-use ichido_core::alert::{About, Rule, RuleChange, Rules, TermsChange};
+use ichido::destination::{JobSuccess, JobError, Handler};
+use ichido::worker::{AlertSettings, AlertFormat, AlertReceiver, WorkerHandle, DestinationConfig, Worker};
+use ichido_core::alert::{AlertSubject, AlertRule, RuleChange, AlertRules, TermsChange};
 use ichido_core::audit::AuditKey;
-use ichido_core::lifecycle::{Event, Failure, Found, Stage};
+use ichido_core::lifecycle::{Event, Failure, Reconciled, StateName};
 use ichido_core::pace::CircuitSettings;
 use ichido_core::retry::{Guarantee, Jitter, Retry, Safety, Schedule};
 use ichido_core::verdict::Effect;
 use ichido_store::alert::Alert;
-use ichido_store::message::{ClaimTerms, MessageFilter, NewMessage, Note, Settlement, Stepped};
+use ichido_store::message::{ClaimOptions, MessageFilter, NewMessage, Note, Settlement, StepResult};
 use serde_json::Value;
 use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
@@ -28,10 +28,10 @@ const LOOKS_A_STEP: u32 = 40;
 const HOUR: Duration = Duration::from_hours(1);
 const QUARTER: Duration = Duration::from_mins(15);
 
-fn alerts_to(destination: &str) -> Alerts {
+fn alerts_to(destination: &str) -> AlertSettings {
     let receiver =
-        Receiver { name: "ops".to_owned(), destination: destination.to_owned(), form: Form::Webhook };
-    Alerts { rules: Rules::default(), receivers: vec![receiver] }
+        AlertReceiver { name: "ops".to_owned(), destination: destination.to_owned(), format: AlertFormat::Webhook };
+    AlertSettings { rules: AlertRules::default(), receivers: vec![receiver] }
 }
 
 /// A worker that watches, and notifies the fake receiver.
@@ -42,11 +42,11 @@ fn watching(fixture: &WorkerFixture, handler: Handler, ops: &FakeReceiver) -> Wo
         ..Retry::OUTBOX
     };
     let builder = fixture.builder_with(handler, |queue| queue.retry = retry);
-    builder.destination(Target::new("ops", ops.done())).alerts(alerts_to("ops"))
+    builder.destination(DestinationConfig::new("ops", ops.done())).alerts(alerts_to("ops"))
 }
 
-fn orders() -> About {
-    About::Queue(QUEUE.to_owned())
+fn orders() -> AlertSubject {
+    AlertSubject::Queue(QUEUE.to_owned())
 }
 
 impl WorkerFixture {
@@ -64,12 +64,12 @@ impl WorkerFixture {
         unreachable!("looks do not run out before the case does")
     }
 
-    async fn incidents(&self, rule: Rule, about: &About) -> Vec<Alert> {
+    async fn incidents(&self, rule: AlertRule, about: &AlertSubject) -> Vec<Alert> {
         let all = self.store.alerts().list(None, 1_000).await.unwrap();
         all.into_iter().filter(|alert| alert.rule == rule && alert.about == *about).collect()
     }
 
-    async fn until_firing(&self, rule: Rule, about: &About) -> Alert {
+    async fn until_firing(&self, rule: AlertRule, about: &AlertSubject) -> Alert {
         let find =
             async || self.incidents(rule, about).await.into_iter().find(|alert| alert.resolved_at.is_none());
         self.poll_until(find).await
@@ -86,39 +86,39 @@ impl WorkerFixture {
     /// Parks a message in its own queue, by hand.
     async fn park(&self, name: &str) -> Uuid {
         let id = self.put_in(NewMessage::new(queue(name), "alice", key("k"), Vec::new())).await;
-        let terms = ClaimTerms {
+        let terms = ClaimOptions {
             node: Uuid::nil(),
             lease: HOUR,
-            marks: false,
-            guarantee: Guarantee::Nothing,
+            start_marks: false,
+            guarantee: Guarantee::None,
             travels_for: Duration::ZERO,
         };
-        let work = self.store.claims().take(&queue(name), many(1), terms).await.unwrap().remove(0);
+        let work = self.store.claims().claim(&queue(name), many(1), terms).await.unwrap().remove(0);
         let event = Event::Failed {
             fence: work.fence,
             failure: Failure::InDoubt,
             effect: Effect::Unknown,
-            safety: Safety::Neither,
+            safety: Safety::None,
             travels_until: work.claimed_at,
         };
         let stepped =
             self.store.claims().settle(Settlement::new(&work, event, Note::default())).await.unwrap();
-        assert!(matches!(stepped, Stepped::Now(_)), "{stepped:?}");
+        assert!(matches!(stepped, StepResult::Now(_)), "{stepped:?}");
         id
     }
 
     /// Returns when the watch has judged everything before: the message parked now is judged last in a round.
     async fn watched(&self, probe: &str) {
-        self.store.tallies().flush().await.unwrap();
+        self.store.series().flush().await.unwrap();
         self.park(probe).await;
-        self.until_firing(Rule::Parked, &About::Queue(probe.to_owned())).await;
+        self.until_firing(AlertRule::Parked, &AlertSubject::Queue(probe.to_owned())).await;
     }
 
     /// Enqueues `count` messages, and waits until they are dead.
     async fn die(&self, name: &str, count: usize) {
         for number in 0..count {
             let id = self.put(&format!("{name}-{number}")).await;
-            self.until(id, Stage::Dead).await;
+            self.until(id, StateName::Dead).await;
         }
     }
 
@@ -148,7 +148,7 @@ fn notifications(ops: &FakeReceiver, kind: &str, id: Uuid) -> Vec<Value> {
 }
 
 fn dies(receiver: &FakeReceiver) -> Handler {
-    receiver.handler(|_, _| async { Err(Failed::dead("it is bad")) })
+    receiver.handler(|_, _| async { Err(JobError::dead("it is bad")) })
 }
 
 #[tokio::test]
@@ -170,13 +170,13 @@ both_databases! {
     async fn receiver_that_lost_response_is_notified_again(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let loses = ops.handler(|_, job| async move {
-            if job.attempt == 1 { Err(Failed::unknown("the answer was lost")) } else { Ok(Done::from(())) }
+            if job.attempt == 1 { Err(JobError::unknown("the answer was lost")) } else { Ok(JobSuccess::from(())) }
         });
         let builder = fixture.builder_with(dies(&receiver), |_| ());
-        let builder = builder.destination(Target::new("ops", loses)).alerts(alerts_to("ops"));
+        let builder = builder.destination(DestinationConfig::new("ops", loses)).alerts(alerts_to("ops"));
         let _worker = builder.start().unwrap();
         fixture.die("first", 1).await;
-        let first = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        let first = fixture.until_firing(AlertRule::DeadLetter, &orders()).await;
         let notified = fixture.poll_until(async || {
             let notified = notifications(&ops, "alert.opened", first.id);
             (1 < notified.len()).then_some(notified)
@@ -191,13 +191,13 @@ both_databases! {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let _worker = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         fixture.die("first", 1).await;
-        let first = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        let first = fixture.until_firing(AlertRule::DeadLetter, &orders()).await;
         assert_eq!(fixture.until_notified(&ops, "alert.opened", first.id).await.len(), 1);
         fixture.die("more", 9).await;
         fixture.watched("probe-1").await;
-        assert!(fixture.incidents(Rule::DeadLetters, &orders()).await.is_empty(), "ten are not more than ten");
+        assert!(fixture.incidents(AlertRule::DeadLetters, &orders()).await.is_empty(), "ten are not more than ten");
         fixture.die("last", 1).await;
-        let many = fixture.until_firing(Rule::DeadLetters, &orders()).await;
+        let many = fixture.until_firing(AlertRule::DeadLetters, &orders()).await;
         assert!((many.reading.value - 11.0).abs() < 0.1, "{many:?}");
         let text = fixture.until_notified(&ops, "alert.opened", many.id).await[0]["data"]["text"].clone();
         assert_eq!(text, "queue orders: 11 dead-lettered within 1h, more than 10");
@@ -215,16 +215,16 @@ both_databases! {
         let _worker = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         fixture.die("usual", 9).await;
         fixture.watched("probe-1").await;
-        assert!(fixture.incidents(Rule::DeadSurge, &orders()).await.is_empty(), "below the least sample");
+        assert!(fixture.incidents(AlertRule::DeadSurge, &orders()).await.is_empty(), "below the least sample");
         fixture.die("surge", 3).await;
-        let surge = fixture.until_firing(Rule::DeadSurge, &orders()).await;
+        let surge = fixture.until_firing(AlertRule::DeadSurge, &orders()).await;
         assert!((10..=12).contains(&surge.reading.samples), "{surge:?}");
         fixture.pass(Duration::from_mins(5));
         fixture.until_over(surge.id).await;
         // They are out of the window; the next few are not a surge.
         fixture.die("few", 5).await;
         fixture.watched("probe-2").await;
-        assert_eq!(fixture.incidents(Rule::DeadSurge, &orders()).await.len(), 1);
+        assert_eq!(fixture.incidents(AlertRule::DeadSurge, &orders()).await.len(), 1);
     }
 
     /// More than 5 % of retries fail, of at least twenty.
@@ -234,7 +234,7 @@ both_databases! {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let handler = receiver.handler(|_, job| async move {
             let fails_again = job.payload.starts_with(b"{\"n\":\"bad");
-            if job.attempt == 1 || fails_again && job.attempt == 2 { Err(Failed::retry("busy")) } else { Ok(Done::default()) }
+            if job.attempt == 1 || fails_again && job.attempt == 2 { Err(JobError::retry("busy")) } else { Ok(JobSuccess::default()) }
         });
         let _worker = watching(&fixture, handler, &ops).start().unwrap();
         let mut sent = Vec::new();
@@ -243,13 +243,13 @@ both_databases! {
             sent.push(fixture.put(&name).await);
         }
         for id in &sent {
-            fixture.until(*id, Stage::Sent).await;
+            fixture.until(*id, StateName::Sent).await;
         }
         fixture.watched("probe-1").await;
-        assert!(fixture.incidents(Rule::FailedRetries, &orders()).await.is_empty(), "nineteen are too few");
+        assert!(fixture.incidents(AlertRule::FailedRetries, &orders()).await.is_empty(), "nineteen are too few");
         let id = fixture.put("good-more").await;
-        fixture.until(id, Stage::Sent).await;
-        let failing = fixture.until_firing(Rule::FailedRetries, &orders()).await;
+        fixture.until(id, StateName::Sent).await;
+        let failing = fixture.until_firing(AlertRule::FailedRetries, &orders()).await;
         assert_eq!(failing.reading.samples, 20);
         assert!((failing.reading.value - 0.1).abs() < 1e-9, "{failing:?}");
         fixture.pass(QUARTER);
@@ -267,9 +267,9 @@ both_databases! {
             fixture.store.messages().enqueue(message("again")).await.unwrap();
         }
         fixture.watched("probe-1").await;
-        assert!(fixture.incidents(Rule::Duplicates, &orders()).await.is_empty(), "99 are too few");
+        assert!(fixture.incidents(AlertRule::Duplicates, &orders()).await.is_empty(), "99 are too few");
         fixture.store.messages().enqueue(message("again")).await.unwrap();
-        let many = fixture.until_firing(Rule::Duplicates, &orders()).await;
+        let many = fixture.until_firing(AlertRule::Duplicates, &orders()).await;
         assert_eq!((many.reading.samples, receiver.count()), (100, 1));
         fixture.pass(QUARTER);
         fixture.until_over(many.id).await;
@@ -286,16 +286,16 @@ both_databases! {
         }
         fixture.pass(Duration::from_mins(6));
         let _worker = watching(&fixture, receiver.done(), &ops).start().unwrap();
-        let delay = fixture.until_firing(Rule::ProcessingDelay, &orders()).await;
+        let delay = fixture.until_firing(AlertRule::ProcessingDelay, &orders()).await;
         assert!(360.0 <= delay.reading.value && delay.reading.value < 600.0, "{delay:?}");
-        let lag = fixture.until_firing(Rule::LagP95, &orders()).await;
+        let lag = fixture.until_firing(AlertRule::LagP95, &orders()).await;
         assert_eq!(lag.reading.samples, 20);
         fixture.pass(Duration::from_mins(5));
         for id in [delay.id, lag.id] {
             fixture.until_over(id).await;
             fixture.until_notified(&ops, "alert.resolved", id).await;
         }
-        assert!(fixture.incidents(Rule::Duplicates, &orders()).await.is_empty());
+        assert!(fixture.incidents(AlertRule::Duplicates, &orders()).await.is_empty());
     }
 
     #[test]
@@ -306,9 +306,9 @@ both_databases! {
         }
         fixture.pass(Duration::from_mins(6));
         let _worker = watching(&fixture, receiver.done(), &ops).start().unwrap();
-        fixture.until_count(Stage::Sent, 4).await;
+        fixture.until_count(StateName::Sent, 4).await;
         fixture.watched("probe-1").await;
-        for rule in [Rule::ProcessingDelay, Rule::LagP95] {
+        for rule in [AlertRule::ProcessingDelay, AlertRule::LagP95] {
             assert!(fixture.incidents(rule, &orders()).await.is_empty(), "{rule:?}");
         }
     }
@@ -318,14 +318,14 @@ both_databases! {
     async fn old_waiting_message_alerts(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let _worker = watching(&fixture, receiver.done(), &ops).start().unwrap();
-        let (about, slow) = (About::Queue("unserved".to_owned()), queue("unserved"));
+        let (about, slow) = (AlertSubject::Queue("unserved".to_owned()), queue("unserved"));
         let id = fixture.put_in(NewMessage::new(slow, "alice", key("k"), Vec::new())).await;
         fixture.watched("probe-1").await;
-        assert!(fixture.incidents(Rule::OldestWaiting, &about).await.is_empty());
+        assert!(fixture.incidents(AlertRule::OldestWaiting, &about).await.is_empty());
         fixture.pass(Duration::from_mins(10));
-        let waits = fixture.until_firing(Rule::OldestWaiting, &about).await;
+        let waits = fixture.until_firing(AlertRule::OldestWaiting, &about).await;
         let cancelled = fixture.store.messages().step(id, |_| Event::Cancelled, &Note::default()).await.unwrap();
-        assert!(matches!(cancelled, Stepped::Now(_)), "{cancelled:?}");
+        assert!(matches!(cancelled, StepResult::Now(_)), "{cancelled:?}");
         fixture.until_over(waits.id).await;
     }
 
@@ -334,13 +334,13 @@ both_databases! {
     #[test]
     async fn unknown_effect_alerts_until_decided(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let handler = receiver.handler(|_, _| async { Err(Failed::unknown("the answer had another key")) });
+        let handler = receiver.handler(|_, _| async { Err(JobError::unknown("the answer had another key")) });
         let _worker = watching(&fixture, handler, &ops).start().unwrap();
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Parked).await;
-        let parked = fixture.until_firing(Rule::Parked, &orders()).await;
+        fixture.until(id, StateName::Parked).await;
+        let parked = fixture.until_firing(AlertRule::Parked, &orders()).await;
         fixture.until_notified(&ops, "alert.opened", parked.id).await;
-        let decide = |_| Event::Reconciled(Found::Done);
+        let decide = |_| Event::Reconciled(Reconciled::Done);
         fixture.store.messages().step(id, decide, &Note::default()).await.unwrap();
         fixture.until_over(parked.id).await;
         fixture.until_notified(&ops, "alert.resolved", parked.id).await;
@@ -350,19 +350,19 @@ both_databases! {
     async fn a_destination_that_is_down_alerts_until_it_is_up(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let handler = receiver.handler(|_, job| async move {
-            if job.payload.starts_with(b"{\"n\":\"bad") { Err(Failed::unreachable("it broke")) } else { Ok(Done::default()) }
+            if job.payload.starts_with(b"{\"n\":\"bad") { Err(JobError::unreachable("it broke")) } else { Ok(JobSuccess::default()) }
         });
-        let mut target = Target::new("broker", handler);
+        let mut target = DestinationConfig::new("broker", handler);
         let circuit = CircuitSettings { failures: many(3), rest: HOUR, rest_max: HOUR, probes: many(1) };
         target.pace.circuit = circuit;
-        let orders = ichido::worker::Queue::new(QUEUE, "broker");
+        let orders = ichido::worker::QueueConfig::new(QUEUE, "broker");
         let builder = fixture.builder().destination(target).queue(orders);
-        let _worker = builder.destination(Target::new("ops", ops.done())).alerts(alerts_to("ops")).start().unwrap();
+        let _worker = builder.destination(DestinationConfig::new("ops", ops.done())).alerts(alerts_to("ops")).start().unwrap();
         for name in ["bad-1", "bad-2", "bad-3"] {
             let id = fixture.put(name).await;
-            fixture.until(id, Stage::Failed).await;
+            fixture.until(id, StateName::Failed).await;
         }
-        let down = fixture.until_firing(Rule::CircuitOpen, &About::Destination("broker".to_owned())).await;
+        let down = fixture.until_firing(AlertRule::CircuitOpen, &AlertSubject::Destination("broker".to_owned())).await;
         fixture.until_notified(&ops, "alert.opened", down.id).await;
         // After the rest a good one is let through, and closes the circuit.
         fixture.put("good").await;
@@ -378,7 +378,7 @@ both_databases! {
         let audit_key = AuditKey::parse(b"from a file that the database's owner cannot read").unwrap();
         let _worker = watching(&fixture, receiver.done(), &ops).audit_key(audit_key).start().unwrap();
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         fixture.poll_until(async || fixture.store.audit().head().await.unwrap()).await;
         fixture
             .execute(
@@ -387,7 +387,7 @@ both_databases! {
             )
             .await;
         fixture.pass(HOUR);
-        let broken = fixture.until_firing(Rule::AuditBroken, &About::Trail).await;
+        let broken = fixture.until_firing(AlertRule::AuditBroken, &AlertSubject::Trail).await;
         fixture.until_notified(&ops, "alert.opened", broken.id).await;
         fixture
             .execute(
@@ -397,7 +397,7 @@ both_databases! {
             .await;
         // Two rounds: it is clear, and it has been clear for long enough.
         fixture.pass(HOUR + A_ROUND);
-        let is_clear = async || fixture.incidents(Rule::AuditBroken, &About::Trail).await[0].clear_since;
+        let is_clear = async || fixture.incidents(AlertRule::AuditBroken, &AlertSubject::Trail).await[0].clear_since;
         fixture.poll_until(is_clear).await;
         fixture.pass(HOUR + A_ROUND);
         fixture.until_over(broken.id).await;
@@ -407,10 +407,10 @@ both_databases! {
     #[test]
     async fn incident_is_notified_once_with_two_nodes(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
-        let first: Running = watching(&fixture, dies(&receiver), &ops).start().unwrap();
+        let first: WorkerHandle = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         let _second = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         fixture.die("k", 1).await;
-        let dead = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        let dead = fixture.until_firing(AlertRule::DeadLetter, &orders()).await;
         fixture.until_notified(&ops, "alert.opened", dead.id).await;
         drop(first);
         fixture.pass(Duration::from_secs(31));
@@ -421,7 +421,7 @@ both_databases! {
         for kind in ["alert.opened", "alert.resolved"] {
             assert_eq!(notifications(&ops, kind, dead.id).len(), 1, "{kind}");
         }
-        assert_eq!(fixture.incidents(Rule::DeadLetter, &orders()).await.len(), 1);
+        assert_eq!(fixture.incidents(AlertRule::DeadLetter, &orders()).await.len(), 1);
     }
 
     /// The worker that recorded it dies before anybody was notified: the notification is still sent, under the same key.
@@ -433,18 +433,18 @@ both_databases! {
             let gate = inside.clone();
             async move {
                 gate.pass().await;
-                Ok(Done::default())
+                Ok(JobSuccess::default())
             }
         });
         let builder = fixture.builder_with(dies(&receiver), |_| ());
-        let dying = builder.destination(Target::new("ops", stuck.repeatable())).alerts(alerts_to("ops")).start().unwrap();
+        let dying = builder.destination(DestinationConfig::new("ops", stuck.idempotent())).alerts(alerts_to("ops")).start().unwrap();
         fixture.die("k", 1).await;
-        let dead = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        let dead = fixture.until_firing(AlertRule::DeadLetter, &orders()).await;
         fixture.poll_until(async || (0 < gate.arrived()).then_some(())).await;
         drop(dying);
         let (notified_before, after) = (ops.calls(), FakeReceiver::default());
         let builder = fixture.builder_with(dies(&receiver), |_| ());
-        let ops = Target::new("ops", after.done().repeatable());
+        let ops = DestinationConfig::new("ops", after.done().idempotent());
         let _next = builder.destination(ops).alerts(alerts_to("ops")).start().unwrap();
         // The claim of the dead worker lapses.
         fixture.pass(Duration::from_mins(11));
@@ -457,11 +457,11 @@ both_databases! {
     async fn notifications_raise_no_alerts(fixture: WorkerFixture) {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let builder = fixture.builder_with(dies(&receiver), |_| ());
-        let deaf = Target::new("ops", dies(&ops));
+        let deaf = DestinationConfig::new("ops", dies(&ops));
         let _worker = builder.destination(deaf).alerts(alerts_to("ops")).start().unwrap();
         fixture.die("k", 1).await;
-        fixture.until_firing(Rule::DeadLetter, &orders()).await;
-        let own = MessageFilter { queue: Some(queue("ichido-alerts.ops")), status: Some(Stage::Dead), ..MessageFilter::default() };
+        fixture.until_firing(AlertRule::DeadLetter, &orders()).await;
+        let own = MessageFilter { queue: Some(queue("ichido-alerts.ops")), status: Some(StateName::Dead), ..MessageFilter::default() };
         fixture.poll_until(async || fixture.store.messages().list(&own, 1).await.unwrap().pop()).await;
         fixture.watched("probe-1").await;
         let all = fixture.store.alerts().list(None, 1_000).await.unwrap();
@@ -473,17 +473,17 @@ both_databases! {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let mut alerts = alerts_to("ops");
         let change = RuleChange::On(TermsChange { above: Some(1.0), ..TermsChange::default() });
-        alerts.rules.change_for(Rule::DeadLetters, QUEUE, change);
+        alerts.rules.change_for(AlertRule::DeadLetters, QUEUE, change);
         let builder = fixture.builder_with(dies(&receiver), |_| ()).handler("mail", dies(&receiver));
-        let _worker = builder.destination(Target::new("ops", ops.done())).alerts(alerts).start().unwrap();
+        let _worker = builder.destination(DestinationConfig::new("ops", ops.done())).alerts(alerts).start().unwrap();
         for name in ["a", "b"] {
             let id = fixture.put_in(NewMessage::new(queue("mail"), "alice", key(name), Vec::new())).await;
-            fixture.until(id, Stage::Dead).await;
+            fixture.until(id, StateName::Dead).await;
         }
         fixture.die("k", 2).await;
-        fixture.until_firing(Rule::DeadLetters, &orders()).await;
+        fixture.until_firing(AlertRule::DeadLetters, &orders()).await;
         fixture.watched("probe-1").await;
-        assert!(fixture.incidents(Rule::DeadLetters, &About::Queue("mail".to_owned())).await.is_empty());
+        assert!(fixture.incidents(AlertRule::DeadLetters, &AlertSubject::Queue("mail".to_owned())).await.is_empty());
     }
 
     /// An incident that is open when its rule is switched off is closed and notified with the reason: it is unknown whether
@@ -493,22 +493,22 @@ both_databases! {
         let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
         let before = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         fixture.die("k", 1).await;
-        let open = fixture.until_firing(Rule::DeadLetter, &orders()).await;
+        let open = fixture.until_firing(AlertRule::DeadLetter, &orders()).await;
         before.stop();
         before.ended().await;
 
         let mut alerts = alerts_to("ops");
-        alerts.rules.change_for(Rule::DeadLetter, QUEUE, RuleChange::Off);
-        alerts.rules.change(Rule::DeadSurge, RuleChange::Off);
+        alerts.rules.change_for(AlertRule::DeadLetter, QUEUE, RuleChange::Off);
+        alerts.rules.change(AlertRule::DeadSurge, RuleChange::Off);
         let _worker = watching(&fixture, dies(&receiver), &ops).alerts(alerts).start().unwrap();
         fixture.until_over(open.id).await;
         let notified = fixture.until_notified(&ops, "alert.resolved", open.id).await;
         let text = notified[0]["data"]["text"].as_str().unwrap();
         assert!(text.ends_with("dead_letter is switched off here and no longer watched"), "{text}");
         fixture.die("more", 11).await;
-        fixture.until_firing(Rule::DeadLetters, &orders()).await;
+        fixture.until_firing(AlertRule::DeadLetters, &orders()).await;
         fixture.watched("probe-1").await;
-        assert_eq!(fixture.incidents(Rule::DeadLetter, &orders()).await.len(), 1, "the one of before");
-        assert!(fixture.incidents(Rule::DeadSurge, &orders()).await.is_empty(), "off for every queue");
+        assert_eq!(fixture.incidents(AlertRule::DeadLetter, &orders()).await.len(), 1, "the one of before");
+        assert!(fixture.incidents(AlertRule::DeadSurge, &orders()).await.is_empty(), "off for every queue");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ichido::destination::Job;
-use ichido::worker::{BuildError, Queue, Target, Worker, limits};
+use ichido::worker::{WorkerConfigError, QueueConfig, DestinationConfig, Worker, limits};
 use ichido_core::retry::{Jitter, Retry, Schedule, ScheduleError};
 
 use super::fixture::{FakeReceiver, WorkerFixture, both_databases, many};
@@ -13,42 +13,42 @@ both_databases! {
     async fn all_errors_are_reported_together(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let seconds = Duration::from_secs;
-        let short = Queue { lease: seconds(20), ..Queue::new("short", "slow") };
-        let unkept = Retry { schedule: Schedule::List(Vec::new()), jitter: Jitter::None, tries: many(1) };
-        let broken = Queue {
+        let short = QueueConfig { lease: seconds(20), ..QueueConfig::new("short", "slow") };
+        let unkept = Retry { schedule: Schedule::List(Vec::new()), jitter: Jitter::None, max_attempts: many(1) };
+        let broken = QueueConfig {
             batch_size: many(5_001),
             parallelism: many(100_001),
             lease: Duration::from_millis(1),
             retry: unkept,
-            ..Queue::new("no blanks", "nowhere")
+            ..QueueConfig::new("no blanks", "nowhere")
         };
         let errors = Worker::new(fixture.store.clone())
             .name("")
             .idle_sleep(Duration::ZERO)
-            .destination(Target::new("slow", receiver.done().timeout(seconds(20))))
-            .destination(Target::new("slow", receiver.done()))
-            .destination(Target::new("", receiver.done()))
+            .destination(DestinationConfig::new("slow", receiver.done().timeout(seconds(20))))
+            .destination(DestinationConfig::new("slow", receiver.done()))
+            .destination(DestinationConfig::new("", receiver.done()))
             .queue(short.clone())
             .queue(short)
             .queue(broken)
             .start()
             .unwrap_err();
-        let too_short = || BuildError::LeaseTooShort { queue: "short".to_owned(), lease: seconds(20), timeout: seconds(20) };
+        let too_short = || WorkerConfigError::LeaseTooShort { queue: "short".to_owned(), lease: seconds(20), timeout: seconds(20) };
         let (queue, destination) = ("no blanks".to_owned(), "nowhere".to_owned());
         let expected = [
-            BuildError::NoIdleSleep,
-            BuildError::WorkerName,
-            BuildError::DestinationTwice { name: "slow".to_owned() },
-            BuildError::DestinationName { name: String::new() },
+            WorkerConfigError::NoIdleSleep,
+            WorkerConfigError::WorkerName,
+            WorkerConfigError::DuplicateDestination { name: "slow".to_owned() },
+            WorkerConfigError::DestinationName { name: String::new() },
             too_short(),
-            BuildError::QueueTwice { queue: "short".to_owned() },
+            WorkerConfigError::DuplicateQueue { queue: "short".to_owned() },
             too_short(),
-            BuildError::QueueName { queue: queue.clone() },
-            BuildError::NoDestination { queue: queue.clone(), destination },
-            BuildError::LeaseBelowLeast { queue: queue.clone(), lease: Duration::from_millis(1) },
-            BuildError::TooMany { queue: queue.clone(), what: "batch_size", found: 5_001, max: 5_000 },
-            BuildError::TooMany { queue: queue.clone(), what: "parallelism", found: 100_001, max: 100_000 },
-            BuildError::Retry { queue, error: ScheduleError::EmptyList },
+            WorkerConfigError::QueueName { queue: queue.clone() },
+            WorkerConfigError::NoDestination { queue: queue.clone(), destination },
+            WorkerConfigError::LeaseBelowMinimum { queue: queue.clone(), lease: Duration::from_millis(1) },
+            WorkerConfigError::TooMany { queue: queue.clone(), what: "batch_size", found: 5_001, max: 5_000 },
+            WorkerConfigError::TooMany { queue: queue.clone(), what: "parallelism", found: 100_001, max: 100_000 },
+            WorkerConfigError::Retry { queue, error: ScheduleError::EmptyList },
         ];
         assert_eq!(&errors[..], &expected);
         let text = errors.to_string();
@@ -59,7 +59,7 @@ both_databases! {
     #[test]
     async fn a_worker_without_a_queue_is_refused(fixture: WorkerFixture) {
         let errors = fixture.builder().start().unwrap_err();
-        assert_eq!(&errors[..], &[BuildError::NoQueue]);
+        assert_eq!(&errors[..], &[WorkerConfigError::NoQueue]);
     }
 
     #[test]
@@ -75,8 +75,8 @@ both_databases! {
 // Spec: D15.
 #[test]
 fn defaults_match_the_specification() {
-    let queue = Queue::new("orders", "broker");
-    assert_eq!((queue.batch_size.get(), queue.parallelism.get(), queue.retry.tries.get()), (32, 4, 9));
+    let queue = QueueConfig::new("orders", "broker");
+    assert_eq!((queue.batch_size.get(), queue.parallelism.get(), queue.retry.max_attempts.get()), (32, 4, 9));
     assert_eq!(
         (queue.lease, limits::IDLE_SLEEP_DEFAULT),
         (Duration::from_mins(10), Duration::from_millis(200))

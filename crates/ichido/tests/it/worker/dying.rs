@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use ichido::destination::{Done, Handler};
-use ichido::worker::{Queue, Target};
-use ichido_core::lifecycle::Stage;
+use ichido::destination::{JobSuccess, Handler};
+use ichido::worker::{QueueConfig, DestinationConfig};
+use ichido_core::lifecycle::StateName;
 use ichido_core::pace::PerSecond;
 use ichido_core::retry::{Guarantee, Schedule};
 use ichido_core::verdict::Effect;
@@ -28,7 +28,7 @@ fn first_gated(receiver: &FakeReceiver, gate: &HandlerGate) -> Handler {
             if number == 1 {
                 gate.pass().await;
             }
-            Ok(Done::default())
+            Ok(JobSuccess::default())
         }
     })
 }
@@ -39,17 +39,17 @@ both_databases! {
     #[test]
     async fn message_of_dead_worker_is_resent_if_keyed(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let worker = fixture.work(first_gated(&receiver, &gate).honours_keys(DAY));
+        let worker = fixture.work(first_gated(&receiver, &gate).keyed(DAY));
         let id = fixture.put("k1").await;
         gate.reached(1).await;
         drop(worker);
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
-        let _worker = other.work(first_gated(&receiver, &gate).honours_keys(DAY));
-        let row = other.until(id, Stage::Failed).await;
+        let _worker = other.work(first_gated(&receiver, &gate).keyed(DAY));
+        let row = other.until(id, StateName::Failed).await;
         assert_eq!((row.tries, row.effect), (1, Effect::Unknown));
         other.pass(BACKOFF);
-        other.until(id, Stage::Sent).await;
+        other.until(id, StateName::Sent).await;
         let calls = receiver.calls();
         assert_eq!((calls.len(), &calls[0].key), (2, &calls[1].key));
         assert!(calls[0].fence < calls[1].fence);
@@ -66,15 +66,15 @@ both_databases! {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let worker = fixture.work_as(first_gated(&receiver, &gate), |queue| queue.parallelism = many(1));
         gate.reached(1).await;
-        fixture.until_count(Stage::Sending, 3).await;
+        fixture.until_count(StateName::Sending, 3).await;
         drop(worker);
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
         let _worker = other.work(first_gated(&receiver, &gate));
-        let row = other.until(ids[0], Stage::Parked).await;
+        let row = other.until(ids[0], StateName::Parked).await;
         assert_eq!(row.effect, Effect::Unknown);
         for id in &ids[1..] {
-            let row = other.until_row(*id, |row| row.status == Stage::Sent).await;
+            let row = other.until_row(*id, |row| row.status == StateName::Sent).await;
             assert_eq!((row.tries, receiver.calls_of(*id)), (1, 1));
         }
         assert_eq!(receiver.calls_of(ids[0]), 1);
@@ -91,9 +91,9 @@ both_databases! {
         drop(worker);
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
-        let _worker = other.work(first_gated(&receiver, &gate).honours_keys(DAY));
-        let row = other.until_row(id, |row| row.status != Stage::Sending).await;
-        assert_eq!((row.status, row.effect), (Stage::Parked, Effect::Unknown));
+        let _worker = other.work(first_gated(&receiver, &gate).keyed(DAY));
+        let row = other.until_row(id, |row| row.status != StateName::Sending).await;
+        assert_eq!((row.status, row.effect), (StateName::Parked, Effect::Unknown));
         assert_eq!(receiver.count(), 1);
     }
 
@@ -107,19 +107,19 @@ both_databases! {
             for number in 0..2 {
                 ids.push(fixture.put(&format!("{marks}{number}")).await);
             }
-            let stuck = fixture.work_as(first_gated(&receiver, &gate).honours_keys(DAY), |queue| {
+            let stuck = fixture.work_as(first_gated(&receiver, &gate).keyed(DAY), |queue| {
                 queue.parallelism = many(1);
-                queue.marks = Some(marks);
+                queue.start_marks = Some(marks);
             });
             gate.reached(1).await;
-            fixture.until_count(Stage::Sending, 2).await;
+            fixture.until_count(StateName::Sending, 2).await;
             // To the others its lease has lapsed, and they take everything.
             let other = fixture.another_node().await;
             other.pass(AFTER_LEASE * round);
             let elsewhere = FakeReceiver::default();
-            let worker = other.work(elsewhere.done().honours_keys(DAY));
+            let worker = other.work(elsewhere.done().keyed(DAY));
             for id in &ids {
-                other.until(*id, Stage::Sent).await;
+                other.until(*id, StateName::Sent).await;
             }
             worker.stop();
             worker.ended().await;
@@ -127,13 +127,13 @@ both_databases! {
             fixture.pass(AFTER_LEASE);
             gate.open(1);
             let after = fixture.put(&format!("{marks}-after")).await;
-            fixture.until(after, Stage::Sent).await;
+            fixture.until(after, StateName::Sent).await;
             assert_eq!((receiver.count(), elsewhere.count()), (2, 2), "marks: {marks}");
             assert_eq!(receiver.calls_of(after), 1);
             stuck.stop();
             stuck.ended().await;
             for id in ids {
-                assert_eq!(fixture.row(id).await.status, Stage::Sent);
+                assert_eq!(fixture.row(id).await.status, StateName::Sent);
             }
             let same = elsewhere.calls().into_iter().find(|seen| seen.message == receiver.calls()[0].message);
             let same = same.unwrap();
@@ -153,9 +153,9 @@ both_databases! {
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
         let _worker = other.work(receiver.done());
-        other.until(id, Stage::Parked).await;
+        other.until(id, StateName::Parked).await;
         gate.open(1);
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         assert_eq!(receiver.count(), 1);
     }
 
@@ -171,10 +171,10 @@ both_databases! {
                     if &job.payload[..] != b"{\"n\":\"fresh\"}" {
                         gate.pass().await;
                     }
-                    Ok(Done::default())
+                    Ok(JobSuccess::default())
                 }
             });
-            handler.repeatable()
+            handler.idempotent()
         };
         let mut ids = Vec::new();
         for number in 0..4 {
@@ -192,14 +192,14 @@ both_databases! {
             gate.reached(taken).await;
             let fresh = NewMessage { key: key(&format!("fresh{taken}")), ..message("fresh") };
             let fresh = fixture.put_in(fresh).await;
-            other.until(fresh, Stage::Sent).await;
+            other.until(fresh, StateName::Sent).await;
             let left = i64::try_from(4 - taken).unwrap();
-            assert_eq!((gate.arrived(), other.count(Stage::Sending).await), (taken, 1));
-            assert_eq!(other.count(Stage::Queued).await, left);
+            assert_eq!((gate.arrived(), other.count(StateName::Sending).await), (taken, 1));
+            assert_eq!(other.count(StateName::Queued).await, left);
             gate.open(1);
         }
         for id in ids {
-            assert_eq!(other.until(id, Stage::Sent).await.tries, 1);
+            assert_eq!(other.until(id, StateName::Sent).await.tries, 1);
         }
     }
 
@@ -207,19 +207,19 @@ both_databases! {
     // Spec: E2.
     #[test]
     async fn message_waiting_for_pace_is_not_charged_with_death(fixture: WorkerFixture) {
-        for (round, guarantee) in [Guarantee::Nothing, Guarantee::Repeatable, Guarantee::HonoursKeys { keeps_for: DAY }].into_iter().enumerate() {
+        for (round, guarantee) in [Guarantee::None, Guarantee::Idempotent, Guarantee::Keyed { keeps_for: DAY }].into_iter().enumerate() {
             let receiver = FakeReceiver::default();
             let worker = |node: &WorkerFixture| {
                 let handler = match guarantee {
-                    Guarantee::Nothing => receiver.done(),
-                    Guarantee::Repeatable => receiver.done().repeatable(),
-                    Guarantee::HonoursKeys { keeps_for } => receiver.done().honours_keys(keeps_for),
+                    Guarantee::None => receiver.done(),
+                    Guarantee::Idempotent => receiver.done().idempotent(),
+                    Guarantee::Keyed { keeps_for } => receiver.done().keyed(keeps_for),
                 };
-                let mut target = Target::new("broker", handler);
+                let mut target = DestinationConfig::new("broker", handler);
                 target.pace.rate_floor = PerSecond::MIN;
                 target.pace.rate_max = Some(PerSecond::clamped(1.0 / SPACING.as_secs_f64()));
                 let name = format!("paced{round}");
-                let orders = Queue { lease: LEASE, retry: backoff(), ..Queue::new(&name, "broker") };
+                let orders = QueueConfig { lease: LEASE, retry: backoff(), ..QueueConfig::new(&name, "broker") };
                 node.builder().destination(target).queue(orders).handler("mail", FakeReceiver::default().done()).start().unwrap()
             };
             let put = async |key: &str| {
@@ -231,7 +231,7 @@ both_databases! {
             node.pass(passed);
             let running = worker(&node);
             let first = put("first").await;
-            node.until(first, Stage::Sent).await;
+            node.until(first, StateName::Sent).await;
             let waits = put("waits").await;
             let mut running = Some(running);
             for kill in 0..4 {
@@ -239,10 +239,10 @@ both_databases! {
                 for mail in 0..3 {
                     let key = key(&format!("{round}-{kill}-{mail}"));
                     let mail = fixture.put_in(NewMessage::new(queue("mail"), "alice", key, Vec::new())).await;
-                    node.until(mail, Stage::Sent).await;
+                    node.until(mail, StateName::Sent).await;
                 }
                 let row = node.row(waits).await;
-                assert_eq!((row.status, row.tries), (Stage::Queued, 0), "{:?}", node.kinds(waits).await);
+                assert_eq!((row.status, row.tries), (StateName::Queued, 0), "{:?}", node.kinds(waits).await);
                 drop(running.take());
                 node = fixture.another_node().await;
                 passed += AFTER_LEASE;
@@ -250,8 +250,8 @@ both_databases! {
                 running = Some(worker(&node));
             }
             node.pass(SPACING);
-            let row = node.until_row(waits, |row| row.status != Stage::Queued && row.status != Stage::Sending).await;
-            assert_eq!((row.status, row.tries, receiver.calls_of(waits)), (Stage::Sent, 1, 1));
+            let row = node.until_row(waits, |row| row.status != StateName::Queued && row.status != StateName::Sending).await;
+            assert_eq!((row.status, row.tries, receiver.calls_of(waits)), (StateName::Sent, 1, 1));
         }
     }
 
@@ -269,10 +269,10 @@ both_databases! {
                     if &job.payload[..] == b"{\"n\":\"bad\"}" {
                         gate.pass().await;
                     }
-                    Ok(Done::default())
+                    Ok(JobSuccess::default())
                 }
             });
-            node.work_as(handler.repeatable(), |queue| {
+            node.work_as(handler.idempotent(), |queue| {
                 queue.parallelism = many(1);
                 queue.retry.schedule = Schedule::List(vec![Duration::from_millis(1)]);
             })
@@ -282,14 +282,14 @@ both_databases! {
         gate.reached(1).await;
         let waits = fixture.put("waits").await;
         // It is claimed, alone, and has no slot.
-        node.until(waits, Stage::Sending).await;
+        node.until(waits, StateName::Sending).await;
         for deaths in 2.. {
             drop(running);
             node = fixture.another_node().await;
             passed += AFTER_LEASE;
             node.pass(passed);
             running = worker(&node);
-            let ended = async |id| matches!(node.row(id).await.status, Stage::Sent | Stage::Dead | Stage::Parked);
+            let ended = async |id| matches!(node.row(id).await.status, StateName::Sent | StateName::Dead | StateName::Parked);
             while gate.arrived() < deaths && !(ended(bad).await && ended(waits).await) {
                 poll_pause().await;
             }
@@ -298,9 +298,9 @@ both_databases! {
             }
         }
         let row = node.row(waits).await;
-        assert_eq!((row.status, receiver.calls_of(waits)), (Stage::Sent, 1), "{:?}", node.kinds(waits).await);
+        assert_eq!((row.status, receiver.calls_of(waits)), (StateName::Sent, 1), "{:?}", node.kinds(waits).await);
         let row = node.row(bad).await;
-        assert_eq!((row.status, row.last_error.as_deref()), (Stage::Dead, Some("WORKER_DIED")));
+        assert_eq!((row.status, row.last_error.as_deref()), (StateName::Dead, Some("WORKER_DIED")));
         assert!(row.last_error_text.is_some_and(|text| !text.is_empty()));
     }
 
@@ -329,15 +329,15 @@ both_databases! {
                     if &job.payload[..] == b"{\"n\":\"bad\"}" {
                         gate.pass().await;
                     }
-                    Ok(Done::default())
+                    Ok(JobSuccess::default())
                 }
             });
-            let worker = node.work_as(handler.repeatable(), |queue| {
+            let worker = node.work_as(handler.idempotent(), |queue| {
                 queue.parallelism = many(3);
                 queue.retry.schedule = Schedule::List(vec![Duration::from_millis(1)]);
             });
             // Either it meets the bad one, and dies of it, or finds it dead.
-            while gate.arrived() == deaths && node.row(bad).await.status != Stage::Dead {
+            while gate.arrived() == deaths && node.row(bad).await.status != StateName::Dead {
                 poll_pause().await;
             }
             if gate.arrived() == deaths {
@@ -353,9 +353,9 @@ both_databases! {
             passed += AFTER_LEASE;
             node.pass(passed);
         }
-        let _worker = node.work(receiver.done().repeatable());
+        let _worker = node.work(receiver.done().idempotent());
         for id in good {
-            let row = node.until(id, Stage::Sent).await;
+            let row = node.until(id, StateName::Sent).await;
             assert_eq!(row.tries, 1, "{:?}", node.kinds(id).await);
         }
         let row = node.row(bad).await;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ichido::destination::Failed;
-use ichido::letters::Policies;
-use ichido_core::lifecycle::Stage;
+use ichido::destination::JobError;
+use ichido::dead_letters::RequeuePolicies;
+use ichido_core::lifecycle::StateName;
 use ichido_core::retry::Guarantee;
 use ichido_store::facts::PublishedQueue;
-use ichido_store::letter::LetterFilter;
+use ichido_store::dead_letter::DeadLetterFilter;
 
 use super::fixture::{DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, many, only, poll_pause};
 
@@ -18,25 +18,25 @@ async fn published(fixture: &WorkerFixture) -> PublishedQueue {
 both_databases! {
     #[test]
     async fn a_worker_that_started_has_published_its_queues(fixture: WorkerFixture) {
-        let builder = fixture.builder_with(FakeReceiver::default().done().honours_keys(DAY), |queue| {
+        let builder = fixture.builder_with(FakeReceiver::default().done().keyed(DAY), |queue| {
             queue.requeue = true;
-            queue.retry.tries = many(3);
+            queue.retry.max_attempts = many(3);
         });
         let worker = builder.name("web-1").start().unwrap();
         worker.started().await;
         let queue = published(&fixture).await;
         assert_eq!((queue.queue.as_str(), queue.key_kind.as_str()), (QUEUE, "derived"));
-        assert_eq!(queue.facts.guarantee, Guarantee::HonoursKeys { keeps_for: DAY });
+        assert_eq!(queue.facts.guarantee, Guarantee::Keyed { keeps_for: DAY });
         assert_eq!((queue.facts.requeue, queue.facts.max_attempts), (true, many(3)));
         // Two backoffs of ten minutes, and three calls.
-        assert!(Duration::from_mins(20) <= queue.facts.horizon, "{queue:?}");
+        assert!(Duration::from_mins(20) <= queue.facts.retry_horizon, "{queue:?}");
         let (node, _) = only(queue.nodes);
         assert_eq!((node.id, node.name.as_str()), (worker.id(), "web-1"));
     }
 
     #[test]
     async fn a_worker_that_ended_leaves_its_facts_until_the_next_one_differs(fixture: WorkerFixture) {
-        let worker = fixture.work_as(FakeReceiver::default().done().repeatable(), |queue| queue.requeue = true);
+        let worker = fixture.work_as(FakeReceiver::default().done().idempotent(), |queue| queue.requeue = true);
         worker.started().await;
         worker.stop();
         worker.ended().await;
@@ -45,17 +45,17 @@ both_databases! {
         let next = fixture.work(FakeReceiver::default().done());
         next.started().await;
         let queue = published(&fixture).await;
-        assert_eq!((queue.facts.requeue, queue.facts.guarantee), (false, Guarantee::Nothing));
+        assert_eq!((queue.facts.requeue, queue.facts.guarantee), (false, Guarantee::None));
     }
 
     /// Another node considered it gone, as after its machine was suspended.
     #[test]
     async fn a_worker_whose_facts_were_forgotten_publishes_them_again(fixture: WorkerFixture) {
-        let worker = fixture.work(FakeReceiver::default().done().repeatable());
+        let worker = fixture.work(FakeReceiver::default().done().idempotent());
         worker.started().await;
         let other = fixture.another_node().await;
         other.pass(DAY);
-        let other = other.work(FakeReceiver::default().done().repeatable());
+        let other = other.work(FakeReceiver::default().done().idempotent());
         other.started().await;
         fixture.pass(DAY);
         while !published(&fixture).await.nodes.iter().any(|(node, _)| node.id == worker.id()) {
@@ -65,13 +65,13 @@ both_databases! {
 
     #[test]
     async fn dead_letters_are_judged_by_published_facts(fixture: WorkerFixture) {
-        let refusing = FakeReceiver::default().handler(|_, _| async { Err(Failed::dead("no")) });
+        let refusing = FakeReceiver::default().handler(|_, _| async { Err(JobError::dead("no")) });
         let worker = fixture.work_as(refusing, |queue| queue.requeue = true);
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Dead).await;
-        let letter = only(fixture.store.dead_letters().page(&LetterFilter::default(), None, 10).await.unwrap());
+        fixture.until(id, StateName::Dead).await;
+        let letter = only(fixture.store.dead_letters().page(&DeadLetterFilter::default(), None, 10).await.unwrap());
         let now = fixture.store.now().await.unwrap();
-        assert_eq!(Policies::published(&fixture.store).await.unwrap().judge(&letter, now), Ok(()));
+        assert_eq!(RequeuePolicies::published(&fixture.store).await.unwrap().judge(&letter, now), Ok(()));
         drop(worker);
     }
 }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use ichido::destination::{Done, Failed};
-use ichido_core::lifecycle::Stage;
+use ichido::destination::{JobSuccess, JobError};
+use ichido_core::lifecycle::StateName;
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_core::time::Timestamp;
 
@@ -21,14 +21,14 @@ both_databases! {
     #[test]
     async fn retries_follow_schedule_then_message_is_dead(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
-        let handler = receiver.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
+        let handler = receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::retry("down")) });
         let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
         let before_all = fixture.store.now().await.unwrap();
         let id = fixture.put("k1").await;
         let mut before = before_all;
         let mut passed = Duration::ZERO;
         for failure in 1..=8 {
-            let row = fixture.until_row(id, |row| row.status == Stage::Failed && row.tries == failure).await;
+            let row = fixture.until_row(id, |row| row.status == StateName::Failed && row.tries == failure).await;
             let now = fixture.store.now().await.unwrap();
             let due = row.next_attempt.unwrap();
             let wait = Duration::from_secs(1 << failure);
@@ -43,7 +43,7 @@ both_databases! {
             passed = due.since(now);
             fixture.pass(passed);
         }
-        let row = fixture.until(id, Stage::Dead).await;
+        let row = fixture.until(id, StateName::Dead).await;
         assert_eq!((row.tries, row.tries_allowed, receiver.count()), (9, 9, 9));
         let kinds = fixture.kinds(id).await;
         assert_eq!(kinds.last().map(String::as_str), Some("spent"));
@@ -54,12 +54,12 @@ both_databases! {
     #[test]
     async fn message_with_one_attempt_is_dead_after_it(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
-        let handler = receiver.handler(|_, _| async { Err::<Done, _>(Failed::retry("down")) });
+        let handler = receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::retry("down")) });
         let _worker = fixture.work(handler);
         let mut message = message("k1");
         message.tries_allowed = many(1);
         let id = fixture.put_in(message).await;
-        let row = fixture.until(id, Stage::Dead).await;
+        let row = fixture.until(id, StateName::Dead).await;
         assert_eq!((row.tries, receiver.count()), (1, 1));
     }
 
@@ -68,12 +68,12 @@ both_databases! {
     #[test]
     async fn a_call_that_could_arrive_after_its_key_is_forgotten_is_not_made(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
-        let handler = receiver.handler(|_, _| async { Err::<Done, _>(Failed::unknown("no answer")) });
-        let _worker = fixture.work(handler.honours_keys(DAY).settles_within(Duration::from_hours(2)));
+        let handler = receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::unknown("no answer")) });
+        let _worker = fixture.work(handler.keyed(DAY).settles_within(Duration::from_hours(2)));
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Failed).await;
+        fixture.until(id, StateName::Failed).await;
         fixture.pass(Duration::from_hours(23));
-        fixture.until(id, Stage::Parked).await;
+        fixture.until(id, StateName::Parked).await;
         assert_eq!(receiver.count(), 1);
     }
 
@@ -82,12 +82,12 @@ both_databases! {
     async fn requested_wait_is_a_minimum(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, _| async {
-            Err::<Done, _>(Failed::throttled(Some(Duration::from_mins(30)), "slow down"))
+            Err::<JobSuccess, _>(JobError::throttled(Some(Duration::from_mins(30)), "slow down"))
         });
         let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
         let before = fixture.store.now().await.unwrap();
         let id = fixture.put("k1").await;
-        let row = fixture.until(id, Stage::Failed).await;
+        let row = fixture.until(id, StateName::Failed).await;
         assert!(before.plus(Duration::from_mins(30)) <= row.next_attempt.unwrap());
     }
 
@@ -96,18 +96,18 @@ both_databases! {
     async fn wait_of_one_message_does_not_delay_others(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
-            if number == 1 { Err(Failed::retry_after(Duration::from_mins(30), "later")) } else { Ok(Done::default()) }
+            if number == 1 { Err(JobError::retry_after(Duration::from_mins(30), "later")) } else { Ok(JobSuccess::default()) }
         });
         let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
         let before = fixture.store.now().await.unwrap();
         let late = fixture.put("k1").await;
-        let row = fixture.until(late, Stage::Failed).await;
+        let row = fixture.until(late, StateName::Failed).await;
         assert!(before.plus(Duration::from_mins(30)) <= row.next_attempt.unwrap());
         let next = fixture.put("k2").await;
-        fixture.until(next, Stage::Sent).await;
+        fixture.until(next, StateName::Sent).await;
         // A tenth more is jitter.
         fixture.pass(Duration::from_mins(34));
-        assert_eq!(fixture.until(late, Stage::Sent).await.tries, 2);
+        assert_eq!(fixture.until(late, StateName::Sent).await.tries, 2);
     }
 
     /// One bad message dies, and the others of its batch are sent and not charged.
@@ -124,19 +124,19 @@ both_databases! {
         }
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, job| async move {
-            if &job.payload[..] == b"{\"n\":\"bad\"}" { Err(Failed::retry("bad")) } else { Ok(Done::default()) }
+            if &job.payload[..] == b"{\"n\":\"bad\"}" { Err(JobError::retry("bad")) } else { Ok(JobSuccess::default()) }
         });
         let _worker = fixture.work_as(handler, |queue| {
             queue.retry = Retry {
                 schedule: Schedule::List(vec![Duration::from_millis(1)]),
                 jitter: Jitter::None,
-                tries: many(9),
+                max_attempts: many(9),
             };
         });
-        let bad = fixture.until(bad.unwrap(), Stage::Dead).await;
+        let bad = fixture.until(bad.unwrap(), StateName::Dead).await;
         assert_eq!(bad.tries, 9);
         for id in good {
-            let row = fixture.until(id, Stage::Sent).await;
+            let row = fixture.until(id, StateName::Sent).await;
             assert_eq!((row.tries, receiver.calls_of(id)), (1, 1));
         }
     }

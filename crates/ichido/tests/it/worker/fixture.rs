@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ichido::destination::{Done, Failed, Handler, Job};
-use ichido::worker::{Paces, Queue, Running, Target, Worker};
+use ichido::destination::{JobSuccess, JobError, Handler, Job};
+use ichido::worker::{Paces, QueueConfig, WorkerHandle, DestinationConfig, Worker};
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_store::Store;
 use ichido_store::message::{Enqueued, MessageFilter, MessageRow, NewMessage, QueueName, Transition};
@@ -43,8 +43,8 @@ pub(crate) struct WorkerFixture {
 
 /// Removed with the fixture.
 enum DatabaseGuard {
-    Postgres { _database: postgres::Database },
-    Sqlite { _file: sqlite::File },
+    Postgres { _database: postgres::PgTestDatabase },
+    Sqlite { _file: sqlite::SqliteTestFile },
 }
 
 impl WorkerFixture {
@@ -73,7 +73,7 @@ impl WorkerFixture {
 
     /// Lets time pass.
     pub(crate) fn pass(&self, time: Duration) {
-        self.store.skew_by(time);
+        self.store.advance_clock(time);
     }
 
     /// A builder of a worker that polls often.
@@ -82,19 +82,19 @@ impl WorkerFixture {
     }
 
     /// A worker of one queue with a handler.
-    pub(crate) fn work(&self, handler: Handler) -> Running {
+    pub(crate) fn work(&self, handler: Handler) -> WorkerHandle {
         self.work_as(handler, |_| ())
     }
 
     /// The same with changed settings.
-    pub(crate) fn work_as(&self, handler: Handler, change: impl FnOnce(&mut Queue)) -> Running {
+    pub(crate) fn work_as(&self, handler: Handler, change: impl FnOnce(&mut QueueConfig)) -> WorkerHandle {
         self.builder_with(handler, change).start().expect("a worker")
     }
 
-    pub(crate) fn builder_with(&self, handler: Handler, change: impl FnOnce(&mut Queue)) -> Worker {
-        let mut queue = Queue { lease: LEASE, retry: backoff(), ..Queue::new(QUEUE, QUEUE) };
+    pub(crate) fn builder_with(&self, handler: Handler, change: impl FnOnce(&mut QueueConfig)) -> Worker {
+        let mut queue = QueueConfig { lease: LEASE, retry: backoff(), ..QueueConfig::new(QUEUE, QUEUE) };
         change(&mut queue);
-        self.builder().destination(Target::new(QUEUE, handler)).queue(queue)
+        self.builder().destination(DestinationConfig::new(QUEUE, handler)).queue(queue)
     }
 
     /// Enqueues a message of alice's.
@@ -123,7 +123,7 @@ impl WorkerFixture {
     }
 
     /// Waits until a message is in a state.
-    pub(crate) async fn until(&self, id: Uuid, stage: Stage) -> MessageRow {
+    pub(crate) async fn until(&self, id: Uuid, stage: StateName) -> MessageRow {
         self.until_row(id, |row| row.status == stage).await
     }
 
@@ -138,12 +138,12 @@ impl WorkerFixture {
     }
 
     /// How many messages of the queue are in a state.
-    pub(crate) async fn count(&self, stage: Stage) -> i64 {
+    pub(crate) async fn count(&self, stage: StateName) -> i64 {
         let counts = self.store.queues().counts().await.expect("a response");
         counts.into_iter().filter(|count| count.state == stage).map(|count| count.count).sum()
     }
 
-    pub(crate) async fn until_count(&self, stage: Stage, expected: i64) {
+    pub(crate) async fn until_count(&self, stage: StateName, expected: i64) {
         while self.count(stage).await != expected {
             poll_pause().await;
         }
@@ -206,7 +206,7 @@ impl FakeReceiver {
         answer: impl Fn(usize, Job<Bytes>) -> A + Send + Sync + 'static,
     ) -> Handler
     where
-        A: Future<Output = Result<Done, Failed>> + Send + 'static,
+        A: Future<Output = Result<JobSuccess, JobError>> + Send + 'static,
     {
         let receiver = self.clone();
         Handler::bytes(move |job: Job<Bytes>| {
@@ -225,7 +225,7 @@ impl FakeReceiver {
 
     /// A handler that always succeeds.
     pub(crate) fn done(&self) -> Handler {
-        self.handler(|_, _| async { Ok(Done::default()) })
+        self.handler(|_, _| async { Ok(JobSuccess::default()) })
     }
 
     pub(crate) fn calls(&self) -> Vec<ReceivedCall> {

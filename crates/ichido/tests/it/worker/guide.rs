@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ichido::destination::{Failed, Handler, Job};
-use ichido::worker::{Queue, Running, Target, Worker};
+use ichido::destination::{JobError, Handler, Job};
+use ichido::worker::{QueueConfig, WorkerHandle, DestinationConfig, Worker};
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::message::{NewMessage, QueueName};
@@ -58,7 +58,7 @@ impl Mailer {
     }
 }
 
-fn work(store: Store, mailer: Mailer) -> Result<Running, Error> {
+fn work(store: Store, mailer: Mailer) -> Result<WorkerHandle, Error> {
     let handler = Handler::json(move |job: Job<Ordered>| {
         let mailer = mailer.clone();
         async move {
@@ -68,16 +68,16 @@ fn work(store: Store, mailer: Mailer) -> Result<Running, Error> {
             sent.map_err(|why| {
                 println!("not mailed on try {}: {why}", job.attempt);
                 match why.kind() {
-                    ErrorKind::NotFound => Failed::unreachable(why),
-                    ErrorKind::NotADirectory => Failed::dead(why),
-                    _ => Failed::unknown(why),
+                    ErrorKind::NotFound => JobError::unreachable(why),
+                    ErrorKind::NotADirectory => JobError::dead(why),
+                    _ => JobError::unknown(why),
                 }
             })
         }
     });
-    let mail = Target::new("mail", handler.honours_keys(KEEPS_KEYS_FOR));
+    let mail = DestinationConfig::new("mail", handler.keyed(KEEPS_KEYS_FOR));
     // Operators may requeue dead letters.
-    let queue = Queue { requeue: true, ..Queue::new("mail", "mail") };
+    let queue = QueueConfig { requeue: true, ..QueueConfig::new("mail", "mail") };
     Ok(Worker::new(store).destination(mail).queue(queue).start()?)
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ichido::destination::{Done, Failed, Handler, Job};
-use ichido_core::lifecycle::Stage;
+use ichido::destination::{JobSuccess, JobError, Handler, Job};
+use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 use serde::Deserialize;
 
@@ -18,7 +18,7 @@ struct OrderPayload {
 }
 
 /// A handler whose every run ends like this.
-fn failing(how: impl Fn() -> Failed + Send + Sync + 'static) -> Handler {
+fn failing(how: impl Fn() -> JobError + Send + Sync + 'static) -> Handler {
     FakeReceiver::default().handler(move |_, _| {
         let failed = how();
         async move { Err(failed) }
@@ -30,13 +30,13 @@ both_databases! {
     async fn a_handler_gets_its_payload_typed(fixture: WorkerFixture) {
         let worker = fixture.builder().handle("orders", |job: Job<OrderPayload>| async move {
             if job.payload.n != "k1" {
-                return Err(Failed::dead("another order"));
+                return Err(JobError::dead("another order"));
             }
             Ok(())
         });
         let _worker = worker.start().unwrap();
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
     }
 
     #[test]
@@ -44,7 +44,7 @@ both_databases! {
         let worker = fixture.builder().handle("orders", |_: Job<u64>| async { Ok(()) });
         let _worker = worker.start().unwrap();
         let id = fixture.put("k1").await;
-        let row = fixture.until(id, Stage::Dead).await;
+        let row = fixture.until(id, StateName::Dead).await;
         assert_eq!((row.tries, row.effect, row.last_error.as_deref()), (1, Effect::NotDone, Some("BAD_REQUEST")));
         let why = row.last_error_text.unwrap();
         assert!(why.contains("not the JSON") && why.contains("line 1 column"), "{why}");
@@ -52,9 +52,9 @@ both_databases! {
 
     #[test]
     async fn handler_can_return_dead(fixture: WorkerFixture) {
-        let _worker = fixture.work(failing(|| Failed::dead("no such account")));
+        let _worker = fixture.work(failing(|| JobError::dead("no such account")));
         let id = fixture.put("k1").await;
-        let row = fixture.until(id, Stage::Dead).await;
+        let row = fixture.until(id, StateName::Dead).await;
         assert_eq!((row.tries, row.effect), (1, Effect::NotDone));
         assert_eq!(row.last_error_text.as_deref(), Some("no such account"));
     }
@@ -63,15 +63,15 @@ both_databases! {
     async fn handler_retry_is_retried_under_any_guarantee(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
-            if number < 3 { Err(Failed::retry("busy")) } else { Ok(Done::default()) }
+            if number < 3 { Err(JobError::retry("busy")) } else { Ok(JobSuccess::default()) }
         });
         let _worker = fixture.work(handler);
         let id = fixture.put("k1").await;
         for tries in 1..3 {
-            fixture.until_row(id, |row| row.status == Stage::Failed && row.tries == tries).await;
+            fixture.until_row(id, |row| row.status == StateName::Failed && row.tries == tries).await;
             fixture.pass(BACKOFF);
         }
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         assert_eq!(receiver.calls().iter().map(|seen| seen.attempt).collect::<Vec<_>>(), [1, 2, 3]);
     }
 
@@ -81,11 +81,11 @@ both_databases! {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, _| async {
             Err(std::io::Error::other("the line broke"))?;
-            Ok(Done::default())
+            Ok(JobSuccess::default())
         });
         let _worker = fixture.work(handler);
         let id = fixture.put("k1").await;
-        let row = fixture.until(id, Stage::Parked).await;
+        let row = fixture.until(id, StateName::Parked).await;
         assert_eq!((row.effect, row.last_error_text.as_deref()), (Effect::Unknown, Some("the line broke")));
         assert_eq!(receiver.count(), 1);
     }
@@ -93,18 +93,18 @@ both_databases! {
     // Spec: D9, F2.
     #[test]
     async fn unknown_effect_is_retried_if_keyed_or_repeatable(fixture: WorkerFixture) {
-        for (key, covers) in [("k1", Handler::repeatable as fn(Handler) -> Handler), ("k2", |handler| {
-            handler.honours_keys(Duration::from_hours(24))
+        for (key, covers) in [("k1", Handler::idempotent as fn(Handler) -> Handler), ("k2", |handler| {
+            handler.keyed(Duration::from_hours(24))
         })] {
             let receiver = FakeReceiver::default();
             let handler = receiver.handler(|number, _| async move {
-                if number < 2 { Err(Failed::unknown("who knows")) } else { Ok(Done::default()) }
+                if number < 2 { Err(JobError::unknown("who knows")) } else { Ok(JobSuccess::default()) }
             });
             let worker = fixture.work(covers(handler));
             let id = fixture.put(key).await;
-            fixture.until(id, Stage::Failed).await;
+            fixture.until(id, StateName::Failed).await;
             fixture.pass(BACKOFF);
-            fixture.until(id, Stage::Sent).await;
+            fixture.until(id, StateName::Sent).await;
             assert_eq!(receiver.count(), 2);
             assert_eq!(receiver.calls()[0].key, receiver.calls()[1].key);
             worker.stop();
@@ -116,14 +116,14 @@ both_databases! {
     async fn a_snooze_does_not_count(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
-            if number < 2 { Err(Failed::snooze(Duration::from_mins(5))) } else { Ok(Done::default()) }
+            if number < 2 { Err(JobError::snooze(Duration::from_mins(5))) } else { Ok(JobSuccess::default()) }
         });
-        let _worker = fixture.work(handler.repeatable());
+        let _worker = fixture.work(handler.idempotent());
         let id = fixture.put("k1").await;
-        let row = fixture.until_row(id, |row| row.status == Stage::Queued && row.next_attempt.is_some() && receiver.count() == 1).await;
+        let row = fixture.until_row(id, |row| row.status == StateName::Queued && row.next_attempt.is_some() && receiver.count() == 1).await;
         assert_eq!(row.tries, 0);
         fixture.pass(Duration::from_mins(6));
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         assert_eq!(receiver.calls()[1].attempt, 1);
     }
 
@@ -132,14 +132,14 @@ both_databases! {
     async fn a_snooze_after_a_mark_counts(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
-            if number < 2 { Err(Failed::snooze(Duration::from_mins(5))) } else { Ok(Done::default()) }
+            if number < 2 { Err(JobError::snooze(Duration::from_mins(5))) } else { Ok(JobSuccess::default()) }
         });
         let _worker = fixture.work(handler);
         let id = fixture.put("k1").await;
-        let row = fixture.until(id, Stage::Failed).await;
+        let row = fixture.until(id, StateName::Failed).await;
         assert_eq!((row.tries, row.effect), (1, Effect::NotDone));
         fixture.pass(Duration::from_mins(6));
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
     }
 
     #[test]
@@ -147,15 +147,15 @@ both_databases! {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, job| async move {
             assert_ne!(&job.payload[..], b"{\"n\":\"bad\"}", "a fault of the handler's");
-            Ok(Done::default())
+            Ok(JobSuccess::default())
         });
-        let _worker = fixture.work_as(handler.repeatable(), |queue| queue.parallelism = many(1));
+        let _worker = fixture.work_as(handler.idempotent(), |queue| queue.parallelism = many(1));
         let bad = fixture.put("bad").await;
         let good = fixture.put("good").await;
-        let row = fixture.until(bad, Stage::Failed).await;
+        let row = fixture.until(bad, StateName::Failed).await;
         assert_eq!((row.tries, row.effect), (1, Effect::Unknown));
         assert!(row.last_error_text.as_deref().unwrap().starts_with("the handler panicked: "), "{row:?}");
-        fixture.until(good, Stage::Sent).await;
+        fixture.until(good, StateName::Sent).await;
     }
 
     /// A timeout counts as a failure, and frees the slot.
@@ -176,17 +176,17 @@ both_databases! {
                     });
                     gate.pass().await;
                 }
-                Ok(Done::default())
+                Ok(JobSuccess::default())
             }
         });
-        let handler = handler.repeatable().timeout(TIMEOUT);
+        let handler = handler.idempotent().timeout(TIMEOUT);
         let _worker = fixture.work_as(handler, |queue| queue.parallelism = many(1));
         let slow = fixture.put("slow").await;
-        let row = fixture.until(slow, Stage::Failed).await;
+        let row = fixture.until(slow, StateName::Failed).await;
         assert_eq!((row.last_error.as_deref(), row.effect), (Some("NETWORK_TIMEOUT"), Effect::Unknown));
         assert_eq!(signal_receiver.recv().await, Some(true));
         let good = fixture.put("good").await;
-        fixture.until(good, Stage::Sent).await;
+        fixture.until(good, StateName::Sent).await;
     }
 
     /// A handler that blocks its thread cannot be interrupted, but its slot is still freed.
@@ -203,12 +203,12 @@ both_databases! {
                 Ok(())
             }
         });
-        let handler = handler.repeatable().timeout(TIMEOUT);
+        let handler = handler.idempotent().timeout(TIMEOUT);
         let _worker = fixture.work_as(handler, |queue| queue.parallelism = many(1));
         let slow = fixture.put("slow").await;
-        fixture.until(slow, Stage::Failed).await;
+        fixture.until(slow, StateName::Failed).await;
         let good = fixture.put("good").await;
-        fixture.until(good, Stage::Sent).await;
+        fixture.until(good, StateName::Sent).await;
         drop(release);
     }
 }

@@ -4,51 +4,51 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use ichido::destination::{Done, Failed};
-use ichido::letters::{
-    Bulk, BulkError, Canary, Ended, Living, Policies, Preflight, QueuePolicy, Refusal, Report, StopAsked,
-    Work, ask_to_stop, limits,
+use ichido::destination::{JobSuccess, JobError};
+use ichido::dead_letters::{
+    BulkOperation, BulkError, Canary, BulkEnd, LiveBulks, RequeuePolicies, Preflight, RequeuePolicy, RequeueRefusal, BulkReport, StopRequest,
+    BulkAction, request_stop, limits,
 };
-use ichido_core::lifecycle::{Event, Failure, Stage};
+use ichido_core::lifecycle::{Event, Failure, StateName};
 use ichido_core::retry::{Guarantee, Jitter, Retry, Safety, Schedule};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
-use ichido_store::action::Action;
-use ichido_store::letter::{LetterFilter, LetterRow, LetterStepped, Standing};
-use ichido_store::message::{ClaimTerms, NewMessage, Note, QueueName, Settlement, Work as Claimed};
+use ichido_store::action::AuditAction;
+use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, Disposition};
+use ichido_store::message::{ClaimOptions, NewMessage, Note, QueueName, Settlement, ClaimedMessage as Claimed};
 use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
 use super::fixture::{DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, key, many, queue};
 
-const REQUEUE: Work = Work::Requeue { canary: None };
+const REQUEUE: BulkAction = BulkAction::Requeue { canary: None };
 /// No test waits this long.
 const WATCH_FOR: Duration = Duration::from_hours(1);
-const CAREFUL: Work = Work::Requeue { canary: Some(Canary { watch_for: WATCH_FOR, ..Canary::DEFAULT }) };
+const CAREFUL: BulkAction = BulkAction::Requeue { canary: Some(Canary { watch_for: WATCH_FOR, ..Canary::DEFAULT }) };
 
-fn policies(requeue: bool, guarantee: Guarantee) -> Policies {
-    Policies::default().with(queue(QUEUE), QueuePolicy { requeue, guarantee })
+fn policies(requeue: bool, guarantee: Guarantee) -> RequeuePolicies {
+    RequeuePolicies::default().with(queue(QUEUE), RequeuePolicy { requeue, guarantee })
 }
 
-fn allowed() -> Policies {
-    policies(true, Guarantee::Nothing)
+fn allowed() -> RequeuePolicies {
+    policies(true, Guarantee::None)
 }
 
-fn bulk(store: &Store, policies: &Policies, work: Work) -> Bulk {
+fn bulk(store: &Store, policies: &RequeuePolicies, work: BulkAction) -> BulkOperation {
     let (store, policies) = (store.clone(), policies.clone());
-    let (filter, reason) = (LetterFilter::default(), Some("fixed".to_owned()));
-    Bulk { store, policies, work, filter, actor: "olivia".to_owned(), reason }
+    let (filter, reason) = (DeadLetterFilter::default(), Some("fixed".to_owned()));
+    BulkOperation { store, policies, action: work, filter, actor: "olivia".to_owned(), reason }
 }
 
 /// Counts, and runs.
-async fn run(bulk: &Bulk) -> (Preflight, Report) {
+async fn run(bulk: &BulkOperation) -> (Preflight, BulkReport) {
     let found = bulk.preflight().await.unwrap();
     let report = bulk.run(&found, || false, |_| ()).await.unwrap();
     (found, report)
 }
 
 /// Starts a canary, and drops it like a killed process.
-async fn killed(bulk: &Bulk) -> Uuid {
+async fn killed(bulk: &BulkOperation) -> Uuid {
     let found = bulk.preflight().await.unwrap();
     let (sender, mut operations) = tokio::sync::mpsc::unbounded_channel();
     tokio::select! {
@@ -58,11 +58,11 @@ async fn killed(bulk: &Bulk) -> Uuid {
 }
 
 /// Returns the operation that blocks another one, if any.
-async fn taken_by(bulk: &Bulk) -> Option<Uuid> {
+async fn taken_by(bulk: &BulkOperation) -> Option<Uuid> {
     let found = bulk.preflight().await.unwrap();
     match bulk.run(&found, || false, |_| ()).await {
         Ok(_) => None,
-        Err(BulkError::Taken { by }) => Some(by),
+        Err(BulkError::Conflict { by }) => Some(by),
         Err(error) => panic!("{error}"),
     }
 }
@@ -75,21 +75,21 @@ impl WorkerFixture {
         for put in self.store.messages().enqueue_all((0..count).map(new).collect()).await {
             put.unwrap();
         }
-        let terms = ClaimTerms {
+        let terms = ClaimOptions {
             node: Uuid::nil(),
             lease: Duration::from_hours(1),
-            marks: false,
-            guarantee: Guarantee::Repeatable,
+            start_marks: false,
+            guarantee: Guarantee::Idempotent,
             travels_for: Duration::ZERO,
         };
-        let works = self.store.claims().take(queue, many(count), terms).await.unwrap();
+        let works = self.store.claims().claim(queue, many(count), terms).await.unwrap();
         let note = Note { code: Some(ErrorCode::BadRequest), ..Note::default() };
         let died = |work: &Claimed| {
             let event = Event::Failed {
                 fence: work.fence,
-                failure: Failure::ForGood,
+                failure: Failure::Permanent,
                 effect,
-                safety: Safety::Neither,
+                safety: Safety::None,
                 travels_until: work.claimed_at,
             };
             Settlement::new(work, event, note.clone())
@@ -105,7 +105,7 @@ impl WorkerFixture {
     }
 
     /// The audit entries of an operation.
-    async fn entries(&self, operation: Uuid) -> Vec<Action> {
+    async fn entries(&self, operation: Uuid) -> Vec<AuditAction> {
         self.store.actions().of(operation).await.unwrap().into_iter().map(|row| row.action).collect()
     }
 }
@@ -118,18 +118,18 @@ both_databases! {
         fixture.dead_in(&queue("mail"), 4, Effect::NotDone).await;
         let policies = allowed();
         let found = bulk(&fixture.store, &policies, REQUEUE).preflight().await.unwrap();
-        assert_eq!((found.matched, found.would_go), (9, 3));
+        assert_eq!((found.matched, found.eligible), (9, 3));
         assert_eq!(found.queues.into_iter().collect::<Vec<_>>(), [(QUEUE.to_owned(), 3)]);
         assert_eq!(found.errors.into_iter().collect::<Vec<_>>(), [("BAD_REQUEST".to_owned(), 3)]);
         let refused: Vec<_> = found.refused.into_iter().collect();
         assert_eq!(
             refused,
             [
-                (("mail".to_owned(), Refusal::QueueNotKnown), 4),
-                ((QUEUE.to_owned(), Refusal::EffectUnknown), 2),
+                (("mail".to_owned(), RequeueRefusal::QueueNotKnown), 4),
+                ((QUEUE.to_owned(), RequeueRefusal::EffectUnknown), 2),
             ]
         );
-        assert_eq!(fixture.count(Stage::Dead).await, 9);
+        assert_eq!(fixture.count(StateName::Dead).await, 9);
     }
 
     #[test]
@@ -138,11 +138,11 @@ both_databases! {
         fixture.dead_in(&queue(QUEUE), 2, Effect::Unknown).await;
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
-        assert_eq!((report.moved, report.gone, report.ended), (5, 0, Ended::Done));
-        assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [(Refusal::EffectUnknown, 2)]);
+        assert_eq!((report.moved, report.gone, report.ended), (5, 0, BulkEnd::Done));
+        assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [(RequeueRefusal::EffectUnknown, 2)]);
         let receiver = FakeReceiver::default();
         let worker = fixture.work_as(receiver.done(), |queue| queue.requeue = true);
-        fixture.until_count(Stage::Sent, 5).await;
+        fixture.until_count(StateName::Sent, 5).await;
         worker.stop();
         let row = fixture.row(ids[0]).await;
         assert_eq!(row.tries, 1, "the count restarts at 0");
@@ -154,12 +154,12 @@ both_databases! {
     #[test]
     async fn queue_without_requeue_refuses_with_reason(fixture: WorkerFixture) {
         fixture.dead(3).await;
-        let policies = policies(false, Guarantee::Repeatable);
+        let policies = policies(false, Guarantee::Idempotent);
         let (found, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
-        assert_eq!((found.would_go, found.refused_for(Refusal::NotAllowed)), (0, 3));
-        assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [(Refusal::NotAllowed, 3)]);
-        assert!(Refusal::NotAllowed.to_string().contains("requeue = true"));
-        assert_eq!(fixture.count(Stage::Dead).await, 3);
+        assert_eq!((found.eligible, found.refused_for(RequeueRefusal::NotAllowed)), (0, 3));
+        assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [(RequeueRefusal::NotAllowed, 3)]);
+        assert!(RequeueRefusal::NotAllowed.to_string().contains("requeue = true"));
+        assert_eq!(fixture.count(StateName::Dead).await, 3);
     }
 
     #[test]
@@ -167,23 +167,23 @@ both_databases! {
         fixture.dead(3).await;
         let bulk = bulk(&fixture.store, &allowed(), REQUEUE);
         let found = bulk.preflight().await.unwrap();
-        assert_eq!(found.would_go, 3);
+        assert_eq!(found.eligible, 3);
         let worker = fixture.work_as(FakeReceiver::default().done(), |queue| queue.requeue = false);
         worker.started().await;
         let report = bulk.run(&found, || false, |_| ()).await.unwrap();
-        assert_eq!((report.moved, report.refused.into_iter().collect::<Vec<_>>()), (0, vec![(Refusal::NotAllowed, 3)]));
+        assert_eq!((report.moved, report.refused.into_iter().collect::<Vec<_>>()), (0, vec![(RequeueRefusal::NotAllowed, 3)]));
         worker.stop();
     }
 
     #[test]
     async fn unknown_effect_is_requeued_only_while_key_is_remembered(fixture: WorkerFixture) {
         fixture.dead_in(&queue(QUEUE), 2, Effect::Unknown).await;
-        let policies = policies(true, Guarantee::HonoursKeys { keeps_for: DAY });
+        let policies = policies(true, Guarantee::Keyed { keeps_for: DAY });
         let early = bulk(&fixture.store, &policies, REQUEUE).preflight().await.unwrap();
-        assert_eq!(early.would_go, 2);
+        assert_eq!(early.eligible, 2);
         fixture.pass(DAY);
         let late = bulk(&fixture.store, &policies, REQUEUE).preflight().await.unwrap();
-        assert_eq!((late.would_go, late.refused_for(Refusal::KeyForgotten)), (0, 2));
+        assert_eq!((late.eligible, late.refused_for(RequeueRefusal::KeyForgotten)), (0, 2));
         // Counted early, run late: each is judged when it is moved.
         let report = bulk(&fixture.store, &policies, REQUEUE).run(&early, || false, |_| ()).await.unwrap();
         assert_eq!((report.moved, report.refused.values().sum::<u64>()), (0, 2));
@@ -199,12 +199,12 @@ both_databases! {
         let seen = Cell::new(0);
         let report = bulk.run(&found, || 0 < seen.get(), |progress| seen.set(progress.moved)).await.unwrap();
         let one_batch = u64::from(limits::BATCH_MAX);
-        assert_eq!((report.moved, &report.ended), (one_batch, &Ended::Stopped { by: None }));
-        assert_eq!(fixture.count(Stage::Queued).await, i64::from(limits::BATCH_MAX));
+        assert_eq!((report.moved, &report.ended), (one_batch, &BulkEnd::Stopped { by: None }));
+        assert_eq!(fixture.count(StateName::Queued).await, i64::from(limits::BATCH_MAX));
         let entries = fixture.entries(report.operation).await;
         assert_eq!(entries[1].to, "stopped");
         let (found, again) = run(&bulk).await;
-        assert_eq!((found.matched, again.moved, again.ended), (2 * one_batch, 2 * one_batch, Ended::Done));
+        assert_eq!((found.matched, again.moved, again.ended), (2 * one_batch, 2 * one_batch, BulkEnd::Done));
     }
 
     #[test]
@@ -217,17 +217,17 @@ both_databases! {
         let (sender, mut operations) = tokio::sync::mpsc::unbounded_channel();
         let stopping = async {
             let operation = operations.recv().await.unwrap();
-            assert_eq!(ask_to_stop(&elsewhere.store, operation, "pete").await.unwrap(), StopAsked::Asked);
+            assert_eq!(request_stop(&elsewhere.store, operation, "pete").await.unwrap(), StopRequest::Accepted);
         };
         // No worker runs, so the canary would be watched for an hour.
         let running = bulk.run(&found, || false, |progress| sender.send(progress.operation).unwrap());
         let (report, ()) = tokio::join!(running, stopping);
         let report = report.unwrap();
-        assert_eq!(report.ended, Ended::Stopped { by: Some("pete".to_owned()) });
+        assert_eq!(report.ended, BulkEnd::Stopped { by: Some("pete".to_owned()) });
         let states: Vec<String> = fixture.entries(report.operation).await.into_iter().map(|action| action.to).collect();
         assert_eq!(states, ["begun", "stopping", "stopped"]);
-        assert_eq!(ask_to_stop(&fixture.store, report.operation, "pete").await.unwrap(), StopAsked::Over);
-        assert_eq!(ask_to_stop(&fixture.store, Uuid::nil(), "pete").await.unwrap(), StopAsked::Unknown);
+        assert_eq!(request_stop(&fixture.store, report.operation, "pete").await.unwrap(), StopRequest::Ended);
+        assert_eq!(request_stop(&fixture.store, Uuid::nil(), "pete").await.unwrap(), StopRequest::Unknown);
     }
 
     #[test]
@@ -236,16 +236,16 @@ both_databases! {
         let policies = allowed();
         let operation = killed(&bulk(&fixture.store, &policies, CAREFUL)).await;
         let begun_at = fixture.store.actions().of(operation).await.unwrap()[0].at;
-        let is_abandoned = async || Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at);
+        let is_abandoned = async || LiveBulks::query(&fixture.store).await.unwrap().is_abandoned(operation, begun_at);
         assert!(!is_abandoned().await, "it may only be slow");
         assert_eq!(taken_by(&bulk(&fixture.store, &policies, REQUEUE)).await, Some(operation));
-        assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Asked);
-        fixture.store.skew_by(limits::LEASE);
+        assert_eq!(request_stop(&fixture.store, operation, "pete").await.unwrap(), StopRequest::Accepted);
+        fixture.store.advance_clock(limits::LEASE);
         assert!(is_abandoned().await);
-        assert_eq!(ask_to_stop(&fixture.store, operation, "pete").await.unwrap(), StopAsked::Over);
+        assert_eq!(request_stop(&fixture.store, operation, "pete").await.unwrap(), StopRequest::Ended);
         let (found, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
-        assert_eq!((found.matched, report.moved, report.ended), (198, 198, Ended::Done), "the two of the canary have gone");
-        assert_eq!(fixture.store.nodes().letter_keepers().await.unwrap(), [], "an ended operation releases its claim");
+        assert_eq!((found.matched, report.moved, report.ended), (198, 198, BulkEnd::Done), "the two of the canary have gone");
+        assert_eq!(fixture.store.nodes().bulk_leases().await.unwrap(), [], "an ended operation releases its claim");
     }
 
     #[test]
@@ -259,16 +259,16 @@ both_databases! {
             let operation = operations.recv().await.unwrap();
             let begun_at = fixture.store.actions().of(operation).await.unwrap()[0].at;
             // As if it had been silent for that long.
-            fixture.store.skew_by(limits::LEASE);
-            assert!(Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at));
-            while Living::look(&fixture.store).await.unwrap().is_abandoned(operation, begun_at) {
+            fixture.store.advance_clock(limits::LEASE);
+            assert!(LiveBulks::query(&fixture.store).await.unwrap().is_abandoned(operation, begun_at));
+            while LiveBulks::query(&fixture.store).await.unwrap().is_abandoned(operation, begun_at) {
                 tokio::time::sleep(limits::WATCH_EVERY).await;
             }
-            ask_to_stop(&fixture.store, operation, "pete").await.unwrap()
+            request_stop(&fixture.store, operation, "pete").await.unwrap()
         };
         let running = bulk.run(&found, || false, |progress| _ = sender.send(progress.operation));
         let (report, asked) = tokio::join!(running, looking);
-        assert_eq!((report.unwrap().ended, asked), (Ended::Stopped { by: Some("pete".to_owned()) }, StopAsked::Asked));
+        assert_eq!((report.unwrap().ended, asked), (BulkEnd::Stopped { by: Some("pete".to_owned()) }, StopRequest::Accepted));
     }
 
     /// As after a laptop slept: another operation took its letters over, and it reports what it did.
@@ -281,15 +281,15 @@ both_databases! {
         let (sender, mut operations) = tokio::sync::mpsc::unbounded_channel();
         let taking = async {
             operations.recv().await.unwrap();
-            fixture.store.skew_by(limits::LEASE);
+            fixture.store.advance_clock(limits::LEASE);
             killed(&bulk(&fixture.store, &policies, CAREFUL)).await
         };
         let running = sleepy.run(&found, || false, |progress| _ = sender.send(progress.operation));
         let (report, taker) = tokio::join!(running, taking);
         let report = report.unwrap();
-        assert_eq!((report.moved, report.ended), (1, Ended::Abandoned));
+        assert_eq!((report.moved, report.ended), (1, BulkEnd::Abandoned));
         assert_eq!(fixture.entries(report.operation).await.last().unwrap().to, "abandoned");
-        let kept: Vec<Uuid> = fixture.store.nodes().letter_keepers().await.unwrap().into_iter().map(|kept| kept.by).collect();
+        let kept: Vec<Uuid> = fixture.store.nodes().bulk_leases().await.unwrap().into_iter().map(|kept| kept.by).collect();
         assert_eq!(kept, [taker], "and takes nothing from who has them");
     }
 
@@ -297,16 +297,16 @@ both_databases! {
     async fn two_bulks_never_work_on_letters_of_one_queue(fixture: WorkerFixture) {
         fixture.dead(20).await;
         fixture.dead_in(&queue("mail"), 20, Effect::NotDone).await;
-        let policies = allowed().with(queue("mail"), QueuePolicy { requeue: true, guarantee: Guarantee::Nothing });
+        let policies = allowed().with(queue("mail"), RequeuePolicy { requeue: true, guarantee: Guarantee::None });
         let of = |name: Option<&str>, work| {
-            let filter = LetterFilter { queue: name.map(queue), ..LetterFilter::default() };
-            Bulk { filter, ..bulk(&fixture.store, &policies, work) }
+            let filter = DeadLetterFilter { queue: name.map(queue), ..DeadLetterFilter::default() };
+            BulkOperation { filter, ..bulk(&fixture.store, &policies, work) }
         };
         let operation = killed(&of(Some(QUEUE), CAREFUL)).await;
         assert_eq!(taken_by(&of(Some(QUEUE), REQUEUE)).await, Some(operation));
         assert_eq!(taken_by(&of(None, REQUEUE)).await, Some(operation), "all queues are that one too");
         assert_eq!(taken_by(&of(Some("mail"), REQUEUE)).await, None, "it went");
-        fixture.store.skew_by(limits::LEASE);
+        fixture.store.advance_clock(limits::LEASE);
         fixture.dead_in(&queue("mail"), 20, Effect::NotDone).await;
         let of_all = killed(&of(None, CAREFUL)).await;
         assert_eq!(taken_by(&of(Some("mail"), REQUEUE)).await, Some(of_all));
@@ -323,13 +323,13 @@ both_databases! {
         let found = bulk.preflight().await.unwrap();
         let mut steps = Vec::new();
         let report = bulk.run(&found, || false, |progress| {
-            if progress.watched.is_some() && steps.last() != Some(&progress.moved) {
+            if progress.canary.is_some() && steps.last() != Some(&progress.moved) {
                 steps.push(progress.moved);
             }
         }).await.unwrap();
-        assert_eq!((report.moved, report.ended), (200, Ended::Done));
+        assert_eq!((report.moved, report.ended), (200, BulkEnd::Done));
         assert_eq!(steps, [2, 10, 50], "each step was watched before the next");
-        fixture.until_count(Stage::Sent, 200).await;
+        fixture.until_count(StateName::Sent, 200).await;
         worker.stop();
     }
 
@@ -337,12 +337,12 @@ both_databases! {
     async fn a_canary_halts_when_the_receiver_still_fails(fixture: WorkerFixture) {
         fixture.dead(200).await;
         let receiver = FakeReceiver::default();
-        let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<Done, _>(Failed::dead("still down")) }), |queue| queue.requeue = true);
+        let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::dead("still down")) }), |queue| queue.requeue = true);
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
-        let Ended::Halted { watched } = report.ended else { panic!("{report:?}") };
-        assert!(report.moved == 2 && 1 <= watched.ill, "{report:?}");
-        fixture.until_count(Stage::Dead, 200).await;
+        let BulkEnd::Halted { watched } = report.ended else { panic!("{report:?}") };
+        assert!(report.moved == 2 && 1 <= watched.failed, "{report:?}");
+        fixture.until_count(StateName::Dead, 200).await;
         assert_eq!(receiver.count(), 2, "the others were not sent");
         worker.stop();
         let entries = fixture.entries(report.operation).await;
@@ -355,7 +355,7 @@ both_databases! {
         fixture.dead(200).await;
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, job| async move {
-            if job.attempt == 1 { Err(Failed::retry("still shaky")) } else { Ok(Done::default()) }
+            if job.attempt == 1 { Err(JobError::retry("still shaky")) } else { Ok(JobSuccess::default()) }
         });
         let soon = Retry { schedule: Schedule::List(vec![Duration::from_millis(1)]), jitter: Jitter::None, ..Retry::OUTBOX };
         let worker = fixture.work_as(handler, |queue| {
@@ -364,9 +364,9 @@ both_databases! {
         });
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
-        let Ended::Halted { watched } = report.ended else { panic!("{report:?}") };
-        assert!(report.moved == 2 && 1 <= watched.ill, "{report:?}");
-        fixture.until_count(Stage::Sent, 2).await;
+        let BulkEnd::Halted { watched } = report.ended else { panic!("{report:?}") };
+        assert!(report.moved == 2 && 1 <= watched.failed, "{report:?}");
+        fixture.until_count(StateName::Sent, 2).await;
         worker.stop();
     }
 
@@ -381,13 +381,13 @@ both_databases! {
             let found = bulk.preflight().await.unwrap();
             match bulk.run(&found, || false, |_| ()).await {
                 Ok(report) => report.moved,
-                Err(BulkError::Taken { .. }) => 0,
+                Err(BulkError::Conflict { .. }) => 0,
                 Err(error) => panic!("{error}"),
             }
         };
         let (here, there) = tokio::join!(go(&fixture.store), go(&other.store));
         assert_eq!(here + there, u64::from(all), "{here} {there}");
-        assert_eq!(fixture.count(Stage::Queued).await, i64::from(all));
+        assert_eq!(fixture.count(StateName::Queued).await, i64::from(all));
     }
 
     /// Letters named by id need no claim.
@@ -400,27 +400,27 @@ both_databases! {
         let by_id = async {
             let (note, mut moved) = (Note::default(), 0);
             for part in ids.rchunks(100) {
-                let event = |letter: &LetterRow, now| policies.event(letter, now);
+                let event = |letter: &DeadLetterRow, now| policies.event(letter, now);
                 let stepped = while_busy(|| other.store.dead_letters().step(part, event, &note)).await;
-                moved += stepped.iter().filter(|stepped| matches!(stepped, LetterStepped::Now(_))).count();
+                moved += stepped.iter().filter(|stepped| matches!(stepped, DeadLetterStep::Now(_))).count();
             }
             u64::try_from(moved).unwrap()
         };
         let bulk = bulk(&fixture.store, &policies, REQUEUE);
         let ((_, report), by_id) = tokio::join!(run(&bulk), by_id);
         assert_eq!(report.moved + by_id, u64::from(all), "{report:?} {by_id}");
-        assert_eq!(fixture.count(Stage::Queued).await, i64::from(all));
+        assert_eq!(fixture.count(StateName::Queued).await, i64::from(all));
     }
 
     #[test]
     async fn letters_dead_again_meanwhile_are_not_requeued_again(fixture: WorkerFixture) {
         fixture.dead(40).await;
         let receiver = FakeReceiver::default();
-        let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<Done, _>(Failed::dead("no")) }), |queue| queue.requeue = true);
+        let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::dead("no")) }), |queue| queue.requeue = true);
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
         assert_eq!(report.moved, 40);
-        fixture.until_count(Stage::Dead, 40).await;
+        fixture.until_count(StateName::Dead, 40).await;
         worker.stop();
         assert_eq!(receiver.count(), 40);
     }
@@ -441,11 +441,11 @@ both_databases! {
     #[test]
     async fn bulk_discard_ignores_queue_policy(fixture: WorkerFixture) {
         fixture.dead(3).await;
-        let nothing = Policies::default();
-        let (found, report) = run(&bulk(&fixture.store, &nothing, Work::Discard)).await;
-        assert_eq!((found.would_go, report.moved), (3, 3));
-        assert_eq!(fixture.count(Stage::Dead).await, 0);
-        let discarded = LetterFilter { standing: Standing::Discarded, ..LetterFilter::default() };
+        let nothing = RequeuePolicies::default();
+        let (found, report) = run(&bulk(&fixture.store, &nothing, BulkAction::Discard)).await;
+        assert_eq!((found.eligible, report.moved), (3, 3));
+        assert_eq!(fixture.count(StateName::Dead).await, 0);
+        let discarded = DeadLetterFilter { disposition: Disposition::Discarded, ..DeadLetterFilter::default() };
         assert_eq!(fixture.store.dead_letters().page(&discarded, None, 10).await.unwrap().len(), 3);
     }
 }

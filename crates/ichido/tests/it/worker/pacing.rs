@@ -4,10 +4,10 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido::destination::{Done, Failed, Handler};
-use ichido::worker::{Paces, Queue, Running, Target};
-use ichido_core::lifecycle::Stage;
-use ichido_core::pace::{Circuit, CircuitSettings, PerSecond, Rate, Settings};
+use ichido::destination::{JobSuccess, JobError, Handler};
+use ichido::worker::{Paces, QueueConfig, WorkerHandle, DestinationConfig};
+use ichido_core::lifecycle::StateName;
+use ichido_core::pace::{Circuit, CircuitSettings, PerSecond, Rate, PaceSettings};
 use ichido_core::time::Timestamp;
 use ichido_store::message::{MessageFilter, NewMessage};
 
@@ -29,19 +29,19 @@ const CIRCUIT: CircuitSettings = CircuitSettings {
 fn bad_fail(receiver: &FakeReceiver) -> Handler {
     receiver.handler(|_, job| async move {
         if job.payload.starts_with(b"{\"n\":\"bad") {
-            Err(Failed::unreachable("it broke"))
+            Err(JobError::unreachable("it broke"))
         } else {
-            Ok(Done::default())
+            Ok(JobSuccess::default())
         }
     })
 }
 
 /// A worker whose destination has its own pace.
-fn paced(fixture: &WorkerFixture, handler: Handler, change: impl FnOnce(&mut Target)) -> Running {
-    let mut target = Target::new("broker", handler);
+fn paced(fixture: &WorkerFixture, handler: Handler, change: impl FnOnce(&mut DestinationConfig)) -> WorkerHandle {
+    let mut target = DestinationConfig::new("broker", handler);
     change(&mut target);
     let orders =
-        Queue { lease: LEASE, parallelism: many(1), retry: backoff(), ..Queue::new(QUEUE, "broker") };
+        QueueConfig { lease: LEASE, parallelism: many(1), retry: backoff(), ..QueueConfig::new(QUEUE, "broker") };
     let worker = fixture.builder().destination(target).queue(orders);
     // Another destination, which shows that the worker continues.
     worker.handler("mail", FakeReceiver::default().done()).start().unwrap()
@@ -50,7 +50,7 @@ fn paced(fixture: &WorkerFixture, handler: Handler, change: impl FnOnce(&mut Tar
 /// Waits until a worker has sent something to the other destination.
 async fn goes_on(fixture: &WorkerFixture, name: &str) {
     let id = fixture.put_in(NewMessage::new(queue("mail"), "alice", key(name), Vec::new())).await;
-    fixture.until(id, Stage::Sent).await;
+    fixture.until(id, StateName::Sent).await;
 }
 
 /// Lets time pass while nothing is held or about to be: the claim would lapse with it.
@@ -59,8 +59,8 @@ async fn pass_at_rest(fixture: &WorkerFixture, time: Duration) {
         let now = fixture.store.now().await.unwrap();
         let rows = fixture.store.messages().list(&MessageFilter::default(), 100).await.unwrap();
         let at_rest = rows.iter().all(|row| match row.status {
-            Stage::Queued | Stage::Failed => row.next_attempt.is_some_and(|due| now < due),
-            stage => stage != Stage::Sending,
+            StateName::Queued | StateName::Failed => row.next_attempt.is_some_and(|due| now < due),
+            stage => stage != StateName::Sending,
         });
         if at_rest {
             return fixture.pass(time);
@@ -76,7 +76,7 @@ both_databases! {
     async fn throttling_pauses_all_workers_as_long_as_asked(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
-            if number == 1 { Err(Failed::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(Done::default()) }
+            if number == 1 { Err(JobError::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(JobSuccess::default()) }
         });
         let other = fixture.another_node().await;
         let _workers = [paced(&fixture, handler.clone(), |_| ()), paced(&other, handler, |_| ())];
@@ -84,7 +84,7 @@ both_databases! {
             goes_on(&fixture, name).await;
         }
         let refused = fixture.put("k1").await;
-        fixture.until(refused, Stage::Failed).await;
+        fixture.until(refused, StateName::Failed).await;
         let shared = Paces::new(fixture.store.clone()).read("broker").await.unwrap();
         assert!(fixture.store.now().await.unwrap().plus(Duration::from_mins(29)) < shared.pace.paused_until);
         assert!(matches!(shared.pace.rate, Rate::Paced(_)), "{shared:?}");
@@ -93,13 +93,13 @@ both_databases! {
             goes_on(&fixture, name).await;
         }
         // If it were claimed, it would be given back with its attempt.
-        fixture.until_row(waiting, |row| row.status == Stage::Queued && row.tries == 0).await;
+        fixture.until_row(waiting, |row| row.status == StateName::Queued && row.tries == 0).await;
         assert_eq!(receiver.count(), 1);
         for node in [&fixture, &other] {
             node.pass(Duration::from_mins(40));
         }
-        other.until(waiting, Stage::Sent).await;
-        other.until(refused, Stage::Sent).await;
+        other.until(waiting, StateName::Sent).await;
+        other.until(refused, StateName::Sent).await;
         assert_eq!(receiver.count(), 3);
     }
 
@@ -108,18 +108,18 @@ both_databases! {
     async fn paused_messages_continue_when_pause_is_lifted(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
-            if number == 1 { Err(Failed::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(Done::default()) }
+            if number == 1 { Err(JobError::throttled(Some(Duration::from_mins(30)), "slow down")) } else { Ok(JobSuccess::default()) }
         });
         for number in 0..4 {
             fixture.put(&format!("k{number}")).await;
         }
-        let at_most = |target: &mut Target| target.pace.rate_max = Some(PerSecond::clamped(10.0));
+        let at_most = |target: &mut DestinationConfig| target.pace.rate_max = Some(PerSecond::clamped(10.0));
         let _worker = paced(&fixture, handler, at_most);
-        fixture.until_count(Stage::Failed, 1).await;
-        fixture.until_count(Stage::Queued, 3).await;
+        fixture.until_count(StateName::Failed, 1).await;
+        fixture.until_count(StateName::Queued, 3).await;
         Paces::new(fixture.store.clone()).lift_pause("broker").await.unwrap();
         fixture.pass(Duration::from_secs(15));
-        fixture.until_count(Stage::Sent, 3).await;
+        fixture.until_count(StateName::Sent, 3).await;
     }
 
     /// All workers together respect a limit: no slot is granted twice.
@@ -129,12 +129,12 @@ both_databases! {
         let before = fixture.store.now().await.unwrap();
         let receiver = FakeReceiver::default();
         let other = fixture.another_node().await;
-        let at_most = |target: &mut Target| target.pace.rate_max = Some(PerSecond::clamped(200.0));
+        let at_most = |target: &mut DestinationConfig| target.pace.rate_max = Some(PerSecond::clamped(200.0));
         let _workers = [paced(&fixture, receiver.done(), at_most), paced(&other, receiver.done(), at_most)];
         for number in 0..40 {
             fixture.put(&format!("k{number}")).await;
         }
-        fixture.until_count(Stage::Sent, 40).await;
+        fixture.until_count(StateName::Sent, 40).await;
         let shared = Paces::new(fixture.store.clone()).read("broker").await.unwrap();
         assert!(before.plus(SPACING * 39) <= shared.pace.last_slot, "{before} {shared:?}");
         assert_eq!(receiver.count(), 40);
@@ -146,7 +146,7 @@ both_databases! {
         let _worker = paced(&fixture, receiver.done(), |_| ());
         let paces = Paces::new(fixture.store.clone());
         let id = fixture.put("k0").await;
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         assert_eq!(paces.read("broker").await.unwrap().pace.last_slot, Timestamp::EPOCH, "nothing limits it");
         let rate = PerSecond::clamped(100.0);
         paces.set_rate_max("broker", Some(rate)).await.unwrap();
@@ -154,7 +154,7 @@ both_databases! {
         for number in 1..=10 {
             fixture.put(&format!("k{number}")).await;
         }
-        fixture.until_count(Stage::Sent, 11).await;
+        fixture.until_count(StateName::Sent, 11).await;
         let shared = paces.read("broker").await.unwrap();
         assert_eq!(shared.rate_max, Some(rate));
         assert!(before.plus(Duration::from_millis(90)) <= shared.pace.last_slot, "{before} {shared:?}");
@@ -165,9 +165,9 @@ both_databases! {
     async fn destination_that_is_down_is_not_called(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|number, _| async move {
-            if number <= 3 { Err(Failed::unreachable("refused")) } else { Ok(Done::default()) }
+            if number <= 3 { Err(JobError::unreachable("refused")) } else { Ok(JobSuccess::default()) }
         });
-        let _worker = paced(&fixture, handler, |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
+        let _worker = paced(&fixture, handler, |target| target.pace = PaceSettings { circuit: CIRCUIT, ..PaceSettings::DEFAULT });
         let paces = Paces::new(fixture.store.clone());
         let mut ids = Vec::new();
         for number in 0..6 {
@@ -176,18 +176,18 @@ both_databases! {
         while !matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Open { .. }) {
             poll_pause().await;
         }
-        fixture.until_count(Stage::Failed, 3).await;
+        fixture.until_count(StateName::Failed, 3).await;
         goes_on(&fixture, "m1").await;
         // Held messages were given back with their attempts.
-        fixture.until_count(Stage::Sending, 0).await;
-        assert_eq!((receiver.count(), fixture.count(Stage::Queued).await), (3, 3));
+        fixture.until_count(StateName::Sending, 0).await;
+        assert_eq!((receiver.count(), fixture.count(StateName::Queued).await), (3, 3));
         fixture.pass(REST + Duration::from_mins(1));
         for id in &ids[3..] {
-            fixture.until(*id, Stage::Sent).await;
+            fixture.until(*id, StateName::Sent).await;
         }
         // Those that have failed gave way to them.
         pass_at_rest(&fixture, REST).await;
-        fixture.until_count(Stage::Sent, 7).await;
+        fixture.until_count(StateName::Sent, 7).await;
         assert_eq!(receiver.count(), 9);
         assert!(matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Closed { .. }));
     }
@@ -198,30 +198,30 @@ both_databases! {
     async fn failing_messages_do_not_delay_good_ones(fixture: WorkerFixture) {
         const TRIES: u32 = 4;
         let receiver = FakeReceiver::default();
-        let _worker = paced(&fixture, bad_fail(&receiver), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
+        let _worker = paced(&fixture, bad_fail(&receiver), |target| target.pace = PaceSettings { circuit: CIRCUIT, ..PaceSettings::DEFAULT });
         let paces = Paces::new(fixture.store.clone());
         let (mut bad, mut good) = (Vec::new(), Vec::new());
         // Never as many bad ones in a row as open the circuit, while none has failed before.
         for number in 0..10 {
             bad.push(fixture.put_in(NewMessage { tries_allowed: many(TRIES), ..message(&format!("bad{number}")) }).await);
             good.push(fixture.put(&format!("good{number}")).await);
-            fixture.until(good[number], Stage::Sent).await;
+            fixture.until(good[number], StateName::Sent).await;
         }
         for round in 1..TRIES {
             for id in &bad {
-                let row = fixture.until(*id, Stage::Failed).await;
+                let row = fixture.until(*id, StateName::Failed).await;
                 assert_eq!(row.tries, round);
             }
             // All ten come due at once, and fail one after the other.
             fixture.pass(BACKOFF);
-            let stage = if round + 1 == TRIES { Stage::Dead } else { Stage::Failed };
+            let stage = if round + 1 == TRIES { StateName::Dead } else { StateName::Failed };
             for id in &bad {
                 fixture.until_row(*id, |row| row.status == stage && row.tries == round + 1).await;
             }
             let circuit = paces.read("broker").await.unwrap().pace.circuit;
             assert!(matches!(circuit, Circuit::Closed { .. }), "{circuit:?}");
             good.push(fixture.put(&format!("after{round}")).await);
-            fixture.until(*good.last().unwrap(), Stage::Sent).await;
+            fixture.until(*good.last().unwrap(), StateName::Sent).await;
         }
         for id in good {
             assert_eq!(receiver.calls_of(id), 1);
@@ -233,33 +233,33 @@ both_databases! {
     #[test]
     async fn a_message_that_has_not_failed_is_the_probe(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
-        let _worker = paced(&fixture, bad_fail(&receiver), |target| target.pace = Settings { circuit: CIRCUIT, ..Settings::DEFAULT });
+        let _worker = paced(&fixture, bad_fail(&receiver), |target| target.pace = PaceSettings { circuit: CIRCUIT, ..PaceSettings::DEFAULT });
         let paces = Paces::new(fixture.store.clone());
         let mut bad = Vec::new();
         for number in 0..3 {
             bad.push(fixture.put_in(NewMessage { tries_allowed: many(3), ..message(&format!("bad{number}")) }).await);
         }
-        fixture.until_count(Stage::Failed, 3).await;
+        fixture.until_count(StateName::Failed, 3).await;
         assert!(matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Open { .. }));
         let good = fixture.put("good").await;
         goes_on(&fixture, "m1").await;
         assert_eq!(receiver.calls_of(good), 0, "it waits for the rest to be over");
-        fixture.until_count(Stage::Sending, 0).await;
+        fixture.until_count(StateName::Sending, 0).await;
         fixture.pass(BACKOFF);
-        fixture.until_count(Stage::Queued, 4).await;
+        fixture.until_count(StateName::Queued, 4).await;
         fixture.pass(REST);
-        fixture.until(good, Stage::Sent).await;
+        fixture.until(good, StateName::Sent).await;
         while !matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Closed { .. }) {
             poll_pause().await;
         }
         // They continue on their own schedule, and block nobody.
-        while fixture.count(Stage::Dead).await < 3 {
+        while fixture.count(StateName::Dead).await < 3 {
             pass_at_rest(&fixture, REST + BACKOFF).await;
             let more = fixture.put(&format!("more{}", receiver.count())).await;
-            fixture.until(more, Stage::Sent).await;
+            fixture.until(more, StateName::Sent).await;
         }
         for id in bad {
-            let row = fixture.until(id, Stage::Dead).await;
+            let row = fixture.until(id, StateName::Dead).await;
             assert_eq!((row.tries, receiver.calls_of(id)), (3, 3));
         }
     }
@@ -272,11 +272,11 @@ both_databases! {
         let receiver = FakeReceiver::default();
         let _worker = paced(&fixture, receiver.done(), |target| target.interval = INTERVAL);
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         let steps = fixture.transitions(id).await;
         let at = |stage| steps.iter().find(|step| step.to == stage).unwrap().at;
         // SQLite's clock counts milliseconds.
-        let took = at(Stage::Sent).since(at(Stage::Sending));
+        let took = at(StateName::Sent).since(at(StateName::Sending));
         assert!(INTERVAL <= took + Duration::from_millis(1), "{steps:?}");
     }
 }

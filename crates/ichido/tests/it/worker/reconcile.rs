@@ -4,12 +4,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ichido::destination::{Done, Failed, Handler, ReconcileOutcome};
+use ichido::destination::{JobSuccess, JobError, Handler, ReconcileOutcome};
 use ichido::worker::OutboundKey;
-use ichido_core::lifecycle::{Event, Stage};
+use ichido_core::lifecycle::{Event, StateName};
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
-use ichido_store::letter::Standing;
+use ichido_store::dead_letter::Disposition;
 use ichido_store::message::{NewMessage, Note};
 use uuid::Uuid;
 
@@ -25,7 +25,7 @@ fn askable(receiver: &FakeReceiver, answer: ReconcileOutcome) -> (Handler, Arc<M
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
     let handler = receiver.handler(|number, _| async move {
-        if number == 1 { Err(Failed::unknown("lost")) } else { Ok(Done::default()) }
+        if number == 1 { Err(JobError::unknown("lost")) } else { Ok(JobSuccess::default()) }
     });
     let handler = handler.settles_within(SETTLES_WITHIN).reconcile(move |key| {
         noted.lock().unwrap().push(key.as_str().to_owned());
@@ -39,7 +39,7 @@ fn askable(receiver: &FakeReceiver, answer: ReconcileOutcome) -> (Handler, Arc<M
 async fn rounds(store: &Store, node: Uuid) {
     // The rest of the round follows a heartbeat; the next heartbeat shows that it is over.
     for _ in 0..3 {
-        store.skew_by(Duration::from_secs(11));
+        store.advance_clock(Duration::from_secs(11));
         let now = store.now().await.unwrap();
         while !store.nodes().list().await.unwrap().iter().any(|beat| beat.id == node && now <= beat.seen_at) {
             poll_pause().await;
@@ -54,12 +54,12 @@ both_databases! {
         let (handler, asked) = askable(&receiver, ReconcileOutcome::done());
         let worker = fixture.work(handler);
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Parked).await;
+        fixture.until(id, StateName::Parked).await;
         fixture.pass(SETTLES_WITHIN / 2);
         rounds(&fixture.store, worker.id()).await;
         assert_eq!(asked.lock().unwrap().len(), 0, "its call may still be travelling");
         fixture.pass(SETTLES_WITHIN);
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         let outbound = OutboundKey::Derived.key_for(&queue(QUEUE), "alice", &key("k1"));
         assert_eq!((receiver.count(), &*asked.lock().unwrap()), (1, &vec![outbound.as_str().to_owned()]));
     }
@@ -70,12 +70,12 @@ both_databases! {
         let (handler, _) = askable(&receiver, ReconcileOutcome::not_done());
         let _worker = fixture.work(handler);
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Parked).await;
+        fixture.until(id, StateName::Parked).await;
         fixture.pass(SETTLES_WITHIN * 2);
-        let row = fixture.until(id, Stage::Queued).await;
+        let row = fixture.until(id, StateName::Queued).await;
         assert_eq!((row.tries, row.effect), (1, Effect::NotDone));
         fixture.pass(BACKOFF);
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         assert_eq!(receiver.count(), 2);
     }
 
@@ -85,7 +85,7 @@ both_databases! {
         let (handler, asked) = askable(&receiver, ReconcileOutcome::unknown());
         let worker = fixture.work(handler);
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Parked).await;
+        fixture.until(id, StateName::Parked).await;
         for times in 1..3 {
             fixture.pass(SETTLES_WITHIN * 2);
             while asked.lock().unwrap().len() < times {
@@ -95,7 +95,7 @@ both_databases! {
             // Not sooner than a minute later.
             assert_eq!(asked.lock().unwrap().len(), times);
         }
-        assert_eq!((fixture.row(id).await.status, receiver.count()), (Stage::Parked, 1));
+        assert_eq!((fixture.row(id).await.status, receiver.count()), (StateName::Parked, 1));
     }
 
     /// A dead letter stays dead, and its effect becomes known; its history says how.
@@ -108,20 +108,20 @@ both_databases! {
             let receiver = FakeReceiver::default();
             let (handler, asked) = askable(&receiver, answer);
             // Keys are remembered, so it is not parked; and no attempt is left.
-            let worker = fixture.work(handler.honours_keys(DAY));
+            let worker = fixture.work(handler.keyed(DAY));
             let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message(key) }).await;
-            let row = fixture.until(id, Stage::Dead).await;
+            let row = fixture.until(id, StateName::Dead).await;
             assert_eq!(row.effect, Effect::Unknown);
             let before = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
             rounds(&fixture.store, worker.id()).await;
             assert_eq!(asked.lock().unwrap().len(), 0, "its call may still be travelling");
             fixture.pass(SETTLES_WITHIN * 2);
             let row = fixture.until_row(id, |row| row.effect != Effect::Unknown).await;
-            assert_eq!((row.status, row.effect), (Stage::Dead, effect));
+            assert_eq!((row.status, row.effect), (StateName::Dead, effect));
             let last = fixture.transitions(id).await.pop().unwrap();
-            assert_eq!((last.kind.as_str(), last.from, last.to), ("reconciled", Stage::Dead, Stage::Dead));
+            assert_eq!((last.kind.as_str(), last.from, last.to), ("reconciled", StateName::Dead, StateName::Dead));
             let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
-            assert_eq!((letter.since, letter.standing, &letter.error), (before.since, Standing::Open, &before.error));
+            assert_eq!((letter.since, letter.standing, &letter.error), (before.since, Disposition::Open, &before.error));
             // A known effect is not looked up again.
             fixture.pass(SETTLES_WITHIN * 2);
             rounds(&fixture.store, worker.id()).await;
@@ -137,9 +137,9 @@ both_databases! {
     async fn dead_letter_found_unknown_is_looked_up_again_later(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let (handler, asked) = askable(&receiver, ReconcileOutcome::unknown());
-        let worker = fixture.work(handler.honours_keys(DAY));
+        let worker = fixture.work(handler.keyed(DAY));
         let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message("k1") }).await;
-        fixture.until(id, Stage::Dead).await;
+        fixture.until(id, StateName::Dead).await;
         let known = fixture.transitions(id).await.len();
         for times in 1..3 {
             fixture.pass(SETTLES_WITHIN * 2);
@@ -150,7 +150,7 @@ both_databases! {
             assert_eq!(asked.lock().unwrap().len(), times);
         }
         let row = fixture.row(id).await;
-        assert_eq!((row.status, row.effect, receiver.count()), (Stage::Dead, Effect::Unknown, 1));
+        assert_eq!((row.status, row.effect, receiver.count()), (StateName::Dead, Effect::Unknown, 1));
         assert_eq!(fixture.transitions(id).await.len(), known);
         // A resolved letter was decided: it is not looked up any more.
         fixture.store.messages().step(id, |_| Event::Discarded, &Note::default()).await.unwrap();
@@ -165,7 +165,7 @@ both_databases! {
         let (handler, asked) = askable(&receiver, ReconcileOutcome::unknown());
         let workers = [fixture.work(handler.clone()), fixture.work(handler)];
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Parked).await;
+        fixture.until(id, StateName::Parked).await;
         fixture.pass(SETTLES_WITHIN * 2);
         for worker in &workers {
             rounds(&fixture.store, worker.id()).await;

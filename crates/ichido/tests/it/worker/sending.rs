@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use ichido::destination::{Done, Handler};
-use ichido::worker::{OutboundKey, Queue, Target};
-use ichido_core::lifecycle::Stage;
+use ichido::destination::{JobSuccess, Handler};
+use ichido::worker::{OutboundKey, QueueConfig, DestinationConfig};
+use ichido_core::lifecycle::StateName;
 use ichido_store::message::NewMessage;
 use ichido_store::testing::while_busy;
 
@@ -18,16 +18,16 @@ both_databases! {
     #[test]
     async fn a_message_is_sent_once_and_its_audit_shows_it(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
-        let handler = receiver.handler(|_, _| async { Ok(Done { receipt: Some("o-1".to_owned()), ..Done::default() }) });
+        let handler = receiver.handler(|_, _| async { Ok(JobSuccess { receipt: Some("o-1".to_owned()), ..JobSuccess::default() }) });
         let worker = fixture.work(handler);
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         assert_eq!(receiver.count(), 1);
         let seen = &receiver.calls()[0];
         assert_eq!((seen.attempt, seen.identity.as_str(), &seen.body[..]), (1, "alice", &b"{\"n\":\"k1\"}"[..]));
         let steps = fixture.transitions(id).await;
         let last = steps.last().unwrap();
-        assert_eq!((last.to, last.receipt.as_deref(), last.node), (Stage::Sent, Some("o-1"), Some(worker.id())));
+        assert_eq!((last.to, last.receipt.as_deref(), last.node), (StateName::Sent, Some("o-1"), Some(worker.id())));
         assert_eq!(last.fence, Some(seen.fence));
         worker.stop();
         worker.ended().await;
@@ -42,7 +42,7 @@ both_databases! {
         // Whichever of the two begins first.
         for key in ["k1", "k2", "k3"] {
             let id = fixture.put(key).await;
-            fixture.until(id, Stage::Sent).await;
+            fixture.until(id, StateName::Sent).await;
         }
     }
 
@@ -57,7 +57,7 @@ both_databases! {
             let gate = inside.clone();
             async move {
                 gate.pass().await;
-                Ok(Done::default())
+                Ok(JobSuccess::default())
             }
         });
         let _worker = fixture.work_as(handler, |queue| {
@@ -66,14 +66,14 @@ both_databases! {
         });
         gate.reached(2).await;
         // Four are claimed: two run, two are held. The last two are left to others.
-        fixture.until_count(Stage::Sending, 4).await;
-        assert_eq!((fixture.count(Stage::Queued).await, gate.arrived()), (2, 2));
+        fixture.until_count(StateName::Sending, 4).await;
+        assert_eq!((fixture.count(StateName::Queued).await, gate.arrived()), (2, 2));
         gate.open(1);
         gate.reached(3).await;
-        fixture.until_count(Stage::Sent, 1).await;
+        fixture.until_count(StateName::Sent, 1).await;
         assert_eq!(gate.arrived(), 3);
         gate.open(5);
-        fixture.until_count(Stage::Sent, 6).await;
+        fixture.until_count(StateName::Sent, 6).await;
         assert_eq!(receiver.count(), 6);
     }
 
@@ -87,7 +87,7 @@ both_databases! {
                 if &job.payload[..] == b"{\"n\":\"slow\"}" {
                     gate.pass().await;
                 }
-                Ok(Done::default())
+                Ok(JobSuccess::default())
             }
         });
         let other = FakeReceiver::default();
@@ -99,10 +99,10 @@ both_databases! {
             fixture.put(&format!("k{number}")).await;
             fixture.put_in(NewMessage::new(queue("mail"), "alice", key(&format!("m{number}")), Vec::new())).await;
         }
-        fixture.until_count(Stage::Sent, 40).await;
-        assert_eq!(fixture.row(stuck).await.status, Stage::Sending);
+        fixture.until_count(StateName::Sent, 40).await;
+        assert_eq!(fixture.row(stuck).await.status, StateName::Sending);
         gate.open(1);
-        fixture.until(stuck, Stage::Sent).await;
+        fixture.until(stuck, StateName::Sent).await;
         drop(worker);
     }
 
@@ -112,18 +112,18 @@ both_databases! {
         let receiver = FakeReceiver::default();
         let first = fixture.work(receiver.done());
         let sent = fixture.put("k1").await;
-        fixture.until(sent, Stage::Sent).await;
+        fixture.until(sent, StateName::Sent).await;
         first.stop();
         first.ended().await;
         let other = fixture.another_node().await;
         let waiting = other.put("k2").await;
-        let changed = other.work_as(receiver.done(), |queue| queue.key = OutboundKey::Own);
+        let changed = other.work_as(receiver.done(), |queue| queue.outbound_key = OutboundKey::Own);
         // On its own: nobody stops it.
         changed.ended().await;
         let row = other.row(waiting).await;
-        assert_eq!((row.status, row.tries, receiver.count()), (Stage::Queued, 0, 1));
+        assert_eq!((row.status, row.tries, receiver.count()), (StateName::Queued, 0, 1));
         let _again = other.work(receiver.done());
-        other.until(waiting, Stage::Sent).await;
+        other.until(waiting, StateName::Sent).await;
     }
 
     // Spec: D7.
@@ -133,7 +133,7 @@ both_databases! {
         let _worker = fixture.work(receiver.done());
         for identity in ["alice", "bob"] {
             let id = fixture.put_in(message_of(identity, "same")).await;
-            fixture.until(id, Stage::Sent).await;
+            fixture.until(id, StateName::Sent).await;
         }
         let calls = receiver.calls();
         assert_eq!(calls.len(), 2);
@@ -147,9 +147,9 @@ both_databases! {
     #[test]
     async fn a_queue_of_unique_keys_sends_the_clients_own(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
-        let _worker = fixture.work_as(receiver.done(), |queue| queue.key = OutboundKey::Own);
+        let _worker = fixture.work_as(receiver.done(), |queue| queue.outbound_key = OutboundKey::Own);
         let id = fixture.put("0190b0a0-7c1e-7c1e-8c1e-0190b0a07c1e").await;
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         assert_eq!(receiver.calls()[0].key, "0190b0a0-7c1e-7c1e-8c1e-0190b0a07c1e");
     }
 
@@ -165,7 +165,7 @@ both_databases! {
         for answer in fixture.store.messages().enqueue_all(messages).await {
             answer.unwrap();
         }
-        fixture.until_count(Stage::Sent, 400).await;
+        fixture.until_count(StateName::Sent, 400).await;
         let mut called: Vec<_> = receiver.calls().into_iter().map(|seen| seen.message).collect();
         called.sort_unstable();
         called.dedup();
@@ -194,8 +194,8 @@ both_databases! {
             put.await.unwrap();
         }
         let last = fixture.put("last").await;
-        fixture.until(last, Stage::Sent).await;
-        fixture.until_count(Stage::Sent, 2).await;
+        fixture.until(last, StateName::Sent).await;
+        fixture.until_count(StateName::Sent, 2).await;
         assert_eq!(receiver.count(), 2);
     }
 
@@ -207,25 +207,25 @@ both_databases! {
             let gate = inside.clone();
             async move {
                 gate.pass().await;
-                Ok(Done::default())
+                Ok(JobSuccess::default())
             }
         });
-        let target = Target { max_parallel: Some(many(2)), ..Target::new("broker", handler) };
-        let queue_to = |name: &str| Queue { lease: LEASE, ..Queue::new(name, "broker") };
+        let target = DestinationConfig { max_parallel: Some(many(2)), ..DestinationConfig::new("broker", handler) };
+        let queue_to = |name: &str| QueueConfig { lease: LEASE, ..QueueConfig::new(name, "broker") };
         let worker = fixture.builder().destination(target).queue(queue_to(QUEUE)).queue(queue_to("mail"));
         let _worker = worker.start().unwrap();
         for number in 0..4 {
             fixture.put(&format!("k{number}")).await;
             fixture.put_in(NewMessage::new(queue("mail"), "alice", key(&format!("m{number}")), Vec::new())).await;
         }
-        fixture.until_count(Stage::Sending, 8).await;
+        fixture.until_count(StateName::Sending, 8).await;
         gate.reached(2).await;
         for sent in 1..=8 {
             assert_eq!(gate.arrived(), (sent + 1).min(8));
             gate.open(1);
             gate.reached((sent + 2).min(8)).await;
         }
-        fixture.until_count(Stage::Sent, 8).await;
+        fixture.until_count(StateName::Sent, 8).await;
     }
 
     #[test]
@@ -236,9 +236,9 @@ both_databases! {
         let paused = fixture.put("k1").await;
         // Once another queue's message is sent, the worker has looked.
         let other = fixture.put_in(NewMessage::new(queue("mail"), "alice", key("m"), Vec::new())).await;
-        fixture.until(other, Stage::Sent).await;
-        assert_eq!(fixture.row(paused).await.status, Stage::Queued);
+        fixture.until(other, StateName::Sent).await;
+        assert_eq!(fixture.row(paused).await.status, StateName::Queued);
         fixture.store.queues().pause(&queue(QUEUE), false, Some("olivia")).await.unwrap();
-        fixture.until(paused, Stage::Sent).await;
+        fixture.until(paused, StateName::Sent).await;
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ichido::destination::{Done, Handler};
-use ichido_core::lifecycle::Stage;
+use ichido::destination::{JobSuccess, Handler};
+use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 
 use super::fixture::{AFTER_LEASE, BACKOFF, FakeReceiver, HandlerGate, WorkerFixture, both_databases, many};
@@ -15,7 +15,7 @@ fn gated(receiver: &FakeReceiver, gate: &HandlerGate) -> Handler {
         let gate = gate.clone();
         async move {
             gate.pass().await;
-            Ok(Done::default())
+            Ok(JobSuccess::default())
         }
     })
 }
@@ -30,22 +30,22 @@ both_databases! {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
         let worker = fixture.work_as(gated(&receiver, &gate), |queue| queue.parallelism = many(1));
         gate.reached(1).await;
-        fixture.until_count(Stage::Sending, 4).await;
+        fixture.until_count(StateName::Sending, 4).await;
         worker.stop();
-        fixture.until_count(Stage::Queued, 3).await;
+        fixture.until_count(StateName::Queued, 3).await;
         let late = fixture.put("late").await;
         gate.open(1);
         worker.ended().await;
-        assert_eq!(fixture.row(ids[0]).await.status, Stage::Sent);
+        assert_eq!(fixture.row(ids[0]).await.status, StateName::Sent);
         for id in [ids[1], ids[2], ids[3], late] {
             let row = fixture.row(id).await;
-            assert_eq!((row.status, row.tries, row.effect), (Stage::Queued, 0, Effect::NotDone));
+            assert_eq!((row.status, row.tries, row.effect), (StateName::Queued, 0, Effect::NotDone));
         }
         assert_eq!(receiver.count(), 1);
         // The next worker claims them at once.
         gate.open(4);
         let _worker = fixture.work(gated(&receiver, &gate));
-        fixture.until_count(Stage::Sent, 5).await;
+        fixture.until_count(StateName::Sent, 5).await;
         assert_eq!(receiver.count(), 5);
     }
 
@@ -59,7 +59,7 @@ both_databases! {
                 gate.open(1);
                 gate.pass().await;
                 job.cancel.cancelled().await;
-                Ok(Done::default())
+                Ok(JobSuccess::default())
             }
         });
         let worker = fixture.work(handler);
@@ -67,7 +67,7 @@ both_databases! {
         gate.reached(1).await;
         worker.stop();
         worker.ended().await;
-        assert_eq!(fixture.row(id).await.status, Stage::Sent);
+        assert_eq!(fixture.row(id).await.status, StateName::Sent);
     }
 
     /// An abandoned call counts, and its effect is unknown.
@@ -75,10 +75,10 @@ both_databases! {
     #[test]
     async fn a_call_that_outlasts_the_stop_counts_and_its_effect_is_unknown(fixture: WorkerFixture) {
         let day = Duration::from_hours(24);
-        for (key, stage) in [("keyed", Stage::Failed), ("opaque", Stage::Parked)] {
+        for (key, stage) in [("keyed", StateName::Failed), ("opaque", StateName::Parked)] {
             let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
             let handler = gated(&receiver, &gate);
-            let handler = if key == "keyed" { handler.honours_keys(day) } else { handler };
+            let handler = if key == "keyed" { handler.keyed(day) } else { handler };
             let builder = fixture.builder_with(handler, |_| ()).stop_within(Duration::from_millis(1));
             let worker = builder.start().unwrap();
             let id = fixture.put(key).await;
@@ -94,7 +94,7 @@ both_databases! {
     #[test]
     async fn second_stop_ends_at_once_and_loses_nothing(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let worker = fixture.work(gated(&receiver, &gate).repeatable());
+        let worker = fixture.work(gated(&receiver, &gate).idempotent());
         let id = fixture.put("k1").await;
         gate.reached(1).await;
         let stopper = worker.stopper();
@@ -102,13 +102,13 @@ both_databases! {
         stopper.stop();
         worker.ended().await;
         // It was left as it was, or there was just time to record that it was abandoned.
-        assert!(matches!(fixture.row(id).await.status, Stage::Sending | Stage::Failed));
+        assert!(matches!(fixture.row(id).await.status, StateName::Sending | StateName::Failed));
         let other = fixture.another_node().await;
         other.pass(AFTER_LEASE);
-        let _worker = other.work(receiver.done().repeatable());
-        other.until(id, Stage::Failed).await;
+        let _worker = other.work(receiver.done().idempotent());
+        other.until(id, StateName::Failed).await;
         other.pass(BACKOFF);
-        other.until(id, Stage::Sent).await;
+        other.until(id, StateName::Sent).await;
         assert_eq!(receiver.count(), 2);
     }
 
@@ -116,15 +116,15 @@ both_databases! {
     async fn a_worker_stops_while_its_destination_is_paused(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, _| async {
-            Err::<Done, _>(ichido::destination::Failed::throttled(Some(Duration::from_hours(1)), "slow down"))
+            Err::<JobSuccess, _>(ichido::destination::JobError::throttled(Some(Duration::from_hours(1)), "slow down"))
         });
         let worker = fixture.work(handler);
         let first = fixture.put("k1").await;
-        fixture.until(first, Stage::Failed).await;
+        fixture.until(first, StateName::Failed).await;
         let second = fixture.put("k2").await;
         worker.stop();
         worker.ended().await;
         let row = fixture.row(second).await;
-        assert_eq!((row.status, row.tries, receiver.count()), (Stage::Queued, 0, 1));
+        assert_eq!((row.status, row.tries, receiver.count()), (StateName::Queued, 0, 1));
     }
 }

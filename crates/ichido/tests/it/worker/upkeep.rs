@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use ichido::destination::Done;
+use ichido::destination::JobSuccess;
 use ichido_core::audit::AuditKey;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
-use ichido_store::node::Duty;
+use ichido_store::node::SingletonTask;
 use ichido_store::testing::while_busy;
 use sqlx::{PgPool, SqlitePool};
 
@@ -22,7 +22,7 @@ both_databases! {
         let worker = fixture.builder_with(receiver.done(), |_| ()).keep_finished(Duration::from_hours(1)).name("web-1");
         let worker = worker.start().unwrap();
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         fixture.pass(Duration::from_hours(2));
         while fixture.store.messages().get(id).await.unwrap().is_some() {
             poll_pause().await;
@@ -39,7 +39,7 @@ both_databases! {
         let builder = fixture.builder_with(receiver.done(), |_| ()).keep_finished(Duration::from_hours(1));
         let _worker = builder.audit_key(audit_key()).start().unwrap();
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         until_sealed(&fixture).await;
         fixture.pass(Duration::from_hours(2));
         while fixture.store.messages().get(id).await.unwrap().is_some() {
@@ -56,23 +56,23 @@ both_databases! {
         let builder = || fixture.builder_with(receiver.done(), |_| ()).keep_finished(Duration::from_hours(1));
         let with_key = builder().audit_key(audit_key()).start().unwrap();
         let id = fixture.put("k1").await;
-        fixture.until(id, Stage::Sent).await;
+        fixture.until(id, StateName::Sent).await;
         until_sealed(&fixture).await;
         with_key.stop();
         with_key.ended().await;
         let next = Uuid::from_u128(1);
-        assert!(fixture.store.nodes().claim_duty(Duty::Trail, next, Duration::ZERO).await.unwrap(), "it left its duties");
+        assert!(fixture.store.nodes().claim_task(SingletonTask::Trail, next, Duration::ZERO).await.unwrap(), "it left its duties");
         let without = builder().start().unwrap();
         fixture.pass(Duration::from_hours(2));
         // It has completed its rounds when it has the task before the trail's, and gave up the trail's when another gets
         // it.
-        let gets = async |duty: Duty<'static>| {
-            while_busy(|| fixture.store.nodes().claim_duty(duty, Uuid::nil(), Duration::ZERO)).await
+        let gets = async |duty: SingletonTask<'static>| {
+            while_busy(|| fixture.store.nodes().claim_task(duty, Uuid::nil(), Duration::ZERO)).await
         };
-        while gets(Duty::Outbox).await {}
+        while gets(SingletonTask::Outbox).await {}
         for _ in 0..3 {
             fixture.pass(Duration::from_mins(1));
-            while !gets(Duty::Trail).await {
+            while !gets(SingletonTask::Trail).await {
                 fixture.pass(Duration::from_mins(1));
             }
         }
@@ -95,10 +95,10 @@ both_databases! {
         later.delay = Duration::from_hours(1);
         let later = fixture.put_in(later).await;
         let now = fixture.put("now").await;
-        fixture.until(now, Stage::Sent).await;
-        assert_eq!(fixture.row(later).await.status, Stage::Queued);
+        fixture.until(now, StateName::Sent).await;
+        assert_eq!(fixture.row(later).await.status, StateName::Queued);
         fixture.pass(Duration::from_hours(1));
-        fixture.until(later, Stage::Sent).await;
+        fixture.until(later, StateName::Sent).await;
     }
 
     /// A slot is free only when its settlement is durable.
@@ -110,23 +110,23 @@ both_databases! {
             let gate = inside.clone();
             async move {
                 gate.pass().await;
-                Ok(Done::default())
+                Ok(JobSuccess::default())
             }
         });
         let ids = [fixture.put("k1").await, fixture.put("k2").await];
-        let _worker = fixture.work_as(handler.repeatable(), |queue| queue.parallelism = many(1));
+        let _worker = fixture.work_as(handler.idempotent(), |queue| queue.parallelism = many(1));
         gate.reached(1).await;
-        fixture.until_count(Stage::Sending, 2).await;
+        fixture.until_count(StateName::Sending, 2).await;
         let held = WriteBlock::take(&fixture).await;
         gate.open(2);
         // Nobody can record that the first one was sent, so the second one is not started.
         for _ in 0..100 {
-            assert_eq!(fixture.row(ids[0]).await.status, Stage::Sending);
+            assert_eq!(fixture.row(ids[0]).await.status, StateName::Sending);
             assert_eq!(gate.arrived(), 1);
         }
         held.release().await;
         for id in ids {
-            fixture.until(id, Stage::Sent).await;
+            fixture.until(id, StateName::Sent).await;
         }
         assert_eq!(receiver.count(), 2);
     }

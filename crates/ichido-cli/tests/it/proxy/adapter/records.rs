@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::hops::Hops;
-use ichido_core::ledger::{Class, Phase, Policy, PolicyDraft, Settled};
+use ichido_core::ledger::{Class, RecordPhase, Policy, PolicyDraft, Settled};
 use ichido_store::Store;
-use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, Response};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
 use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 
@@ -53,7 +53,7 @@ async fn expired_keys_are_deleted_in_the_background() {
         let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.expect("claimed") else {
             panic!("it is new")
         };
-        let response = Response { status: 201, headers: Vec::new(), body: Some(Vec::new()) };
+        let response = StoredResponse { status: 201, headers: Vec::new(), body: Some(Vec::new()) };
         let outcome = KeyOutcome::Keep {
             settled: Settled::Applied,
             response,
@@ -63,7 +63,7 @@ async fn expired_keys_are_deleted_in_the_background() {
         };
         store.keys().settle(KeySettle { name: name.clone(), fence, outcome }).await.expect("settled");
         let found = store.keys().get(&name).await.expect("readable").expect("it is still there");
-        assert!(matches!(found.record.phase, Phase::Settled { .. }));
+        assert!(matches!(found.record.phase, RecordPhase::Settled { .. }));
         let service = numbering().await;
         let _proxy = adapter(&service, url, &[]);
         let forgotten = async {

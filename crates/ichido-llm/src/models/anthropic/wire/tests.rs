@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn request_contains_the_whole_prompt() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "number", "minimum": 0}}});
-    let form = Arc::new(Form::new("answer", schema).expect("a schema"));
+    let form = Arc::new(AnswerForm::new("answer", schema).expect("a schema"));
     let prompt = Prompt {
         system: Some("Be brief.".to_owned()),
         user: "How many?".to_owned(),
@@ -24,7 +24,7 @@ fn request_contains_the_whole_prompt() {
     assert_eq!(body("m", &prompt, true), expected);
     expected.as_object_mut().expect("an object").remove("output_config");
     assert_eq!(body("m", &prompt, false), expected);
-    let map = Form::new("map", json!({"type": "object"})).expect("a schema");
+    let map = AnswerForm::new("map", json!({"type": "object"})).expect("a schema");
     let prompt = Prompt { form: Some(Arc::new(map)), ..prompt };
     assert_eq!(body("m", &prompt, true), expected, "an unsupported schema is not sent");
 }

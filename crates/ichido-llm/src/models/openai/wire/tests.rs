@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::models::Form;
+use crate::models::AnswerForm;
 
 fn prompt() -> Prompt {
     let schema = json!({"type": "object", "properties": {"a": {"type": "number"}}});
-    let form = Form::new("answer", schema).expect("a schema");
+    let form = AnswerForm::new("answer", schema).expect("a schema");
     Prompt {
         system: Some("Be brief.".to_owned()),
         user: "How many?".to_owned(),

@@ -11,11 +11,11 @@ use ichido_http::client::CallLimits;
 use ichido_http::url::HttpUrl;
 
 use super::{
-    ANSWER_BYTES_MAX, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, Rule, SECRETS_MAX, TIMEOUT_MAX,
+    ANSWER_BYTES_MAX, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, ResponseRule, SECRETS_MAX, TIMEOUT_MAX,
 };
-use crate::destination::Promise;
-use crate::destination::http::reach::Reach;
-use crate::destination::http::reconcile::{Found, KEY_PLACEHOLDER, ReconcileEndpoint};
+use crate::destination::DeliveryTerms;
+use crate::destination::http::endpoint::EndpointClients;
+use crate::destination::http::reconcile::{ReconcileMeaning, KEY_PLACEHOLDER, ReconcileEndpoint};
 use crate::destination::http::response::{ResponsePattern, ResponseReader};
 use crate::destination::http::sign::Secret;
 
@@ -27,7 +27,7 @@ impl HttpSettings {
         self.check_bounds(&mut problems);
         let headers = self.header_map(&mut problems);
         let secrets = self.secrets(&mut problems);
-        let mut reach = Reach::new(self.trusted_roots.as_deref(), &self.allow_link_local);
+        let mut reach = EndpointClients::new(self.trusted_roots.as_deref(), &self.allow_link_local);
         let post = reach.client("url", &self.url, &mut problems);
         let rules = patterns("rules", &self.rules, &mut problems);
         let key_at = problems.check("key_pointer", Pointer::parse(&self.key_pointer));
@@ -46,7 +46,7 @@ impl HttpSettings {
             limits: self.limits(),
             reader: ResponseReader::new(rules, self.echoes_key, key_at, receipt_at),
             reconcile,
-            promise: Promise {
+            promise: DeliveryTerms {
                 guarantee: self.guarantee,
                 timeout: self.total_timeout,
                 settles_within: self.settles_within,
@@ -76,7 +76,7 @@ impl HttpSettings {
         problems.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
         problems.within("rules", self.rules.len(), 0..=RULES_MAX);
         problems.within("headers", self.headers.len(), 0..=HEADERS_MAX);
-        if matches!(self.guarantee, Guarantee::HonoursKeys { keeps_for } if keeps_for < self.total_timeout) {
+        if matches!(self.guarantee, Guarantee::Keyed { keeps_for } if keeps_for < self.total_timeout) {
             problems.add("guarantee", "the receiver must remember a key for at least total_timeout");
         }
         let hosts = [Some(&self.url), self.reconcile.as_ref().map(|settings| &settings.url)];
@@ -135,11 +135,11 @@ impl HttpSettings {
 
 fn reconcile(
     settings: &ReconcileSettings,
-    reach: &mut Reach<'_>,
+    reach: &mut EndpointClients<'_>,
     problems: &mut ConfigErrors,
 ) -> Option<ReconcileEndpoint> {
     problems.within("reconcile.rules", settings.rules.len(), 1..=RULES_MAX);
-    if !settings.rules.iter().any(|rule| rule.means != Found::Unknown) {
+    if !settings.rules.iter().any(|rule| rule.means != ReconcileMeaning::Unknown) {
         problems.add(
             "reconcile.rules",
             "no rule means done or not done, so a lookup could settle nothing; add one",
@@ -169,11 +169,11 @@ const KEY_STAND_IN: &str = "ichido--key--stand-in";
 /// Parses rules. One that cannot be parsed is an error.
 fn patterns<M: Copy>(
     path: &str,
-    rules: &[Rule<M>],
+    rules: &[ResponseRule<M>],
     problems: &mut ConfigErrors,
 ) -> Vec<(ResponsePattern, M)> {
     let mut patterns = Vec::new();
-    for (index, Rule { status, at, means }) in rules.iter().enumerate() {
+    for (index, ResponseRule { status, at, means }) in rules.iter().enumerate() {
         let path = format!("{path}[{index}]");
         let status = problems.check(&format!("{path}.status"), statuses(status));
         let at = at.as_ref().and_then(|(pointer, text)| {

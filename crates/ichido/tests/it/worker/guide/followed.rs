@@ -5,10 +5,10 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use ichido::letters::{Bulk, Policies, Work};
-use ichido_core::lifecycle::Stage;
+use ichido::dead_letters::{BulkOperation, RequeuePolicies, BulkAction};
+use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
-use ichido_store::letter::LetterFilter;
+use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::{MessageFilter, MessageRow};
 use ichido_store::testing::sqlite;
 
@@ -49,7 +49,7 @@ fn program() {
 }
 
 impl Shop {
-    fn open(file: &sqlite::File) -> Self {
+    fn open(file: &sqlite::SqliteTestFile) -> Self {
         let mut process = own_process::command("worker::guide::followed::program")
             .current_dir(file.folder())
             .stdin(Stdio::piped())
@@ -90,12 +90,12 @@ impl Drop for Shop {
 }
 
 /// Waits until one of `count` messages has reached a stage, and the others are sent.
-async fn until(store: &Store, count: usize, stage: Stage) {
+async fn until(store: &Store, count: usize, stage: StateName) {
     loop {
         let messages = store.messages().list(&MessageFilter::default(), 10).await.unwrap();
         assert_eq!(messages.len(), count, "a rollback leaves no message");
         let here = |message: &MessageRow| message.status == stage;
-        let here_or_sent = |message: &MessageRow| here(message) || message.status == Stage::Sent;
+        let here_or_sent = |message: &MessageRow| here(message) || message.status == StateName::Sent;
         if messages.iter().any(here) && messages.iter().all(here_or_sent) {
             return;
         }
@@ -119,13 +119,13 @@ async fn outbox_guide_shows_real_output() {
     shop.order("nothing");
     shop.says(nothing);
     let store = Store::open(&format!("sqlite:{}", file.folder().join("shop.db").display()), 4).await.unwrap();
-    until(&store, 1, Stage::Sent).await;
+    until(&store, 1, StateName::Sent).await;
 
     std::fs::rename(&mails, &away).unwrap();
     shop.order("pear");
     shop.says(pear);
     // It was given back: in mid-call, the test would have to wait for the lease.
-    until(&store, 2, Stage::Failed).await;
+    until(&store, 2, StateName::Failed).await;
     drop(shop);
     std::fs::rename(&away, &mails).unwrap();
     let mut shop = Shop::open(&file);
@@ -135,7 +135,7 @@ async fn outbox_guide_shows_real_output() {
     std::fs::write(&mails, "").unwrap();
     shop.order("plum");
     shop.says(plum);
-    until(&store, 3, Stage::Dead).await;
+    until(&store, 3, StateName::Dead).await;
     std::fs::remove_file(&mails).unwrap();
     std::fs::rename(&away, &mails).unwrap();
     requeue(&store).await;
@@ -145,11 +145,11 @@ async fn outbox_guide_shows_real_output() {
 
 /// What the command does with the published facts.
 async fn requeue(store: &Store) {
-    let bulk = Bulk {
+    let bulk = BulkOperation {
         store: store.clone(),
-        policies: Policies::published(store).await.unwrap(),
-        work: Work::Requeue { canary: None },
-        filter: LetterFilter::default(),
+        policies: RequeuePolicies::published(store).await.unwrap(),
+        action: BulkAction::Requeue { canary: None },
+        filter: DeadLetterFilter::default(),
         actor: "olivia".to_owned(),
         reason: None,
     };

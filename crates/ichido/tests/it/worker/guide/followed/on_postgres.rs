@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::Stage;
+use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
 use ichido_store::message::{MessageFilter, NewMessage, QueueName};
 use ichido_store::testing::{postgres, sqlite};
@@ -60,11 +60,11 @@ async fn order_and_mail_commit_together_or_not_at_all() {
         let messages = store.messages().list(&MessageFilter::default(), 10).await.unwrap();
         assert_eq!(messages.len(), 1, "a rollback leaves no message");
         match messages[0].status {
-            Stage::Sent => break messages[0].clone(),
-            Stage::Failed => {
+            StateName::Sent => break messages[0].clone(),
+            StateName::Failed => {
                 std::fs::create_dir_all(&folder).unwrap();
                 // The schedule's wait is over.
-                store.skew_by(Duration::from_secs(5));
+                store.advance_clock(Duration::from_secs(5));
             }
             _ => poll_pause().await,
         }

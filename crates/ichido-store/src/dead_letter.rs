@@ -1,0 +1,165 @@
+//! Dead letters: dead and parked messages, which wait for a person.
+//!
+//! Guarantee: a dead letter is kept until an operator's event, checked by the lifecycle, moves it. Each such event is an entry
+//! of the message's history with its actor. A person may close a dead letter without sending it: it stays dead, and is
+//! [closed](Standing).
+//!
+//! ```
+//! use ichido_core::lifecycle::{Event, State};
+//! use ichido_core::retry::Safety;
+//! use ichido_store::Store;
+//! use ichido_store::letter::{LetterFilter, LetterStepped};
+//! use ichido_store::message::Note;
+//!
+//! # async fn requeue_all(store: &Store) -> Result<(), Box<dyn std::error::Error>> {
+//! let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
+//! let mut after = None;
+//! loop {
+//!     let page = store.dead_letters().page(&LetterFilter::default(), after, 500).await?;
+//!     let Some(last) = page.last() else { break };
+//!     after = Some((last.since, last.id));
+//!     let ids: Vec<_> = page.iter().map(|letter| letter.id).collect();
+//!     let requeue = |_: &_, _| Event::Requeued { allowed: true, safety: Safety::Keyed };
+//!     for stepped in store.dead_letters().step(&ids, requeue, &note).await? {
+//!         assert!(matches!(stepped, LetterStepped::Now(State::Queued { .. })));
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+// SPEC A11, D17, E3, E4, F2.
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::{History, State, StepRefusal};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Effect, ErrorCode};
+use uuid::Uuid;
+
+use crate::message::{DeadLetterState, QueueName};
+
+ichido_core::words! {
+    /// Whether a person has closed a dead letter. A parked one is always open: it is decided, not closed.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Disposition {
+        /// It waits for a person.
+        #[default]
+        Open = "open",
+        /// It needs no more attention. It may still be requeued.
+        Discarded = "discarded",
+        /// A new message replaces it, so it is not sent again.
+        Replaced = "replaced",
+    }
+}
+
+/// A filter of dead letters. The default selects every open, dead one.
+///
+/// State, standing, queue and time of death use an index; the other fields are checked for each remaining letter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadLetterFilter {
+    /// Dead or parked.
+    pub state: DeadLetterState,
+    /// Open or closed.
+    pub disposition: Disposition,
+    /// With this queue.
+    pub queue: Option<QueueName>,
+    /// With this code as the last error.
+    pub code: Option<ErrorCode>,
+    /// With this knowledge of the effect.
+    pub effect: Option<Effect>,
+    /// With this identity.
+    pub identity: Option<String>,
+    /// Dead or parked at this time or later.
+    pub since_from: Option<Timestamp>,
+    /// Dead or parked before this time.
+    pub since_before: Option<Timestamp>,
+    /// With this text, case-sensitively, in the last error's message.
+    pub text: Option<String>,
+}
+
+impl DeadLetterFilter {
+    /// Returns where a page begins: after the last letter of the previous page, and before `since_before`.
+    pub(crate) fn begin(&self, after: Option<(Timestamp, Uuid)>) -> Option<(Timestamp, Uuid)> {
+        let before = self.since_before.map(|moment| (moment, Uuid::nil()));
+        match (before, after) {
+            (Some(before), Some(after)) => Some(before.min(after)),
+            (before, after) => before.or(after),
+        }
+    }
+}
+
+/// A dead letter without its request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetterRow {
+    /// The message's id.
+    pub id: Uuid,
+    /// Its queue.
+    pub queue: QueueName,
+    /// The caller's identity.
+    pub identity: String,
+    /// Its key.
+    pub key: IdempotencyKey,
+    /// Dead or parked.
+    pub state: DeadLetterState,
+    /// Open or closed.
+    pub standing: Disposition,
+    /// Whether the effect was done, not done, or unknown.
+    pub effect: Effect,
+    /// The code of the last error.
+    pub code: Option<String>,
+    /// The message of the last error.
+    pub error: Option<String>,
+    /// When it died or was parked.
+    pub since: Timestamp,
+    /// When it was enqueued.
+    pub created_at: Timestamp,
+    /// Its attempts so far.
+    pub history: History,
+    /// The priority; 0 is most urgent.
+    pub priority: u8,
+    /// The message that it replaces.
+    pub made_from: Option<Uuid>,
+    /// The size of its request.
+    pub request_bytes: u64,
+}
+
+impl DeadLetterRow {
+    /// Returns its lifecycle state.
+    pub const fn lifecycle(&self) -> State {
+        match self.state {
+            DeadLetterState::Dead => State::Dead { effect: self.effect, history: self.history },
+            DeadLetterState::Parked => State::Parked { history: self.history },
+        }
+    }
+}
+
+/// The outcome of an event on a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeadLetterStep {
+    /// The event was applied; the message is now in this state.
+    Now(State),
+    /// The event is not allowed, and nothing was changed.
+    Refused(StepRefusal),
+    /// It is not a dead letter, or no longer one: somebody else was faster.
+    NoLetter,
+}
+
+/// The outcome of replacing a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplaceOutcome {
+    /// The new message is enqueued, and the old one closed.
+    By {
+        /// The id of the new message.
+        id: Uuid,
+        /// What is known of the old one's effect. If it was done, the new message does it once more.
+        effect: Effect,
+    },
+    /// The old message cannot be replaced, and nothing was changed.
+    Refused(StepRefusal),
+    /// The new message's key was used before, and nothing was changed.
+    KeyUsed {
+        /// The message that used it.
+        id: Uuid,
+    },
+    /// There is no such dead letter.
+    NoLetter,
+}

@@ -1,0 +1,53 @@
+//! Counts per minute, from all nodes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ichido_core::alert::{AlertSubject, WINDOW_MAX};
+
+use super::Series;
+use crate::error::StoreError;
+use crate::micros;
+use crate::statement::{SqlValue, column, paired};
+use crate::counters::{SubjectCounts, SUMS_MAX, rows, sums};
+
+/// How long counts are kept beyond the longest window.
+const KEPT_BEYOND: Duration = Duration::from_mins(5);
+
+impl Series<'_> {
+    /// Adds the counts of this process to those of this minute.
+    ///
+    /// Counts that could not be added are counted again, but not after a lost answer, because they may have been added.
+    pub async fn flush(self) -> Result<(), StoreError> {
+        let taken = self.0.tally.take();
+        let rows = rows(&taken);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let columns = [
+            column(&rows, |row| row.about),
+            column(&rows, |row| row.kind),
+            column(&rows, |row| row.slot),
+            column(&rows, |row| row.count),
+            column(&rows, |row| row.micros),
+        ];
+        let added =
+            self.0.driver.execute(paired!("tally_add"), &[SqlValue::Rows(&columns), SqlValue::Now]).await;
+        if added.is_err() && !matches!(added, Err(StoreError::Unknown(_))) {
+            self.0.tally.restore(taken);
+        }
+        added.map(drop)
+    }
+
+    /// Sums the counts of all nodes, for the minutes that began within the window.
+    pub async fn sums(self, window: Duration) -> Result<BTreeMap<AlertSubject, SubjectCounts>, StoreError> {
+        let values = [micros(window).into(), SqlValue::Now, SUMS_MAX.into()];
+        sums(&self.0.driver.all(paired!("tally_sums"), &values).await?)
+    }
+
+    /// Deletes the counts of the oldest minute that no window needs. Returns how many rows, or 0.
+    pub async fn sweep(self) -> Result<u64, StoreError> {
+        let values = [micros(WINDOW_MAX + KEPT_BEYOND).into(), SqlValue::Now];
+        self.0.driver.execute(paired!("tally_sweep"), &values).await
+    }
+}

@@ -1,0 +1,49 @@
+//! Bulk operations on dead letters: preflight, canary, progress, stop and audit.
+//!
+//! Guarantee: a letter is requeued only if its queue allows it and its effect cannot happen twice; the lifecycle judges
+//! each one when it is moved. A bulk operation moves a limited number at a time. It can be stopped at any moment, even by a
+//! crash: completed work stays, and running it again continues with the rest, because a requeued message is no longer a
+//! letter. The audit trail records who started it, with which filter, and how it ended. One operation at a time works on a
+//! queue; one whose process was killed counts as abandoned after [`limits::LEASE`] of silence.
+//!
+//! ```
+//! use ichido::letters::{Bulk, Canary, Ended, Policies, Work};
+//! # use ichido_store::Store;
+//! use ichido_store::letter::LetterFilter;
+//!
+//! # async fn run(store: Store) -> Result<(), Box<dyn std::error::Error>> {
+//! let bulk = Bulk {
+//!     // What the workers of the queues have published.
+//!     policies: Policies::published(&store).await?,
+//!     store,
+//!     work: Work::Requeue { canary: Some(Canary::DEFAULT) },
+//!     filter: LetterFilter::default(),
+//!     actor: "olivia".to_owned(),
+//!     reason: Some("the broker is back".to_owned()),
+//! };
+//! let preflight = bulk.preflight().await?;
+//! println!("{} of {} would go", preflight.would_go, preflight.matched);
+//! let report = bulk.run(&preflight, || false, |progress| println!("{progress:?}")).await?;
+//! assert_eq!(report.ended, Ended::Done);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Start at [`Bulk`]. `canary` and `policy` decide, without a database or a clock.
+// Spec: D17, E4.
+
+mod bulk;
+mod canary;
+mod claim;
+mod policy;
+mod preflight;
+mod record;
+mod watch;
+
+pub use crate::worker::{Resolution, record_resolution};
+pub use bulk::{BulkOperation, BulkError, BulkEnd, BulkProgress, BulkReport, BulkAction, limits};
+pub use canary::{Canary, CanaryCounts};
+pub use claim::LiveBulks;
+pub use policy::{RequeuePolicies, RequeuePolicy, RequeueRefusal};
+pub use preflight::Preflight;
+pub use record::{StopRequest, request_stop};

@@ -1,0 +1,146 @@
+//! Decides which letters may be requeued, by the policies of their queues.
+
+use std::collections::HashMap;
+
+use ichido_core::lifecycle::Event;
+use ichido_core::retry::{Guarantee, Safety};
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::Effect;
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::facts::{PublishedQueue, QueueFacts};
+use ichido_store::dead_letter::{DeadLetterRow, Disposition};
+use ichido_store::message::{DeadLetterState, QueueName};
+
+/// A queue's policy for its dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequeuePolicy {
+    /// Whether they may be requeued.
+    // Spec: D17.
+    pub requeue: bool,
+    /// What its destination guarantees about repeated calls.
+    pub guarantee: Guarantee,
+}
+
+/// The policy of each queue. A queue without one allows nothing.
+#[derive(Clone, Debug, Default)]
+pub struct RequeuePolicies(HashMap<QueueName, RequeuePolicy>);
+
+impl RequeuePolicies {
+    /// Reads the published policies; if workers disagree, what all of them allow.
+    pub async fn published(store: &Store) -> Result<Self, StoreError> {
+        Ok(store.facts().list().await?.iter().collect())
+    }
+
+    /// Returns these policies, weakened by what workers publish now.
+    pub(super) async fn current(&self, store: &Store) -> Result<Self, StoreError> {
+        let mut current = self.clone();
+        for (queue, published) in Self::published(store).await?.0 {
+            if let Some(policy) = current.0.get_mut(&queue) {
+                policy.requeue &= published.requeue;
+                policy.guarantee = policy.guarantee.weaker(published.guarantee);
+            }
+        }
+        Ok(current)
+    }
+
+    /// Sets the policy of one queue.
+    #[must_use]
+    pub fn with(mut self, queue: QueueName, policy: RequeuePolicy) -> Self {
+        self.0.insert(queue, policy);
+        self
+    }
+
+    /// Returns the event that requeues a letter.
+    ///
+    /// The lifecycle refuses it where necessary: see [`Policies::judge`].
+    pub fn event(&self, letter: &DeadLetterRow, now: Timestamp) -> Event {
+        match self.0.get(&letter.queue) {
+            None => Event::Requeued { allowed: false, safety: Safety::None },
+            Some(policy) => Event::Requeued {
+                allowed: policy.requeue,
+                safety: letter.history.safety(policy.guarantee, now),
+            },
+        }
+    }
+
+    /// Returns whether a letter would be requeued, or why not.
+    pub fn judge(&self, letter: &DeadLetterRow, now: Timestamp) -> Result<(), RequeueRefusal> {
+        if letter.state == DeadLetterState::Parked {
+            return Err(RequeueRefusal::Parked);
+        }
+        if letter.standing == Disposition::Replaced {
+            return Err(RequeueRefusal::HasSuccessor);
+        }
+        let Some(policy) = self.0.get(&letter.queue) else { return Err(RequeueRefusal::QueueNotKnown) };
+        if letter.lifecycle().step(self.event(letter, now), now).is_ok() {
+            return Ok(());
+        }
+        Err(match (policy.requeue, letter.effect, policy.guarantee) {
+            (false, ..) => RequeueRefusal::NotAllowed,
+            (true, Effect::Done, _) => RequeueRefusal::WasDone,
+            (true, _, Guarantee::Keyed { .. }) => RequeueRefusal::KeyForgotten,
+            (true, ..) => RequeueRefusal::EffectUnknown,
+        })
+    }
+}
+
+impl<'a> FromIterator<&'a PublishedQueue> for RequeuePolicies {
+    fn from_iter<I: IntoIterator<Item = &'a PublishedQueue>>(queues: I) -> Self {
+        let policy = |published: &PublishedQueue| {
+            let QueueFacts { requeue, guarantee, .. } = published.facts;
+            (published.queue.clone(), RequeuePolicy { requeue, guarantee })
+        };
+        Self(queues.into_iter().map(policy).collect())
+    }
+}
+
+/// Why a letter is not requeued. Displays how to fix it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+pub enum RequeueRefusal {
+    /// The queue forbids it.
+    #[error("the queue does not allow it; set requeue = true in its settings and restart its workers")]
+    NotAllowed,
+    /// No worker has published the queue.
+    #[error(
+        "no worker has published the queue yet, so it is not known whether a second delivery is safe; start the worker or program that serves it, then requeue"
+    )]
+    QueueNotKnown,
+    /// The effect is unknown, and the destination does not deduplicate by key.
+    #[error(
+        "it may have taken effect, and sending it again could do it twice; find out, and decide it first"
+    )]
+    EffectUnknown,
+    /// The effect is unknown, and the destination has forgotten the key since.
+    #[error(
+        "it may have taken effect, and its destination has forgotten the key since; find out, and decide it first"
+    )]
+    KeyForgotten,
+    /// It was done.
+    #[error("it took effect; discard it")]
+    WasDone,
+    /// A new message was made from it: the two conflict.
+    #[error("a new message was made from it; sending both could do it twice")]
+    HasSuccessor,
+    /// It is parked: a person decides.
+    #[error("it is parked: its effect is unknown; find out, and decide it")]
+    Parked,
+}
+
+impl RequeueRefusal {
+    /// Returns the name for programs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotAllowed => "not_allowed",
+            Self::QueueNotKnown => "queue_not_known",
+            Self::EffectUnknown => "effect_unknown",
+            Self::KeyForgotten => "key_forgotten",
+            Self::WasDone => "was_done",
+            Self::HasSuccessor => "has_successor",
+            Self::Parked => "parked",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::{Doubt, History};
+use uuid::Uuid;
+
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_secs(1_000_000);
+const HOUR: Duration = Duration::from_hours(1);
+const KEYED: Guarantee = Guarantee::Keyed { keeps_for: HOUR };
+
+fn queue() -> QueueName {
+    QueueName::parse("orders").unwrap()
+}
+
+/// A dead letter whose first attempt in doubt, if any, was made this long ago.
+fn letter(effect: Effect, doubt_for: Option<Duration>) -> DeadLetterRow {
+    let since = doubt_for.map(|ago| Timestamp::from_secs(1_000_000 - i64::try_from(ago.as_secs()).unwrap()));
+    let doubt = since.map(|since| Doubt { since, travels_until: since });
+    DeadLetterRow {
+        id: Uuid::nil(),
+        queue: queue(),
+        identity: "alice".to_owned(),
+        key: IdempotencyKey::parse("k1").unwrap(),
+        state: DeadLetterState::Dead,
+        standing: Disposition::Open,
+        effect,
+        code: None,
+        error: None,
+        since: NOW,
+        created_at: NOW,
+        history: History { tries: 3, doubt, ..History::new(NonZeroU32::MIN) },
+        priority: 2,
+        made_from: None,
+        request_bytes: 0,
+    }
+}
+
+fn judged(requeue: bool, guarantee: Guarantee, letter: &DeadLetterRow) -> Result<(), RequeueRefusal> {
+    RequeuePolicies::default().with(queue(), RequeuePolicy { requeue, guarantee }).judge(letter, NOW)
+}
+
+#[test]
+fn not_done_is_requeued_if_queue_allows() {
+    let letter = letter(Effect::NotDone, None);
+    for guarantee in [KEYED, Guarantee::Idempotent, Guarantee::None] {
+        assert_eq!(judged(true, guarantee, &letter), Ok(()));
+        assert_eq!(judged(false, guarantee, &letter), Err(RequeueRefusal::NotAllowed));
+    }
+    assert_eq!(RequeuePolicies::default().judge(&letter, NOW), Err(RequeueRefusal::QueueNotKnown));
+}
+
+#[test]
+fn unknown_effect_is_requeued_only_while_key_is_remembered_or_repeatable() {
+    let fresh = letter(Effect::Unknown, Some(HOUR / 2));
+    let old = letter(Effect::Unknown, Some(HOUR));
+    assert_eq!(judged(true, KEYED, &fresh), Ok(()));
+    assert_eq!(judged(true, KEYED, &old), Err(RequeueRefusal::KeyForgotten));
+    assert_eq!(judged(true, Guarantee::None, &fresh), Err(RequeueRefusal::EffectUnknown));
+    assert_eq!(judged(true, Guarantee::Idempotent, &old), Ok(()));
+}
+
+#[test]
+fn done_replaced_or_parked_is_not_requeued() {
+    assert_eq!(judged(true, KEYED, &letter(Effect::Done, None)), Err(RequeueRefusal::WasDone));
+    let replaced = DeadLetterRow { standing: Disposition::Replaced, ..letter(Effect::NotDone, None) };
+    assert_eq!(judged(true, KEYED, &replaced), Err(RequeueRefusal::HasSuccessor));
+    let parked = DeadLetterRow { state: DeadLetterState::Parked, ..letter(Effect::Unknown, Some(HOUR)) };
+    assert_eq!(judged(true, KEYED, &parked), Err(RequeueRefusal::Parked));
+    let discarded = DeadLetterRow { standing: Disposition::Discarded, ..letter(Effect::NotDone, None) };
+    assert_eq!(judged(true, KEYED, &discarded), Ok(()), "an operator can change their mind");
+}

@@ -1,0 +1,87 @@
+//! Counts what would happen, before anything does.
+
+use std::collections::BTreeMap;
+
+use ichido_core::time::Timestamp;
+use ichido_store::error::StoreError;
+use ichido_store::message::limits::PAGE_MAX;
+
+use super::bulk::BulkOperation;
+use super::policy::RequeueRefusal;
+
+/// What a bulk operation would do, counted letter by letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preflight {
+    /// When it was counted, by the store's clock.
+    ///
+    /// Later letters are not part of the operation.
+    pub as_of: Timestamp,
+    /// How many letters the filter matches.
+    pub matched: u64,
+    /// How many of them are eligible.
+    pub eligible: u64,
+    /// The eligible ones, by queue.
+    pub queues: BTreeMap<String, u64>,
+    /// The eligible ones, by the code of their last error.
+    ///
+    /// An empty text if there is none.
+    pub errors: BTreeMap<String, u64>,
+    /// The others, by queue and reason.
+    pub refused: BTreeMap<(String, RequeueRefusal), u64>,
+}
+
+impl Preflight {
+    /// Returns how many are refused for a reason.
+    pub fn refused_for(&self, reason: RequeueRefusal) -> u64 {
+        self.refused.iter().filter(|((_, refusal), _)| *refusal == reason).map(|(_, count)| count).sum()
+    }
+}
+
+impl BulkOperation {
+    /// Counts what would happen; changes nothing.
+    ///
+    /// It reads every letter that the filter matches, a page at a time.
+    pub async fn preflight(&self) -> Result<Preflight, StoreError> {
+        let now = self.store.now().await?;
+        self.count(now, now).await
+    }
+
+    /// Counts only what was a letter at an earlier moment.
+    ///
+    /// The [`Preflight::as_of`] that a person agreed to.
+    pub async fn preflight_as_of(&self, as_of: Timestamp) -> Result<Preflight, StoreError> {
+        let now = self.store.now().await?;
+        self.count(as_of.min(now), now).await
+    }
+
+    async fn count(&self, as_of: Timestamp, now: Timestamp) -> Result<Preflight, StoreError> {
+        let filter = self.filter_as_of(as_of);
+        let mut preflight = Preflight {
+            as_of,
+            matched: 0,
+            eligible: 0,
+            queues: BTreeMap::new(),
+            errors: BTreeMap::new(),
+            refused: BTreeMap::new(),
+        };
+        let mut after = None;
+        loop {
+            let page = self.store.dead_letters().page(&filter, after, PAGE_MAX).await?;
+            for letter in &page {
+                preflight.matched += 1;
+                let queue = letter.queue.as_str().to_owned();
+                if let Err(reason) = self.action.judge(&self.policies, letter, now) {
+                    *preflight.refused.entry((queue, reason)).or_default() += 1;
+                    continue;
+                }
+                preflight.eligible += 1;
+                *preflight.queues.entry(queue).or_default() += 1;
+                *preflight.errors.entry(letter.code.clone().unwrap_or_default()).or_default() += 1;
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE_MAX as usize => after = Some((last.since, last.id)),
+                _ => return Ok(preflight),
+            }
+        }
+    }
+}
