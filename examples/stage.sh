@@ -11,9 +11,9 @@ unset ICHIDO_SERVER ICHIDO_TOKEN ICHIDO_LOG
 unset OUTBOX_BATCH_SIZE OUTBOX_PARALLELISM OUTBOX_RETRY_MAX OUTBOX_IDLE_SLEEP_MS OUTBOX_STUCK_THRESHOLD_MIN
 
 # How often a condition is checked, ten times a second: half a minute.
-looks_max=300
+max_looks=300
 # The timeout of one request, in seconds.
-request_max=30
+max_request=30
 
 checks=0
 failed=0
@@ -81,7 +81,7 @@ check_soon() {
   expected=$3
   shift 3
   looks=0
-  until actual=$("$@") && [ "$actual" = "$expected" ] || [ "$looks" -ge "$looks_max" ]; do
+  until actual=$("$@") && [ "$actual" = "$expected" ] || [ "$looks" -ge "$max_looks" ]; do
     looks=$((looks + 1))
     a_moment
   done
@@ -95,7 +95,7 @@ until_so() {
   looks=0
   until "$@"; do
     looks=$((looks + 1))
-    [ "$looks" -lt "$looks_max" ] || give_up "timed out waiting until $what"
+    [ "$looks" -lt "$max_looks" ] || give_up "timed out waiting until $what"
     a_moment
   done
 }
@@ -145,7 +145,7 @@ says_or_ended() {
 
 # ask ARGUMENTS…: sends a request to this machine. Prints the status; the response body is in the file `answer`, its head in `head`.
 ask() {
-  curl -q --noproxy '*' --silent --max-time "$request_max" --output "$place/answer" --dump-header "$place/head" \
+  curl -q --noproxy '*' --silent --max-time "$max_request" --output "$place/answer" --dump-header "$place/head" \
     --write-out '%{http_code}' "$@"
 }
 
@@ -155,17 +155,17 @@ number() { sed -n "s/.*\"$1\":\([0-9][0-9]*\).*/\1/p"; }
 
 # fails BROKER SETTINGS: sets how a mock broker fails from now on.
 fails() {
-  status=$(ask -X PUT "$1/paper/faults" --data "$2")
+  status=$(ask -X PUT "$1/mock/faults" --data "$2")
   [ "$status" = 200 ] || give_up "the mock broker rejected $2: $(cat "$place/answer")"
 }
 
 # broker_did BROKER [KEY]: prints the calls and effects of a mock broker, of one key or of all.
 broker_did() {
-  ask "$1/paper/effects" >"$place/status"
+  ask "$1/mock/effects" >"$place/status"
   if [ $# -eq 2 ]; then
     counts=$(sed -n "s/.*\"$2\":{\([^}]*\)}.*/\1/p" "$place/answer")
   else
-    counts=$(sed 's/"effects_max".*//' "$place/answer")
+    counts=$(sed 's/"max_effects".*//' "$place/answer")
   fi
   printf '%s calls, %s effects' "$(echo "$counts" | number calls)" "$(echo "$counts" | number effects)"
 }

@@ -1,8 +1,8 @@
 -- The tables of SQLite's floors: the columns of the store's own, with nothing but what makes a row unique.
 CREATE TABLE floor_messages (
     id BLOB NOT NULL PRIMARY KEY, queue TEXT NOT NULL, identity TEXT NOT NULL, key TEXT NOT NULL, digest BLOB NOT NULL,
-    content_type TEXT NOT NULL, request BLOB NOT NULL, trace TEXT, priority INTEGER NOT NULL, tries_allowed INTEGER NOT NULL,
-    due INTEGER, made_from BLOB, created_at INTEGER NOT NULL,
+    content_type TEXT NOT NULL, request BLOB NOT NULL, trace TEXT, priority INTEGER NOT NULL, max_attempts INTEGER NOT NULL,
+    due INTEGER, replacement_of BLOB, created_at INTEGER NOT NULL,
     UNIQUE (queue, identity, key)
 ) STRICT;
 CREATE TABLE floor_ready (

@@ -1,8 +1,8 @@
 -- The tables of the floors: the least that could hold the same work.
 CREATE TABLE floor_messages (
     id uuid PRIMARY KEY, queue text NOT NULL, identity text NOT NULL, key text NOT NULL, digest bytea NOT NULL,
-    content_type text NOT NULL, request bytea NOT NULL, trace text, priority smallint NOT NULL, tries_allowed integer NOT NULL,
-    due timestamptz, made_from uuid, created_at timestamptz NOT NULL,
+    content_type text NOT NULL, request bytea NOT NULL, trace text, priority smallint NOT NULL, max_attempts integer NOT NULL,
+    due timestamptz, replacement_of uuid, created_at timestamptz NOT NULL,
     UNIQUE (queue, identity, key)
 );
 CREATE TABLE floor_ledger (

@@ -42,8 +42,8 @@ pub(crate) async fn enqueue_bulk(pool: &PgPool, calls: usize) -> f64 {
         let keys: Vec<String> = ids.iter().map(Uuid::to_string).collect();
         sqlx::query(
             "INSERT INTO floor_messages SELECT i.id, i.queue, i.identity, i.key, i.digest, i.content_type, i.request, NULL, i.priority, \
-             i.tries, NULL, NULL, clock_timestamp() FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], \
-             $7::bytea[], $8::smallint[], $9::integer[]) AS i (id, queue, identity, key, digest, content_type, request, priority, tries)",
+             i.attempts, NULL, NULL, clock_timestamp() FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], \
+             $7::bytea[], $8::smallint[], $9::integer[]) AS i (id, queue, identity, key, digest, content_type, request, priority, attempts)",
         )
         .bind(&ids)
         .bind(vec!["orders"; 1_000])

@@ -86,14 +86,14 @@ macro_rules! endpoints {
                 (StatusCode::CREATED, id)
             }
 
-            pub(super) fn router(keeper: &Keeper, pool: $pool) -> Router {
+            pub(super) fn router(keeper: &LeaseKeeper, pool: $pool) -> Router {
                 let transactional =
-                    layer(keeper, "transactional", Effect::Transactional(pool.clone().into()));
+                    layer(keeper, "transactional", Guarantee::Transactional(pool.clone().into()));
                 Router::new()
                     .route("/autocommit", post(autocommit))
                     .route("/explicit", post(explicit))
                     .route("/transactional", post(in_transaction).layer(transactional))
-                    .route("/keyed", post(autocommit).layer(layer(keeper, "keyed", Effect::Keyed)))
+                    .route("/keyed", post(autocommit).layer(layer(keeper, "keyed", Guarantee::Keyed)))
                     .with_state(pool)
             }
         }
@@ -122,9 +122,9 @@ const KINDS: [(&str, &str, Option<f64>); 4] = [
     ("/transactional", "behind the layer, transactional", Some(0.6)),
     ("/keyed", "behind the layer, keyed", Some(0.8)),
 ];
-const REPLAYS_MIN: f64 = 2.0;
+const MIN_REPLAYS: f64 = 2.0;
 /// Maximum factor that the layer may add to the p99 latency.
-const P99_MAX: f64 = 1.5;
+const MAX_P99: f64 = 1.5;
 
 async fn measure(address: SocketAddr) {
     let fresh = |path| LoadTarget {
@@ -157,7 +157,7 @@ async fn measure(address: SocketAddr) {
     let rates: Vec<f64> = rates.into_iter().map(median).collect();
     let (explicit, autocommit) = (rates[0], rates[1]);
     println!("| endpoint | requests/s | to explicit | to autocommit | target |\n|---|---:|---:|---:|---:|");
-    let replays = ("", "behind the layer, replays", Some(REPLAYS_MIN));
+    let replays = ("", "behind the layer, replays", Some(MIN_REPLAYS));
     for ((_, what, target), rate) in KINDS.into_iter().chain([replays]).zip(&rates) {
         let ratio = rate / explicit;
         let missed = if target.is_some_and(|target| ratio < target) { " (missed)" } else { "" };
@@ -185,8 +185,8 @@ async fn slowest(rate: f64, fresh: &impl Fn(&'static str) -> LoadTarget) {
         let bare = *bare.get_or_insert(p99);
         let ratio = p99 / bare;
         let is_ours = path == "/transactional" || path == "/keyed";
-        let missed = if is_ours && P99_MAX < ratio { " (missed)" } else { "" };
-        let target = if is_ours { format!("{P99_MAX:.2}") } else { String::new() };
+        let missed = if is_ours && MAX_P99 < ratio { " (missed)" } else { "" };
+        let target = if is_ours { format!("{MAX_P99:.2}") } else { String::new() };
         println!("| {what} | {middle:.2} ms | {p99:.2} ms | {ratio:.2}{missed} | {target} |");
     }
     println!();

@@ -31,7 +31,7 @@ const IDLE: usize = 300;
 const SECONDS: u32 = 3;
 const PEER: &str = "graphile_worker";
 /// Maximum resident memory while draining, in megabytes.
-const RESIDENT_MAX: f64 = 60.0;
+const MAX_RESIDENT: f64 = 60.0;
 
 /// A contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,7 +100,7 @@ impl Measured {
             Row { floor: bulk, ..self.row("enqueue in bulk, 1,000 a call", "bulk rate", per_second, 1.0) },
             self.row("from enqueue to handler, idle queue, median", "idle p50", MetricUnit::Seconds, 1.0),
             self.row("from enqueue to handler, idle queue, p99", "idle p99", MetricUnit::Seconds, 1.0),
-            self.row("peak memory while draining", "drain resident", MetricUnit::Kilobytes, RESIDENT_MAX),
+            self.row("peak memory while draining", "drain resident", MetricUnit::Kilobytes, MAX_RESIDENT),
         ]
     }
 }

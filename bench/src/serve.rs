@@ -29,8 +29,8 @@ const TIME: Duration = Duration::from_secs(4);
 const QUEUE: &str = "demo";
 const PATH: &str = "/v1/queues/demo/messages";
 /// The target: how many times as fast as the handler written by hand.
-const POSTGRES_MIN: f64 = 2.0;
-const SQLITE_MIN: f64 = 4.0;
+const MIN_POSTGRES: f64 = 2.0;
+const MIN_SQLITE: f64 = 4.0;
 /// Padding of a message, so it has about 300 bytes.
 const NOTE_BYTES: usize = 220;
 
@@ -39,13 +39,13 @@ pub(crate) async fn on_postgres() {
     let (ours, by_hand) =
         (cluster.database().await.expect("a database"), cluster.database().await.expect("a database"));
     println!("PostgreSQL");
-    measure(&ours.url, &by_hand.url, POSTGRES_MIN).await;
+    measure(&ours.url, &by_hand.url, MIN_POSTGRES).await;
 }
 
 pub(crate) async fn on_sqlite() {
     let (ours, by_hand): (SqliteTestFile, SqliteTestFile) = (fresh_file(), fresh_file());
     println!("SQLite");
-    measure(&ours.url, &by_hand.url, SQLITE_MIN).await;
+    measure(&ours.url, &by_hand.url, MIN_SQLITE).await;
 }
 
 async fn measure(ours: &str, by_hand: &str, least: f64) {

@@ -154,7 +154,7 @@ async fn drain_all(store: Store) -> usize {
         lease: Duration::from_secs(30),
         start_marks: false,
         guarantee: Guarantee::Idempotent,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     };
     let batch = NonZeroU32::new(1_000).expect("not zero");
     let mut drained = 0;

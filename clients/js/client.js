@@ -9,8 +9,8 @@
  */
 
 import { checkKey } from './key.js';
-import { Budget, BUDGET, CLIENT_RETRY, decide, NO_TRIES, TRIES_MAX, WAIT_MS_MAX } from './next.js';
-import { BYTES_MAX, isBrowser, oneOf, outsideOf, refuse, TIME_MS_MAX, within } from './outside.js';
+import { Budget, BUDGET, CLIENT_RETRY, decide, NO_ATTEMPTS, MAX_ATTEMPTS, MAX_WAIT_MS } from './next.js';
+import { MAX_BYTES, isBrowser, oneOf, outsideOf, refuse, MAX_TIME_MS, within } from './outside.js';
 import { checkFields, checkHop, CREDENTIALS_MODES, exchange, requestOf, tryFields, urlOf } from './wire.js';
 
 /** @typedef {import('./ichido.d.ts').Action} Action */
@@ -24,7 +24,7 @@ export const PROFILES = /** @type {const} */ (['ichido', 'ietf', 'stripe']);
 
 /** Why an action was not retried, as text. */
 const WORDS = {
-  tries_spent: 'every allowed attempt was made',
+  attempts_spent: 'every allowed attempt was made',
   asked_to_wait: 'the server asks for a later retry',
   out_of_time: 'the next attempt would be after the total timeout',
   another_key: 'the response is for a different idempotency key than the one sent',
@@ -40,17 +40,17 @@ export class Client {
     /** @type {string[]} */
     const problems = [];
     const retry = { ...CLIENT_RETRY, ...settings.retry };
-    within(problems, 'retry.tries', retry.tries, 3, [1, TRIES_MAX]);
-    within(problems, 'retry.baseMs', retry.baseMs, 0, [0, WAIT_MS_MAX]);
+    within(problems, 'retry.attempts', retry.attempts, 3, [1, MAX_ATTEMPTS]);
+    within(problems, 'retry.baseMs', retry.baseMs, 0, [0, MAX_WAIT_MS]);
     within(problems, 'retry.factor', retry.factor, 2, [1, 100]);
-    within(problems, 'retry.capMs', retry.capMs, 0, [retry.baseMs, WAIT_MS_MAX]);
+    within(problems, 'retry.capMs', retry.capMs, 0, [retry.baseMs, MAX_WAIT_MS]);
     within(problems, 'retry.jitter', retry.jitter, 0, [0, 1]);
-    this.tryTimeOutMs = within(problems, 'tryTimeOutMs', settings.tryTimeOutMs, 30_000, [1, TIME_MS_MAX]);
-    this.totalTimeOutMs = within(problems, 'totalTimeOutMs', settings.totalTimeOutMs, 120_000, [1, TIME_MS_MAX]);
-    this.answerBytesMax = within(problems, 'answerBytesMax', settings.answerBytesMax, 1 << 20, [1, BYTES_MAX]);
+    this.attemptTimeoutMs = within(problems, 'attemptTimeoutMs', settings.attemptTimeoutMs, 30_000, [1, MAX_TIME_MS]);
+    this.totalTimeoutMs = within(problems, 'totalTimeoutMs', settings.totalTimeoutMs, 120_000, [1, MAX_TIME_MS]);
+    this.maxResponseBytes = within(problems, 'maxResponseBytes', settings.maxResponseBytes, 1 << 20, [1, MAX_BYTES]);
     this.rules = {
       retry,
-      retryAfterMaxMs: within(problems, 'retryAfterMaxMs', settings.retryAfterMaxMs, 60_000, [0, TIME_MS_MAX]),
+      retryAfterMaxMs: within(problems, 'retryAfterMaxMs', settings.retryAfterMaxMs, 60_000, [0, MAX_TIME_MS]),
       profile: oneOf(problems, 'profile', settings.profile, PROFILES),
     };
     this.credentials = oneOf(problems, 'credentials', settings.credentials, CREDENTIALS_MODES);
@@ -74,7 +74,7 @@ export class Client {
     const { cause = 'manual', triesBefore = 0 } = action;
     const fieldsOf = (/** @type {number} */ sent) =>
       tryFields(this.rules.profile, triesBefore + sent + 1, sent === 0 ? cause : 'auto', this.hop, this.outside.now());
-    return this.#ask(request, key === null ? 'neither' : 'keyed', fieldsOf, options.signal ?? null);
+    return this.#ask(request, key === null ? 'none' : 'keyed', fieldsOf, options.signal ?? null);
   }
 
   /**
@@ -85,7 +85,7 @@ export class Client {
   async read(url, options = {}) {
     const headers = checkFields(options.headers ?? {});
     const request = { method: 'GET', url: urlOf(url, this.baseUrl), key: null, headers, body: null };
-    return this.#ask(request, 'repeatable', () => ({}), options.signal ?? null);
+    return this.#ask(request, 'idempotent', () => ({}), options.signal ?? null);
   }
 
   /**
@@ -96,15 +96,15 @@ export class Client {
    * @returns {Promise<Outcome>}
    */
   async #ask(request, safety, fieldsOf, signal) {
-    const deadline = this.outside.elapsed() + this.totalTimeOutMs;
+    const deadline = this.outside.elapsed() + this.totalTimeoutMs;
     const leftMs = () => Math.max(0, deadline - this.outside.elapsed());
-    let tries = { ...NO_TRIES };
+    let attempts = { ...NO_ATTEMPTS };
     for (;;) {
-      const fields = { ...(await this.authorize()), ...fieldsOf(tries.sent) };
-      if (signal?.aborted && tries.sent === 0) return gaveUp('stopped', null, null, tries.effect, 0);
+      const fields = { ...(await this.authorize()), ...fieldsOf(attempts.sent) };
+      if (signal?.aborted && attempts.sent === 0) return gaveUp('stopped', null, null, attempts.effect, 0);
       const way = {
-        timeOutMs: Math.min(this.tryTimeOutMs, leftMs()),
-        answerBytesMax: this.answerBytesMax,
+        timeoutMs: Math.min(this.attemptTimeoutMs, leftMs()),
+        maxResponseBytes: this.maxResponseBytes,
         credentials: this.credentials,
         keepalive: false,
         fields,
@@ -112,22 +112,22 @@ export class Client {
       };
       const { seen, answer } = await exchange(this.outside, request, way);
       const moment = { now: this.outside.now(), leftMs: leftMs() };
-      const decided = decide(this.rules, safety, tries, seen, moment, this.outside.dice());
-      const sent = tries.sent + 1;
+      const decided = decide(this.rules, safety, attempts, seen, moment, this.outside.dice());
+      const sent = attempts.sent + 1;
       if (decided.next === 'done' && answer) {
         // Only a call that succeeds without a failure before it adds to the budget.
-        if (tries.failed === 0) this.budget.earn();
-        return { kind: 'done', answer, tries: sent };
+        if (attempts.failed === 0) this.budget.earn();
+        return { kind: 'done', answer, attempts: sent };
       }
       if (decided.next === 'refused' && answer) return refused(decided, answer, sent);
       if (decided.next === 'give_up') return gaveUp(decided.why, decided.comeBackAt, answer, decided.effect, sent);
       // Only a response can be a success or a refusal; a fault leaves the effect unknown.
-      if (decided.next !== 'again') return gaveUp('tries_spent', null, answer, 'unknown', sent);
-      tries = decided.tries;
+      if (decided.next !== 'again') return gaveUp('attempts_spent', null, answer, 'unknown', sent);
+      attempts = decided.attempts;
       // Polling an action in flight costs no budget: the server is healthy.
-      if (!decided.inFlight && !this.budget.spend()) return gaveUp('budget_spent', null, answer, tries.effect, sent);
+      if (!decided.inFlight && !this.budget.spend()) return gaveUp('budget_spent', null, answer, attempts.effect, sent);
       if (!signal?.aborted) await this.outside.wait(decided.waitMs, signal ?? new AbortController().signal);
-      if (signal?.aborted) return gaveUp('stopped', null, answer, tries.effect, sent);
+      if (signal?.aborted) return gaveUp('stopped', null, answer, attempts.effect, sent);
     }
   }
 }
@@ -135,11 +135,11 @@ export class Client {
 /**
  * @param {{ effect: import('./ichido.d.ts').Effect, reason: import('./ichido.d.ts').Refusal }} decided
  * @param {import('./wire.js').Answer} answer
- * @param {number} tries
+ * @param {number} attempts
  * @returns {Outcome}
  */
-function refused({ effect, reason }, answer, tries) {
-  return { kind: 'refused', reason, answer, effect, tries };
+function refused({ effect, reason }, answer, attempts) {
+  return { kind: 'refused', reason, answer, effect, attempts };
 }
 
 /**
@@ -147,12 +147,12 @@ function refused({ effect, reason }, answer, tries) {
  * @param {number | null} comeBackAt
  * @param {import('./wire.js').Answer | null} last
  * @param {import('./ichido.d.ts').Effect} effect
- * @param {number} tries
+ * @param {number} attempts
  * @returns {Outcome}
  */
-function gaveUp(why, comeBackAt, last, effect, tries) {
+function gaveUp(why, comeBackAt, last, effect, attempts) {
   const when = comeBackAt === null ? '' : `: not before ${new Date(comeBackAt).toISOString()}`;
-  return { kind: 'gave_up', why, message: WORDS[why] + when, comeBackAt, last, effect, tries };
+  return { kind: 'gave_up', why, message: WORDS[why] + when, comeBackAt, last, effect, attempts };
 }
 
 /** @param {import('./ichido.d.ts').Why} why */

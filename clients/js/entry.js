@@ -23,9 +23,9 @@ import { after } from './next.js';
 /** @typedef {{ status: number, isReplay: boolean, body: string | null }} KeptAnswer */
 
 /** How much of a response body is kept for the page to read after a reload. */
-export const ANSWER_KEPT_BYTES_MAX = 16 * 1024;
+export const MAX_ANSWER_KEPT_BYTES = 16 * 1024;
 /** How far the clock may go back before an entry's age is unknown. */
-export const CLOCK_BACK_MS_MAX = 60 * 60 * 1000;
+export const MAX_CLOCK_BACK_MS = 60 * 60 * 1000;
 /** What a lease adds to the attempt timeout, for storing the outcome. */
 export const LEASE_MARGIN_MS = 5_000;
 
@@ -150,7 +150,7 @@ function leaseLeft(entry, terms, now) {
 function isForgotten(entry, terms, now) {
   if (entry.coveredSince === null) return false;
   const age = now - entry.coveredSince;
-  return terms.holdAfterMs <= age || age < -CLOCK_BACK_MS_MAX;
+  return terms.holdAfterMs <= age || age < -MAX_CLOCK_BACK_MS;
 }
 
 /**
@@ -203,10 +203,10 @@ export function settled(sending, decided, seen, now) {
     return {
       ...rest,
       phase: 'waiting',
-      failed: decided.tries.failed,
+      failed: decided.attempts.failed,
       unanswered: isSilent ? sending.unanswered + 1 : 0,
       inFlight: decided.inFlight,
-      effect: decided.tries.effect,
+      effect: decided.attempts.effect,
       error: decided.inFlight ? null : seen.message,
       waitFrom: now,
       dueAt: now + decided.waitMs,
@@ -327,10 +327,10 @@ function isSameBody(one, other) {
  * @returns {Entry}
  */
 export function view(entry, obstacle = null) {
-  const { id, intent, createdAt, sent: tries, answer } = entry;
+  const { id, intent, createdAt, sent: attempts, answer } = entry;
   if (!('phase' in entry)) {
     const done = { state: /** @type {State} */ ('done'), canRetry: false, isHeld: false, effect: /** @type {Effect} */ ('done') };
-    return { id, intent, ...done, errorMessage: null, tries, createdAt, nextTryAt: null, answer };
+    return { id, intent, ...done, errorMessage: null, attempts, createdAt, nextAttemptAt: null, answer };
   }
   const isOver = entry.phase === 'failed' || entry.phase === 'held';
   return {
@@ -340,9 +340,9 @@ export function view(entry, obstacle = null) {
     canRetry: entry.phase === 'failed' && entry.canRetry,
     errorMessage: entry.error ?? (isOver ? null : obstacle),
     isHeld: entry.phase === 'held',
-    tries,
+    attempts,
     createdAt,
-    nextTryAt: entry.phase === 'waiting' ? entry.dueAt : null,
+    nextAttemptAt: entry.phase === 'waiting' ? entry.dueAt : null,
     effect: entry.phase === 'sending' ? after(entry.effect, 'unknown') : entry.effect,
     answer,
   };

@@ -12,7 +12,7 @@ export type Effect = 'not_done' | 'done' | 'unknown';
 /** Who started the attempt: a person, for the first time or with a retry button, or a program. */
 export type Cause = 'manual' | 'auto';
 /** Why a second attempt would be safe, if it is. */
-export type Safety = 'keyed' | 'repeatable' | 'neither';
+export type Safety = 'keyed' | 'idempotent' | 'none';
 
 // ---------------------------------------------------------------- keys
 
@@ -30,11 +30,11 @@ export interface ClientSettings {
   /** Longest `Retry-After` to wait for. If the server asks for more, the client gives up at once. Default: 60,000. */
   retryAfterMaxMs?: number;
   /** Timeout of one attempt, to the last byte of the response. Default: 30,000. */
-  tryTimeOutMs?: number;
+  attemptTimeoutMs?: number;
   /** Timeout for all attempts and the waits between them. Default: 120,000. */
-  totalTimeOutMs?: number;
+  totalTimeoutMs?: number;
   /** How much of a response body is read. Default: 1 MiB. */
-  answerBytesMax?: number;
+  maxResponseBytes?: number;
   /** Retry budget: a share of the calls that succeed, so retries do not overload a failing server. */
   budget?: BudgetSettings;
   /** Returns headers with credentials. It is called before each attempt, and the result is never stored. */
@@ -73,11 +73,11 @@ export interface Action {
 /** The outcome of an action. */
 export type Outcome =
   /** It was done, now or by an earlier attempt (`answer.isReplay`). */
-  | { kind: 'done'; answer: Answer; tries: number }
+  | { kind: 'done'; answer: Answer; attempts: number }
   /** The server refused it, and a retry would not help. An earlier attempt whose response was lost may still have done it. */
-  | { kind: 'refused'; reason: Refusal; answer: Answer; effect: Effect; tries: number }
+  | { kind: 'refused'; reason: Refusal; answer: Answer; effect: Effect; attempts: number }
   /** The outcome is not known. The same action may be sent again with the same key. */
-  | { kind: 'gave_up'; why: Why; message: string; comeBackAt: number | null; last: Answer | null; effect: Effect; tries: number };
+  | { kind: 'gave_up'; why: Why; message: string; comeBackAt: number | null; last: Answer | null; effect: Effect; attempts: number };
 
 /**
  * The kind of refusal: the key was used for a different request; the server stores this failure as the outcome of the key and always
@@ -87,7 +87,7 @@ export type Refusal = 'key_conflict' | 'kept_failure' | 'by_server';
 
 /** Why an action is not retried, although the server did not refuse it. */
 export type Why =
-  | 'tries_spent'
+  | 'attempts_spent'
   | 'asked_to_wait'
   | 'out_of_time'
   | 'another_key'
@@ -143,17 +143,17 @@ export interface QueueSettings {
   credentials?: 'omit' | 'same-origin' | 'include';
   hop?: string | null;
   /** Number of responses without an outcome (5xx, 408, 429) after which an entry fails. Default: 3. */
-  tries?: number;
+  attempts?: number;
   /** Timeout of one attempt. Default: 30,000. */
-  tryTimeOutMs?: number;
+  attemptTimeoutMs?: number;
   /** How long the server keeps keys. An entry that was sent is held for the person before that time ends. Default: 72 h. */
   keepsKeysForMs?: number;
   /** Maximum size of a body. Default: 1 MiB. */
-  entryBytesMax?: number;
+  maxEntryBytes?: number;
   /** Maximum number of entries. Default: 1,000. */
-  entriesMax?: number;
+  maxEntries?: number;
   /** How much of a response body is read. Default: 1 MiB. */
-  answerBytesMax?: number;
+  maxResponseBytes?: number;
   outside?: Partial<Outside>;
 }
 
@@ -190,10 +190,10 @@ export interface Entry {
   /** Whether it is held for the person: it was sent, and the server may have forgotten its key. Call `release(id)` or `discard(id)`. */
   readonly isHeld: boolean;
   /** Number of requests made. */
-  readonly tries: number;
+  readonly attempts: number;
   readonly createdAt: number;
   /** When the next attempt is, if known. */
-  readonly nextTryAt: number | null;
+  readonly nextAttemptAt: number | null;
   readonly effect: Effect;
   /** The response that was the outcome, or the last one that was not. Its body is kept up to 16 KiB. */
   readonly answer: { status: number; isReplay: boolean; body: string | null } | null;
@@ -240,9 +240,9 @@ export function drainOnSync(open: () => Promise<Queue | null>): void;
 
 // ---------------------------------------------------------------- the rules, pure
 
-/** Backoff: `baseMs × factor^(n − 1)` after failure n, at most `capMs`, plus 0 to `jitter` of it; `tries` attempts in total. */
+/** Backoff: `baseMs × factor^(n − 1)` after failure n, at most `capMs`, plus 0 to `jitter` of it; `attempts` attempts in total. */
 export interface Retry {
-  tries: number;
+  attempts: number;
   baseMs: number;
   factor: number;
   capMs: number;
@@ -256,7 +256,7 @@ export interface Rules {
 }
 
 /** The attempts so far, and what is known about their effect. */
-export interface Tries {
+export interface Attempts {
   sent: number;
   failed: number;
   effect: Effect;
@@ -273,14 +273,14 @@ export type Echo = 'same' | 'other' | 'absent';
 export type Next =
   | { next: 'done' }
   | { next: 'refused'; effect: Effect; reason: Refusal }
-  | { next: 'again'; waitMs: number; inFlight: boolean; tries: Tries }
+  | { next: 'again'; waitMs: number; inFlight: boolean; attempts: Attempts }
   | { next: 'give_up'; why: Why; comeBackAt: number | null; effect: Effect };
 
 /** Decides what to do after an attempt. `dice` is uniform in [0, 1). */
 export function decide(
   rules: Rules,
   safety: Safety,
-  before: Tries,
+  before: Attempts,
   seen: Seen,
   moment: { now: number; leftMs: number },
   dice: number,
@@ -289,7 +289,7 @@ export function decide(
 /** The default retry settings of a client. */
 export const CLIENT_RETRY: Readonly<Retry>;
 /** No attempts yet. */
-export const NO_TRIES: Readonly<Tries>;
+export const NO_ATTEMPTS: Readonly<Attempts>;
 
 export interface BudgetSettings {
   /** Maximum budget, in hundredths of a retry. Default: 1,000. */

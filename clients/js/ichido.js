@@ -9,6 +9,6 @@
 
 export { Client } from './client.js';
 export { newKey } from './key.js';
-export { CLIENT_RETRY, decide, NO_TRIES } from './next.js';
+export { CLIENT_RETRY, decide, NO_ATTEMPTS } from './next.js';
 export { Queue } from './queue.js';
 export { drainOnSync } from './sw.js';

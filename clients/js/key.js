@@ -8,7 +8,7 @@
  */
 
 /** The maximum length of a key. */
-export const KEY_LENGTH_MAX = 255;
+export const MAX_KEY_LENGTH = 255;
 
 /** @returns {string} */
 export function newKey() {
@@ -49,8 +49,8 @@ export function checkKey(key) {
   if (!/^[!-~]+$/.test(key)) {
     throw new TypeError('the key contains a character that is not visible ASCII (! to ~); remove spaces, control characters and accents');
   }
-  if (KEY_LENGTH_MAX < key.length) {
-    throw new TypeError(`the key has ${key.length} characters; at most ${KEY_LENGTH_MAX} are allowed`);
+  if (MAX_KEY_LENGTH < key.length) {
+    throw new TypeError(`the key has ${key.length} characters; at most ${MAX_KEY_LENGTH} are allowed`);
   }
   return key;
 }

@@ -18,28 +18,28 @@
 /** @typedef {import('./ichido.d.ts').Rules} Rules */
 /** @typedef {import('./ichido.d.ts').Safety} Safety */
 /** @typedef {import('./ichido.d.ts').Seen} Seen */
-/** @typedef {import('./ichido.d.ts').Tries} Tries */
+/** @typedef {import('./ichido.d.ts').Attempts} Attempts */
 /** @typedef {import('./ichido.d.ts').BudgetSettings} BudgetSettings */
 
 /** The longest wait that any schedule or server can ask for: 30 days. */
-export const WAIT_MS_MAX = 30 * 24 * 60 * 60 * 1000;
+export const MAX_WAIT_MS = 30 * 24 * 60 * 60 * 1000;
 /** The maximum number of requests for one action, including polls while it is in flight. */
-export const TRIES_MAX = 1000;
+export const MAX_ATTEMPTS = 1000;
 /** The longest wait of the queue after an attempt without a response. */
-export const UNANSWERED_WAIT_MS_MAX = 60 * 1000;
+export const MAX_UNANSWERED_WAIT_MS = 60 * 1000;
 /** The longest `Retry-After` that a queue waits for. If the server asks for more, the entry fails until a person retries it. */
-export const QUEUE_RETRY_AFTER_MS_MAX = 24 * 60 * 60 * 1000;
+export const MAX_QUEUE_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
 
 /** @type {Readonly<Retry>} */
-export const CLIENT_RETRY = Object.freeze({ tries: 3, baseMs: 1000, factor: 2, capMs: WAIT_MS_MAX, jitter: 0.1 });
+export const CLIENT_RETRY = Object.freeze({ attempts: 3, baseMs: 1000, factor: 2, capMs: MAX_WAIT_MS, jitter: 0.1 });
 
-/** @type {Readonly<Tries>} */
-export const NO_TRIES = Object.freeze({ sent: 0, failed: 0, effect: 'not_done' });
+/** @type {Readonly<Attempts>} */
+export const NO_ATTEMPTS = Object.freeze({ sent: 0, failed: 0, effect: 'not_done' });
 
 /**
  * @param {Rules} rules
  * @param {Safety} safety
- * @param {Tries} before the attempts before this one
+ * @param {Attempts} before the attempts before this one
  * @param {Seen} seen
  * @param {{ now: number, leftMs: number }} moment
  * @param {number} dice
@@ -51,7 +51,7 @@ export function decide(rules, safety, before, seen, moment, dice) {
   const verdict = judge(isKeyed ? rules.profile : 'ichido', seen);
   const effect = after(before.effect, verdict.effect);
   const inFlight = verdict.advice === 'ask_again';
-  const tries = { sent: before.sent + 1, failed: before.failed + (inFlight ? 0 : 1), effect };
+  const attempts = { sent: before.sent + 1, failed: before.failed + (inFlight ? 0 : 1), effect };
   switch (verdict.advice) {
     case 'accept':
       return { next: 'done' };
@@ -66,7 +66,7 @@ export function decide(rules, safety, before, seen, moment, dice) {
       if (isKeyed && !inFlight && 'answer' in seen && saysReplay(seen.answer.headers)) {
         return { next: 'refused', effect, reason: 'kept_failure' };
       }
-      return again(rules, tries, inFlight, hintOf(seen, moment.now), moment, dice);
+      return again(rules, attempts, inFlight, hintOf(seen, moment.now), moment, dice);
   }
 }
 
@@ -76,11 +76,11 @@ export function decide(rules, safety, before, seen, moment, dice) {
  *
  * An attempt without a response does not count as one of the three. A browser never says why a request failed: a phone in a tunnel, a
  * portal that requires a login and a server that is down look the same, `navigator.onLine` is true in all of them, and three such attempts
- * pass within seconds. So only responses count; attempts without one are limited by `TRIES_MAX`, by growing waits, and by the age of the
+ * pass within seconds. So only responses count; attempts without one are limited by `MAX_ATTEMPTS`, by growing waits, and by the age of the
  * key.
  *
  * @param {Rules} rules
- * @param {Tries} before
+ * @param {Attempts} before
  * @param {number} unanswered consecutive attempts without a response, before this one
  * @param {Seen} seen
  * @param {number} now
@@ -89,36 +89,36 @@ export function decide(rules, safety, before, seen, moment, dice) {
  */
 export function decideInQueue(rules, before, unanswered, seen, now, dice) {
   if ('answer' in seen) {
-    const patient = { ...rules, retryAfterMaxMs: QUEUE_RETRY_AFTER_MS_MAX };
+    const patient = { ...rules, retryAfterMaxMs: MAX_QUEUE_RETRY_AFTER_MS };
     return decide(patient, 'keyed', before, seen, { now, leftMs: Infinity }, dice);
   }
   const effect = after(before.effect, judge(rules.profile, seen).effect);
-  const tries = { sent: before.sent + 1, failed: before.failed, effect };
-  if (TRIES_MAX <= tries.sent) return giveUp('tries_spent', effect);
-  const patient = { ...rules.retry, capMs: Math.min(rules.retry.capMs, UNANSWERED_WAIT_MS_MAX) };
-  return { next: 'again', waitMs: waitMs(patient, unanswered + 1, dice, null), inFlight: false, tries };
+  const attempts = { sent: before.sent + 1, failed: before.failed, effect };
+  if (MAX_ATTEMPTS <= attempts.sent) return giveUp('attempts_spent', effect);
+  const patient = { ...rules.retry, capMs: Math.min(rules.retry.capMs, MAX_UNANSWERED_WAIT_MS) };
+  return { next: 'again', waitMs: waitMs(patient, unanswered + 1, dice, null), inFlight: false, attempts };
 }
 
 /**
  * @param {Rules} rules
- * @param {Tries} tries including this one
+ * @param {Attempts} attempts including this one
  * @param {boolean} inFlight
  * @param {number | null} hintMs
  * @param {{ now: number, leftMs: number }} moment
  * @param {number} dice
  * @returns {Next}
  */
-function again(rules, tries, inFlight, hintMs, moment, dice) {
-  if (Math.min(rules.retry.tries, TRIES_MAX) <= tries.failed || TRIES_MAX <= tries.sent) {
-    return giveUp('tries_spent', tries.effect);
+function again(rules, attempts, inFlight, hintMs, moment, dice) {
+  if (Math.min(rules.retry.attempts, MAX_ATTEMPTS) <= attempts.failed || MAX_ATTEMPTS <= attempts.sent) {
+    return giveUp('attempts_spent', attempts.effect);
   }
   if (hintMs !== null && rules.retryAfterMaxMs < hintMs) {
-    return giveUp('asked_to_wait', tries.effect, moment.now + hintMs);
+    return giveUp('asked_to_wait', attempts.effect, moment.now + hintMs);
   }
   // A server that is still working is polled with the wait of a first failure, or its own: only failures make the waits grow.
-  const wait = waitMs(rules.retry, inFlight ? 1 : tries.failed, dice, hintMs);
-  if (moment.leftMs <= wait) return giveUp('out_of_time', tries.effect, moment.now + wait);
-  return { next: 'again', waitMs: wait, inFlight, tries };
+  const wait = waitMs(rules.retry, inFlight ? 1 : attempts.failed, dice, hintMs);
+  if (moment.leftMs <= wait) return giveUp('out_of_time', attempts.effect, moment.now + wait);
+  return { next: 'again', waitMs: wait, inFlight, attempts };
 }
 
 /**
@@ -142,8 +142,8 @@ function giveUp(why, effect, comeBackAt = null) {
  */
 export function waitMs(retry, nth, dice, hintMs) {
   const share = 1 + retry.jitter * Math.min(Math.max(dice, 0), 1);
-  const own = Math.min(retry.baseMs * retry.factor ** (nth - 1), retry.capMs, WAIT_MS_MAX) * share;
-  return hintMs === null ? own : Math.max(own, Math.min(hintMs, WAIT_MS_MAX) * share);
+  const own = Math.min(retry.baseMs * retry.factor ** (nth - 1), retry.capMs, MAX_WAIT_MS) * share;
+  return hintMs === null ? own : Math.max(own, Math.min(hintMs, MAX_WAIT_MS) * share);
 }
 
 /**
@@ -163,7 +163,7 @@ export function after(before, next) {
  * @param {Effect} effect
  */
 function mayRepeat(safety, effect) {
-  return effect === 'not_done' || safety === 'repeatable' || (effect === 'unknown' && safety === 'keyed');
+  return effect === 'not_done' || safety === 'idempotent' || (effect === 'unknown' && safety === 'keyed');
 }
 
 // ---------------------------------------------------------------- what a response means
@@ -200,10 +200,10 @@ const OF_PROFILE = {
   ichido: ({ status, names }) => (status === 409 && names.includes('key_conflict') ? KEY_CONFLICT : null),
   // In the draft 409 is "still in flight" and 422 "used for a different request", and nothing distinguishes them from an API's own.
   ietf: ({ status, headers, names }) => {
-    if (status === 422) return names.includes('key_disagrees') ? null : KEY_CONFLICT;
+    if (status === 422) return names.includes('key_mismatch') ? null : KEY_CONFLICT;
     if (status !== 409) return null;
     // A retry changes neither: the first waits for a person, the second was done.
-    if (names.includes('outcome_unknown') || names.includes('response_not_kept')) return { advice: 'refuse', effect: 'unknown' };
+    if (names.includes('outcome_unknown') || names.includes('response_not_stored')) return { advice: 'refuse', effect: 'unknown' };
     if (names.includes('key_in_flight') || hintIn(headers, 0) !== null) return IN_FLIGHT;
     // In flight, or a conflict of the API's own: with a key it is safe to retry, but not forever.
     return { advice: 'retry', effect: 'unknown' };
@@ -323,7 +323,7 @@ export function retryAfter(value, now) {
   const seconds = decimal(value, 1000);
   if (seconds !== null) return seconds;
   const date = httpDate(value.trim());
-  return date === null ? null : Math.min(Math.max(date - now, 0), WAIT_MS_MAX);
+  return date === null ? null : Math.min(Math.max(date - now, 0), MAX_WAIT_MS);
 }
 
 /**
@@ -331,7 +331,7 @@ export function retryAfter(value, now) {
  * @param {number} unitMs
  */
 function decimal(value, unitMs) {
-  return /^\d+(\.\d+)?$/.test(value.trim()) ? Math.min(Number(value) * unitMs, WAIT_MS_MAX) : null;
+  return /^\d+(\.\d+)?$/.test(value.trim()) ? Math.min(Number(value) * unitMs, MAX_WAIT_MS) : null;
 }
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];

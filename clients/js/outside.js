@@ -10,11 +10,11 @@
 /** @typedef {import('./ichido.d.ts').Outside} Outside */
 
 /** The longest wait of a platform timer. For a longer wait, look again after it. */
-export const TIMER_MS_MAX = 2 ** 31 - 1;
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 /** The maximum of every time setting. */
-export const TIME_MS_MAX = 30 * 24 * 60 * 60 * 1000;
+export const MAX_TIME_MS = 30 * 24 * 60 * 60 * 1000;
 /** The maximum of every size setting. */
-export const BYTES_MAX = 16 * 1024 * 1024;
+export const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
  * @param {Partial<Outside>} given
@@ -42,7 +42,7 @@ export function outsideOf(given = {}) {
 function wait(ms, signal) {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
-    const timer = setTimeout(done, Math.min(ms, TIMER_MS_MAX));
+    const timer = setTimeout(done, Math.min(ms, MAX_TIMER_MS));
     function done() {
       clearTimeout(timer);
       signal.removeEventListener('abort', done);

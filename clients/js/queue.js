@@ -13,10 +13,10 @@
  */
 
 import { PROFILES, wordsOf } from './client.js';
-import { ANSWER_KEPT_BYTES_MAX, entered, LEASE_MARGIN_MS, released, retried, settled, triesBefore, view } from './entry.js';
+import { MAX_ANSWER_KEPT_BYTES, entered, LEASE_MARGIN_MS, released, retried, settled, triesBefore, view } from './entry.js';
 import { newKey } from './key.js';
-import { CLIENT_RETRY, decideInQueue, TRIES_MAX, WAIT_MS_MAX } from './next.js';
-import { BYTES_MAX, isBrowser, oneOf, outsideOf, refuse, TIME_MS_MAX, within } from './outside.js';
+import { CLIENT_RETRY, decideInQueue, MAX_ATTEMPTS, MAX_WAIT_MS } from './next.js';
+import { MAX_BYTES, isBrowser, oneOf, outsideOf, refuse, MAX_TIME_MS, within } from './outside.js';
 import { Store } from './store.js';
 import { checkHop, CREDENTIALS_MODES, exchange, requestOf, tryFields } from './wire.js';
 
@@ -33,10 +33,10 @@ export const LOOK_EVERY_MS = 60_000;
 /** When `authorize` is called again after it returned `null`. */
 export const AUTHORIZE_AGAIN_MS = 30_000;
 /** The maximum bytes of requests that may outlive a page at once (Fetch standard), and what each counts besides its body. */
-export const KEEPALIVE_BYTES_MAX = 64 * 1024;
+export const MAX_KEEPALIVE_BYTES = 64 * 1024;
 const KEEPALIVE_BYTES_EACH = 2 * 1024;
-/** The maximum of `entriesMax`. */
-const ENTRIES_MAX = 100_000;
+/** The maximum of `maxEntries`. */
+const MAX_ENTRIES = 100_000;
 /** The tag for Background Sync. */
 export const SYNC_TAG = 'ichido';
 /** The default name of a queue. */
@@ -109,14 +109,14 @@ export class Queue {
    * @returns {Promise<Entry>}
    */
   async enqueue(draft) {
-    const { baseUrl, entryBytesMax, entriesMax, outside } = this.#settings;
+    const { baseUrl, maxEntryBytes, maxEntries, outside } = this.#settings;
     const request = requestOf(draft, baseUrl);
     const bytes = request.body?.length ?? 0;
-    if (entryBytesMax < bytes) {
-      throw new RangeError(`the body has ${bytes} bytes, and the limit is ${entryBytesMax}; raise entryBytesMax, or send less`);
+    if (maxEntryBytes < bytes) {
+      throw new RangeError(`the body has ${bytes} bytes, and the limit is ${maxEntryBytes}; raise maxEntryBytes, or send less`);
     }
     const now = outside.now();
-    const stored = await this.#stored(() => this.#store.add(entered(request, draft, newKey(), now), entriesMax, now));
+    const stored = await this.#stored(() => this.#store.add(entered(request, draft, newKey(), now), maxEntries, now));
     this.#persist();
     void askForSync();
     this.#tell(stored.id, stored);
@@ -193,7 +193,7 @@ export class Queue {
   }
 
   get #leaseMs() {
-    return this.#settings.tryTimeOutMs + LEASE_MARGIN_MS;
+    return this.#settings.attemptTimeoutMs + LEASE_MARGIN_MS;
   }
 
   /**
@@ -290,13 +290,13 @@ export class Queue {
    * @param {Fields} credentials
    */
   async #send(sending, credentials) {
-    const { outside, rules, hop, tryTimeOutMs, answerBytesMax } = this.#settings;
+    const { outside, rules, hop, attemptTimeoutMs, maxResponseBytes } = this.#settings;
     const numbered = tryFields(rules.profile, sending.sent, sending.cause, hop, outside.now());
     const bytes = keepaliveBytesOf(sending);
     keepaliveBytes += bytes;
     const way = {
-      timeOutMs: tryTimeOutMs,
-      answerBytesMax,
+      timeoutMs: attemptTimeoutMs,
+      maxResponseBytes,
       credentials: this.#settings.credentials,
       keepalive: 0 < bytes,
       fields: { ...credentials, ...numbered },
@@ -470,9 +470,9 @@ function settingsOf(settings) {
   }
   const hop = settings.hop === undefined ? (isBrowser() ? 'browser' : null) : settings.hop;
   checkHop(problems, hop);
-  const tryTimeOutMs = within(problems, 'tryTimeOutMs', settings.tryTimeOutMs, 30_000, [1, TIME_MS_MAX]);
-  const keepsMs = within(problems, 'keepsKeysForMs', settings.keepsKeysForMs, 72 * 60 * 60 * 1000, [tryTimeOutMs + 1, WAIT_MS_MAX * 12]);
-  const tries = within(problems, 'tries', settings.tries, CLIENT_RETRY.tries, [1, TRIES_MAX]);
+  const attemptTimeoutMs = within(problems, 'attemptTimeoutMs', settings.attemptTimeoutMs, 30_000, [1, MAX_TIME_MS]);
+  const keepsMs = within(problems, 'keepsKeysForMs', settings.keepsKeysForMs, 72 * 60 * 60 * 1000, [attemptTimeoutMs + 1, MAX_WAIT_MS * 12]);
+  const attempts = within(problems, 'attempts', settings.attempts, CLIENT_RETRY.attempts, [1, MAX_ATTEMPTS]);
   const resolved = {
     identity: settings.identity,
     name: settings.name ?? NAME,
@@ -482,16 +482,16 @@ function settingsOf(settings) {
     credentials: oneOf(problems, 'credentials', settings.credentials, CREDENTIALS_MODES),
     hop,
     rules: {
-      retry: { ...CLIENT_RETRY, tries },
-      retryAfterMaxMs: WAIT_MS_MAX,
+      retry: { ...CLIENT_RETRY, attempts },
+      retryAfterMaxMs: MAX_WAIT_MS,
       profile: oneOf(problems, 'profile', settings.profile, PROFILES),
     },
-    tryTimeOutMs,
+    attemptTimeoutMs,
     // An attempt that starts just before the server forgets the key may arrive just after.
-    holdAfterMs: keepsMs - tryTimeOutMs,
-    entryBytesMax: within(problems, 'entryBytesMax', settings.entryBytesMax, 1 << 20, [0, BYTES_MAX]),
-    entriesMax: within(problems, 'entriesMax', settings.entriesMax, 1_000, [1, ENTRIES_MAX]),
-    answerBytesMax: within(problems, 'answerBytesMax', settings.answerBytesMax, 1 << 20, [1, BYTES_MAX]),
+    holdAfterMs: keepsMs - attemptTimeoutMs,
+    maxEntryBytes: within(problems, 'maxEntryBytes', settings.maxEntryBytes, 1 << 20, [0, MAX_BYTES]),
+    maxEntries: within(problems, 'maxEntries', settings.maxEntries, 1_000, [1, MAX_ENTRIES]),
+    maxResponseBytes: within(problems, 'maxResponseBytes', settings.maxResponseBytes, 1 << 20, [1, MAX_BYTES]),
     outside: outsideOf(settings.outside),
   };
   refuse(problems);
@@ -506,7 +506,7 @@ function settingsOf(settings) {
  */
 function keepaliveBytesOf(sending) {
   const bytes = (sending.body?.length ?? 0) + KEEPALIVE_BYTES_EACH;
-  return sending.unanswered === 0 && keepaliveBytes + bytes <= KEEPALIVE_BYTES_MAX ? bytes : 0;
+  return sending.unanswered === 0 && keepaliveBytes + bytes <= MAX_KEEPALIVE_BYTES ? bytes : 0;
 }
 
 /**
@@ -515,7 +515,7 @@ function keepaliveBytesOf(sending) {
  */
 function kept(answer) {
   if (answer === null) return null;
-  const fits = answer.isWhole && answer.body.length <= ANSWER_KEPT_BYTES_MAX;
+  const fits = answer.isWhole && answer.body.length <= MAX_ANSWER_KEPT_BYTES;
   return { status: answer.status, isReplay: answer.isReplay, body: fits ? answer.text() : null };
 }
 

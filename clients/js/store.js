@@ -16,7 +16,7 @@ import { hurried, isOpen, isSameRequest, look, retried, taken } from './entry.js
 /** @typedef {import('./entry.js').Terms} Terms */
 
 /** How many done entries are kept, for a page that was closed when they ended. */
-export const DONE_KEPT_MAX = 100;
+export const MAX_DONE_KEPT = 100;
 const VERSION = 1;
 const ENTRIES = 'entries';
 const DONE = 'done';
@@ -58,11 +58,11 @@ export class Store {
    * Adds an entry, unless one with the same intent is open: then that entry is the action, and is retried if it failed.
    *
    * @param {Entered} entry
-   * @param {number} entriesMax
+   * @param {number} maxEntries
    * @param {number} now
    * @returns {Promise<Stored>}
    */
-  add(entry, entriesMax, now) {
+  add(entry, maxEntries, now) {
     return this.#write([ENTRIES], async (entries) => {
       const found = entry.intent === null ? null : await this.#open(entries, entry.intent);
       if (found && !isSameRequest(found, entry)) {
@@ -75,8 +75,8 @@ export class Store {
         if (again !== found) await result(entries.put(again));
         return again;
       }
-      if (entriesMax <= (await result(entries.count()))) {
-        throw new Error(`the queue is full: it has ${entriesMax} entries; wait until some are sent, or discard failed ones`);
+      if (maxEntries <= (await result(entries.count()))) {
+        throw new Error(`the queue is full: it has ${maxEntries} entries; wait until some are sent, or discard failed ones`);
       }
       const id = Number(await result(entries.add(entry)));
       return { ...entry, id };
@@ -321,5 +321,5 @@ async function* inOrder(entries, destination) {
 /** @param {IDBObjectStore} done */
 async function prune(done) {
   const ids = await result(done.getAllKeys());
-  for (const id of ids.slice(0, Math.max(0, ids.length - DONE_KEPT_MAX))) await result(done.delete(id));
+  for (const id of ids.slice(0, Math.max(0, ids.length - MAX_DONE_KEPT))) await result(done.delete(id));
 }

@@ -30,8 +30,8 @@ import { namesOf, saysReplay } from './next.js';
  * What differs between attempts and between clients.
  *
  * @typedef {object} Way
- * @property {number} timeOutMs
- * @property {number} answerBytesMax
+ * @property {number} timeoutMs
+ * @property {number} maxResponseBytes
  * @property {Fields} fields of this attempt: credentials, number, hops
  * @property {RequestCredentials} credentials
  * @property {boolean} keepalive
@@ -100,7 +100,7 @@ export async function exchange(outside, request, way) {
   way.signal?.addEventListener('abort', stop);
   if (way.signal?.aborted) stop();
   let isLate = false;
-  void outside.wait(way.timeOutMs, settled.signal).then(() => {
+  void outside.wait(way.timeoutMs, settled.signal).then(() => {
     if (settled.signal.aborted) return;
     isLate = true;
     stop();
@@ -108,7 +108,7 @@ export async function exchange(outside, request, way) {
   try {
     return await fetched(outside, request, way, over.signal);
   } catch (error) {
-    return fault(isLate ? 'timeout' : faultOf(error), isLate ? `no response within ${way.timeOutMs} ms` : wordsOf(error));
+    return fault(isLate ? 'timeout' : faultOf(error), isLate ? `no response within ${way.timeoutMs} ms` : wordsOf(error));
   } finally {
     settled.abort();
     way.signal?.removeEventListener('abort', stop);
@@ -135,7 +135,7 @@ async function fetched(outside, request, way, signal) {
     cache: 'no-store',
     signal,
   });
-  const read = await readBody(response, way.answerBytesMax);
+  const read = await readBody(response, way.maxResponseBytes);
   if (read === null) return fault('answer_cut', 'the response was incomplete');
   // Scripts cannot see which redirect it was; 300 represents the class (RFC 9110, section 15).
   const status = response.type === 'opaqueredirect' ? 300 : response.status;
@@ -172,19 +172,19 @@ function revealInFlight(response, answer) {
  * Reads the body up to the limit. Returns `null` if it is incomplete.
  *
  * @param {Response} response
- * @param {number} bytesMax
+ * @param {number} maxBytes
  * @returns {Promise<{ body: Uint8Array, isWhole: boolean } | null>}
  */
-async function readBody(response, bytesMax) {
+async function readBody(response, maxBytes) {
   if (response.body === null) return { body: new Uint8Array(), isWhole: true };
   const reader = response.body.getReader();
-  const body = new Uint8Array(bytesMax);
+  const body = new Uint8Array(maxBytes);
   let length = 0;
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return { body: body.slice(0, length), isWhole: true };
-      const room = bytesMax - length;
+      const room = maxBytes - length;
       body.set(value.subarray(0, room), length);
       length += Math.min(value.length, room);
       if (room < value.length) {
@@ -236,7 +236,7 @@ function fault(kind, message) {
 // ---------------------------------------------------------------- requests
 
 /** Headers that the caller must not set: the client or the browser sets them. */
-const OURS = new Set(['idempotency-key', 'x-idempotency-key', 'ichido-try', 'ichido-hops', 'content-type', 'content-length', 'host']);
+const OURS = new Set(['idempotency-key', 'x-idempotency-key', 'ichido-attempt', 'ichido-hops', 'content-type', 'content-length', 'host']);
 /** They would stay in a database or a variable for too long. */
 const CREDENTIALS = new Set(['authorization', 'proxy-authorization', 'cookie', 'x-api-key']);
 
@@ -325,7 +325,7 @@ function isPlain(body) {
 }
 
 /**
- * Builds the headers of one attempt: `Ichido-Try` and `Ichido-Hops`. Other servers' APIs get only the key: a header that a server does
+ * Builds the headers of one attempt: `Ichido-Attempt` and `Ichido-Hops`. Other servers' APIs get only the key: a header that a server does
  * not allow fails the browser's preflight.
  *
  * @param {import('./ichido.d.ts').Profile} profile
@@ -338,7 +338,7 @@ function isPlain(body) {
 export function tryFields(profile, number, cause, hop, now) {
   if (profile !== 'ichido') return {};
   /** @type {Record<string, string>} */
-  const fields = { 'Ichido-Try': `${number}; ${cause}` };
+  const fields = { 'Ichido-Attempt': `${number}; ${cause}` };
   if (hop !== null) fields['Ichido-Hops'] = `${hop};t=${Math.max(0, Math.floor(now))};r="${newKey()}"`;
   return fields;
 }

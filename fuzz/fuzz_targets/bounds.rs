@@ -2,7 +2,7 @@
 #![no_main]
 
 use ichido_core::settings::ConfigErrors;
-use ichido_http::server::bounds::{COUNT_MAX, address, count, time};
+use ichido_http::server::bounds::{MAX_COUNT, address, count, time};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok(address) = address(text) {
@@ -10,7 +10,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     }
     let mut faults = ConfigErrors::default();
     match count("--flag", text, &mut faults) {
-        Some(count) => assert!((1..=COUNT_MAX).contains(&count)),
+        Some(count) => assert!((1..=MAX_COUNT).contains(&count)),
         None => assert!(faults.to_string().contains("--flag")),
     }
     let mut faults = ConfigErrors::default();

@@ -12,7 +12,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let fields = [("Idempotency-Key", Some(first)), ("X-Idempotency-Key", second)];
     let fields = fields.into_iter().filter_map(|(name, value)| value.map(|value| (name, value)));
     if let Ok(Some(key)) = read(fields) {
-        assert!((1..=IdempotencyKey::LEN_MAX).contains(&key.as_str().len()));
+        assert!((1..=IdempotencyKey::MAX_LEN).contains(&key.as_str().len()));
         assert!(key.as_str().bytes().all(|byte| byte.is_ascii_graphic()));
         let quoted = key.to_field_value();
         assert_eq!(read([("idempotency-key", quoted.as_bytes())]), Ok(Some(key)));

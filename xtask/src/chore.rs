@@ -56,7 +56,7 @@ const PARTS: [&str; 4] = ["store", "once", "outbox", "serve"];
 const ONE_PART: &str = "`bench` needs one part: `store`, `once`, `outbox`, `serve` or `llm`";
 
 /// Maximum distance of a typo from a chore's name.
-const SLIPS_MAX: usize = 2;
+const MAX_SLIPS: usize = 2;
 
 /// How long each fuzz target runs by default.
 const FUZZ_SECONDS_DEFAULT: u32 = 60;
@@ -191,7 +191,7 @@ fn bench_llm(options: &[&str]) -> Result<Chore, String> {
 fn no_such_chore(word: &str) -> String {
     let near = WORDS.iter().map(|known| (slips(word, known), known)).min();
     match near {
-        Some((count, known)) if count <= SLIPS_MAX => {
+        Some((count, known)) if count <= MAX_SLIPS => {
             format!("unknown chore `{word}`; did you mean `{known}`?")
         }
         _ => format!("unknown chore `{word}`"),

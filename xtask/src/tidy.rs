@@ -9,6 +9,7 @@
 pub mod arrows;
 pub mod cases;
 pub mod circles;
+pub mod commits;
 pub mod features;
 pub mod guarantee;
 mod js;
@@ -19,6 +20,7 @@ pub mod schemas;
 pub mod spec;
 pub mod thin;
 pub mod tree;
+pub mod words;
 
 use std::fmt;
 use std::path::Path;
@@ -79,6 +81,7 @@ pub fn check(root: &Path) -> Result<TidyReport, String> {
         arrows::check(&arrows::packages(root)?),
         cases::check(&tree),
         circles::check(&tree),
+        commits::check(&commits::history(root)),
         features::check(&features::trees(root)?),
         guarantee::check(&tree),
         length::check(&tree),
@@ -86,6 +89,7 @@ pub fn check(root: &Path) -> Result<TidyReport, String> {
         schemas::check(&tree),
         spec::check(&tree),
         thin::check(&tree),
+        words::check(&tree),
     ];
     Ok(TidyReport { rules: rules.len(), files: tree.files().count(), findings: rules.concat() })
 }

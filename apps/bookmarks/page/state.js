@@ -95,7 +95,7 @@ function textOfEntry(entry, isOnline) {
     return { kind: 'error', code: refused ? 'refused' : 'lost', message: refused ? detailOf(entry) : null };
   }
   if (!isOnline) return { kind: 'waiting' };
-  if (entry.state === 'retrying' && entry.nextTryAt !== null) return { kind: 'retryAt', at: entry.nextTryAt, code: null };
+  if (entry.state === 'retrying' && entry.nextAttemptAt !== null) return { kind: 'retryAt', at: entry.nextAttemptAt, code: null };
   return { kind: entry.state === 'processing' ? 'sending' : 'waiting' };
 }
 

@@ -53,7 +53,7 @@ DROP VIEW IF EXISTS failed_jobs;
 -- A bookmark with the engine's data about its job.
 CREATE VIEW bookmark_now AS
 SELECT b.id, b.person_id, b.url, b.title, b.summary, b.summary_by, b.source_hint, b.created_from, b.created_at, b.search, b.job,
-       m.queue AS job_type, m.status, m.tries::bigint AS tries, m.tries_allowed::bigint AS tries_allowed,
+       m.queue AS job_type, m.status, m.attempts::bigint AS attempts, m.max_attempts::bigint AS max_attempts,
        CASE WHEN m.status = 'failed' THEN (extract(epoch FROM m.next_attempt) * 1000000)::bigint END AS retry_at,
        CASE WHEN m.status IN ('failed', 'dead') THEN m.last_error_text END AS error
 FROM bookmarks b
@@ -69,6 +69,6 @@ SELECT m.id,
        l.since AS failed_at,
        coalesce(split_part(m.last_error_text, ':', 1), '')
            NOT IN ('page_not_found', 'page_refused', 'page_too_large', 'page_not_text', 'address_refused') AS can_retry
-FROM ichido.letters l
+FROM ichido.dead_letters l
 JOIN ichido.message m ON m.id = l.message_id
 WHERE l.state = 'dead' AND l.queue IN ('extraction', 'llm_processing');

@@ -53,7 +53,7 @@ DROP VIEW IF EXISTS failed_jobs;
 -- A bookmark with the engine's data about its job.
 CREATE VIEW bookmark_now AS
 SELECT b.id, b.person_id, b.url, b.title, b.summary, b.summary_by, b.source_hint, b.created_from, b.created_at, b.search, b.job,
-       m.queue AS job_type, m.status, m.tries, m.tries_allowed,
+       m.queue AS job_type, m.status, m.attempts, m.max_attempts,
        CASE WHEN m.status = 'failed' THEN m.next_attempt END AS retry_at,
        CASE WHEN m.status IN ('failed', 'dead') THEN m.last_error_text END AS error
 FROM bookmarks b
@@ -70,6 +70,6 @@ SELECT lower(substr(hex(m.id), 1, 8) || '-' || substr(hex(m.id), 9, 4) || '-' ||
        strftime('%Y-%m-%dT%H:%M:%fZ', l.since / 1000000.0, 'unixepoch') AS failed_at,
        coalesce(substr(m.last_error_text, 1, instr(m.last_error_text, ':') - 1), '')
            NOT IN ('page_not_found', 'page_refused', 'page_too_large', 'page_not_text', 'address_refused') AS can_retry
-FROM ichido_letters l
+FROM ichido_dead_letters l
 JOIN ichido_message m ON m.id = l.message_id
 WHERE l.state = 'dead' AND l.queue IN ('extraction', 'llm_processing');

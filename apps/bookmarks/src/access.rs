@@ -54,7 +54,7 @@ pub(crate) async fn require_sign_in(
 
 async fn whole(request: Request) -> Result<(Request, bool), Problem> {
     let (parts, body) = request.into_parts();
-    let body = to_bytes(body, limits::BODY_BYTES_MAX).await.map_err(|_| Problem::too_large())?;
+    let body = to_bytes(body, limits::MAX_BODY_BYTES).await.map_err(|_| Problem::too_large())?;
     let has_body = !body.is_empty();
     Ok((Request::from_parts(parts, Body::from(body)), has_body))
 }
@@ -136,7 +136,7 @@ pub(crate) fn comes_from(headers: &HeaderMap, settings: &Settings) -> Origin {
 
 pub(crate) fn foreign() -> Problem {
     let detail = "nothing was done: the request does not come from our own pages; use them, or send a token";
-    Problem::new(Code::OriginForeign, detail)
+    Problem::new(Code::OriginNotAllowed, detail)
 }
 
 /// Requires a Host header that names this machine.
@@ -153,7 +153,7 @@ pub(crate) fn needs_own_host(headers: &HeaderMap) -> Result<(), Problem> {
         return Ok(());
     }
     let detail = "the Host header does not name this machine; use localhost or 127.0.0.1 in the URL";
-    Err(Problem::new(Code::HostForeign, detail))
+    Err(Problem::new(Code::HostNotAllowed, detail))
 }
 
 fn is_this_machine(host: &str) -> bool {
@@ -191,7 +191,7 @@ pub(crate) fn needs_json(headers: &HeaderMap, has_body: bool) -> Result<(), Prob
 ///
 /// Each token is checked before it is counted, so nobody can lock out the owner of the right one. The check is cheap: a
 /// malformed token costs nothing, and any other one lookup by primary key and one hash, which is less than its
-/// connection, of which there are at most [`limits::CLIENTS_MAX`]. The secret is too long to be guessed at any rate.
+/// connection, of which there are at most [`limits::MAX_CLIENTS`]. The secret is too long to be guessed at any rate.
 /// Callers over the limit have to wait.
 #[derive(Debug, Default)]
 pub(crate) struct Guesses(Mutex<Option<(Instant, u32)>>);
@@ -203,7 +203,7 @@ impl Guesses {
         let mut window = lock(&self.0);
         let (since, count) = window.filter(|(since, _)| now < *since + A_MINUTE).unwrap_or((now, 0));
         *window = Some((since, count.saturating_add(1)));
-        if count < limits::WRONG_TOKENS_A_MINUTE_MAX {
+        if count < limits::MAX_WRONG_TOKENS_A_MINUTE {
             return Problem::new(Code::TokenWrong, "the token is not valid; check it or ask for a new one");
         }
         let wait = (since + A_MINUTE).saturating_duration_since(now).as_secs() + 1;

@@ -17,7 +17,7 @@ use http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use ichido::once::{OnceConfigErrors, LeaseKeeper, IdentityError, Once};
+use ichido::once::{IdentityError, LeaseKeeper, Once, OnceConfigErrors};
 use serde::Serialize;
 use serde_json::json;
 
@@ -37,10 +37,10 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 /// Returns the router of everything that is served.
 pub(crate) fn router(app: &Arc<App>, keeper: &LeaseKeeper) -> Result<Router, OnceConfigErrors> {
     let save = protected(Once::operation("bookmarks.create"), app);
-    let save = save.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
+    let save = save.max_request_bytes(limits::MAX_BODY_BYTES).build(keeper)?;
     let retry_layer =
         protected(Once::operation("bookmarks.reprocess"), app).key(ichido::once::KeyNeed::Optional);
-    let retry_layer = retry_layer.request_bytes_max(limits::BODY_BYTES_MAX).build(keeper)?;
+    let retry_layer = retry_layer.max_request_bytes(limits::MAX_BODY_BYTES).build(keeper)?;
     let data = Router::new()
         .route("/v1/me", get(me))
         .route("/v1/bookmarks", post(save::save).layer(save).get(list::list))
@@ -58,7 +58,7 @@ pub(crate) fn router(app: &Arc<App>, keeper: &LeaseKeeper) -> Result<Router, Onc
         .method_not_allowed_fallback(async || {
             Problem::new(Code::MethodNotAllowed, "method not allowed for this path")
         })
-        .layer(DefaultBodyLimit::max(limits::BODY_BYTES_MAX))
+        .layer(DefaultBodyLimit::max(limits::MAX_BODY_BYTES))
         .layer(from_fn(with_policies))
         .with_state(Arc::clone(app)))
 }

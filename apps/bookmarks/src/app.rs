@@ -62,7 +62,7 @@ impl App {
     pub async fn open(settings: Settings) -> Result<Arc<Self>, StartError> {
         let store_url = StoreUrl::new(&settings.store);
         let cannot = |error| StartError::Store { store_url: store_url.clone(), error };
-        let store = Store::open(&settings.store, limits::CONNECTIONS_MAX).await.map_err(cannot)?;
+        let store = Store::open(&settings.store, limits::MAX_CONNECTIONS).await.map_err(cannot)?;
         let database = AppDatabase::open(&settings.store).await.map_err(cannot)?;
         let worker_lives = watch::Sender::new(false);
         Ok(Arc::new(Self { settings, store, database, guesses: Guesses::default(), worker_lives }))

@@ -6,7 +6,7 @@ use ichido_core::time::Timestamp;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::job_error::JobError;
+use crate::job_error::JobErrorCode;
 
 /// A row of the view `bookmark_now`: id, url, title, summary, summary's author, hint, created from and at; then of its
 /// message: queue, status, attempts, maximum attempts, next attempt, error.
@@ -82,7 +82,7 @@ impl From<Row> for Bookmark {
         let (.., job_type, status, attempt, max_attempts, retry_at, error) = row;
         let message = status.as_deref().and_then(StateName::parse);
         let state = State::from_stage(message);
-        let job_error = JobError::of_error(error.as_deref());
+        let job_error = JobErrorCode::of_error(error.as_deref());
         let shown_error = match message {
             Some(StateName::Failed | StateName::Dead) => Some((job_error.as_str(), job_error.words())),
             Some(StateName::Parked) => Some(PARKED),

@@ -65,7 +65,7 @@ pub(crate) async fn find(
 ) -> Result<Option<Bookmark>, sqlx::Error> {
     const SQL: &str = "\
         SELECT id, url, title, summary, summary_by, source_hint, created_from, created_at,
-               job_type, status, tries, tries_allowed, retry_at, error
+               job_type, status, attempts, max_attempts, retry_at, error
         FROM bookmark_now WHERE person_id = $1 AND id = $2";
     on!(connection, c => {
         let found = sqlx::query_as::<_, Row>(SQL).bind(person).bind(id).fetch_optional(&mut **c).await;
@@ -89,13 +89,13 @@ pub(crate) async fn list(
 ) -> Result<Vec<Bookmark>, sqlx::Error> {
     const POSTGRES: &str = r"
         SELECT id, url, title, summary, summary_by, source_hint, created_from, created_at,
-               job_type, status, tries, tries_allowed, retry_at, error
+               job_type, status, attempts, max_attempts, retry_at, error
         FROM bookmark_now WHERE person_id = $1 AND id < $2
             AND NOT EXISTS (SELECT 1 FROM json_array_elements_text($3::json) w (pattern) WHERE search NOT LIKE w.pattern ESCAPE '\')
         ORDER BY id DESC LIMIT $4";
     const SQLITE: &str = r"
         SELECT id, url, title, summary, summary_by, source_hint, created_from, created_at,
-               job_type, status, tries, tries_allowed, retry_at, error
+               job_type, status, attempts, max_attempts, retry_at, error
         FROM bookmark_now WHERE person_id = $1 AND id < $2
             AND NOT EXISTS (SELECT 1 FROM json_each($3) w WHERE search NOT LIKE w.value ESCAPE '\')
         ORDER BY id DESC LIMIT $4";

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use url::Url;
 
-use crate::settings::limits::URL_BYTES_MAX;
+use crate::settings::limits::MAX_URL_BYTES;
 
 /// Parameters that say how somebody reached a page, not which page it is.
 const TRACKING: [&str; 17] = [
@@ -18,7 +18,7 @@ const TRACKING_PREFIX: &str = "utm_";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// The URL is too long.
-    #[error("it is longer than {URL_BYTES_MAX} bytes")]
+    #[error("it is longer than {MAX_URL_BYTES} bytes")]
     TooLong,
     /// The text is not a URL.
     #[error("it is not a URL; write it like https://example.com/page")]
@@ -45,7 +45,7 @@ pub enum UrlError {
 /// # Ok::<(), bookmarks::UrlError>(())
 /// ```
 pub fn canonical(text: &str) -> Result<String, UrlError> {
-    if URL_BYTES_MAX < text.len() {
+    if MAX_URL_BYTES < text.len() {
         return Err(UrlError::TooLong);
     }
     let mut url = Url::parse(text).map_err(|_| UrlError::Malformed)?;
@@ -65,7 +65,7 @@ pub fn canonical(text: &str) -> Result<String, UrlError> {
     let query = url.query().map(without_tracking).filter(|query| !query.is_empty());
     url.set_query(query.as_deref());
     let canonical = String::from(url);
-    if URL_BYTES_MAX < canonical.len() { Err(UrlError::TooLong) } else { Ok(canonical) }
+    if MAX_URL_BYTES < canonical.len() { Err(UrlError::TooLong) } else { Ok(canonical) }
 }
 
 fn without_tracking(query: &str) -> String {
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn urls_that_are_not_pages_are_refused() {
-        let long = format!("http://example.com/{}", "a".repeat(URL_BYTES_MAX));
+        let long = format!("http://example.com/{}", "a".repeat(MAX_URL_BYTES));
         let grows = format!("http://example.com/{}", "あ".repeat(500));
         for (text, why) in [
             ("", UrlError::Malformed),

@@ -59,10 +59,10 @@ impl AppDatabase {
         let database = if let Some(file) = StoreUrl::new(url).file() {
             let options =
                 SqliteConnectOptions::new().filename(file).busy_timeout(BUSY_WAIT).foreign_keys(true);
-            let pool = SqlitePoolOptions::new().max_connections(limits::CONNECTIONS_MAX);
+            let pool = SqlitePoolOptions::new().max_connections(limits::MAX_CONNECTIONS);
             Self::Sqlite(pool.connect_with(options).await?)
         } else {
-            let pool = PgPoolOptions::new().max_connections(limits::CONNECTIONS_MAX);
+            let pool = PgPoolOptions::new().max_connections(limits::MAX_CONNECTIONS);
             Self::Postgres(pool.connect(url).await?)
         };
         let mut open = database.begin().await?;

@@ -21,7 +21,7 @@ use rustls::ClientConfig;
 use tokio::time::timeout;
 use url::Url;
 
-use crate::job_error::{JobError, JobFailure};
+use crate::job_error::{JobErrorCode, JobFailure};
 use crate::settings::{Settings, limits};
 
 /// The media types that are read as text.
@@ -55,15 +55,18 @@ impl Fetcher {
     /// Fetches a page. `now` is for a `Retry-After` with a date.
     pub(crate) async fn get(&self, url: &str, now: Timestamp) -> Result<Fetched, JobFailure> {
         let url =
-            Url::parse(url).map_err(|_| JobFailure::new(JobError::AddressRefused, "it is not a URL"))?;
+            Url::parse(url).map_err(|_| JobFailure::new(JobErrorCode::AddressRefused, "it is not a URL"))?;
         let late = |_| {
-            JobFailure::new(JobError::PageTooSlow, format!("it was not received within {:?}", self.within))
+            JobFailure::new(
+                JobErrorCode::PageTooSlow,
+                format!("it was not received within {:?}", self.within),
+            )
         };
         timeout(self.within, self.follow(url, now)).await.map_err(late)?
     }
 
     async fn follow(&self, mut url: Url, now: Timestamp) -> Result<Fetched, JobFailure> {
-        for _ in 0..=limits::REDIRECTS_MAX {
+        for _ in 0..=limits::MAX_REDIRECTS {
             let answer = self.ask(&url).await?;
             let Some(location) = moved(answer.status(), answer.headers()) else {
                 judge(answer.status(), answer.headers(), now)?;
@@ -73,11 +76,11 @@ impl Fetcher {
             };
             let next = url.join(location).ok().filter(|next| matches!(next.scheme(), "http" | "https"));
             url = next.ok_or_else(|| {
-                JobFailure::new(JobError::AddressRefused, "it redirects to a URL that is not a page")
+                JobFailure::new(JobErrorCode::AddressRefused, "it redirects to a URL that is not a page")
             })?;
         }
-        let detail = format!("it redirects more than {} times", limits::REDIRECTS_MAX);
-        Err(JobFailure::new(JobError::PageFailing, detail))
+        let detail = format!("it redirects more than {} times", limits::MAX_REDIRECTS);
+        Err(JobFailure::new(JobErrorCode::PageFailing, detail))
     }
 }
 
@@ -94,20 +97,20 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), JobFailure> {
     let job_error = match status.as_u16() {
         200..=299 => return Ok(()),
-        404 | 410 => JobError::PageNotFound,
-        408 | 425 => JobError::PageTooSlow,
-        429 => JobError::PageBusy,
-        400..=499 => JobError::PageRefused,
-        _ => JobError::PageFailing,
+        404 | 410 => JobErrorCode::PageNotFound,
+        408 | 425 => JobErrorCode::PageTooSlow,
+        429 => JobErrorCode::PageBusy,
+        400..=499 => JobErrorCode::PageRefused,
+        _ => JobErrorCode::PageFailing,
     };
     let wait = text(headers, &RETRY_AFTER).and_then(|value| retry_after(value, now));
-    let wait = wait.map(|wait| wait.min(limits::PAGE_RETRY_AFTER_MAX));
+    let wait = wait.map(|wait| wait.min(limits::MAX_PAGE_RETRY_AFTER));
     Err(JobFailure { wait, ..JobFailure::new(job_error, format!("the site returned {}", status.as_u16())) })
 }
 
 /// Returns the media type and encoding, if it is text.
 fn media(headers: &HeaderMap) -> Result<(String, Option<String>), JobFailure> {
-    let not_text = |what: String| JobFailure::new(JobError::PageNotText, what);
+    let not_text = |what: String| JobFailure::new(JobErrorCode::PageNotText, what);
     if let Some(coding) = headers.get_all(&CONTENT_ENCODING).iter().find(|coding| *coding != "identity") {
         return Err(not_text(format!("it has the content encoding {coding:?}, which was not requested")));
     }

@@ -9,11 +9,11 @@ macro_rules! job_errors {
     ($($(#[$doc:meta])* $name:ident: $code:literal, $words:literal, $lasts:ident;)+) => {
         /// The kind of a job's error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum JobError {
+        pub(crate) enum JobErrorCode {
             $($(#[$doc])* $name,)+
         }
 
-        impl JobError {
+        impl JobErrorCode {
             pub(crate) const ALL: &[Self] = &[$(Self::$name),+];
 
             /// Returns the code, the words, and how long the error lasts.
@@ -53,7 +53,7 @@ enum Lasts {
     Lasting,
 }
 
-impl JobError {
+impl JobErrorCode {
     /// Returns the code.
     pub(crate) const fn as_str(self) -> &'static str {
         self.row().0
@@ -97,14 +97,14 @@ impl JobError {
 /// What went wrong this time. The detail is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JobFailure {
-    pub(crate) job_error: JobError,
+    pub(crate) job_error: JobErrorCode,
     pub(crate) detail: String,
     /// Minimum wait, if the server asked for one.
     pub(crate) wait: Option<Duration>,
 }
 
 impl JobFailure {
-    pub(crate) fn new(job_error: JobError, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(job_error: JobErrorCode, detail: impl Into<String>) -> Self {
         Self { job_error, detail: detail.into(), wait: None }
     }
 
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_view_of_failed_jobs_agrees_about_retries() {
-        let hopeless = JobError::ALL.iter().filter(|job_error| !job_error.can_retry());
+        let hopeless = JobErrorCode::ALL.iter().filter(|job_error| !job_error.can_retry());
         let listed: Vec<String> = hopeless.map(|job_error| format!("'{}'", job_error.as_str())).collect();
         let expected = format!("NOT IN ({}) AS can_retry", listed.join(", "));
         for schema in [include_str!("../schema/sqlite.sql"), include_str!("../schema/postgres.sql")] {
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn the_page_has_each_error_in_both_languages() {
         let words = include_str!("../page/words.js");
-        for job_error in JobError::ALL {
+        for job_error in JobErrorCode::ALL {
             let code = format!(" {}: '", job_error.as_str());
             assert_eq!(words.matches(&code).count(), 2, "{}", job_error.as_str());
         }
@@ -145,11 +145,11 @@ mod tests {
 
     #[test]
     fn an_error_is_parsed_from_its_code() {
-        for job_error in JobError::ALL {
-            assert_eq!(JobError::of_error(Some(&job_error.why("a: b"))), *job_error);
+        for job_error in JobErrorCode::ALL {
+            assert_eq!(JobErrorCode::of_error(Some(&job_error.why("a: b"))), *job_error);
         }
         for other in [None, Some("the handler panicked: oh"), Some("")] {
-            assert_eq!(JobError::of_error(other), JobError::JobFailed);
+            assert_eq!(JobErrorCode::of_error(other), JobErrorCode::JobFailed);
         }
     }
 }

@@ -11,16 +11,18 @@ mod llm_processing;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::destination::Handler;
 use ichido::dead_letters::{Resolution, record_resolution};
-use ichido::worker::{AlertSettings, WorkerConfigErrors, QueueConfig, WorkerHandle, DestinationConfig, Worker};
+use ichido::destination::Handler;
+use ichido::worker::{
+    AlertSettings, DestinationConfig, QueueConfig, Worker, WorkerConfigErrors, WorkerHandle,
+};
 use ichido_core::alert::{AlertRule, RuleChange};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::Event;
 use ichido_core::retry::Retry;
 use ichido_store::Store;
-use ichido_store::error::StoreError;
 use ichido_store::dead_letter::DeadLetterStep;
+use ichido_store::error::StoreError;
 use ichido_store::message::{Enqueued, NewMessage, Note, QueueName};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -96,8 +98,8 @@ fn message(queue: QueueName, identity: &str, key: &str, task: &JobPayload, retry
     let body = serde_json::to_vec(task).expect("text and numbers are JSON");
     NewMessage {
         content_type: "application/json".to_owned(),
-        tries_allowed: retry.max_attempts,
-        made_from: task.replaces,
+        max_attempts: retry.max_attempts,
+        replacement_of: task.replaces,
         ..NewMessage::new(queue, identity, key, body)
     }
 }
@@ -148,7 +150,10 @@ pub(crate) fn start(app: &Arc<App>) -> Result<WorkerHandle, WorkerConfigErrors> 
         .name("bookmarks")
         .destination(DestinationConfig::new(EXTRACTION, extraction.idempotent().timeout(page_within)))
         .queue(queue(EXTRACTION, page_within, &app.settings.retry))
-        .destination(DestinationConfig::new(LLM_PROCESSING, llm_processing.idempotent().timeout(model_within)))
+        .destination(DestinationConfig::new(
+            LLM_PROCESSING,
+            llm_processing.idempotent().timeout(model_within),
+        ))
         .queue(queue(LLM_PROCESSING, model_within, &app.settings.retry))
         .alerts(alerts())
         .start()

@@ -25,7 +25,7 @@ pub enum PersonError {
     /// The name is invalid.
     #[error(
         "a name must have 1 to {} bytes, without control characters or surrounding spaces",
-        limits::NAME_BYTES_MAX
+        limits::MAX_NAME_BYTES
     )]
     NotAName,
     /// The name is taken.
@@ -68,10 +68,10 @@ impl From<StoreError> for PersonError {
 
 /// Lists the existing names, or the first of them if they are many.
 fn who(names: &[String]) -> String {
-    let shown = names.iter().take(limits::NAMES_SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(limits::MAX_NAMES_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len() {
         0 => "nobody was added yet".to_owned(),
-        count if limits::NAMES_SHOWN_MAX < count => format!("known names: {shown} and more"),
+        count if limits::MAX_NAMES_SHOWN < count => format!("known names: {shown} and more"),
         _ => format!("known names: {shown}"),
     }
 }
@@ -83,7 +83,7 @@ pub(crate) async fn add(
     name: &str,
 ) -> Result<Credential, PersonError> {
     const SQL: &str = "INSERT INTO people (id, name, token_hash, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING";
-    let is_name = (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
+    let is_name = (1..=limits::MAX_NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control);
     if !is_name || name.trim() != name {
         return Err(PersonError::NotAName);
     }

@@ -18,8 +18,8 @@ ichido_http::problems! {
         UrlRefused = "url_refused", BAD_REQUEST, "Bad Request";
         SignedOut = "signed_out", UNAUTHORIZED, "Unauthorized";
         TokenWrong = "token_wrong", UNAUTHORIZED, "Unauthorized";
-        HostForeign = "host_foreign", FORBIDDEN, "Forbidden";
-        OriginForeign = "origin_foreign", FORBIDDEN, "Forbidden";
+        HostNotAllowed = "host_not_allowed", FORBIDDEN, "Forbidden";
+        OriginNotAllowed = "origin_not_allowed", FORBIDDEN, "Forbidden";
         PersonOther = "person_other", FORBIDDEN, "Forbidden";
         BookmarkUnknown = "bookmark_unknown", NOT_FOUND, "Not Found";
         PathUnknown = "path_unknown", NOT_FOUND, "Not Found";
@@ -49,7 +49,7 @@ impl Problem {
     }
 
     pub(crate) fn too_large() -> Self {
-        let detail = format!("the body is longer than {} bytes or was cut off", limits::BODY_BYTES_MAX);
+        let detail = format!("the body is longer than {} bytes or was cut off", limits::MAX_BODY_BYTES);
         Self::new(Code::BodyTooLarge, detail)
     }
 

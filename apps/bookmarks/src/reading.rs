@@ -7,19 +7,19 @@ mod html;
 
 use crate::bookmarks::Page;
 use crate::fetch::Fetched;
-use crate::settings::limits::{TEXT_CHARS_MAX, TITLE_CHARS_MAX};
+use crate::settings::limits::{MAX_TEXT_CHARS, MAX_TITLE_CHARS};
 
 /// Reads a page.
 pub(crate) fn read(fetched: &Fetched) -> Page {
     let decoded = charset::decode(&fetched.body, fetched.charset.as_deref());
     if fetched.media == "text/plain" {
-        return Page { title: None, text: cut(&lines(&decoded), TEXT_CHARS_MAX) };
+        return Page { title: None, text: cut(&lines(&decoded), MAX_TEXT_CHARS) };
     }
     let found = html::read(&decoded);
-    let title = cut(&words(&found.title), TITLE_CHARS_MAX);
+    let title = cut(&words(&found.title), MAX_TITLE_CHARS);
     Page {
         title: Some(title).filter(|title| !title.is_empty()),
-        text: cut(&lines(&found.text), TEXT_CHARS_MAX),
+        text: cut(&lines(&found.text), MAX_TEXT_CHARS),
     }
 }
 

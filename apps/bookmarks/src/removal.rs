@@ -9,7 +9,7 @@ use std::time::Duration;
 use ichido_core::lifecycle::{Decision, Event, StateName};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::message::limits::PAGE_MAX;
+use ichido_store::message::limits::MAX_PAGE;
 use ichido_store::message::{MessageFilter, Note, QueueName};
 use tokio::time::{sleep, timeout};
 
@@ -70,7 +70,9 @@ async fn forget_work(store: &Store, person: &Person) -> Result<(), PersonError> 
 
 async fn forget_keys(store: &Store, person: &Person) -> Result<(), PersonError> {
     let identity = person.id.to_string();
-    while !is_done(store.keys().delete_of_identity(&identity, PAGE_MAX).await.map(|forgotten| forgotten == 0))? {}
+    while !is_done(
+        store.keys().delete_of_identity(&identity, MAX_PAGE).await.map(|forgotten| forgotten == 0),
+    )? {}
     Ok(())
 }
 
@@ -81,10 +83,10 @@ fn is_done(looked: Result<bool, StoreError>) -> Result<bool, StoreError> {
 
 /// Cancels waiting jobs and deletes ended ones; returns whether that was all.
 async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Result<bool, StoreError> {
-    while 0 < store.messages().delete_of_identity(None, queue, identity, PAGE_MAX).await? {}
+    while 0 < store.messages().delete_of_identity(None, queue, identity, MAX_PAGE).await? {}
     let (queue, identity) = (Some(queue.clone()), Some(identity.to_owned()));
     let left = MessageFilter { queue, identity, ..MessageFilter::default() };
-    let left = store.messages().list(&left, PAGE_MAX).await?;
+    let left = store.messages().list(&left, MAX_PAGE).await?;
     for message in &left {
         let event = match message.status {
             StateName::Queued | StateName::Failed => Event::Cancelled,

@@ -8,11 +8,11 @@
 use ichido::dead_letters::{RequeuePolicies, RequeuePolicy, Resolution, record_resolution};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
-use ichido_store::error::StoreError;
 use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep};
+use ichido_store::error::StoreError;
 use ichido_store::message::{Note, QueueName};
 
-use crate::job_error::JobError;
+use crate::job_error::JobErrorCode;
 use crate::jobs;
 use crate::settings::limits;
 
@@ -53,7 +53,7 @@ pub enum RetryError {
 }
 
 fn codes() -> String {
-    JobError::ALL.iter().map(|job_error| job_error.as_str()).collect::<Vec<_>>().join(", ")
+    JobErrorCode::ALL.iter().map(|job_error| job_error.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Requeues all jobs that failed with a code, or all that a retry can help; or counts them.
@@ -64,10 +64,12 @@ pub(crate) async fn retry_failed(
 ) -> Result<Retried, RetryError> {
     let asked_for = match code {
         None => None,
-        Some(code) => Some(JobError::of_code(code).ok_or(RetryError::CodeUnknown { code: code.to_owned() })?),
+        Some(code) => {
+            Some(JobErrorCode::of_code(code).ok_or(RetryError::CodeUnknown { code: code.to_owned() })?)
+        }
     };
     let is_meant = |letter: &DeadLetterRow| {
-        let job_error = JobError::of_error(letter.error.as_deref());
+        let job_error = JobErrorCode::of_error(letter.error.as_deref());
         asked_for.map_or(job_error.can_retry(), |asked_for| job_error == asked_for)
     };
     let mut retried = Retried::default();
@@ -95,10 +97,11 @@ async fn of_queue(
     let note = Note { actor: Some(ACTOR.to_owned()), ..Note::default() };
     let now = store.now().await?;
     // A job that fails again while this runs is not considered twice.
-    let filter = DeadLetterFilter { queue: Some(queue), since_before: Some(now), ..DeadLetterFilter::default() };
+    let filter =
+        DeadLetterFilter { queue: Some(queue), since_before: Some(now), ..DeadLetterFilter::default() };
     let mut after = None;
     loop {
-        let page = store.dead_letters().page(&filter, after, limits::RETRIED_AT_ONCE_MAX).await?;
+        let page = store.dead_letters().page(&filter, after, limits::MAX_RETRIED_AT_ONCE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = Some((last.since, last.id));
         let (meant, left): (Vec<_>, Vec<_>) = page.into_iter().partition(&is_meant);

@@ -19,8 +19,8 @@ use crate::settings::limits;
 
 /// Time limits for clients, and their maximum number.
 pub(crate) const LIMITS: Limits = Limits {
-    connections_max: limits::CLIENTS_MAX,
-    peer_connections_max: None,
+    max_connections: limits::MAX_CLIENTS,
+    max_peer_connections: None,
     head: limits::HEAD_WAIT,
     body_idle: limits::REQUEST_WAIT,
     body: limits::REQUEST_WAIT,

@@ -25,31 +25,31 @@ pub mod limits {
     /// How long a session lasts.
     pub const SESSION_FOR: Duration = Duration::from_hours(90 * 24);
     /// Maximum wrong tokens per minute, over all callers, that are simply refused; further callers have to wait.
-    pub const WRONG_TOKENS_A_MINUTE_MAX: u32 = 30;
+    pub const MAX_WRONG_TOKENS_A_MINUTE: u32 = 30;
     /// Maximum length of a person's name, in bytes.
-    pub const NAME_BYTES_MAX: usize = 64;
+    pub const MAX_NAME_BYTES: usize = 64;
     /// Maximum number of names shown for an unknown one.
-    pub const NAMES_SHOWN_MAX: usize = 20;
+    pub const MAX_NAMES_SHOWN: usize = 20;
     /// How long removing a person waits for running jobs: longer than the lease of one.
     pub const REMOVE_WITHIN: Duration = Duration::from_mins(3);
     /// Maximum number of failed jobs that a retry requeues in one transaction, which blocks others.
-    pub const RETRIED_AT_ONCE_MAX: u32 = 500;
+    pub const MAX_RETRIED_AT_ONCE: u32 = 500;
     /// Maximum size of a request body.
-    pub const BODY_BYTES_MAX: usize = 16 * 1024;
+    pub const MAX_BODY_BYTES: usize = 16 * 1024;
     /// Maximum length of a URL, before and after canonicalization.
-    pub const URL_BYTES_MAX: usize = 2_048;
+    pub const MAX_URL_BYTES: usize = 2_048;
     /// Maximum length of the hint where a link was found, in characters.
-    pub const HINT_CHARS_MAX: usize = 200;
+    pub const MAX_HINT_CHARS: usize = 200;
     /// Maximum length of a search query, in characters.
-    pub const SEARCH_CHARS_MAX: usize = 200;
+    pub const MAX_SEARCH_CHARS: usize = 200;
     /// Maximum number of bookmarks on one page of the list.
-    pub const PAGE_MAX: u32 = 100;
+    pub const MAX_PAGE: u32 = 100;
     /// Default number of bookmarks on a page.
     pub const PAGE_DEFAULT: u32 = 50;
     /// Maximum number of the app's own PostgreSQL connections, or of readers of a file.
-    pub const CONNECTIONS_MAX: u32 = 8;
+    pub const MAX_CONNECTIONS: u32 = 8;
     /// Maximum number of clients; more wait for a moment and are then refused.
-    pub const CLIENTS_MAX: usize = 256;
+    pub const MAX_CLIENTS: usize = 256;
     /// Timeout for a request's head, and for an idle connection.
     pub const HEAD_WAIT: Duration = Duration::from_secs(15);
     /// Timeout for a whole request.
@@ -60,21 +60,21 @@ pub mod limits {
     pub const READY_WITHIN: Duration = Duration::from_secs(3);
 
     /// Maximum size of a page, in bytes; a longer one is refused.
-    pub const PAGE_BYTES_MAX: usize = 2 << 20;
+    pub const MAX_PAGE_BYTES: usize = 2 << 20;
     /// Maximum number of redirects followed.
-    pub const REDIRECTS_MAX: usize = 5;
+    pub const MAX_REDIRECTS: usize = 5;
     /// Default timeout for a page.
     pub const PAGE_WITHIN: Duration = Duration::from_secs(20);
     /// Maximum `Retry-After` of a page; a longer one counts as this.
-    pub const PAGE_RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
+    pub const MAX_PAGE_RETRY_AFTER: Duration = Duration::from_hours(1);
     /// Maximum length of a stored title, in characters.
-    pub const TITLE_CHARS_MAX: usize = 300;
+    pub const MAX_TITLE_CHARS: usize = 300;
     /// Maximum length of a page's text that is stored and summarised, in characters.
-    pub const TEXT_CHARS_MAX: usize = 20_000;
+    pub const MAX_TEXT_CHARS: usize = 20_000;
     /// Maximum length of a summary, in characters.
-    pub const SUMMARY_CHARS_MAX: usize = 400;
+    pub const MAX_SUMMARY_CHARS: usize = 400;
     /// Maximum number of tokens of a model's summary.
-    pub const SUMMARY_TOKENS_MAX: u32 = 400;
+    pub const MAX_SUMMARY_TOKENS: u32 = 400;
     /// How many pages are read, and how many summaries requested, in parallel.
     pub const PARALLEL: u32 = 16;
 }

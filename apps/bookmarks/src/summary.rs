@@ -1,7 +1,7 @@
 //! The built-in summary: sentences from the page itself, the same for the same text.
 
 use crate::reading::{cut, words};
-use crate::settings::limits::SUMMARY_CHARS_MAX;
+use crate::settings::limits::MAX_SUMMARY_CHARS;
 
 /// A shorter sentence says little: a heading, a date, a button.
 const MIN_CHARS: usize = 30;
@@ -19,7 +19,7 @@ pub(crate) fn extract(text: &str) -> Option<String> {
             continue;
         }
         let gap = if summary.is_empty() || is_dense(sentence) { "" } else { " " };
-        if SUMMARY_CHARS_MAX < summary.chars().count() + gap.len() + sentence.chars().count() {
+        if MAX_SUMMARY_CHARS < summary.chars().count() + gap.len() + sentence.chars().count() {
             break;
         }
         summary.push_str(gap);
@@ -31,10 +31,10 @@ pub(crate) fn extract(text: &str) -> Option<String> {
 /// Formats a text as a summary: on one line, truncated if too long; `None` if nothing is left.
 pub(crate) fn fitting(text: &str) -> Option<String> {
     let text = words(text);
-    if text.chars().count() <= SUMMARY_CHARS_MAX {
+    if text.chars().count() <= MAX_SUMMARY_CHARS {
         return Some(text).filter(|text| !text.is_empty());
     }
-    Some(format!("{}…", cut(&text, SUMMARY_CHARS_MAX - 1).trim_end()))
+    Some(format!("{}…", cut(&text, MAX_SUMMARY_CHARS - 1).trim_end()))
 }
 
 /// Splits a line into sentences: up to an end mark, and in scripts with blanks only before a blank, so `3.5` stays
@@ -113,14 +113,14 @@ mod tests {
         assert_eq!(extract("only words"), Some("only words".to_owned()));
         assert_eq!(extract(" \n"), None);
         let long = extract(&"word ".repeat(200)).unwrap();
-        assert!(long.chars().count() <= SUMMARY_CHARS_MAX && long.ends_with("word…"), "{long}");
+        assert!(long.chars().count() <= MAX_SUMMARY_CHARS && long.ends_with("word…"), "{long}");
     }
 
     proptest! {
         #[test]
         fn a_summary_is_never_too_long_and_always_the_same(text in any::<String>()) {
             let summary = extract(&text);
-            prop_assert!(summary.as_ref().is_none_or(|summary| summary.chars().count() <= SUMMARY_CHARS_MAX));
+            prop_assert!(summary.as_ref().is_none_or(|summary| summary.chars().count() <= MAX_SUMMARY_CHARS));
             prop_assert_eq!(extract(&text), summary);
         }
     }

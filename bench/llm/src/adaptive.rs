@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 use crate::load::{ACCESS_KEY_ID, BatchTask, MODEL, PARALLEL, REGION, SECRET_ACCESS_KEY};
 
-const ATTEMPTS_MAX: u32 = 1_000;
+const MAX_ATTEMPTS: u32 = 1_000;
 
 pub(crate) async fn run(task: BatchTask) -> usize {
     let client = client(task.url);
@@ -53,7 +53,7 @@ fn client(url: String) -> Client {
         .endpoint_url(url)
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .retry_partition(partition)
-        .retry_config(RetryConfig::adaptive().with_max_attempts(ATTEMPTS_MAX));
+        .retry_config(RetryConfig::adaptive().with_max_attempts(MAX_ATTEMPTS));
     Client::from_conf(config.build())
 }
 

@@ -8,7 +8,7 @@ use fake_llm::Script;
 use fake_llm::pace::{Latency, Limit, Rate};
 use fake_llm::seen::RequestCounts;
 use ichido_bedrock::{Bedrock, BedrockSettings, Credentials, EndpointSettings, Keys};
-use ichido_core::retry::{Retry, MAX_ATTEMPTS};
+use ichido_core::retry::{MAX_ATTEMPTS, Retry};
 use ichido_llm::models::{AnswerForm, Prompt};
 use serde_json::json;
 use tokio::time::Instant;

@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::load::{BatchTask, PARALLEL, form, model, retry};
 
-const CONNECTIONS_MAX: u32 = 4;
+const MAX_CONNECTIONS: u32 = 4;
 
 pub(crate) async fn run(task: BatchTask) -> usize {
     let file = fresh_file();
-    let store = Store::open(&file.url, CONNECTIONS_MAX).await.expect("the store opens");
+    let store = Store::open(&file.url, MAX_CONNECTIONS).await.expect("the store opens");
     let settings =
         Settings { parallel: PARALLEL, interval: Duration::ZERO, retry: retry(), ..Settings::DEFAULT };
     let model = Arc::new(model(task.url).await);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ichido::destination::{JobError, Handler, Job};
-use ichido::worker::{QueueConfig, DestinationConfig, Worker};
+use ichido::destination::{Handler, Job, JobError};
+use ichido::worker::{DestinationConfig, QueueConfig, Worker};
 use ichido_core::digest::Digest;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::StateName;

@@ -8,7 +8,7 @@ use http_body_util::Limited;
 
 /// Maximum size of a response, in bytes; reading a longer one fails there. The longest answers of models are about
 /// 100,000 tokens.
-pub(crate) const ANSWER_BYTES_MAX: usize = 4 << 20;
+pub(crate) const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 /// Wraps each response body in the limit before it is read.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Intercept for Bound {
     ) -> Result<(), BoxError> {
         let body = context.response_mut().body_mut();
         let unbounded = std::mem::replace(body, SdkBody::taken());
-        *body = SdkBody::from_body_1_x(Limited::new(unbounded, ANSWER_BYTES_MAX));
+        *body = SdkBody::from_body_1_x(Limited::new(unbounded, MAX_ANSWER_BYTES));
         Ok(())
     }
 }

@@ -7,7 +7,9 @@ use aws_sdk_bedrockruntime::operation::RequestId as _;
 use aws_sdk_bedrockruntime::operation::converse::{ConverseError, ConverseOutput};
 use aws_sdk_bedrockruntime::types::{self, ContentBlock, StopReason, TokenUsage};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Advice, HttpResponse, Echo, Effect, ErrorCode, AttemptResponse, VerdictTable, Verdict};
+use ichido_core::verdict::{
+    Advice, AttemptResponse, Echo, Effect, ErrorCode, HttpResponse, Verdict, VerdictTable,
+};
 use ichido_llm::models::{CallError, FinishReason, Prompt, Reply, Usage};
 
 use crate::call_fault::{self, CallFault};
@@ -158,7 +160,7 @@ fn unanswered(error: &SdkError<ConverseError, HttpResponse>, was_sent: bool, now
 fn with_id(why: String, id: Option<&str>) -> String {
     match id {
         Some(id) => {
-            format!("{why} (request {})", id.chars().take(words::WORDS_CHARS_MAX).collect::<String>())
+            format!("{why} (request {})", id.chars().take(words::MAX_WORDS_CHARS).collect::<String>())
         }
         None => why,
     }

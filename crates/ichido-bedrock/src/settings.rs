@@ -8,9 +8,9 @@ mod clients;
 use std::time::Duration;
 
 use http::Uri;
-use ichido::destination::http::TIMEOUT_MAX;
+use ichido::destination::http::MAX_TIMEOUT;
 use ichido_core::settings::ConfigErrors;
-use ichido_llm::models::ENDPOINTS_MAX;
+use ichido_llm::models::MAX_ENDPOINTS;
 
 use crate::Bedrock;
 
@@ -19,7 +19,7 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Default timeout for a whole call.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 /// Maximum length of a model id that Bedrock accepts.
-const MODEL_BYTES_MAX: usize = 2_048;
+const MAX_MODEL_BYTES: usize = 2_048;
 
 /// Settings of a model on Bedrock; [`BedrockSettings::new`] sets defaults.
 #[derive(Clone, Debug)]
@@ -153,8 +153,8 @@ impl BedrockSettings {
     }
 
     fn check_names(&self, problems: &mut ConfigErrors) {
-        let is_named = |name: &str| name.len() <= MODEL_BYTES_MAX && is_visible(name);
-        let wanted = format!("must be 1 to {MODEL_BYTES_MAX} visible ASCII characters");
+        let is_named = |name: &str| name.len() <= MAX_MODEL_BYTES && is_visible(name);
+        let wanted = format!("must be 1 to {MAX_MODEL_BYTES} visible ASCII characters");
         if self.name().is_none() {
             add(
                 problems,
@@ -174,9 +174,9 @@ impl BedrockSettings {
     }
 
     fn check_endpoints(&self, problems: &mut ConfigErrors) {
-        if ENDPOINTS_MAX < self.endpoints.len() {
+        if MAX_ENDPOINTS < self.endpoints.len() {
             let count = self.endpoints.len();
-            add(problems, "endpoints", format!("has {count}; at most {ENDPOINTS_MAX} are allowed"));
+            add(problems, "endpoints", format!("has {count}; at most {MAX_ENDPOINTS} are allowed"));
         }
         for (index, endpoint) in self.endpoints.iter().enumerate() {
             let is_of_region = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -198,9 +198,9 @@ impl BedrockSettings {
 
     fn check_timeouts(&self, problems: &mut ConfigErrors) {
         let least = Duration::from_millis(1);
-        if !(least..=TIMEOUT_MAX).contains(&self.timeout) {
+        if !(least..=MAX_TIMEOUT).contains(&self.timeout) {
             let is = self.timeout;
-            add(problems, "timeout", format!("is {is:?}; it must be from {least:?} to {TIMEOUT_MAX:?}"));
+            add(problems, "timeout", format!("is {is:?}; it must be from {least:?} to {MAX_TIMEOUT:?}"));
         }
         if self.connect_timeout < least || self.timeout < self.connect_timeout {
             add(problems, "connect_timeout", "must be at least 1 ms and at most timeout");

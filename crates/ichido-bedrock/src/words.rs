@@ -6,7 +6,7 @@ use std::error::Error;
 use ichido_llm::models::{Prompt, Redactor};
 
 /// Maximum number of characters shown of an error.
-pub(crate) const WORDS_CHARS_MAX: usize = 300;
+pub(crate) const MAX_WORDS_CHARS: usize = 300;
 
 /// Formats a provider's message. Only the first line is shown: if a signature is refused, the following lines repeat
 /// what was signed, including the session token.
@@ -18,7 +18,7 @@ pub(crate) fn of_provider(message: &str, prompt: &Prompt) -> String {
 /// Formats an error and its sources, the outermost first.
 pub(crate) fn of_chain(error: &(dyn Error + 'static)) -> String {
     let said: Vec<String> = chain(error).map(ToString::to_string).collect();
-    said.join(": ").chars().take(WORDS_CHARS_MAX).collect()
+    said.join(": ").chars().take(MAX_WORDS_CHARS).collect()
 }
 
 /// Returns an error and its sources. An [`std::io::Error`] omits the error that it carries from its sources.

@@ -83,11 +83,11 @@ mod timing;
 pub use diff::loosened;
 pub use hop_chain::{HopChain, hop_chains};
 pub use member::{
-    COUNT_MAX, Member, MisspelledMember, NAME_BYTES_MAX, NamedValues, Schema, UNKNOWN_MAX, WHOLE_MAX,
+    MAX_COUNT, MAX_NAME_BYTES, MAX_UNKNOWN, MAX_WHOLE, Member, MisspelledMember, NamedValues, Schema,
 };
 pub use model::*;
-pub use page::{Example, BoundaryRule, Severity};
-pub use read::{BYTES_MAX, Boundary, Location, ReadError, ReadErrorKind, schema};
+pub use page::{BoundaryRule, Example, Severity};
+pub use read::{Boundary, Location, MAX_BYTES, ReadError, ReadErrorKind, schema};
 pub use rules::{Finding, UNREADABLE, check, rule, rules};
 pub use starting::{STARTING, STARTING_README};
 

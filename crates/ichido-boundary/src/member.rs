@@ -14,26 +14,26 @@ pub use values::NamedValues;
 
 use std::borrow::Cow;
 
-use ichido_core::json::{Kind, JsonValue};
+use ichido_core::json::{JsonValue, Kind};
 
 /// The longest name of a direction or an operation.
 ///
 /// It is the most that an HTTP header or a metric label holds.
-pub const NAME_BYTES_MAX: usize = 255;
+pub const MAX_NAME_BYTES: usize = 255;
 
 /// The maximum number of elements in a list, and of names that a file chooses in one object.
-pub const COUNT_MAX: usize = 1_000;
+pub const MAX_COUNT: usize = 1_000;
 
 /// The maximum number of unknown members that are recorded.
 ///
 /// A file with more is not a boundary file.
-pub const UNKNOWN_MAX: usize = 100;
+pub const MAX_UNKNOWN: usize = 100;
 
 /// The greatest integer that every JSON library reads exactly.
-pub const WHOLE_MAX: u64 = (1 << 53) - 1;
+pub const MAX_WHOLE: u64 = (1 << 53) - 1;
 
 /// How much of an unknown word is shown.
-pub(super) const SHOWN_CHARS_MAX: usize = 40;
+pub(super) const MAX_SHOWN_CHARS: usize = 40;
 
 /// The values that a member accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,9 +97,9 @@ pub struct MisspelledMember {
 /// What is collected while a file is read.
 #[derive(Default)]
 pub(super) struct ReadContext {
-    /// Pointers to unknown members, at most [`UNKNOWN_MAX`].
+    /// Pointers to unknown members, at most [`MAX_UNKNOWN`].
     pub(super) unknown: Vec<String>,
-    /// Those whose name is almost a known one, at most [`UNKNOWN_MAX`].
+    /// Those whose name is almost a known one, at most [`MAX_UNKNOWN`].
     pub(super) misspelled: Vec<MisspelledMember>,
 }
 
@@ -190,22 +190,22 @@ impl<'d> LocatedValue<'d> {
         let members = || self.value.members().map(|(name, _)| name);
         for name in members().filter(|name| !known.contains(&name.as_ref())) {
             let pointer = || format!("{}/{}", self.pointer(), escape(&name));
-            if context.unknown.len() < UNKNOWN_MAX {
+            if context.unknown.len() < MAX_UNKNOWN {
                 context.unknown.push(pointer());
             }
             let meant = spelling::meant(&name, known, |known| self.has(known));
-            if let Some(meant) = meant.filter(|_| context.misspelled.len() < UNKNOWN_MAX) {
+            if let Some(meant) = meant.filter(|_| context.misspelled.len() < MAX_UNKNOWN) {
                 context.misspelled.push(MisspelledMember { pointer: pointer(), meant });
             }
         }
         Ok(())
     }
 
-    /// Refuses more than [`COUNT_MAX`] elements or names.
+    /// Refuses more than [`MAX_COUNT`] elements or names.
     pub(super) fn count(self, count: usize) -> Result<(), InvalidValue> {
         match count {
-            0..=COUNT_MAX => Ok(()),
-            _ => Err(self.wrong(format!("found {count} entries; the maximum is {COUNT_MAX}"))),
+            0..=MAX_COUNT => Ok(()),
+            _ => Err(self.wrong(format!("found {count} entries; the maximum is {MAX_COUNT}"))),
         }
     }
 
@@ -214,7 +214,7 @@ impl<'d> LocatedValue<'d> {
         let known = || all.iter().map(|one| word(*one)).collect::<Vec<_>>().join(", ");
         let text = self.text().ok_or_else(|| self.mismatch(&format!("one of {}", known())))?;
         all.iter().copied().find(|one| word(*one) == text).ok_or_else(|| {
-            let found: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+            let found: String = text.chars().take(MAX_SHOWN_CHARS).collect();
             self.wrong(format!("expected one of {}, found \"{}\"", known(), found.escape_debug()))
         })
     }

@@ -17,13 +17,13 @@ mod reaction;
 mod redaction;
 mod retry;
 
-pub use adapter::{Effect, Identity, IdentitySource, Operation, OperationClass};
+pub use adapter::{Guarantee, Identity, IdentitySource, Operation, OperationClass};
 pub use body::BodyRulesError;
-pub use claim::{CLAIM_DEPTH_MAX, ClaimPath};
+pub use claim::{ClaimPath, MAX_CLAIM_DEPTH};
 pub use headers::{Cors, Crossing, HeaderLists, Items, Traffic};
 pub use http::{Http, Methods, Timeouts};
 pub use idempotency::{Idempotency, IdempotencyMembers, Mode, ValidateOnly};
-pub use identity::{IDENTITY_CLAIMS_MAX, IdentityError, IdentityNames, IdentityRule};
+pub use identity::{IdentityError, IdentityNames, IdentityRule, MAX_IDENTITY_CLAIMS};
 pub use input::{FingerprintInput, InputError, is_portable};
 pub use observability::{Observability, RequestId, Traceparent};
 pub use owner::{

@@ -8,7 +8,7 @@ use super::member::{
 use super::model::{Crossing, Members, Name, Party, Traffic, applies, malformed_name, traffic};
 
 /// The largest file that is read: a boundary file has a few kilobytes.
-pub const BYTES_MAX: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// One parsed boundary file.
 #[derive(Clone, PartialEq, Eq)]
@@ -47,8 +47,8 @@ pub struct ReadError {
 /// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadErrorKind {
-    /// Larger than [`BYTES_MAX`].
-    #[error("the file is larger than {BYTES_MAX} bytes; a boundary file has a few kilobytes")]
+    /// Larger than [`MAX_BYTES`].
+    #[error("the file is larger than {MAX_BYTES} bytes; a boundary file has a few kilobytes")]
     TooLarge,
     /// Not JSON, nested too deep, or with a repeated member.
     #[error("{0}")]
@@ -83,14 +83,14 @@ fn render_pointer(pointer: &str) -> String {
 impl Boundary {
     /// Parses a file that messages call `file`.
     ///
-    /// It reads at most [`BYTES_MAX`] bytes.
+    /// It reads at most [`MAX_BYTES`] bytes.
     pub fn read(file: &str, bytes: &[u8]) -> Result<Self, ReadError> {
         let refuse = |position: usize, kind: ReadErrorKind| ReadError {
             file: file.to_owned(),
             at: LineColumn::new(bytes, position),
             kind,
         };
-        let document = Document::parse(bytes, BYTES_MAX).map_err(|JsonError { position, fault }| {
+        let document = Document::parse(bytes, MAX_BYTES).map_err(|JsonError { position, fault }| {
             let is_too_large = matches!(fault, JsonErrorKind::TooLarge { .. });
             refuse(
                 position,
@@ -199,7 +199,7 @@ pub(super) struct Locator<'a> {
 
 impl<'a> Locator<'a> {
     pub(super) fn new(boundary: &'a Boundary) -> Self {
-        Self { boundary, document: Document::parse(boundary.text.as_bytes(), BYTES_MAX).ok() }
+        Self { boundary, document: Document::parse(boundary.text.as_bytes(), MAX_BYTES).ok() }
     }
 
     /// Returns the location of the pointer, whether its value exists or not.

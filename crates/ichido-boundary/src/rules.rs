@@ -71,7 +71,7 @@ pub(super) type RuleCheck = for<'a> fn(&HopChain<'a>) -> Vec<Violation<'a>>;
 /// Declares a rule from its page in `docs/rules` and its check.
 macro_rules! rule {
     ($id:literal, $check:expr) => {
-        Rule::new(include_str!(concat!("../../../docs/rules/", $id, ".md")), $check)
+        BoundaryRule::new(include_str!(concat!("../../../docs/rules/", $id, ".md")), $check)
     };
 }
 
@@ -100,7 +100,7 @@ static RULES: [BoundaryRule; 58] = [
     rule!("ICH-B021", retry::hops_retry_post_alone),     // SPEC C4
     rule!("ICH-B022", retry::statuses_are_repeatable),   // SPEC C4, A8
     rule!("ICH-B023", retry::retries_are_bounded),       // SPEC C8
-    rule!("ICH-B024", retry::opaque_calls_are_not_repeated), // SPEC C4, F2
+    rule!("ICH-B024", retry::unguarded_calls_are_not_repeated), // SPEC C4, F2
     rule!("ICH-B030", fingerprint::inputs_are_there),    // SPEC C3, C8, C12
     rule!("ICH-B031", fingerprint::inputs_are_stable),   // SPEC C3, C12
     rule!("ICH-B032", fingerprint::hash_is_strong),      // SPEC C9
@@ -179,12 +179,12 @@ fn check_chain(chain: &HopChain<'_>) -> Vec<Finding> {
 }
 
 /// The maximum length of a finding's text, which quotes words of the file of any length.
-const WHAT_CHARS_MAX: usize = 400;
+const MAX_WHAT_CHARS: usize = 400;
 
 impl Finding {
     /// Creates a finding whose text is safe for a terminal: no control characters, and a limited length.
     pub(super) fn new(rule: &'static BoundaryRule, place: Location, what: &str) -> Self {
-        let cut = what.chars().take(WHAT_CHARS_MAX);
+        let cut = what.chars().take(MAX_WHAT_CHARS);
         let plain = |one: char| if one.is_control() { char::REPLACEMENT_CHARACTER } else { one };
         Self { rule, place, what: cut.map(plain).collect(), help: rule.help.to_owned() }
     }

@@ -10,9 +10,9 @@ use crate::api_client::{ApiClient, ConnectArgs, List};
 use crate::exit::Exit;
 
 /// The maximum number of incidents in a list.
-const LIMIT_MAX: u32 = 100_000;
+const MAX_LIMIT: u32 = 100_000;
 /// The API's limit on the incidents of one page.
-const PAGE_MAX: u32 = 200;
+const MAX_PAGE: u32 = 200;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long)]
     all: bool,
     /// Maximum number of alerts
-    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIMIT_MAX)))]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_LIMIT)))]
     limit: u32,
     #[command(flatten)]
     connect: ConnectArgs,
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let Args { all, limit, connect } = args;
     let list = List {
         query: if all { Vec::new() } else { vec![("state", "firing".to_owned())] },
-        page_max: Some(PAGE_MAX),
+        max_page: Some(MAX_PAGE),
         limit,
         none: if all { "no alerts" } else { "no alerts are firing" },
         ..List::new("/v1/alerts", "alerts", ["OPENED", "RESOLVED", "STATE", "ALERT", "WHAT"])

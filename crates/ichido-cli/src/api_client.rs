@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use form_urlencoded::Serializer;
 use http::{Method, Uri};
-use ichido_client::{ANSWER_BYTES_MAX, Action, Response, Client, ClientSettings, ClientConfigErrors, Token};
+use ichido_client::{Action, Client, ClientConfigErrors, ClientSettings, MAX_ANSWER_BYTES, Response, Token};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Retry;
 use serde::de::DeserializeOwned;
@@ -104,7 +104,7 @@ enum Transport {
 impl Transport {
     fn server(settings: ClientSettings, faults: &mut ConfigErrors) -> Option<Self> {
         // A page of messages, or the body of one, is longer than the response to an enqueue.
-        let settings = ClientSettings { answer_bytes_max: ANSWER_BYTES_MAX, ..settings };
+        let settings = ClientSettings { max_response_bytes: MAX_ANSWER_BYTES, ..settings };
         let once = Retry { max_attempts: NonZeroU32::MIN, ..Retry::CLIENT };
         let changes = build_client(ClientSettings { retry: once, ..settings.clone() }, faults);
         let reads = build_client(settings, faults);
@@ -221,7 +221,7 @@ impl ApiClient {
         loop {
             let mut query = Serializer::new(String::new());
             query.extend_pairs(&list.query);
-            query.extend_pairs(list.page_max.map(|most| ("limit", left.min(most).to_string())));
+            query.extend_pairs(list.max_page.map(|most| ("limit", left.min(most).to_string())));
             let is_cursor_given = next.is_some();
             query.extend_pairs(next.map(|cursor| ("cursor", cursor)));
             let target = format!("{}?{}", list.path, query.finish());
@@ -276,7 +276,7 @@ pub(crate) struct List<'a, const N: usize> {
     pub(crate) member: &'static str,
     pub(crate) query: Vec<(&'static str, String)>,
     /// The API's limit on a page; `None` if it returns all at once.
-    pub(crate) page_max: Option<u32>,
+    pub(crate) max_page: Option<u32>,
     /// The maximum number of items in total.
     pub(crate) limit: u32,
     /// The cursor to start at.
@@ -295,7 +295,7 @@ impl<'a, const N: usize> List<'a, N> {
             path,
             member,
             query: Vec::new(),
-            page_max: None,
+            max_page: None,
             limit: u32::MAX,
             after: None,
             head,

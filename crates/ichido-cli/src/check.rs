@@ -17,7 +17,7 @@ mod report;
 mod starting;
 
 use ichido_boundary::report::Findings;
-use ichido_boundary::{Finding, BoundaryRule, check, rules};
+use ichido_boundary::{BoundaryRule, Finding, check, rules};
 use serde_json::{Value, json};
 
 pub(crate) use args::Args;

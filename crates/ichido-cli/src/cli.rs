@@ -59,7 +59,7 @@ enum Command {
     /// Manage dead letters and parked messages: list, requeue, discard, edit, decide
     Dead(Box<dead::Args>),
     /// Run a mock broker with configurable faults, for tests
-    Paper(mock_broker::Args),
+    MockBroker(mock_broker::Args),
     /// Judge articles with a language model, within its rate limit
     Judge(Box<judge::Args>),
     /// Seal the audit trail and detect tampering
@@ -102,7 +102,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Ledger(args) => on_runtime(ledger::run(*args)),
         Command::Dead(args) => on_runtime(dead::run(*args)),
-        Command::Paper(args) => on_runtime(mock_broker::run(args)),
+        Command::MockBroker(args) => on_runtime(mock_broker::run(args)),
         Command::Judge(args) => on_runtime(judge::run(*args)),
         Command::Audit(args) => on_runtime(audit::run(args)),
         Command::Token(args) => on_runtime(token::run(args)),
@@ -166,6 +166,9 @@ fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> 
 }
 
 #[cfg(test)]
+mod reference;
+
+#[cfg(test)]
 mod tests {
     use ichido_core::alert::AlertRule;
 
@@ -190,7 +193,7 @@ mod tests {
     }
 
     /// Commands without `--json`: those that run until stopped, and `completions`.
-    const NOT_FOR_PROGRAMS: [&str; 6] = ["demo", "serve", "proxy", "worker", "paper", "completions"];
+    const NOT_FOR_PROGRAMS: [&str; 6] = ["demo", "serve", "proxy", "worker", "mock", "completions"];
 
     #[test]
     fn every_command_with_a_result_has_json_output() {

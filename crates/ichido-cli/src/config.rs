@@ -120,8 +120,8 @@ fn overrides(
     let listen = listen.map(|address| address.to_string());
     let flags = [
         ("listen", &listen),
-        ("connections_max", &bounds.connections_max),
-        ("peer_connections_max", &bounds.peer_connections_max),
+        ("max_connections", &bounds.max_connections),
+        ("max_peer_connections", &bounds.max_peer_connections),
         ("head_timeout", &bounds.head_timeout),
         ("body_idle_timeout", &bounds.body_idle_timeout),
         ("body_timeout", &bounds.body_timeout),

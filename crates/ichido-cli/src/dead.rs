@@ -26,7 +26,7 @@ use edit::Edit;
 use filter::DeadLetterFilter;
 pub(crate) use filter::moment;
 use steps::LetterAction;
-pub(crate) use steps::MessageDecision;
+pub(crate) use steps::OperatorDecision;
 
 const AFTER_HELP: &str = "\
 A dead letter is not retried: its error is permanent, or its attempts are used up. A parked message may have taken effect: find out
@@ -88,7 +88,7 @@ enum Command {
     Decide {
         /// What happened
         #[arg(value_enum)]
-        finding: MessageDecision,
+        finding: OperatorDecision,
         /// Ids of the messages
         #[arg(required = true, value_parser = crate::id::parse)]
         ids: Vec<Uuid>,
@@ -98,12 +98,12 @@ enum Command {
     },
     /// Stop a bulk operation that runs elsewhere
     Stop {
-        /// Id of the operation, as `bulks` lists it
+        /// Id of the operation, as `operations` lists it
         #[arg(value_parser = crate::id::parse)]
         operation: Uuid,
     },
     /// List bulk operations with their outcome
-    Bulks,
+    Operations,
 }
 
 impl Command {
@@ -113,9 +113,11 @@ impl Command {
             Self::List { filter, .. } => filter.query().map(drop),
             Self::Requeue(args) => args.check(LetterAction::Requeue),
             Self::Discard(args) => args.check(LetterAction::Discard),
-            Self::Show { .. } | Self::Edit(_) | Self::Decide { .. } | Self::Stop { .. } | Self::Bulks => {
-                Ok(())
-            }
+            Self::Show { .. }
+            | Self::Edit(_)
+            | Self::Decide { .. }
+            | Self::Stop { .. }
+            | Self::Operations => Ok(()),
         }
     }
 }
@@ -147,7 +149,7 @@ impl DeadLetters {
                 self.decide(finding, &deduplicated(ids), reason).await
             }
             Command::Stop { operation } => self.stop(operation).await,
-            Command::Bulks => self.bulks().await,
+            Command::Operations => self.operations().await,
         }
     }
 }

@@ -78,7 +78,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let receivers = Receivers::start(SEED).await?;
     let config = receivers.config()?;
     let targets = worker::connect(&config).await?;
-    let store = open_with(&workspace.url, config.store.connections_max).await?;
+    let store = open_with(&workspace.url, config.store.max_connections).await?;
     let access = Access::new(store.clone(), address);
     let serving = Serving::start(&config, &store, targets, access, config.serve.limits).await?;
     let advance_clock = move |by| store.advance_clock(by);

@@ -17,8 +17,8 @@ use ichido_core::settings::ConfigErrors;
 use ichido_http::clock;
 use ichido_server::config::Config;
 use ichido_server::config::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file, store_url};
-use ichido_store::error::StoreError;
 use ichido_store::diagnostics;
+use ichido_store::error::StoreError;
 
 use crate::exit::Exit;
 use crate::out;
@@ -77,21 +77,21 @@ fn inspection(
     config: Result<Option<Config>, ConfigErrors>,
 ) -> Option<Result<Inspection, Exit>> {
     let has_config = matches!(config, Ok(Some(_)));
-    let (configured, connections_max) = match config {
-        Ok(Some(config)) => (config.store.url, config.store.connections_max),
+    let (configured, max_connections) = match config {
+        Ok(Some(config)) => (config.store.url, config.store.max_connections),
         Err(_) if store.is_none() => return None,
         Ok(None) | Err(_) => (None, CONNECTIONS_DEFAULT),
     };
     let url = store.or(configured).unwrap_or_else(|| DEFAULT_URL.to_owned());
     let checked = store_url::check(&url).map_err(|why| Exit::invalid("--store", why));
-    Some(checked.map(|()| Inspection { url, connections_max, has_config }))
+    Some(checked.map(|()| Inspection { url, max_connections, has_config }))
 }
 
 /// What to inspect.
 struct Inspection {
     /// May contain a password.
     url: String,
-    connections_max: u32,
+    max_connections: u32,
     /// Whether a configuration was checked.
     has_config: bool,
 }
@@ -110,15 +110,17 @@ async fn inspect(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Resu
 
 async fn inspect_database(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Result<(), Exit> {
     let seen = match check_exists(&inspection.url) {
-        Ok(()) => diagnostics::inspect(&inspection.url, clock::now, evaluate::OPEN_FOR_MAX).await.map_err(|error| {
-            (error.with_causes(), matches!(error, StoreError::Refused(_) | StoreError::Corrupt { .. }))
-        }),
+        Ok(()) => {
+            diagnostics::inspect(&inspection.url, clock::now, evaluate::MAX_OPEN_FOR).await.map_err(|error| {
+                (error.with_causes(), matches!(error, StoreError::Refused(_) | StoreError::Corrupt { .. }))
+            })
+        }
         Err(why) => Err((why, false)),
     };
     match seen {
-        Ok(vitals) => {
-            checks.extend(evaluate::vitals(&diagnostics, inspection.connections_max));
-            checks.extend(queues::evaluate(&diagnostics.queues, inspection.has_config));
+        Ok(diagnosed) => {
+            checks.extend(evaluate::diagnostics(&diagnosed, inspection.max_connections));
+            checks.extend(queues::evaluate(&diagnosed.queues, inspection.has_config));
             Ok(())
         }
         Err((why, was_reached)) => {

@@ -22,7 +22,7 @@ use std::path::Path;
 
 use ichido_core::settings::ConfigErrors;
 use ichido_llm::articles::{self, Article, Judgement, Profile};
-use ichido_llm::judge::{Counts, JudgeEnd, Judge, KnownJudgements, Settings, Stop};
+use ichido_llm::judge::{Counts, Judge, JudgeEnd, KnownJudgements, Settings, Stop};
 use ichido_llm::models::Prompt;
 use ichido_server::admin;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@
 //! never shown.
 // Spec: F2.
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::limits;
 use ichido_core::settings::ConfigErrors;
@@ -15,10 +15,11 @@ use ichido_server::serve::views::LedgerRecord;
 use serde_json::{Value, json};
 
 use crate::api_client::{ApiArgs, ApiClient, List};
+use crate::dead::OperatorDecision;
 use crate::exit::Exit;
 
 /// The API's limit on the records of one page.
-const PAGE_MAX: u32 = 100;
+const MAX_PAGE: u32 = 100;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -28,7 +29,7 @@ pub(crate) enum Command {
     Decide {
         /// What happened
         #[arg(value_enum)]
-        finding: KeyDecision,
+        decision: OperatorDecision,
         /// Operation, as listed
         #[arg(long, value_name = "NAME")]
         operation: String,
@@ -38,32 +39,17 @@ pub(crate) enum Command {
         /// Idempotency key, as listed
         #[arg(long, value_name = "KEY")]
         key: String,
-        /// How long after its claim a call may still take effect; "nothing-done" counts only later
+        /// How long after its claim a call may still take effect; "not-done" counts only later
         #[arg(long, value_name = "TIME", default_value = "10m")]
-        settles_within: String,
+        settle_grace: String,
     },
 }
 
-ichido_core::words! {
-    /// What an operator found out about an action.
-    #[derive(Clone, Copy, Debug, ValueEnum)]
-    pub(crate) enum KeyDecision {
-        /// It took effect: later requests report it as done
-        Applied = "applied",
-        /// It was refused: later requests report it as refused
-        Refused = "refused",
-        /// It had no effect: the next request with the key runs
-        NothingDone = "nothing_done",
-    }
-}
-
-impl KeyDecision {
-    const fn describe(self) -> &'static str {
-        match self {
-            Self::Applied => "decided: it took effect; later requests report it as done",
-            Self::Refused => "decided: it was refused; later requests report it as refused",
-            Self::NothingDone => "decided: it had no effect; the key is released",
-        }
+const fn describe(decision: OperatorDecision) -> &'static str {
+    match decision {
+        OperatorDecision::Done => "decided: it took effect; later requests report it as done",
+        OperatorDecision::NotDone => "decided: it had no effect; the key is released",
+        OperatorDecision::GiveUp => "decided: its effect stays unknown; later requests are refused",
     }
 }
 
@@ -71,33 +57,33 @@ impl KeyDecision {
 pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     match args.command {
         Command::Unknown => list(&ApiClient::open(args.connect).await?).await,
-        Command::Decide { finding, operation, identity, key, settles_within } => {
-            check(&key, &settles_within)?;
+        Command::Decide { decision, operation, identity, key, settle_grace } => {
+            check(&key, &settle_grace)?;
             let body = json!({
                 "operation": operation,
                 "identity": identity,
                 "key": key,
-                "finding": finding.as_str(),
-                "settles_within": settles_within,
+                "decision": decision.as_str(),
+                "settle_grace": settle_grace,
             });
             let api = ApiClient::open(args.connect).await?;
             let answer = api.post("/v1/ledger/decide", &body).await?;
-            api.print(&answer, |_: Value| finding.describe().to_owned())
+            api.print(&answer, |_: Value| describe(decision).to_owned())
         }
     }
 }
 
 /// Reports all errors in the flags at once, before anything is opened.
-fn check(key: &str, settles_within: &str) -> Result<(), ConfigErrors> {
+fn check(key: &str, settle_grace: &str) -> Result<(), ConfigErrors> {
     let mut faults = ConfigErrors::default();
     faults.check("--key", IdempotencyKey::parse(key));
-    faults.check("--settles-within", duration::parse(settles_within));
+    faults.check("--settle-grace", duration::parse(settle_grace));
     faults.or(Some(()))
 }
 
 async fn list(api: &ApiClient) -> Result<(), Exit> {
     let list = List {
-        page_max: Some(PAGE_MAX),
+        max_page: Some(MAX_PAGE),
         none: "no unknown outcomes",
         ..List::new("/v1/ledger/unknown", "records", ["SINCE", "OPERATION", "IDENTITY", "KEY"])
     };
@@ -108,4 +94,4 @@ async fn list(api: &ApiClient) -> Result<(), Exit> {
 }
 
 /// The help repeats the default, where it must be text.
-const _: () = assert!(limits::SETTLES_WITHIN_DEFAULT.as_secs() == 600);
+const _: () = assert!(limits::SETTLE_GRACE_DEFAULT.as_secs() == 600);

@@ -13,7 +13,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::api_client::{ApiArgs, ApiClient};
-use crate::dead::MessageDecision;
+use crate::dead::OperatorDecision;
 use crate::exit::Exit;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -45,7 +45,7 @@ pub(crate) enum Command {
     Decide {
         /// What happened
         #[arg(value_enum)]
-        finding: MessageDecision,
+        finding: OperatorDecision,
         #[command(flatten)]
         step: StepArgs,
     },
@@ -93,12 +93,12 @@ async fn change(
     api: &ApiClient,
     word: &str,
     step: &StepArgs,
-    finding: Option<MessageDecision>,
+    finding: Option<OperatorDecision>,
 ) -> Result<(), Exit> {
     let StepArgs { which: IdArgs { id }, reason } = step;
     let mut body = json!({ "reason": reason });
     if let Some(finding) = finding {
-        body["decision"] = finding.decision().into();
+        body["decision"] = finding.as_str().into();
     }
     let answer = api.post(&format!("/v1/messages/{id}/{word}"), &body).await?;
     api.print(&answer, |message: MessageFacts| {

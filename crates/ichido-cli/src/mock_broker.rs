@@ -1,4 +1,4 @@
-//! `ichido paper`: runs the mock broker as a program.
+//! `ichido mock-broker`: runs the mock broker as a program.
 
 mod args;
 mod settings;

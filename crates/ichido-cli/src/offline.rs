@@ -9,7 +9,7 @@ mod list;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use ichido_client::queue::{EntryId, EntryFilter, PAGE_MAX, OfflineQueue, QueueError, State};
+use ichido_client::queue::{EntryFilter, EntryId, MAX_PAGE, OfflineQueue, QueueError, State};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -116,7 +116,7 @@ async fn failed(queue: &OfflineQueue, file: &Path) -> Result<Vec<EntryId>, Exit>
     let mut filter = EntryFilter { state: Some(State::Failed), ..EntryFilter::default() };
     let mut ids = Vec::new();
     loop {
-        let page = queue.list(&filter, PAGE_MAX).await.map_err(|error| queue_failure(file, &error))?;
+        let page = queue.list(&filter, MAX_PAGE).await.map_err(|error| queue_failure(file, &error))?;
         let Some(last) = page.last() else {
             return Ok(ids);
         };

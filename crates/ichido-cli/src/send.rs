@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use ichido_core::key::IdempotencyKey;
 use ichido_core::settings::ConfigErrors;
-use ichido_server::accept::REQUEST_BYTES_MAX;
+use ichido_server::accept::MAX_REQUEST_BYTES;
 use ichido_server::body_key;
 use tokio::io::{AsyncReadExt as _, BufReader};
 
@@ -33,7 +33,7 @@ use outcome::SendOutcome;
 use settings::Settings;
 
 /// The maximum number of messages in flight.
-const PARALLEL_MAX: u16 = 256;
+const MAX_PARALLEL: u16 = 256;
 /// The value of `--ndjson` for standard input.
 const STDIN: &str = "-";
 
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     key_from: Option<String>,
 
     /// Maximum number of lines in flight
-    #[arg(long, value_name = "COUNT", default_value_t = 16, requires = "ndjson", conflicts_with = "offline_queue", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARALLEL_MAX)))]
+    #[arg(long, value_name = "COUNT", default_value_t = 16, requires = "ndjson", conflicts_with = "offline_queue", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_PARALLEL)))]
     parallel: u16,
 
     /// Offline queue file for unaccepted messages; created if missing
@@ -95,7 +95,7 @@ pub(crate) struct Args {
 
     /// How long the server remembers keys; hold older entries [default: 72h]
     #[arg(long, value_name = "TIME", requires = "offline_queue")]
-    keys_kept_for: Option<String>,
+    keeps_keys_for: Option<String>,
 
     /// Identity that owns the key [default: local, or the token's]
     #[arg(long, value_name = "NAME")]
@@ -192,11 +192,11 @@ async fn open_lines(path: &Path) -> Result<(LineReader, Option<u64>), Exit> {
 async fn read_body() -> Result<Vec<u8>, Exit> {
     let mut body = Vec::new();
     // One more byte than allowed, to detect a body that is too long.
-    let most = REQUEST_BYTES_MAX as u64 + 1;
+    let most = MAX_REQUEST_BYTES as u64 + 1;
     let read = tokio::io::stdin().take(most).read_to_end(&mut body).await;
     read.map_err(|error| Exit::Failed(format!("cannot read standard input: {error}")))?;
-    if REQUEST_BYTES_MAX < body.len() {
-        return Err(Exit::Failed(format!("the body has more than {REQUEST_BYTES_MAX} bytes")));
+    if MAX_REQUEST_BYTES < body.len() {
+        return Err(Exit::Failed(format!("the body has more than {MAX_REQUEST_BYTES} bytes")));
     }
     Ok(body)
 }

@@ -60,7 +60,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         // Nothing was started.
         () = signals.next() => return Ok(()),
     };
-    let store = open_with(&setup.url, setup.config.store.connections_max).await?;
+    let store = open_with(&setup.url, setup.config.store.max_connections).await?;
     let access = Access::new(store.clone(), address);
     let is_open = is_open(&access, address, "--listen").await?;
     worker::check_keys(&store, &setup.config, &setup.config_path).await?;
@@ -91,7 +91,7 @@ pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> 
 pub(crate) fn routes(config: &Config) -> impl Iterator<Item = String> {
     config.queues.iter().map(|queue| {
         let to = config.destinations.iter().find(|known| known.name == queue.destination);
-        let endpoint = to.map(|known| known.whereto.as_str()).unwrap_or_default();
+        let endpoint = to.map(|known| known.endpoint.as_str()).unwrap_or_default();
         format!("ichido: queue {} goes to {} at {endpoint}", queue.name, queue.destination)
     })
 }

@@ -46,9 +46,9 @@ pub(crate) fn check_exists(url: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens a store with at most `connections_max` connections.
-pub(crate) async fn open_with(url: &str, connections_max: u32) -> Result<Store, Exit> {
-    let store = Store::open(url, connections_max).await.map_err(|error| {
+/// Opens a store with at most `max_connections` connections.
+pub(crate) async fn open_with(url: &str, max_connections: u32) -> Result<Store, Exit> {
+    let store = Store::open(url, max_connections).await.map_err(|error| {
         let text = format!("cannot open the store: {}", error.with_causes());
         match error {
             StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full => Exit::Unreachable(text),

@@ -75,7 +75,7 @@ struct Create {
     queue: Vec<String>,
     /// Lifetime, such as 90d [default: until revoked]
     #[arg(long, value_name = "TIME")]
-    lives: Option<String>,
+    expires_in: Option<String>,
 }
 
 /// The only role that is bound to an identity and to queues.
@@ -86,9 +86,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let url = resolve_url(args.store, args.config)?;
     match args.command {
         Command::Create(create) => {
-            let (role, lives) = create.resolve()?;
+            let (role, expires_in) = create.resolve()?;
             let store = open(&url).await?;
-            let made = admin::create_token(&store, create.name, role, lives, &args.by).await?;
+            let made = admin::create_token(&store, create.name, role, expires_in, &args.by).await?;
             if args.json { out::print_line(json!(made)) } else { out::print_line(made.token) }
         }
         Command::List => {
@@ -119,9 +119,10 @@ impl Create {
         if self.name.is_empty() {
             faults.add("NAME", "is empty; give the token a name that people recognise");
         }
-        let lives = self.lives.as_deref().and_then(|text| faults.check("--lives", duration::parse(text)));
+        let expires_in =
+            self.expires_in.as_deref().and_then(|text| faults.check("--expires-in", duration::parse(text)));
         let role = self.role(&mut faults);
-        faults.or(Some((role, lives)))
+        faults.or(Some((role, expires_in)))
     }
 
     fn role(&self, faults: &mut ConfigErrors) -> TokenRole {
@@ -178,7 +179,7 @@ mod tests {
                 role: role.to_owned(),
                 identity: identity.map(str::to_owned),
                 queue: queues.iter().map(|&name| name.to_owned()).collect(),
-                lives: None,
+                expires_in: None,
             };
             create.resolve().map(drop).map_err(|faults| faults.to_string())
         };

@@ -17,7 +17,7 @@ use ichido_server::config::{self, Config, FILE_NAME};
 use ichido_server::serve::metrics::{Health, Metrics};
 use ichido_server::serve::{self, Access};
 use ichido_server::traces;
-use ichido_server::worker::{check_keys, connect, cut, lease_max, lives, on_store, start};
+use ichido_server::worker::{check_keys, connect, cut, lives, max_lease, on_store, start};
 
 use crate::exit::Exit;
 use crate::out;
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         // Nothing was started.
         () = signals.next() => return Ok(()),
     };
-    let store = open_with(&url, config.store.connections_max).await?;
+    let store = open_with(&url, config.store.max_connections).await?;
     let access = metrics.as_ref().map(|metrics| Access::new(store.clone(), metrics.address()));
     // Beyond this machine a token is required, as for a server.
     if let (Some(metrics), Some(access)) = (&metrics, &access) {
@@ -100,7 +100,7 @@ async fn stop(config: &Config, worker: &WorkerHandle, signals: &mut Signals) -> 
         () = signals.next() => {
             worker.stop();
             worker.ended().await;
-            Err(Exit::Interrupted(cut(lease_max(config))))
+            Err(Exit::Interrupted(cut(max_lease(config))))
         }
     }
 }
@@ -108,7 +108,7 @@ async fn stop(config: &Config, worker: &WorkerHandle, signals: &mut Signals) -> 
 /// Describes the stop and how long it may take.
 fn stopping(config: &Config, worker: &WorkerHandle) -> String {
     let (name, id) = (&config.worker.name, worker.id());
-    let within = duration::shown(config.worker.stop_within);
+    let within = duration::shown(config.worker.stop_timeout);
     let under_way = match worker.in_flight() {
         0 => "no calls in flight".to_owned(),
         1 => format!("1 call in flight may end within {within}"),

@@ -7,10 +7,10 @@ use http::header::{
 };
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use ichido_core::client_attempt;
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Safety;
-use ichido_core::client_attempt;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const X_IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
@@ -156,7 +156,7 @@ impl Action {
         Self { hops, ..self }
     }
 
-    /// Builds `Ichido-Try` for the attempt after `sent` others of this call.
+    /// Builds `Ichido-Attempt` for the attempt after `sent` others of this call.
     pub(crate) fn try_field(&self, sent: u32) -> String {
         let number = self.previous_attempts.saturating_add(sent).saturating_add(1);
         let cause = if sent == 0 { self.cause } else { Cause::Auto };
@@ -208,7 +208,10 @@ mod tests {
     fn caller_cannot_set_the_clients_own_headers() {
         for name in OURS {
             let value = HeaderValue::from_static("x");
-            assert_eq!(action("k").with_header(name.clone(), value).err(), Some(ActionError::ReservedHeader(name)));
+            assert_eq!(
+                action("k").with_header(name.clone(), value).err(),
+                Some(ActionError::ReservedHeader(name))
+            );
         }
         let name = HeaderName::from_static("ichido-identity");
         assert!(action("k").with_header(name, HeaderValue::from_static("ann")).is_ok());

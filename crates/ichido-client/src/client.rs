@@ -13,14 +13,16 @@ use ichido_core::hops::HopName;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Budget;
 use ichido_core::sync::lock;
-use ichido_core::verdict::{self, Echo, Effect, NetworkFault, AttemptResponse};
+use ichido_core::verdict::{self, AttemptResponse, Echo, Effect, NetworkFault};
 use ichido_http::client::{CallLimits, HttpClient, NetworkError};
 use ichido_http::clock;
 use tokio::time::{Instant, sleep};
 
 use crate::action::{Action, ActionError, OURS, parse_path};
+use crate::decision::{
+    self, AttemptHistory, Decision, DecisionContext, GiveUpReason, NextStep, RefusalReason, RetryRules,
+};
 use crate::response::Response;
-use crate::decision::{self, AttemptHistory, Decision, DecisionContext, NextStep, RefusalReason, RetryRules, GiveUpReason};
 use call::ClientCall;
 
 /// Sends actions to one server.
@@ -49,7 +51,7 @@ pub enum Outcome {
         /// The response.
         answer: Response,
         /// The number of requests.
-        tries: u32,
+        attempts: u32,
     },
     /// The server refuses it, and a retry would not help.
     ///
@@ -62,7 +64,7 @@ pub enum Outcome {
         /// The effect, as far as it is known. `Unknown` if an earlier attempt was lost or the response leaves it open.
         effect: Effect,
         /// The number of requests.
-        tries: u32,
+        attempts: u32,
     },
     /// The outcome is not known. The action may be sent again under the same key; without a key only if it was not
     /// done.
@@ -74,7 +76,7 @@ pub enum Outcome {
         /// The effect of these attempts, as far as it is known: `NotDone` if none can have arrived.
         effect: Effect,
         /// The number of requests.
-        tries: u32,
+        attempts: u32,
     },
 }
 
@@ -173,19 +175,19 @@ impl Client {
 
     async fn send_until_settled(&self, call: &ClientCall<'_>) -> Outcome {
         let deadline = Instant::now() + self.total;
-        let mut tries = AttemptHistory::NONE;
+        let mut attempts = AttemptHistory::NONE;
         loop {
-            let seen = self.try_once(call, tries.sent, deadline).await;
+            let seen = self.try_once(call, attempts.sent, deadline).await;
             let left = deadline.saturating_duration_since(Instant::now());
-            let decided = self.decide(call, tries, &seen, left);
+            let decided = self.decide(call, attempts, &seen, left);
             let key = call.key().map(IdempotencyKey::log_hash);
-            tracing::debug!(key, sent = tries.sent + 1, next = ?decided, "attempt finished");
+            tracing::debug!(key, sent = attempts.sent + 1, next = ?decided, "attempt finished");
             match decided {
-                NextStep::Retry { wait, tries: so_far } => {
-                    tries = so_far;
+                NextStep::Retry { wait, attempts: so_far } => {
+                    attempts = so_far;
                     sleep(wait).await;
                 }
-                end => return outcome(end, seen, tries.sent.saturating_add(1)),
+                end => return outcome(end, seen, attempts.sent.saturating_add(1)),
             }
         }
     }
@@ -208,7 +210,7 @@ impl Client {
     fn decide(
         &self,
         call: &ClientCall<'_>,
-        tries: AttemptHistory,
+        attempts: AttemptHistory,
         seen: &Result<Response, NetworkError>,
         left: Duration,
     ) -> NextStep {
@@ -216,7 +218,7 @@ impl Client {
         // unchanged.
         let mut budget = lock(&self.budget);
         let context = DecisionContext { now: clock::now(), left, budget: *budget };
-        let decided = judge(&self.rules, call, tries, seen, context);
+        let decided = judge(&self.rules, call, attempts, seen, context);
         *budget = decided.budget;
         decided.next
     }
@@ -226,7 +228,7 @@ impl Client {
 fn judge(
     rules: &RetryRules,
     call: &ClientCall<'_>,
-    tries: AttemptHistory,
+    attempts: AttemptHistory,
     seen: &Result<Response, NetworkError>,
     context: DecisionContext,
 ) -> Decision {
@@ -241,22 +243,27 @@ fn judge(
         }),
         Err(fault) => AttemptResponse::Network(fault.kind),
     };
-    decision::decide(rules, call.safety(), tries, &seen, context, fastrand::f64())
+    decision::decide(rules, call.safety(), attempts, &seen, context, fastrand::f64())
 }
 
 /// Combines the decision with the last result.
 ///
 /// Only a response can be a success or a refusal: an error that is judged as one leaves the effect unknown.
-fn outcome(end: NextStep, seen: Result<Response, NetworkError>, tries: u32) -> Outcome {
+fn outcome(end: NextStep, seen: Result<Response, NetworkError>, attempts: u32) -> Outcome {
     match (end, seen) {
-        (NextStep::Done, Ok(answer)) => Outcome::Done { answer, tries },
+        (NextStep::Done, Ok(answer)) => Outcome::Done { answer, attempts },
         (NextStep::Refused { effect, reason }, Ok(answer)) => {
-            Outcome::Refused { answer, reason, effect, tries }
+            Outcome::Refused { answer, reason, effect, attempts }
         }
-        (NextStep::GiveUp { why, effect }, seen) => Outcome::GaveUp { why, last: last(seen), effect, tries },
-        (_, seen) => {
-            Outcome::GaveUp { why: GiveUpReason::TriesSpent, last: last(seen), effect: Effect::Unknown, tries }
+        (NextStep::GiveUp { why, effect }, seen) => {
+            Outcome::GaveUp { why, last: last(seen), effect, attempts }
         }
+        (_, seen) => Outcome::GaveUp {
+            why: GiveUpReason::TriesSpent,
+            last: last(seen),
+            effect: Effect::Unknown,
+            attempts,
+        },
     }
 }
 

@@ -6,7 +6,7 @@
 //! known about the effect of all attempts together.
 //!
 //! An *in flight* response uses no attempt and no budget: the server is healthy and working, and asking again is how
-//! the client learns the outcome. Such requests are limited by the deadline and by [`TRIES_MAX`] requests in total.
+//! the client learns the outcome. Such requests are limited by the deadline and by [`MAX_ATTEMPTS`] requests in total.
 //!
 //! The [`Profile`] defines which responses mean *in flight* or a key conflict; the rows are in
 //! [`Profile::client_table`](ichido_core::ledger::Profile::client_table).
@@ -14,15 +14,15 @@
 
 mod why;
 
-pub use why::{RefusalReason, GiveUpReason};
+pub use why::{GiveUpReason, RefusalReason};
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::ledger::Profile;
-use ichido_core::retry::{Budget, Retry, Safety, MAX_ATTEMPTS, TooLate};
+use ichido_core::retry::{Budget, MAX_ATTEMPTS, Retry, Safety, TooLate};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{self, Advice, Effect, ErrorCode, AttemptResponse, VerdictTable, Verdict};
+use ichido_core::verdict::{self, Advice, AttemptResponse, Effect, ErrorCode, Verdict, VerdictTable};
 
 use crate::response::says_replay;
 
@@ -34,7 +34,7 @@ pub struct RetryRules {
     /// The longest `Retry-After` that the client waits for.
     ///
     /// If a server asks for more, the client gives up at once and reports the time to come back.
-    pub retry_after_max: Duration,
+    pub max_retry_after: Duration,
     /// How the server reports about keys.
     pub profile: Profile,
 }
@@ -92,7 +92,7 @@ pub enum NextStep {
         /// How long to wait.
         wait: Duration,
         /// The history, including this attempt.
-        tries: AttemptHistory,
+        attempts: AttemptHistory,
     },
     /// Do not retry.
     GiveUp {
@@ -113,11 +113,11 @@ pub enum NextStep {
 /// use ichido_core::ledger::Profile;
 /// use ichido_core::retry::{Budget, BudgetSettings, Retry, Safety};
 /// use ichido_core::time::Timestamp;
-/// use ichido_core::verdict::{NetworkFault, Seen};
+/// use ichido_core::verdict::{NetworkFault, AttemptResponse};
 ///
 /// let rules = RetryRules {
 ///     retry: Retry::CLIENT,
-///     retry_after_max: Duration::from_mins(1),
+///     max_retry_after: Duration::from_mins(1),
 ///     profile: Profile::Ichido,
 /// };
 /// let context = DecisionContext {
@@ -125,7 +125,7 @@ pub enum NextStep {
 ///     left: Duration::from_secs(120),
 ///     budget: Some(Budget::full(BudgetSettings::DEFAULT)),
 /// };
-/// let lost = Seen::Network(NetworkFault::Broken);
+/// let lost = AttemptResponse::Network(NetworkFault::Broken);
 /// let keyed = next::decide(&rules, Safety::Keyed, AttemptHistory::NONE, &lost, context, 0.5);
 /// let NextStep::Retry { wait, tries } = keyed.next else {
 ///     panic!("a lost try of a keyed action is made again");
@@ -133,7 +133,7 @@ pub enum NextStep {
 /// assert_eq!((wait, tries.sent), (Duration::from_millis(1_050), 1));
 /// assert_ne!(keyed.budget, context.budget, "it is paid for");
 ///
-/// let unkeyed = next::decide(&rules, Safety::Neither, AttemptHistory::NONE, &lost, context, 0.5);
+/// let unkeyed = next::decide(&rules, Safety::None, AttemptHistory::NONE, &lost, context, 0.5);
 /// assert!(matches!(unkeyed.next, NextStep::GiveUp { why: next::Why::NoKey, .. }));
 /// ```
 pub fn decide(
@@ -150,7 +150,7 @@ pub fn decide(
     let verdict = table.judge(seen, context.now);
     let effect = before.effect.after(verdict.effect);
     let in_flight = verdict.code == Some(ErrorCode::InProgress);
-    let tries = AttemptHistory {
+    let attempts = AttemptHistory {
         sent: before.sent.saturating_add(1),
         failed: before.failed.saturating_add(u32::from(!in_flight)),
         effect,
@@ -162,7 +162,7 @@ pub fn decide(
         verdict::NextStep::Retry if is_keyed && !in_flight && is_kept(seen) => {
             unpaid(NextStep::Refused { effect, reason: RefusalReason::KeptFailure })
         }
-        verdict::NextStep::Retry => retry(rules, tries, &verdict, context, dice),
+        verdict::NextStep::Retry => retry(rules, attempts, &verdict, context, dice),
         verdict::NextStep::Dead | verdict::NextStep::RetryAnswer => {
             let is_conflict = verdict.code == Some(ErrorCode::KeyConflict);
             let reason = if is_conflict { RefusalReason::KeyConflict } else { RefusalReason::ByServer };
@@ -188,23 +188,23 @@ fn is_kept(seen: &AttemptResponse<'_>) -> bool {
 
 fn retry(
     rules: &RetryRules,
-    tries: AttemptHistory,
+    attempts: AttemptHistory,
     verdict: &Verdict,
     context: DecisionContext,
     dice: f64,
 ) -> Decision {
     let give_up =
-        |why| Decision { next: NextStep::GiveUp { why, effect: tries.effect }, budget: context.budget };
-    if !rules.retry.has_attempts_left(tries.failed) || MAX_ATTEMPTS <= tries.sent {
+        |why| Decision { next: NextStep::GiveUp { why, effect: attempts.effect }, budget: context.budget };
+    if !rules.retry.has_attempts_left(attempts.failed) || MAX_ATTEMPTS <= attempts.sent {
         return give_up(GiveUpReason::TriesSpent);
     }
-    if let Some(hint) = verdict.hint.filter(|hint| rules.retry_after_max < *hint) {
+    if let Some(hint) = verdict.hint.filter(|hint| rules.max_retry_after < *hint) {
         return give_up(GiveUpReason::AskedToWait { come_back_at: context.now.plus(hint) });
     }
     let in_flight = verdict.code == Some(ErrorCode::InProgress);
     // A request in flight is polled at the pace of a first failure, or at the server's own; waits grow only for
     // failures.
-    let nth = if in_flight { 1 } else { tries.failed };
+    let nth = if in_flight { 1 } else { attempts.failed };
     let wait = rules.retry.wait(NonZeroU32::new(nth).unwrap_or(NonZeroU32::MIN), dice, verdict.hint);
     if let Err(TooLate { come_back_at }) = Retry::due(context.now, wait, Some(context.now.plus(context.left)))
     {
@@ -215,7 +215,7 @@ fn retry(
         free => Some(free),
     };
     match paid {
-        Some(budget) => Decision { next: NextStep::Retry { wait, tries }, budget },
+        Some(budget) => Decision { next: NextStep::Retry { wait, attempts }, budget },
         None => give_up(GiveUpReason::BudgetSpent),
     }
 }

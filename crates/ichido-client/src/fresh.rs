@@ -18,7 +18,7 @@ pub struct RandomnessError(getrandom::Error);
 /// let (first, second) = (ichido_client::fresh_key()?, ichido_client::fresh_key()?);
 /// assert_ne!(first, second);
 /// assert_eq!(first.as_str().len(), 36);
-/// # Ok::<(), ichido_client::NoRandomness>(())
+/// # Ok::<(), ichido_client::RandomnessError>(())
 /// ```
 // Spec: A7.
 pub fn new_key() -> Result<IdempotencyKey, RandomnessError> {

@@ -18,13 +18,13 @@
 //! | field | value |
 //! |---|---|
 //! | `Idempotency-Key` | the action's key, the same on every attempt; quoted for a server of the profile `ietf`; absent without a key |
-//! | `Ichido-Try` | the number of this attempt, from 1, and who started it: `2; auto` |
+//! | `Ichido-Attempt` | the number of this attempt, from 1, and who started it: `2; auto` |
 //! | `Ichido-Hops` | the hops so far, with this client last; only to servers of the profile `ichido` |
 //! | `X-Request-Id` | the id of this request, which the hop repeats: the caller's, or a new one; only to the same servers |
 //! | `Authorization` | `Bearer` and the token, if there is one |
 //! | `Content-Type`, `Content-Length`, `Host`, `User-Agent` | as usual |
 //!
-//! `Ichido-Try` is a structured-field integer (RFC 9651) with one parameter: `auto` if this client retried
+//! `Ichido-Attempt` is a structured-field integer (RFC 9651) with one parameter: `auto` if this client retried
 //! automatically or a program started the action, `manual` if a person did, for the first time or with a retry button
 //! ([`Cause`]). Attempts over 1 with `auto` are therefore the client's retries, and attempts over 1 with `manual` are
 //! those of people.
@@ -56,18 +56,18 @@
 // Spec: A8, A14, C4, F1.
 
 mod action;
-mod response;
 mod client;
-mod fresh;
 pub mod decision;
+mod fresh;
 #[cfg(feature = "queue")]
 pub mod queue;
+mod response;
 mod settings;
 mod token;
 
 pub use action::{Action, ActionError, Cause};
-pub use response::{Response, ProblemDetails};
 pub use client::{Client, LastResult, Outcome};
 pub use fresh::{RandomnessError, new_key};
-pub use settings::{ANSWER_BYTES_MAX, ClientSettings, ClientConfigErrors, TIME_MAX};
+pub use response::{ProblemDetails, Response};
+pub use settings::{ClientConfigErrors, ClientSettings, MAX_ANSWER_BYTES, MAX_TIME};
 pub use token::{Token, TokenError};

@@ -30,7 +30,7 @@
 //! assert!(matches!(accepted[0], Accepted::New { .. }), "it is on the disk");
 //! // The same action again changes nothing, and a different one under its key is not accepted.
 //! assert!(matches!(queue.accept(server, &[order(r#"{"qty":1}"#)?]).await?[0], Accepted::Same { .. }));
-//! assert!(matches!(queue.accept(server, &[order(r#"{"qty":2}"#)?]).await?[0], Accepted::Different { .. }));
+//! assert!(matches!(queue.accept(server, &[order(r#"{"qty":2}"#)?]).await?[0], Accepted::Conflict { .. }));
 //! # queue.close().await;
 //! # std::fs::remove_dir_all(&folder)?;
 //! # Ok(())
@@ -42,13 +42,13 @@
 //! ```no_run
 //! use std::sync::Arc;
 //! use ichido_client::ClientSettings;
-//! use ichido_client::queue::{Queue, SendTerms};
+//! use ichido_client::queue::{Queue, SendSettings};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = "https://shop.example";
 //! let client = Arc::new(ClientSettings::new(server).resolve()?);
 //! let queue = Queue::open("orders.queue").await?;
-//! let mut sender = queue.sender(server, client, SendTerms::default()).await?;
+//! let mut sender = queue.sender(server, client, SendSettings::default()).await?;
 //! // Runs until `stop` completes. `Sender::drain` sends what is there and returns.
 //! let stop = tokio::time::sleep(std::time::Duration::from_secs(60));
 //! sender.run(stop, |event| println!("{event:?}")).await?;
@@ -91,16 +91,16 @@ pub use accept::AcceptOutcome;
 pub use entry::{Entry, EntryId, Reason, State};
 pub use error::QueueError;
 pub use list::{EntryCount, EntryFilter};
-pub use sender::{DrainOutcome, Event, Proof, SendSettings, Sender, StepOutcome, EventKind};
+pub use sender::{DrainOutcome, Event, EventKind, Proof, SendSettings, Sender, StepOutcome};
 
 /// The maximum number of entries in a file, in any state.
-pub const ENTRIES_MAX: i64 = 100_000;
+pub const MAX_ENTRIES: i64 = 100_000;
 /// The maximum size of an entry: body, header fields and path.
-pub const ENTRY_BYTES_MAX: usize = 8 << 20;
+pub const MAX_ENTRY_BYTES: usize = 8 << 20;
 /// The longest name of a destination.
-pub const DESTINATION_BYTES_MAX: usize = 2_048;
+pub const MAX_DESTINATION_BYTES: usize = 2_048;
 /// The maximum number of entries in one list.
-pub const PAGE_MAX: u32 = 1_000;
+pub const MAX_PAGE: u32 = 1_000;
 
 /// A queue in a file. Clones are handles to the same queue.
 #[derive(Clone, Debug)]

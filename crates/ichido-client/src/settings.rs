@@ -19,9 +19,9 @@ use crate::decision::RetryRules;
 use crate::token::Token;
 
 /// The longest duration of any setting.
-pub const TIME_MAX: Duration = Duration::from_hours(24);
+pub const MAX_TIME: Duration = Duration::from_hours(24);
 /// The highest limit for response bodies.
-pub const ANSWER_BYTES_MAX: usize = 16 << 20;
+pub const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 /// The settings of a client. [`ClientSettings::new`] sets the defaults.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ pub struct ClientSettings {
     // Spec: F1.
     pub hop_name: String,
     /// The longest `Retry-After` that the client waits for. 1 minute.
-    pub retry_after_max: Duration,
+    pub max_retry_after: Duration,
     /// The timeout for connecting: name lookup, TCP and TLS. 5 s.
     pub connect_timeout: Duration,
     /// The timeout of one attempt, to the last byte of the response. 30 s.
@@ -53,7 +53,7 @@ pub struct ClientSettings {
     /// The timeout of all attempts and the waits between them. 2 minutes.
     pub total_timeout: Duration,
     /// The largest response body that is read. 1 MiB.
-    pub answer_bytes_max: usize,
+    pub max_response_bytes: usize,
     /// Root certificates in PEM that replace the system's.
     pub trusted_roots: Option<String>,
 }
@@ -84,11 +84,11 @@ impl ClientSettings {
             budget: Some(BudgetSettings::DEFAULT),
             profile: Profile::Ichido,
             hop_name: "client".to_owned(),
-            retry_after_max: Duration::from_mins(1),
+            max_retry_after: Duration::from_mins(1),
             connect_timeout: Duration::from_secs(5),
             attempt_timeout: Duration::from_secs(30),
             total_timeout: Duration::from_mins(2),
-            answer_bytes_max: 1 << 20,
+            max_response_bytes: 1 << 20,
             trusted_roots: None,
         }
     }
@@ -111,10 +111,10 @@ impl ClientSettings {
             ("attempt_timeout", self.attempt_timeout),
             ("total_timeout", self.total_timeout),
         ] {
-            faults.within(place, time, least..=TIME_MAX);
+            faults.within(place, time, least..=MAX_TIME);
         }
-        faults.within("retry_after_max", self.retry_after_max, Duration::ZERO..=TIME_MAX);
-        faults.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
+        faults.within("max_retry_after", self.max_retry_after, Duration::ZERO..=MAX_TIME);
+        faults.within("max_response_bytes", self.max_response_bytes, 1..=MAX_ANSWER_BYTES);
         let hop_name = faults.check("hop_name:", HopName::parse(&self.hop_name));
         let http = faults.check("base_url", self.http());
         let retry = faults.check("retry:", self.retry.checked());
@@ -122,7 +122,7 @@ impl ClientSettings {
             connect: self.connect_timeout,
             response: self.attempt_timeout,
             total: self.attempt_timeout,
-            max_response_bytes: self.answer_bytes_max,
+            max_response_bytes: self.max_response_bytes,
         };
         let ((retry, hop_name), (http, prefix)) = faults.or(retry.zip(hop_name).zip(http))?;
         Ok(Client {
@@ -130,7 +130,7 @@ impl ClientSettings {
             prefix,
             headers: self.token.iter().map(|token| (AUTHORIZATION, token.field())).collect(),
             hop_name,
-            rules: RetryRules { retry, retry_after_max: self.retry_after_max, profile: self.profile },
+            rules: RetryRules { retry, max_retry_after: self.max_retry_after, profile: self.profile },
             budget: Mutex::new(self.budget.map(Budget::full)),
             limits,
             total: self.total_timeout,

@@ -6,7 +6,7 @@ use http::HeaderValue;
 
 /// The caller's bearer token (RFC 6750).
 #[derive(Clone)]
-pub struct Token(HeaderValue); // Invariant: `Bearer ` and 1..=LEN_MAX visible ASCII characters, marked as sensitive.
+pub struct Token(HeaderValue); // Invariant: `Bearer ` and 1..=MAX_LEN visible ASCII characters, marked as sensitive.
 
 /// Why a text is not a token. No variant contains a character of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,8 +14,8 @@ pub enum TokenError {
     /// It is empty.
     #[error("the token is empty; use it as it was issued")]
     Empty,
-    /// It has more than [`Token::LEN_MAX`] characters.
-    #[error("the token has {len} characters; the limit is {max}", max = Token::LEN_MAX)]
+    /// It has more than [`Token::MAX_LEN`] characters.
+    #[error("the token has {len} characters; the limit is {max}", max = Token::MAX_LEN)]
     TooLong {
         /// The number of characters.
         len: usize,
@@ -29,13 +29,13 @@ pub enum TokenError {
 
 impl Token {
     /// The longest token. Servers refuse much longer header lines.
-    pub const LEN_MAX: usize = 4096;
+    pub const MAX_LEN: usize = 4096;
 
     /// Parses a token as issued, without `Bearer`.
     pub fn parse(text: &str) -> Result<Self, TokenError> {
         match text.len() {
             0 => return Err(TokenError::Empty),
-            len if Self::LEN_MAX < len => return Err(TokenError::TooLong { len }),
+            len if Self::MAX_LEN < len => return Err(TokenError::TooLong { len }),
             _ => {}
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -76,7 +76,7 @@ mod tests {
         for text in ["a b", "a\n", "ä"] {
             assert_eq!(Token::parse(text).err(), Some(TokenError::NotVisible), "{text:?}");
         }
-        let long = "a".repeat(Token::LEN_MAX + 1);
+        let long = "a".repeat(Token::MAX_LEN + 1);
         assert_eq!(Token::parse(&long).err(), Some(TokenError::TooLong { len: long.len() }));
         assert!(TokenError::TooLong { len: 5000 }.to_string().contains("at most 4096"));
     }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use ichido_core::json::{Document, CanonicalForm, Numbers};
+use ichido_core::json::{CanonicalForm, Document, Numbers};
 
 /// Rounds per document and form; odd, so the median is one of them.
 const ROUNDS: usize = 41;

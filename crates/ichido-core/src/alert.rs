@@ -8,19 +8,19 @@
 //! [`words`] formats them for people.
 //!
 //! ```
-//! use ichido_core::alert::{CLEAR_FOR, Reading, Rule, Standing, Step, judge};
+//! use ichido_core::alert::{CLEAR_FOR, Reading, Rule, Standing, AlertStep, judge};
 //! use ichido_core::time::Timestamp;
 //!
 //! let terms = Rule::DeadLetters.terms();
 //! let now = Timestamp::from_secs(1_800_000_000);
-//! assert_eq!(judge(terms, Standing::Quiet, Reading::of_count(10), now), Step::Stay);
-//! assert_eq!(judge(terms, Standing::Quiet, Reading::of_count(11), now), Step::Open);
+//! assert_eq!(judge(terms, Standing::Quiet, Reading::of_count(10), now), AlertStep::Stay);
+//! assert_eq!(judge(terms, Standing::Quiet, Reading::of_count(11), now), AlertStep::Open);
 //!
 //! let firing = Standing::Firing { clear_since: None };
-//! assert_eq!(judge(terms, firing, Reading::of_count(12), now), Step::Stay);
-//! assert_eq!(judge(terms, firing, Reading::of_count(0), now), Step::Clear);
+//! assert_eq!(judge(terms, firing, Reading::of_count(12), now), AlertStep::Stay);
+//! assert_eq!(judge(terms, firing, Reading::of_count(0), now), AlertStep::Clear);
 //! let clear = Standing::Firing { clear_since: Some(now) };
-//! assert_eq!(judge(terms, clear, Reading::of_count(0), now.plus(CLEAR_FOR)), Step::Resolve);
+//! assert_eq!(judge(terms, clear, Reading::of_count(0), now.plus(CLEAR_FOR)), AlertStep::Resolve);
 //! ```
 // SPEC A15, D8, D19, E5.
 
@@ -34,6 +34,6 @@ mod tests;
 pub mod words;
 
 pub use about::AlertSubject;
-pub use incident::{CLEAR_FOR, CLEAR_SHARE, Measurement, AlertStatus, AlertStep, judge};
-pub use rule::{AlertRule, AlertTerms, MeasureUnit, WINDOW_MAX, WINDOW_MIN};
-pub use rules::{RuleChange, AlertRules, TermsChange};
+pub use incident::{AlertStatus, AlertStep, CLEAR_FOR, CLEAR_SHARE, Measurement, judge};
+pub use rule::{AlertRule, AlertTerms, MAX_WINDOW, MIN_WINDOW, MeasureUnit};
+pub use rules::{AlertRules, RuleChange, TermsChange};

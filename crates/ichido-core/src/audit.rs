@@ -50,17 +50,17 @@ pub struct AuditKey(Vec<u8>);
 
 impl AuditKey {
     /// The minimum length: fewer bytes could be guessed.
-    pub const BYTES_MIN: usize = 32;
+    pub const MIN_BYTES: usize = 32;
     /// The maximum length: a longer file is not a key.
-    pub const BYTES_MAX: usize = 1024;
+    pub const MAX_BYTES: usize = 1024;
 
     /// Parses the contents of a key file; a trailing line break is ignored.
     pub fn parse(file: &[u8]) -> Result<Self, AuditKeyError> {
         let key = file.strip_suffix(b"\n").unwrap_or(file);
         let key = key.strip_suffix(b"\r").unwrap_or(key);
         match key.len() {
-            found if found < Self::BYTES_MIN => Err(AuditKeyError::TooShort { found }),
-            found if Self::BYTES_MAX < found => Err(AuditKeyError::TooLong { found }),
+            found if found < Self::MIN_BYTES => Err(AuditKeyError::TooShort { found }),
+            found if Self::MAX_BYTES < found => Err(AuditKeyError::TooLong { found }),
             _ => Ok(Self(key.to_vec())),
         }
     }
@@ -79,7 +79,7 @@ pub enum AuditKeyError {
     /// Too few bytes.
     #[error(
         "the key has {found} bytes and needs at least {}; create one with: openssl rand -hex 32",
-        AuditKey::BYTES_MIN
+        AuditKey::MIN_BYTES
     )]
     TooShort {
         /// How many there are.
@@ -88,7 +88,7 @@ pub enum AuditKeyError {
     /// Too many bytes.
     #[error(
         "the key has {found} bytes; at most {} are allowed; check that it is the right file",
-        AuditKey::BYTES_MAX
+        AuditKey::MAX_BYTES
     )]
     TooLong {
         /// How many there are.

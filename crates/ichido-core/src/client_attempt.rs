@@ -1,6 +1,6 @@
 //! Which attempt of its client a request is, and who started it.
 //!
-//! The header is `Ichido-Try`, such as `2; auto`.
+//! The header is `Ichido-Attempt`, such as `2; auto`.
 //!
 //! Guarantee: whatever a client sends maps to one of three values, so no client can make a metric grow without bound.
 // SPEC A14.
@@ -8,7 +8,7 @@
 use crate::words;
 
 /// The header's name.
-pub const FIELD: &str = "ichido-try";
+pub const FIELD: &str = "ichido-attempt";
 
 words! {
     /// What a server counts.

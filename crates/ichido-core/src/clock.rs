@@ -18,7 +18,7 @@
 
 mod retention;
 
-pub use retention::{ClockStep, Now, ClockPair, Retention};
+pub use retention::{ClockPair, ClockStep, Now, Retention};
 
 use std::time::Duration;
 

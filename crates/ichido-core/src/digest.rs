@@ -8,7 +8,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::json::{Document, CanonicalForm, JsonError};
+use crate::json::{CanonicalForm, Document, JsonError};
 
 /// Declares a SHA-256 with its own type and a text form that can be parsed.
 macro_rules! hash {
@@ -62,7 +62,7 @@ hash! {
 impl Digest {
     /// Returns the digest of a JSON text in canonical form.
     pub fn of_json(body: &[u8], rules: &BodyRules) -> Result<Self, JsonError> {
-        let document = Document::parse(body, rules.bytes_max)?;
+        let document = Document::parse(body, rules.max_bytes)?;
         Ok(Self::of_bytes(&document.canonical(&rules.form)?))
     }
 
@@ -102,17 +102,17 @@ pub struct BodyRules {
     /// JSON bodies over this size are refused.
     ///
     /// The caller has its own limit for reading a body at all.
-    pub bytes_max: usize,
+    pub max_bytes: usize,
 }
 
 impl BodyRules {
     /// 1 MiB: the largest JSON body that is canonicalized unless a route says otherwise.
-    pub const BYTES_MAX_DEFAULT: usize = 1 << 20;
+    pub const DEFAULT_MAX_BYTES: usize = 1 << 20;
 }
 
 impl Default for BodyRules {
     fn default() -> Self {
-        Self { form: CanonicalForm::default(), bytes_max: Self::BYTES_MAX_DEFAULT }
+        Self { form: CanonicalForm::default(), max_bytes: Self::DEFAULT_MAX_BYTES }
     }
 }
 

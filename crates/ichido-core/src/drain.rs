@@ -1,9 +1,9 @@
 //! Decides whether a queue accepts more: limits how many wait, and how long they take to leave.
 //!
-//! Guarantee: [`Load::judge`] refuses nothing without a limit, and never for slowness alone before the queue was busy
-//! for [`BUSY_MIN`]. Nothing here reads a clock or a store: observations are passed in with their time.
+//! Guarantee: [`QueueLoad::judge`] refuses nothing without a limit, and never for slowness alone before the queue was busy
+//! for [`MIN_BUSY`]. Nothing here reads a clock or a store: observations are passed in with their time.
 //!
-//! [`Window`] turns observations of a queue's counts into a [`Load`]. An observation says how many messages ended since
+//! [`Window`] turns observations of a queue's counts into a [`QueueLoad`]. An observation says how many messages ended since
 //! the previous one. It counts only if something waited the whole time, so an idle queue is not taken for a stalled
 //! one.
 
@@ -13,13 +13,13 @@ use std::time::Duration;
 /// How far back observations are kept, in busy time of the queue.
 pub const WINDOW: Duration = Duration::from_mins(1);
 /// How long a queue must have been busy before its speed is judged.
-pub const BUSY_MIN: Duration = Duration::from_secs(5);
+pub const MIN_BUSY: Duration = Duration::from_secs(5);
 /// The maximum number of observations.
-pub const LOOKS_MAX: usize = 120;
+pub const MAX_SAMPLES: usize = 120;
 /// The shortest and the longest time before a caller is asked to retry.
-pub const AGAIN_AFTER_MIN: Duration = Duration::from_secs(1);
-/// See [`AGAIN_AFTER_MIN`].
-pub const AGAIN_AFTER_MAX: Duration = Duration::from_mins(1);
+pub const MIN_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// See [`MIN_RETRY_AFTER`].
+pub const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// What an operator allows; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct QueueLimits {
     /// How long waiting messages may take to leave.
     pub drain_within: Option<Duration>,
     /// How many messages may wait.
-    pub waiting_max: Option<u64>,
+    pub max_waiting: Option<u64>,
 }
 
 /// The load of a queue.
@@ -67,14 +67,17 @@ pub enum LimitReached {
 impl QueueLoad {
     /// Decides whether one more message is accepted.
     pub fn judge(self, bounds: QueueLimits) -> QueueAdmission {
-        if let Some(most) = bounds.waiting_max
+        if let Some(most) = bounds.max_waiting
             && most <= self.waiting
         {
             let over = self.waiting - most + 1;
-            return QueueAdmission::Full { why: LimitReached::WaitingMax, again_after: self.until_ended(u128::from(over)) };
+            return QueueAdmission::Full {
+                why: LimitReached::WaitingMax,
+                again_after: self.until_ended(u128::from(over)),
+            };
         }
         match bounds.drain_within {
-            Some(within) if BUSY_MIN <= self.busy && within < self.drains_in() => {
+            Some(within) if MIN_BUSY <= self.busy && within < self.drains_in() => {
                 let leave_in_time = self.finishing() * within.as_millis() / self.busy.as_millis().max(1);
                 let over = u128::from(self.waiting).saturating_sub(leave_in_time).max(1);
                 QueueAdmission::Full { why: LimitReached::DrainWithin, again_after: self.until_ended(over) }
@@ -101,7 +104,7 @@ impl QueueLoad {
     }
 
     fn until_ended(self, count: u128) -> Duration {
-        self.lasts(count).clamp(AGAIN_AFTER_MIN, AGAIN_AFTER_MAX)
+        self.lasts(count).clamp(MIN_RETRY_AFTER, MAX_RETRY_AFTER)
     }
 }
 
@@ -135,7 +138,7 @@ impl Window {
         {
             self.looks.push_back((look.at.saturating_sub(before.at), look.ended - before.ended));
         }
-        while LOOKS_MAX < self.looks.len() || WINDOW < self.busy() {
+        while MAX_SAMPLES < self.looks.len() || WINDOW < self.busy() {
             self.looks.pop_front();
         }
         // The speed before a pause says little about the speed after it.
@@ -183,8 +186,8 @@ mod tests {
 
     #[test]
     fn waiting_messages_never_exceed_the_limit() {
-        let bounds = QueueLimits { waiting_max: Some(3), drain_within: None };
-        let none = QueueLimits { waiting_max: Some(0), drain_within: None };
+        let bounds = QueueLimits { max_waiting: Some(3), drain_within: None };
+        let none = QueueLimits { max_waiting: Some(0), drain_within: None };
         for (load, bounds, expected) in [
             (load(2, 0, 60), bounds, QueueAdmission::Open),
             (load(3, 0, 0), bounds, full(LimitReached::WaitingMax, 1)),
@@ -199,7 +202,7 @@ mod tests {
 
     #[test]
     fn messages_that_cannot_drain_in_time_are_refused() {
-        let bounds = QueueLimits { waiting_max: None, drain_within: Some(secs(100)) };
+        let bounds = QueueLimits { max_waiting: None, drain_within: Some(secs(100)) };
         for (load, expected) in [
             // One a second: a hundred leave in time, one more does not.
             (load(100, 59, 60), QueueAdmission::Open),
@@ -246,7 +249,7 @@ mod tests {
         for at in 0..1_000 {
             window.record(QueueSample { at: Duration::from_millis(at), waiting: 1, ended: at });
         }
-        assert_eq!(window.load().finished, LOOKS_MAX as u64);
+        assert_eq!(window.load().finished, MAX_SAMPLES as u64);
         // An observation after a long silence is longer than the whole window.
         assert_eq!(looked(&[(0, 5, 0), (3_600, 5, 9)]), load(5, 0, 0));
     }

@@ -1,6 +1,6 @@
 //! The hops that a request passed, as one bounded header.
 //!
-//! Guarantee: a [`Hops`] has at most [`HOPS_MAX`] entries, and its field value has at most [`FIELD_BYTES_MAX`] bytes,
+//! Guarantee: a [`Hops`] has at most [`MAX_HOPS`] entries, and its field value has at most [`MAX_FIELD_BYTES`] bytes,
 //! whatever was sent. A malformed list counts as no hops, never as an error: the header is informative and must not
 //! stop a request.
 //!
@@ -36,17 +36,17 @@ pub const NAME: &str = "Ichido-Hops";
 pub const OUTBOX: &str = "outbox";
 
 /// The maximum number of entries.
-pub const HOPS_MAX: usize = 8;
+pub const MAX_HOPS: usize = 8;
 
 /// The longest field value that is read, over all its lines.
 ///
 /// Eight of the longest entries fit.
-pub const FIELD_BYTES_MAX: usize = 2048;
+pub const MAX_FIELD_BYTES: usize = 2048;
 
 /// The last time an entry can hold.
 ///
 /// Structured-field integers have 15 digits, which end in the year 33658.
-const MILLIS_MAX: i64 = 999_999_999_999_999;
+const MAX_MILLIS: i64 = 999_999_999_999_999;
 
 /// One component that the request passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,11 +61,11 @@ pub struct Hop {
 
 /// The name of a hop, such as `bff`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HopName(String); // Invariant: 1..=LEN_MAX of `a-z 0-9 _ - .`, a letter first.
+pub struct HopName(String); // Invariant: 1..=MAX_LEN of `a-z 0-9 _ - .`, a letter first.
 
 /// The id of one request, as `x-request-id` carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestId(String); // Invariant: 1..=LEN_MAX of ASCII letters, digits and `-_.:/+=~@`.
+pub struct RequestId(String); // Invariant: 1..=MAX_LEN of ASCII letters, digits and `-_.:/+=~@`.
 
 /// Why a text is not a valid name or id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,7 +82,7 @@ pub enum HopError {
 
 impl HopName {
     /// The maximum number of characters in a name.
-    pub const LEN_MAX: usize = 32;
+    pub const MAX_LEN: usize = 32;
 
     /// Parses a name.
     ///
@@ -91,7 +91,7 @@ impl HopName {
         let is_letter = |byte: &u8| byte.is_ascii_lowercase();
         let is_allowed = |byte: &u8| is_letter(byte) || byte.is_ascii_digit() || b"_-.".contains(byte);
         let bytes = text.as_bytes();
-        let fits = bytes.len() <= Self::LEN_MAX && bytes.first().is_some_and(is_letter);
+        let fits = bytes.len() <= Self::MAX_LEN && bytes.first().is_some_and(is_letter);
         if fits && bytes.iter().all(is_allowed) { Ok(Self(text.to_owned())) } else { Err(HopError::Name) }
     }
 
@@ -103,14 +103,14 @@ impl HopName {
 
 impl RequestId {
     /// The maximum number of characters in an id.
-    pub const LEN_MAX: usize = 128;
+    pub const MAX_LEN: usize = 128;
 
     /// Parses an id.
     ///
     /// It must not need quoting in a header, a log or a shell.
     pub fn parse(text: &str) -> Result<Self, HopError> {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/+=~@".contains(&byte);
-        let fits = (1..=Self::LEN_MAX).contains(&text.len());
+        let fits = (1..=Self::MAX_LEN).contains(&text.len());
         if fits && text.bytes().all(is_allowed) {
             Ok(Self(text.to_owned()))
         } else {
@@ -126,7 +126,7 @@ impl RequestId {
 
 /// The hops of a request, the first hop first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hops(Vec<Hop>); // Invariant: at most HOPS_MAX.
+pub struct Hops(Vec<Hop>); // Invariant: at most MAX_HOPS.
 
 impl Hops {
     /// Reads the header's lines in order. A malformed or oversized header gives no hops.
@@ -139,7 +139,7 @@ impl Hops {
                 value.extend_from_slice(b", ");
             }
             value.extend_from_slice(line.as_ref());
-            if FIELD_BYTES_MAX < value.len() {
+            if MAX_FIELD_BYTES < value.len() {
                 return Self::default();
             }
         }
@@ -151,7 +151,7 @@ impl Hops {
     /// A full header stays unchanged: how a request began says more than the latest turn of a loop.
     #[must_use]
     pub fn and(mut self, hop: Hop) -> Self {
-        if self.0.len() < HOPS_MAX {
+        if self.0.len() < MAX_HOPS {
             self.0.push(hop);
         }
         self
@@ -164,7 +164,7 @@ impl Hops {
 
     /// Returns whether it is full: [`Hops::and`] leaves it unchanged.
     pub fn is_full(&self) -> bool {
-        self.0.len() == HOPS_MAX
+        self.0.len() == MAX_HOPS
     }
 
     /// Returns the hops, the first one first.
@@ -178,7 +178,7 @@ impl fmt::Display for Hops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, Hop { name, at, request_id }) in self.0.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            let millis = at.as_millis().clamp(0, MILLIS_MAX);
+            let millis = at.as_millis().clamp(0, MAX_MILLIS);
             write!(f, "{comma}{};t={millis};r=\"{}\"", name.0, request_id.0)?;
         }
         Ok(())
@@ -187,7 +187,7 @@ impl fmt::Display for Hops {
 
 fn parse(value: &[u8]) -> Option<Hops> {
     let list: sfv::List = sfv::Parser::new(value).parse().ok()?;
-    if HOPS_MAX < list.len() {
+    if MAX_HOPS < list.len() {
         return None;
     }
     list.iter().map(hop).collect::<Option<Vec<Hop>>>().map(Hops)
@@ -204,7 +204,7 @@ fn hop(entry: &sfv::ListEntry) -> Option<Hop> {
     let millis = i64::from(*millis);
     Some(Hop {
         name: HopName::parse(name.as_str()).ok()?,
-        at: (0..=MILLIS_MAX).contains(&millis).then(|| Timestamp::from_millis(millis))?,
+        at: (0..=MAX_MILLIS).contains(&millis).then(|| Timestamp::from_millis(millis))?,
         request_id: RequestId::parse(id.as_str()).ok()?,
     })
 }

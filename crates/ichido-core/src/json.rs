@@ -2,7 +2,7 @@
 //!
 //! Guarantee: two documents have equal canonical bytes exactly when their values are equal, whatever their white space,
 //! member order, escapes and number spellings. A text whose value is ambiguous (a repeated member, a lone surrogate,
-//! `01`, `NaN`) has no canonical bytes. Nothing here panics on any input, recurses deeper than [`DEPTH_MAX`], or uses
+//! `01`, `NaN`) has no canonical bytes. Nothing here panics on any input, recurses deeper than [`MAX_DEPTH`], or uses
 //! memory beyond a small multiple of the caller's limit.
 //!
 //! The idea: [`Document::parse`] checks the text once and produces a flat tape of positions, with the members of each
@@ -21,10 +21,10 @@
 //! - Strings as in RFC 8785: `\b \t \n \f \r \" \\`, `\u00xx` in lower case for the other control characters,
 //!   everything else literally.
 //! - Numbers by [`Numbers`]. The exact form keeps the value whatever its size: plain digits, no exponent, no trailing
-//!   zeros in a fraction, no sign on zero, at most [`NUMBER_DIGITS_MAX`] digits counted in that form, including the
+//!   zeros in a fraction, no sign on zero, at most [`MAX_NUMBER_DIGITS`] digits counted in that form, including the
 //!   zero before a point.
 //! - Short spellings of long numbers (`1e999`) may make the form longer than the text, but not longer than
-//!   [`GROWTH_MAX`] times the limit given to [`Document::parse`] plus one number; anything longer is refused.
+//!   [`MAX_GROWTH`] times the limit given to [`Document::parse`] plus one number; anything longer is refused.
 //! - [`Form::leave_out`] removes members of objects before the form is written. Removed members only have to be
 //!   well-formed JSON.
 //!
@@ -48,31 +48,31 @@ pub use error::{JsonError, JsonErrorKind};
 pub use leave_out::{LeaveOut, TooManyLeftOut};
 pub use line_column::LineColumn;
 pub use pointer::{Pointer, PointerError};
-pub use value::{Kind, JsonValue};
+pub use value::{JsonValue, Kind};
 
 use string::StringText;
 use tape::Tape;
 
 /// The maximum nesting of arrays and objects.
-pub const DEPTH_MAX: usize = 64;
+pub const MAX_DEPTH: usize = 64;
 
 /// The maximum number of digits in the exact form of a number.
-pub const NUMBER_DIGITS_MAX: usize = 1_000;
+pub const MAX_NUMBER_DIGITS: usize = 1_000;
 
 /// The maximum length of the canonical form, as a multiple of the limit on the text.
 ///
 /// Real numbers need a factor of six (`1e21` becomes 22 digits), NFC a factor of three.
-pub const GROWTH_MAX: usize = 8;
+pub const MAX_GROWTH: usize = 8;
 
 /// The maximum number of pointers to members to leave out.
-pub const LEAVE_OUT_MAX: usize = 64;
+pub const MAX_LEAVE_OUT: usize = 64;
 
 /// A valid JSON text and the positions of its values.
 #[derive(Clone)]
 pub struct Document<'a> {
     text: &'a str,
     tape: Tape,
-    bytes_max: usize,
+    max_bytes: usize,
 }
 
 /// A canonical form. The default is exact numbers, text as written, nothing left out.
@@ -118,13 +118,13 @@ pub enum Unicode {
 }
 
 impl<'a> Document<'a> {
-    /// Parses `text` strictly, refusing more than `bytes_max` bytes before reading any of them.
+    /// Parses `text` strictly, refusing more than `max_bytes` bytes before reading any of them.
     ///
-    /// No text may be longer than `u32::MAX` bytes, whatever `bytes_max` says.
-    pub fn parse(text: &'a [u8], bytes_max: usize) -> Result<Self, JsonError> {
-        let bytes_max = bytes_max.min(u32::MAX as usize);
-        if bytes_max < text.len() {
-            return Err(JsonError { position: bytes_max, fault: JsonErrorKind::TooLarge { bytes_max } });
+    /// No text may be longer than `u32::MAX` bytes, whatever `max_bytes` says.
+    pub fn parse(text: &'a [u8], max_bytes: usize) -> Result<Self, JsonError> {
+        let max_bytes = max_bytes.min(u32::MAX as usize);
+        if max_bytes < text.len() {
+            return Err(JsonError { position: max_bytes, fault: JsonErrorKind::TooLarge { max_bytes } });
         }
         if text.starts_with("\u{feff}".as_bytes()) {
             return Err(JsonError { position: 0, fault: JsonErrorKind::ByteOrderMark });
@@ -132,7 +132,7 @@ impl<'a> Document<'a> {
         let text = str::from_utf8(text)
             .map_err(|error| JsonError { position: error.valid_up_to(), fault: JsonErrorKind::NotUtf8 })?;
         let tape = reader::read(text)?;
-        Ok(Self { text, tape, bytes_max })
+        Ok(Self { text, tape, max_bytes })
     }
 
     /// Returns the canonical bytes of the document in `form`.

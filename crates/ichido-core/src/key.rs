@@ -9,7 +9,7 @@
 
 mod field;
 
-pub use field::{FIELD_BYTES_MAX, NAMES, read};
+pub use field::{MAX_FIELD_BYTES, NAMES, read};
 
 use crate::digest::{Hasher, hex};
 use crate::time::Timestamp;
@@ -20,11 +20,11 @@ use crate::time::Timestamp;
 ///
 /// The text is opaque: case matters, and no character has a meaning.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct IdempotencyKey(String); // Invariant: 1..=LEN_MAX visible ASCII bytes.
+pub struct IdempotencyKey(String); // Invariant: 1..=MAX_LEN visible ASCII bytes.
 
 impl IdempotencyKey {
     /// The maximum number of characters in a key.
-    pub const LEN_MAX: usize = 255;
+    pub const MAX_LEN: usize = 255;
 
     /// Parses a key without quotes, as in a body field, a column or a flag.
     pub fn parse(raw: &str) -> Result<Self, KeyError> {
@@ -34,7 +34,7 @@ impl IdempotencyKey {
         }
         match raw.len() {
             0 => Err(KeyError::Empty),
-            len if Self::LEN_MAX < len => Err(KeyError::TooLong { len }),
+            len if Self::MAX_LEN < len => Err(KeyError::TooLong { len }),
             _ => Ok(Self(raw.to_owned())),
         }
     }
@@ -114,14 +114,14 @@ pub enum KeyError {
     /// The value is empty.
     #[error("the idempotency key is empty; send 1 to 255 visible ASCII characters, such as a UUID")]
     Empty,
-    /// Longer than [`IdempotencyKey::LEN_MAX`] characters.
+    /// Longer than [`IdempotencyKey::MAX_LEN`] characters.
     #[error("the idempotency key has {len} characters; at most 255 are allowed")]
     TooLong {
         /// Characters found.
         len: usize,
     },
-    /// The field line is longer than [`FIELD_BYTES_MAX`].
-    #[error("the idempotency key's header line has {len} bytes; at most {FIELD_BYTES_MAX} are allowed")]
+    /// The field line is longer than [`MAX_FIELD_BYTES`].
+    #[error("the idempotency key's header line has {len} bytes; at most {MAX_FIELD_BYTES} are allowed")]
     FieldTooLong {
         /// Bytes found.
         len: usize,

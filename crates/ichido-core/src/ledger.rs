@@ -15,14 +15,16 @@ mod policy;
 mod profile;
 mod settlement;
 
-pub use admission::{Admission, Expiry, RecordPhase, Record, Settled, StoredBody, admit, may_sweep};
+pub use admission::{Admission, Expiry, Record, RecordPhase, Settled, StoredBody, admit, may_sweep};
 pub use name::RecordName;
 pub use policy::{
-    Class, OperationGuarantee, KeyNeed, OnUnknown, Policy, PolicyDraft, PolicyError, PolicyErrors, client_horizon,
-    limits,
+    Class, KeyNeed, OnUnknown, OperationGuarantee, Policy, PolicyDraft, PolicyError, PolicyErrors,
+    client_horizon, limits,
 };
 pub use profile::{Profile, ProfileNumbers};
-pub use settlement::{RequestOutcome, Resolution, ResolveError, Settlement, SettleRight, may_settle, resolve, settle};
+pub use settlement::{
+    RequestOutcome, Resolution, ResolveError, SettleRight, Settlement, may_settle, resolve, settle,
+};
 
 #[cfg(test)]
 mod tests;

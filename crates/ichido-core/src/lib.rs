@@ -60,10 +60,10 @@
 //! use std::num::NonZeroU32;
 //! use std::time::Duration;
 //! use ichido_core::fence::Fence;
-//! use ichido_core::lifecycle::{Begun, Event, State, Tried};
+//! use ichido_core::lifecycle::{Begun, Event, State, AttemptResult};
 //! use ichido_core::retry::{Guarantee, Retry};
 //! use ichido_core::time::Timestamp;
-//! use ichido_core::verdict::{NetworkFault, Seen, Table};
+//! use ichido_core::verdict::{NetworkFault, AttemptResponse, Table};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let now = Timestamp::from_secs(1_800_000_000);
@@ -75,20 +75,20 @@
 //! let State::Sending { history, .. } = sending else { return Err("it was due".into()) };
 //!
 //! // It calls, and no response comes. The receiver honours keys, so the call may be repeated.
-//! let receiver = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
+//! let receiver = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
 //! let safety = history.safety(receiver, now);
-//! let verdict = Table::http().judge(&Seen::Network(NetworkFault::Timeout), now);
+//! let verdict = Table::http().judge(&AttemptResponse::Network(NetworkFault::Timeout), now);
 //! let next = verdict.next(safety, history.effect());
 //!
 //! // The next step becomes an event, and the event gives the next state.
 //! let failure = NonZeroU32::new(history.tries).ok_or("the claim counts")?;
 //! let wait = Retry::OUTBOX.wait(failure, 0.5, verdict.hint);
-//! let tried = Tried {
+//! let tried = AttemptResult {
 //!     fence,
 //!     effect: verdict.effect,
 //!     safety,
 //!     due: now.plus(wait),
-//!     travels_until: now.plus(Duration::from_mins(10)),
+//!     in_flight_until: now.plus(Duration::from_mins(10)),
 //! };
 //! let (failed, dead) = sending.advance(Event::of_try(next, tried), now)?;
 //! assert_eq!((failed.name(), dead), ("failed", None));
@@ -98,6 +98,7 @@
 
 pub mod alert;
 pub mod audit;
+pub mod client_attempt;
 pub mod clock;
 mod debug_only;
 pub mod digest;
@@ -117,7 +118,6 @@ pub mod settings;
 pub mod sync;
 pub mod text;
 pub mod time;
-pub mod client_attempt;
 pub mod verdict;
 mod words;
 

@@ -19,15 +19,15 @@
 //! Start at [`State::advance`]. [`Event::of_try`] turns what [`crate::verdict`] says about an attempt into an event.
 // SPEC D2, D12, D17, E1, E2, F2.
 
+mod attempt;
 mod history;
 mod state_name;
 mod step;
-mod attempt;
 
+pub use attempt::AttemptResult;
 pub use history::{Doubt, History};
 pub use state_name::StateName;
 pub use step::{IllegalStep, StepRefusal};
-pub use attempt::AttemptResult;
 
 use crate::fence::Fence;
 use crate::retry::Safety;
@@ -70,7 +70,7 @@ pub enum State {
     },
     /// It is unknown whether it took effect, and sending it again could apply it twice.
     ///
-    /// "Not done" counts only when its call can no longer be in transit: [`Doubt::travels_until`].
+    /// "Not done" counts only when its call can no longer be in transit: [`Doubt::in_flight_until`].
     Parked {
         /// The attempts so far.
         history: History,
@@ -139,7 +139,7 @@ pub enum Event {
         /// Until when the call may still be in transit, if its effect is unknown.
         ///
         /// It is claim time + the call's timeout + the longest time a proxy may hold it; ten minutes if unknown.
-        travels_until: Timestamp,
+        in_flight_until: Timestamp,
     },
     /// The worker returned it without starting (a graceful stop, a snooze).
     ///
@@ -164,7 +164,7 @@ pub enum Event {
         /// Until when the call may still be in transit.
         ///
         /// It is claim time + the call's timeout + the longest time a proxy may hold it; ten minutes if unknown.
-        travels_until: Timestamp,
+        in_flight_until: Timestamp,
     },
     /// The backoff is over.
     CameDue,
@@ -263,8 +263,8 @@ impl Event {
 
 impl State {
     /// Creates a new message.
-    pub fn queued(due: Timestamp, tries_allowed: std::num::NonZeroU32) -> Self {
-        Self::Queued { due, history: History::new(tries_allowed) }
+    pub fn queued(due: Timestamp, max_attempts: std::num::NonZeroU32) -> Self {
+        Self::Queued { due, history: History::new(max_attempts) }
     }
 
     /// Returns whether only an operator can move it.
@@ -323,10 +323,10 @@ impl State {
     ///
     /// let failed = Event::Failed {
     ///     fence,
-    ///     failure: Failure::Again { due: later },
+    ///     failure: Failure::Retry { due: later },
     ///     effect: Effect::NotDone,
     ///     safety: Safety::Keyed,
-    ///     travels_until: later,
+    ///     in_flight_until: later,
     /// };
     /// let (failed, dead) = sending.advance(failed, now)?;
     /// assert_eq!((failed.name(), dead.unwrap().name()), ("failed", "dead"));

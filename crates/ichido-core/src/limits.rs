@@ -16,7 +16,7 @@ pub use budget::Budget;
 
 use std::time::Duration;
 
-use crate::retry::WAIT_MAX;
+use crate::retry::MAX_WAIT;
 use crate::time::Timestamp;
 
 /// What a response says is left at its endpoint.
@@ -99,7 +99,7 @@ impl Limits {
 impl LimitCounter {
     /// Returns a counter if the values are valid.
     fn new(limit: u64, remaining: u64, reset: Timestamp, now: Timestamp) -> Option<Self> {
-        let reset = reset.min(now.plus(WAIT_MAX));
+        let reset = reset.min(now.plus(MAX_WAIT));
         (0 < limit).then(|| Self { limit, remaining: remaining.min(limit), reset })
     }
 

@@ -30,12 +30,14 @@ mod settings;
 mod slots;
 
 pub use circuit::{Circuit, CircuitSettings};
-pub use endpoints::{CallOutcome, Choice, EndpointSet, Opening, EndpointRecord, choose, choose_avoiding, left_out};
-pub use paced::{Paced, PacePhase};
+pub use endpoints::{
+    CallOutcome, Choice, EndpointRecord, EndpointSet, Opening, choose, choose_avoiding, left_out,
+};
+pub use paced::{PacePhase, Paced};
 pub use parallel::{first_call_at, permits_left};
 pub use per_second::PerSecond;
-pub use rate::{Rate, AcceptedCounts};
-pub use refusals::{ResponseCounts, Evidence};
+pub use rate::{AcceptedCounts, Rate};
+pub use refusals::{Evidence, ResponseCounts};
 pub use settings::PaceSettings;
 pub use slots::{Grant, PauseReason, Slots};
 
@@ -44,7 +46,7 @@ use circuit::CircuitEvent;
 /// The clocks of nodes differ by less than this.
 ///
 /// So do two readings of one clock when a write is retried.
-const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
+const MAX_CLOCKS_APART: Duration = Duration::from_mins(1);
 /// After a pause, one call probes whether it has ended.
 ///
 /// The next one follows only without a response for this long.
@@ -103,7 +105,7 @@ impl Pace {
     /// use ichido_core::time::Timestamp;
     ///
     /// let now = Timestamp::from_secs(1_000);
-    /// let settings = Settings { rate_max: Some(PerSecond::clamped(10.0)), ..Settings::DEFAULT };
+    /// let settings = Settings { max_rate: Some(PerSecond::clamped(10.0)), ..Settings::DEFAULT };
     ///
     /// let (pace, grant) = Pace::NEW.reserve(&settings, now, NonZeroU32::new(3).unwrap());
     /// let Grant::Slots(slots) = grant else { panic!("nothing is in the way") };
@@ -227,7 +229,7 @@ impl Pace {
     ) -> Self {
         let pace = self.without_future_times(settings, now);
         let asked = retry_after.map_or(pace.paused_until, |pause| {
-            pace.paused_until.max(now.plus(pause.min(settings.pause_max)))
+            pace.paused_until.max(now.plus(pause.min(settings.max_pause)))
         });
         let handed_out = pace.last_slot.max(now);
         let (rate, falls) = pace.rate.refused(settings, sent, handed_out, asked);
@@ -279,15 +281,15 @@ impl Pace {
     /// Otherwise a queue would stall until the clock has caught up.
     fn without_future_times(self, settings: &PaceSettings, now: Timestamp) -> Self {
         let believed = Self {
-            paused_until: self.paused_until.min(now.plus(settings.pause_max)),
+            paused_until: self.paused_until.min(now.plus(settings.max_pause)),
             circuit: self.circuit.without_future_times(&settings.circuit, now),
             ..self
         };
-        if self.last_slot <= now.plus(settings.horizon).plus(CLOCKS_APART_MAX) {
+        if self.last_slot <= now.plus(settings.horizon).plus(MAX_CLOCKS_APART) {
             return believed;
         }
         // The last slot was close when the clock was set back, so the rest of a pause is known.
-        let pause_left = self.paused_until.since(self.last_slot).min(settings.pause_max);
+        let pause_left = self.paused_until.since(self.last_slot).min(settings.max_pause);
         Self {
             rate: self.rate.up_to(now),
             last_slot: now,
@@ -300,7 +302,8 @@ impl Pace {
 
 /// Returns the longer of a pause and a circuit's rest, if either has not ended.
 fn longer(now: Timestamp, paused: Timestamp, circuit: Timestamp) -> Option<(Timestamp, PauseReason)> {
-    let (until, why) = if circuit < paused { (paused, PauseReason::Paused) } else { (circuit, PauseReason::Circuit) };
+    let (until, why) =
+        if circuit < paused { (paused, PauseReason::Paused) } else { (circuit, PauseReason::Circuit) };
     (now < until).then_some((until, why))
 }
 

@@ -22,7 +22,7 @@ use crate::time::Timestamp;
 
 mod proposal;
 
-pub use proposal::{TuningLimits, Proposal, Tuning, propose};
+pub use proposal::{Proposal, Tuning, TuningLimits, propose};
 
 /// A batch about to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,11 +120,11 @@ pub struct Estimate {
 /// ```
 /// use std::num::NonZeroU32;
 /// use std::time::Duration;
-/// use ichido_core::plan::{Assumptions, Batch, estimate};
+/// use ichido_core::plan::{Assumptions, BatchPlan, estimate};
 /// use ichido_core::retry::Retry;
 ///
 /// let waits: Vec<Duration> = Retry::LLM.waits().collect();
-/// let articles = Batch {
+/// let articles = BatchPlan {
 ///     items: 120,
 ///     parallel: NonZeroU32::new(2).unwrap(),
 ///     interval: Duration::from_millis(2_500),

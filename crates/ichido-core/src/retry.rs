@@ -11,9 +11,9 @@
 mod budget;
 mod schedule;
 
-pub use crate::verdict::{Guarantee, RepeatRefused, Safety, WAIT_MAX, hop_may_repeat, may_repeat};
+pub use crate::verdict::{Guarantee, MAX_WAIT, RepeatRefused, Safety, hop_may_repeat, may_repeat};
 pub use budget::{Budget, BudgetSettings};
-pub use schedule::{Jitter, Retry, Schedule, ScheduleError, MAX_ATTEMPTS, TooLate};
+pub use schedule::{Jitter, MAX_ATTEMPTS, Retry, Schedule, ScheduleError, TooLate};
 
 #[cfg(test)]
 mod tests;

@@ -8,14 +8,14 @@
 //! [`Table::llm`] show their rows.
 // SPEC A8, B1, D7–D9, F2.
 
-mod response;
 mod gate;
 mod hint;
+mod response;
 mod tables;
 
-pub use response::{HttpResponse, BODY_BYTES_MAX, Echo, NetworkFault, AttemptResponse};
 pub use gate::{Guarantee, RepeatRefused, Safety, hop_may_repeat, may_repeat};
-pub use hint::{WAIT_MAX, hint_of, retry_after};
+pub use hint::{MAX_WAIT, hint_of, retry_after};
+pub use response::{AttemptResponse, Echo, HttpResponse, MAX_BODY_BYTES, NetworkFault};
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -269,7 +269,7 @@ impl VerdictTable {
     /// use std::time::Duration;
     /// use ichido_core::retry::{Retry, Safety};
     /// use ichido_core::time::Timestamp;
-    /// use ichido_core::verdict::{Answer, Echo, Effect, ErrorCode, Next, Seen, Table};
+    /// use ichido_core::verdict::{Answer, Echo, Effect, ErrorCode, Next, AttemptResponse, Table};
     ///
     /// let now = Timestamp::from_secs(1_800_000_000);
     /// let answer = Answer {
@@ -278,9 +278,9 @@ impl VerdictTable {
     ///     body: b"",
     ///     echo: Echo::Absent,
     /// };
-    /// let verdict = Table::http().judge(&Seen::Answer(answer), now);
+    /// let verdict = Table::http().judge(&AttemptResponse::Answer(answer), now);
     /// assert_eq!((verdict.code, verdict.effect), (Some(ErrorCode::RateLimited), Effect::NotDone));
-    /// assert_eq!(verdict.next(Safety::Neither, Effect::NotDone), Next::Retry);
+    /// assert_eq!(verdict.next(Safety::None, Effect::NotDone), Next::Retry);
     ///
     /// // The schedule would wait 2 s after the first failure; the server's 30 s are a floor.
     /// let wait = Retry::OUTBOX.wait(NonZeroU32::MIN, 0.5, verdict.hint);

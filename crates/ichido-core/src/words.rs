@@ -8,7 +8,7 @@
 ///     #[derive(Clone, Copy, Debug, PartialEq)]
 ///     pub enum Answer {
 ///         /// It was done.
-///         Yes = "yes",
+///         Written = "yes",
 ///         /// It was not.
 ///         No = "no",
 ///     }

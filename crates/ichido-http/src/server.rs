@@ -99,9 +99,9 @@ pub async fn serve<A: RequestHandler>(
     loss: impl Future<Output = ()>,
     detached: impl Future<Output = ()>,
 ) -> ServerEnd {
-    let seats = Seats::new(limits.connections_max, limits.of_peer());
+    let seats = Seats::new(limits.max_connections, limits.of_peer());
     // HTTP/2 carries many requests on one connection, so requests have the same limit as connections.
-    let requests = || Arc::new(Permits::new(limits.connections_max, limits.of_peer()));
+    let requests = || Arc::new(Permits::new(limits.max_connections, limits.of_peer()));
     let (requests, waiting) = (requests(), requests());
     let connection = |stream: TcpStream, address: SocketAddr, stopping: watch::Receiver<bool>| {
         let connection = ServerConnection {

@@ -28,13 +28,13 @@ pub use judgement::Judgement;
 pub use profile::{Profile, ProfileError};
 
 /// Maximum number of articles in one run.
-pub const ARTICLES_MAX: usize = 100_000;
+pub const MAX_ARTICLES: usize = 100_000;
 /// Maximum length of a line, in bytes.
-pub const LINE_BYTES_MAX: usize = 256 << 10;
+pub const MAX_LINE_BYTES: usize = 256 << 10;
 /// Maximum number of problems reported for one file.
-const PROBLEMS_MAX: usize = 20;
+const MAX_PROBLEMS: usize = 20;
 /// Maximum number of tokens of a judgement: a label, a number and a sentence.
-pub const ANSWER_TOKENS_MAX: u32 = 200;
+pub const MAX_ANSWER_TOKENS: u32 = 200;
 
 /// One article.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Article {
     fn prompt(&self, system: &str) -> Prompt {
         let article = serde_json::to_string(&self.members).unwrap_or_default();
         let user = format!("The article, as one JSON object:\n{article}\n");
-        Prompt { system: Some(system.to_owned()), user, max_tokens: ANSWER_TOKENS_MAX, form: None }
+        Prompt { system: Some(system.to_owned()), user, max_tokens: MAX_ANSWER_TOKENS, form: None }
     }
 }
 
@@ -79,15 +79,15 @@ pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, ConfigE
     let (mut articles, mut faults) = (Vec::new(), ConfigErrors::default());
     for number in 1.. {
         let mut bytes = Vec::new();
-        let read = lines.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut bytes);
+        let read = lines.by_ref().take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut bytes);
         let end = match read {
             Err(error) => Some(format!("it cannot be read: {error}")),
             Ok(0) => break,
-            Ok(_) if LINE_BYTES_MAX < bytes.trim_ascii_end().len() => {
-                Some(format!("it is longer than {LINE_BYTES_MAX} bytes; the rest of the file is not read"))
+            Ok(_) if MAX_LINE_BYTES < bytes.trim_ascii_end().len() => {
+                Some(format!("it is longer than {MAX_LINE_BYTES} bytes; the rest of the file is not read"))
             }
-            Ok(_) if articles.len() == ARTICLES_MAX => {
-                Some(format!("there are more than {ARTICLES_MAX} articles; split the file"))
+            Ok(_) if articles.len() == MAX_ARTICLES => {
+                Some(format!("there are more than {MAX_ARTICLES} articles; split the file"))
             }
             Ok(_) => None,
         };
@@ -99,7 +99,7 @@ pub fn read(mut lines: impl BufRead, name: &str) -> Result<Vec<Article>, ConfigE
             continue;
         }
         articles.extend(faults.check(&format!("{name}:{number}"), Article::parse(number, &bytes)));
-        if faults.0.len() == PROBLEMS_MAX {
+        if faults.0.len() == MAX_PROBLEMS {
             break;
         }
     }
@@ -138,8 +138,8 @@ mod tests {
         assert_eq!(places, ["a:2", "a:3", "a:4", "a:5"]);
         assert!(!format!("{found:?}").contains("not json"), "the input is not repeated");
         assert_eq!(faults("\n\n")[0].place, "a");
-        let long = format!("{{\"title\":\"{}\"}}", "x".repeat(LINE_BYTES_MAX));
+        let long = format!("{{\"title\":\"{}\"}}", "x".repeat(MAX_LINE_BYTES));
         assert!(faults(&long)[0].what.contains("longer than"));
-        assert_eq!(faults(&"junk\n".repeat(100)).len(), PROBLEMS_MAX);
+        assert_eq!(faults(&"junk\n".repeat(100)).len(), MAX_PROBLEMS);
     }
 }

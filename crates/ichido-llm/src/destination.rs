@@ -27,14 +27,16 @@ mod endpoints;
 mod settings;
 mod template;
 
-pub use settings::{LlmPlan, LlmSettings, MAX_TOKENS_MAX, PLACES_MAX, PROMPT_BYTES_MAX, TEMPLATE_BYTES_MAX};
+pub use settings::{
+    LlmPlan, LlmSettings, MAX_LOCATIONS, MAX_PROMPT_BYTES, MAX_TEMPLATE_BYTES, MAX_TOKENS_LIMIT,
+};
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::destination::{DeliveryAttempt, DeliveryOutcome, Destination, JobError, Handler, DeliveryTerms};
+use ichido::destination::{DeliveryAttempt, DeliveryOutcome, DeliveryTerms, Destination, Handler, JobError};
 use ichido_core::retry::Guarantee;
-use ichido_core::verdict::{Advice, Effect, ErrorCode, AttemptResponse, VerdictTable, Verdict};
+use ichido_core::verdict::{Advice, AttemptResponse, Effect, ErrorCode, Verdict, VerdictTable};
 use ichido_http::clock;
 use ichido_store::Store;
 use ichido_store::message::Note;
@@ -45,7 +47,7 @@ use answer::{AnswerMessage, ENQUEUE_TIMEOUT};
 use endpoints::Endpoints;
 
 /// Minimum delay for a message that finds every endpoint resting.
-const SNOOZE_MIN: Duration = Duration::from_millis(10);
+const MIN_SNOOZE: Duration = Duration::from_millis(10);
 
 /// A destination that asks a model, made by [`LlmPlan::on`].
 pub struct Llm {
@@ -72,7 +74,7 @@ impl LlmPlan {
         DeliveryTerms {
             guarantee: Guarantee::Idempotent,
             timeout: self.model.timeout().saturating_add(ENQUEUE_TIMEOUT),
-            settles_within: Duration::ZERO,
+            settle_grace: Duration::ZERO,
         }
     }
 }
@@ -97,9 +99,9 @@ impl Llm {
             Err(why) => return JobError::dead(why).into(),
         };
         let now = clock::now();
-        let endpoint = match self.endpoints.acquire(call.message, prompt.tokens_max(), now, fastrand::f64()) {
+        let endpoint = match self.endpoints.acquire(call.message, prompt.max_tokens(), now, fastrand::f64()) {
             Ok(endpoint) => endpoint,
-            Err(until) => return DeliveryOutcome::Snoozed { wait: until.since(now).max(SNOOZE_MIN) },
+            Err(until) => return DeliveryOutcome::Snoozed { wait: until.since(now).max(MIN_SNOOZE) },
         };
         self.metrics.call(call.attempt <= 1);
         let mut unresolved = BillingGuard(Some(&self.metrics));
@@ -134,7 +136,7 @@ impl Llm {
             }
         };
         let answer = AnswerMessage { call, reply, value, model: self.plan.model.name() };
-        let outcome = answer.enqueue(&self.store, &self.plan.answers_to, self.plan.answer_tries).await;
+        let outcome = answer.enqueue(&self.store, &self.plan.answers_to, self.plan.answer_attempts).await;
         if matches!(&outcome, DeliveryOutcome::Judged { verdict, .. } if verdict.effect == Effect::Unknown) {
             self.metrics.lost(1);
         }
@@ -155,14 +157,14 @@ impl Llm {
 
 impl From<Llm> for Destination {
     fn from(llm: Llm) -> Self {
-        let DeliveryTerms { timeout, settles_within, .. } = llm.promise();
+        let DeliveryTerms { timeout, settle_grace, .. } = llm.promise();
         let llm = Arc::new(llm);
         let handler = Handler::judged(move |call| {
             let llm = Arc::clone(&llm);
             async move { llm.call(&call).await }
         });
         // Repeating a call is harmless, though it may be billed twice.
-        handler.idempotent().timeout(timeout).settles_within(settles_within).into()
+        handler.idempotent().timeout(timeout).settle_grace(settle_grace).into()
     }
 }
 

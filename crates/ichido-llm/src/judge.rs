@@ -58,7 +58,7 @@ mod settings;
 mod stop;
 
 pub use counts::{Counts, describe_metrics};
-pub use outcome::{JudgeEnd, FallbackReason, JudgedAnswer, Outcome, JudgeReport};
+pub use outcome::{FallbackReason, JudgeEnd, JudgeReport, JudgedAnswer, Outcome};
 pub use settings::{Settings, SettingsError, limits};
 pub use stop::Stop;
 

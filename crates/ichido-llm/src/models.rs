@@ -21,8 +21,8 @@ pub use anthropic::{Anthropic, AnthropicSettings};
 pub use call::{CallError, CallReport, FinishReason, Reply, Usage};
 pub(crate) use call::{accepted, is_set_up};
 pub use form::{AnswerForm, FormError, ParsedAnswer, Unusable};
-pub use http_model::{ENDPOINTS_MAX, HttpModel, Redactor, ServiceSettings};
-pub use openai::{FormBy, LimitBy, OpenAi, OpenAiSettings};
+pub use http_model::{HttpModel, MAX_ENDPOINTS, Redactor, ServiceSettings};
+pub use openai::{LimitBy, OpenAi, OpenAiSettings, SchemaMode};
 pub use prompt::Prompt;
 
 use std::pin::Pin;

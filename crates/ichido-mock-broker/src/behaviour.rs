@@ -7,15 +7,15 @@ use serde_json::{Map, Value, json};
 use super::failure_mode::{FailureMode, Rates};
 
 /// The longest configurable wait.
-pub const WAIT_MAX: Duration = Duration::from_hours(1);
+pub const MAX_WAIT: Duration = Duration::from_hours(1);
 /// The same in milliseconds, the smallest accepted unit.
-const COUNT_MAX: u64 = 3_600_000;
+const MAX_COUNT: u64 = 3_600_000;
 
 /// How the broker behaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Behaviour {
     /// Whether a repeated key takes effect only once.
-    pub honours_keys: bool,
+    pub deduplicates: bool,
     /// Whether it refuses a fence lower than one that it has seen.
     pub refuses_old_fences: bool,
     /// How long every order waits for its response.
@@ -31,9 +31,9 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// The defaults of `ichido paper`.
+    /// The defaults of `ichido mock-broker`.
     pub const WELL: Self = Self {
-        honours_keys: true,
+        deduplicates: true,
         refuses_old_fences: false,
         latency: Duration::ZERO,
         slow: Duration::from_secs(2),
@@ -49,12 +49,12 @@ impl Behaviour {
         if may_fail { self.rates.draw(dice) } else { None }
     }
 
-    /// Renders the body of `GET /paper/faults`, which `PUT` accepts.
+    /// Renders the body of `GET /mock/faults`, which `PUT` accepts.
     pub fn to_json(&self) -> Value {
         let faults: Map<String, Value> =
             self.rates.all().map(|(name, rate)| (name.to_owned(), json!(rate))).collect();
         json!({
-            "honours_keys": self.honours_keys,
+            "deduplicates": self.deduplicates,
             "refuses_old_fences": self.refuses_old_fences,
             "latency_ms": millis(self.latency),
             "slow_ms": millis(self.slow),
@@ -77,7 +77,7 @@ impl Behaviour {
         let mut wrong = Vec::new();
         for (name, value) in &members {
             let is_taken = match name.as_str() {
-                "honours_keys" => value.as_bool().map(|is| changed.honours_keys = is),
+                "deduplicates" => value.as_bool().map(|is| changed.deduplicates = is),
                 "refuses_old_fences" => value.as_bool().map(|is| changed.refuses_old_fences = is),
                 "latency_ms" => wait(value, Duration::from_millis).map(|wait| changed.latency = wait),
                 "slow_ms" => wait(value, Duration::from_millis).map(|wait| changed.slow = wait),
@@ -91,13 +91,13 @@ impl Behaviour {
                     }
                 }),
                 _ => {
-                    wrong.push(format!("unknown setting {name:?}; GET /paper/faults shows all settings"));
+                    wrong.push(format!("unknown setting {name:?}; GET /mock/faults shows all settings"));
                     continue;
                 }
             };
             if is_taken.is_none() {
                 wrong.push(format!(
-                    "{name:?} has a value of the wrong type, or above one hour; GET /paper/faults shows the types"
+                    "{name:?} has a value of the wrong type, or above one hour; GET /mock/faults shows the types"
                 ));
             }
         }
@@ -107,8 +107,8 @@ impl Behaviour {
 
 fn wait(value: &Value, unit: fn(u64) -> Duration) -> Option<Duration> {
     // Check before multiplying: the number can have any size.
-    let count = value.as_u64().filter(|count| *count <= COUNT_MAX)?;
-    Some(unit(count)).filter(|wait| *wait <= WAIT_MAX)
+    let count = value.as_u64().filter(|count| *count <= MAX_COUNT)?;
+    Some(unit(count)).filter(|wait| *wait <= MAX_WAIT)
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -121,7 +121,7 @@ mod tests {
 
     fn plain() -> Behaviour {
         Behaviour {
-            honours_keys: true,
+            deduplicates: true,
             refuses_old_fences: false,
             latency: Duration::ZERO,
             slow: Duration::from_secs(2),
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn invalid_settings_report_all_errors_and_change_nothing() {
         let wrong =
-            br#"{"latency":5,"slow_ms":-1,"honours_keys":"no","faults":{"x":1},"retry_after_s":3601}"#;
+            br#"{"latency":5,"slow_ms":-1,"deduplicates":"no","faults":{"x":1},"retry_after_s":3601}"#;
         assert_eq!(plain().changed(wrong).expect_err("five things").len(), 5);
         for body in ["", "[]", "{"] {
             assert_eq!(plain().changed(body.as_bytes()).expect_err("no object").len(), 1, "{body}");

@@ -1,7 +1,7 @@
 //! The broker's record of what it did under which key, and how it failed.
 //!
 //! Guarantee: if keys are honoured, a key takes effect once, however often it arrives. Every effect and every failure
-//! is counted, and nothing is dropped: at [`KEYS_MAX`] keys the broker accepts no new one. This module uses no socket
+//! is counted, and nothing is dropped: at [`MAX_KEYS`] keys the broker accepts no new one. This module uses no socket
 //! and no clock; randomness and time are passed in.
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,9 +14,9 @@ use super::behaviour::Behaviour;
 use super::failure_mode::FailureMode;
 
 /// The maximum number of keys.
-pub(crate) const KEYS_MAX: usize = 250_000;
+pub(crate) const MAX_KEYS: usize = 250_000;
 /// The maximum number of fences kept per key. Beyond it, only the highest is updated.
-pub(crate) const FENCES_MAX: usize = 32;
+pub(crate) const MAX_FENCES: usize = 32;
 
 /// An order as received.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ pub(crate) struct KeyEntry {
     pub(crate) effects: u64,
     /// In order of arrival.
     pub(crate) fences: Vec<u64>,
-    pub(crate) fence_max: Option<u64>,
+    pub(crate) max_fence: Option<u64>,
     pub(crate) first: Option<(RecordedOrder, Digest)>,
 }
 
@@ -96,17 +96,17 @@ impl EffectLog {
         now: Timestamp,
     ) -> OrderOutcome {
         self.calls += 1;
-        if self.entries.len() == KEYS_MAX && !self.entries.contains_key(&order_request.key) {
+        if self.entries.len() == MAX_KEYS && !self.entries.contains_key(&order_request.key) {
             return self.refused(OrderRefusal::Full);
         }
         let entry = self.entries.entry(order_request.key.clone()).or_default();
         entry.calls += 1;
-        let is_old = order_request.fence < entry.fence_max;
+        let is_old = order_request.fence < entry.max_fence;
         entry.record_fence(order_request.fence);
         if is_old && behaviour.refuses_old_fences {
             return self.refused(OrderRefusal::OldFence);
         }
-        let before = if behaviour.honours_keys { entry.first } else { None };
+        let before = if behaviour.deduplicates { entry.first } else { None };
         if before.is_some_and(|(_, digest)| digest != order_request.digest) {
             return self.refused(OrderRefusal::KeyReused);
         }
@@ -135,9 +135,9 @@ impl EffectLog {
 
 impl KeyEntry {
     fn record_fence(&mut self, fence: Option<u64>) {
-        self.fence_max = self.fence_max.max(fence);
+        self.max_fence = self.max_fence.max(fence);
         if let Some(fence) =
-            fence.filter(|fence| self.fences.len() < FENCES_MAX && !self.fences.contains(fence))
+            fence.filter(|fence| self.fences.len() < MAX_FENCES && !self.fences.contains(fence))
         {
             self.fences.push(fence);
         }

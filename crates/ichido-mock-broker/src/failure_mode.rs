@@ -72,7 +72,7 @@ pub struct Rates(BTreeMap<FailureMode, f64>); // Invariant: each rate above 0, t
 /// Why rates are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RatesError {
-    #[error("unknown failure mode {0:?}; `ichido paper --help` lists all modes")]
+    #[error("unknown failure mode {0:?}; `ichido mock-broker --help` lists all modes")]
     Unknown(String),
     #[error("{0} is repeated; set it once")]
     Twice(String),
@@ -87,7 +87,7 @@ impl Rates {
     pub const NONE: Self = Self(BTreeMap::new());
 
     /// Ten times 0.1 is slightly more than 1 in binary and must still count as 1.
-    const SUM_MAX: f64 = 1.000_001;
+    const MAX_SUM: f64 = 1.000_001;
 
     /// Builds rates from names and values, or returns every error.
     pub fn new<'a>(given: impl IntoIterator<Item = (&'a str, Option<f64>)>) -> Result<Self, Vec<RatesError>> {
@@ -107,7 +107,7 @@ impl Rates {
                 }
             }
         }
-        if Self::SUM_MAX < rates.values().sum() {
+        if Self::MAX_SUM < rates.values().sum() {
             errors.push(RatesError::Sum);
         }
         rates.retain(|_, rate| 0.0 < *rate);

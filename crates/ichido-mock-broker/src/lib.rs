@@ -4,8 +4,8 @@
 //! often each key took effect, how often each failure was produced, and which fences it saw. It never drops a count
 //! to free memory; when it is full, it says so and does nothing.
 //!
-//! `POST` to any path places an order. `GET /orders/by-key/{key}` returns one order, `GET /paper/effects` returns all
-//! counts, and `PUT /paper/faults` changes how it fails at run time.
+//! `POST` to any path places an order. `GET /orders/by-key/{key}` returns one order, `GET /mock/effects` returns all
+//! counts, and `PUT /mock/faults` changes how it fails at run time.
 //!
 //! Start at [`serve`]. The decisions are in `effect_log`, which uses neither sockets nor clocks.
 // Spec: D7, D8, D18.
@@ -24,7 +24,7 @@ use ichido_http::server::Stops;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-pub use behaviour::{Behaviour, WAIT_MAX};
+pub use behaviour::{Behaviour, MAX_WAIT};
 pub use failure_mode::{Rates, help};
 pub use server::serve;
 pub use service::Broker;

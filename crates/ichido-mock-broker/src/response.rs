@@ -110,7 +110,7 @@ fn order_json(order: RecordedOrder, key: Option<&str>) -> Value {
 }
 
 fn order_id(order: RecordedOrder) -> String {
-    format!("paper-{}", order.number)
+    format!("mock-{}", order.number)
 }
 
 /// Responds to a query for a key.
@@ -202,7 +202,7 @@ pub(crate) fn effects_json(log: &EffectLog) -> Value {
                 "calls": entry.calls,
                 "effects": entry.effects,
                 "fences": entry.fences,
-                "fence_max": entry.fence_max,
+                "max_fence": entry.max_fence,
                 "broker_order_id": entry.first.map(|(order, _)| order_id(order)),
             });
             (key.clone(), entry_json)
@@ -219,7 +219,7 @@ pub(crate) fn effects_json(log: &EffectLog) -> Value {
     json!({
         "calls": log.calls,
         "effects": log.entries.values().map(|entry| entry.effects).sum::<u64>(),
-        "effects_max": log.entries.values().map(|entry| entry.effects).max().unwrap_or(0),
+        "max_effects": log.entries.values().map(|entry| entry.effects).max().unwrap_or(0),
         "faults": faults,
         "refusals": refusals,
         "keys": keys,

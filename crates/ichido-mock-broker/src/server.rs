@@ -23,7 +23,7 @@ use super::response::BrokerReply;
 use super::service::Broker;
 
 /// The maximum number of connections served at once; more wait.
-const CONNECTIONS_MAX: usize = 1_024;
+const MAX_CONNECTIONS: usize = 1_024;
 /// The timeout of a request head and of an idle connection.
 const HEAD_WAIT: Duration = Duration::from_mins(1);
 /// How long requests in flight may continue after a signal.
@@ -34,7 +34,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Connections are cut at the second request to stop or when the drain timeout expires.
 pub async fn serve(listener: TcpListener, broker: Broker, stops: &Stops) -> usize {
     let broker = Arc::new(broker);
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let connection = |stream, _, stopping| {
         let (broker, permits) = (Arc::clone(&broker), Arc::clone(&permits));
         async move {

@@ -27,7 +27,7 @@ use super::response::{
 };
 
 /// The largest body that is read.
-const BODY_BYTES_MAX: usize = 4 << 20;
+const MAX_BODY_BYTES: usize = 4 << 20;
 /// How long a body may take to arrive.
 const BODY_WAIT: Duration = Duration::from_secs(30);
 /// Where an order repeats its key.
@@ -65,13 +65,13 @@ impl Broker {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         match (head.method, path) {
-            (Method::GET, "/paper/effects") => {
+            (Method::GET, "/mock/effects") => {
                 BrokerReply::Answer(json_response(StatusCode::OK, &effects_json(&self.state().log)))
             }
-            (Method::GET, "/paper/faults") => {
+            (Method::GET, "/mock/faults") => {
                 BrokerReply::Answer(json_response(StatusCode::OK, &self.state().behaviour.to_json()))
             }
-            (Method::PUT, "/paper/faults") => match read(body).await {
+            (Method::PUT, "/mock/faults") => match read(body).await {
                 Ok(body) => BrokerReply::Answer(self.change(&body)),
                 Err(refusal) => BrokerReply::Answer(*refusal),
             },
@@ -79,7 +79,7 @@ impl Broker {
                 let key = key_in_path(&path[BY_KEY.len()..]);
                 BrokerReply::Answer(query_response(&self.state().log, &key))
             }
-            (Method::POST, path) if !path.starts_with("/paper/") => match read(body).await {
+            (Method::POST, path) if !path.starts_with("/mock/") => match read(body).await {
                 Ok(body) => self.order(&head.headers, &body).await,
                 Err(refusal) => BrokerReply::Answer(*refusal),
             },
@@ -101,8 +101,8 @@ impl Broker {
     }
 
     async fn order(&self, headers: &HeaderMap, body: &Bytes) -> BrokerReply {
-        let honours_keys = self.state().behaviour.honours_keys;
-        let order_request = match order_request(headers, body, honours_keys) {
+        let deduplicates = self.state().behaviour.deduplicates;
+        let order_request = match order_request(headers, body, deduplicates) {
             Ok(order_request) => order_request,
             Err((status, error)) => return BrokerReply::Answer(error_response(status, error, "")),
         };
@@ -135,7 +135,7 @@ impl BrokerState {
 ///
 /// The response is boxed, because it is large and rare.
 async fn read(body: Incoming) -> Result<Bytes, Box<Response<ResponseBody>>> {
-    let (status, error) = match timeout(BODY_WAIT, Limited::new(body, BODY_BYTES_MAX).collect()).await {
+    let (status, error) = match timeout(BODY_WAIT, Limited::new(body, MAX_BODY_BYTES).collect()).await {
         Ok(Ok(body)) => return Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
         Ok(Err(_)) => (StatusCode::BAD_REQUEST, "body_broken"),
@@ -148,12 +148,12 @@ async fn read(body: Incoming) -> Result<Bytes, Box<Response<ResponseBody>>> {
 fn order_request(
     headers: &HeaderMap,
     body: &Bytes,
-    honours_keys: bool,
+    deduplicates: bool,
 ) -> Result<OrderRequest, (StatusCode, &'static str)> {
     let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let key = match key::read(fields) {
         Ok(Some(key)) => Some(key),
-        Ok(None) if !honours_keys => None,
+        Ok(None) if !deduplicates => None,
         Ok(None) => return Err((StatusCode::BAD_REQUEST, "key_missing")),
         Err(_) => return Err((StatusCode::BAD_REQUEST, "bad_key")),
     };
@@ -163,7 +163,7 @@ fn order_request(
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let digest =
-        Digest::of_body(media_type, body, &BodyRules { bytes_max: BODY_BYTES_MAX, ..BodyRules::default() });
+        Digest::of_body(media_type, body, &BodyRules { max_bytes: MAX_BODY_BYTES, ..BodyRules::default() });
     Ok(OrderRequest {
         key: key.map_or_else(String::new, |key| key.as_str().to_owned()),
         fence: text("ichido-fence").and_then(|fence| fence.parse().ok()),
@@ -175,7 +175,7 @@ fn order_request(
 /// Whether the key in the body, if present, equals the one in the header.
 // Spec: D11.
 fn agrees(key: Option<&IdempotencyKey>, body: &[u8]) -> bool {
-    let (Ok(document), Ok(pointer)) = (Document::parse(body, BODY_BYTES_MAX), Pointer::parse(KEY_POINTER))
+    let (Ok(document), Ok(pointer)) = (Document::parse(body, MAX_BODY_BYTES), Pointer::parse(KEY_POINTER))
     else {
         return true;
     };

@@ -23,8 +23,8 @@ use ichido_core::settings::ConfigErrors;
 use ichido_core::verdict::{Effect, ErrorCode, VerdictTable};
 use ichido_http::clock;
 use ichido_http::server::Peer;
-use ichido_http::server::body::{ResponseBody, BodyError, Timed};
-use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
+use ichido_http::server::body::{BodyError, ResponseBody, Timed};
+use ichido_http::server::limits::{Limits, MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE};
 use ichido_http::server::metered::{BodyPermit, MeteredBody};
 use ichido_http::server::permits::Permits;
 use tower_layer::Layer as _;
@@ -102,7 +102,7 @@ pub(crate) fn build(
         routes.push(Route { methods, pattern, guard });
     }
     let replayed_fields = settings.replayed_fields;
-    let bodies = Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX);
+    let bodies = Permits::new(MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE);
     let keeper = keeper.clone();
     Ok(AdapterRole { rules, limits, upstream, keeper, response_timeout, routes, replayed_fields, bodies })
 }
@@ -113,10 +113,10 @@ fn layer(
     protection: Protection,
     keeper: &LeaseKeeper,
 ) -> Result<OnceLayer, ConfigErrors> {
-    let Protection { draft, identity, extra_inputs, form, request_bytes_max, .. } = protection;
+    let Protection { draft, identity, extra_inputs, form, max_request_bytes, .. } = protection;
     let effect = match draft.guarantee {
         Some(OperationGuarantee::Keyed) => once::Guarantee::Keyed,
-        // Transactional was refused earlier; opaque guarantees nothing.
+        // Transactional was refused earlier; none guarantees nothing.
         Some(OperationGuarantee::None | OperationGuarantee::Transactional) | None => once::Guarantee::None,
     };
     let mut once = Once::operation(name)
@@ -125,8 +125,8 @@ fn layer(
         .caller(move |head| identity.caller(head, &extra_inputs))
         .methods(methods.iter().cloned())
         .json_form(form);
-    if let Some(bytes) = request_bytes_max {
-        once = once.request_bytes_max(bytes);
+    if let Some(bytes) = max_request_bytes {
+        once = once.max_request_bytes(bytes);
     }
     once.build(keeper).map_err(|errors| ConfigErrors::one(name, errors.to_string()))
 }
@@ -156,7 +156,7 @@ impl AdapterRole {
             return Err(Problem::method_override());
         }
         // A request continues when its client disconnects, so the connection limit does not bound it.
-        if guarded.is_some() && self.limits.connections_max <= self.keeper.in_flight() {
+        if guarded.is_some() && self.limits.max_connections <= self.keeper.in_flight() {
             return Err(Problem::busy());
         }
         let Some(mut service) = guarded else {

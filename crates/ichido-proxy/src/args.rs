@@ -81,11 +81,11 @@ pub struct ForwardArgs {
 
     /// Response headers to forward, besides those about the key [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub allow_answer_headers: Option<Vec<String>>,
+    pub allow_response_headers: Option<Vec<String>>,
 
     /// Timeout of one attempt, until its response begins [default: 10s]
     #[arg(long, value_name = "TIME")]
-    pub try_timeout: Option<String>,
+    pub attempt_timeout: Option<String>,
 
     /// bff, gateway: timeout for all attempts together [default: 30s]
     #[arg(long, value_name = "TIME")]
@@ -113,9 +113,9 @@ pub struct AdapterArgs {
     #[arg(long, value_name = "PATTERN")]
     pub operation: Vec<String>,
 
-    /// keyed: the service deduplicates by key; opaque: it does not [default: opaque]
+    /// keyed: the service deduplicates by key; none: it does not [default: none]
     #[arg(long, value_name = "MODE")]
-    pub effect: Option<String>,
+    pub guarantee: Option<String>,
 
     /// Class: mutate, irreversible, external_effect or billing [default: external_effect]
     #[arg(long, value_name = "CLASS")]
@@ -131,7 +131,7 @@ pub struct AdapterArgs {
 
     /// keyed: how long the service keeps keys [default: 24h]
     #[arg(long, value_name = "TIME")]
-    pub service_keeps_keys: Option<String>,
+    pub keeps_keys_for: Option<String>,
 
     /// Key for the service: client, or derived (with identity) [default: derived if keyed, not single]
     #[arg(long, value_name = "WHICH")]

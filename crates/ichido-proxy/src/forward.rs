@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Response;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use ichido_core::verdict::{HttpResponse, Echo, Effect, AttemptResponse, VerdictTable};
+use ichido_core::verdict::{AttemptResponse, Echo, Effect, HttpResponse, VerdictTable};
 use ichido_http::clock;
 use ichido_http::server::body::{ResponseBody, Timed};
 
@@ -44,7 +44,9 @@ impl Failure {
     /// Returns what the failure says about the effect.
     pub(crate) fn effect(self) -> Effect {
         match self {
-            Self::Network(fault) => VerdictTable::http().judge(&AttemptResponse::Network(fault), clock::now()).effect,
+            Self::Network(fault) => {
+                VerdictTable::http().judge(&AttemptResponse::Network(fault), clock::now()).effect
+            }
             // Part of it may have arrived, and some services act before the end.
             Self::Upload(_) => Effect::Unknown,
         }
@@ -52,7 +54,10 @@ impl Failure {
 }
 
 /// Judges a response by its head. The body still streams and is not needed.
-pub(crate) fn judge_response<T>(response: &Response<Incoming>, judge: impl FnOnce(&AttemptResponse<'_>) -> T) -> T {
+pub(crate) fn judge_response<T>(
+    response: &Response<Incoming>,
+    judge: impl FnOnce(&AttemptResponse<'_>) -> T,
+) -> T {
     let headers: Vec<(&str, &[u8])> =
         response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let status = response.status().as_u16();

@@ -92,8 +92,9 @@ impl HeaderFilter {
     /// Removes the fields of a response that must not pass.
     pub(crate) fn filter_response(&self, headers: &mut HeaderMap) {
         retain(headers, |name| {
-            let passes =
-                |file: &Boundary| file.passes(self.party, Crossing::Leaving, Traffic::Responses, name.as_str());
+            let passes = |file: &Boundary| {
+                file.passes(self.party, Crossing::Leaving, Traffic::Responses, name.as_str())
+            };
             ALWAYS_IN_RESPONSES.contains(name)
                 || (self.answers.passes(name.as_str()) && self.files.iter().all(passes))
         });

@@ -16,10 +16,10 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use ichido_boundary::RetryPlan;
 use ichido_core::retry::{Jitter, Retry, Schedule, hop_may_repeat};
-use ichido_core::verdict::{Effect, AttemptResponse, VerdictTable};
+use ichido_core::verdict::{AttemptResponse, Effect, VerdictTable};
 use ichido_http::clock;
 use ichido_http::server::Peer;
-use ichido_http::server::body::{ResponseBody, BodyError, Timed};
+use ichido_http::server::body::{BodyError, ResponseBody, Timed};
 use ichido_http::server::limits::Limits;
 use ichido_http::server::permits::{Permit, Permits};
 use tokio::time::{Instant, sleep};
@@ -31,7 +31,7 @@ use super::problem::Problem;
 use super::upstream::{Failure, Upstream, UpstreamRequest};
 
 /// The largest request body that is kept for a retry. A larger one is streamed and sent once.
-const RETRY_BODY_BYTES_MAX: usize = 1024 * 1024;
+const MAX_RETRY_BODY_BYTES: usize = 1024 * 1024;
 
 /// A hop between a caller and the next component.
 pub(crate) struct HopRole {
@@ -47,7 +47,7 @@ pub(crate) struct HopRole {
 #[derive(Clone, Debug)]
 pub(crate) struct RetryTimeouts {
     /// The timeout of one attempt.
-    pub(crate) try_max: Duration,
+    pub(crate) attempt_timeout: Duration,
     /// The timeout of all attempts together.
     pub(crate) total: Duration,
     /// When to retry; `None` means never.
@@ -57,7 +57,7 @@ pub(crate) struct RetryTimeouts {
 impl RetryTimeouts {
     /// Returns the timeout of a request that is sent once.
     fn single_attempt(&self) -> Duration {
-        self.try_max.min(self.total)
+        self.attempt_timeout.min(self.total)
     }
 }
 
@@ -118,7 +118,7 @@ impl HopRole {
 
     /// Returns the timeout of the next attempt, which never exceeds the total.
     fn next_timeout(&self, deadline: Instant) -> Duration {
-        self.timeouts.try_max.min(deadline.saturating_duration_since(Instant::now()))
+        self.timeouts.attempt_timeout.min(deadline.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -149,7 +149,12 @@ fn judge(
     AttemptVerdict { wait: judged.wait.filter(|wait| Instant::now() + *wait < deadline), ..judged }
 }
 
-fn judge_outcome(seen: &AttemptResponse<'_>, method: &str, plan: &RetryPlan, failures: NonZeroU32) -> AttemptVerdict {
+fn judge_outcome(
+    seen: &AttemptResponse<'_>,
+    method: &str,
+    plan: &RetryPlan,
+    failures: NonZeroU32,
+) -> AttemptVerdict {
     let verdict = VerdictTable::http().judge(seen, clock::now());
     let may = plan.covers(method, seen) && hop_may_repeat(method, true, seen);
     let wait = plan.wait_after(failures).filter(|_| may).map(|wait| {
@@ -172,7 +177,7 @@ enum GatheredBody {
 /// Buffers a body for a retry if it is small and memory is available.
 async fn gather(mut body: Timed, permit: &mut Permit<Peer>) -> Result<GatheredBody, BodyError> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if RETRY_BODY_BYTES_MAX < expected || permit.try_grow(expected).is_err() {
+    if MAX_RETRY_BODY_BYTES < expected || permit.try_grow(expected).is_err() {
         return Ok(GatheredBody::Streamed(Upload::streamed(Bytes::new(), body)));
     }
     let mut permitted = expected;
@@ -182,7 +187,7 @@ async fn gather(mut body: Timed, permit: &mut Permit<Peer>) -> Result<GatheredBo
             bytes.extend_from_slice(&data);
         }
         let more = bytes.len().saturating_sub(permitted);
-        if RETRY_BODY_BYTES_MAX < bytes.len() || permit.try_grow(more).is_err() {
+        if MAX_RETRY_BODY_BYTES < bytes.len() || permit.try_grow(more).is_err() {
             return Ok(GatheredBody::Streamed(Upload::streamed(bytes.freeze(), body)));
         }
         permitted += more;

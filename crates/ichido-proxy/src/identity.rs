@@ -15,7 +15,7 @@ use http::request::Parts;
 use ichido::once::{CallerIdentity, IdentityError};
 use ichido_boundary::FingerprintInput;
 use ichido_core::fingerprint::Inputs;
-use ichido_core::json::{Document, CanonicalForm};
+use ichido_core::json::{CanonicalForm, Document};
 
 pub(crate) use api_keys::ApiKeys;
 pub(crate) use jwt::{Algorithm, Jwt};
@@ -50,7 +50,8 @@ impl Identity {
         head: &Parts,
         extra_inputs: &[FingerprintInput],
     ) -> Result<CallerIdentity, IdentityError> {
-        let without_claims = |identity| Ok(CallerIdentity { identity, inputs: inputs(head, None, extra_inputs)? });
+        let without_claims =
+            |identity| Ok(CallerIdentity { identity, inputs: inputs(head, None, extra_inputs)? });
         match self {
             Self::Single(name) => without_claims(name.clone()),
             Self::Header { header, warned } => {

@@ -32,7 +32,7 @@ use hyper::body::Incoming;
 use ichido::once::LeaseKeeper;
 use ichido_core::settings::ConfigErrors;
 use ichido_http::server::body::ResponseBody;
-use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
+use ichido_http::server::limits::{Limits, MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE};
 use ichido_http::server::permits::Permits;
 use ichido_http::server::{RequestHandler, ServerEnd, Stops, serve};
 use ichido_store::Store;
@@ -66,7 +66,7 @@ impl Proxy {
     pub fn hop(settings: Settings) -> Result<Self, ConfigErrors> {
         let upstream = upstream(&settings)?;
         let Settings { rules, timeouts, limits, .. } = settings;
-        let bodies = Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX);
+        let bodies = Permits::new(MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE);
         let role = ProxyRole::Hop(Box::new(HopRole { rules, limits, upstream, timeouts, bodies }));
         Ok(Self { limits, role, ledger: None })
     }
@@ -78,7 +78,7 @@ impl Proxy {
         let adapter = adapter.ok_or_else(|| ConfigErrors::one("--role", "only the adapter has a ledger"))?;
         let keeper = LeaseKeeper::new(store.clone());
         let operations = adapter.guarded();
-        let role = adapter::build(adapter, &keeper, rules, limits, upstream, timeouts.try_max)?;
+        let role = adapter::build(adapter, &keeper, rules, limits, upstream, timeouts.attempt_timeout)?;
         Ok(Self {
             limits,
             role: ProxyRole::Adapter(Box::new(role)),

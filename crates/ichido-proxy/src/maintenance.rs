@@ -17,9 +17,9 @@ const EVERY: Duration = Duration::from_secs(30);
 /// How long the singleton task is claimed. Another adapter takes over after two missed runs.
 const ELECTED_FOR: Duration = Duration::from_secs(75);
 /// The maximum number of rows per statement, so no statement holds its locks for long.
-const ROWS_MAX: u32 = 500;
+const MAX_ROWS: u32 = 500;
 /// The maximum number of statements of a kind per run. A backlog takes several runs.
-const STATEMENTS_MAX: u32 = 20;
+const MAX_STATEMENTS: u32 = 20;
 
 /// The result of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,9 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
                     tracing::info!(forgotten, "deleted expired keys and message contents");
                 }
             }
-            Err(error) => tracing::warn!(error = error.with_causes(), "ledger maintenance failed; will retry"),
+            Err(error) => {
+                tracing::warn!(error = error.with_causes(), "ledger maintenance failed; will retry")
+            }
         }
     }
 }
@@ -60,11 +62,11 @@ async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Ma
     // The counters behind alerts; a worker on the same store watches them.
     store.series().flush().await?;
     // Each adapter knows its own operations and settles their claims; two adapters take different rows.
-    let lapsed = in_batches(|| store.keys().mark_lapsed_unknown(operations, ROWS_MAX)).await?;
+    let lapsed = in_batches(|| store.keys().mark_lapsed_unknown(operations, MAX_ROWS)).await?;
     let mut forgotten = 0;
     if store.nodes().claim_task(SingletonTask::Ledger, node, ELECTED_FOR).await? {
-        forgotten += in_batches(|| store.keys().sweep(ROWS_MAX)).await?;
-        forgotten += in_batches(|| store.messages().sweep_contents(ROWS_MAX)).await?;
+        forgotten += in_batches(|| store.keys().sweep(MAX_ROWS)).await?;
+        forgotten += in_batches(|| store.messages().sweep_contents(MAX_ROWS)).await?;
     }
     Ok(MaintenanceCounts { lapsed, forgotten })
 }
@@ -75,10 +77,10 @@ where
     F: Future<Output = Result<u64, StoreError>>,
 {
     let mut rows = 0;
-    for _ in 0..STATEMENTS_MAX {
+    for _ in 0..MAX_STATEMENTS {
         let more = statement().await?;
         rows += more;
-        if more < u64::from(ROWS_MAX) {
+        if more < u64::from(MAX_ROWS) {
             break;
         }
     }

@@ -13,8 +13,8 @@ use ichido_core::key::KeyError;
 use ichido_core::settings::size;
 use ichido_core::verdict::{Effect, NetworkFault};
 use ichido_http::problem::code_of_key;
-use ichido_http::server::body::{ResponseBody, BodyError};
-use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
+use ichido_http::server::body::{BodyError, ResponseBody};
+use ichido_http::server::limits::{MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE};
 use ichido_http::server::permits;
 use serde_json::json;
 
@@ -108,9 +108,9 @@ impl Problem {
     /// Request bodies use all the memory they may.
     pub(crate) fn bodies_full(full: permits::Full) -> Self {
         let (status, whose, most) = match full {
-            permits::Full::All => (StatusCode::SERVICE_UNAVAILABLE, "", BODIES_BYTES_MAX),
+            permits::Full::All => (StatusCode::SERVICE_UNAVAILABLE, "", MAX_BODIES_BYTES),
             permits::Full::Own => {
-                (StatusCode::TOO_MANY_REQUESTS, " from this address", BODIES_BYTES_OF_ONE_MAX)
+                (StatusCode::TOO_MANY_REQUESTS, " from this address", MAX_BODIES_BYTES_OF_ONE)
             }
         };
         let detail = format!(

@@ -8,11 +8,11 @@ use std::cmp::Ordering;
 use std::fmt;
 
 /// The maximum number of segments of a pattern.
-const SEGMENTS_MAX: usize = 64;
+const MAX_SEGMENTS: usize = 64;
 
 /// A path pattern with named segments, such as `/v1/orders/{id}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pattern(Vec<Segment>); // Invariant: 1..=SEGMENTS_MAX.
+pub(crate) struct Pattern(Vec<Segment>); // Invariant: 1..=MAX_SEGMENTS.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segment {
@@ -31,7 +31,7 @@ impl Pattern {
         let wrong = || PatternError(text.to_owned());
         let segments = text.strip_prefix('/').ok_or_else(wrong)?.split('/');
         let segments: Vec<_> = segments.map(Segment::parse).collect::<Option<_>>().ok_or_else(wrong)?;
-        if segments.len() <= SEGMENTS_MAX { Ok(Self(segments)) } else { Err(wrong()) }
+        if segments.len() <= MAX_SEGMENTS { Ok(Self(segments)) } else { Err(wrong()) }
     }
 
     /// Whether the pattern matches a request's path.
@@ -132,7 +132,7 @@ mod tests {
         for text in ["", "v1", "/a?b", "/{}", "/{a b}", "/a{b}", "/{*rest}", "/ä", "/a b", "/{a}{b}"] {
             assert!(Pattern::parse(text).is_err(), "{text}");
         }
-        assert!(Pattern::parse(&"/a".repeat(SEGMENTS_MAX + 1)).is_err());
+        assert!(Pattern::parse(&"/a".repeat(MAX_SEGMENTS + 1)).is_err());
     }
 
     #[test]

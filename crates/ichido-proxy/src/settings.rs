@@ -83,11 +83,11 @@ fn refuse_adapter_flags(flags: &AdapterArgs, faults: &mut ConfigErrors) {
     let AdapterArgs {
         store: _,
         operation,
-        effect,
+        guarantee,
         class,
         ttl,
         short_ttl_reason,
-        service_keeps_keys,
+        keeps_keys_for,
         service_key,
         lease,
         profile,
@@ -100,11 +100,11 @@ fn refuse_adapter_flags(flags: &AdapterArgs, faults: &mut ConfigErrors) {
     let what = "only the adapter deduplicates requests; remove this flag, or use --role adapter";
     let given = [
         ("--operation", !operation.is_empty()),
-        ("--effect", effect.is_some()),
+        ("--guarantee", guarantee.is_some()),
         ("--class", class.is_some()),
         ("--ttl", ttl.is_some()),
         ("--short-ttl-reason", short_ttl_reason.is_some()),
-        ("--service-keeps-keys", service_keeps_keys.is_some()),
+        ("--keeps-keys-for", keeps_keys_for.is_some()),
         ("--service-key", service_key.is_some()),
         ("--lease", lease.is_some()),
         ("--profile", profile.is_some()),

@@ -24,7 +24,7 @@ pub(crate) struct Upstream {
     client: HttpClient<TrackedUpload>,
     connect: Duration,
     /// How long an upload may take, in addition to the response timeout.
-    upload_max: Duration,
+    max_upload: Duration,
     /// How long a response body may make no progress.
     pub(crate) body_idle: Duration,
 }
@@ -50,7 +50,7 @@ impl Upstream {
     /// Creates the upstream without connecting.
     pub(crate) fn new(url: &HttpUrl, limits: &Limits, connect: Duration) -> Result<Self, ServerNameError> {
         let client = HttpClient::new(url, None, |_| true)?;
-        Ok(Self { client, connect, upload_max: limits.body, body_idle: limits.body_idle })
+        Ok(Self { client, connect, max_upload: limits.body, body_idle: limits.body_idle })
     }
 
     /// Sends one request and waits for the head of its response.
@@ -63,7 +63,7 @@ impl Upstream {
         response_timeout: Duration,
     ) -> Result<Response<Incoming>, Failure> {
         let (body, progress) = TrackedUpload::new(upload);
-        let deadline = Instant::now() + self.upload_max + response_timeout;
+        let deadline = Instant::now() + self.max_upload + response_timeout;
         let patience = || async {
             tokio::select! {
                 () = tokio::time::sleep_until(deadline) => (),

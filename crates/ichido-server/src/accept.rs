@@ -15,8 +15,8 @@ use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 pub use ichido_store::message::QueueName;
-pub use ichido_store::message::limits::REQUEST_BYTES_MAX;
-use ichido_store::message::limits::{CONTENT_TYPE_BYTES_MAX, IDENTITY_BYTES_MAX};
+pub use ichido_store::message::limits::MAX_REQUEST_BYTES;
+use ichido_store::message::limits::{MAX_CONTENT_TYPE_BYTES, MAX_IDENTITY_BYTES};
 use ichido_store::message::{Enqueued, MessageFilter, NewMessage};
 
 use crate::body_key;
@@ -51,14 +51,14 @@ pub(crate) struct Submission {
 /// Why a submission is refused. No message here repeats what was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SubmissionError {
-    #[error("the identity must have 1 to {IDENTITY_BYTES_MAX} bytes without control characters")]
+    #[error("the identity must have 1 to {MAX_IDENTITY_BYTES} bytes without control characters")]
     Identity,
     #[error(
-        "the content type must be one media type of at most {CONTENT_TYPE_BYTES_MAX} visible characters, such as application/json"
+        "the content type must be one media type of at most {MAX_CONTENT_TYPE_BYTES} visible characters, such as application/json"
     )]
     ContentType,
     #[error(
-        "the body has more than {REQUEST_BYTES_MAX} bytes, the maximum of a message; send less, or a reference to it"
+        "the body has more than {MAX_REQUEST_BYTES} bytes, the maximum of a message; send less, or a reference to it"
     )]
     TooLarge,
     #[error("the body is not valid JSON: {fault} in line {line}, column {column}; fix it, or send a different Content-Type", fault = .error.fault, line = .at.line, column = .at.column)]
@@ -66,7 +66,7 @@ pub(crate) enum SubmissionError {
     #[error(
         "the body's idempotency_key differs from the request's key; send the same key in both, or remove it from the body"
     )]
-    KeyDisagrees,
+    KeyMismatch,
     #[error(
         "the queue has a schema and accepts only JSON; send the body as JSON with Content-Type: application/json"
     )]
@@ -88,21 +88,21 @@ pub(crate) struct ParsedSubmission {
 pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, SubmissionError> {
     let Submission { queue, identity, key, content_type, body, hops, trace, max_attempts, intake } =
         submission;
-    if !(1..=IDENTITY_BYTES_MAX).contains(&identity.len()) || identity.chars().any(char::is_control) {
+    if !(1..=MAX_IDENTITY_BYTES).contains(&identity.len()) || identity.chars().any(char::is_control) {
         return Err(SubmissionError::Identity);
     }
     if !is_media_type(&content_type) {
         return Err(SubmissionError::ContentType);
     }
-    if REQUEST_BYTES_MAX < body.len() {
+    if MAX_REQUEST_BYTES < body.len() {
         return Err(SubmissionError::TooLarge);
     }
-    body_key::agrees(&key, &body).map_err(|_| SubmissionError::KeyDisagrees)?;
+    body_key::agrees(&key, &body).map_err(|_| SubmissionError::KeyMismatch)?;
     let digest = digest(&content_type, &body, &intake.digest_without)
         .map_err(|error| SubmissionError::Json { error, at: LineColumn::new(&body, error.position) })?;
     let schema_error = intake.schema.and_then(|schema| check_schema(&schema, &content_type, &body).err());
     let message = NewMessage::new(queue, &identity, key, body);
-    let message = NewMessage { digest, content_type, hops, trace, tries_allowed: max_attempts, ..message };
+    let message = NewMessage { digest, content_type, hops, trace, max_attempts, ..message };
     Ok(ParsedSubmission { message, schema_error })
 }
 
@@ -131,7 +131,7 @@ pub(crate) async fn find_existing(
 // Spec: C9.
 pub(crate) fn digest(content_type: &str, body: &[u8], without: &LeaveOut) -> Result<Digest, JsonError> {
     let form = CanonicalForm { leave_out: without.clone(), ..CanonicalForm::default() };
-    let rules = BodyRules { form, bytes_max: REQUEST_BYTES_MAX };
+    let rules = BodyRules { form, max_bytes: MAX_REQUEST_BYTES };
     Digest::of_body(content_type, body, &rules)
 }
 
@@ -150,7 +150,7 @@ fn is_media_type(text: &str) -> bool {
     let visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
     let essence = text.split(';').next().unwrap_or_default().trim();
     let named = essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
-    text.len() <= CONTENT_TYPE_BYTES_MAX && visible && named
+    text.len() <= MAX_CONTENT_TYPE_BYTES && visible && named
 }
 
 fn is_token(text: &str) -> bool {
@@ -221,7 +221,7 @@ mod tests {
     fn a_body_that_repeats_another_key_is_refused_whatever_its_type() {
         for content_type in ["application/json", "text/plain"] {
             let other = offered(content_type, r#"{"idempotency_key":"k-2"}"#);
-            assert!(matches!(other, Err(SubmissionError::KeyDisagrees)), "{content_type}");
+            assert!(matches!(other, Err(SubmissionError::KeyMismatch)), "{content_type}");
             assert!(offered(content_type, r#"{"idempotency_key":"k-1"}"#).is_ok(), "{content_type}");
         }
     }
@@ -231,7 +231,7 @@ mod tests {
         for wrong in ["", "json", "a/", "/b", "a b/c", "text/plain\r\nX: y", "text/é"] {
             assert!(matches!(offered(wrong, ""), Err(SubmissionError::ContentType)), "{wrong:?}");
         }
-        let long = format!("text/{}", "x".repeat(CONTENT_TYPE_BYTES_MAX));
+        let long = format!("text/{}", "x".repeat(MAX_CONTENT_TYPE_BYTES));
         assert!(matches!(offered(&long, ""), Err(SubmissionError::ContentType)));
     }
 }

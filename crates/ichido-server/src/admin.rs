@@ -13,7 +13,7 @@ use ichido_core::digest::{Digest, hex};
 use ichido_core::settings::ConfigErrors;
 use ichido_http::clock;
 use ichido_store::Store;
-use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
+use ichido_store::audit::{AuditSealed, MAX_SEAL_ENTRIES};
 pub use ichido_store::backup::Backup;
 use ichido_store::backup::{self, BackupError};
 use ichido_store::error::StoreError;
@@ -143,7 +143,7 @@ pub struct Sealed {
 pub async fn seal(store: &Store, key: Option<&AuditKey>) -> Result<Sealed, Error> {
     let (mut all, mut busy) = (Sealed::default(), 0);
     loop {
-        match store.audit().seal(key, SEAL_ENTRIES_MAX).await {
+        match store.audit().seal(key, MAX_SEAL_ENTRIES).await {
             Ok(AuditSealed::Sealed { entries, misfits, .. }) => {
                 all.seals += 1;
                 all.entries += u64::from(entries);
@@ -166,7 +166,11 @@ pub async fn head(store: &Store) -> Result<Option<SealHead>, Error> {
 }
 
 /// Finds entries of the audit trail that were changed, removed, inserted or forged.
-pub async fn verify(store: &Store, key: Option<&AuditKey>, head: Option<SealHead>) -> Result<AuditReport, Error> {
+pub async fn verify(
+    store: &Store,
+    key: Option<&AuditKey>,
+    head: Option<SealHead>,
+) -> Result<AuditReport, Error> {
     store.audit().verify(key, head).await.map_err(failed("cannot read the audit trail"))
 }
 
@@ -192,9 +196,9 @@ pub async fn forget_answers(store: &Store, topic: &str) -> Result<u64, Error> {
     let mut forgotten = 0;
     loop {
         let step = store.answers().delete(topic, FORGET_STEP).await;
-        match step
-            .map_err(|error| Error::Unreachable(format!("cannot delete the answers: {}", error.with_causes())))?
-        {
+        match step.map_err(|error| {
+            Error::Unreachable(format!("cannot delete the answers: {}", error.with_causes()))
+        })? {
             0 => return Ok(forgotten),
             step => forgotten += step,
         }

@@ -10,14 +10,14 @@
 use ichido::worker::OutboundKey;
 use ichido_core::json::{Document, Pointer};
 use ichido_core::key::IdempotencyKey;
-use ichido_store::message::limits::REQUEST_BYTES_MAX;
+use ichido_store::message::limits::MAX_REQUEST_BYTES;
 
 /// Where a body may repeat its key.
 const POINTER: &str = "/idempotency_key";
 
 /// Returns the key in a body, if it is JSON and has one.
 fn in_body(body: &[u8]) -> Option<String> {
-    let document = Document::parse(body, REQUEST_BYTES_MAX).ok()?;
+    let document = Document::parse(body, MAX_REQUEST_BYTES).ok()?;
     let pointer = Pointer::parse(POINTER).ok()?;
     document.at(&pointer)?.as_str().map(std::borrow::Cow::into_owned)
 }

@@ -34,11 +34,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ichido::worker::{AlertSettings, WorkerConfigError, QUEUE_PREFIX, QueueConfig, limits, config_errors};
+use ichido::worker::{AlertSettings, QUEUE_PREFIX, QueueConfig, WorkerConfigError, config_errors, limits};
 use ichido_core::audit::AuditKey;
 use toml::de::DeTable;
 
-pub use destinations::DestinationConfig;
+pub use destinations::DestinationSettings;
 pub use env_overlay::named_variables;
 pub use init::commented_file;
 pub use intake::Intake;
@@ -50,12 +50,12 @@ pub use store_url::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file};
 use document::{Section, Source, did_you_mean};
 use ichido_core::settings::ConfigErrors;
 use queues::LocatedQueue;
-use show::{Override, DisplayedConfig};
+use show::{DisplayedConfig, Override};
 
 /// The default name of the file.
 pub const FILE_NAME: &str = "ichido.toml";
 /// Maximum size of the file.
-const FILE_BYTES_MAX: usize = 4 << 20;
+const MAX_FILE_BYTES: usize = 4 << 20;
 
 /// A parsed configuration.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub struct Config {
     /// Alert rules and their receivers.
     pub alerts: AlertSettings,
     /// The destinations.
-    pub destinations: Vec<DestinationConfig>,
+    pub destinations: Vec<DestinationSettings>,
     /// The queues.
     pub queues: Vec<QueueConfig>,
     /// What each queue accepts, by its name.
@@ -90,12 +90,12 @@ pub struct StoreConfig {
     /// Its URL, which may contain a password.
     pub url: Option<String>,
     /// Maximum connections to PostgreSQL.
-    pub connections_max: u32,
+    pub max_connections: u32,
 }
 
 ichido_core::debug_only! {
     /// The URL may contain a password.
-    StoreConfig as store { connections_max }
+    StoreConfig as store { max_connections }
 }
 
 /// Settings of the worker that are the same for all queues.
@@ -106,7 +106,7 @@ pub struct WorkerConfig {
     /// How long it sleeps when there is nothing to do.
     pub idle_sleep: Duration,
     /// Time limit for calls in flight when it stops.
-    pub stop_within: Duration,
+    pub stop_timeout: Duration,
     /// How long finished messages are kept.
     pub keep_finished: Duration,
     /// The key that seals the audit trail, if there is one.
@@ -142,7 +142,7 @@ impl Traced {
 /// Reads a configuration, and records the origin of each setting.
 pub fn load_traced(path: &Path) -> Result<Traced, ConfigErrors> {
     let name = path.display().to_string();
-    let text = sources::read_up_to(path, FILE_BYTES_MAX).map_err(|error| {
+    let text = sources::read_up_to(path, MAX_FILE_BYTES).map_err(|error| {
         let what = format!("cannot be read: {error}; create one with `ichido config init`, or pass --config");
         ConfigErrors::one(&name, what)
     })?;
@@ -162,9 +162,9 @@ pub fn resolve(name: &str, text: &str, outside: &ConfigSources<'_>) -> Result<Co
 }
 
 fn traced(name: &str, text: &str, outside: &ConfigSources<'_>) -> Result<Traced, ConfigErrors> {
-    if FILE_BYTES_MAX < text.len() {
+    if MAX_FILE_BYTES < text.len() {
         let what =
-            format!("the file is larger than {FILE_BYTES_MAX} bytes; pass the path of a configuration");
+            format!("the file is larger than {MAX_FILE_BYTES} bytes; pass the path of a configuration");
         return Err(ConfigErrors::one(name, what));
     }
     let mut faults = ConfigErrors::default();
@@ -197,7 +197,7 @@ fn config(root: &Section<'_>) -> Option<Config> {
     let alerts = alerts::read(&root.section("alerts")?);
     let sections = root.sections("destinations");
     let named: Vec<&str> = sections.iter().map(|section| section.name).collect();
-    let destinations: Vec<DestinationConfig> = sections.iter().filter_map(destinations::read).collect();
+    let destinations: Vec<DestinationSettings> = sections.iter().filter_map(destinations::read).collect();
     let queues: Vec<LocatedQueue<'_>> =
         root.sections("queues").into_iter().filter_map(queues::read).collect();
     check(&destinations, &queues, &alerts, &named, root);
@@ -229,7 +229,7 @@ fn store(section: &Section<'_>) -> StoreConfig {
             section.checked("url", checked.and_then(|()| section.source.outside.resolve_store_path(url)))
         })
     };
-    StoreConfig { url, connections_max: section.get_or_default("connections_max") }
+    StoreConfig { url, max_connections: section.get_or_default("max_connections") }
 }
 
 /// Whether a text has the form `scheme://name:password@…`, or has a password in its query.
@@ -242,8 +242,8 @@ fn holds_password(text: &str) -> bool {
 
 fn worker(section: &Section<'_>) -> WorkerConfig {
     let name: String = section.get_or_default("name");
-    if !(1..=limits::NAME_BYTES_MAX).contains(&name.len()) || name.contains('\0') {
-        let max = limits::NAME_BYTES_MAX;
+    if !(1..=limits::MAX_NAME_BYTES).contains(&name.len()) || name.contains('\0') {
+        let max = limits::MAX_NAME_BYTES;
         section.report("name", format!("is not a valid name; use 1 to {max} bytes without NUL"));
     }
     let audit_key = section.resolved("audit_key").and_then(|key| {
@@ -254,7 +254,7 @@ fn worker(section: &Section<'_>) -> WorkerConfig {
     WorkerConfig {
         name,
         idle_sleep: section.get_or_default("idle_sleep"),
-        stop_within: section.get_or_default("stop_within"),
+        stop_timeout: section.get_or_default("stop_timeout"),
         keep_finished: section.get_or_default("keep_finished"),
         audit_key,
     }
@@ -270,10 +270,10 @@ fn missing<'k>(table: &str, name: &str, known: impl IntoIterator<Item = &'k str>
 ///
 /// It must exist, and must not go to the model itself. Takes the number of attempts for answers from that queue.
 fn link_answer_queues(
-    destinations: Vec<DestinationConfig>,
+    destinations: Vec<DestinationSettings>,
     queues: &[LocatedQueue<'_>],
     root: &Section<'_>,
-) -> Vec<DestinationConfig> {
+) -> Vec<DestinationSettings> {
     let checked = destinations.into_iter().map(|destination| {
         let Some(queue) = destination.model().map(|plan| plan.answers_to().as_str()) else { return destination };
         let place = format!("destinations.{}.answers_to", destination.name);
@@ -293,7 +293,7 @@ fn link_answer_queues(
 
 /// Reports contradictions between queues, alert receivers and destinations, each at its location.
 fn check(
-    destinations: &[DestinationConfig],
+    destinations: &[DestinationSettings],
     queues: &[LocatedQueue<'_>],
     alerts: &alerts::LocatedAlerts<'_>,
     named: &[&str],
@@ -340,7 +340,9 @@ fn check(
             | WorkerConfigError::NoIdleSleep
             | WorkerConfigError::WorkerName
             | WorkerConfigError::DestinationName { .. }
-            | WorkerConfigError::DuplicateDestination { .. } => (root.location("destinations"), error.to_string()),
+            | WorkerConfigError::DuplicateDestination { .. } => {
+                (root.location("destinations"), error.to_string())
+            }
         };
         root.report_at(place, what);
     }

@@ -3,38 +3,38 @@
 
 use std::time::Duration;
 
-use ichido_store::message::limits::REQUEST_BYTES_MAX;
+use ichido_store::message::limits::MAX_REQUEST_BYTES;
 
 /// The limits that an operator sets under `[serve]`.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_field_names, reason = "each is a maximum, named as in the file")]
 pub(crate) struct RequestLimits {
     /// Maximum header fields of one request; more get 431.
-    pub(crate) headers_max: usize,
+    pub(crate) max_headers: usize,
     /// Maximum bytes of a request's target and header fields together; more get 431.
-    pub(crate) head_bytes_max: usize,
+    pub(crate) max_head_bytes: usize,
     /// Maximum body of a message.
-    pub(crate) body_bytes_max: usize,
+    pub(crate) max_body_bytes: usize,
     /// Maximum lines of a batch.
-    pub(crate) batch_lines_max: usize,
+    pub(crate) max_batch_lines: usize,
     /// Maximum bytes of a batch.
-    pub(crate) batch_bytes_max: usize,
+    pub(crate) max_batch_bytes: usize,
     /// Maximum requests that wait for the outcome of their message.
-    pub(crate) waiters_max: usize,
+    pub(crate) max_waiters: usize,
     /// Maximum listeners to the event feed at once.
-    pub(crate) listeners_max: usize,
+    pub(crate) max_listeners: usize,
 }
 
 impl Default for RequestLimits {
     fn default() -> Self {
         Self {
-            headers_max: 64,
-            head_bytes_max: 16 << 10,
-            body_bytes_max: MAX_BODY_BYTES,
-            batch_lines_max: 10_000,
-            batch_bytes_max: 64 << 20,
-            waiters_max: 512,
-            listeners_max: 64,
+            max_headers: 64,
+            max_head_bytes: 16 << 10,
+            max_body_bytes: MAX_BODY_BYTES,
+            max_batch_lines: 10_000,
+            max_batch_bytes: 64 << 20,
+            max_waiters: 512,
+            max_listeners: 64,
         }
     }
 }
@@ -43,23 +43,23 @@ impl Default for RequestLimits {
 pub(crate) const MIN_HEAD_BYTES: usize = 1 << 10;
 pub(crate) const MIN_HEADERS: u32 = 8;
 /// Upper bound of the setting for a body: the store accepts nothing larger.
-pub(crate) const MAX_BODY_BYTES: usize = REQUEST_BYTES_MAX;
+pub(crate) const MAX_BODY_BYTES: usize = MAX_REQUEST_BYTES;
 /// Upper bounds of the settings for a batch. Its results stay in memory until it ends.
 pub(crate) const MAX_BATCH_LINES: u32 = 1_000_000;
 pub(crate) const MAX_BATCH_BYTES: usize = 1 << 30;
 /// Upper bound of the setting for the feed: unread events take memory.
 pub(crate) const MAX_LISTENERS: u32 = 10_000;
 /// Maximum length of a field value to search for.
-pub(crate) const FIELD_BYTES_MAX: usize = 16 << 10;
+pub(crate) const MAX_FIELD_BYTES: usize = 16 << 10;
 /// Maximum body that is parsed inline; a larger one is parsed on a blocking thread.
-pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const MAX_INLINE_BYTES: usize = 64 * 1024;
 /// Maximum bodies that are parsed there at once, and maximum per token. Parsing a small text may take much memory.
-pub(crate) const LARGE_PARSES_MAX: usize = 4;
-pub(crate) const LARGE_PARSES_PER_TOKEN_MAX: usize = 2;
+pub(crate) const MAX_LARGE_PARSES: usize = 4;
+pub(crate) const MAX_LARGE_PARSES_PER_TOKEN: usize = 2;
 /// Maximum bytes of a body that are handed to a connection at once.
-pub(crate) const PIECE_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const MAX_PIECE_BYTES: usize = 64 * 1024;
 /// Maximum time that a request may wait for the outcome of its message.
-pub(crate) const WAIT_MAX: Duration = Duration::from_secs(30);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(30);
 /// At most one in this many concurrent requests may wait, whatever the setting. Others get a response at once, so there is always
 /// room for new requests.
 pub(crate) const WAITERS_SHARE: usize = 2;
@@ -68,15 +68,15 @@ pub(crate) const WAIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The same after the store failed.
 pub(crate) const WAIT_POLL_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum length of a line in a batch. It has a message in base64, its key, and some room.
-pub(crate) const LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX / 3 * 4 + 16 * 1024;
+pub(crate) const MAX_LINE_BYTES: usize = MAX_REQUEST_BYTES / 3 * 4 + 16 * 1024;
 /// Maximum batches at once: each holds a chunk and its results in memory.
-pub(crate) const BATCHES_MAX: usize = 16;
+pub(crate) const MAX_BATCHES: usize = 16;
 /// Maximum batches at once per token.
-pub(crate) const BATCHES_PER_TOKEN_MAX: usize = 4;
+pub(crate) const MAX_BATCHES_PER_TOKEN: usize = 4;
 /// Maximum lines of a batch that are enqueued together.
-pub(crate) const CHUNK_LINES_MAX: usize = 500;
+pub(crate) const MAX_CHUNK_LINES: usize = 500;
 /// Maximum bytes of a batch that are enqueued together, less one line.
-pub(crate) const CHUNK_BYTES_MAX: usize = 4 << 20;
+pub(crate) const MAX_CHUNK_BYTES: usize = 4 << 20;
 /// How often the queues with limits are counted, and the time limit for it. One statement counts all of them.
 pub(crate) const COUNTS_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit for the store's readiness check.
@@ -95,45 +95,45 @@ pub(crate) const TOKENS_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// How old the list may be while the store is unreachable. This bounds how long a revoked token stays valid.
 pub(crate) const TOKENS_STALE: Duration = Duration::from_secs(10);
 /// Maximum messages on one page of a listing.
-pub(crate) const LIST_MAX: u32 = 200;
+pub(crate) const MAX_LIST: u32 = 200;
 /// How many messages a listing reads at once. Their requests are read too, so this bounds its memory.
 pub(crate) const LIST_PART: u32 = 32;
 /// Maximum messages, less one part, that one request scans for a field.
-pub(crate) const LIST_SCANNED_MAX: u32 = 2_000;
+pub(crate) const MAX_LIST_SCANNED: u32 = 2_000;
 /// Maximum listings at once by viewers, operators and admins, and maximum per token; more wait.
-pub(crate) const LISTINGS_MAX: usize = 4;
-pub(crate) const LISTINGS_PER_TOKEN_MAX: usize = 3;
+pub(crate) const MAX_LISTINGS: usize = 4;
+pub(crate) const MAX_LISTINGS_PER_TOKEN: usize = 3;
 /// The same for producers, who never delay the others.
-pub(crate) const PRODUCER_LISTINGS_MAX: usize = 2;
-pub(crate) const PRODUCER_LISTINGS_PER_TOKEN_MAX: usize = 1;
+pub(crate) const MAX_PRODUCER_LISTINGS: usize = 2;
+pub(crate) const MAX_PRODUCER_LISTINGS_PER_TOKEN: usize = 1;
 /// Maximum JSON body of an operator's request.
-pub(crate) const JSON_BODY_BYTES_MAX: usize = 32 * 1024;
+pub(crate) const MAX_JSON_BODY_BYTES: usize = 32 * 1024;
 /// Maximum bulk operations that run at once.
-pub(crate) const OPERATIONS_MAX: usize = 4;
+pub(crate) const MAX_OPERATIONS: usize = 4;
 /// How many finished bulk operations keep their result in memory.
 pub(crate) const OPERATIONS_REMEMBERED: usize = 50;
 /// How long they may take to end when the server stops. Each has at most one batch in flight.
 pub(crate) const OPERATIONS_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum records of unknown outcome on one page.
-pub(crate) const UNKNOWN_MAX: u32 = 100;
+pub(crate) const MAX_UNKNOWN: u32 = 100;
 /// Maximum incidents on one page.
-pub(crate) const ALERTS_MAX: u32 = 200;
+pub(crate) const MAX_ALERTS: u32 = 200;
 /// Maximum body of a stored response that is shown.
-pub(crate) const RECORD_BODY_BYTES_MAX: usize = 1 << 20;
+pub(crate) const MAX_RECORD_BODY_BYTES: usize = 1 << 20;
 /// Maximum listeners to the feed per token.
-pub(crate) const FEED_LISTENERS_PER_TOKEN_MAX: usize = 16;
+pub(crate) const MAX_FEED_LISTENERS_PER_TOKEN: usize = 16;
 /// Maximum messages that one listener watches.
-pub(crate) const FEED_MESSAGES_MAX: usize = 20;
+pub(crate) const MAX_FEED_MESSAGES: usize = 20;
 /// How often one task polls for all listeners.
 pub(crate) const FEED_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How many watched messages are read in full at each poll. They take turns, even if they seem unchanged.
 pub(crate) const FEED_FULL_READS: usize = 10;
 /// How many of the last actions are checked for new ones.
-pub(crate) const FEED_ACTIONS_MAX: u32 = 200;
+pub(crate) const MAX_FEED_ACTIONS: u32 = 200;
 /// How many pieces, at most one per poll, are buffered for a slow listener.
-pub(crate) const FEED_BUFFERED_MAX: usize = 16;
+pub(crate) const MAX_FEED_BUFFERED: usize = 16;
 /// How long a listener with a full buffer has before it is cut off.
-pub(crate) const FEED_SLOW_MAX: Duration = Duration::from_secs(30);
+pub(crate) const MAX_FEED_SLOW: Duration = Duration::from_secs(30);
 /// Maximum silence on a stream.
 pub(crate) const FEED_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a stream lasts before the client must reconnect.

@@ -6,9 +6,9 @@
 /// Replaces a secret.
 const HIDDEN: &str = "…";
 /// A longer part of a path is a token, not a word.
-const WORD_CHARS_MAX: usize = 20;
+const MAX_WORD_CHARS: usize = 20;
 /// A part of a path with more digits is a token. Words such as `v1` and `index-2026` have fewer.
-const WORD_DIGITS_MAX: usize = 4;
+const MAX_WORD_DIGITS: usize = 4;
 
 /// Hides everything in a URL that may be secret; returns any other text unchanged.
 pub(crate) fn url(text: &str) -> String {
@@ -62,9 +62,9 @@ fn cut(text: &str, at: char) -> (&str, Option<&str>) {
 /// Tokens are long, or have capitals and digits.
 fn is_word(part: &str) -> bool {
     let is_plain = |char: char| matches!(char, 'a'..='z' | '0'..='9' | '-' | '_' | '.' | '{' | '}');
-    part.len() <= WORD_CHARS_MAX
+    part.len() <= MAX_WORD_CHARS
         && part.chars().all(is_plain)
-        && part.chars().filter(char::is_ascii_digit).count() <= WORD_DIGITS_MAX
+        && part.chars().filter(char::is_ascii_digit).count() <= MAX_WORD_DIGITS
 }
 
 #[cfg(test)]

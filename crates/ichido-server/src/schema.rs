@@ -17,17 +17,17 @@ use ichido_core::json::{Document, LineColumn};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-/// Maximum size of a schema. Its maximum depth is [`ichido_core::json::DEPTH_MAX`].
-pub(crate) const SCHEMA_BYTES_MAX: usize = 256 << 10;
+/// Maximum size of a schema. Its maximum depth is [`ichido_core::json::MAX_DEPTH`].
+pub(crate) const MAX_SCHEMA_BYTES: usize = 256 << 10;
 /// Maximum violations that are reported for one message.
-pub(crate) const VIOLATIONS_MAX: usize = 20;
+pub(crate) const MAX_VIOLATIONS: usize = 20;
 /// Maximum body whose violations are all reported. For a longer one only the first is: the validator would find all of them, and
 /// there may be as many as the body has values.
-pub(crate) const ALL_VIOLATIONS_BYTES_MAX: usize = 64 << 10;
+pub(crate) const MAX_ALL_VIOLATIONS_BYTES: usize = 64 << 10;
 /// Maximum characters of a violation's location and description, which contain names that the sender chose.
-const VIOLATION_CHARS_MAX: usize = 200;
+const MAX_VIOLATION_CHARS: usize = 200;
 /// Maximum memory of one compiled pattern, and of its cache while it matches.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// The draft's name in `$schema`.
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -38,7 +38,7 @@ pub(crate) struct Schema(Validator);
 /// Why a text is not a valid schema for a queue.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SchemaError {
-    #[error("is larger than {SCHEMA_BYTES_MAX} bytes, the maximum for a schema")]
+    #[error("is larger than {MAX_SCHEMA_BYTES} bytes, the maximum for a schema")]
     TooLarge,
     #[error("is not valid JSON: {what} in line {}, column {}", .at.line, .at.column)]
     Json { what: String, at: LineColumn },
@@ -65,11 +65,11 @@ pub(crate) struct SchemaViolation {
 impl Schema {
     /// Parses a schema, or returns what is wrong and where.
     pub(crate) fn parse(text: &str) -> Result<Self, SchemaError> {
-        if SCHEMA_BYTES_MAX < text.len() {
+        if MAX_SCHEMA_BYTES < text.len() {
             return Err(SchemaError::TooLarge);
         }
         // The strict reader refuses ambiguous JSON and anything deeper than its limit.
-        let strict = Document::parse(text.as_bytes(), SCHEMA_BYTES_MAX);
+        let strict = Document::parse(text.as_bytes(), MAX_SCHEMA_BYTES);
         strict.map_err(|error| SchemaError::Json {
             what: error.fault.to_string(),
             at: LineColumn::new(text.as_bytes(), error.position),
@@ -92,7 +92,7 @@ impl Schema {
         }
         references::check(&schema)?;
         let patterns =
-            PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
+            PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES);
         let built = jsonschema::options()
             .with_draft(Draft::Draft202012)
             .offline()
@@ -116,13 +116,13 @@ impl Schema {
         if self.0.is_valid(&value) {
             return Ok(());
         }
-        let mut errors = if body.len() <= ALL_VIOLATIONS_BYTES_MAX {
-            self.0.iter_errors(&value).take(VIOLATIONS_MAX + 1).map(|error| violation(&error)).collect()
+        let mut errors = if body.len() <= MAX_ALL_VIOLATIONS_BYTES {
+            self.0.iter_errors(&value).take(MAX_VIOLATIONS + 1).map(|error| violation(&error)).collect()
         } else {
             self.0.validate(&value).err().map(|error| violation(&error)).into_iter().collect::<Vec<_>>()
         };
-        let more = VIOLATIONS_MAX < errors.len() || ALL_VIOLATIONS_BYTES_MAX < body.len();
-        errors.truncate(VIOLATIONS_MAX);
+        let more = MAX_VIOLATIONS < errors.len() || MAX_ALL_VIOLATIONS_BYTES < body.len();
+        errors.truncate(MAX_VIOLATIONS);
         Err(SchemaViolations { violations: errors, more })
     }
 }
@@ -154,7 +154,7 @@ fn violation(error: &ValidationError<'_>) -> SchemaViolation {
 }
 
 fn truncate(text: &str) -> String {
-    match text.char_indices().nth(VIOLATION_CHARS_MAX) {
+    match text.char_indices().nth(MAX_VIOLATION_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

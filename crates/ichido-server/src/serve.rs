@@ -60,9 +60,10 @@ pub mod views {
         Accepted, Counts, Event, LastError, Message, MessageFacts, MessageResult, Queue,
     };
     pub use super::operations::{
-        StartedOperation, OperationProgress, NotMoved, Operation, OperationResult, Preview, RefusedLetters, CanaryResult,
+        CanaryResult, NotMoved, Operation, OperationProgress, OperationResult, Preview, RefusedLetters,
+        StartedOperation,
     };
-    pub use super::records::{LedgerRecord, StoredResponse};
+    pub use super::records::{LedgerRecord, ResponseView};
 }
 
 use std::net::SocketAddr;

@@ -22,11 +22,13 @@ use uuid::Uuid;
 
 use context::Context;
 pub use delivery_layer::layer;
+#[cfg(test)]
+pub(crate) use export::describe_metrics;
 pub use export::start;
 use ichido_http::clock;
 
 /// Maximum spans that wait for the collector.
-const QUEUED_SPANS_MAX: usize = 4_096;
+const MAX_QUEUED_SPANS: usize = 4_096;
 /// Spans that were dropped: the buffer was full, or the collector did not accept them.
 const LOST_SPANS: &str = "ichido_traces_lost_total";
 

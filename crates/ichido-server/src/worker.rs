@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::worker::{WorkerHandle, DestinationConfig, Worker};
+use ichido::worker::{DestinationConfig, Worker, WorkerHandle};
 use ichido_core::settings::{ConfigErrors, duration};
 use ichido_store::Store;
 use ichido_store::message::QueueName;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::Error;
-use crate::config::{Config, DestinationConfig};
+use crate::config::{Config, DestinationSettings};
 
 /// Time limit for connecting to each destination when a worker starts.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,10 +22,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Describes what happens to messages in flight after an immediate stop.
 ///
 /// Their lease holds until it expires, even if the same worker starts again.
-pub fn cut(lease_max: Duration) -> String {
+pub fn cut(max_lease: Duration) -> String {
     format!(
         "stopped immediately; a running worker rescues the messages in flight after their lease (at most {}) expires",
-        duration::shown(lease_max)
+        duration::shown(max_lease)
     )
 }
 
@@ -41,7 +41,7 @@ pub fn lives(worker: &Arc<WorkerHandle>) -> watch::Receiver<bool> {
 }
 
 /// Returns the longest lease of any queue.
-pub fn lease_max(config: &Config) -> Duration {
+pub fn max_lease(config: &Config) -> Duration {
     config.queues.iter().map(|queue| queue.lease).max().unwrap_or_default()
 }
 
@@ -74,7 +74,7 @@ pub async fn connect(config: &Config) -> Result<Vec<DestinationConfig>, Error> {
     let mut faults = ConfigErrors::default();
     // Connect concurrently, so the total wait is that of the slowest destination.
     let begin =
-        |destination: &DestinationConfig| tokio::spawn(timeout(CONNECT_TIMEOUT, destination.connect()));
+        |destination: &DestinationSettings| tokio::spawn(timeout(CONNECT_TIMEOUT, destination.connect()));
     let connecting: Vec<_> = config.destinations.iter().map(begin).collect();
     let mut targets = Vec::new();
     for (destination, connecting) in config.destinations.iter().zip(connecting) {
@@ -82,7 +82,7 @@ pub async fn connect(config: &Config) -> Result<Vec<DestinationConfig>, Error> {
         match faults.check(&place, connecting.await) {
             Some(Ok(target)) => targets.extend(faults.check(&place, target).flatten()),
             Some(Err(_)) => {
-                let address = &destination.whereto;
+                let address = &destination.endpoint;
                 faults.add(place, format!("{address} did not respond within {CONNECT_TIMEOUT:?}; check that it runs, and start again"));
             }
             None => (),
@@ -99,12 +99,16 @@ pub fn on_store(config: &Config, store: &Store, targets: Vec<DestinationConfig>)
 }
 
 /// Starts a worker with a configuration.
-pub fn start(store: &Store, config: &Config, targets: Vec<DestinationConfig>) -> Result<WorkerHandle, ConfigErrors> {
+pub fn start(
+    store: &Store,
+    config: &Config,
+    targets: Vec<DestinationConfig>,
+) -> Result<WorkerHandle, ConfigErrors> {
     let settings = &config.worker;
     let mut draft = Worker::new(store.clone())
         .name(&settings.name)
         .idle_sleep(settings.idle_sleep)
-        .stop_within(settings.stop_within)
+        .stop_timeout(settings.stop_timeout)
         .keep_finished(settings.keep_finished)
         .alerts(config.alerts.clone());
     if let Some(key) = &settings.audit_key {

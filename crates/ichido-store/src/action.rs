@@ -19,7 +19,7 @@ use crate::error::StoreError;
 use crate::message::{QueueName, limits};
 
 /// The maximum length of a subject, kind or state name, in bytes.
-const NAME_BYTES_MAX: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 /// An action to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,17 +36,17 @@ pub struct AuditAction {
     pub to: String,
     /// Who did it.
     pub actor: Option<String>,
-    /// Details. Only the first [`limits::EXCERPT_BYTES_MAX`] bytes are stored.
+    /// Details. Only the first [`limits::MAX_EXCERPT_BYTES`] bytes are stored.
     pub detail: Option<String>,
 }
 
 impl AuditAction {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        check::text("the subject of the action", &self.about, NAME_BYTES_MAX)?;
+        check::text("the subject of the action", &self.about, MAX_NAME_BYTES)?;
         for name in [&self.kind, &self.from, &self.to] {
-            check::text("the name of an action or a state", name, NAME_BYTES_MAX)?;
+            check::text("the name of an action or a state", name, MAX_NAME_BYTES)?;
         }
-        check::text("the actor", self.actor.as_deref().unwrap_or_default(), limits::EXCERPT_BYTES_MAX)?;
+        check::text("the actor", self.actor.as_deref().unwrap_or_default(), limits::MAX_EXCERPT_BYTES)?;
         check::no_nul("the detail", self.detail.as_deref().unwrap_or_default())
     }
 

@@ -38,7 +38,7 @@
 
 use std::time::Duration;
 
-use ichido_core::alert::{AlertSubject, Measurement, AlertRule, AlertTerms};
+use ichido_core::alert::{AlertRule, AlertSubject, AlertTerms, Measurement};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -49,13 +49,13 @@ use crate::error::StoreError;
 /// Limits of alerts.
 pub mod limits {
     /// The maximum length of an alert's subject, in bytes.
-    pub const ABOUT_BYTES_MAX: usize = 512;
+    pub const MAX_ABOUT_BYTES: usize = 512;
     /// The maximum number of open incidents read at once.
-    pub const FIRING_MAX: u32 = 10_000;
+    pub const MAX_FIRING: u32 = 10_000;
     /// The maximum number of destinations whose paces are read at once.
-    pub const PACES_MAX: u32 = 10_000;
+    pub const MAX_PACES: u32 = 10_000;
     /// The maximum number of dead letters of a queue that are counted, of each kind. Beyond it an alert has long fired.
-    pub const LETTERS_COUNTED_MAX: u32 = 10_000;
+    pub const MAX_LETTERS_COUNTED: u32 = 10_000;
 }
 
 /// An incident to open.
@@ -77,7 +77,7 @@ pub struct NewAlert {
 
 impl NewAlert {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        check::text("the subject of the alert", &self.about.to_string(), limits::ABOUT_BYTES_MAX)
+        check::text("the subject of the alert", &self.about.to_string(), limits::MAX_ABOUT_BYTES)
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```
 //! use std::time::Duration;
 //! use ichido_store::Store;
-//! use ichido_store::answer::{Asking, QuestionId};
+//! use ichido_store::answer::{AskOutcome, QuestionId};
 //! use uuid::Uuid;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -17,11 +17,11 @@
 //! let question = QuestionId::from_bytes([7; 32]); // A digest of everything the answer depends on.
 //! let (ours, lease) = (Uuid::now_v7(), Duration::from_secs(10));
 //! let asking = store.answers().ask(question, "articles", ours, lease).await?;
-//! assert_eq!(asking, Asking::Ours { lost: 0 }); // Make the call.
+//! assert_eq!(asking, AskOutcome::Ours { lost: 0 }); // Make the call.
 //! store.answers().keep(question, b"a cat").await?;
 //! // The same question later gets the stored answer.
 //! let asking = store.answers().ask(question, "articles", Uuid::now_v7(), lease).await?;
-//! assert!(matches!(asking, Asking::Answered(answer) if answer.bytes == b"a cat"));
+//! assert!(matches!(asking, AskOutcome::Answered(answer) if answer.bytes == b"a cat"));
 //! # Ok(())
 //! # }
 //! ```
@@ -38,11 +38,11 @@ use crate::error::StoreError;
 /// Limits of answers.
 pub mod limits {
     /// The maximum length of an answer, in bytes.
-    pub const ANSWER_BYTES_MAX: usize = 1 << 20;
+    pub const MAX_ANSWER_BYTES: usize = 1 << 20;
     /// The maximum length of a topic name, in bytes.
-    pub const TOPIC_BYTES_MAX: usize = 128;
+    pub const MAX_TOPIC_BYTES: usize = 128;
     /// The maximum number of questions looked up at once.
-    pub const FIND_MAX: usize = 1_000;
+    pub const MAX_FIND: usize = 1_000;
 }
 
 /// A question, identified by a digest of everything its answer depends on.

@@ -15,14 +15,14 @@
 //! ```
 //! use ichido_core::audit::AuditKey;
 //! use ichido_store::Store;
-//! use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
+//! use ichido_store::audit::{AuditSealed, MAX_SEAL_ENTRIES};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let file = ichido_store::testing::sqlite::fresh_file();
 //! # let store = Store::open(&file.url, 4).await?;
 //! let key = AuditKey::parse(b"from a file that the database's owner cannot read")?;
-//! while let AuditSealed::Sealed { .. } = store.audit().seal(Some(&key), SEAL_ENTRIES_MAX).await? {}
+//! while let AuditSealed::Sealed { .. } = store.audit().seal(Some(&key), MAX_SEAL_ENTRIES).await? {}
 //! let report = store.audit().verify(Some(&key), None).await?;
 //! assert!(report.is_whole());
 //! # Ok(())
@@ -39,7 +39,7 @@ use ichido_core::audit::course::Walk;
 use ichido_core::audit::entry::{AuditEntry, EntryId, Subject};
 use ichido_core::audit::leaf::{self, Leaf, Previous};
 use ichido_core::audit::request::{AuditedRequest, RequestCodes};
-use ichido_core::audit::seal::{Forgotten, SealHead, Seal};
+use ichido_core::audit::seal::{Forgotten, Seal, SealHead};
 use ichido_core::audit::verify::{Issued, StoredSeal};
 use ichido_core::audit::{AuditKey, Code};
 use ichido_core::time::Timestamp;
@@ -50,7 +50,7 @@ use crate::error::StoreError;
 
 /// The maximum number of entries in one seal: about 440 kB of leaves. On PostgreSQL the entries of one transaction stay
 /// together, so a seal may have more.
-pub const SEAL_ENTRIES_MAX: u32 = 4096;
+pub const MAX_SEAL_ENTRIES: u32 = 4096;
 
 /// The number of seals read at once.
 pub(crate) const SEALS_PAGE: i64 = 8;
@@ -60,7 +60,7 @@ pub(crate) const ENTRIES_PAGE: i64 = 1000;
 
 /// The number of entries read before the first entry of a seal. This is enough to check it even if one or two before it are
 /// misplaced or are late proofs.
-pub(crate) const BEFORE_MAX: u8 = 4;
+pub(crate) const MAX_BEFORE: u8 = 4;
 
 /// Sorts before every entry.
 pub(crate) const FIRST_ENTRY: EntryId = EntryId { message: Uuid::nil(), fence: i64::MIN, step: i16::MIN };
@@ -102,10 +102,10 @@ pub(crate) fn entry(row: &impl Columns) -> Result<AuditEntry, StoreError> {
         from: row.text("from_state")?.to_owned(),
         to: row.text("to_state")?.to_owned(),
         kind: row.text("kind")?.to_owned(),
-        tries: row.count("tries")?.into(),
+        attempts: row.count("attempts")?.into(),
         deaths: row.count("deaths")?.into(),
         doubt_since: row.timestamp_or_none("doubt_since")?,
-        travels_until: row.timestamp_or_none("travels_until")?,
+        in_flight_until: row.timestamp_or_none("in_flight_until")?,
         effect: row.text("effect")?.to_owned(),
         code: row.text_or_none("code")?,
         status: row.small_or_none("status")?,
@@ -126,9 +126,9 @@ fn subject(row: &impl Columns) -> Result<Subject, StoreError> {
         key: row.text("m_key")?.to_owned(),
         digest: row.bytes("m_digest")?.to_vec(),
         trace: row.text_or_none("m_trace")?,
-        made_from: row.uuid_or_none("m_made_from")?,
+        replacement_of: row.uuid_or_none("m_made_from")?,
         created_at: row.timestamp("m_created_at")?,
-        tries_allowed: row.positive("m_tries_allowed")?,
+        max_attempts: row.positive("m_max_attempts")?,
     })
 }
 
@@ -190,7 +190,7 @@ pub(crate) fn request(row: &impl Columns, hash: [u8; 32]) -> Result<(Uuid, Reque
         content_type: row.text("content_type")?,
         hash,
         priority: row.small("priority")?,
-        tries_allowed: row.count("tries_allowed")?.into(),
+        max_attempts: row.count("max_attempts")?.into(),
         due: row.timestamp_or_none("due")?,
         hops: hops.as_deref(),
     };
@@ -214,7 +214,10 @@ pub(crate) fn first_seen_in(leaves: &[Leaf]) -> Vec<Uuid> {
 }
 
 /// Returns what the first entries of a seal follow. This is the last entry before them or, if there is none, the request.
-pub(crate) fn previous(before: &[AuditEntry], requests: HashMap<Uuid, RequestCodes>) -> HashMap<Uuid, Previous> {
+pub(crate) fn previous(
+    before: &[AuditEntry],
+    requests: HashMap<Uuid, RequestCodes>,
+) -> HashMap<Uuid, Previous> {
     let last = before.chunk_by(is_same_message).filter_map(<[AuditEntry]>::last);
     let entries = last.map(|entry| (entry.id.message, Previous::Entry(entry.content())));
     let requests = requests.into_iter().map(|(message, codes)| (message, Previous::Request(codes.code)));
@@ -238,7 +241,7 @@ pub(crate) fn find_misfits(entries: &[AuditEntry], before: &[AuditEntry], issued
     let mut walks: HashMap<Uuid, Walk> = HashMap::new();
     for history in before.chunk_by(is_same_message) {
         // Fewer than requested means that these are all there are.
-        let is_whole = history.len() < usize::from(BEFORE_MAX);
+        let is_whole = history.len() < usize::from(MAX_BEFORE);
         let mut walk = if is_whole { Walk::from_the_first() } else { Walk::from_the_middle() };
         for entry in history {
             // Sealing has already judged whether it follows.

@@ -22,22 +22,22 @@ use tokio::sync::{mpsc, oneshot};
 use self::side_queue::{SideBatch, SideQueue};
 use crate::error::StoreError;
 use crate::split_retry::{BatchOutcome, or_unknown, write_all, write_whole};
-pub use crate::split_retry::{WriteMode, BatchWriter};
+pub use crate::split_retry::{BatchWriter, WriteMode};
 
 /// Limits of a batch and of the queue in front of it.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchLimits {
     /// The maximum number of jobs in one batch.
-    pub rows_max: usize,
+    pub max_rows: usize,
     /// The maximum number of bytes in one batch; a single larger job goes alone.
-    pub bytes_max: usize,
+    pub max_bytes: usize,
     /// The maximum number of waiting jobs; beyond it callers wait to submit.
-    pub waiting_max: usize,
+    pub max_waiting: usize,
 }
 
 impl BatchLimits {
     /// A thousand jobs or 8 MiB in a batch, and ten thousand waiting jobs.
-    pub const DEFAULT: Self = Self { rows_max: 1_000, bytes_max: 8 << 20, waiting_max: 10_000 };
+    pub const DEFAULT: Self = Self { max_rows: 1_000, max_bytes: 8 << 20, max_waiting: 10_000 };
 
     /// Splits jobs that were submitted together into batches.
     pub(crate) fn parts<'a, J>(&self, jobs: &'a [J], bytes_of: impl Fn(&J) -> usize) -> Vec<&'a [J]> {
@@ -46,7 +46,7 @@ impl BatchLimits {
         let mut bytes = 0_usize;
         for (index, job) in jobs.iter().enumerate() {
             let more = bytes.saturating_add(bytes_of(job));
-            if begin < index && (self.rows_max <= index - begin || self.bytes_max < more) {
+            if begin < index && (self.max_rows <= index - begin || self.max_bytes < more) {
                 parts.push(&jobs[begin..index]);
                 begin = index;
                 bytes = bytes_of(job);
@@ -75,7 +75,7 @@ pub struct Batcher<J, R> {
 impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
     /// Starts the stream. It ends when the last `Batcher` is dropped and its jobs are done.
     pub fn start(bounds: BatchLimits, writer: Arc<impl BatchWriter<J, R>>) -> Self {
-        let (jobs, waiting) = mpsc::channel(bounds.waiting_max);
+        let (jobs, waiting) = mpsc::channel(bounds.max_waiting);
         tokio::spawn(run(bounds, waiting, writer));
         Self { jobs }
     }
@@ -136,9 +136,9 @@ fn gather<J, R>(
 ) -> Vec<PendingJob<J, R>> {
     let mut bytes = first.bytes;
     let mut batch = vec![first];
-    while batch.len() < bounds.rows_max {
+    while batch.len() < bounds.max_rows {
         let Ok(next) = waiting.try_recv() else { break };
-        if bounds.bytes_max < bytes.saturating_add(next.bytes) {
+        if bounds.max_bytes < bytes.saturating_add(next.bytes) {
             *carried_over = Some(next);
             break;
         }

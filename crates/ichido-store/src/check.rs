@@ -5,14 +5,14 @@ use std::ops::RangeInclusive;
 use crate::error::StoreError;
 
 /// Checks that a text is short enough and can be stored by both databases.
-pub(crate) fn text(what: &'static str, text: &str, bytes_max: usize) -> Result<(), StoreError> {
-    bytes(what, text.len(), bytes_max)?;
+pub(crate) fn text(what: &'static str, text: &str, max_bytes: usize) -> Result<(), StoreError> {
+    bytes(what, text.len(), max_bytes)?;
     no_nul(what, text)
 }
 
 /// Checks a text that must not be empty.
-pub(crate) fn name(what: &'static str, name: &str, bytes_max: usize) -> Result<(), StoreError> {
-    if name.is_empty() { Err(StoreError::Empty { what }) } else { text(what, name, bytes_max) }
+pub(crate) fn name(what: &'static str, name: &str, max_bytes: usize) -> Result<(), StoreError> {
+    if name.is_empty() { Err(StoreError::Empty { what }) } else { text(what, name, max_bytes) }
 }
 
 /// Checks a size.

@@ -11,7 +11,7 @@ use ichido_core::lifecycle::{Event, History, State, StepRefusal};
 use ichido_core::sync::lock;
 use uuid::Uuid;
 
-use crate::message::{Settlement, ClaimedMessage};
+use crate::message::{ClaimedMessage, Settlement};
 use crate::placement::MovedMessage;
 
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ impl<'a> ClaimReport<'a> {
         };
         match settlement.state.advance(settlement.event, settlement.claimed_at) {
             // A call that starts has not ended.
-            Ok((State::Sending { .. }, _)) => Err(StepRefusal::NotFromHere),
+            Ok((State::Sending { .. }, _)) => Err(StepRefusal::WrongState),
             Ok(states) => Ok(Self { index, settlement, fence, history, states }),
             Err(illegal) => Err(illegal.why),
         }

@@ -1,6 +1,6 @@
 //! Counters for alerts, per minute, over all nodes.
 //!
-//! Guarantee: counting takes no round trip and never fails the counted operation. [`Tallies::flush`](crate::Tallies::flush)
+//! Guarantee: counting takes no round trip and never fails the counted operation. [`Series::flush`](crate::Tallies::flush)
 //! adds a process's counts to the store, all or nothing. A process that dies loses only the counts it had not added yet: alerts
 //! about the current state (dead, parked and waiting messages) do not use these counts.
 //!
@@ -22,9 +22,9 @@ use crate::columns::Columns;
 use crate::error::StoreError;
 
 /// The maximum number of subjects that a process counts between two flushes. Queues and operations are few.
-pub const SUBJECTS_MAX: usize = 1_000;
+pub const MAX_SUBJECTS: usize = 1_000;
 /// The maximum number of counts read at once.
-pub(crate) const SUMS_MAX: i64 = 200_000;
+pub(crate) const MAX_SUMS: i64 = 200_000;
 
 /// The counts of one queue or operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,9 +86,9 @@ impl Counters {
         if let Some(counted) = subjects.get_mut(name) {
             return change(counted);
         }
-        if SUBJECTS_MAX <= subjects.len() {
+        if MAX_SUBJECTS <= subjects.len() {
             if !self.is_full.swap(true, Ordering::Relaxed) {
-                tracing::warn!(SUBJECTS_MAX, "too many queues or operations to count for alerts");
+                tracing::warn!(MAX_SUBJECTS, "too many queues or operations to count for alerts");
             }
             return;
         }
@@ -100,7 +100,8 @@ impl Counters {
         let queues = std::mem::take(&mut *lock(&self.queues)).into_iter();
         let operations = std::mem::take(&mut *lock(&self.operations)).into_iter();
         let queues = queues.map(|(name, counted)| (AlertSubject::Queue(name).to_string(), counted));
-        let operations = operations.map(|(name, counted)| (AlertSubject::Operation(name).to_string(), counted));
+        let operations =
+            operations.map(|(name, counted)| (AlertSubject::Operation(name).to_string(), counted));
         queues.chain(operations).collect()
     }
 
@@ -109,7 +110,9 @@ impl Counters {
         for (about, counted) in taken {
             match AlertSubject::parse(&about) {
                 Some(AlertSubject::Queue(name)) => self.count(&self.queues, &name, |to| to.add(&counted)),
-                Some(AlertSubject::Operation(name)) => self.count(&self.operations, &name, |to| to.add(&counted)),
+                Some(AlertSubject::Operation(name)) => {
+                    self.count(&self.operations, &name, |to| to.add(&counted))
+                }
                 Some(AlertSubject::Destination(_) | AlertSubject::Trail) | None => (),
             }
         }
@@ -254,12 +257,12 @@ mod tests {
     #[test]
     fn more_subjects_than_the_bound_are_not_counted() {
         let tally = Counters::default();
-        for number in 0..=SUBJECTS_MAX {
+        for number in 0..=MAX_SUBJECTS {
             tally.message_arrived(&format!("q{number}"), false);
         }
         tally.message_arrived("q0", false);
         let taken = tally.take();
-        assert_eq!(taken.len(), SUBJECTS_MAX);
+        assert_eq!(taken.len(), MAX_SUBJECTS);
         assert_eq!(taken["queue q0"].arrived, 2);
     }
 }

@@ -8,20 +8,20 @@
 //! use ichido_core::lifecycle::{Event, State};
 //! use ichido_core::retry::Safety;
 //! use ichido_store::Store;
-//! use ichido_store::letter::{LetterFilter, LetterStepped};
+//! use ichido_store::letter::{DeadLetterFilter, DeadLetterStep};
 //! use ichido_store::message::Note;
 //!
 //! # async fn requeue_all(store: &Store) -> Result<(), Box<dyn std::error::Error>> {
 //! let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
 //! let mut after = None;
 //! loop {
-//!     let page = store.dead_letters().page(&LetterFilter::default(), after, 500).await?;
+//!     let page = store.dead_letters().page(&DeadLetterFilter::default(), after, 500).await?;
 //!     let Some(last) = page.last() else { break };
 //!     after = Some((last.since, last.id));
 //!     let ids: Vec<_> = page.iter().map(|letter| letter.id).collect();
 //!     let requeue = |_: &_, _| Event::Requeued { allowed: true, safety: Safety::Keyed };
 //!     for stepped in store.dead_letters().step(&ids, requeue, &note).await? {
-//!         assert!(matches!(stepped, LetterStepped::Now(State::Queued { .. })));
+//!         assert!(matches!(stepped, DeadLetterStep::Now(State::Queued { .. })));
 //!     }
 //! }
 //! # Ok(())
@@ -117,7 +117,7 @@ pub struct DeadLetterRow {
     /// The priority; 0 is most urgent.
     pub priority: u8,
     /// The message that it replaces.
-    pub made_from: Option<Uuid>,
+    pub replacement_of: Option<Uuid>,
     /// The size of its request.
     pub request_bytes: u64,
 }

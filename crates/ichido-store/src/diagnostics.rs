@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::facts::PublishedQueue;
 
 /// The maximum number of open transactions reported.
-pub const OPEN_TRANSACTIONS_MAX: u32 = 20;
+pub const MAX_OPEN_TRANSACTIONS: u32 = 20;
 
 /// The diagnostics.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct PostgresDiagnostics {
     /// Whether it is a follower and accepts no writes.
     pub follows: bool,
     /// `max_connections`.
-    pub connections_max: u32,
+    pub max_connections: u32,
     /// How many of them are reserved for others.
     pub connections_reserved: u32,
     /// The number of nodes seen within the last minute.
@@ -65,7 +65,7 @@ pub struct PostgresDiagnostics {
     pub clock: ClockReading,
     /// Whether we may see the transactions of other users.
     pub sees_everybody: bool,
-    /// The transactions open for longer than `open_for`, the oldest first; at most [`OPEN_TRANSACTIONS_MAX`].
+    /// The transactions open for longer than `open_for`, the oldest first; at most [`MAX_OPEN_TRANSACTIONS`].
     pub open_transactions: Vec<OpenTransaction>,
 }
 

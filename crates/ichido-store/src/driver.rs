@@ -33,11 +33,11 @@ pub(crate) enum Driver {
 
 impl Driver {
     /// Opens the database of a URL and migrates its schema.
-    pub(crate) async fn open(url: &str, connections_max: u32, skew: Arc<Skew>) -> Result<Self, StoreError> {
+    pub(crate) async fn open(url: &str, max_connections: u32, skew: Arc<Skew>) -> Result<Self, StoreError> {
         let driver = match url.split_once(':') {
-            Some(("sqlite", _)) => Self::Sqlite(Arc::new(Sqlite::connect(url, connections_max, skew).await?)),
+            Some(("sqlite", _)) => Self::Sqlite(Arc::new(Sqlite::connect(url, max_connections, skew).await?)),
             Some(("postgres" | "postgresql", _)) => {
-                Self::Postgres(Arc::new(Postgres::connect(url, connections_max, skew).await?))
+                Self::Postgres(Arc::new(Postgres::connect(url, max_connections, skew).await?))
             }
             _ => {
                 return Err(StoreError::Address(UNKNOWN_ADDRESS));

@@ -23,7 +23,7 @@
 //! # let store = Store::open(&file.url, 4).await?;
 //! let (node, queue) = (Uuid::now_v7(), QueueName::parse("orders").ok_or("not a name")?);
 //! let facts = QueueFacts {
-//!     guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) },
+//!     guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
 //!     requeue: true,
 //!     max_attempts: NonZeroU32::MIN,
 //!     horizon: Duration::from_mins(10),

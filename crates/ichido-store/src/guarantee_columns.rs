@@ -15,38 +15,36 @@ use crate::micros;
 pub(crate) struct GuaranteeColumns {
     pub(crate) guarantee: &'static str,
     pub(crate) keeps_for: Option<i64>,
-    pub(crate) travels_for: i64,
+    pub(crate) max_time_in_flight: i64,
 }
 
 impl GuaranteeColumns {
     pub(crate) fn new(terms: &ClaimOptions) -> Self {
         let (guarantee, keeps_for) = columns(terms.guarantee);
-        Self { guarantee, keeps_for, travels_for: micros(terms.travels_for) }
+        Self { guarantee, keeps_for, max_time_in_flight: micros(terms.max_time_in_flight) }
     }
 }
 
 /// Converts a guarantee to the columns `guarantee` and `keeps_for`.
 pub(crate) fn columns(guarantee: Guarantee) -> (&'static str, Option<i64>) {
-    match guarantee {
-        Guarantee::Keyed { keeps_for } => ("honours_keys", Some(micros(keeps_for))),
-        Guarantee::Idempotent => ("repeatable", None),
-        Guarantee::None => ("nothing", None),
-    }
+    let keeps_for =
+        if let Guarantee::Keyed { keeps_for } = guarantee { Some(micros(keeps_for)) } else { None };
+    (guarantee.as_str(), keeps_for)
 }
 
 /// Reads the guarantee from a row of a table.
 pub(crate) fn guarantee(row: &impl Columns, table: &'static str) -> Result<Guarantee, StoreError> {
     Ok(match (row.text("guarantee")?, row.number_or_none("keeps_for")?) {
-        ("honours_keys", Some(keeps_for)) => Guarantee::Keyed { keeps_for: duration(keeps_for) },
-        ("repeatable", None) => Guarantee::Idempotent,
-        ("nothing", None) => Guarantee::None,
+        ("keyed", Some(keeps_for)) => Guarantee::Keyed { keeps_for: duration(keeps_for) },
+        ("idempotent", None) => Guarantee::Idempotent,
+        ("none", None) => Guarantee::None,
         _ => return Err(StoreError::Corrupt { table, detail: "unknown guarantee".to_owned() }),
     })
 }
 
 /// Reads how long calls of the lease's holder may be in flight.
-pub(crate) fn travels_for(lease: &impl Columns) -> Result<Duration, StoreError> {
-    Ok(duration(lease.number("travels_for")?))
+pub(crate) fn max_time_in_flight(lease: &impl Columns) -> Result<Duration, StoreError> {
+    Ok(duration(lease.number("max_time_in_flight")?))
 }
 
 /// Converts a column's microseconds to a duration.

@@ -133,8 +133,8 @@ use crate::headers;
 /// A request to run under a key ([`Keys::claim`](crate::Keys::claim)).
 #[derive(Clone, Debug)]
 pub struct KeyClaim {
-    /// Operation, identity and key. Operation and identity must not be empty, nor longer than [`limits::OPERATION_BYTES_MAX`]
-    /// and [`limits::IDENTITY_BYTES_MAX`].
+    /// Operation, identity and key. Operation and identity must not be empty, nor longer than [`limits::MAX_OPERATION_BYTES`]
+    /// and [`limits::MAX_IDENTITY_BYTES`].
     pub name: RecordName,
     /// The fingerprint that admission compares.
     pub fingerprint: Fingerprint,
@@ -142,10 +142,10 @@ pub struct KeyClaim {
     pub request_digest: Digest,
     /// The operation's policy: the lease, and how to treat a lapsed or unknown record.
     pub policy: Arc<Policy>,
-    /// The request's hops, as in its header; at most [`limits::HOPS_BYTES_MAX`].
+    /// The request's hops, as in its header; at most [`limits::MAX_HOPS_BYTES`].
     // SPEC F1.
     pub hops: Option<String>,
-    /// The request's trace context; at most [`limits::TRACE_BYTES_MAX`].
+    /// The request's trace context; at most [`limits::MAX_TRACE_BYTES`].
     pub trace: Option<String>,
 }
 
@@ -154,31 +154,31 @@ pub mod limits {
     use std::ops::RangeInclusive;
 
     /// The maximum length of an operation's name.
-    pub const OPERATION_BYTES_MAX: usize = 256;
+    pub const MAX_OPERATION_BYTES: usize = 256;
     /// The maximum length of an identity.
-    pub const IDENTITY_BYTES_MAX: usize = 256;
+    pub const MAX_IDENTITY_BYTES: usize = 256;
     /// The valid response statuses.
     pub const STATUS: RangeInclusive<u16> = 100..=999;
     /// The maximum size of a response's header fields: names and values, plus 8 bytes for each field.
-    pub const HEADERS_BYTES_MAX: usize = 1 << 20;
+    pub const MAX_HEADERS_BYTES: usize = 1 << 20;
     /// The maximum length of a response body. A longer response can be settled without its body.
-    pub const BODY_BYTES_MAX: usize = 64 << 20;
+    pub const MAX_BODY_BYTES: usize = 64 << 20;
     /// The maximum length of the hops header.
-    pub const HOPS_BYTES_MAX: usize = 2048;
+    pub const MAX_HOPS_BYTES: usize = 2048;
     /// The maximum length of a trace context.
-    pub const TRACE_BYTES_MAX: usize = 256;
+    pub const MAX_TRACE_BYTES: usize = 256;
     /// The maximum number of records on a page.
-    pub const PAGE_MAX: u32 = 1_000;
+    pub const MAX_PAGE: u32 = 1_000;
 }
 
 impl KeyClaim {
     /// Refuses values that a database cannot hold, before they join a batch.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let RecordName { operation, identity, .. } = &self.name;
-        check::name("the operation", operation, limits::OPERATION_BYTES_MAX)?;
-        check::name("the identity", identity, limits::IDENTITY_BYTES_MAX)?;
-        check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::HOPS_BYTES_MAX)?;
-        check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::TRACE_BYTES_MAX)
+        check::name("the operation", operation, limits::MAX_OPERATION_BYTES)?;
+        check::name("the identity", identity, limits::MAX_IDENTITY_BYTES)?;
+        check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::MAX_HOPS_BYTES)?;
+        check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::MAX_TRACE_BYTES)
     }
 }
 
@@ -232,9 +232,9 @@ pub enum ClaimOrigin {
 pub struct StoredResponse {
     /// The status: one of [`limits::STATUS`].
     pub status: u16,
-    /// The header fields; at most [`limits::HEADERS_BYTES_MAX`].
+    /// The header fields; at most [`limits::MAX_HEADERS_BYTES`].
     pub headers: Vec<(String, Vec<u8>)>,
-    /// The body, at most [`limits::BODY_BYTES_MAX`]; `None` if it was not stored.
+    /// The body, at most [`limits::MAX_BODY_BYTES`]; `None` if it was not stored.
     pub body: Option<Vec<u8>>,
 }
 
@@ -282,8 +282,8 @@ impl KeySettle {
     /// Refuses what could not be read back unchanged, or is too large, before it joins a batch.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let KeyOutcome::Keep { response, .. } = &self.outcome else { return Ok(()) };
-        check::bytes("the headers of the response", response.header_bytes(), limits::HEADERS_BYTES_MAX)?;
-        check::bytes("the body of the response", response.body_bytes(), limits::BODY_BYTES_MAX)?;
+        check::bytes("the headers of the response", response.header_bytes(), limits::MAX_HEADERS_BYTES)?;
+        check::bytes("the body of the response", response.body_bytes(), limits::MAX_BODY_BYTES)?;
         let (least, most) = (*limits::STATUS.start(), *limits::STATUS.end());
         check::number("the status", response.status.into(), least.into()..=most.into())
     }

@@ -51,7 +51,10 @@ mod check;
 mod claim_end;
 mod claim_tracker;
 mod columns;
+pub mod counters;
 mod db_timestamp;
+pub mod dead_letter;
+pub mod diagnostics;
 mod disk_space;
 mod driver;
 mod duplicate;
@@ -63,7 +66,6 @@ mod guarantee_columns;
 mod headers;
 mod json;
 pub mod ledger;
-pub mod dead_letter;
 pub mod message;
 mod migrations;
 pub mod node;
@@ -79,29 +81,27 @@ mod sqlite;
 mod statement;
 mod store;
 mod take;
-pub mod counters;
 #[cfg(all(unix, feature = "testing"))]
 pub mod testing;
 pub mod token;
 mod transaction;
-pub mod diagnostics;
 pub mod waiters;
 mod write_job;
 mod write_queues;
 
 pub use store::{
     Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Facts, Keys, Messages, Nodes, Paces, Queues,
-    Store, Series, Tokens,
+    Series, Store, Tokens,
 };
 
 /// The maximum delay, window, lease or time to live: a hundred years. Longer durations are capped, the same on both databases.
 /// PostgreSQL counts an interval's microseconds as a floating-point number, which is exact up to here, and no clock exceeds
 /// what a column can hold.
-const DURATION_MAX: std::time::Duration = std::time::Duration::from_hours(100 * 366 * 24);
+const MAX_DURATION: std::time::Duration = std::time::Duration::from_hours(100 * 366 * 24);
 
 /// Caps a duration at what every database can hold.
 fn bounded(duration: std::time::Duration) -> std::time::Duration {
-    duration.min(DURATION_MAX)
+    duration.min(MAX_DURATION)
 }
 
 /// Converts a duration to a statement parameter.

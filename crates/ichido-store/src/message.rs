@@ -13,12 +13,12 @@
 //! use std::time::Duration;
 //!
 //! use ichido_core::key::IdempotencyKey;
-//! use ichido_core::lifecycle::{Event, Stage, State, Tried};
+//! use ichido_core::lifecycle::{Event, StateName, State, AttemptResult};
 //! use ichido_core::retry::{Guarantee, Retry, Safety};
-//! use ichido_core::verdict::{Answer, Echo, Seen, Table};
+//! use ichido_core::verdict::{Answer, Echo, AttemptResponse, Table};
 //! use ichido_store::Store;
 //! use ichido_store::message::{
-//!     ClaimTerms, Enqueued, LetterState, MessageFilter, NewMessage, Note, QueueName, Settlement, Stepped,
+//!     ClaimOptions, Enqueued, LetterState, MessageFilter, NewMessage, Note, QueueName, Settlement, Stepped,
 //! };
 //! use uuid::Uuid;
 //!
@@ -35,12 +35,12 @@
 //! assert_eq!(store.messages().enqueue(message).await?, Enqueued::Same { id });
 //!
 //! // Claim. If there is nothing, wait for a wake-up, and claim again after a timeout in any case.
-//! let terms = ClaimTerms {
+//! let terms = ClaimOptions {
 //!     node: Uuid::now_v7(),
 //!     lease: Duration::from_secs(30),
 //!     marks: false,
-//!     guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) },
-//!     travels_for: Duration::from_mins(1),
+//!     guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
+//!     max_time_in_flight: Duration::from_mins(1),
 //! };
 //! let few = NonZeroU32::new(32).ok_or("at least one")?;
 //! let mut works = store.claims().take(&queue, few, terms).await?;
@@ -50,23 +50,23 @@
 //! }
 //! let work = &works[0];
 //!
-//! // Call the destination, and renew the claim if that takes long. It answers 503.
+//! // DeliveryAttempt the destination, and renew the claim if that takes long. It answers 503.
 //! assert_eq!(store.claims().renew(&[work.fence], terms.lease).await?, [true]);
 //! let answer = Answer { status: 503, headers: &[], body: b"", echo: Echo::Absent };
 //!
 //! // Judge and settle.
-//! let receiver = Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) };
+//! let receiver = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
 //! let safety = work.history.safety(receiver, work.claimed_at);
-//! let verdict = Table::http().judge(&Seen::Answer(answer), work.claimed_at);
+//! let verdict = Table::http().judge(&AttemptResponse::Answer(answer), work.claimed_at);
 //! let failure = NonZeroU32::new(work.history.tries).ok_or("this try counts")?;
 //! let dice = 0.5; // Draw it yourself, from 0 up to 1.
 //! let wait = Retry::OUTBOX.wait(failure, dice, verdict.hint);
-//! let tried = Tried {
+//! let tried = AttemptResult {
 //!     fence: work.fence,
 //!     effect: verdict.effect,
 //!     safety,
 //!     due: work.claimed_at.plus(wait),
-//!     travels_until: work.claimed_at.plus(Duration::from_mins(10)),
+//!     in_flight_until: work.claimed_at.plus(Duration::from_mins(10)),
 //! };
 //! let event = Event::of_try(verdict.next(safety, work.history.effect()), tried);
 //! let note = Note { code: verdict.code, status: Some(503), ..Note::default() };
@@ -77,10 +77,10 @@
 //! # store.skew_by(wait + Duration::from_secs(1));
 //! assert_eq!(store.claims().promote(1_000).await?, [(queue.clone(), 1)]);
 //! # let work = &store.claims().take(&queue, few, terms).await?[0];
-//! # let failure = ichido_core::lifecycle::Failure::ForGood;
+//! # let failure = ichido_core::lifecycle::Failure::Permanent;
 //! # let (fence, effect) = (work.fence, ichido_core::verdict::Effect::NotDone);
-//! # let travels_until = work.claimed_at;
-//! # let event = Event::Failed { fence, failure, effect, safety, travels_until };
+//! # let in_flight_until = work.claimed_at;
+//! # let event = Event::Failed { fence, failure, effect, safety, in_flight_until };
 //! # store.claims().settle(Settlement::new(work, event, Note::default())).await?;
 //!
 //! // Later it is dead, and a person requeues it.
@@ -93,7 +93,7 @@
 //! // Its history, its state, and the counts.
 //! let steps = store.messages().transitions(id).await?;
 //! assert_eq!(steps.last().map(|step| step.kind.as_str()), Some("requeued"));
-//! assert_eq!(store.messages().get(id).await?.ok_or("it is kept")?.status, Stage::Queued);
+//! assert_eq!(store.messages().get(id).await?.ok_or("it is kept")?.status, StateName::Queued);
 //! assert_eq!(store.queues().counts().await?[0].count, 1);
 //!
 //! // The next page begins after the last message of the previous one.
@@ -117,7 +117,7 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{StartMark, Event, History, StateName, State};
+use ichido_core::lifecycle::{Event, History, StartMark, State, StateName};
 use ichido_core::retry::{Guarantee, Retry};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
@@ -130,28 +130,28 @@ use crate::error::StoreError;
 /// Limits of a message.
 pub mod limits {
     /// The maximum length of a queue's name, in bytes.
-    pub const QUEUE_BYTES_MAX: usize = 128;
+    pub const MAX_QUEUE_BYTES: usize = 128;
     /// The maximum length of an identity, in bytes.
-    pub const IDENTITY_BYTES_MAX: usize = 255;
+    pub const MAX_IDENTITY_BYTES: usize = 255;
     /// The maximum length of a request's media type, in bytes.
-    pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
+    pub const MAX_CONTENT_TYPE_BYTES: usize = 255;
     /// The maximum length of a trace context, in bytes: a `traceparent` with a long `tracestate`.
-    pub const TRACE_BYTES_MAX: usize = 1024;
+    pub const MAX_TRACE_BYTES: usize = 1024;
     /// The maximum length of the hops: that of the header.
-    pub const HOPS_BYTES_MAX: usize = ichido_core::hops::FIELD_BYTES_MAX;
+    pub const MAX_HOPS_BYTES: usize = ichido_core::hops::MAX_FIELD_BYTES;
     /// The maximum size of a request, in bytes.
-    pub const REQUEST_BYTES_MAX: usize = 4 << 20;
+    pub const MAX_REQUEST_BYTES: usize = 4 << 20;
     /// The maximum number of attempts that a message may be allowed. Both databases can count further, so no count overflows.
-    pub const ATTEMPTS_MAX: u32 = 1_000_000_000;
+    pub const MAX_ATTEMPTS: u32 = 1_000_000_000;
     /// The maximum length of a stored error excerpt, in bytes; the rest is cut off.
-    pub const EXCERPT_BYTES_MAX: usize = 1024;
+    pub const MAX_EXCERPT_BYTES: usize = 1024;
     /// The maximum lease of a claim; a longer one is capped. A lease that ends later than this was taken while the clock was
     /// ahead, and counts as lapsed.
-    pub const LEASE_MAX: std::time::Duration = std::time::Duration::from_hours(24);
+    pub const MAX_LEASE: std::time::Duration = std::time::Duration::from_hours(24);
     /// The maximum number of messages in one claim.
-    pub const CLAIM_MAX: u32 = 5_000;
+    pub const MAX_CLAIM: u32 = 5_000;
     /// The maximum number of messages on a page.
-    pub const PAGE_MAX: u32 = 1_000;
+    pub const MAX_PAGE: u32 = 1_000;
 }
 
 /// The name of a queue: 1 to 128 letters, digits, `.`, `_`, `-` and `:`.
@@ -170,7 +170,7 @@ impl QueueName {
     /// assert!(QueueName::parse("").is_none() && QueueName::parse("no blanks").is_none());
     /// ```
     pub fn parse(name: &str) -> Option<Self> {
-        let fits = (1..=limits::QUEUE_BYTES_MAX).contains(&name.len());
+        let fits = (1..=limits::MAX_QUEUE_BYTES).contains(&name.len());
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b':');
         (fits && name.bytes().all(plain)).then(|| Self(name.into()))
     }
@@ -203,15 +203,15 @@ pub struct NewMessage {
     pub trace: Option<String>,
     /// The priority: 0 is most urgent, 255 least. [`NewMessage::new`] sets 2.
     pub priority: u8,
-    /// The maximum number of attempts, including the first; at most [`limits::ATTEMPTS_MAX`]. [`NewMessage::new`] sets that of
+    /// The maximum number of attempts, including the first; at most [`limits::MAX_ATTEMPTS`]. [`NewMessage::new`] sets that of
     /// [`Retry::OUTBOX`].
-    pub tries_allowed: NonZeroU32,
+    pub max_attempts: NonZeroU32,
     /// The delay before the first attempt. The message is queued at once, and claimable after
     /// [`Claims::promote`](crate::Claims::promote).
     pub delay: Duration,
     /// The dead letter that it replaces.
     // SPEC D17.
-    pub made_from: Option<Uuid>,
+    pub replacement_of: Option<Uuid>,
     /// If set, equal content within a window is the same action, whatever its key.
     // SPEC A7.
     pub same_content: Option<SameContent>,
@@ -243,9 +243,9 @@ impl NewMessage {
             hops: None,
             trace: None,
             priority: 2,
-            tries_allowed: Retry::OUTBOX.max_attempts,
+            max_attempts: Retry::OUTBOX.max_attempts,
             delay: Duration::ZERO,
-            made_from: None,
+            replacement_of: None,
             same_content: None,
         }
     }
@@ -258,12 +258,12 @@ impl NewMessage {
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        check::text("the identity", &self.identity, limits::IDENTITY_BYTES_MAX)?;
-        check::text("the content type", &self.content_type, limits::CONTENT_TYPE_BYTES_MAX)?;
-        check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::HOPS_BYTES_MAX)?;
-        check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::TRACE_BYTES_MAX)?;
-        check::bytes("the request", self.request.len(), limits::REQUEST_BYTES_MAX)?;
-        check::number("the number of allowed attempts", self.tries_allowed.get(), 1..=limits::ATTEMPTS_MAX)
+        check::text("the identity", &self.identity, limits::MAX_IDENTITY_BYTES)?;
+        check::text("the content type", &self.content_type, limits::MAX_CONTENT_TYPE_BYTES)?;
+        check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::MAX_HOPS_BYTES)?;
+        check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::MAX_TRACE_BYTES)?;
+        check::bytes("the request", self.request.len(), limits::MAX_REQUEST_BYTES)?;
+        check::number("the number of allowed attempts", self.max_attempts.get(), 1..=limits::MAX_ATTEMPTS)
     }
 }
 
@@ -346,7 +346,7 @@ pub struct ClaimOptions {
     // SPEC F2.
     pub guarantee: Guarantee,
     /// How long a call may be in flight after it starts. It is stored likewise, and a rescue uses the longer one.
-    pub travels_for: Duration,
+    pub max_time_in_flight: Duration,
 }
 
 /// A claimed message.
@@ -483,7 +483,7 @@ pub struct Transition {
     /// The fence of the claim or action that it belongs to.
     pub fence: Option<u64>,
     /// Attempts so far.
-    pub tries: u32,
+    pub attempts: u32,
     /// What is known of the effect.
     pub effect: Effect,
     /// Why it failed.
@@ -523,9 +523,9 @@ pub struct MessageRow {
     /// Its state.
     pub status: StateName,
     /// Attempts so far.
-    pub tries: u32,
+    pub attempts: u32,
     /// The maximum number of attempts.
-    pub tries_allowed: u32,
+    pub max_attempts: u32,
     /// When it is due; `None` once it is being sent or has ended.
     pub next_attempt: Option<Timestamp>,
     /// The code of the last error.
@@ -542,7 +542,7 @@ pub struct MessageRow {
     /// The trace context.
     pub trace: Option<String>,
     /// The message that it replaces.
-    pub made_from: Option<Uuid>,
+    pub replacement_of: Option<Uuid>,
     /// When it was enqueued.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -574,7 +574,13 @@ impl MessageFilter {
     /// Returns whether it selects a state that is not final. Such messages are in small tables.
     pub(crate) fn selects_unfinished(&self) -> bool {
         match self.status {
-            Some(StateName::Queued | StateName::Sending | StateName::Failed | StateName::Parked | StateName::Dead) => true,
+            Some(
+                StateName::Queued
+                | StateName::Sending
+                | StateName::Failed
+                | StateName::Parked
+                | StateName::Dead,
+            ) => true,
             Some(StateName::Sent | StateName::Cancelled) | None => false,
         }
     }

@@ -7,14 +7,14 @@
 //!
 //! Each call does a bounded amount of work and returns how much; a full batch means that there may be more. Promoting and
 //! rescuing are for every node, and several may do them at once. The rest is for one node at a time, the one that holds that
-//! [`Duty`].
+//! [`SingletonTask`].
 //!
 //! ```
 //! use std::time::Duration;
 //!
 //! use ichido_core::time::Timestamp;
 //! use ichido_store::Store;
-//! use ichido_store::node::{Duty, SharedPace};
+//! use ichido_store::node::{SingletonTask, SharedPace};
 //! use uuid::Uuid;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -26,8 +26,8 @@
 //! store.nodes().beat(node, "web-1").await?;
 //! assert_eq!(store.nodes().list().await?[0].name, "web-1");
 //!
-//! assert!(store.nodes().claim_duty(Duty::Ledger, node, Duration::from_secs(30)).await?);
-//! assert!(!store.nodes().claim_duty(Duty::Ledger, other, Duration::from_secs(30)).await?, "one at a time");
+//! assert!(store.nodes().claim_duty(SingletonTask::Ledger, node, Duration::from_secs(30)).await?);
+//! assert!(!store.nodes().claim_duty(SingletonTask::Ledger, other, Duration::from_secs(30)).await?, "one at a time");
 //! while store.keys().sweep(PART).await? == u64::from(PART) {}
 //! while store.messages().sweep_contents(PART).await? == u64::from(PART) {}
 //! while store.queues().fold_counts(PART).await? == u64::from(PART) {}
@@ -84,12 +84,12 @@ impl SingletonTask<'_> {
 
 /// The maximum lease of a task, or of a question to a model. One that ends later was taken while the clock was ahead, and
 /// counts as lapsed.
-pub(crate) const DUTY_LEASE_MAX: Duration = Duration::from_hours(1);
+pub(crate) const MAX_DUTY_LEASE: Duration = Duration::from_hours(1);
 
 /// The name of the task of moving dead letters. For one queue, the queue's name follows a colon.
 const LETTERS: &str = "letters";
 
-/// A bulk operation that holds [`Duty::Letters`] with a valid lease.
+/// A bulk operation that holds [`SingletonTask::Letters`] with a valid lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkLease {
     /// Its queue; `None` for all queues.

@@ -32,7 +32,7 @@ pub(crate) struct EventRow {
     pub(crate) from: &'static str,
     pub(crate) to: &'static str,
     pub(crate) kind: &'static str,
-    pub(crate) tries: u32,
+    pub(crate) attempts: u32,
     pub(crate) deaths: u32,
     pub(crate) doubt: Option<Doubt>,
     pub(crate) effect: Effect,
@@ -178,7 +178,7 @@ impl RowChanges {
             from: from.name(),
             to: to.name(),
             kind,
-            tries: history.map_or(0, |history| history.tries),
+            attempts: history.map_or(0, |history| history.attempts),
             deaths: history.map_or(0, |history| history.deaths),
             doubt: history.and_then(|history| history.doubt),
             effect: to.effect(),
@@ -238,7 +238,7 @@ pub(crate) fn apply_operator_event(
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
-        | Event::WorkerDied { .. } => Err(StepRefusal::NotFromHere),
+        | Event::WorkerDied { .. } => Err(StepRefusal::WrongState),
         // The replacement would run beside it. And a discard, which can be undone, would erase that it was replaced.
         Event::Requeued { .. } | Event::Replaced | Event::Discarded if standing == Disposition::Replaced => {
             Err(StepRefusal::HasSuccessor)
@@ -304,15 +304,15 @@ pub(crate) fn storable_note(note: Note) -> Note {
 
 /// Caps counts at what every database can hold. A holder's report must not leave a row that cannot be read.
 fn storable_history(history: History) -> History {
-    let most = limits::ATTEMPTS_MAX;
-    History { tries: history.tries.min(most), deaths: history.deaths.min(most), ..history }
+    let most = limits::MAX_ATTEMPTS;
+    History { attempts: history.attempts.min(most), deaths: history.deaths.min(most), ..history }
 }
 
 /// Returns the beginning of a text, cut at a character boundary.
 pub(crate) fn excerpt(text: &str) -> String {
     // PostgreSQL's text cannot hold NUL, and this text may come from anywhere.
     let mut text = text.replace('\0', "\u{fffd}");
-    let mut end = text.len().min(limits::EXCERPT_BYTES_MAX);
+    let mut end = text.len().min(limits::MAX_EXCERPT_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

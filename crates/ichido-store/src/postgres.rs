@@ -66,12 +66,12 @@ impl Postgres {
     /// Connects. Does not migrate.
     pub(crate) async fn connect(
         url: &str,
-        connections_max: u32,
+        max_connections: u32,
         skew: Arc<Skew>,
     ) -> Result<Self, StoreError> {
         let options = options(url)?;
         let refusal = first_connection(&options).await?;
-        let calls = ConnectionPool::new(options.clone(), connections_max.max(1), CALL_TIMEOUT);
+        let calls = ConnectionPool::new(options.clone(), max_connections.max(1), CALL_TIMEOUT);
         calls.execute(sqlx::query("SELECT 1")).await.map_err(|error| match (refusal, error) {
             (Some(error), _) | (None, StoreError::Unknown(error)) => StoreError::Unavailable(error),
             (None, error) => error,

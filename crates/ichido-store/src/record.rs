@@ -5,7 +5,7 @@ use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{
-    Admission, OperationGuarantee, Expiry, RecordPhase, Record, RecordName, Settled, StoredBody, admit,
+    Admission, Expiry, OperationGuarantee, Record, RecordName, RecordPhase, Settled, StoredBody, admit,
 };
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
@@ -13,7 +13,9 @@ use uuid::Uuid;
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::headers;
-use crate::ledger::{ClaimOrigin, KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, StoredResponse};
+use crate::ledger::{
+    ClaimOrigin, KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, StoredResponse,
+};
 
 /// A claim with the id by which it recognises its own insert.
 pub(crate) struct ClaimAttempt {
@@ -49,7 +51,8 @@ impl ClaimAttempt {
         if found.claim_id == self.claim_id && matches!(record.phase, RecordPhase::Claimed { .. }) {
             // Our own claim, whose answer was lost.
             let is_later = record.first_claimed_at < record.claimed_at;
-            let began = if is_later { ClaimOrigin::TakenOver { from: record.mode } } else { ClaimOrigin::New };
+            let began =
+                if is_later { ClaimOrigin::TakenOver { from: record.mode } } else { ClaimOrigin::New };
             return Ok(ClaimDecision::Answer(KeyClaimed::Run { fence: record.fence, began }));
         }
         let response =
@@ -114,7 +117,7 @@ pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, S
         fence: row.fence()?,
         first_claimed_at: row.timestamp("created_at")?,
         claimed_at: row.timestamp("claimed_at")?,
-        mode: mode(row.text("mode")?)?,
+        mode: mode(row.text("guarantee")?)?,
         phase,
     };
     Ok(FoundRecord {

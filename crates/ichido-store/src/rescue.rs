@@ -17,8 +17,8 @@
 //! use ichido_core::key::IdempotencyKey;
 //! use ichido_core::retry::Guarantee;
 //! use ichido_store::Store;
-//! use ichido_store::message::{ClaimTerms, LetterState, NewMessage, QueueName};
-//! use ichido_store::rescue::RescueTerms;
+//! use ichido_store::message::{ClaimOptions, LetterState, NewMessage, QueueName};
+//! use ichido_store::rescue::RescueOptions;
 //! use uuid::Uuid;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -32,8 +32,8 @@
 //! }
 //!
 //! let lease = Duration::from_secs(30);
-//! let (guarantee, travels_for) = (Guarantee::Nothing, Duration::from_mins(10));
-//! let terms = ClaimTerms { node: Uuid::now_v7(), lease, marks: true, guarantee, travels_for };
+//! let (guarantee, max_time_in_flight) = (Guarantee::Nothing, Duration::from_mins(10));
+//! let terms = ClaimOptions { node: Uuid::now_v7(), lease, marks: true, guarantee, max_time_in_flight };
 //! let works = store.claims().take(&queue, NonZeroU32::new(10).ok_or("some")?, terms).await?;
 //! // Right before the call: `false` means that the claim was lost, and the call must not be made.
 //! assert_eq!(store.claims().begin(&[(works[0].id, works[0].fence)]).await?, [true]);
@@ -41,7 +41,7 @@
 //! // The worker dies. When its lease has expired, any node rescues its messages, one claim at a time.
 //! # store.skew_by(lease + Duration::from_secs(1));
 //! let of_queue =
-//!     |_queue: &QueueName| RescueTerms { guarantee, wait: Duration::from_secs(2), travels_for };
+//!     |_queue: &QueueName| RescueOptions { guarantee, wait: Duration::from_secs(2), max_time_in_flight };
 //! let mut rescued = 0;
 //! while let Some(count) = store.claims().rescue(of_queue).await? {
 //!     rescued += count;
@@ -57,7 +57,7 @@
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{StartMark, Event, History, State};
+use ichido_core::lifecycle::{Event, History, StartMark, State};
 use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
@@ -79,7 +79,7 @@ pub(crate) struct LapsedLease {
     /// The guarantee, as its holder was configured.
     pub(crate) guarantee: Guarantee,
     /// How long its holder's calls may be in flight.
-    pub(crate) travels_for: Duration,
+    pub(crate) max_time_in_flight: Duration,
     pub(crate) left: Vec<LapsedMessage>,
 }
 
@@ -103,7 +103,7 @@ pub struct RescueOptions {
     pub wait: Duration,
     /// How long after its claim a call may be in flight. It is the hard deadline plus the time that the destination takes to
     /// settle.
-    pub travels_for: Duration,
+    pub max_time_in_flight: Duration,
 }
 
 /// The outcome of a rescue.
@@ -127,7 +127,7 @@ pub struct UnservedQueue {
     /// The number of claims.
     pub claims: u64,
     /// The number of messages claimed under them; some may have ended before their worker did.
-    pub messages_max: u64,
+    pub max_messages: u64,
     /// When the first of them lapsed.
     pub since: Timestamp,
 }
@@ -143,13 +143,13 @@ pub(crate) fn lapsed_ends(now: Timestamp, longest: Duration) -> [(i64, i64); 2] 
 }
 
 /// The maximum number of queues listed at once.
-pub(crate) const UNSERVED_MAX: i64 = 100;
+pub(crate) const MAX_UNSERVED: i64 = 100;
 
 /// Plans the steps of all messages that a lapsed lease still holds.
 pub(crate) fn judge(lapsed: &LapsedLease, terms: &RescueOptions) -> RowChanges {
     let mut changes = RowChanges::default();
     let guarantee = terms.guarantee.weaker(lapsed.guarantee);
-    let travels_for = terms.travels_for.max(lapsed.travels_for);
+    let max_time_in_flight = terms.max_time_in_flight.max(lapsed.max_time_in_flight);
     for message in &lapsed.left {
         let history = message.history;
         let state = State::Sending {
@@ -164,7 +164,7 @@ pub(crate) fn judge(lapsed: &LapsedLease, terms: &RescueOptions) -> RowChanges {
             alone: lapsed.alone,
             safety: history.safety(guarantee, lapsed.now),
             due: lapsed.now.plus(terms.wait),
-            travels_until: lapsed.now.plus(travels_for),
+            in_flight_until: lapsed.now.plus(max_time_in_flight),
         };
         let moving = MovedMessage { id: message.id, queue: lapsed.queue.clone(), priority: message.priority };
         let stamp = EventStamp {
@@ -191,7 +191,7 @@ fn death_note(begun: StartMark, last: State) -> Note {
         State::Queued { .. } | State::Failed { .. } | State::Sending { .. } | State::Cancelled { .. } => 0,
     };
     let excerpt = match begun {
-        _ if History::DEATHS_MAX <= deaths => {
+        _ if History::MAX_DEATHS <= deaths => {
             format!("{deaths} workers died while calling the destination with this message")
         }
         StartMark::NotYet => "the worker died before calling the destination".to_owned(),

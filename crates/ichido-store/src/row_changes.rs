@@ -17,7 +17,7 @@ pub(crate) async fn apply(connection: &mut DbConnection<'_>, changes: &RowChange
     scheduled.push(column(&changes.scheduled, |placed| placed.row.state));
     scheduled.push(column(&changes.scheduled, |placed| DbTimestamp(placed.row.due)));
     insert(connection, paired!("place_scheduled"), &scheduled, &[]).await?;
-    insert(connection, paired!("place_letter"), &letters(&changes.letters), &[SqlValue::Now]).await?;
+    insert(connection, paired!("place_dead_letter"), &letters(&changes.letters), &[SqlValue::Now]).await?;
     let deltas = changes.deltas.iter().map(|((queue, state), delta)| (queue.as_str(), *state, *delta));
     add_counts(connection, deltas).await
 }
@@ -59,7 +59,7 @@ fn events(events: &[EventRow]) -> [Column<'_>; 19] {
         column(events, |event| event.from),
         column(events, |event| event.to),
         column(events, |event| event.kind),
-        column(events, |event| count(event.tries)),
+        column(events, |event| count(event.attempts)),
         column(events, |event| count(event.deaths)),
         column(events, |event| event.doubt.map(since)),
         column(events, |event| event.doubt.map(until)),
@@ -79,7 +79,7 @@ fn moving<P>(placed: &[PlacedMessage<P>]) -> Vec<Column<'_>> {
     vec![
         column(placed, |placed| placed.moving.id),
         column(placed, |placed| placed.moving.queue.as_str()),
-        column(placed, |placed| count(placed.history.tries)),
+        column(placed, |placed| count(placed.history.attempts)),
         column(placed, |placed| count(placed.history.deaths)),
         column(placed, |placed| placed.history.doubt.map(since)),
         column(placed, |placed| placed.history.doubt.map(until)),
@@ -113,5 +113,5 @@ fn since(doubt: Doubt) -> DbTimestamp {
 }
 
 fn until(doubt: Doubt) -> DbTimestamp {
-    DbTimestamp(doubt.travels_until)
+    DbTimestamp(doubt.in_flight_until)
 }

@@ -3,29 +3,31 @@
 use std::num::NonZeroU32;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{StartMark, Doubt, History, StateName, State};
+use ichido_core::lifecycle::{Doubt, History, StartMark, State, StateName};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use uuid::Uuid;
 
 use crate::claim_tracker::{ClaimEnd, ClaimEnds};
 use crate::columns::{Columns, fence_from};
-use crate::error::StoreError;
 use crate::dead_letter::{DeadLetterRow, Disposition};
-use crate::message::{ClaimOptions, StateCount, DeadLetterState, MessageRow, QueueName, Transition, ClaimedMessage};
+use crate::error::StoreError;
+use crate::message::{
+    ClaimOptions, ClaimedMessage, DeadLetterState, MessageRow, QueueName, StateCount, Transition,
+};
 use crate::node::{BulkLease, NodeRow, QueuePause, SharedPace};
 use crate::placement::PriorLetter;
 use crate::rescue::{LapsedMessage, UnservedQueue};
 
 /// Reads the attempts so far from the columns that every message row has.
-pub(crate) fn history_of(row: &impl Columns, tries_allowed: i32) -> Result<History, StoreError> {
+pub(crate) fn history_of(row: &impl Columns, max_attempts: i32) -> Result<History, StoreError> {
     Ok(History {
-        tries: row.positive("tries")?,
-        tries_allowed: allowed(tries_allowed)?,
+        attempts: row.positive("attempts")?,
+        max_attempts: allowed(max_attempts)?,
         deaths: row.positive("deaths")?,
         suspect: row.truth("suspect")?,
-        doubt: match (row.timestamp_or_none("doubt_since")?, row.timestamp_or_none("travels_until")?) {
-            (Some(since), Some(travels_until)) => Some(Doubt { since, travels_until }),
+        doubt: match (row.timestamp_or_none("doubt_since")?, row.timestamp_or_none("in_flight_until")?) {
+            (Some(since), Some(in_flight_until)) => Some(Doubt { since, in_flight_until }),
             (None, None) => None,
             _ => return Err(corrupt("a doubt has only one of its two timestamps")),
         },
@@ -34,9 +36,13 @@ pub(crate) fn history_of(row: &impl Columns, tries_allowed: i32) -> Result<Histo
 }
 
 /// Reads a message that was just claimed.
-pub(crate) fn work(queue: &QueueName, terms: ClaimOptions, row: &impl Columns) -> Result<ClaimedMessage, StoreError> {
+pub(crate) fn work(
+    queue: &QueueName,
+    terms: ClaimOptions,
+    row: &impl Columns,
+) -> Result<ClaimedMessage, StoreError> {
     let fence = row.fence()?;
-    let before = history_of(row, row.count("tries_allowed")?)?;
+    let before = history_of(row, row.count("max_attempts")?)?;
     Ok(ClaimedMessage {
         id: row.uuid("id")?,
         queue: queue.clone(),
@@ -51,8 +57,12 @@ pub(crate) fn work(queue: &QueueName, terms: ClaimOptions, row: &impl Columns) -
         created_at: row.timestamp("created_at")?,
         claimed_at: row.timestamp("claimed_at")?,
         fence,
-        start_mark: if terms.start_marks || before.suspect { StartMark::NotYet } else { StartMark::NotTracked },
-        history: History { tries: before.tries.saturating_add(1), last_fence: Some(fence), ..before },
+        start_mark: if terms.start_marks || before.suspect {
+            StartMark::NotYet
+        } else {
+            StartMark::NotTracked
+        },
+        history: History { attempts: before.attempts.saturating_add(1), last_fence: Some(fence), ..before },
     })
 }
 
@@ -63,13 +73,13 @@ pub(crate) fn lapsed_message(row: &impl Columns, marks: bool) -> Result<LapsedMe
         (true, true) => StartMark::Written,
         (true, false) => StartMark::NotYet,
     };
-    let before = history_of(row, row.count("tries_allowed")?)?;
+    let before = history_of(row, row.count("max_attempts")?)?;
     Ok(LapsedMessage {
         id: row.uuid("id")?,
         priority: priority(row)?,
         begun,
         proven: row.truth("proven")?,
-        history: History { tries: before.tries.saturating_add(1), ..before },
+        history: History { attempts: before.attempts.saturating_add(1), ..before },
     })
 }
 
@@ -78,14 +88,14 @@ pub(crate) fn unserved(row: &impl Columns) -> Result<UnservedQueue, StoreError> 
     Ok(UnservedQueue {
         queue: queue_name(row.text("queue")?)?,
         claims: row.number("claims")?.unsigned_abs(),
-        messages_max: row.number("messages")?.unsigned_abs(),
+        max_messages: row.number("messages")?.unsigned_abs(),
         since: row.timestamp("since")?,
     })
 }
 
 /// Reads the state of a dead or parked message.
-pub(crate) fn letter_state(row: &impl Columns, tries_allowed: i32) -> Result<State, StoreError> {
-    let history = history_of(row, tries_allowed)?;
+pub(crate) fn letter_state(row: &impl Columns, max_attempts: i32) -> Result<State, StoreError> {
+    let history = history_of(row, max_attempts)?;
     let effect = effect(row)?;
     Ok(match row.text("state")? {
         "parked" => State::Parked { history },
@@ -120,9 +130,9 @@ pub(crate) fn letter_row(row: &impl Columns) -> Result<DeadLetterRow, StoreError
         error: row.text_or_none("error")?,
         since: row.timestamp("since")?,
         created_at: row.timestamp("created_at")?,
-        history: history_of(row, row.count("tries_allowed")?)?,
+        history: history_of(row, row.count("max_attempts")?)?,
         priority: priority(row)?,
-        made_from: row.uuid_or_none("made_from")?,
+        replacement_of: row.uuid_or_none("replacement_of")?,
         request_bytes: row.number("request_bytes")?.unsigned_abs(),
     })
 }
@@ -133,12 +143,12 @@ fn standing(row: &impl Columns) -> Result<Disposition, StoreError> {
 
 /// Reads the state of a message and its number of attempts.
 pub(crate) fn stage_row(row: &impl Columns) -> Result<(Uuid, StateName, u32), StoreError> {
-    Ok((row.uuid("id")?, stage(row, "status")?, row.positive("tries")?))
+    Ok((row.uuid("id")?, stage(row, "status")?, row.positive("attempts")?))
 }
 
 /// Reads the state of a scheduled message.
-pub(crate) fn scheduled_state(row: &impl Columns, tries_allowed: i32) -> Result<State, StoreError> {
-    let history = history_of(row, tries_allowed)?;
+pub(crate) fn scheduled_state(row: &impl Columns, max_attempts: i32) -> Result<State, StoreError> {
+    let history = history_of(row, max_attempts)?;
     let due = row.timestamp("due")?;
     Ok(match row.text("state")? {
         "failed" => State::Failed { due, history },
@@ -147,30 +157,30 @@ pub(crate) fn scheduled_state(row: &impl Columns, tries_allowed: i32) -> Result<
 }
 
 /// Reads the state of a message that is only in history. Returns `None` if it is in flight.
-pub(crate) fn final_state(row: &impl Columns, tries_allowed: i32) -> Result<Option<State>, StoreError> {
+pub(crate) fn final_state(row: &impl Columns, max_attempts: i32) -> Result<Option<State>, StoreError> {
     Ok(match row.text("to_state")? {
         "sent" => Some(State::Sent),
         "cancelled" => {
-            Some(State::Cancelled { effect: effect(row)?, history: history_of(row, tries_allowed)? })
+            Some(State::Cancelled { effect: effect(row)?, history: history_of(row, max_attempts)? })
         }
         _ => None,
     })
 }
 
 /// Reads the state of a message in flight, as far as an operator needs it.
-pub(crate) fn held_state(row: &impl Columns, tries_allowed: i32) -> Result<State, StoreError> {
+pub(crate) fn held_state(row: &impl Columns, max_attempts: i32) -> Result<State, StoreError> {
     Ok(State::Sending {
         fence: row.fence()?,
         claimed_at: row.timestamp("claimed_at")?,
         begun: StartMark::NotTracked,
         proven: false,
         // The history is not needed: no operator's event is allowed in this state.
-        history: History::new(allowed(tries_allowed)?),
+        history: History::new(allowed(max_attempts)?),
     })
 }
 
-fn allowed(tries: i32) -> Result<NonZeroU32, StoreError> {
-    u32::try_from(tries).ok().and_then(NonZeroU32::new).ok_or_else(|| corrupt("no attempt is allowed"))
+fn allowed(attempts: i32) -> Result<NonZeroU32, StoreError> {
+    u32::try_from(attempts).ok().and_then(NonZeroU32::new).ok_or_else(|| corrupt("no attempt is allowed"))
 }
 
 /// Reads how messages ended under their claims, and which are proven to be done.
@@ -199,8 +209,8 @@ pub(crate) fn message_row(row: &impl Columns) -> Result<MessageRow, StoreError> 
         request: row.bytes("request")?.to_vec(),
         request_digest: row.digest("request_digest")?,
         status: stage(row, "status")?,
-        tries: row.positive("tries")?,
-        tries_allowed: row.positive("tries_allowed")?,
+        attempts: row.positive("attempts")?,
+        max_attempts: row.positive("max_attempts")?,
         next_attempt: row.timestamp_or_none("next_attempt")?,
         last_error: row.text_or_none("last_error")?,
         last_error_text: row.text_or_none("last_error_text")?,
@@ -208,7 +218,7 @@ pub(crate) fn message_row(row: &impl Columns) -> Result<MessageRow, StoreError> 
         priority: priority(row)?,
         hops: row.text_or_none("hops")?,
         trace: row.text_or_none("trace")?,
-        made_from: row.uuid_or_none("made_from")?,
+        replacement_of: row.uuid_or_none("replacement_of")?,
         created_at: row.timestamp("created_at")?,
         updated_at: row.timestamp("updated_at")?,
     })
@@ -243,7 +253,7 @@ fn claim(at: Timestamp, fence: Option<u64>, node: Option<Uuid>, before: Option<&
         to: StateName::Sending,
         kind: "claimed".to_owned(),
         fence,
-        tries: before.map_or(0, |before| before.tries).saturating_add(1),
+        attempts: before.map_or(0, |before| before.attempts).saturating_add(1),
         effect: before.map_or(Effect::NotDone, |before| before.effect),
         code: None,
         status: None,
@@ -262,7 +272,7 @@ fn transition(row: &impl Columns) -> Result<Transition, StoreError> {
         to: stage(row, "to_state")?,
         kind: row.text("kind")?.to_owned(),
         fence: u64::try_from(row.number("fence")?).ok(),
-        tries: row.positive("tries")?,
+        attempts: row.positive("attempts")?,
         effect: effect(row)?,
         code: row.text_or_none("code")?,
         status: row.small_or_none("status")?.and_then(|status| u16::try_from(status).ok()),
@@ -298,8 +308,8 @@ pub(crate) fn pace(row: &impl Columns) -> Result<SharedPace, StoreError> {
     Ok(SharedPace { version: row.number("version")?, bytes: row.bytes("pace")?.to_vec() })
 }
 
-pub(crate) fn letters_kept(row: &impl Columns) -> Result<BulkLease, StoreError> {
-    Ok(BulkLease::new(row.text("duty")?, row.uuid("node")?))
+pub(crate) fn bulk_leases(row: &impl Columns) -> Result<BulkLease, StoreError> {
+    Ok(BulkLease::new(row.text("task")?, row.uuid("node")?))
 }
 
 pub(crate) fn pause(row: &impl Columns) -> Result<QueuePause, StoreError> {
@@ -314,8 +324,8 @@ pub(crate) fn pause(row: &impl Columns) -> Result<QueuePause, StoreError> {
 /// Returns an id above every message enqueued before a time. A message that ended before it was enqueued before it, too.
 pub(crate) fn last_id(moment: Timestamp) -> Uuid {
     /// An id stores its time in 48 bits.
-    const MILLIS_MAX: u64 = (1 << 48) - 1;
-    let millis = u64::try_from(moment.as_millis()).unwrap_or(0).min(MILLIS_MAX);
+    const MAX_MILLIS: u64 = (1 << 48) - 1;
+    let millis = u64::try_from(moment.as_millis()).unwrap_or(0).min(MAX_MILLIS);
     uuid::Builder::from_unix_timestamp_millis(millis, &[0xff; 10]).into_uuid()
 }
 

@@ -9,17 +9,17 @@ use std::time::Duration;
 use crate::error::StoreError;
 
 /// How often a batch is retried after the connection broke, before it is split or fails.
-const RETRIES_MAX: u32 = 6;
+const MAX_RETRIES: u32 = 6;
 /// The same for a part of a batch: the whole was retried enough.
-const PART_RETRIES_MAX: u32 = 1;
+const MAX_PART_RETRIES: u32 = 1;
 /// The first backoff before a retry; it doubles.
 const RETRY_WAIT: Duration = Duration::from_millis(50);
 /// How many parts of a batch may break the connection before the rest is given up. One bad job among a thousand breaks ten
 /// parts before it is alone.
-const BREAKS_MAX: u32 = 32;
+const MAX_BREAKS: u32 = 32;
 /// How many parts of a batch are written before the rest gets `Busy`. Finding 50 locked jobs among a thousand takes about as
 /// many.
-const PARTS_MAX: u32 = 512;
+const MAX_PARTS: u32 = 512;
 
 /// How a batch is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,8 @@ pub trait BatchWriter<J, R>: Send + Sync + 'static {
     }
 
     /// Writes the jobs. Must be harmless to repeat.
-    fn write(&self, jobs: &[J], manner: WriteMode) -> impl Future<Output = Result<Vec<R>, StoreError>> + Send;
+    fn write(&self, jobs: &[J], manner: WriteMode)
+    -> impl Future<Output = Result<Vec<R>, StoreError>> + Send;
 }
 
 /// The outcome of a batch, or of a part of one.
@@ -67,8 +68,11 @@ pub(crate) async fn write_all<J: Sync, R: Send>(
 }
 
 /// Writes a batch as a whole.
-pub(crate) async fn write_whole<J: Sync, R: Send>(writer: &impl BatchWriter<J, R>, jobs: &[J]) -> BatchOutcome<R> {
-    write_with_retries(writer, jobs, WriteMode::default(), RETRIES_MAX).await.0
+pub(crate) async fn write_whole<J: Sync, R: Send>(
+    writer: &impl BatchWriter<J, R>,
+    jobs: &[J],
+) -> BatchOutcome<R> {
+    write_with_retries(writer, jobs, WriteMode::default(), MAX_RETRIES).await.0
 }
 
 /// Writes a batch in halves, and halves that fail in halves again.
@@ -81,16 +85,16 @@ pub(crate) async fn write_split<J: Sync, R: Send>(
     let mut parts = Vec::from(halves(jobs, was_lost));
     let (mut written, mut broken, mut is_unreachable) = (0, 0, false);
     while let Some((part, was_lost)) = parts.pop() {
-        if is_unreachable || BREAKS_MAX <= broken {
+        if is_unreachable || MAX_BREAKS <= broken {
             results.extend(part.iter().map(|_| Err(or_unknown(unreachable_error(), was_lost))));
             continue;
         }
-        if PARTS_MAX <= written {
+        if MAX_PARTS <= written {
             results.extend(part.iter().map(|_| Err(or_unknown(StoreError::Busy, was_lost))));
             continue;
         }
         let manner = WriteMode { is_retry: was_lost, is_part: true };
-        let (outcome, end) = write_with_retries(writer, part, manner, PART_RETRIES_MAX).await;
+        let (outcome, end) = write_with_retries(writer, part, manner, MAX_PART_RETRIES).await;
         written += 1;
         broken += u32::from(end == WriteEnd::Disconnected);
         is_unreachable = end == WriteEnd::Unreachable;
@@ -123,10 +127,10 @@ async fn write_with_retries<J: Sync, R: Send, W: BatchWriter<J, R>>(
     writer: &W,
     jobs: &[J],
     mut manner: WriteMode,
-    retries_max: u32,
+    max_retries: u32,
 ) -> (BatchOutcome<R>, WriteEnd) {
     let mut wait = RETRY_WAIT;
-    let mut left = retries_max;
+    let mut left = max_retries;
     loop {
         let outcome = writer.write(jobs, manner).await;
         let is_open = match &outcome {

@@ -45,7 +45,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// More than we have, so each statement is prepared once per connection.
-const STATEMENTS_MAX: usize = 256;
+const MAX_STATEMENTS: usize = 256;
 
 /// How often to retry opening while another process turns the same new file into a WAL database. SQLite does not wait for that.
 const OPEN_TRIES: u32 = 40;
@@ -68,7 +68,7 @@ impl Sqlite {
     /// Opens the file, creating it if necessary. Does not migrate.
     pub(crate) async fn connect(
         url: &str,
-        connections_max: u32,
+        max_connections: u32,
         skew: Arc<Skew>,
     ) -> Result<Self, StoreError> {
         let path = path_of(url)?;
@@ -85,7 +85,7 @@ impl Sqlite {
         )
         .await?;
         let readers = open(
-            SqlitePoolOptions::new().max_connections(connections_max.max(1)),
+            SqlitePoolOptions::new().max_connections(max_connections.max(1)),
             options.pragma("query_only", "on"),
         )
         .await?;
@@ -283,7 +283,7 @@ pub(crate) fn options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
         .filename(path_of(url)?)
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT)
-        .statement_cache_capacity(STATEMENTS_MAX)
+        .statement_cache_capacity(MAX_STATEMENTS)
         // Set on every connection: an acknowledgement must mean durable, and power may fail at any moment.
         .synchronous(SqliteSynchronous::Full))
 }

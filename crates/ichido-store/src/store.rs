@@ -24,13 +24,13 @@ use ichido_core::time::Timestamp;
 use sqlx::Transaction;
 use sqlx::sqlite::{Sqlite, SqlitePool};
 
+use crate::counters::Counters;
 use crate::disk_space::DiskSpace;
 use crate::driver::{Driver, on, retry_read};
 use crate::error::StoreError;
 use crate::postgres::Postgres;
 use crate::postgres::wake::WakeUps;
 use crate::skew::Skew;
-use crate::counters::Counters;
 use crate::write_queues::WriteQueues;
 
 /// The ledger and the outbox of one database.
@@ -111,8 +111,8 @@ impl Store {
     /// Must be called within a tokio runtime, on which the store's own tasks then run.
     ///
     /// - **SQLite**: the path is used as written, without parameters and without `%` escapes, and its folder must exist.
-    ///   `connections_max` limits the readers, of which there is at least one; there is one writer.
-    /// - **PostgreSQL**: 14 or later. The first start must be allowed to create the schema `ichido`. `connections_max` is at
+    ///   `max_connections` limits the readers, of which there is at least one; there is one writer.
+    /// - **PostgreSQL**: 14 or later. The first start must be allowed to create the schema `ichido`. `max_connections` is at
     ///   least 1; one more connection listens for other nodes. It uses TLS if the server offers it. Over an untrusted network
     ///   add `?sslmode=verify-full`, with `&sslrootcert=file` unless the system trusts the issuer of the server's certificate:
     ///   without it, a server without TLS gets plain text. Connecting times out after 5 seconds, a statement after 25.
@@ -132,9 +132,9 @@ impl Store {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn open(url: &str, connections_max: u32) -> Result<Self, StoreError> {
+    pub async fn open(url: &str, max_connections: u32) -> Result<Self, StoreError> {
         let skew = Arc::<Skew>::default();
-        let driver = Arc::new(Driver::open(url, connections_max, Arc::clone(&skew)).await?);
+        let driver = Arc::new(Driver::open(url, max_connections, Arc::clone(&skew)).await?);
         let wake_ups = Arc::new(driver.wake_ups().await);
         let store = Self {
             write_queues: Arc::new(WriteQueues::start(&driver)),

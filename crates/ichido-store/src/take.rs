@@ -102,12 +102,12 @@ pub(crate) async fn take(connection: &mut DbConnection<'_>, id: Uuid) -> Result<
     else {
         return Ok(TakeOutcome::Missing);
     };
-    let allowed = message.count("tries_allowed")?;
+    let allowed = message.count("max_attempts")?;
     let moving =
         MovedMessage { id, queue: queue_name(message.text("queue")?)?, priority: priority(&message)? };
     let place = [id.into(), moving.queue.as_str().into(), message.small("priority")?.into()];
     let mut before = None;
-    let state = if let Some(row) = connection.optional(shared!("step_letter"), &[id.into()]).await? {
+    let state = if let Some(row) = connection.optional(shared!("step_dead_letter"), &[id.into()]).await? {
         before = Some(letter_before(&row)?);
         letter_state(&row, allowed)?
     } else if let Some(row) = connection.optional(shared!("step_scheduled"), &[id.into()]).await? {

@@ -36,16 +36,16 @@ use crate::check;
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::message::QueueName;
-use crate::message::limits::IDENTITY_BYTES_MAX;
+use crate::message::limits::MAX_IDENTITY_BYTES;
 
 /// Limits of tokens.
 pub mod limits {
     /// The maximum length of a token's name, in bytes.
-    pub const NAME_BYTES_MAX: usize = 128;
+    pub const MAX_NAME_BYTES: usize = 128;
     /// The maximum number of queues that a producer may enqueue into.
-    pub const QUEUES_MAX: usize = 256;
+    pub const MAX_QUEUES: usize = 256;
     /// The maximum number of tokens that are listed: the newest.
-    pub const TOKENS_MAX: u32 = 10_000;
+    pub const MAX_TOKENS: u32 = 10_000;
 }
 
 /// What the bearer of a token may do.
@@ -133,13 +133,13 @@ ichido_core::debug_only! {
 
 impl NewToken {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        check::name("the token's name", &self.name, limits::NAME_BYTES_MAX)?;
+        check::name("the token's name", &self.name, limits::MAX_NAME_BYTES)?;
         if let TokenRole::Producer { identity, queues } = &self.role {
-            check::name("the producer's identity", identity, IDENTITY_BYTES_MAX)?;
+            check::name("the producer's identity", identity, MAX_IDENTITY_BYTES)?;
             if queues.is_empty() {
                 return Err(StoreError::Empty { what: "the producer's list of queues" });
             }
-            check::bytes("the producer's list of queues", queues.len(), limits::QUEUES_MAX)?;
+            check::bytes("the producer's list of queues", queues.len(), limits::MAX_QUEUES)?;
         }
         Ok(())
     }

@@ -8,11 +8,11 @@ use uuid::Uuid;
 use crate::action::AuditAction;
 use crate::claim_end::delete_leases;
 use crate::columns::{Columns as _, Row, number};
+use crate::dead_letter::DeadLetterRow;
 use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::guarantee_columns;
 use crate::ledger::{KeySettle, KeySettled};
-use crate::dead_letter::DeadLetterRow;
 use crate::message::{Enqueued, NumberedMessage, QueueName};
 use crate::placement::{RowChanges, excerpt};
 use crate::postgres::Postgres;
@@ -23,7 +23,7 @@ use crate::sqlite::{Sqlite, WriteTransaction};
 use crate::statement::{DbConnection, SqlValue, paired, postgres_only};
 
 /// How often to look for a letter that is being changed.
-const LOOKS_MAX: usize = 8;
+const MAX_SAMPLES: usize = 8;
 
 /// A transaction that writes.
 pub(crate) enum Transaction<'t> {
@@ -127,9 +127,12 @@ impl Transaction<'_> {
     }
 
     /// Locks the dead letters among these messages until the transaction ends. Also returns the time.
-    pub(crate) async fn letters(&mut self, ids: &[Uuid]) -> Result<(Vec<DeadLetterRow>, Timestamp), StoreError> {
+    pub(crate) async fn letters(
+        &mut self,
+        ids: &[Uuid],
+    ) -> Result<(Vec<DeadLetterRow>, Timestamp), StoreError> {
         let values = [ids.into(), SqlValue::Now];
-        let rows = self.connection().all(paired!("letter_lock", "letter_find"), &values).await?;
+        let rows = self.connection().all(paired!("dead_letter_lock", "dead_letter_find"), &values).await?;
         let now = self.now(rows.first())?;
         Ok((rows.iter().map(letter_row).collect::<Result<_, _>>()?, now))
     }
@@ -137,12 +140,12 @@ impl Transaction<'_> {
     /// Locks the dead letter of one message. On PostgreSQL a change deletes its row and inserts another, and a statement that
     /// waited for the first sees neither: a new statement, with a newer snapshot, finds the second.
     pub(crate) async fn letter(&mut self, id: Uuid) -> Result<(Vec<DeadLetterRow>, Timestamp), StoreError> {
-        let looks_max = match self {
-            Self::Postgres(..) => LOOKS_MAX,
+        let max_looks = match self {
+            Self::Postgres(..) => MAX_SAMPLES,
             Self::Sqlite(..) => 1,
         };
         let mut looked = self.letters(&[id]).await?;
-        for _ in 1..looks_max {
+        for _ in 1..max_looks {
             if !looked.0.is_empty() {
                 break;
             }
@@ -165,7 +168,7 @@ impl Transaction<'_> {
         if changes.taken.is_empty() {
             return Ok(());
         }
-        self.connection().execute(paired!("letter_take"), &[SqlValue::Ids(&changes.taken)]).await?;
+        self.connection().execute(paired!("dead_letter_take"), &[SqlValue::Ids(&changes.taken)]).await?;
         self.apply(changes).await
     }
 
@@ -188,7 +191,7 @@ impl Transaction<'_> {
             Self::Sqlite(tx, sqlite) => sqlite.lapsed(tx, queues.as_deref()).await?,
         };
         let Some(lease) = lease else { return Ok(None) };
-        let (fence, marks) = (lease.fence()?, lease.truth("marks")?);
+        let (fence, marks) = (lease.fence()?, lease.truth("start_marks")?);
         let of_lease = [number(fence).into(), lease.truth("suspect")?.into()];
         let mut connection = self.connection();
         let (rows, alone) = match &lease {
@@ -209,7 +212,7 @@ impl Transaction<'_> {
             now: self.now(Some(&lease))?,
             alone,
             guarantee: guarantee_columns::guarantee(&lease, "leases")?,
-            travels_for: guarantee_columns::travels_for(&lease)?,
+            max_time_in_flight: guarantee_columns::max_time_in_flight(&lease)?,
             left: rows.iter().map(|row| lapsed_message(row, marks)).collect::<Result<_, _>>()?,
         }))
     }

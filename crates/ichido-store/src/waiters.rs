@@ -22,7 +22,7 @@ pub struct Waiters<K> {
     /// For which keys a wake-up without a waiter is remembered for the next one.
     remembers: fn(&K) -> bool,
     /// The number of keys beyond which no further wake-up is remembered.
-    remembered_max: usize,
+    max_remembered: usize,
 }
 
 #[derive(Default)]
@@ -40,8 +40,8 @@ impl<K> Default for Waiters<K> {
 
 impl<K> Waiters<K> {
     /// Remembers wake-ups without a waiter, for these keys and up to a maximum.
-    pub(crate) fn with_remembered(remembers: fn(&K) -> bool, remembered_max: usize) -> Self {
-        Self { entries: Mutex::default(), remembers, remembered_max }
+    pub(crate) fn with_remembered(remembers: fn(&K) -> bool, max_remembered: usize) -> Self {
+        Self { entries: Mutex::default(), remembers, max_remembered }
     }
 
     /// Returns whether nobody waits and no wake-up is remembered.
@@ -73,7 +73,7 @@ impl<K: Hash + Eq + Clone> Waiters<K> {
             // Only our reference: nobody waits.
             Some(entry) if Arc::strong_count(entry) == 1 => entry.woken.notify_one(),
             Some(entry) => entry.woken.notify_waiters(),
-            None if (self.remembers)(key) && entries.len() < self.remembered_max => {
+            None if (self.remembers)(key) && entries.len() < self.max_remembered => {
                 entries.entry(key.clone()).or_default().woken.notify_one();
             }
             None => (),

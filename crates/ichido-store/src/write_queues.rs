@@ -6,14 +6,14 @@
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
-use crate::batch::{Batcher, BatchLimits};
+use crate::batch::{BatchLimits, Batcher};
 use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
 use crate::message::{Enqueued, NumberedMessage, Settlement, StepResult};
 use crate::postgres::Postgres;
 use crate::record::ClaimAttempt;
-use crate::split_retry::{WriteMode, BatchWriter};
+use crate::split_retry::{BatchWriter, WriteMode};
 use crate::write_job::{WriteJob, WriteResult};
 
 pub(crate) enum WriteQueues {
@@ -62,7 +62,7 @@ macro_rules! kinds {
         }
 
         $(
-            impl Write<$work, $result> for Postgres {
+            impl BatchWriter<$work, $result> for Postgres {
                 const BUSY_FOR_ALL: bool = false;
 
                 fn about(job: &$work) -> u64 {
@@ -70,7 +70,7 @@ macro_rules! kinds {
                     about(job)
                 }
 
-                async fn write(&self, jobs: &[$work], manner: Manner) -> Result<Vec<$result>, StoreError> {
+                async fn write(&self, jobs: &[$work], manner: WriteMode) -> Result<Vec<$result>, StoreError> {
                     self.$write(jobs, manner).await
                 }
             }

@@ -7,22 +7,22 @@
 //! queue; one whose process was killed counts as abandoned after [`limits::LEASE`] of silence.
 //!
 //! ```
-//! use ichido::letters::{Bulk, Canary, Ended, Policies, Work};
+//! use ichido::letters::{Bulk, Canary, Ended, RequeuePolicies, Work};
 //! # use ichido_store::Store;
-//! use ichido_store::letter::LetterFilter;
+//! use ichido_store::letter::DeadLetterFilter;
 //!
 //! # async fn run(store: Store) -> Result<(), Box<dyn std::error::Error>> {
 //! let bulk = Bulk {
 //!     // What the workers of the queues have published.
-//!     policies: Policies::published(&store).await?,
+//!     policies: RequeuePolicies::published(&store).await?,
 //!     store,
 //!     work: Work::Requeue { canary: Some(Canary::DEFAULT) },
-//!     filter: LetterFilter::default(),
+//!     filter: DeadLetterFilter::default(),
 //!     actor: "olivia".to_owned(),
 //!     reason: Some("the broker is back".to_owned()),
 //! };
 //! let preflight = bulk.preflight().await?;
-//! println!("{} of {} would go", preflight.would_go, preflight.matched);
+//! println!("{} of {} would go", preflight.eligible, preflight.matched);
 //! let report = bulk.run(&preflight, || false, |progress| println!("{progress:?}")).await?;
 //! assert_eq!(report.ended, Ended::Done);
 //! # Ok(())
@@ -41,7 +41,7 @@ mod record;
 mod watch;
 
 pub use crate::worker::{Resolution, record_resolution};
-pub use bulk::{BulkOperation, BulkError, BulkEnd, BulkProgress, BulkReport, BulkAction, limits};
+pub use bulk::{BulkAction, BulkEnd, BulkError, BulkOperation, BulkProgress, BulkReport, limits};
 pub use canary::{Canary, CanaryCounts};
 pub use claim::LiveBulks;
 pub use policy::{RequeuePolicies, RequeuePolicy, RequeueRefusal};

@@ -3,7 +3,7 @@
 //! Guarantee: a destination receives the same key on every attempt of a message, never retries on its own, and reports only
 //! what is known of the effect.
 //!
-//! Start at [`Call`] and [`DeliveryOutcome`]. [`Destination`] lists the kinds: [`Handler`] is a function in this process, `http` a
+//! Start at [`DeliveryAttempt`] and [`DeliveryOutcome`]. [`Destination`] lists the kinds: [`Handler`] is a function in this process, `http` a
 //! remote receiver and `nats` a stream, each behind the feature of its name.
 // Spec: D7.
 
@@ -17,7 +17,7 @@ pub mod nats;
 
 pub use cancel::Cancel;
 pub use handler::Handler;
-pub use job::{JobSuccess, JobError, Job};
+pub use job::{Job, JobError, JobSuccess};
 
 #[cfg(any(feature = "http", feature = "nats"))]
 use std::sync::Arc;
@@ -215,13 +215,13 @@ pub struct DeliveryTerms {
     /// How long an abandoned call may still be in flight.
     ///
     /// Proxies on the way may hold it.
-    pub settles_within: Duration,
+    pub settle_grace: Duration,
 }
 
 impl DeliveryTerms {
     /// Returns how long after its start a call may still be in flight.
     pub fn max_time_in_flight(&self) -> Duration {
-        self.timeout.saturating_add(self.settles_within)
+        self.timeout.saturating_add(self.settle_grace)
     }
 }
 

@@ -21,7 +21,7 @@ const RENEWALS_PER_LEASE: u32 = 3;
 /// The wait after the store could not be reached.
 const RENEW_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The most leases per renewal.
-const RENEW_BATCH_MAX: usize = 1_000;
+const MAX_RENEW_BATCH: usize = 1_000;
 
 /// Renews leases of one kind.
 pub(crate) trait Renew: Send + Sync + 'static {
@@ -104,7 +104,7 @@ impl<R: Renew> Leases<R> {
             due.entry(times.lease).or_default().push((*number, times.subject.clone()));
         }
         for (lease, leases) in due {
-            for part in leases.chunks(RENEW_BATCH_MAX) {
+            for part in leases.chunks(MAX_RENEW_BATCH) {
                 self.renew(part, lease).await;
             }
         }

@@ -15,13 +15,13 @@
 )]
 mod clock;
 #[cfg(feature = "worker")]
+pub mod dead_letters;
+#[cfg(feature = "worker")]
 pub mod destination;
 #[cfg(any(feature = "once", feature = "worker"))]
 mod errors;
 #[cfg(any(feature = "once", feature = "worker"))]
 mod lease;
-#[cfg(feature = "worker")]
-pub mod dead_letters;
 #[cfg(feature = "once")]
 pub mod once;
 #[cfg(feature = "prometheus")]

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! # use axum::{Router, http::HeaderName, routing::post};
-//! # use ichido::once::{Class, Effect, Keeper, Once, Tx};
+//! # use ichido::once::{Class, Effect, LeaseKeeper, Once, Tx};
 //! # use ichido_store::Store;
 //! # use sqlx::{Postgres, PgPool};
 //! # async fn app(store: Store, pool: PgPool) -> Result<Router, Box<dyn std::error::Error>> {
@@ -18,7 +18,7 @@
 //!     Ok("saved")
 //! }
 //!
-//! let keeper = Keeper::new(store);
+//! let keeper = LeaseKeeper::new(store);
 //! let once = Once::operation("bookmarks.create")
 //!     .class(Class::Mutate)
 //!     .effect(Effect::Transactional(pool.into()))
@@ -32,7 +32,7 @@
 //! # Report more than a status
 //!
 //! The status decides what is stored ([`ichido_core::ledger::settle`]). A handler or a forwarding service that knows more
-//! adds it to its response's extensions: an [`Outcome`], a [`RunAgain`], a [`Made`] message. The request's extensions hold
+//! adds it to its response's extensions: an [`Outcome`], a [`RunAgain`], a [`EnqueuedMessage`] message. The request's extensions hold
 //! its [`Claim`] and, in transactional mode, its [`Tx`]. With the feature `axum`, on by default, handlers can take both as
 //! arguments.
 //!
@@ -46,7 +46,7 @@
 //!
 //! # Shutdown and maintenance
 //!
-//! A handler continues after its client disconnects, so await [`Keeper::drained`] on shutdown, after the server has
+//! A handler continues after its client disconnects, so await [`LeaseKeeper::drained`] on shutdown, after the server has
 //! stopped. The service deletes expired keys: call `Keys::sweep` periodically on one node ([`ichido_store::node`] shows
 //! how). A key expires by the clock that `key_sweep` advances, so setting the wall clock ahead does not expire keys. The
 //! next request under a key finds what a crash left behind in opaque or keyed mode; so does `Keys::lapse`, which lists it
@@ -76,13 +76,14 @@ mod transaction;
 mod transactional;
 
 pub use body::Body;
-pub use builder::{OnceConfigError, OnceConfigErrors, Once};
+pub use builder::{Once, OnceConfigError, OnceConfigErrors};
 pub use claim::{Claim, EnqueuedMessage, RetryTransaction};
 #[cfg(feature = "axum")]
 pub use extract::MissingLayer;
 pub use fields::STATUS;
-pub use ichido_core::ledger::{Class, KeyNeed, OnUnknown, RequestOutcome, PolicyDraft, Profile};
+pub use ichido_core::ledger::{Class, KeyNeed, OnUnknown, PolicyDraft, Profile, RequestOutcome};
 pub use keeper::LeaseKeeper;
+pub use metrics::describe_metrics;
 pub use problem::{Code, Problem};
 pub use reconcile::ReconciledRequest;
 pub use service::{OnceLayer, OnceService};

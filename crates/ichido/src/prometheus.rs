@@ -24,6 +24,7 @@ const RETRY_BUCKETS: [f64; 12] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 1
 pub fn install() -> Result<PrometheusHandle, BuildError> {
     let handle = builder()?.install_recorder()?;
     crate::worker::describe_metrics();
+    crate::once::describe_metrics();
     Ok(handle)
 }
 
@@ -36,7 +37,10 @@ fn builder() -> Result<PrometheusBuilder, BuildError> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Full("outbox_lag_seconds".to_owned()), &LAG_BUCKETS)?
         .set_buckets_for_metric(Matcher::Full(RETRIES.to_owned()), &RETRY_BUCKETS)?
-        .set_buckets_for_metric(Matcher::Full("outbox_letter_resolve_seconds".to_owned()), &RESOLVE_BUCKETS)
+        .set_buckets_for_metric(
+            Matcher::Full("outbox_dead_letter_resolve_seconds".to_owned()),
+            &RESOLVE_BUCKETS,
+        )
 }
 
 /// Restores the `_count` suffix of a histogram.

@@ -65,9 +65,11 @@ mod stop;
 pub const DELIVERY: &str = "ichido::delivery";
 
 pub use self::metrics::describe_metrics;
-pub use alert::{AlertSettings, AlertFormat, QUEUE_PREFIX, AlertReceiver};
-pub use builder::{WorkerConfigError, WorkerConfigErrors, ShortKeyRetention, Worker, config_errors, short_key_retention};
-pub use pacer::{Paces, DestinationPace};
+pub use alert::{AlertFormat, AlertReceiver, AlertSettings, QUEUE_PREFIX};
+pub use builder::{
+    ShortKeyRetention, Worker, WorkerConfigError, WorkerConfigErrors, config_errors, short_key_retention,
+};
+pub use pacer::{DestinationPace, Paces};
 pub use resolved::{Resolution, record_resolution};
-pub use running::{WorkerHandle, StopHandle};
-pub use settings::{OutboundKey, QueueConfig, DestinationConfig, limits};
+pub use running::{StopHandle, WorkerHandle};
+pub use settings::{DestinationConfig, OutboundKey, QueueConfig, limits};

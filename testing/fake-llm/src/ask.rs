@@ -16,7 +16,7 @@ pub(crate) struct Ask {
     /// Everything else: by the system, and earlier by the model.
     pub(crate) chars_besides: usize,
     /// Maximum number of tokens of the answer.
-    pub(crate) tokens_max: Option<u32>,
+    pub(crate) max_tokens: Option<u32>,
     pub(crate) asked_json: Option<AskedJson>,
     /// The tool that the model must use, whose input is then the answer.
     pub(crate) tool: Option<String>,
@@ -43,7 +43,7 @@ impl Ask {
 
     /// Returns the tokens that a provider reserves at the start.
     pub(crate) fn tokens_reserved(&self) -> u32 {
-        self.tokens_in().saturating_add(self.tokens_max.unwrap_or_default())
+        self.tokens_in().saturating_add(self.max_tokens.unwrap_or_default())
     }
 
     /// Returns the first item that the user names: the word after the marker, where a word begins.

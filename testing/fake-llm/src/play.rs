@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
-use crate::action::{ScriptedAction, AnswerShape, ProviderFault};
+use crate::action::{AnswerShape, ProviderFault, ScriptedAction};
 use crate::api::Provider;
 use crate::limiter::{LimitCounter, Limiter};
 use crate::pace::{Rate, RetryAfter};
-use crate::script::{ScriptRule, Script};
+use crate::script::{Script, ScriptRule};
 
 /// A script and its progress.
 #[derive(Debug)]
@@ -80,7 +80,8 @@ impl Play {
             return PlannedStep { hint, ..PlannedStep::new(action, Duration::ZERO, counters) };
         }
         let rule = self.use_rule(call);
-        let action = rule.as_ref().map_or(ScriptedAction::Answer(AnswerShape::Whole), |rule| rule.action.clone());
+        let action =
+            rule.as_ref().map_or(ScriptedAction::Answer(AnswerShape::Whole), |rule| rule.action.clone());
         let usual = self.script.latency.filter(|_| reaches_the_model(&action));
         let latency = rule.as_ref().and_then(|rule| rule.latency).or(usual);
         let latency = latency.map_or(Duration::ZERO, |latency| latency.of_call(self.calls));
@@ -178,7 +179,10 @@ mod tests {
 
     fn steps(play: &mut Play, items: &[&str]) -> Vec<bool> {
         let is_answered = |item: &&str| {
-            matches!(play.step(&call("", item), Duration::ZERO).action, ScriptedAction::Answer(AnswerShape::Whole))
+            matches!(
+                play.step(&call("", item), Duration::ZERO).action,
+                ScriptedAction::Answer(AnswerShape::Whole)
+            )
         };
         items.iter().map(is_answered).collect()
     }
@@ -198,8 +202,13 @@ mod tests {
     fn a_rule_that_is_used_up_leaves_the_call_to_the_next_one() {
         let mut play =
             play(r#"{"rules": [{"do": "drop", "first": 1}, {"do": {"fail": "denied"}, "first": 1}]}"#);
-        let done: Vec<ScriptedAction> = (0..3).map(|_| play.step(&call("", "a"), Duration::ZERO).action).collect();
-        let expected = [ScriptedAction::Drop, ScriptedAction::Fail(ProviderFault::Denied), ScriptedAction::Answer(AnswerShape::Whole)];
+        let done: Vec<ScriptedAction> =
+            (0..3).map(|_| play.step(&call("", "a"), Duration::ZERO).action).collect();
+        let expected = [
+            ScriptedAction::Drop,
+            ScriptedAction::Fail(ProviderFault::Denied),
+            ScriptedAction::Answer(AnswerShape::Whole),
+        ];
         assert_eq!(done, expected);
     }
 
@@ -212,7 +221,10 @@ mod tests {
         let at = |ms| Duration::from_millis(ms);
         assert_eq!(play.step(&call("/east", "a"), at(0)).action, ScriptedAction::Drop);
         let refused = play.step(&call("/east", "a"), at(30));
-        assert_eq!((refused.action, refused.hint), (ScriptedAction::Fail(ProviderFault::Throttle), Some(at(70))));
+        assert_eq!(
+            (refused.action, refused.hint),
+            (ScriptedAction::Fail(ProviderFault::Throttle), Some(at(70)))
+        );
         assert_eq!(refused.counters[0].remaining, 0);
         let elsewhere = play.step(&call("/west", "a"), at(30));
         assert_eq!((elsewhere.action, elsewhere.counters.len()), (ScriptedAction::Drop, 0));

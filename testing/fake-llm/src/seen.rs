@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::api::Provider;
 
 /// How many calls of one item are kept with their times. All are counted.
-pub const CALLS_KEPT_MAX: usize = 10_000;
+pub const MAX_CALLS_KEPT: usize = 10_000;
 /// Headers whose value is a secret.
 const SECRET: [&str; 3] = ["authorization", "x-api-key", "x-amz-security-token"];
 
@@ -30,7 +30,7 @@ pub struct SeenRequests {
     /// Calls in flight now.
     pub concurrency: u32,
     /// Maximum number of calls in flight so far.
-    pub concurrency_max: u32,
+    pub max_concurrency: u32,
     /// Requests that the provider would not have understood. A test asserts that there are none.
     pub format_faults: Vec<FormatFault>,
     /// The last valid request.
@@ -114,7 +114,7 @@ pub struct LastRequest {
     /// Its headers, without the secrets.
     pub headers: BTreeMap<String, String>,
     /// Maximum number of tokens of the answer, if set.
-    pub tokens_max: Option<u32>,
+    pub max_tokens: Option<u32>,
     /// How it requested JSON, if it did.
     pub asked_json: Option<AskedJson>,
 }
@@ -132,7 +132,7 @@ impl SeenRequests {
     /// Records that a valid request has arrived.
     pub(crate) fn come(&mut self, item: &str, request: LastRequest) {
         self.concurrency += 1;
-        self.concurrency_max = self.concurrency_max.max(self.concurrency);
+        self.max_concurrency = self.max_concurrency.max(self.concurrency);
         for counts in self.counts(item, &request.endpoint) {
             counts.requests += 1;
         }
@@ -146,7 +146,7 @@ impl SeenRequests {
             counts.add(call.end);
         }
         let calls = &mut self.items.entry(item.to_owned()).or_default().calls;
-        if calls.len() < CALLS_KEPT_MAX {
+        if calls.len() < MAX_CALLS_KEPT {
             calls.push(call);
         }
     }

@@ -26,7 +26,7 @@ use crate::seen::{FormatFault, SeenRequests};
 use call::Dropped;
 
 /// Maximum size of a request.
-const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 
 /// What all calls share.
 #[derive(Debug)]
@@ -102,10 +102,10 @@ async fn respond(
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Dropped> {
     let (head, body) = request.into_parts();
-    let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+    let body = match Limited::new(body, MAX_BODY_BYTES).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => {
-            let why = format!("it is longer than {BODY_BYTES_MAX} bytes");
+            let why = format!("it is longer than {MAX_BODY_BYTES} bytes");
             let (path, at) = (head.uri.path().to_owned(), "body".to_owned());
             shared.lock().seen.not_understood(FormatFault { path, at, why: why.clone() });
             return Ok(HttpReply::json(413, &json!({ "error": { "message": why } })).into_response());

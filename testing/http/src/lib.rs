@@ -55,7 +55,9 @@ impl Receiver {
     /// Starts a server that does what `script` returns.
     ///
     /// `script` gets the number of requests before this one.
-    pub async fn start(script: impl Fn(usize, &ReceivedRequest) -> ServerAction + Send + Sync + 'static) -> Self {
+    pub async fn start(
+        script: impl Fn(usize, &ReceivedRequest) -> ServerAction + Send + Sync + 'static,
+    ) -> Self {
         Self::launch(None, Arc::new(script)).await
     }
 

@@ -1,21 +1,21 @@
 //! Checks that no file is too long to be read whole.
 //!
-//! Guarantee: every file of the tree has at most [`LINES_MAX`] lines, except the changelog, which only grows and is
+//! Guarantee: every file of the tree has at most [`MAX_LINES`] lines, except the changelog, which only grows and is
 //! read from the top.
 
 use super::TidyFinding;
 use super::tree::Tree;
 
 /// A file with more lines has more than one purpose.
-pub const LINES_MAX: usize = 700;
+pub const MAX_LINES: usize = 700;
 
 /// Finds the files that are too long.
 pub fn check(tree: &Tree) -> Vec<TidyFinding> {
     let counted = tree.files().map(|(path, text)| (path, text.lines().count()));
     counted
-        .filter(|(path, lines)| LINES_MAX < *lines && *path != "CHANGELOG.md")
+        .filter(|(path, lines)| MAX_LINES < *lines && *path != "CHANGELOG.md")
         .map(|(path, lines)| TidyFinding {
-            what: format!("the file has {lines} lines; the maximum is {LINES_MAX}"),
+            what: format!("the file has {lines} lines; the maximum is {MAX_LINES}"),
             location: path.to_owned(),
             fix: "split it by topic, or move its tests to a separate file".to_owned(),
         })
@@ -28,8 +28,8 @@ mod tests {
 
     #[test]
     fn one_line_too_many_is_found() {
-        let fits = "//\n".repeat(LINES_MAX);
-        let long = "//\n".repeat(LINES_MAX + 1);
+        let fits = "//\n".repeat(MAX_LINES);
+        let long = "//\n".repeat(MAX_LINES + 1);
         assert_eq!(check(&Tree::new(&[("crates/a/src/lib.rs", &fits)])), []);
         let findings = check(&Tree::new(&[("crates/a/src/lib.rs", &long)]));
         assert_eq!(findings.len(), 1);
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn the_changelog_may_grow() {
-        let long = "- a change\n".repeat(LINES_MAX + 1);
+        let long = "- a change\n".repeat(MAX_LINES + 1);
         assert_eq!(check(&Tree::new(&[("CHANGELOG.md", &long)])), []);
         assert_eq!(check(&Tree::new(&[("docs/guide.md", &long)])).len(), 1);
     }

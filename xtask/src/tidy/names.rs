@@ -11,22 +11,6 @@ use super::tree::Tree;
 /// Names that the module explains.
 const BY_MODULE: [&str; 9] =
     ["Args", "Code", "Command", "Error", "Event", "Kind", "Outcome", "Settings", "State"];
-/// Names that are still shared; remove one when its types are renamed.
-const STILL_SHARED: [&str; 13] = [
-    "Action",
-    "Answer",
-    "Bounds",
-    "DatabaseGuard",
-    "Ended",
-    "Form",
-    "OrderPayload",
-    "Queue",
-    "Report",
-    "Row",
-    "Rule",
-    "Sender",
-    "Standing",
-];
 /// Names that no type may have.
 const BANNED: [&str; 8] = ["Asked", "Came", "Held", "Kept", "Place", "Told", "Way", "Whom"];
 const MAX_TYPES: usize = 2;
@@ -45,7 +29,7 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
 fn finding(name: &str, paths: &[&str]) -> Option<TidyFinding> {
     let what = if BANNED.contains(&name) {
         format!("`{name}` does not say what it is")
-    } else if MAX_TYPES < paths.len() && !BY_MODULE.contains(&name) && !STILL_SHARED.contains(&name) {
+    } else if MAX_TYPES < paths.len() && !BY_MODULE.contains(&name) {
         format!("{} types are called `{name}`", paths.len())
     } else {
         return None;

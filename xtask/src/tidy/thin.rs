@@ -1,13 +1,13 @@
 //! Checks that the commands are thin: they call the API, and the libraries do the work.
 //!
-//! Guarantee: `ichido-cli` has at most [`CODE_LINES_MAX`] lines of code, and none of its files names `ichido_store`
+//! Guarantee: `ichido-cli` has at most [`MAX_CODE_LINES`] lines of code, and none of its files names `ichido_store`
 //! except those in [`STORE_FILES`]. Lines of code are those of `src` that are not blank, not comments and not tests.
 
 use super::TidyFinding;
 use super::tree::Tree;
 
 /// Maximum lines of code of all commands together.
-pub const CODE_LINES_MAX: usize = 8_000;
+pub const MAX_CODE_LINES: usize = 8_000;
 
 /// The files that may name the store: the one that opens it for a command, and those of `doctor`, which inspects
 /// databases that may be damaged or of another version, so no API could answer for them.
@@ -31,8 +31,8 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
                 .to_owned(),
         });
     let lines: usize = files.iter().map(|(_, text)| code(text).count()).sum();
-    let length = (CODE_LINES_MAX < lines).then(|| TidyFinding {
-        what: format!("the commands have {lines} lines of code; the maximum is {CODE_LINES_MAX}"),
+    let length = (MAX_CODE_LINES < lines).then(|| TidyFinding {
+        what: format!("the commands have {lines} lines of code; the maximum is {MAX_CODE_LINES}"),
         location: FOLDER.to_owned(),
         fix: "simplify them, or move code that is not about the command line into a library".to_owned(),
     });
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn one_line_of_code_over_the_limit_is_found() {
-        let fits = "let x = 1;\n\n// why\n".repeat(CODE_LINES_MAX);
+        let fits = "let x = 1;\n\n// why\n".repeat(MAX_CODE_LINES);
         assert_eq!(findings("send.rs", &fits), 0);
         assert_eq!(findings("send.rs", &format!("{fits}let y = 2;\n")), 1);
         assert_eq!(findings("send.rs", &format!("{fits}{TESTS}\n    let y = 2;\n}}\n")), 0);

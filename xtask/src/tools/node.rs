@@ -6,7 +6,7 @@ use super::program::Program;
 use crate::command_line::CommandLine;
 
 /// The oldest version that the module supports: Debian's.
-const MAJOR_MIN: u32 = 18;
+const MIN_MAJOR: u32 = 18;
 /// The module's folder.
 pub(crate) const FOLDER: &str = "clients/js";
 /// The folder of the tools that read the API's description.
@@ -51,7 +51,7 @@ pub(super) fn ensure_packages(root: &Path, folder: &str) -> Result<(), String> {
 fn node_version(answer: &str) -> Option<&str> {
     let version = answer.trim().strip_prefix('v')?;
     let major: u32 = version.split('.').next()?.parse().ok()?;
-    (MAJOR_MIN <= major).then_some(version)
+    (MIN_MAJOR <= major).then_some(version)
 }
 
 /// Returns the version in `9.2.0`.

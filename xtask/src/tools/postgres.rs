@@ -7,7 +7,7 @@ use super::debian;
 use crate::command_line::CommandLine;
 
 /// The oldest major version that PostgreSQL still supports.
-const MAJOR_MIN: u32 = 14;
+const MIN_MAJOR: u32 = 14;
 /// The programs that create a database, start it, copy it to a standby and stop it.
 const PROGRAMS: [&str; 4] = ["initdb", "pg_basebackup", "pg_ctl", "postgres"];
 /// Debian keeps each major version in its own folder here, not on the path.
@@ -37,7 +37,7 @@ pub(super) fn ensure(root: &Path) -> Result<Postgres, String> {
 
 fn advice() -> String {
     format!(
-        "the tests need PostgreSQL {MAJOR_MIN} or later: {} in one folder, on PATH or in {DEBIAN_FOLDER}/*/bin.
+        "the tests need PostgreSQL {MIN_MAJOR} or later: {} in one folder, on PATH or in {DEBIAN_FOLDER}/*/bin.
 Install it with `sudo apt-get install postgresql` (Debian, Ubuntu), `sudo dnf install postgresql-server`
 (Fedora) or `brew install postgresql` (macOS). No server has to run: the tests start their own.",
         PROGRAMS.join(", ")
@@ -71,7 +71,7 @@ fn is_whole(folder: &Path) -> bool {
 /// Returns the newest supported version, from folders and the output of their `postgres --version`.
 fn choose(found: impl Iterator<Item = (PathBuf, String)>) -> Option<Postgres> {
     let known = found.filter_map(|(folder, answer)| Some(Postgres { folder, major: major(&answer)? }));
-    known.filter(|postgres| MAJOR_MIN <= postgres.major).max_by_key(|postgres| postgres.major)
+    known.filter(|postgres| MIN_MAJOR <= postgres.major).max_by_key(|postgres| postgres.major)
 }
 
 /// Returns the major version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, or in `… 19beta1`.

@@ -3,7 +3,8 @@
 use xtask::root;
 use xtask::tidy::tree::Tree;
 use xtask::tidy::{
-    TidyFinding, arrows, cases, circles, features, guarantee, length, names, schemas, spec, thin,
+    TidyFinding, arrows, cases, circles, commits, features, guarantee, length, names, schemas, spec, thin,
+    words,
 };
 
 fn tree() -> Tree {
@@ -64,4 +65,14 @@ fn every_test_named_in_the_specification_exists_and_runs() {
 #[test]
 fn commands_are_thin_and_leave_the_store_to_the_api() {
     assert_clean(&thin::check(&tree()));
+}
+
+#[test]
+fn no_text_has_a_banned_word() {
+    assert_clean(&words::check(&tree()));
+}
+
+#[test]
+fn every_commit_says_what_and_why() {
+    assert_clean(&commits::check(&commits::history(&root())));
 }

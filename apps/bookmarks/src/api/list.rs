@@ -16,7 +16,7 @@ use crate::access::AuthenticatedCaller;
 use crate::app::App;
 use crate::bookmarks::{self, BookmarkFilter};
 use crate::problem::{Code, Problem};
-use crate::settings::limits::{PAGE_DEFAULT, PAGE_MAX, SEARCH_CHARS_MAX};
+use crate::settings::limits::{MAX_PAGE, MAX_SEARCH_CHARS, PAGE_DEFAULT};
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -49,8 +49,8 @@ fn read(person: Uuid, query: &str) -> Result<BookmarkFilter, Problem> {
     let mut filter = BookmarkFilter { person, search: None, before: None, limit: PAGE_DEFAULT };
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match &*name {
-            "q" if SEARCH_CHARS_MAX < value.chars().count() || value.contains('\0') => {
-                return Err(bad(format!("`q` must have at most {SEARCH_CHARS_MAX} characters and no NUL")));
+            "q" if MAX_SEARCH_CHARS < value.chars().count() || value.contains('\0') => {
+                return Err(bad(format!("`q` must have at most {MAX_SEARCH_CHARS} characters and no NUL")));
             }
             "q" => filter.search = Some(value.trim().to_owned()),
             "before" => {
@@ -59,8 +59,8 @@ fn read(person: Uuid, query: &str) -> Result<BookmarkFilter, Problem> {
                     Some(id.map_err(|_| bad("`before` must be the `next` of an earlier page".to_owned()))?);
             }
             "limit" => {
-                let limit = value.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
-                filter.limit = limit.ok_or_else(|| bad(format!("`limit` must be from 1 to {PAGE_MAX}")))?;
+                let limit = value.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
+                filter.limit = limit.ok_or_else(|| bad(format!("`limit` must be from 1 to {MAX_PAGE}")))?;
             }
             _ => return Err(bad(format!("unknown parameter `{name}`; use q, before or limit"))),
         }

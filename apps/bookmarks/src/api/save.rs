@@ -24,7 +24,7 @@ use crate::canonical::canonical;
 use crate::database::LayerTransaction;
 use crate::jobs::{self, JobPayload};
 use crate::problem::{Code, Problem};
-use crate::settings::limits::HINT_CHARS_MAX;
+use crate::settings::limits::MAX_HINT_CHARS;
 
 /// The number of a bookmark's first job; each retry by a person adds one.
 const FIRST_JOB: i64 = 0;
@@ -96,8 +96,8 @@ fn read(body: &[u8]) -> Result<SaveRequest, Problem> {
         [("source_hint", &save_request.source_hint), ("created_from", &save_request.created_from)]
     {
         let text = text.as_deref().unwrap_or_default();
-        if HINT_CHARS_MAX < text.chars().count() || text.contains('\0') {
-            let detail = format!("`{member}` must have at most {HINT_CHARS_MAX} characters and no NUL");
+        if MAX_HINT_CHARS < text.chars().count() || text.contains('\0') {
+            let detail = format!("`{member}` must have at most {MAX_HINT_CHARS} characters and no NUL");
             return Err(Problem::new(Code::BodyInvalid, detail));
         }
     }

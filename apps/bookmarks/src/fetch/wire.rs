@@ -14,25 +14,28 @@ use tokio::time::Instant;
 use url::{Position, Url};
 
 use super::Fetcher;
-use crate::job_error::{JobError, JobFailure};
+use crate::job_error::{JobErrorCode, JobFailure};
 use crate::settings::limits;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const USER_AGENT_NAME: &str = concat!("bookmarks/", env!("CARGO_PKG_VERSION"));
 
 fn unreachable(why: impl std::fmt::Display) -> JobFailure {
-    JobFailure::new(JobError::PageUnreachable, why.to_string())
+    JobFailure::new(JobErrorCode::PageUnreachable, why.to_string())
 }
 
 fn failed(error: NetworkError) -> JobFailure {
     let job_error = match error.kind {
         NetworkFault::NotSent => {
-            return JobFailure::new(JobError::AddressRefused, "its address is not on the public Internet");
+            return JobFailure::new(
+                JobErrorCode::AddressRefused,
+                "its address is not on the public Internet",
+            );
         }
-        NetworkFault::ConnectTimeout | NetworkFault::Timeout => JobError::PageTooSlow,
+        NetworkFault::ConnectTimeout | NetworkFault::Timeout => JobErrorCode::PageTooSlow,
         // An untrusted certificate is still untrusted at the next attempt.
-        _ if error.is_untrusted => JobError::PageUntrusted,
-        _ => JobError::PageUnreachable,
+        _ if error.is_untrusted => JobErrorCode::PageUntrusted,
+        _ => JobErrorCode::PageUnreachable,
     };
     JobFailure::new(job_error, error.why)
 }
@@ -68,17 +71,17 @@ impl Fetcher {
 /// Reads a page to its end, up to the size limit.
 pub(super) async fn read(answer: Response<Incoming>) -> Result<Bytes, JobFailure> {
     let too_large = || {
-        let detail = format!("it is larger than {} bytes", limits::PAGE_BYTES_MAX);
-        JobFailure::new(JobError::PageTooLarge, detail)
+        let detail = format!("it is larger than {} bytes", limits::MAX_PAGE_BYTES);
+        JobFailure::new(JobErrorCode::PageTooLarge, detail)
     };
     let mut incoming = answer.into_body();
-    if (limits::PAGE_BYTES_MAX as u64) < incoming.size_hint().lower() {
+    if (limits::MAX_PAGE_BYTES as u64) < incoming.size_hint().lower() {
         return Err(too_large());
     }
     let mut body = BytesMut::new();
     while let Some(frame) = incoming.frame().await {
         let Ok(data) = frame.map_err(unreachable)?.into_data() else { continue };
-        if limits::PAGE_BYTES_MAX < body.len() + data.len() {
+        if limits::MAX_PAGE_BYTES < body.len() + data.len() {
             return Err(too_large());
         }
         body.extend_from_slice(&data);

@@ -1,6 +1,6 @@
 //! `extraction`: fetches a page and stores its content in the bookmark.
 
-use ichido::destination::{JobError, Job};
+use ichido::destination::{Job, JobError};
 use ichido_store::message::Note;
 
 use super::{JobPayload, LLM_PROCESSING, close_letter, enqueue, llm_processing_queue, message};

@@ -1,13 +1,13 @@
 //! `llm_processing`: has a model summarise a page, or extracts sentences without a model.
 
-use ichido::destination::{JobError, Job};
+use ichido::destination::{Job, JobError};
 use ichido_core::verdict::{Advice, ErrorCode};
 use ichido_llm::models::{CallError as Refusal, Model, Prompt};
 
 use super::JobPayload;
 use crate::app::App;
 use crate::bookmarks::{self, Page, Summary};
-use crate::job_error::JobError;
+use crate::job_error::JobErrorCode;
 use crate::settings::limits;
 use crate::summary;
 
@@ -45,9 +45,9 @@ async fn write(
 async fn ask(model: &dyn Model, page: &Page) -> Result<String, JobError> {
     let user = format!("{}\n\n{}", page.title.as_deref().unwrap_or("A page without a title"), page.text);
     let prompt =
-        Prompt { system: Some(SYSTEM.to_owned()), user, max_tokens: limits::SUMMARY_TOKENS_MAX, form: None };
+        Prompt { system: Some(SYSTEM.to_owned()), user, max_tokens: limits::MAX_SUMMARY_TOKENS, form: None };
     let reply = model.ask(0, &prompt).await.outcome.map_err(|refusal| refused(&refusal))?;
-    let unusable = |why: &str| JobError::retry(JobError::ModelUnusable.why(why));
+    let unusable = |why: &str| JobError::retry(JobErrorCode::ModelUnusable.why(why));
     let words = reply.whole().map_err(|error| unusable(&error.to_string()))?;
     summary::fitting(words).ok_or_else(|| unusable("the model returned an empty summary"))
 }
@@ -57,11 +57,11 @@ async fn ask(model: &dyn Model, page: &Page) -> Result<String, JobError> {
 fn refused(refusal: &Refusal) -> JobError {
     let verdict = &refusal.verdict;
     match (verdict.advice, verdict.code) {
-        (Advice::GiveUp, _) => JobError::dead(JobError::ModelRefused.why(&refusal.why)),
+        (Advice::GiveUp, _) => JobError::dead(JobErrorCode::ModelRefused.why(&refusal.why)),
         (_, Some(ErrorCode::RateLimited)) => {
-            JobError::throttled(verdict.hint, JobError::ModelBusy.why(&refusal.why))
+            JobError::throttled(verdict.hint, JobErrorCode::ModelBusy.why(&refusal.why))
         }
-        _ if refusal.may_be_billed() => JobError::unknown(JobError::ModelUnavailable.why(&refusal.why)),
-        _ => JobError::unreachable(JobError::ModelUnavailable.why(&refusal.why)),
+        _ if refusal.may_be_billed() => JobError::unknown(JobErrorCode::ModelUnavailable.why(&refusal.why)),
+        _ => JobError::unreachable(JobErrorCode::ModelUnavailable.why(&refusal.why)),
     }
 }

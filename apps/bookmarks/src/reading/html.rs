@@ -2,7 +2,7 @@
 
 use html5gum::{DefaultEmitter, HtmlString, StartTag, Token, Tokenizer};
 
-use crate::settings::limits::TEXT_CHARS_MAX;
+use crate::settings::limits::MAX_TEXT_CHARS;
 
 /// Elements that contain no text.
 const NEVER: [&str; 8] = ["script", "style", "noscript", "template", "svg", "iframe", "select", "textarea"];
@@ -18,7 +18,7 @@ const INLINE: [&str; 24] = [
 /// A shorter text is not worth reading, and more of the page is used.
 const MIN_CHARS: usize = 140;
 /// Maximum number of bytes collected: all that is kept, in the longest encoding, with blanks.
-const COLLECTED_BYTES_MAX: usize = TEXT_CHARS_MAX * 8;
+const MAX_COLLECTED_BYTES: usize = MAX_TEXT_CHARS * 8;
 
 /// The content of a page.
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ impl HtmlReader {
             (&mut self.all, true),
         ];
         for (collected, _) in
-            collectors.into_iter().filter(|(to, takes)| *takes && to.len() < COLLECTED_BYTES_MAX)
+            collectors.into_iter().filter(|(to, takes)| *takes && to.len() < MAX_COLLECTED_BYTES)
         {
             collected.push_str(text);
         }

@@ -76,8 +76,8 @@ proptest! {
     fn any_bytes_are_read_within_limits(bytes in any::<Vec<u8>>(), tags in "(<[a-z]{1,6}[> ]|</[a-z]{1,6}>|[a-z ]|<!--|&){0,80}") {
         for body in [bytes, tags.into_bytes()] {
             let page = page(&body, None);
-            prop_assert!(page.text.chars().count() <= TEXT_CHARS_MAX && !page.text.contains('\0'));
-            prop_assert!(page.title.is_none_or(|title| title.chars().count() <= TITLE_CHARS_MAX));
+            prop_assert!(page.text.chars().count() <= MAX_TEXT_CHARS && !page.text.contains('\0'));
+            prop_assert!(page.title.is_none_or(|title| title.chars().count() <= MAX_TITLE_CHARS));
         }
     }
 }

@@ -24,11 +24,11 @@ use client_log::{ClientLog, FinalState};
 use service::{KilledService, PROGRAM};
 
 /// Maximum number of responses between two kills; every smaller number is equally likely, including none.
-const ANSWERS_BETWEEN_MAX: u32 = 24;
+const MAX_ANSWERS_BETWEEN: u32 = 24;
 /// Maximum number of attempts that find the service down before it is started again; likewise.
-const OFFLINE_BETWEEN_MAX: u32 = 6;
+const MAX_OFFLINE_BETWEEN: u32 = 6;
 /// Time limit of a case per kill, and its minimum.
-const KILL_MAX: Duration = Duration::from_secs(10);
+const MAX_KILL: Duration = Duration::from_secs(10);
 const MIN_CASE_TIME: Duration = Duration::from_mins(3);
 
 fn kills() -> u32 {
@@ -77,7 +77,7 @@ const BOOKMARKS: &str = "SELECT url, id, job FROM bookmarks";
 /// Saves while the service is killed, and then until every queue is empty. Returns the log of what was saved and
 /// answered.
 async fn killed_over_and_over(store: &str) -> Arc<ClientLog> {
-    let within = MIN_CASE_TIME.max(KILL_MAX * kills());
+    let within = MIN_CASE_TIME.max(MAX_KILL * kills());
     tokio::time::timeout(within, save_and_kill(store)).await.expect("the test finishes in time")
 }
 
@@ -90,10 +90,10 @@ async fn save_and_kill(store: &str) -> Arc<ClientLog> {
     let log = Arc::new(ClientLog::default());
     let clients = Clients::start(&log, &service.url(), &token);
     for _ in 0..kills() {
-        log.more(|tally| tally.answers, fastrand::u32(..ANSWERS_BETWEEN_MAX)).await;
+        log.more(|tally| tally.answers, fastrand::u32(..MAX_ANSWERS_BETWEEN)).await;
         let address = service.killed().await;
         log.note_away(true);
-        log.more(|tally| tally.offline, fastrand::u32(..OFFLINE_BETWEEN_MAX)).await;
+        log.more(|tally| tally.offline, fastrand::u32(..MAX_OFFLINE_BETWEEN)).await;
         log.note_away(false);
         service = KilledService::start_at(store, address).await;
         clients.notify_online();

@@ -129,7 +129,7 @@ test('a tab that navigates away while sending is replaced by another tab', async
 });
 
 test('a lock that is never released blocks others for one lease at most', async (t) => {
-  const stage = await Stage.start(t, { tryTimeOutMs: 10_000 });
+  const stage = await Stage.start(t, { attemptTimeoutMs: 10_000 });
   const [one, other] = [await stage.tab(), await stage.tab()];
   await one.evaluate((name) => void navigator.locks.request(name, () => new Promise(() => {})), `ichido ["ichido","ann"] ${stage.front.url}`);
   const { id } = await stage.press(other, { qty: 1 });

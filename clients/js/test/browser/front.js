@@ -74,7 +74,7 @@ export class Front extends EventEmitter {
     const body = Buffer.concat(await request.toArray());
     if (request.method === 'GET') return this.#pass(request, body, (answer) => give(response, answer));
     const { headers } = request;
-    const action = { key: headers['idempotency-key'], number: headers['ichido-try'], hops: headers['ichido-hops'], headers, body: body.toString(), isCut: false, status: null };
+    const action = { key: headers['idempotency-key'], number: headers['ichido-attempt'], hops: headers['ichido-hops'], headers, body: body.toString(), isCut: false, status: null };
     response.on('close', () => (action.isCut = !response.writableFinished));
     this.actions.push(action);
     const usual = typeof this.usual === 'function' ? this.usual(Number.parseInt(action.number, 10)) : this.usual;

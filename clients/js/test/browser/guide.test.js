@@ -76,8 +76,8 @@ test("the guide's CORS headers are sufficient", async (t) => {
   const { id } = await stage.press(tab, { qty: 1 }, { url });
   await stage.done(tab, id);
   const seen = await tab.evaluate((id) => window.changes.filter((change) => change.id === id).map(({ entry }) => entry), id);
-  const busy = seen.find(({ state, nextTryAt }) => state === 'retrying' && nextTryAt !== null);
-  assert.ok(before + 7000 <= busy.nextTryAt, 'Retry-After is seen');
+  const busy = seen.find(({ state, nextAttemptAt }) => state === 'retrying' && nextAttemptAt !== null);
+  assert.ok(before + 7000 <= busy.nextAttemptAt, 'Retry-After is seen');
   assert.ok(seen.some(({ state }) => state === 'processing'), 'in flight is seen');
   assert.equal(stage.front.actions.length, 3);
   await stage.assertOnce();

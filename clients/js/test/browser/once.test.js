@@ -13,15 +13,15 @@ test('an action is stored before it is sent, names its hop, and leaves the queue
   const stage = await Stage.start(t);
   stage.front.ways = ['hold'];
   const tab = await stage.tab();
-  const { id, state, tries } = await stage.press(tab, { qty: 1 });
-  assert.deepEqual([state, tries], ['saving', 0]);
+  const { id, state, attempts } = await stage.press(tab, { qty: 1 });
+  assert.deepEqual([state, attempts], ['saving', 0]);
   await stage.front.came(1);
   const entry = await tab.evaluate((id) => window.queue.get(id), id);
-  assert.deepEqual([entry.state, entry.tries, entry.effect], ['saving', 1, 'unknown']);
+  assert.deepEqual([entry.state, entry.attempts, entry.effect], ['saving', 1, 'unknown']);
   await assert.rejects(tab.evaluate((id) => window.queue.discard(id), id), /is being sent/);
   stage.front.release();
   const done = await stage.done(tab, id);
-  assert.deepEqual([done.answer.status, done.answer.isReplay, done.tries], [201, false, 1]);
+  assert.deepEqual([done.answer.status, done.answer.isReplay, done.attempts], [201, false, 1]);
   await stage.assertOnce();
   const [action] = stage.front.actions;
   assert.deepEqual([action.number, action.body], ['1; manual', '{"qty":1}']);
@@ -43,7 +43,7 @@ test("a network's login page is not an outcome if the page can detect it", async
   const waiting = await stage.entry(tab, id, 'retrying', ({ state }) => state === 'retrying' || state === 'done');
   assert.match(waiting.errorMessage ?? 'login page', /login page/);
   const done = await stage.done(tab, id);
-  assert.deepEqual([done.answer.status, done.tries, keys(stage.front).size], [201, 2, 1]);
+  assert.deepEqual([done.answer.status, done.attempts, keys(stage.front).size], [201, 2, 1]);
   await stage.assertOnce();
 });
 
@@ -74,7 +74,7 @@ test('offline entries use no attempt and are sent in order when the network is b
   for (const qty of [1, 2, 3]) ids.push((await stage.press(tab, { qty })).id);
   await tab.evaluate(() => window.queue.drain());
   const waiting = await tab.evaluate(() => window.queue.list());
-  assert.deepEqual(waiting.map(({ state, tries }) => [state, tries]), Array(3).fill(['saving', 0]));
+  assert.deepEqual(waiting.map(({ state, attempts }) => [state, attempts]), Array(3).fill(['saving', 0]));
   assert.deepEqual(stage.front.actions, []);
   await stage.context.setOffline(false);
   for (const id of ids) await stage.done(tab, id);
@@ -91,7 +91,7 @@ test('a network without responses uses none of the three attempts', async (t) =>
   const done = await stage.done(tab, id);
   const retrying = await tab.evaluate(() => window.changes.map(({ entry }) => entry).filter(({ state }) => state === 'retrying'));
   assert.match(retrying[0].errorMessage, /no response/);
-  assert.equal(done.tries, 6);
+  assert.equal(done.attempts, 6);
   assert.equal(keys(stage.front).size, 1);
   await stage.assertOnce();
 });
@@ -131,7 +131,7 @@ test('Retry-After is respected, and later entries wait', async (t) => {
   const second = await stage.press(tab, { qty: 2 });
   await stage.done(tab, second.id);
   const busy = await tab.evaluate((id) => window.changes.find(({ id: of, entry }) => of === id && entry.state === 'retrying').entry, first.id);
-  assert.ok(before + 30_000 <= busy.nextTryAt, `${busy.nextTryAt - before} ms`);
+  assert.ok(before + 30_000 <= busy.nextAttemptAt, `${busy.nextAttemptAt - before} ms`);
   assert.deepEqual(stage.front.actions.map(({ body }) => JSON.parse(body).qty), [1, 1, 2]);
   await stage.assertOnce(2);
 });
@@ -143,7 +143,7 @@ test('an entry fails after three responses without an outcome, until the person 
   stage.front.ways = Array(3).fill({ status: 503, headers: {}, body: '{"detail":"the store is away"}' });
   const { id } = await stage.press(tab, { qty: 1 });
   const failed = await stage.entry(tab, id, 'failed', ({ state }) => state === 'failed');
-  assert.deepEqual([failed.canRetry, failed.errorMessage, failed.tries, failed.effect], [true, 'the store is away', 3, 'unknown']);
+  assert.deepEqual([failed.canRetry, failed.errorMessage, failed.attempts, failed.effect], [true, 'the store is away', 3, 'unknown']);
   await tab.reload();
   await tab.waitForFunction(() => window.isReady);
   assert.deepEqual(await tab.evaluate((id) => window.queue.get(id), id), failed, 'a page that comes back sees the same');

@@ -49,7 +49,7 @@ test("a person's entries are never sent while another is signed in, and no crede
   const other = await tab.evaluate(() => window.buy(window.bob, 2));
   await until("bob's is done", () => tab.evaluate(async (id) => (await window.bob.get(id)).state === 'done', other.id));
   const waiting = await tab.evaluate((id) => window.ann.get(id), id);
-  assert.deepEqual([waiting.state, waiting.tries], ['saving', 0]);
+  assert.deepEqual([waiting.state, waiting.attempts], ['saving', 0]);
   await until('it says why it waits', () => tab.evaluate(async (id) => /until ann is signed in/.test((await window.ann.get(id)).errorMessage), id));
   await tab.evaluate(() => (window.who = 'ann'));
   await tab.evaluate(() => window.ann.drain());
@@ -89,10 +89,10 @@ async function filesWith(folder, text) {
 
 // Requirement (7) Strict durability and `storage.persist()`.
 test('limits are enforced, and all errors in the settings are reported', async (t) => {
-  const stage = await Stage.start(t, { entriesMax: 2, entryBytesMax: 100 });
+  const stage = await Stage.start(t, { maxEntries: 2, maxEntryBytes: 100 });
   const tab = await stage.tab();
   await stage.context.setOffline(true);
-  await assert.rejects(stage.press(tab, 'x'.repeat(101)), /101 bytes, and the limit is 100; raise entryBytesMax/);
+  await assert.rejects(stage.press(tab, 'x'.repeat(101)), /101 bytes, and the limit is 100; raise maxEntryBytes/);
   await stage.press(tab, { qty: 1 });
   const second = await stage.press(tab, { qty: 2 });
   await assert.rejects(stage.press(tab, { qty: 3 }), /the queue is full: it has 2 entries/);
@@ -114,8 +114,8 @@ test('limits are enforced, and all errors in the settings are reported', async (
   assert.equal(typeof (await tab.evaluate(() => window.queue.isPersistent)), 'boolean', 'the browser was asked to keep it');
   const credential = stage.press(tab, {}, { headers: { Authorization: 'Bearer x' } });
   await assert.rejects(credential, /credential; return it from `authorize`/);
-  const wrong = tab.evaluate(() => window.open_({ identity: '', tries: 0, keepsKeysForMs: 1, profile: 'mine' }));
-  await assert.rejects(wrong, /identity is missing[^]*keepsKeysForMs[^]*tries[^]*profile/);
+  const wrong = tab.evaluate(() => window.open_({ identity: '', attempts: 0, keepsKeysForMs: 1, profile: 'mine' }));
+  await assert.rejects(wrong, /identity is missing[^]*keepsKeysForMs[^]*attempts[^]*profile/);
 });
 
 // Requirement (10) It survives a remount.

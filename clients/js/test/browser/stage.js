@@ -22,11 +22,11 @@ export class Stage {
   }
 
   async startServer() {
-    if (!this.paper) {
-      this.paper = await started(built('ichido'), ['paper', '--listen', '127.0.0.1:0'], this.folder, /listening on (http:\S+)/);
+    if (!this.mock) {
+      this.mock = await started(built('ichido'), ['mock', '--listen', '127.0.0.1:0'], this.folder, /listening on (http:\S+)/);
       await writeFile(
         join(this.folder, 'ichido.toml'),
-        `[store]\nurl = "sqlite:ichido.db"\n[destinations.broker]\nkind = "http"\nurl = "${this.paper.found}/orders"\nhonours_key = true\nkeeps_keys_for = "24h"\n[queues.orders]\ndestination = "broker"\noutbound_key = "own"\n`,
+        `[store]\nurl = "sqlite:ichido.db"\n[destinations.broker]\nkind = "http"\nurl = "${this.mock.found}/orders"\nguarantee = "keyed"\nkeeps_keys_for = "24h"\n[queues.orders]\ndestination = "broker"\noutbound_key = "own"\n`,
       );
     }
     this.server = await started(built('ichido'), ['serve', '--listen', '127.0.0.1:0'], this.folder, /serving on http:\/\/127\.0\.0\.1:(\d+)/);
@@ -81,7 +81,7 @@ export class Stage {
       const { queued, sending, failed, sent } = queues.find(({ name }) => name === 'orders').counts;
       return queued + sending + failed === 0 ? { sent } : null;
     });
-    const { effects, calls } = await this.#json(`${this.paper.found}/paper/effects`);
+    const { effects, calls } = await this.#json(`${this.mock.found}/mock/effects`);
     return { messages: queue.sent, effects, calls };
   }
 
@@ -106,7 +106,7 @@ export class Stage {
   async end() {
     this.front.close();
     await this.browser?.close().catch(() => {});
-    const programs = [this.program, this.server, this.paper].filter(Boolean);
+    const programs = [this.program, this.server, this.mock].filter(Boolean);
     await Promise.all(programs.map(({ child }) => kill(child)));
     await rm(this.folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
     assert.deepEqual(this.front.faults, []);

@@ -19,9 +19,9 @@ const bytes = (request) => new TextDecoder().decode(request.body);
 test('every attempt has the same key and bytes, and its number', async () => {
   const world = new World(lost(), answered(503), answered(201));
   const outcome = await sent(world);
-  assert.deepEqual([outcome.kind, outcome.tries, outcome.answer.status], ['done', 3, 201]);
+  assert.deepEqual([outcome.kind, outcome.attempts, outcome.answer.status], ['done', 3, 201]);
   assert.deepEqual(world.waited, [1000, 2000]);
-  assert.deepEqual(world.requests.map(({ headers }) => headers.get('ichido-try')), ['1; manual', '2; auto', '3; auto']);
+  assert.deepEqual(world.requests.map(({ headers }) => headers.get('ichido-attempt')), ['1; manual', '2; auto', '3; auto']);
   for (const request of world.requests) {
     assert.equal(request.headers.get('idempotency-key'), 'order-1');
     assert.equal(request.headers.get('content-type'), 'application/json');
@@ -34,7 +34,7 @@ test('every attempt has the same key and bytes, and its number', async () => {
 test('attempt numbers continue, and automatic attempts are marked', async () => {
   const world = new World(answered(503), answered(200));
   await sent(world, {}, { ...ORDER, cause: 'auto', triesBefore: 3 });
-  assert.deepEqual(world.requests.map(({ headers }) => headers.get('ichido-try')), ['4; auto', '5; auto']);
+  assert.deepEqual(world.requests.map(({ headers }) => headers.get('ichido-attempt')), ['4; auto', '5; auto']);
 });
 
 test('a hop adds itself with its own id for each request', async () => {
@@ -54,7 +54,7 @@ test('other APIs get the key and none of our headers', async () => {
     const busy = answered(409, {}, JSON.stringify({ error: { code: 'idempotency_key_in_use' } }));
     const world = new World(busy, answered(200));
     const outcome = await sent(world, { profile, hop: 'browser' });
-    assert.deepEqual([outcome.kind, outcome.tries], ['done', 2], 'in flight there is 409');
+    assert.deepEqual([outcome.kind, outcome.attempts], ['done', 2], 'in flight there is 409');
     const names = Array.from(world.requests[0].headers.keys());
     assert.deepEqual(names, ['content-type', 'idempotency-key']);
   }
@@ -63,14 +63,14 @@ test('other APIs get the key and none of our headers', async () => {
 test('the client gives up after three failures, and the action may be sent again', async () => {
   const world = new World(answered(503, {}, '{"detail":"the store is away"}'));
   const outcome = await sent(world);
-  assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'tries_spent', 'unknown', 3]);
+  assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.attempts], ['gave_up', 'attempts_spent', 'unknown', 3]);
   assert.equal(outcome.last.json().detail, 'the store is away');
 });
 
 test('a refusal ends the action at once', async () => {
   const world = new World(answered(422));
   const outcome = await sent(world);
-  assert.deepEqual([outcome.kind, outcome.effect, outcome.tries], ['refused', 'not_done', 1]);
+  assert.deepEqual([outcome.kind, outcome.effect, outcome.attempts], ['refused', 'not_done', 1]);
 });
 
 test('a replay is recognised by its header in both spellings', async () => {
@@ -85,7 +85,7 @@ test('an action in flight is polled with the same key until it ends', async () =
   const busy = answered(202, { 'Idempotency-Status': 'processing', 'Retry-After': '5' });
   const world = new World(busy, busy, busy, busy, busy, answered(201));
   const outcome = await sent(world);
-  assert.deepEqual([outcome.kind, outcome.tries], ['done', 6]);
+  assert.deepEqual([outcome.kind, outcome.attempts], ['done', 6]);
   assert.deepEqual(world.waited, [5000, 5000, 5000, 5000, 5000]);
 });
 
@@ -100,8 +100,8 @@ test('a too long Retry-After gives up at once and says when to retry', async () 
 test('an attempt without a response times out, and all end within the total timeout', async () => {
   const world = new World('silence');
   const begun = world.time;
-  const outcome = await sent(world, { tryTimeOutMs: 4000, totalTimeOutMs: 10_000 });
-  assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'out_of_time', 'unknown', 2]);
+  const outcome = await sent(world, { attemptTimeoutMs: 4000, totalTimeoutMs: 10_000 });
+  assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.attempts], ['gave_up', 'out_of_time', 'unknown', 2]);
   assert.deepEqual(world.waited, [4000, 1000, 4000], 'the third attempt would be at 11 s');
   assert.equal(world.time - begun, 9000);
 });
@@ -110,18 +110,18 @@ test('a state-changing request without a key is not retried, and says why', asyn
   const { key, ...unkeyed } = ORDER;
   for (const first of [lost(), answered(503)]) {
     const outcome = await sent(new World(first), {}, unkeyed);
-    assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'no_key', 'unknown', 1]);
+    assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.attempts], ['gave_up', 'no_key', 'unknown', 1]);
     assert.match(outcome.message, /no idempotency key.*could repeat the effect/);
   }
   const turnedAway = await sent(new World(answered(429), answered(200)), {}, unkeyed);
-  assert.deepEqual([turnedAway.kind, turnedAway.tries], ['done', 2], 'a 429 did nothing');
+  assert.deepEqual([turnedAway.kind, turnedAway.attempts], ['done', 2], 'a 429 did nothing');
 });
 
 test('a read is retried without a key', async () => {
   const world = new World(lost(), answered(200, {}, 'here'));
   const client = new Client({ outside: world.outside, baseUrl: 'https://shop.example/' });
   const outcome = await world.run(client.read('/orders/1'));
-  assert.deepEqual([outcome.kind, outcome.answer.text(), outcome.tries], ['done', 'here', 2]);
+  assert.deepEqual([outcome.kind, outcome.answer.text(), outcome.attempts], ['done', 'here', 2]);
   assert.equal(world.requests[0].headers.get('idempotency-key'), null);
 });
 
@@ -130,14 +130,14 @@ test('retries do not overload a failing server', async () => {
   const client = new Client({ outside: world.outside });
   const whys = [];
   for (let call = 0; call < 8; call++) whys.push((await world.run(client.send(ORDER))).why);
-  assert.deepEqual(whys.slice(0, 5), Array(5).fill('tries_spent'), 'ten retries are saved up');
+  assert.deepEqual(whys.slice(0, 5), Array(5).fill('attempts_spent'), 'ten retries are saved up');
   assert.deepEqual(whys.slice(5), Array(3).fill('budget_spent'));
 });
 
 test('a response is read up to the limit and keeps its status', async () => {
-  const outcome = await sent(new World(answered(201, {}, 'x'.repeat(5000))), { answerBytesMax: 100 });
+  const outcome = await sent(new World(answered(201, {}, 'x'.repeat(5000))), { maxResponseBytes: 100 });
   assert.deepEqual([outcome.kind, outcome.answer.isWhole, outcome.answer.body.length], ['done', false, 100]);
-  const whole = await sent(new World(answered(201, {}, 'x'.repeat(100))), { answerBytesMax: 100 });
+  const whole = await sent(new World(answered(201, {}, 'x'.repeat(100))), { maxResponseBytes: 100 });
   assert.ok(whole.answer.isWhole);
 });
 
@@ -154,9 +154,9 @@ test('a stopped action reports what is known about its effect', async () => {
   const running = new Client({ outside: world.outside }).send(ORDER, { signal: stop.signal });
   setImmediate(() => stop.abort());
   const outcome = await running;
-  assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'stopped', 'unknown', 1]);
+  assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.attempts], ['gave_up', 'stopped', 'unknown', 1]);
   const never = await new Client({ outside: world.outside }).send(ORDER, { signal: stop.signal });
-  assert.deepEqual([never.why, never.effect, never.tries], ['stopped', 'not_done', 0]);
+  assert.deepEqual([never.why, never.effect, never.attempts], ['stopped', 'not_done', 0]);
   assert.equal(world.requests.length, 1);
 });
 
@@ -179,7 +179,7 @@ test('an invalid request is refused with the cause and the fix', async () => {
 });
 
 test('all errors in the settings are reported at once', () => {
-  const wrong = { tryTimeOutMs: 0, profile: 'theirs', hop: 'Browser!', retry: { tries: 0 }, credentials: 'always', answerBytesMax: NaN };
+  const wrong = { attemptTimeoutMs: 0, profile: 'theirs', hop: 'Browser!', retry: { attempts: 0 }, credentials: 'always', maxResponseBytes: NaN };
   assert.throws(() => new Client(wrong), (error) => error.message.split('\n').length === 6);
 });
 

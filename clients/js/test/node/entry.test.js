@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { CLOCK_BACK_MS_MAX, entered, hurried, isOpen, isSameRequest, look, released, retried, settled, taken, triesBefore, view } from '../../entry.js';
+import { MAX_CLOCK_BACK_MS, entered, hurried, isOpen, isSameRequest, look, released, retried, settled, taken, triesBefore, view } from '../../entry.js';
 
 const NOW = 1_800_000_000_000;
 const TERMS = { owner: 'me', isLocked: true, leaseMs: 35_000, holdAfterMs: 1_000_000 };
 const REQUEST = { method: 'POST', url: 'https://shop.example/orders', headers: {}, body: new Uint8Array([1]) };
 const fresh = (draft = {}) => ({ ...entered(REQUEST, draft, 'k', NOW), id: 1 });
 const sending = (entry = fresh(), now = NOW) => look(entry, TERMS, now).entry;
-const again = (over = {}) => ({ next: 'again', waitMs: 1000, inFlight: false, tries: { sent: 1, failed: 1, effect: 'unknown' }, ...over });
+const again = (over = {}) => ({ next: 'again', waitMs: 1000, inFlight: false, attempts: { sent: 1, failed: 1, effect: 'unknown' }, ...over });
 const answer = (status) => ({ answer: { status, isReplay: false, body: '' }, message: `${status}` });
 
 test('a claim with number, lease and age is stored before the request leaves', () => {
@@ -50,7 +50,7 @@ test('an entry is held when its key may be forgotten or its age is unknown', () 
   assert.equal(look(waiting, TERMS, NOW + 999_999).turn, 'send');
   const held = look(waiting, TERMS, NOW + 1_000_000);
   assert.deepEqual([held.turn, held.entry.phase], ['hold', 'held']);
-  assert.equal(look(waiting, TERMS, NOW - CLOCK_BACK_MS_MAX - 1).turn, 'hold');
+  assert.equal(look(waiting, TERMS, NOW - MAX_CLOCK_BACK_MS - 1).turn, 'hold');
   assert.equal(look(fresh(), TERMS, NOW + 10_000_000).turn, 'send', 'what was never sent does not get old');
   assert.throws(() => retried(held.entry, NOW), /release or discard/);
   const free = released(held.entry, NOW + 1_000_000);
@@ -68,12 +68,12 @@ test('each outcome of an attempt has its own state', () => {
   assert.deepEqual(state(shown({ next: 'done' }, answer(201))), ['done', false, null]);
   assert.deepEqual(state(shown({ next: 'refused', effect: 'not_done' }, answer(422))), ['failed', false, '422']);
   assert.deepEqual(state(shown({ next: 'refused', effect: 'not_done' }, answer(403))), ['failed', true, '403']);
-  assert.deepEqual(state(shown({ next: 'give_up', why: 'tries_spent', effect: 'unknown' }, answer(503))), ['failed', true, '503']);
+  assert.deepEqual(state(shown({ next: 'give_up', why: 'attempts_spent', effect: 'unknown' }, answer(503))), ['failed', true, '503']);
   assert.equal(view(fresh(), 'nobody is signed in').errorMessage, 'nobody is signed in');
 });
 
 test('attempts without a response are counted separately until the first response', () => {
-  const silent = settled(sending(), again({ tries: { sent: 1, failed: 0, effect: 'unknown' } }), { answer: null, message: 'no response' }, NOW);
+  const silent = settled(sending(), again({ attempts: { sent: 1, failed: 0, effect: 'unknown' } }), { answer: null, message: 'no response' }, NOW);
   assert.deepEqual([silent.unanswered, silent.failed], [1, 0]);
   assert.equal(hurried(silent, NOW + 1).dueAt, NOW + 1, 'when the network is back it is due');
   const busy = settled(sending(silent, NOW + 1000), again(), answer(503), NOW + 1000);
@@ -82,7 +82,7 @@ test('attempts without a response are counted separately until the first respons
 });
 
 test('a manual retry starts over with the same key', () => {
-  const failed = settled(sending(), { next: 'give_up', why: 'tries_spent', effect: 'unknown' }, answer(503), NOW);
+  const failed = settled(sending(), { next: 'give_up', why: 'attempts_spent', effect: 'unknown' }, answer(503), NOW);
   const next = retried(failed, NOW + 9);
   assert.deepEqual([next.key, next.failed, next.cause, next.dueAt, next.sent], ['k', 0, 'manual', NOW + 9, 1]);
   assert.throws(() => retried(next, NOW), /sent automatically/);
@@ -93,7 +93,7 @@ test('a manual retry starts over with the same key', () => {
 test('a second click is the same action until that was refused', () => {
   const ended = (decided, status) => isOpen(settled(sending(), decided, answer(status), NOW));
   assert.ok(isOpen(fresh()));
-  assert.ok(ended({ next: 'give_up', why: 'tries_spent', effect: 'unknown' }, 503));
+  assert.ok(ended({ next: 'give_up', why: 'attempts_spent', effect: 'unknown' }, 503));
   assert.ok(ended({ next: 'refused', effect: 'unknown' }, 409), 'it may have been done');
   assert.ok(!ended({ next: 'refused', effect: 'not_done' }, 422));
   assert.ok(isSameRequest(fresh(), fresh()));

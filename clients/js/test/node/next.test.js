@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { Budget, BUDGET, decide, decideInQueue, namesOf, NO_TRIES, TRIES_MAX, UNANSWERED_WAIT_MS_MAX } from '../../next.js';
+import { Budget, BUDGET, decide, decideInQueue, namesOf, NO_ATTEMPTS, MAX_ATTEMPTS, MAX_UNANSWERED_WAIT_MS } from '../../next.js';
 import { CLIENT_RETRY } from '../../node.js';
 import { Answer } from '../../wire.js';
 
@@ -15,8 +15,8 @@ function answer({ status, headers = [], echo = 'absent', body = '' }) {
 }
 
 function decided(partial) {
-  const { profile, safety, before, seen, tries, retry_after_max_ms, left_ms, dice } = { ...table.usual, ...partial };
-  const rules = { retry: { ...CLIENT_RETRY, tries }, retryAfterMaxMs: retry_after_max_ms, profile };
+  const { profile, safety, before, seen, attempts, retry_after_max_ms, left_ms, dice } = { ...table.usual, ...partial };
+  const rules = { retry: { ...CLIENT_RETRY, attempts }, retryAfterMaxMs: retry_after_max_ms, profile };
   const moment = { now: table.now_ms, leftMs: left_ms };
   return decide(rules, safety, before, seen.fault ? seen : answer(seen), moment, dice);
 }
@@ -25,8 +25,8 @@ function wanted({ done, refused, again, give_up }) {
   if (done) return { next: 'done' };
   if (refused) return { next: 'refused', ...refused };
   if (again) {
-    const { wait_ms: waitMs, ...tries } = again;
-    return { next: 'again', waitMs, tries };
+    const { wait_ms: waitMs, ...attempts } = again;
+    return { next: 'again', waitMs, attempts };
   }
   const comeBackAt = give_up.come_back_in_ms === undefined ? null : table.now_ms + give_up.come_back_in_ms;
   return { next: 'give_up', why: give_up.why, comeBackAt, effect: give_up.effect };
@@ -47,7 +47,7 @@ test('only faults, 5xx, 408 and 429 are retried', () => {
   for (const [status, row] of rows) {
     const found = decided({ seen: { status } });
     assert.equal(found.next, row.next, `${status}`);
-    if (row.effect) assert.equal(found.effect ?? found.tries.effect, row.effect, `${status}`);
+    if (row.effect) assert.equal(found.effect ?? found.attempts.effect, row.effect, `${status}`);
   }
 });
 
@@ -64,27 +64,27 @@ test('a wait is never shorter than asked, and at most a tenth longer', () => {
 test('in the queue only responses use attempts, and waits without a response grow to a limit', () => {
   const rules = { retry: CLIENT_RETRY, retryAfterMaxMs: 0, profile: 'ichido' };
   const waits = [];
-  let tries = NO_TRIES;
+  let attempts = NO_ATTEMPTS;
   for (let unanswered = 0; unanswered < 9; unanswered++) {
-    const next = decideInQueue(rules, tries, unanswered, { fault: 'lost' }, 0, 0);
+    const next = decideInQueue(rules, attempts, unanswered, { fault: 'lost' }, 0, 0);
     waits.push(next.waitMs);
-    tries = next.tries;
+    attempts = next.attempts;
   }
-  assert.deepEqual(waits, [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000, UNANSWERED_WAIT_MS_MAX]);
-  assert.deepEqual(tries, { sent: 9, failed: 0, effect: 'unknown' });
+  assert.deepEqual(waits, [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000, MAX_UNANSWERED_WAIT_MS]);
+  assert.deepEqual(attempts, { sent: 9, failed: 0, effect: 'unknown' });
   for (const [failed, next] of [[1, 'again'], [2, 'give_up']]) {
-    assert.equal(decideInQueue(rules, { ...tries, failed }, 0, answer({ status: 503 }), 0, 0).next, next);
+    assert.equal(decideInQueue(rules, { ...attempts, failed }, 0, answer({ status: 503 }), 0, 0).next, next);
   }
-  const last = decideInQueue(rules, { ...tries, sent: TRIES_MAX - 1 }, 900, { fault: 'lost' }, 0, 0);
-  assert.deepEqual([last.next, last.why], ['give_up', 'tries_spent']);
+  const last = decideInQueue(rules, { ...attempts, sent: MAX_ATTEMPTS - 1 }, 900, { fault: 'lost' }, 0, 0);
+  assert.deepEqual([last.next, last.why], ['give_up', 'attempts_spent']);
 });
 
 test('the queue respects Retry-After up to a day', () => {
   const rules = { retry: CLIENT_RETRY, retryAfterMaxMs: 0, profile: 'ichido' };
   const busy = answer({ status: 503, headers: [['Retry-After', '7200']] });
-  assert.equal(decideInQueue(rules, NO_TRIES, 0, busy, 0, 0).waitMs, 7_200_000);
+  assert.equal(decideInQueue(rules, NO_ATTEMPTS, 0, busy, 0, 0).waitMs, 7_200_000);
   const forEver = answer({ status: 503, headers: [['Retry-After', '99999999999']] });
-  assert.equal(decideInQueue(rules, NO_TRIES, 0, forEver, 0, 0).why, 'asked_to_wait');
+  assert.equal(decideInQueue(rules, NO_ATTEMPTS, 0, forEver, 0, 0).why, 'asked_to_wait');
 });
 
 test('retries are a share of the calls that succeed', () => {

@@ -41,7 +41,7 @@ test('in Node a refused connection proves that nothing was done', async (t) => {
   const { client, server } = await served(t, () => {});
   server.close();
   const outcome = await client.send(ORDER);
-  assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.tries], ['gave_up', 'tries_spent', 'not_done', 3]);
+  assert.deepEqual([outcome.kind, outcome.why, outcome.effect, outcome.attempts], ['gave_up', 'attempts_spent', 'not_done', 3]);
 });
 
 test('an incomplete response is retried with the same key and bytes', async (t) => {
@@ -52,8 +52,8 @@ test('an incomplete response is retried with the same key and bytes', async (t) 
     } else response.writeHead(201, { 'idempotency-replayed': 'true' }).end('whole');
   });
   const outcome = await client.send(ORDER);
-  assert.deepEqual([outcome.kind, outcome.tries, outcome.answer.isReplay, outcome.answer.text()], ['done', 2, true, 'whole']);
-  assert.deepEqual(requests.map(({ headers, body }) => [headers['idempotency-key'], headers['ichido-try'], body]), [
+  assert.deepEqual([outcome.kind, outcome.attempts, outcome.answer.isReplay, outcome.answer.text()], ['done', 2, true, 'whole']);
+  assert.deepEqual(requests.map(({ headers, body }) => [headers['idempotency-key'], headers['ichido-attempt'], body]), [
     ['order-1', '1; manual', '{"qty":1}'],
     ['order-1', '2; auto', '{"qty":1}'],
   ]);

@@ -13,7 +13,7 @@ export const same: Said = {
   newKey: key.newKey,
   decide: next.decide,
   CLIENT_RETRY: next.CLIENT_RETRY,
-  NO_TRIES: next.NO_TRIES,
+  NO_ATTEMPTS: next.NO_ATTEMPTS,
 };
 type Face<T> = { [Name in keyof T]: T[Name] };
 export const open: (settings: said.QueueSettings) => Promise<Face<said.Queue>> = queue.Queue.open;

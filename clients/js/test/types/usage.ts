@@ -1,5 +1,5 @@
 // Uses the module from TypeScript. Code that must not compile is marked, and the mark fails if it compiles.
-import { Client, decide, drainOnSync, newKey, NO_TRIES, Queue, type Entry, type Outcome } from 'ichido';
+import { Client, decide, drainOnSync, newKey, NO_ATTEMPTS, Queue, type Entry, type Outcome } from 'ichido';
 
 export async function page(render: (entry: Entry | null) => void): Promise<string> {
   const queue = await Queue.open({ identity: 'ann', authorize: async (identity) => ({ Authorization: `Bearer ${identity}` }) });
@@ -16,7 +16,7 @@ export async function page(render: (entry: Entry | null) => void): Promise<strin
 }
 
 export async function program(): Promise<number | null> {
-  const client = new Client({ baseUrl: 'https://ichido.example', profile: 'ietf', retry: { tries: 5 } });
+  const client = new Client({ baseUrl: 'https://ichido.example', profile: 'ietf', retry: { attempts: 5 } });
   const outcome: Outcome = await client.send({ url: '/orders', key: newKey(), body: { qty: 1 } });
   switch (outcome.kind) {
     case 'done':
@@ -29,5 +29,5 @@ export async function program(): Promise<number | null> {
 }
 
 drainOnSync(async () => null);
-const rules = { retry: { tries: 3, baseMs: 1000, factor: 2, capMs: 60_000, jitter: 0.1 }, retryAfterMaxMs: 60_000, profile: 'ichido' as const };
-export const next = decide(rules, 'keyed', NO_TRIES, { fault: 'lost' }, { now: 0, leftMs: 10_000 }, 0.5).next;
+const rules = { retry: { attempts: 3, baseMs: 1000, factor: 2, capMs: 60_000, jitter: 0.1 }, retryAfterMaxMs: 60_000, profile: 'ichido' as const };
+export const next = decide(rules, 'keyed', NO_ATTEMPTS, { fault: 'lost' }, { now: 0, leftMs: 10_000 }, 0.5).next;

@@ -1,6 +1,6 @@
 //! Answers, and why the model stopped.
 
-use fake_llm::action::{ScriptedAction, AnswerShape};
+use fake_llm::action::{AnswerShape, ScriptedAction};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use ichido_llm::models::{FinishReason, Usage};
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn reply_has_request_id_and_token_usage() {
     assert!(reply.usage.is_some_and(|usage| 0 < usage.input && 0 < usage.output));
     assert_requests(&fake, 1);
     let seen = fake.seen().last_request.unwrap();
-    assert_eq!((seen.model.as_str(), seen.tokens_max), (MODEL, Some(200)));
+    assert_eq!((seen.model.as_str(), seen.max_tokens), (MODEL, Some(200)));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use fake_llm::Script;
-use fake_llm::action::{ScriptedAction, ProviderFault};
+use fake_llm::action::{ProviderFault, ScriptedAction};
 use ichido_bedrock::{BedrockSettings, Credentials};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use ichido_llm::models::Model as _;

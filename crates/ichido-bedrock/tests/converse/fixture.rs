@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fake_llm::action::{ScriptedAction, ProviderFault};
+use fake_llm::action::{ProviderFault, ScriptedAction};
 use fake_llm::script::ScriptRule;
 use fake_llm::{Fake, Script};
 use ichido_bedrock::{Bedrock, BedrockSettings, Credentials, EndpointSettings, Keys};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use aws_sdk_bedrockruntime::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_bedrockruntime::types::{ContentBlock, ConversationRole, Message};
-use fake_llm::action::{ScriptedAction, ProviderFault};
+use fake_llm::action::{ProviderFault, ScriptedAction};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use fake_llm::Script;
-use fake_llm::action::{ScriptedAction, ProviderFault};
+use fake_llm::action::{ProviderFault, ScriptedAction};
 use fake_llm::pace::RetryAfter;
 use fake_llm::script::ScriptRule;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport};
@@ -54,7 +54,10 @@ async fn each_refusal_is_judged_by_its_name_or_its_status() {
 
 #[tokio::test]
 async fn retry_hint_of_server_is_used() {
-    let rule = ScriptRule { retry_after: Some(RetryAfter::Seconds(7)), ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle)) };
+    let rule = ScriptRule {
+        retry_after: Some(RetryAfter::Seconds(7)),
+        ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle))
+    };
     let fake = fake_llm::start(Script { rules: vec![rule], ..Script::default() });
     let call_error = call_error(fake.url()).await;
     assert_eq!(call_error.verdict.hint, Some(Duration::from_secs(7)));

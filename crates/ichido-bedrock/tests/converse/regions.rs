@@ -1,7 +1,7 @@
 //! Several regions, one client each.
 
 use fake_llm::Script;
-use fake_llm::action::{ScriptedAction, ProviderFault};
+use fake_llm::action::{ProviderFault, ScriptedAction};
 use fake_llm::script::ScriptRule;
 use ichido_bedrock::{BedrockSettings, EndpointSettings};
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
@@ -11,7 +11,10 @@ use crate::fixture::{assert_requests, prompt, settings};
 
 #[tokio::test]
 async fn endpoint_index_selects_region() {
-    let rule = ScriptRule { endpoint: Some("/east".to_owned()), ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle)) };
+    let rule = ScriptRule {
+        endpoint: Some("/east".to_owned()),
+        ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle))
+    };
     let fake = fake_llm::start(Script { rules: vec![rule], ..Script::default() });
     let endpoint = |region: &str, path: &str| EndpointSettings {
         region: region.to_owned(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fake_llm::Script;
 use ichido_bedrock::{BedrockSettings, Credentials, EndpointSettings, Keys};
-use ichido_llm::models::{ENDPOINTS_MAX, Model as _};
+use ichido_llm::models::{MAX_ENDPOINTS, Model as _};
 
 use crate::fixture::{MODEL, SECRET_KEY, TOKEN, ask, assert_requests, settings};
 
@@ -76,7 +76,7 @@ async fn all_problems_are_reported_together_without_secrets() {
 
     let nameless = BedrockSettings { model_id: None, ..settings("http://localhost") };
     assert_eq!(problem_settings(nameless).await, ["model_id"]);
-    let regions = (0..=ENDPOINTS_MAX).map(|index| EndpointSettings::region(format!("region-{index}")));
+    let regions = (0..=MAX_ENDPOINTS).map(|index| EndpointSettings::region(format!("region-{index}")));
     let many = BedrockSettings { endpoints: regions.collect(), ..settings("") };
     assert_eq!(problem_settings(many).await, ["endpoints"]);
 }

@@ -5,7 +5,7 @@ use ichido_core::ledger::Class;
 use super::render::{render_duration, render_names, shorter};
 use super::{Loosening, Pair, list, loosening, lost};
 use crate::member::escape;
-use crate::{Effect, Identity, IdentitySource, Length, NamedValues, Operation, OperationClass, Ttl};
+use crate::{Guarantee, Identity, IdentitySource, Length, NamedValues, Operation, OperationClass, Ttl};
 
 pub(super) fn compare(pair: &Pair<'_>) -> Vec<Loosening> {
     let Pair { before, after, .. } = pair;
@@ -43,7 +43,7 @@ fn describe_identity_change(was: &Identity, is: Option<&Identity>) -> String {
 }
 
 fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -> Vec<Loosening> {
-    let mut found = class_and_effect_changes(old, new, pointer);
+    let mut found = class_and_guarantee_changes(old, new, pointer);
     let methods = |operation: &Operation| match &operation.methods {
         Some(methods) => render_names(methods),
         None => "all state-changing methods".to_owned(),
@@ -79,7 +79,7 @@ fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -
         shorter("retention of its outcomes", ttl(old, pair.default_ttl.0), ttl(new, pair.default_ttl.1));
     let shorter_ttl = shorter_ttl.filter(|_| old.ttl != new.ttl);
     found.extend(shorter_ttl.map(|what| loosening("ICH-B052", format!("{pointer}/ttl"), what)));
-    let keeps = |operation: &Operation| operation.upstream_keeps_keys_for.as_ref().map(Length::length);
+    let keeps = |operation: &Operation| operation.keeps_keys_for.as_ref().map(Length::length);
     if let (Some(was), Some(is)) = (keeps(old), keeps(new))
         && was < is
     {
@@ -88,12 +88,12 @@ fn operation(pair: &Pair<'_>, old: &Operation, new: &Operation, pointer: &str) -
             render_duration(was),
             render_duration(is)
         );
-        found.push(loosening("ICH-B082", format!("{pointer}/upstream_keeps_keys_for"), what));
+        found.push(loosening("ICH-B082", format!("{pointer}/keeps_keys_for"), what));
     }
     found
 }
 
-fn class_and_effect_changes(old: &Operation, new: &Operation, pointer: &str) -> Vec<Loosening> {
+fn class_and_guarantee_changes(old: &Operation, new: &Operation, pointer: &str) -> Vec<Loosening> {
     let mut found = Vec::new();
     let class = |operation: &Operation| operation.class.map_or(Class::ExternalEffect, OperationClass::class);
     let is_weaker = class(old).is_permanent() && !class(new).is_permanent();
@@ -102,12 +102,13 @@ fn class_and_effect_changes(old: &Operation, new: &Operation, pointer: &str) -> 
         let what = format!("its class: was {}, now {}, which protects less", describe(old), describe(new));
         found.push(loosening("ICH-B081", format!("{pointer}/class"), what));
     }
-    let effect = |operation: &Operation| operation.effect.unwrap_or(Effect::None);
-    if effect(old) == Effect::None && effect(new) != Effect::None {
-        let is = effect(new);
-        let what =
-            format!("its effect: was opaque, now {is}; a call without a response was parked, now is retried");
-        found.push(loosening("ICH-B081", format!("{pointer}/effect"), what));
+    let guarantee = |operation: &Operation| operation.guarantee.unwrap_or(Guarantee::None);
+    if guarantee(old) == Guarantee::None && guarantee(new) != Guarantee::None {
+        let is = guarantee(new);
+        let what = format!(
+            "its guarantee: was none, now {is}; a call without a response was parked, now is retried"
+        );
+        found.push(loosening("ICH-B081", format!("{pointer}/guarantee"), what));
     }
     found
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use ichido_core::json::{Document, Kind, JsonValue};
+use ichido_core::json::{Document, JsonValue, Kind};
 
 use super::Pair;
 use crate::Boundary;
-use crate::read::BYTES_MAX;
+use crate::read::MAX_BYTES;
 
 /// The longest value that is shown; longer ones are cut.
-const SHOWN_CHARS_MAX: usize = 80;
+const MAX_SHOWN_CHARS: usize = 80;
 
 /// Returns `was …, is …` for the value at the pointer, if it has changed.
 ///
@@ -31,7 +31,7 @@ pub(super) fn change(pair: &Pair<'_>, pointer: &str) -> Option<String> {
 }
 
 fn read(file: &Boundary) -> Option<Document<'_>> {
-    Document::parse(file.text().as_bytes(), BYTES_MAX).ok()
+    Document::parse(file.text().as_bytes(), MAX_BYTES).ok()
 }
 
 fn find<'d, 'a>(root: JsonValue<'d, 'a>, pointer: &str) -> Option<JsonValue<'d, 'a>> {
@@ -78,7 +78,7 @@ fn render_value(value: JsonValue<'_, '_>) -> String {
             '}',
         ),
     };
-    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
     }

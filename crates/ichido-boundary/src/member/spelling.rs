@@ -3,7 +3,7 @@
 /// The shortest known name that is compared letter by letter.
 ///
 /// Short words are close to too many others.
-const CHARS_MIN: usize = 5;
+const MIN_CHARS: usize = 5;
 
 /// From this length on, two letters may differ.
 const LONG_CHARS: usize = 9;
@@ -36,8 +36,8 @@ fn bare(name: &str) -> String {
 /// Returns whether few letters must be changed, added, removed or swapped, or only the plural differs.
 fn is_close(name: &str, known: &str) -> bool {
     let allowed = match known.len() {
-        0..CHARS_MIN => 0,
-        CHARS_MIN..LONG_CHARS => 1,
+        0..MIN_CHARS => 0,
+        MIN_CHARS..LONG_CHARS => 1,
         _ => 2,
     };
     singular(name) == singular(known) || strsim::osa_distance(name, known) <= allowed

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ichido_core::json::Kind;
 
-use super::{FromJson, InvalidValue, LocatedValue, NAME_BYTES_MAX, ReadContext, Schema, WHOLE_MAX};
+use super::{FromJson, InvalidValue, LocatedValue, MAX_NAME_BYTES, MAX_WHOLE, ReadContext, Schema};
 
 impl FromJson for bool {
     fn schema() -> Schema {
@@ -29,11 +29,11 @@ impl FromJson for String {
 /// A count, a size or a time.
 impl FromJson for u64 {
     fn schema() -> Schema {
-        Schema::Integer { min: 0, max: WHOLE_MAX }
+        Schema::Integer { min: 0, max: MAX_WHOLE }
     }
 
     fn read(at: LocatedValue<'_>, _: &mut ReadContext) -> Result<Self, InvalidValue> {
-        integer(at, 0, WHOLE_MAX, "an integer")
+        integer(at, 0, MAX_WHOLE, "an integer")
     }
 }
 
@@ -97,8 +97,8 @@ impl<T: FromJson> FromJson for NamedValues<T> {
         at.count(at.value.members().count())?;
         let mut named = Vec::new();
         for (name, value) in at.value.members() {
-            if NAME_BYTES_MAX < name.len() {
-                return Err(at.wrong(format!("a member name is longer than {NAME_BYTES_MAX} bytes")));
+            if MAX_NAME_BYTES < name.len() {
+                return Err(at.wrong(format!("a member name is longer than {MAX_NAME_BYTES} bytes")));
             }
             let value = T::read(at.member(&name, value), context)?;
             named.push((name.into_owned(), value));

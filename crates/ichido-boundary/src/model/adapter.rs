@@ -1,6 +1,6 @@
 //! What an adapter does: its operations and their callers.
 
-pub use ichido_core::ledger::OperationGuarantee as Effect;
+pub use ichido_core::ledger::OperationGuarantee as Guarantee;
 use ichido_core::ledger::{Class, PolicyDraft};
 
 use super::{Enabled, IdentityNames, Length, Ttl};
@@ -23,7 +23,7 @@ words! {
     }
 }
 
-one_of! { Effect }
+one_of! { Guarantee }
 
 words! {
     /// Where the caller's identity comes from.
@@ -59,14 +59,14 @@ object! {
         path: Option<String>,
         /// The kind of work.
         class: Option<OperationClass>,
-        /// What repeating the effect would do. Default: `opaque`.
-        effect: Option<Effect>,
+        /// What repeating the effect would do. Default: `none`.
+        guarantee: Option<Guarantee>,
         /// The caller's identity, if this operation has its own.
         identity: Option<Identity>,
         /// How long its outcomes are kept, if this operation has its own time.
         ttl: Option<Ttl>,
-        /// How long the service keeps a key, if the effect is `keyed`.
-        upstream_keeps_keys_for: Option<Length>,
+        /// How long the service keeps a key, if the guarantee is `keyed`.
+        keeps_keys_for: Option<Length>,
     }
 }
 
@@ -93,10 +93,10 @@ impl Operation {
         let ttl = self.ttl.as_ref().or(guarantees.storage.ttl.as_ref());
         PolicyDraft {
             profile: guarantees.profile().unwrap_or_default(),
-            guarantee: self.effect,
+            guarantee: self.guarantee,
             ttl: ttl.map(Ttl::length),
             short_ttl_reason: ttl.and_then(|ttl| ttl.reason.clone()),
-            upstream_keeps_keys_for: self.upstream_keeps_keys_for.as_ref().map(Length::length),
+            keeps_keys_for: self.keeps_keys_for.as_ref().map(Length::length),
             in_flight_wait: guarantees.in_flight_wait(),
             ..PolicyDraft::new(class)
         }

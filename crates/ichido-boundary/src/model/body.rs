@@ -82,10 +82,10 @@ impl BodyHash {
             UNICODE,
         )?;
         let unicode = if unicode == Some("nfc") { Unicode::Nfc } else { Unicode::AsWritten };
-        let bytes_max = self.max_body_bytes_to_hash.and_then(|bytes| usize::try_from(bytes).ok());
+        let max_bytes = self.max_body_bytes_to_hash.and_then(|bytes| usize::try_from(bytes).ok());
         Ok(BodyRules {
             form: CanonicalForm { numbers, unicode, leave_out: self.leave_out()? },
-            bytes_max: bytes_max.unwrap_or(BodyRules::BYTES_MAX_DEFAULT),
+            max_bytes: max_bytes.unwrap_or(BodyRules::DEFAULT_MAX_BYTES),
         })
     }
 

@@ -5,7 +5,7 @@ use ichido_core::json::JsonValue;
 use crate::member::escape;
 
 /// The maximum nesting of a claim; issuers nest two or three deep.
-pub const CLAIM_DEPTH_MAX: usize = 8;
+pub const MAX_CLAIM_DEPTH: usize = 8;
 
 /// The path to a claim: `sub`, `actor.actor_id`, or `['tenant.id']` for a name with a dot.
 ///
@@ -21,7 +21,7 @@ pub const CLAIM_DEPTH_MAX: usize = 8;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClaimPath(Vec<String>); // Invariant: 1..=CLAIM_DEPTH_MAX names, none of them empty or with a `*`.
+pub struct ClaimPath(Vec<String>); // Invariant: 1..=MAX_CLAIM_DEPTH names, none of them empty or with a `*`.
 
 impl ClaimPath {
     /// Parses a path; `None` if the text names nothing, or everything.
@@ -30,7 +30,7 @@ impl ClaimPath {
         // A blank or a comma is a typo: no token has such a claim, so all callers would be equal.
         let is_slip = |letter: char| letter.is_whitespace() || letter.is_control() || letter == ',';
         let is_named = names.iter().all(|name| !name.contains(is_slip));
-        (is_named && names.len() <= CLAIM_DEPTH_MAX).then_some(Self(names))
+        (is_named && names.len() <= MAX_CLAIM_DEPTH).then_some(Self(names))
     }
 
     /// Returns the claim at the path; `None` if the token does not have it.
@@ -136,7 +136,7 @@ mod tests {
         for text in ["", ".", "a.", ".a", "a..b", "*", "a.*", "[]", "['']", "['a'", "['a]", "[a]", "['a']b"] {
             assert_eq!(ClaimPath::parse(text), None, "{text}");
         }
-        assert_eq!(ClaimPath::parse(&["a"; CLAIM_DEPTH_MAX + 1].join(".")), None, "too deep");
-        assert!(ClaimPath::parse(&["a"; CLAIM_DEPTH_MAX].join(".")).is_some());
+        assert_eq!(ClaimPath::parse(&["a"; MAX_CLAIM_DEPTH + 1].join(".")), None, "too deep");
+        assert!(ClaimPath::parse(&["a"; MAX_CLAIM_DEPTH].join(".")).is_some());
     }
 }

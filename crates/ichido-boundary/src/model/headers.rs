@@ -1,7 +1,7 @@
 //! Which headers cross a boundary.
 
 use super::{Members, Name, Party};
-use crate::member::{NamedValues, SHOWN_CHARS_MAX, escape, object};
+use crate::member::{MAX_SHOWN_CHARS, NamedValues, escape, object};
 
 object! {
     /// Which headers pass in one direction.
@@ -102,7 +102,7 @@ pub(crate) fn malformed_name(members: &Members) -> Option<(String, String)> {
         format!("{}/response_replay/response_headers_subset_allowlist", idempotency.enabled_pointer());
     by_direction.chain(by_cors).chain([(pointer, replayed)]).find_map(|(pointer, list)| {
         let index = list.iter().flatten().position(|entry| !is_name(entry))?;
-        let entry: String = list.as_ref()?.get(index)?.chars().take(SHOWN_CHARS_MAX).collect();
+        let entry: String = list.as_ref()?.get(index)?.chars().take(MAX_SHOWN_CHARS).collect();
         let what = format!(
             "expected a header name such as content-type, or a prefix that ends with `*`, found \"{}\"",
             entry.escape_debug()

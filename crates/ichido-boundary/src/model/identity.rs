@@ -6,7 +6,7 @@ use super::{ClaimPath, Identity, IdentitySource, is_portable, is_token};
 use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema};
 
 /// The maximum number of claims that identify a caller together: tenant, organisation, user and some more.
-pub const IDENTITY_CLAIMS_MAX: usize = 8;
+pub const MAX_IDENTITY_CLAIMS: usize = 8;
 
 /// The names that identify the caller: one text, or a list of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum IdentityRule {
     /// In this header, which a trusted hop sets.
     Header(String),
     /// In these claims of a verified token, which must have all of them.
-    Claims(Vec<ClaimPath>), // Invariant: 1..=IDENTITY_CLAIMS_MAX.
+    Claims(Vec<ClaimPath>), // Invariant: 1..=MAX_IDENTITY_CLAIMS.
     /// By the hash of the API key in this header.
     ApiKey(String),
     /// There is one caller, with this name.
@@ -57,7 +57,7 @@ pub enum IdentityError {
     #[error("`name` has several names, which only jwt_claim allows; use one name, or jwt_claim")]
     SeveralNames,
     /// More claims than an identity may have.
-    #[error("`name` has more than {IDENTITY_CLAIMS_MAX} claims")]
+    #[error("`name` has more than {MAX_IDENTITY_CLAIMS} claims")]
     TooManyClaims,
     /// Not a claim name.
     #[error("`{0}` is not a claim; use its name, such as sub, or its path, such as actor.actor_id")]
@@ -79,7 +79,7 @@ impl Identity {
             return Err(IdentityError::NoName);
         }
         if source == IdentitySource::JwtClaim {
-            if IDENTITY_CLAIMS_MAX < names.len() {
+            if MAX_IDENTITY_CLAIMS < names.len() {
                 return Err(IdentityError::TooManyClaims);
             }
             let claim =

@@ -1,6 +1,6 @@
 //! What is kept out of logs, in whatever form a file says so.
 
-use ichido_core::json::{Kind, JsonValue};
+use ichido_core::json::{JsonValue, Kind};
 
 use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema};
 

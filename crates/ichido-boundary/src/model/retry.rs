@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::json::Kind;
-use ichido_core::retry::{MAX_ATTEMPTS, WAIT_MAX};
+use ichido_core::retry::{MAX_ATTEMPTS, MAX_WAIT};
 use ichido_core::verdict::AttemptResponse;
 
 use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema, object};
@@ -64,7 +64,7 @@ const OFF: [&str; 5] = ["disabled", "none", "off", "never", "no_retry"];
 /// A retry that is switched on, with every number filled in and in range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPlan {
-    /// The total number of attempts, including the first; at most [`TRIES_MAX`].
+    /// The total number of attempts, including the first; at most [`MAX_ATTEMPTS`].
     pub attempts: NonZeroU32,
     /// The methods that are retried.
     pub methods: Vec<String>,
@@ -100,7 +100,7 @@ impl Retry {
             statuses: self.retry_on_status.clone().unwrap_or_default(),
             on_network_error: self.retry_on_network_error.unwrap_or(false),
             needs_key: self.retry_gate.require_idempotency_key_when_state_changing.unwrap_or(false),
-            waits: waits.map(|ms| Duration::from_millis(*ms).min(WAIT_MAX)).collect(),
+            waits: waits.map(|ms| Duration::from_millis(*ms).min(MAX_WAIT)).collect(),
         })
     }
 }

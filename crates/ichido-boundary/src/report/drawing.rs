@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Boundary, Finding, HopChain, Mode, Name, Party, BoundaryRule, Severity, hop_chains};
+use crate::{Boundary, BoundaryRule, Finding, HopChain, Mode, Name, Party, Severity, hop_chains};
 
 /// Returns a Mermaid flowchart of every hop chain, with the findings of the files on their links.
 pub fn mermaid(files: &[Boundary], findings: &[Finding]) -> String {

@@ -4,7 +4,7 @@ use ichido_core::text::{percent_encoded, visible};
 use serde_json::{Value, json};
 
 use super::{Allowed, Findings, pretty};
-use crate::{Finding, BoundaryRule, rules};
+use crate::{BoundaryRule, Finding, rules};
 
 /// Returns one run with all rules and these findings; `version` is the program's.
 ///

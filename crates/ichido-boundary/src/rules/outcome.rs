@@ -1,7 +1,7 @@
 //! Rules for outcomes: replay, in-flight and conflict are explicit, and a client can distinguish them.
 // SPEC C5, C6, C8, A3, A4.
 
-use ichido_core::ledger::limits::IN_FLIGHT_WAIT_MAX;
+use ichido_core::ledger::limits::MAX_IN_FLIGHT_WAIT;
 
 use super::exchange::is_of_one_exchange;
 use super::refusal::not_refused;
@@ -47,8 +47,8 @@ pub(super) fn in_flight_is_reported<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
         }
         let wait = match guarantees.in_flight_wait() {
             None => Some("`wait_up_to_ms` is missing".to_owned()),
-            Some(wait) => (IN_FLIGHT_WAIT_MAX < wait).then(|| {
-                let (wait, most) = (wait.as_millis(), IN_FLIGHT_WAIT_MAX.as_millis());
+            Some(wait) => (MAX_IN_FLIGHT_WAIT < wait).then(|| {
+                let (wait, most) = (wait.as_millis(), MAX_IN_FLIGHT_WAIT.as_millis());
                 format!("a duplicate waits {wait} ms; the maximum is {most} ms")
             }),
         };

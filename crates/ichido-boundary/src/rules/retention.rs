@@ -14,7 +14,7 @@ pub(super) fn ttl_is_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
         guarantees.storage.ttl.is_none().then_some(("storage/ttl", "`ttl` is missing"))
     });
     for (file, pointer, ttl, _) in lengths(chain) {
-        if ttl.length().is_zero() || limits::TTL_MAX < ttl.length() {
+        if ttl.length().is_zero() || limits::MAX_TTL < ttl.length() {
             found.push(Violation::new(
                 file,
                 pointer,

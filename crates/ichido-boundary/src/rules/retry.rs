@@ -3,12 +3,12 @@
 
 use super::Violation;
 use super::key::{SAFE_METHODS, is_method};
-use crate::{Boundary, Effect, HopChain, Name, OperationClass, Party};
+use crate::{Boundary, Guarantee, HopChain, Name, OperationClass, Party};
 
 /// The maximum number of attempts of a boundary.
 ///
 /// Three hops of ten would already turn one call into a thousand.
-const ATTEMPTS_MAX: u64 = 10;
+const MAX_ATTEMPTS: u64 = 10;
 
 pub(super) fn retries_need_the_key<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
@@ -70,9 +70,9 @@ pub(super) fn retries_are_bounded<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>
         match retry.max_attempts {
             _ if retry.is_off() => continue,
             None => found.push(Violation::new(file, "/http/retry/max_attempts", "`max_attempts` is missing")),
-            Some(1..=ATTEMPTS_MAX) => (),
+            Some(1..=MAX_ATTEMPTS) => (),
             Some(attempts) => {
-                let what = format!("{attempts} attempts; use 1 to {ATTEMPTS_MAX}");
+                let what = format!("{attempts} attempts; use 1 to {MAX_ATTEMPTS}");
                 found.push(Violation::new(file, "/http/retry/max_attempts", what));
             }
         }
@@ -102,16 +102,20 @@ fn unknown_methods<'a>(chain: &HopChain<'a>, file: &'a Boundary) -> Vec<Violatio
         .collect()
 }
 
-pub(super) fn opaque_calls_are_not_repeated<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+pub(super) fn unguarded_calls_are_not_repeated<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
         file.http.retry.plan()?;
         let operations = file.operations.as_ref()?.iter();
-        let mut opaque = operations.filter(|(_, operation)| {
+        let mut unguarded = operations.filter(|(_, operation)| {
             let changes = operation.class != Some(OperationClass::Read);
-            changes && operation.effect.is_none_or(|effect| effect == Effect::None)
+            changes && operation.guarantee.is_none_or(|guarantee| guarantee == Guarantee::None)
         });
-        let (name, _) = opaque.next()?;
-        Some(Violation::new(file, "/http/retry/mode", format!("`{name}` is `opaque` and would be retried")))
+        let (name, _) = unguarded.next()?;
+        Some(Violation::new(
+            file,
+            "/http/retry/mode",
+            format!("`{name}` has no guarantee and would be retried"),
+        ))
     };
     chain.files().filter(|file| file.name() == Name::Adapter).filter_map(found).collect()
 }

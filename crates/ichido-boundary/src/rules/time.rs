@@ -67,7 +67,8 @@ pub(super) fn wait_fits_above<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let wait = owner.and_then(|(_, guarantees, _)| guarantees.in_flight_wait()).unwrap_or_default();
     let calls = chain.file(Name::Adapter).and_then(timing::total_time).unwrap_or_default();
     let gateway = chain.file(Name::GatewayToAdapter);
-    let Some((gateway, attempt)) = gateway.and_then(|file| Some((file, file.http.timeouts.attempt_timeout()?)))
+    let Some((gateway, attempt)) =
+        gateway.and_then(|file| Some((file, file.http.timeouts.attempt_timeout()?)))
     else {
         return Vec::new();
     };

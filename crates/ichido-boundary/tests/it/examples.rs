@@ -1,6 +1,6 @@
 //! Each rule finds what its page says, and nothing in the page's corrected example.
 
-use ichido_boundary::{Example, BoundaryRule, rule, rules};
+use ichido_boundary::{BoundaryRule, Example, rule, rules};
 
 use super::set::Set;
 

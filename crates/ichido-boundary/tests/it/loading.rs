@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido_boundary::{Crossing, Effect, IdentitySource, Mode, Name, Party, Reaction, Traffic};
+use ichido_boundary::{Crossing, Guarantee, IdentitySource, Mode, Name, Party, Reaction, Traffic};
 use ichido_core::json::Numbers;
 use ichido_core::ledger::{Class, OperationGuarantee, Policy, Profile};
-use ichido_core::verdict::{NetworkFault, AttemptResponse};
+use ichido_core::verdict::{AttemptResponse, NetworkFault};
 
 use super::{read, wild};
 
@@ -121,12 +121,12 @@ fn an_operation_becomes_a_policy() {
                 "fingerprint":{"body_hash":{"input":{"encoding":{"type":"canonical_json","rules":{
                     "object_member_order":"sorted","number_representation":"exact"}},"leave_out":["/trace_id"]}}}}}},
             "operations":{"orders.create":{"methods":["POST"],"path":"/v1/orders","class":"billing",
-                "effect":"keyed","upstream_keeps_keys_for":{"days":1},"ttl":{"hours":1,"reason":"a demo"}}}}"#,
+                "guarantee":"keyed","keeps_keys_for":{"days":1},"ttl":{"hours":1,"reason":"a demo"}}}}"#,
     );
     let guarantees = &file.http.idempotency.enabled;
     let operations = file.operations.as_ref().expect("it has some");
     let (name, operation) = operations.iter().next().expect("it has one");
-    assert_eq!((name, operation.effect), ("orders.create", Some(Effect::Keyed)));
+    assert_eq!((name, operation.guarantee), ("orders.create", Some(Guarantee::Keyed)));
     assert_eq!(file.identity.as_ref().and_then(|identity| identity.source), Some(IdentitySource::JwtClaim));
     let policy = Policy::build(operation.draft(guarantees)).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!((policy.class(), policy.guarantee()), (Class::ExternalEffect, OperationGuarantee::Keyed));

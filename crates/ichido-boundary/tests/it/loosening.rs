@@ -247,7 +247,7 @@ fn each_removed_guarantee_is_reported() {
         (ADAPTER, "/operations/orders.create/class", r#""mutate""#, "ICH-B081"),
         (ADAPTER, "/operations/orders.create/path", r#""/v2/orders""#, "ICH-B081"),
         (ADAPTER, "/operations/profiles.update/methods", r#"["PUT"]"#, "ICH-B081"),
-        (ADAPTER, "/operations/profiles.update/upstream_keeps_keys_for", r#"{ "days": 30 }"#, "ICH-B082"),
+        (ADAPTER, "/operations/profiles.update/keeps_keys_for", r#"{ "days": 30 }"#, "ICH-B082"),
         (BFF, "/observability/redaction", r#"["authorization", "idempotency-key", "headers"]"#, "ICH-B090"),
         (BFF, "/observability/redaction/never_redact", r#"["cookie"]"#, "ICH-B090"),
     ];
@@ -270,7 +270,7 @@ fn a_change_can_loosen_more_than_one_guarantee() {
     // The caller's identity differs; `identity` in the fingerprint follows it.
     loosens(ADAPTER, "/identity/name", r#""email""#, &["ICH-B080"]);
     // The call is repeated, and nothing says for how long the service knows the key.
-    loosens(ADAPTER, "/operations/orders.create/effect", r#""keyed""#, &["ICH-B081"]);
+    loosens(ADAPTER, "/operations/orders.create/guarantee", r#""keyed""#, &["ICH-B081"]);
     let fewer = Set::starting().without(ADAPTER, "/operations/profiles.update");
     assert_eq!(rules(&Set::starting(), &fewer), ["ICH-B081"]);
 }
@@ -378,7 +378,7 @@ fn tightening_is_not_loosening() {
         .with(GATEWAY, "/http/idempotency/enabled/storage/ttl", r#"{ "days": 30 }"#)
         .with(GATEWAY, "/http/idempotency/enabled/fingerprint/body_hash/input/leave_out", "[]")
         .with(ADAPTER, "/operations/profiles.update/class", r#""irreversible""#)
-        .with(ADAPTER, "/operations/profiles.update/effect", r#""opaque""#);
+        .with(ADAPTER, "/operations/profiles.update/guarantee", r#""none""#);
     assert_eq!(rules(&Set::starting(), &tight), [""; 0]);
 }
 

@@ -1,6 +1,6 @@
 //! What is refused: one error, where it is and what is wrong.
 
-use ichido_boundary::{BYTES_MAX, Boundary, COUNT_MAX, NAME_BYTES_MAX};
+use ichido_boundary::{Boundary, MAX_BYTES, MAX_COUNT, MAX_NAME_BYTES};
 
 /// The one error for a text.
 #[track_caller]
@@ -39,8 +39,8 @@ fn a_file_of_50_megabytes_is_refused() {
     let expected =
         "b.json:1:1048577: the file is larger than 1048576 bytes; a boundary file has a few kilobytes";
     assert_eq!(refusal(text), expected);
-    let fits = format!("{{\"boundary\":\"adapter\"}}{}", " ".repeat(BYTES_MAX - 22));
-    assert_eq!(fits.len(), BYTES_MAX);
+    let fits = format!("{{\"boundary\":\"adapter\"}}{}", " ".repeat(MAX_BYTES - 22));
+    assert_eq!(fits.len(), MAX_BYTES);
     assert!(Boundary::read("b.json", fits.as_bytes()).is_ok());
 }
 
@@ -103,16 +103,16 @@ fn list_with_too_many_entries_is_refused() {
     let headers = |count| {
         format!("{{\"boundary\":\"adapter\",\"headers\":{{\"in\":{{\"allow\":[{}]}}}}}}", list(count))
     };
-    assert!(Boundary::read("b.json", headers(COUNT_MAX).as_bytes()).is_ok());
+    assert!(Boundary::read("b.json", headers(MAX_COUNT).as_bytes()).is_ok());
     assert_eq!(
-        refusal(headers(COUNT_MAX + 1)),
+        refusal(headers(MAX_COUNT + 1)),
         "b.json:1:48: /headers/in/allow: found 1001 entries; the maximum is 1000"
     );
-    let named: Vec<String> = (0..=COUNT_MAX).map(|number| format!("\"{number}\":{{}}")).collect();
+    let named: Vec<String> = (0..=MAX_COUNT).map(|number| format!("\"{number}\":{{}}")).collect();
     let operations = format!("{{\"boundary\":\"adapter\",\"operations\":{{{}}}}}", named.join(","));
     assert_eq!(refusal(operations), "b.json:1:36: /operations: found 1001 entries; the maximum is 1000");
     let redaction =
-        format!("{{\"boundary\":\"adapter\",\"observability\":{{\"redaction\":[{}]}}}}", list(COUNT_MAX + 1));
+        format!("{{\"boundary\":\"adapter\",\"observability\":{{\"redaction\":[{}]}}}}", list(MAX_COUNT + 1));
     assert_eq!(
         refusal(redaction),
         "b.json:1:52: /observability/redaction: found 1001 entries; the maximum is 1000"
@@ -121,7 +121,7 @@ fn list_with_too_many_entries_is_refused() {
 
 #[test]
 fn too_long_name_is_refused() {
-    let name = "d".repeat(NAME_BYTES_MAX + 1);
+    let name = "d".repeat(MAX_NAME_BYTES + 1);
     let text = format!("{{\"boundary\":\"adapter\",\"headers\":{{\"{name}\":{{}}}}}}");
     assert_eq!(refusal(text), "b.json:1:33: /headers: a member name is longer than 255 bytes");
 }

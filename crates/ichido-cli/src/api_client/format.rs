@@ -6,7 +6,7 @@ use ichido_core::text::visible;
 use ichido_server::serve::views::LastError;
 
 /// The maximum length of an error's text in a table.
-const ERROR_CHARS_MAX: usize = 60;
+const MAX_ERROR_CHARS: usize = 60;
 
 /// Formats the error of the last attempt for a table.
 pub(crate) fn last_error(last: Option<&LastError>) -> String {
@@ -21,7 +21,7 @@ pub(crate) fn last_error_in_full(last: Option<&LastError>) -> Option<String> {
 /// Formats an error such as `BAD_REQUEST: no such symbol`, shortened if it is long.
 pub(crate) fn error(code: Option<&str>, text: Option<&str>) -> String {
     let text = text.unwrap_or_default();
-    let cut: String = text.chars().take(ERROR_CHARS_MAX).collect();
+    let cut: String = text.chars().take(MAX_ERROR_CHARS).collect();
     let cut = if cut.len() < text.len() { format!("{cut}…") } else { cut };
     error_in_full(code, Some(&cut))
 }

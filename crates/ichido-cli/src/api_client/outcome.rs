@@ -2,7 +2,7 @@
 
 use http::header::LOCATION;
 use ichido_client::decision::GiveUpReason;
-use ichido_client::{Response, LastResult, Outcome};
+use ichido_client::{LastResult, Outcome, Response};
 use ichido_core::text::visible;
 use ichido_core::verdict::Effect;
 
@@ -73,7 +73,9 @@ fn answer_of(outcome: Outcome) -> Result<Response, (String, Effect)> {
     match outcome {
         Outcome::Done { answer, .. } | Outcome::Refused { answer, .. } => Ok(answer),
         // Our own server says what was done.
-        Outcome::GaveUp { last: LastResult::Response(answer), .. } if answer.problem().code.is_some() => Ok(answer),
+        Outcome::GaveUp { last: LastResult::Response(answer), .. } if answer.problem().code.is_some() => {
+            Ok(answer)
+        }
         Outcome::GaveUp { why, last, effect, .. } => Err((describe_failure(why, &last), effect)),
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use ichido_core::audit::seal::SealHead;
-use ichido_core::audit::verify::{AuditFinding, Kind, AuditReport, SetBack};
+use ichido_core::audit::verify::{AuditFinding, AuditReport, Kind, SetBack};
 use serde_json::{Value, json};
 
 use ichido_core::settings::duration;
@@ -155,7 +155,7 @@ pub(super) fn render_json(report: &AuditReport) -> Value {
         "set_back": report.set_back.map(|set_back| json!({
             "seals": set_back.seals,
             "entries": set_back.entries,
-            "seconds_max": set_back.max.as_secs(),
+            "max_seconds": set_back.max.as_secs(),
         })),
         "hops_unsealed": report.hops_unsealed,
         "seals": report.seals,

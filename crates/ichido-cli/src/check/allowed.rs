@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use ichido_boundary::report;
-use ichido_boundary::{Finding, BoundaryRule, Severity, UNREADABLE};
+use ichido_boundary::{BoundaryRule, Finding, Severity, UNREADABLE};
 use ichido_core::settings::ConfigErrors;
 use ichido_core::text::visible;
 

@@ -4,7 +4,7 @@ use ichido_boundary::{BoundaryRule, rule, rules};
 use ichido_core::text::visible;
 
 /// How many rules to suggest for an unknown id.
-const NEAR_MAX: usize = 3;
+const MAX_NEAR: usize = 3;
 
 /// Returns the rule, or an error with suggestions.
 pub(super) fn find(text: &str) -> Result<&'static BoundaryRule, String> {
@@ -34,7 +34,7 @@ fn number(text: &str) -> Option<u16> {
 fn near_number(wanted: u16) -> Vec<&'static BoundaryRule> {
     let mut all: Vec<&BoundaryRule> = rules().collect();
     all.sort_by_key(|rule| number(rule.id).unwrap_or(u16::MAX).abs_diff(wanted));
-    all.truncate(NEAR_MAX);
+    all.truncate(MAX_NEAR);
     all
 }
 
@@ -42,5 +42,5 @@ fn near_number(wanted: u16) -> Vec<&'static BoundaryRule> {
 fn near_words(text: &str) -> Vec<&'static BoundaryRule> {
     let word = text.to_ascii_lowercase();
     let has = |rule: &&BoundaryRule| !word.is_empty() && rule.title.to_ascii_lowercase().contains(&word);
-    rules().filter(has).take(NEAR_MAX).collect()
+    rules().filter(has).take(MAX_NEAR).collect()
 }

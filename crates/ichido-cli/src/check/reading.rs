@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use ichido_boundary::{BYTES_MAX, Boundary, Finding, Location, UNREADABLE};
+use ichido_boundary::{Boundary, Finding, Location, MAX_BYTES, UNREADABLE};
 use ichido_core::json::LineColumn;
 use ichido_core::settings::ConfigErrors;
 
@@ -14,7 +14,7 @@ use super::report::report_unread;
 use crate::exit::Exit;
 
 /// The maximum number of files per run. They are checked together, so all are in memory.
-const FILES_MAX: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 
 /// A path or a file that cannot be read.
 #[derive(Debug)]
@@ -91,8 +91,8 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, UnreadableFil
             Err(error) => unread.push(error),
         }
     }
-    if FILES_MAX < files.len() {
-        let why = format!("{} files are too many; pass at most {FILES_MAX} at once", files.len());
+    if MAX_FILES < files.len() {
+        let why = format!("{} files are too many; pass at most {MAX_FILES} at once", files.len());
         return Err(UnreadableFiles(vec![Unreadable::NoText { file: "FILE".to_owned(), why }]));
     }
     let mut seen = HashSet::new();
@@ -166,7 +166,7 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
         let why = "this is a pipe or a device; write it to a file first";
         return Err(Unreadable::no_text(path, why));
     }
-    let bound = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    let bound = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(bound).read_to_end(&mut bytes)).map_err(unread)?;
     Ok(bytes)

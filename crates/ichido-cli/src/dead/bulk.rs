@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use ichido_core::text::table;
-use ichido_server::serve::views::{StartedOperation, Preview, RefusedLetters};
+use ichido_server::serve::views::{Preview, RefusedLetters, StartedOperation};
 use serde_json::json;
 
 use super::DeadLetters;
@@ -27,13 +27,14 @@ impl DeadLetters {
                 "as_of": as_of,
             })
         };
-        let StartedOperation { preview, .. } = api_client::decode(&self.api.post("/v1/operations", &body(None)).await?)?;
+        let StartedOperation { preview, .. } =
+            api_client::decode(&self.api.post("/v1/operations", &body(None)).await?)?;
         self.print_preview(&preview, action)?;
-        if args.dry_run || preview.would_go == 0 {
+        if args.dry_run || preview.eligible == 0 {
             return if preview.refused.is_empty() { Ok(()) } else { Err(Exit::Findings) };
         }
         if !args.yes {
-            confirm(preview.would_go, action)?;
+            confirm(preview.eligible, action)?;
         }
         // Before the operation starts, so a signal can always stop it.
         let signals = Signals::listen()?;
@@ -49,18 +50,18 @@ impl DeadLetters {
 
     /// Prints what would happen.
     fn print_preview(&self, found: &Preview, action: LetterAction) -> Result<(), Exit> {
-        let Preview { matched, would_go, queues, errors, refused, .. } = found;
+        let Preview { matched, eligible, queues, errors, refused, .. } = found;
         if self.api.json {
             return out::print_line(json!({ "preflight": {
                 "matched": matched,
-                "would_go": would_go,
+                "eligible": eligible,
                 "queues": queues,
                 "errors": errors,
                 "refused": refused,
             } }));
         }
-        let mut text = format!("{would_go} of {matched} dead letters would be {}\n", action.past_tense());
-        if 0 < *would_go {
+        let mut text = format!("{eligible} of {matched} dead letters would be {}\n", action.past_tense());
+        if 0 < *eligible {
             for (name, counts) in [("QUEUE", queues), ("ERROR", errors)] {
                 let row = |(name, count): (&String, &u64)| {
                     [if name.is_empty() { "(none)" } else { name }.to_owned(), count.to_string()]
@@ -70,8 +71,9 @@ impl DeadLetters {
             }
         }
         if !refused.is_empty() {
-            let row =
-                |refused: &RefusedLetters| [refused.queue.clone(), refused.count.to_string(), refused.detail.clone()];
+            let row = |refused: &RefusedLetters| {
+                [refused.queue.clone(), refused.count.to_string(), refused.detail.clone()]
+            };
             text.push('\n');
             text += &table(["QUEUE", "REFUSED", "REASON"], refused.iter().map(row));
         }

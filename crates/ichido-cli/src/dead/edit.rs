@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use form_urlencoded::Serializer;
 use ichido::worker::OutboundKey;
 use ichido_core::key::IdempotencyKey;
-use ichido_server::accept::REQUEST_BYTES_MAX;
+use ichido_server::accept::MAX_REQUEST_BYTES;
 use ichido_server::body_key;
 use ichido_server::serve::views::{Accepted, Letter};
 use serde_json::json;
@@ -64,7 +64,7 @@ impl DeadLetters {
             "this is a new action with a new key: its receiver does not know that it replaces {id}. {known}"
         );
         if self.api.json {
-            let result = json!({ "id": new.to_string(), "made_from": id.to_string(), "key": key.as_str(), "warning": warning });
+            let result = json!({ "id": new.to_string(), "replacement_of": id.to_string(), "key": key.as_str(), "warning": warning });
             return out::print_line(result);
         }
         out::print_line(format_args!("{new} is queued, replacing {id}\nwarning: {warning}"))
@@ -98,13 +98,13 @@ fn not_made(id: Uuid, problem: ApiProblem) -> Exit {
 
 /// Returns a warning if the queue sends another key than the request's.
 fn warning(letter: &Letter, request: &[u8]) -> Option<String> {
-    let is_own = *letter.sent_as.as_ref()? == letter.idempotency_key;
+    let is_own = *letter.outbound_key.as_ref()? == letter.idempotency_key;
     body_key::warning(&letter.queue, if is_own { OutboundKey::Own } else { OutboundKey::Derived }, request)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     // One more byte than allowed, to detect a request that is too long.
-    let most = REQUEST_BYTES_MAX as u64 + 1;
+    let most = MAX_REQUEST_BYTES as u64 + 1;
     let mut request = Vec::new();
     let read = if path == Path::new("-") {
         std::io::stdin().lock().take(most).read_to_end(&mut request)
@@ -113,8 +113,8 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     };
     match read {
         Err(error) => Err(format!("cannot read {}: {error}", path.display())),
-        Ok(bytes) if REQUEST_BYTES_MAX < bytes => Err(format!(
-            "{} is longer than {REQUEST_BYTES_MAX} bytes, the maximum size of a request",
+        Ok(bytes) if MAX_REQUEST_BYTES < bytes => Err(format!(
+            "{} is longer than {MAX_REQUEST_BYTES} bytes, the maximum size of a request",
             path.display()
         )),
         Ok(_) => Ok(request),

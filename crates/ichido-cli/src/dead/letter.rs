@@ -12,22 +12,22 @@ pub(super) const HEAD: [&str; 8] =
 
 /// Members of a letter that a list leaves out or renames.
 const NOT_LISTED: [&str; 6] =
-    ["idempotency_key", "last_error", "sent_as", "requeue_refused", "discard_refused", "href"];
+    ["idempotency_key", "last_error", "outbound_key", "requeue_refused", "discard_refused", "href"];
 /// Members of an event that the history leaves out or renames.
 const NOT_SHOWN: [&str; 5] = ["error_code", "error_text", "result_digest", "fence", "node"];
 
 pub(super) fn row(letter: Letter) -> [String; 8] {
     let error = last_error(letter.last_error.as_ref());
-    let tries = format!("{}/{}", letter.tries, letter.tries_allowed);
+    let attempts = format!("{}/{}", letter.attempts, letter.max_attempts);
     let effect = letter.effect.replace('_', " ");
     let id = letter.id.to_string();
-    [letter.since, letter.created_at, id, letter.queue, letter.identity, tries, effect, error]
+    [letter.since, letter.created_at, id, letter.queue, letter.identity, attempts, effect, error]
 }
 
 /// Formats a letter in full, for people.
 pub(super) fn render_in_full(
     letter: Letter,
-    sent_as: String,
+    outbound_key: String,
     message: &MessageFacts,
     events: &[Event],
 ) -> String {
@@ -44,15 +44,15 @@ pub(super) fn render_in_full(
         ("queue", Some(letter.queue)),
         ("identity", Some(letter.identity)),
         ("key", Some(letter.idempotency_key)),
-        ("sent as", Some(sent_as)),
+        ("sent as", Some(outbound_key)),
         ("effect", Some(letter.effect.replace('_', " "))),
-        ("attempts", Some(format!("{} of {}", letter.tries, letter.tries_allowed))),
+        ("attempts", Some(format!("{} of {}", letter.attempts, letter.max_attempts))),
         ("error", Some(error)),
         ("created", Some(letter.created_at)),
         ("since", Some(letter.since)),
-        ("in transit", letter.travels_until.map(travels)),
+        ("in transit", letter.in_flight_until.map(travels)),
         ("request", Some(format!("{} bytes, {}", letter.request_bytes, message.content_type))),
-        ("replaces", letter.made_from.map(|old| old.to_string())),
+        ("replaces", letter.replacement_of.map(|old| old.to_string())),
         ("replaced by", replaced.and_then(|event| event.receipt.clone())),
     ]);
     format!("{all}\n{}", history(events))
@@ -88,13 +88,13 @@ pub(super) fn to_json_in_full(
     message: MessageFacts,
     events: Vec<Map<String, Value>>,
 ) -> Value {
-    let sent_as = letter.get("sent_as").cloned().unwrap_or_default();
+    let outbound_key = letter.get("outbound_key").cloned().unwrap_or_default();
     let event = |event: Map<String, Value>| {
         let added = [("error", event.get("error_code").cloned()), ("text", event.get("error_text").cloned())];
         renamed(event, &NOT_SHOWN, added)
     };
     let mut all = to_json(letter);
-    all["sent_as"] = sent_as;
+    all["outbound_key"] = outbound_key;
     all["content_type"] = message.content_type.into();
     all["request_digest"] = message.request_digest.into();
     all["trace"] = message.trace.into();

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use ichido_core::text::visible;
-use ichido_server::serve::views::{OperationProgress, Operation, OperationResult, Preview, CanaryResult};
+use ichido_server::serve::views::{CanaryResult, Operation, OperationProgress, OperationResult, Preview};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 use uuid::Uuid;
@@ -29,8 +29,16 @@ fn is_running(operation: &Operation) -> bool {
 }
 
 /// Returns the progress, if it differs from what was shown last.
-fn new_progress(operation: &mut Operation, of: u64, shown: Option<&OperationProgress>) -> Option<OperationProgress> {
-    let last = operation.result.as_ref().map(|result| OperationProgress { moved: result.moved, total: of, canary: None });
+fn new_progress(
+    operation: &mut Operation,
+    of: u64,
+    shown: Option<&OperationProgress>,
+) -> Option<OperationProgress> {
+    let last = operation.result.as_ref().map(|result| OperationProgress {
+        moved: result.moved,
+        total: of,
+        canary: None,
+    });
     let last = last.filter(|last| shown.is_none_or(|shown| shown.moved != last.moved));
     operation.progress.take().or(last).filter(|far| shown != Some(far))
 }
@@ -53,7 +61,7 @@ impl DeadLetters {
         let (mut wait, mut is_stopped) = (FIRST_POLL_AFTER, false);
         loop {
             let is_running = is_running(&operation);
-            if let Some(far) = new_progress(&mut operation, found.would_go, shown.as_ref()) {
+            if let Some(far) = new_progress(&mut operation, found.eligible, shown.as_ref()) {
                 output = output.and(self.show_progress(&far, action));
                 shown = Some(far);
             }
@@ -87,9 +95,10 @@ impl DeadLetters {
             return out::print_line(json!({ "progress": far }));
         }
         let OperationProgress { moved, total: of, canary: watched } = far;
-        let watched = watched.as_ref().map(|CanaryResult { pending: waiting, succeeded: well, failed: ill }| {
-            format!("; watching: {well} sent, {ill} failed, {waiting} in flight")
-        });
+        let watched =
+            watched.as_ref().map(|CanaryResult { pending: waiting, succeeded: well, failed: ill }| {
+                format!("; watching: {well} sent, {ill} failed, {waiting} in flight")
+            });
         let line = format!("{moved} of {of} {}{}", action.past_tense(), watched.unwrap_or_default());
         if std::io::stderr().is_terminal() {
             out::eprint(&format!("\r\u{1b}[2K{line}"));
@@ -178,14 +187,14 @@ impl DeadLetters {
         }
     }
 
-    pub(super) async fn bulks(&self) -> Result<(), Exit> {
+    pub(super) async fn operations(&self) -> Result<(), Exit> {
         let list = List {
             none: "no bulk operations",
             to_json,
             ..List::new("/v1/operations", "operations", ["STARTED", "ID", "ACTION", "BY", "STATE", "DETAIL"])
         };
         let row = |bulk: Operation| {
-            [bulk.begun_at, bulk.id.to_string(), bulk.action, bulk.by, bulk.state, bulk.detail]
+            [bulk.started_at, bulk.id.to_string(), bulk.action, bulk.by, bulk.state, bulk.detail]
         };
         self.api.list(list, row).await.map(drop)
     }
@@ -194,7 +203,7 @@ impl DeadLetters {
 /// Formats an operation of a list as JSON.
 fn to_json(mut bulk: Map<String, Value>) -> Value {
     let shown_as = [
-        ("begun", "begun_at"),
+        ("begun", "started_at"),
         ("id", "id"),
         ("what", "action"),
         ("who", "by"),

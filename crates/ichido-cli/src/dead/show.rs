@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::out;
 
 /// The API's limit on the letters of one page.
-const PAGE_MAX: u32 = 200;
+const MAX_PAGE: u32 = 200;
 
 #[derive(Deserialize)]
 struct Events {
@@ -30,7 +30,7 @@ impl DeadLetters {
     ) -> Result<(), Exit> {
         let list = List {
             query: filter.query()?,
-            page_max: Some(PAGE_MAX),
+            max_page: Some(MAX_PAGE),
             limit,
             after,
             none: if filter.is_of_parked() {
@@ -39,7 +39,7 @@ impl DeadLetters {
                 "no matching dead letters"
             },
             to_json: letter::to_json,
-            ..List::new("/v1/letters", "letters", HEAD)
+            ..List::new("/v1/dead-letters", "letters", HEAD)
         };
         match self.api.list(list, letter::row).await? {
             Some(next) if !self.api.json => {
@@ -63,13 +63,13 @@ impl DeadLetters {
         }
         let mut letter: Letter = api_client::decode_value(letter.into())?;
         let events: Vec<Event> = api_client::decode_value(events.into())?;
-        let sent_as = letter.sent_as.take().unwrap_or_else(|| {
+        let outbound_key = letter.outbound_key.take().unwrap_or_else(|| {
             format!(
                 "unknown: no worker has published queue {} yet; start the worker or program that serves it",
                 letter.queue
             )
         });
-        out::print(&letter::render_in_full(letter, sent_as, &message, &events))
+        out::print(&letter::render_in_full(letter, outbound_key, &message, &events))
     }
 
     pub(super) async fn message(&self, id: Uuid) -> Result<MessageFacts, Exit> {
@@ -86,7 +86,7 @@ impl DeadLetters {
 
     /// Returns a letter, or why there is none.
     pub(super) async fn find<T: DeserializeOwned>(&self, id: Uuid) -> Result<Result<T, String>, Exit> {
-        match self.api.try_get(&format!("/v1/letters/{id}")).await? {
+        match self.api.try_get(&format!("/v1/dead-letters/{id}")).await? {
             Ok(answer) => Ok(Ok(api_client::decode(&answer)?)),
             Err(problem) if matches!(problem.status(), 404 | 409) => Ok(Err(problem.message())),
             Err(problem) => Err(problem.into()),

@@ -56,27 +56,20 @@ impl LetterAction {
     }
 }
 
-/// What an operator found out.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum MessageDecision {
-    /// It took effect: a parked message becomes sent
-    Done,
-    /// It had no effect: a parked message is queued again
-    NotDone,
-    /// It cannot be found out: a parked message becomes dead
-    GiveUp,
+ichido_core::words! {
+    /// An operator's decision on an unknown effect, of a message or of a request.
+    #[derive(Clone, Copy, Debug, ValueEnum)]
+    pub(crate) enum OperatorDecision {
+        /// It took effect
+        Done = "done",
+        /// It had no effect, and may run again
+        NotDone = "not_done",
+        /// It cannot be found out, and must not run again
+        GiveUp = "give_up",
+    }
 }
 
-impl MessageDecision {
-    /// Returns the API's name for the decision: the new state of a parked letter.
-    pub(crate) const fn decision(self) -> &'static str {
-        match self {
-            Self::Done => "sent",
-            Self::NotDone => "queued",
-            Self::GiveUp => "dead",
-        }
-    }
-
+impl OperatorDecision {
     /// Describes the result for a letter that is now in this state.
     fn describe(self, state: &str) -> &'static str {
         match (self, state) {
@@ -154,11 +147,11 @@ impl DeadLetters {
 
     pub(super) async fn decide(
         &self,
-        finding: MessageDecision,
+        finding: OperatorDecision,
         ids: &[Uuid],
         reason: Option<String>,
     ) -> Result<(), Exit> {
-        let body = json!({ "decision": finding.decision(), "reason": reason });
+        let body = json!({ "decision": finding.as_str(), "reason": reason });
         self.each(ids, "decide", &body, |id, ended| match ended {
             Ok(state) => json!({ "id": id, "decided": true, "told": finding.describe(state) }),
             Err(why) => json!({ "id": id, "decided": false, "told": why }),

@@ -29,7 +29,7 @@ pub(super) struct BrokerEffects {
     pub(super) calls: u64,
     pub(super) effects: u64,
     /// The maximum number of effects of one key.
-    pub(super) effects_max: u64,
+    pub(super) max_effects: u64,
     pub(super) keys: std::collections::BTreeMap<String, KeyEffects>,
 }
 
@@ -90,10 +90,10 @@ impl DemoClient {
         let faults: Map<String, Value> =
             mode.faults().iter().map(|(name, rate)| ((*name).to_owned(), json!(rate))).collect();
         let body = json!({ "faults": faults });
-        self.broker.change(Method::PUT, "/paper/faults", &body).await.map(drop)
+        self.broker.change(Method::PUT, "/mock/faults", &body).await.map(drop)
     }
 
     pub(super) async fn effects(&self) -> Result<BrokerEffects, Exit> {
-        api_client::decode(&self.broker.get("/paper/effects").await?)
+        api_client::decode(&self.broker.get("/mock/effects").await?)
     }
 }

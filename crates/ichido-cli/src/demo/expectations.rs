@@ -31,7 +31,7 @@ ichido_core::words! {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct ShownMessage {
     pub(super) status: String,
-    pub(super) tries: u32,
+    pub(super) attempts: u32,
     pub(super) last_error: Option<LastError>,
     pub(super) result: Option<ShownResult>,
 }
@@ -58,7 +58,7 @@ impl ShownMessage {
     /// failures.
     pub(super) fn expectation(&self) -> Option<Expectation> {
         match self.status.as_str() {
-            "sent" if 1 < self.tries => Some(Expectation::Retried),
+            "sent" if 1 < self.attempts => Some(Expectation::Retried),
             "sent" => Some(Expectation::Sent),
             "dead" => Some(Expectation::Dead),
             "parked" => Some(Expectation::Parked),
@@ -71,13 +71,13 @@ impl ShownMessage {
         let error = self.last_error.as_ref().map(|error| error.code.as_str()).unwrap_or_default();
         let receipt = self.result.as_ref().and_then(|result| result.receipt.as_deref());
         let receipt = receipt.map(|receipt| format!(", as {receipt}")).unwrap_or_default();
-        match (self.status.as_str(), self.tries) {
+        match (self.status.as_str(), self.attempts) {
             ("sent", 1) => format!("sent on the first attempt{receipt}"),
-            ("sent", tries) => format!("sent on attempt {tries}, after {error}{receipt}"),
+            ("sent", attempts) => format!("sent on attempt {attempts}, after {error}{receipt}"),
             ("dead", 1) => format!("dead after the first attempt: {error}"),
-            ("dead", tries) => format!("dead after {tries} attempts: {error}"),
+            ("dead", attempts) => format!("dead after {attempts} attempts: {error}"),
             ("parked", _) => format!("parked: {error}, unknown whether it took effect"),
-            ("failed", tries) => format!("attempt {tries} failed: {error}; retries after a backoff"),
+            ("failed", attempts) => format!("attempt {attempts} failed: {error}; retries after a backoff"),
             (status, _) => status.to_owned(),
         }
     }
@@ -112,9 +112,9 @@ impl Observations {
 mod tests {
     use super::*;
 
-    fn message(status: &str, tries: u32) -> ShownMessage {
+    fn message(status: &str, attempts: u32) -> ShownMessage {
         let last_error = Some(LastError { code: "BROKER_5XX".to_owned() });
-        ShownMessage { status: status.to_owned(), tries, last_error, result: None }
+        ShownMessage { status: status.to_owned(), attempts, last_error, result: None }
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn only_final_states_meet_expectations() {
-        for (status, tries, expectation) in [
+        for (status, attempts, expectation) in [
             ("queued", 0, None),
             ("sending", 1, None),
             ("failed", 1, None),
@@ -142,7 +142,7 @@ mod tests {
             ("dead", 1, Some(Expectation::Dead)),
             ("parked", 1, Some(Expectation::Parked)),
         ] {
-            let message = message(status, tries);
+            let message = message(status, attempts);
             assert_eq!(
                 (message.expectation(), message.has_ended()),
                 (expectation, expectation.is_some()),

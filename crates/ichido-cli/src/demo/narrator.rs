@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ichido_core::alert::{CLEAR_FOR, AlertRule};
+use ichido_core::alert::{AlertRule, CLEAR_FOR};
 use ichido_server::serve::views::Alert;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -71,7 +71,7 @@ impl Narrator {
         let (server, broker) = (self.server, self.broker);
         out::print_line(format_args!(
             "   $ ichido dead requeue --queue orders --yes --server http://{server}\n   \
-             $ curl -X PUT http://{broker}/paper/faults -d '{{\"faults\":{{}}}}'   # stop the faults"
+             $ curl -X PUT http://{broker}/mock/faults -d '{{\"faults\":{{}}}}'   # stop the faults"
         ))?;
         self.client.set_faults(FaultMode::Moody).await?;
         print_paragraph(FaultMode::Moody.describe())
@@ -102,7 +102,7 @@ impl Narrator {
     pub(super) async fn effects(&self) -> Result<(bool, String), Exit> {
         let broker = self.client.effects().await?;
         let (calls, done) = (broker.calls, broker.effects);
-        let is_once = broker.effects_max <= 1;
+        let is_once = broker.max_effects <= 1;
         let twice = if is_once { "none of them twice" } else { "SOME OF THEM TWICE" };
         Ok((is_once, format!("the broker was called {calls} times and executed {done} orders, {twice}")))
     }
@@ -135,7 +135,7 @@ impl Narrator {
                 print_paragraph(&format!("{key}: requeued, attempts reset to 0"))
             }
             ScenarioStep::Decide(key) => {
-                let decision = json!({ "decision": "sent", "reason": "the recipient has it" });
+                let decision = json!({ "decision": "done", "reason": "the recipient has it" });
                 self.client.step(self.id(&key)?, "decide", decision).await?;
                 print_paragraph(&format!("{key}: decided, it took effect"))
             }

@@ -1,7 +1,7 @@
 //! Formats the scenario for a terminal of common width.
 
 /// The maximum line width, unless a single word is wider.
-const WIDTH_MAX: usize = 100;
+const MAX_WIDTH: usize = 100;
 /// The indentation of a chapter's lines.
 const INDENT: &str = "   ";
 
@@ -12,7 +12,7 @@ pub(super) fn paragraph(text: &str) -> String {
     // Spaces are kept, so columns stay aligned; a line is broken only if it is too long.
     for (index, word) in text.split(' ').enumerate() {
         let more = word.chars().count() + usize::from(0 < index);
-        if WIDTH_MAX < width + more && 0 < index {
+        if MAX_WIDTH < width + more && 0 < index {
             out.push('\n');
             out.push_str(INDENT);
             out.push_str("  ");
@@ -38,7 +38,7 @@ mod tests {
         let shown = paragraph(&long);
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines.len(), 4);
-        assert!(lines.iter().all(|line| line.len() <= WIDTH_MAX), "{shown}");
+        assert!(lines.iter().all(|line| line.len() <= MAX_WIDTH), "{shown}");
         assert!(lines[1..].iter().all(|line| line.starts_with("     word")), "{shown}");
         assert_eq!(shown.split_whitespace().count(), 60);
         let wide = "x".repeat(200);

@@ -25,7 +25,7 @@ pub(super) enum FaultMode {
 }
 
 impl FaultMode {
-    /// Returns the faults and their rates, as `ichido paper` names them.
+    /// Returns the faults and their rates, as `ichido mock-broker` names them.
     pub(super) const fn faults(self) -> &'static [(&'static str, f64)] {
         match self {
             Self::Well => &[],

@@ -31,14 +31,14 @@ destination = "fax"
 outbound_key = "own"
 
 [destinations.broker]
-kind = "paper"
+kind = "mock"
 url = "http://BROKER/orders"
 
 [destinations.bank]
 kind = "http"
 url = "http://OFFICE/payments"
 total_timeout = "5s"
-settles_within = "1s"
+settle_grace = "1s"
 
 [destinations.bank.reconcile]
 url = "http://OFFICE/orders/by-key/{key}"
@@ -66,7 +66,7 @@ impl Receivers {
         let mute = Rates::new(FaultMode::Mute.faults().iter().map(|(name, rate)| (*name, Some(*rate))));
         let rates =
             mute.map_err(|errors| Exit::Failed(format!("cannot configure the office's faults: {errors:?}")))?;
-        let losing = Behaviour { honours_keys: false, rates, ..Behaviour::WELL };
+        let losing = Behaviour { deduplicates: false, rates, ..Behaviour::WELL };
         let failed = |error| Exit::Failed(format!("the mock broker cannot listen on loopback: {error}"));
         Ok(Self {
             broker: InProcess::start(Behaviour::WELL, seed).await.map_err(failed)?,

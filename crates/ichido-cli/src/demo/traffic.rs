@@ -9,7 +9,7 @@ use super::expectations::Expectation;
 use super::order::{DemoOrder, DemoQueue};
 
 /// How many recent orders may be sent again.
-const REMEMBERED_MAX: usize = 20;
+const MAX_REMEMBERED: usize = 20;
 /// The range of the pause between two orders.
 const PAUSE_MS: std::ops::RangeInclusive<u64> = 500..=1_500;
 
@@ -42,7 +42,7 @@ impl Traffic {
 
     pub(super) fn next(&mut self) -> ScheduledOrder {
         let pause = Duration::from_millis(self.dice.u64(PAUSE_MS));
-        let (choice, which) = (self.dice.u8(..100), self.dice.usize(..REMEMBERED_MAX));
+        let (choice, which) = (self.dice.u8(..100), self.dice.usize(..MAX_REMEMBERED));
         let again = self.recent.get(which % self.recent.len().max(1)).cloned();
         let (order, shows) = match (choice, again) {
             (0..15, Some(order)) => (order, Some(Expectation::Replayed)),
@@ -63,7 +63,7 @@ impl Traffic {
         *number = number.saturating_add(1);
         let order = DemoOrder::new(queue, *number, &mut self.dice);
         if queue == DemoQueue::Orders {
-            self.recent.truncate(REMEMBERED_MAX - 1);
+            self.recent.truncate(MAX_REMEMBERED - 1);
             self.recent.push_front(order.clone());
         }
         order

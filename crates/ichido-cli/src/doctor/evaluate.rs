@@ -6,12 +6,12 @@ use std::io;
 use std::time::Duration;
 
 use ichido::worker::{ShortKeyRetention, short_key_retention};
-use ichido_core::ledger::limits::{CLIENT_CALL_MAX, CLIENT_HINT_MAX};
+use ichido_core::ledger::limits::{MAX_CLIENT_CALL, MAX_CLIENT_HINT};
 use ichido_core::retry::{Guarantee, Retry};
 use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration::shown;
 use ichido_server::config::Config;
-use ichido_store::diagnostics::{ClockReading, DatabaseDiagnostics, PostgresDiagnostics, Diagnostics};
+use ichido_store::diagnostics::{ClockReading, DatabaseDiagnostics, Diagnostics, PostgresDiagnostics};
 
 use super::disk::DiskSpace;
 use super::report::DoctorCheck;
@@ -19,11 +19,11 @@ use super::report::DoctorCheck;
 /// How long a transaction may stay open.
 ///
 /// Until it ends, deleted rows cannot be vacuumed, and a busy queue deletes many.
-pub(super) const OPEN_FOR_MAX: Duration = Duration::from_mins(5);
+pub(super) const MAX_OPEN_FOR: Duration = Duration::from_mins(5);
 /// How far the clocks may differ.
 ///
 /// Leases use only the database's clock; signatures and token expiry use this machine's.
-const SKEW_MAX: Duration = Duration::from_secs(5);
+const MAX_SKEW: Duration = Duration::from_secs(5);
 /// `PRAGMA synchronous` that waits for the disk at every commit.
 ///
 /// This is FULL; EXTRA is higher and waits more.
@@ -31,7 +31,7 @@ const SYNCHRONOUS_FULL: i64 = 2;
 /// With less free space a store is about to refuse writes.
 ///
 /// A busy store writes this much to its log within minutes.
-const FREE_BYTES_MIN: u64 = 256 << 20;
+const MIN_FREE_BYTES: u64 = 256 << 20;
 /// With less free space somebody should look, however small the store is.
 const FREE_BYTES_LOW: u64 = 1 << 30;
 /// The free space as a multiple of the store's size.
@@ -104,7 +104,7 @@ pub(super) fn short_memory_finding(queue: &str, receiver: &str, memory: &ShortKe
 ///
 /// A key is free again once its message is deleted, so a client that still retries would act twice.
 fn retention(keep_finished: Duration) -> DoctorCheck {
-    let horizon = Retry::CLIENT.horizon(CLIENT_CALL_MAX, CLIENT_HINT_MAX);
+    let horizon = Retry::CLIENT.horizon(MAX_CLIENT_CALL, MAX_CLIENT_HINT);
     if horizon <= keep_finished {
         let what =
             format!("finished messages are kept for {}, longer than clients retry", shown(keep_finished));
@@ -123,14 +123,16 @@ fn retention(keep_finished: Duration) -> DoctorCheck {
 }
 
 /// Checks the database, given the maximum number of connections per process.
-pub(super) fn vitals(vitals: &Diagnostics, connections_max: u32) -> Vec<DoctorCheck> {
+pub(super) fn diagnostics(vitals: &Diagnostics, max_connections: u32) -> Vec<DoctorCheck> {
     let mut checks = vec![schema(vitals.schema_found, vitals.schema_known)];
     match &vitals.database {
-        DatabaseDiagnostics::Sqlite { journal_mode, synchronous } => checks.push(file(journal_mode, *synchronous)),
+        DatabaseDiagnostics::Sqlite { journal_mode, synchronous } => {
+            checks.push(file(journal_mode, *synchronous))
+        }
         DatabaseDiagnostics::Postgres(server) => {
             checks.extend(durability(server));
             checks.push(clock(server.clock));
-            checks.push(connections(server, connections_max));
+            checks.push(connections(server, max_connections));
             checks.extend(transactions(server));
         }
     }
@@ -190,11 +192,11 @@ pub(super) fn disk(seen: io::Result<DiskSpace>) -> DoctorCheck {
     };
     let what = format!("{} are free, and the store uses {}", format_bytes(free), format_bytes(taken));
     let low = FREE_BYTES_LOW.max(taken.saturating_mul(FREE_TIMES_STORE));
-    if free < FREE_BYTES_MIN {
+    if free < MIN_FREE_BYTES {
         let help = "free space or move the store to a larger disk; a full disk refuses new messages and keeps acknowledged ones";
         return DoctorCheck::finding(
             NAME,
-            format!("{what}; below {} the store may soon refuse messages", format_bytes(FREE_BYTES_MIN)),
+            format!("{what}; below {} the store may soon refuse messages", format_bytes(MIN_FREE_BYTES)),
             help,
         );
     }
@@ -257,10 +259,10 @@ fn clock(reading: ClockReading) -> DoctorCheck {
     const NAME: &str = "clock";
     let (ahead, behind) = (reading.database.since(reading.after), reading.before.since(reading.database));
     let apart = ahead.max(behind);
-    if apart <= SKEW_MAX {
+    if apart <= MAX_SKEW {
         return DoctorCheck::passed(
             NAME,
-            format!("the clocks of this machine and the database differ by at most {}", shown(SKEW_MAX)),
+            format!("the clocks of this machine and the database differ by at most {}", shown(MAX_SKEW)),
         );
     }
     let which = if behind < ahead { "ahead of" } else { "behind" };
@@ -272,19 +274,19 @@ fn clock(reading: ClockReading) -> DoctorCheck {
 }
 
 /// Checks the connection limit. Each process may use its maximum, plus one connection for notifications.
-fn connections(server: &PostgresDiagnostics, connections_max: u32) -> DoctorCheck {
+fn connections(server: &PostgresDiagnostics, max_connections: u32) -> DoctorCheck {
     const NAME: &str = "connections";
-    let each = connections_max.saturating_add(1);
+    let each = max_connections.saturating_add(1);
     let processes = server.nodes.max(1);
     let wanted = each.saturating_mul(processes);
-    let free = server.connections_max.saturating_sub(server.connections_reserved);
+    let free = server.max_connections.saturating_sub(server.connections_reserved);
     let what = format!(
         "{processes} processes with {each} connections each may need {wanted}, but the server has {free} for all"
     );
     if wanted <= free {
         return DoctorCheck::passed(NAME, what);
     }
-    let help = "raise max_connections in postgresql.conf and restart PostgreSQL, or lower connections_max under [store] on all nodes";
+    let help = "raise max_connections in postgresql.conf and restart PostgreSQL, or lower max_connections under [store] on all nodes";
     DoctorCheck::finding(NAME, what, help)
 }
 
@@ -306,7 +308,7 @@ fn transactions(server: &PostgresDiagnostics) -> Vec<DoctorCheck> {
     if checks.is_empty() && server.sees_everybody {
         checks.push(DoctorCheck::passed(
             NAME,
-            format!("no transaction has been open for longer than {}", shown(OPEN_FOR_MAX)),
+            format!("no transaction has been open for longer than {}", shown(MAX_OPEN_FOR)),
         ));
     }
     if !server.sees_everybody {

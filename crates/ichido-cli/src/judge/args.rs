@@ -132,12 +132,12 @@ impl Args {
     }
 
     pub(super) fn settings(&self) -> Settings {
-        let tries = NonZeroU32::new(self.retries.saturating_add(1)).unwrap_or(NonZeroU32::MIN);
+        let attempts = NonZeroU32::new(self.retries.saturating_add(1)).unwrap_or(NonZeroU32::MIN);
         let schedule = Schedule::Exponential { base: self.base_delay, factor: 2, cap: self.max_backoff };
         Settings {
             parallel: self.parallel,
             interval: self.interval,
-            retry: Retry { schedule, max_attempts: tries, ..Retry::LLM },
+            retry: Retry { schedule, max_attempts: attempts, ..Retry::LLM },
             deadline: self.deadline.map(|deadline| deadline.saturating_sub(WRITE_WITHIN.min(deadline / 10))),
             ..Settings::DEFAULT
         }

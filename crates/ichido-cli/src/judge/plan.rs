@@ -6,9 +6,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::plan::{
-    Assumption, Assumptions, BatchPlan, TuningLimits, Estimate, Proposal, Retries, Tuning, estimate, propose,
+    Assumption, Assumptions, BatchPlan, Estimate, Proposal, Retries, Tuning, TuningLimits, estimate, propose,
 };
-use ichido_llm::articles::ANSWER_TOKENS_MAX;
+use ichido_llm::articles::MAX_ANSWER_TOKENS;
 use ichido_llm::judge::{KnownJudgements, Settings};
 use serde_json::{Value, json};
 
@@ -45,7 +45,12 @@ pub(super) struct PlanInputs {
 }
 
 impl Plan {
-    pub(super) fn new(articles: usize, known: KnownJudgements, settings: &Settings, inputs: &PlanInputs) -> Self {
+    pub(super) fn new(
+        articles: usize,
+        known: KnownJudgements,
+        settings: &Settings,
+        inputs: &PlanInputs,
+    ) -> Self {
         let PlanInputs { latency, price, .. } = *inputs;
         let waits: Vec<Duration> = settings.retry.waits().collect();
         let items = u64::try_from(known.missing).unwrap_or(u64::MAX);
@@ -67,7 +72,7 @@ impl Plan {
     }
 
     fn tokens_out(&self) -> u64 {
-        u64::from(ANSWER_TOKENS_MAX).saturating_mul(u64::try_from(self.known.missing).unwrap_or(u64::MAX))
+        u64::from(MAX_ANSWER_TOKENS).saturating_mul(u64::try_from(self.known.missing).unwrap_or(u64::MAX))
     }
 
     fn cost(&self) -> Option<f64> {
@@ -138,8 +143,8 @@ impl Plan {
             "judged_before": self.known.answered,
             "to_ask": self.known.missing,
             "seconds": { "best": best.as_secs_f64(), "likely": likely.as_secs_f64(), "worst": worst.as_secs_f64() },
-            "tokens": { "in": self.known.tokens, "out_max": self.tokens_out() },
-            "cost_max": self.cost(),
+            "tokens": { "in": self.known.tokens, "max_out": self.tokens_out() },
+            "max_cost": self.cost(),
             "possibly_billed": self.known.lost,
             "deadline": self.deadline.as_ref().map(|(within, proposal)| json!({
                 "seconds": within.as_secs_f64(),
@@ -224,6 +229,6 @@ mod tests {
         // 84,000 tokens in and 24,000 out.
         let plan = plan(&Settings::DEFAULT, PlanInputs { price: Some(price), ..INPUTS });
         assert!(plan.render().contains(": 0.61 at most"), "{}", plan.render());
-        assert_eq!(plan.to_json()["cost_max"], json!(0.612));
+        assert_eq!(plan.to_json()["max_cost"], json!(0.612));
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use ichido_llm::articles::Judgement;
-use ichido_llm::judge::{Counts, JudgeEnd, Outcome, JudgeReport};
+use ichido_llm::judge::{Counts, JudgeEnd, JudgeReport, Outcome};
 use serde_json::{Value, json};
 
 use super::plan::Plan;
@@ -57,8 +57,18 @@ fn render(report: &JudgeReport<Judgement>, fallbacks: usize) -> String {
 }
 
 fn summary(report: &JudgeReport<Judgement>, fallbacks: usize) -> Value {
-    let Counts { calls, retries, throttled, unusable, repaired: mended, lost, known, tokens_in, tokens_out, .. } =
-        report.counts;
+    let Counts {
+        calls,
+        retries,
+        throttled,
+        unusable,
+        repaired: mended,
+        lost,
+        known,
+        tokens_in,
+        tokens_out,
+        ..
+    } = report.counts;
     json!({
         "articles": report.outcomes.len(),
         "judged": report.outcomes.len() - fallbacks,
@@ -68,7 +78,7 @@ fn summary(report: &JudgeReport<Judgement>, fallbacks: usize) -> Value {
         "retries": retries,
         "throttled": throttled,
         "unusable_answers": unusable,
-        "mended_answers": mended,
+        "repaired_answers": mended,
         "possibly_billed": lost,
         "tokens": { "in": tokens_in, "out": tokens_out },
         "ended": match &report.ended {

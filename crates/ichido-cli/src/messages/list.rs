@@ -13,9 +13,9 @@ use crate::exit::Exit;
 use crate::out;
 
 /// The maximum number of messages in a list.
-const LIMIT_MAX: u32 = 100_000;
+const MAX_LIMIT: u32 = 100_000;
 /// The API's limit on the messages of one page.
-const PAGE_MAX: u32 = 200;
+const MAX_PAGE: u32 = 200;
 
 /// Selects messages; all given filters must match.
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "VALUE", requires = "field")]
     value: Option<String>,
     /// Maximum number of messages
-    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIMIT_MAX)))]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_LIMIT)))]
     limit: u32,
     /// Cursor printed after the previous page
     #[arg(long, value_name = "CURSOR")]
@@ -87,7 +87,7 @@ const HEAD: [&str; 9] = ["CREATED", "ID", "QUEUE", "IDENTITY", "KEY", "STATE", "
 pub(super) async fn run(api: &ApiClient, query: Vec<(&'static str, String)>, args: Args) -> Result<(), Exit> {
     let list = List {
         query,
-        page_max: Some(PAGE_MAX),
+        max_page: Some(MAX_PAGE),
         limit: args.limit,
         after: args.after,
         none: "no matching messages",
@@ -108,7 +108,7 @@ fn row(message: MessageFacts) -> [String; 9] {
         message.identity,
         message.idempotency_key,
         message.status,
-        format!("{}/{}", message.tries, message.tries_allowed),
+        format!("{}/{}", message.attempts, message.max_attempts),
         format_effect(&message.effect),
         format::last_error(message.last_error.as_ref()),
     ]

@@ -1,4 +1,4 @@
-//! The flags of `ichido paper`, before validation.
+//! The flags of `ichido mock-broker`, before validation.
 
 /// Arguments of the mock broker.
 #[expect(clippy::doc_markdown, reason = "the help is read in a terminal, where backticks are noise")]
@@ -10,7 +10,7 @@ pub(crate) struct Args {
 
     /// Deduplicate orders by key
     #[arg(long, value_name = "true|false", default_value_t = true, action = clap::ArgAction::Set)]
-    pub(crate) honours_keys: bool,
+    pub(crate) deduplicates: bool,
 
     /// Refuse calls with an outdated Ichido-Fence for their key
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
-use ichido_mock_broker::{Behaviour, Rates, WAIT_MAX};
+use ichido_mock_broker::{Behaviour, MAX_WAIT, Rates};
 
 use super::args::Args;
 
@@ -35,7 +35,7 @@ pub(crate) fn resolve(args: &Args) -> Result<Settings, ConfigErrors> {
     let rates = rates(&args.fault, &mut faults);
     let built = (|| {
         let behaviour = Behaviour {
-            honours_keys: args.honours_keys,
+            deduplicates: args.deduplicates,
             refuses_old_fences: args.refuses_old_fences,
             latency: latency?,
             slow: slow?,
@@ -50,7 +50,7 @@ pub(crate) fn resolve(args: &Args) -> Result<Settings, ConfigErrors> {
 
 fn wait(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<Duration> {
     let wait = faults.check(flag, duration::parse(text))?;
-    if WAIT_MAX < wait {
+    if MAX_WAIT < wait {
         faults.add(flag, "must not be longer than an hour");
     }
     Some(wait)

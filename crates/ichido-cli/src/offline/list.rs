@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use ichido_client::queue::{Entry, EntryId, EntryFilter, PAGE_MAX, OfflineQueue, State};
+use ichido_client::queue::{Entry, EntryFilter, EntryId, MAX_PAGE, OfflineQueue, State};
 use ichido_core::text::table;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::out;
 
 /// The maximum number of entries in a list.
-const LIMIT_MAX: u32 = 100_000;
+const MAX_LIMIT: u32 = 100_000;
 
 /// Selects entries; all given filters must match.
 #[derive(Debug, clap::Args)]
@@ -24,7 +24,7 @@ pub(super) struct Args {
     #[arg(long, value_parser = PossibleValuesParser::new(State::ALL.map(State::as_str)))]
     state: Option<String>,
     /// Maximum number of entries
-    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIMIT_MAX)))]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_LIMIT)))]
     limit: u32,
     /// List only entries after this id
     #[arg(long, value_name = "ID")]
@@ -38,7 +38,7 @@ pub(super) async fn run(queue: &OfflineQueue, args: &Args, is_json: bool) -> Res
     let mut rows = Vec::new();
     while 0 < left {
         let page = queue
-            .list(&filter, left.min(PAGE_MAX))
+            .list(&filter, left.min(MAX_PAGE))
             .await
             .map_err(|error| queue_failure(&args.file, &error))?;
         let Some(last) = page.last() else {

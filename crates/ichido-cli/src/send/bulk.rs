@@ -106,8 +106,10 @@ impl BulkSend {
 
     /// Warns once: all lines are of one kind.
     fn warn(&self, item: &LineMessage, warned: &mut bool) {
-        let warning =
-            self.queue.as_ref().and_then(|queue| body_key::warning(&queue.name, queue.outbound_key, &item.body));
+        let warning = self
+            .queue
+            .as_ref()
+            .and_then(|queue| body_key::warning(&queue.name, queue.outbound_key, &item.body));
         if let Some(warning) = warning.filter(|_| !*warned) {
             *warned = true;
             out::eprint(&warning);
@@ -122,7 +124,7 @@ pub(super) fn parse_line(text: Option<Vec<u8>>, key_from: &KeyFrom) -> Result<Li
     let item = line::parse(&text, key_from).map_err(refused)?;
     if body_key::agrees(&item.key, &item.body).is_err() {
         let detail = "the body's idempotency_key differs from the line's key; make them equal, or remove it from the body";
-        return Err(SendRefusal::message("key_disagrees", detail));
+        return Err(SendRefusal::message("key_mismatch", detail));
     }
     Ok(item)
 }

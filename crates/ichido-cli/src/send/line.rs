@@ -5,13 +5,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use ichido_core::json::{Document, JsonError, Pointer, JsonValue};
+use ichido_core::json::{Document, JsonError, JsonValue, Pointer};
 use ichido_core::key::{IdempotencyKey, KeyError};
-use ichido_server::accept::REQUEST_BYTES_MAX;
+use ichido_server::accept::MAX_REQUEST_BYTES;
 use serde_json::value::RawValue;
 
 /// The maximum line length: the largest request plus a key and some space.
-pub(super) const LINE_BYTES_MAX: usize = REQUEST_BYTES_MAX + 4096;
+pub(super) const MAX_LINE_BYTES: usize = MAX_REQUEST_BYTES + 4096;
 
 /// The message that a line describes.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) enum KeyFrom {
 /// Why a line is invalid. No variant contains any of its text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LineError {
-    #[error("the line is longer than {LINE_BYTES_MAX} bytes")]
+    #[error("the line is longer than {MAX_LINE_BYTES} bytes")]
     TooLong,
     #[error("the line is not valid JSON: {0}")]
     Json(#[from] JsonError),
@@ -60,7 +60,7 @@ impl LineError {
 
 /// Parses a line without its line break.
 pub(super) fn parse(line: &[u8], key_from: &KeyFrom) -> Result<LineMessage, LineError> {
-    let document = Document::parse(line, LINE_BYTES_MAX)?;
+    let document = Document::parse(line, MAX_LINE_BYTES)?;
     match key_from {
         KeyFrom::Member => {
             // The strict parser has rejected ambiguous input; this one gives access to the bytes as written.

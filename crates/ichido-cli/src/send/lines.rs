@@ -1,13 +1,13 @@
 //! Reads lines from a file or from standard input.
 //!
-//! Guarantee: at most [`LINE_BYTES_MAX`] bytes of a line are in memory. A longer line is skipped and reported.
+//! Guarantee: at most [`MAX_LINE_BYTES`] bytes of a line are in memory. A longer line is skipped and reported.
 //! Waiting for the next line can be cancelled and resumed without losing data.
 
 use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
-use super::line::LINE_BYTES_MAX;
+use super::line::MAX_LINE_BYTES;
 
 /// Reads lines.
 pub(super) struct LineReader {
@@ -42,7 +42,7 @@ impl LineReader {
             let found = self.from.fill_buf().await?;
             let (is_end, line_break) = (found.is_empty(), found.iter().position(|byte| *byte == b'\n'));
             let piece = &found[..line_break.unwrap_or(found.len())];
-            let room = LINE_BYTES_MAX - self.partial.len();
+            let room = MAX_LINE_BYTES - self.partial.len();
             self.is_too_long |= room < piece.len();
             self.partial.extend_from_slice(&piece[..piece.len().min(room)]);
             let used = piece.len() + usize::from(line_break.is_some());
@@ -112,10 +112,10 @@ mod tests {
 
     #[tokio::test]
     async fn too_long_line_is_skipped() {
-        let long = [vec![b'x'; LINE_BYTES_MAX + 1], b"\nafter".to_vec()].concat();
+        let long = [vec![b'x'; MAX_LINE_BYTES + 1], b"\nafter".to_vec()].concat();
         assert_eq!(all(&long, 8192).await, [(1, None), (2, Some("after".to_owned()))]);
-        let fits = vec![b'x'; LINE_BYTES_MAX];
+        let fits = vec![b'x'; MAX_LINE_BYTES];
         let found = all(&fits, 8192).await;
-        assert_eq!(found[0].1.as_ref().map(String::len), Some(LINE_BYTES_MAX));
+        assert_eq!(found[0].1.as_ref().map(String::len), Some(MAX_LINE_BYTES));
     }
 }

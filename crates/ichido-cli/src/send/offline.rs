@@ -11,7 +11,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ichido_client::queue::{AcceptOutcome, DrainOutcome, EntryId, Event, OfflineQueue, QueueError, SendSettings, State, EventKind};
+use ichido_client::queue::{
+    AcceptOutcome, DrainOutcome, EntryId, Event, EventKind, OfflineQueue, QueueError, SendSettings, State,
+};
 use ichido_client::{Action, Client};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -39,8 +41,11 @@ pub(super) async fn run(args: &Args) -> Result<(), Exit> {
     let queue = OfflineQueue::open(file).await;
     let queue = queue.map_err(|error| Exit::Failed(format!("{}: {error}", file.display())))?;
     let destination = url.trim_end_matches('/').to_owned();
-    let terms =
-        SendSettings { keys_kept_for: settings.keys_kept_for, proof: Some(is_about), ..SendSettings::default() };
+    let terms = SendSettings {
+        keeps_keys_for: settings.keeps_keys_for,
+        proof: Some(is_about),
+        ..SendSettings::default()
+    };
     let offline = Offline {
         file,
         queue: &queue,
@@ -158,14 +163,17 @@ impl Offline<'_> {
             Ok(sender) => Ok(Some(tokio::spawn(sending::send_all(sender, is_all_read, stop, event_sender)))),
             Err(QueueError::SenderBusy) => Ok(None),
             Err(QueueError::Settings(_)) => Err(Exit::invalid(
-                "--keys-kept-for",
+                "--keeps-keys-for",
                 "must be longer than the timeout of an attempt, 30s; servers keep keys for 72h by default",
             )),
             Err(error) => Err(self.failed(&error)),
         }
     }
 
-    async fn join_sender(&self, task: &mut JoinHandle<Result<DrainOutcome, QueueError>>) -> Result<DrainOutcome, Exit> {
+    async fn join_sender(
+        &self,
+        task: &mut JoinHandle<Result<DrainOutcome, QueueError>>,
+    ) -> Result<DrainOutcome, Exit> {
         let ended = task.await.map_err(|error| Exit::Failed(format!("sending failed: {error}")))?;
         ended.map_err(|error| self.failed(&error))
     }
@@ -334,7 +342,9 @@ fn outcome_of_accepted(accepted: AcceptOutcome) -> (EntryId, SendOutcome) {
         AcceptOutcome::Same { id, state: State::Failed, reason: Some(reason) } => {
             (id, SendOutcome::Failed(reason))
         }
-        AcceptOutcome::Same { id, state: State::Held, reason: Some(reason) } => (id, SendOutcome::Held(reason)),
+        AcceptOutcome::Same { id, state: State::Held, reason: Some(reason) } => {
+            (id, SendOutcome::Held(reason))
+        }
         AcceptOutcome::New { id } | AcceptOutcome::Same { id, .. } => (id, SendOutcome::Queued),
         AcceptOutcome::Conflict { id } => {
             let detail = format!(

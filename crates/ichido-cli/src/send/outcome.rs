@@ -12,7 +12,7 @@ use crate::exit::Exit;
 /// How many messages in a row may have no outcome.
 ///
 /// A single one may be that message's fault; several in a row are the server's.
-const LOST_IN_A_ROW_MAX: u32 = 3;
+const MAX_LOST_IN_A_ROW: u32 = 3;
 
 /// The outcome of sending a message.
 #[derive(Clone, Debug)]
@@ -196,7 +196,7 @@ impl SendCounts {
 
     /// Returns whether the failures in a row show a fault of the server.
     pub(super) const fn is_lost_in_a_row(&self) -> bool {
-        LOST_IN_A_ROW_MAX <= self.lost_in_a_row
+        MAX_LOST_IN_A_ROW <= self.lost_in_a_row
     }
 
     /// Returns whether every reported message is enqueued or waiting.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Method, Uri};
-use ichido_client::{Action, ActionError, Response, Client, Outcome};
+use ichido_client::{Action, ActionError, Client, Outcome, Response};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
 use ichido_server::serve::InProcessApi;

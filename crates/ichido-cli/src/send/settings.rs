@@ -26,7 +26,7 @@ pub(super) struct Settings {
     identity: Option<HeaderValue>,
     pub(super) key_from: KeyFrom,
     /// How long the server remembers a key.
-    pub(super) keys_kept_for: Duration,
+    pub(super) keeps_keys_for: Duration,
     config: Option<Config>,
     to: SendTarget,
 }
@@ -57,9 +57,9 @@ impl Settings {
         if args.offline_queue.is_some() && !is_sent {
             faults.add("--offline-queue", "needs a server to send to; pass --server or set ICHIDO_SERVER");
         }
-        let keys_kept_for = match &args.keys_kept_for {
-            None => Some(SendSettings::default().keys_kept_for),
-            Some(text) => faults.check("--keys-kept-for", duration::parse(text)),
+        let keeps_keys_for = match &args.keeps_keys_for {
+            None => Some(SendSettings::default().keeps_keys_for),
+            Some(text) => faults.check("--keeps-keys-for", duration::parse(text)),
         };
         let identity = args.identity.as_deref();
         let identity = identity.and_then(|text| faults.check("--identity", identity_field(text, is_sent)));
@@ -77,7 +77,7 @@ impl Settings {
                 queue: queue?,
                 identity,
                 key_from: key_from?,
-                keys_kept_for: keys_kept_for?,
+                keeps_keys_for: keeps_keys_for?,
                 config,
                 to: to?,
             })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ichido_core::settings::ConfigErrors;
 use ichido_mock_broker::{Behaviour, InProcess};
 use ichido_server::config::DEFAULT_URL;
-use ichido_server::config::{self, Config, FILE_NAME, ConfigSources};
+use ichido_server::config::{self, Config, ConfigSources, FILE_NAME};
 
 use super::{Args, store_url};
 use crate::exit::Exit;
@@ -48,7 +48,7 @@ impl Setup {
 /// The broker runs in this process and is called over HTTP like any other.
 fn built_in(mock_broker: &InProcess) -> Result<Config, ConfigErrors> {
     let text = format!(
-        "[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n\n[queues.{DEMO}]\ndestination = \"paper\"\nrequeue = true\n",
+        "[destinations.mock]\nkind = \"mock\"\nurl = \"http://{}/orders\"\n\n[queues.{DEMO}]\ndestination = \"mock\"\nrequeue = true\n",
         mock_broker.address
     );
     let outside = ConfigSources {

@@ -56,7 +56,7 @@ async fn sent(url: &str, count: usize) -> Vec<Uuid> {
         lease: Duration::from_secs(30),
         start_marks: false,
         guarantee: Guarantee::Idempotent,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     };
     let mut ids = Vec::new();
     for _ in 0..count {
@@ -114,8 +114,8 @@ async fn tampering_is_reported_with_message_entry_seal_and_time() {
     on_sqlite(
         &file.url,
         format!(
-            "INSERT INTO ichido_events SELECT message_id, fence, 1, claimed_at, at, from_state, to_state, kind, tries, deaths, doubt_since, \
-             travels_until, effect, code, status, result_digest, receipt, excerpt, node, actor, about FROM ichido_events WHERE message_id = {}; \
+            "INSERT INTO ichido_events SELECT message_id, fence, 1, claimed_at, at, from_state, to_state, kind, attempts, deaths, doubt_since, \
+             in_flight_until, effect, code, status, result_digest, receipt, excerpt, node, actor, about FROM ichido_events WHERE message_id = {}; \
              DELETE FROM ichido_unsealed",
             hex(ids[2])
         ),
@@ -176,8 +176,8 @@ async fn forged_entry_is_reported_before_and_after_sealing() {
     on_sqlite(
         &file.url,
         format!(
-            "INSERT INTO ichido_events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, tries, deaths, effect) \
-             SELECT message_id, fence + 1000, 0, claimed_at, claimed_at, from_state, to_state, kind, tries + 1, deaths, effect \
+            "INSERT INTO ichido_events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect) \
+             SELECT message_id, fence + 1000, 0, claimed_at, claimed_at, from_state, to_state, kind, attempts + 1, deaths, effect \
              FROM ichido_events WHERE message_id = x'{}'",
             ids[1].simple()
         ),

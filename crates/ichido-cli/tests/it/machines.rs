@@ -17,7 +17,7 @@ use std::time::Duration;
 const ROUNDS: usize = 1;
 const ROUNDS_VARIABLE: &str = "ICHIDO_MACHINES_ROUNDS";
 /// The time limit of one round, beside several compilers.
-const ROUND_MAX: Duration = Duration::from_mins(8);
+const MAX_ROUND: Duration = Duration::from_mins(8);
 
 fn rounds() -> usize {
     std::env::var(ROUNDS_VARIABLE).map_or(ROUNDS, |text| text.parse().expect("a number of rounds"))
@@ -26,5 +26,5 @@ fn rounds() -> usize {
 /// Fails a test that never ends.
 async fn in_time(rounds: usize, case: impl Future<Output = ()>) {
     let rounds = u32::try_from(rounds).expect("not so many");
-    tokio::time::timeout(ROUND_MAX * rounds, case).await.expect("the case ends");
+    tokio::time::timeout(MAX_ROUND * rounds, case).await.expect("the case ends");
 }

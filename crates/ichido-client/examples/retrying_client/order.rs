@@ -6,7 +6,7 @@ use std::path::Path;
 
 use http::Method;
 use ichido_client::decision::RefusalReason;
-use ichido_client::{Action, ActionError, Client, ClientSettings, Outcome, ClientConfigErrors, new_key};
+use ichido_client::{Action, ActionError, Client, ClientConfigErrors, ClientSettings, Outcome, new_key};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
 
@@ -67,7 +67,7 @@ fn describe(outcome: &Outcome) -> String {
         Outcome::Done { answer, .. } if answer.is_replay() => {
             "already done; replayed the first response".to_owned()
         }
-        Outcome::Done { tries, .. } => format!("done on attempt {tries}"),
+        Outcome::Done { attempts, .. } => format!("done on attempt {attempts}"),
         Outcome::Refused { reason: RefusalReason::KeyConflict, .. } => {
             "conflict: this key belongs to another order".to_owned()
         }

@@ -3,7 +3,7 @@ mod properties;
 use std::time::Duration;
 
 use ichido_core::retry::BudgetSettings;
-use ichido_core::verdict::{HttpResponse, Echo, NetworkFault};
+use ichido_core::verdict::{Echo, HttpResponse, NetworkFault};
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn rules() -> RetryRules {
 }
 
 fn rules_for(profile: Profile) -> RetryRules {
-    RetryRules { retry: Retry::CLIENT, retry_after_max: Duration::from_mins(1), profile }
+    RetryRules { retry: Retry::CLIENT, max_retry_after: Duration::from_mins(1), profile }
 }
 
 fn answer(status: u16) -> HttpResponse<'static> {
@@ -61,17 +61,17 @@ fn only_faults_5xx_408_and_429_are_retried() {
 #[test]
 fn default_backoff_doubles_and_makes_three_attempts() {
     for (dice, waits) in [(0.0, [1_000, 2_000]), (1.0, [1_100, 2_200])] {
-        let mut tries = AttemptHistory::NONE;
+        let mut attempts = AttemptHistory::NONE;
         for millis in waits {
-            let NextStep::Retry { wait, tries: so_far } =
-                decide(&rules(), Safety::Keyed, tries, &seen(503), PLENTY, dice)
+            let NextStep::Retry { wait, attempts: so_far } =
+                decide(&rules(), Safety::Keyed, attempts, &seen(503), PLENTY, dice)
             else {
                 panic!("it is made again");
             };
             assert_eq!(wait, Duration::from_millis(millis));
-            tries = so_far;
+            attempts = so_far;
         }
-        let end = decide(&rules(), Safety::Keyed, tries, &seen(503), PLENTY, dice);
+        let end = decide(&rules(), Safety::Keyed, attempts, &seen(503), PLENTY, dice);
         assert_eq!(end, NextStep::GiveUp { why: GiveUpReason::TriesSpent, effect: Effect::Unknown });
     }
 }
@@ -81,7 +81,9 @@ fn retry_after_is_a_minimum_in_seconds_or_date() {
     let date = httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_030));
     for (value, millis) in [("30", 30_000), (date.as_str(), 30_000), ("0", 1_000), ("soon", 1_000)] {
         let headers: &[(&str, &[u8])] = &[("Retry-After", value.as_bytes())];
-        let NextStep::Retry { wait, .. } = first(&AttemptResponse::Http(HttpResponse { headers, ..answer(429) })) else {
+        let NextStep::Retry { wait, .. } =
+            first(&AttemptResponse::Http(HttpResponse { headers, ..answer(429) }))
+        else {
             panic!("{value} is waited for");
         };
         assert_eq!(wait, Duration::from_millis(millis), "{value}");
@@ -114,29 +116,36 @@ fn attempt_after_the_deadline_is_given_up_at_once() {
 #[test]
 fn in_flight_is_polled_and_uses_no_attempt() {
     let in_flight = AttemptResponse::Http(HttpResponse { headers: PROCESSING, ..answer(202) });
-    let mut tries = AttemptHistory::NONE;
+    let mut attempts = AttemptHistory::NONE;
     for asked in 1..=100 {
-        let NextStep::Retry { wait, tries: so_far } =
-            decide(&rules(), Safety::Keyed, tries, &in_flight, PLENTY, 0.0)
+        let NextStep::Retry { wait, attempts: so_far } =
+            decide(&rules(), Safety::Keyed, attempts, &in_flight, PLENTY, 0.0)
         else {
             panic!("it is asked again");
         };
         assert_eq!(wait, Duration::from_secs(3), "as the server says, and no longer from time to time");
         assert_eq!(so_far, AttemptHistory { sent: asked, failed: 0, effect: Effect::Unknown });
-        tries = so_far;
+        attempts = so_far;
     }
-    assert_eq!(decide(&rules(), Safety::Keyed, tries, &seen(201), PLENTY, 0.0), NextStep::Done);
-    let spent = AttemptHistory { sent: MAX_ATTEMPTS - 1, ..tries };
+    assert_eq!(decide(&rules(), Safety::Keyed, attempts, &seen(201), PLENTY, 0.0), NextStep::Done);
+    let spent = AttemptHistory { sent: MAX_ATTEMPTS - 1, ..attempts };
     let end = decide(&rules(), Safety::Keyed, spent, &in_flight, PLENTY, 0.0);
-    assert_eq!(end, NextStep::GiveUp { why: GiveUpReason::TriesSpent, effect: Effect::Unknown }, "not for ever");
+    assert_eq!(
+        end,
+        NextStep::GiveUp { why: GiveUpReason::TriesSpent, effect: Effect::Unknown },
+        "not for ever"
+    );
 }
 
 #[test]
 fn known_effect_combines_all_attempts() {
     let never = AttemptResponse::Network(NetworkFault::ConnectRefused);
-    let NextStep::Retry { tries, .. } = first(&never) else { panic!("it is made again") };
-    assert_eq!(tries.effect, Effect::NotDone);
-    assert_eq!(first(&seen(422)), NextStep::Refused { effect: Effect::NotDone, reason: RefusalReason::ByServer });
+    let NextStep::Retry { attempts, .. } = first(&never) else { panic!("it is made again") };
+    assert_eq!(attempts.effect, Effect::NotDone);
+    assert_eq!(
+        first(&seen(422)),
+        NextStep::Refused { effect: Effect::NotDone, reason: RefusalReason::ByServer }
+    );
     let lost = AttemptHistory { sent: 1, failed: 1, effect: Effect::Unknown };
     for status in [401, 422] {
         let refused = decide(&rules(), Safety::Keyed, lost, &seen(status), PLENTY, 0.0);
@@ -180,7 +189,10 @@ fn retry_without_a_key_needs_proof_that_nothing_was_done() {
     }
     assert_eq!(unkeyed(&AttemptResponse::Http(HttpResponse { headers: PROCESSING, ..answer(202) })), no_key);
     assert!(matches!(unkeyed(&seen(429)), NextStep::Retry { .. }));
-    assert!(matches!(unkeyed(&AttemptResponse::Network(NetworkFault::ConnectRefused)), NextStep::Retry { .. }));
+    assert!(matches!(
+        unkeyed(&AttemptResponse::Network(NetworkFault::ConnectRefused)),
+        NextStep::Retry { .. }
+    ));
     let lost = AttemptHistory { sent: 1, failed: 1, effect: Effect::Unknown };
     let after_a_doubt = decide(&rules(), Safety::None, lost, &seen(429), PLENTY, 0.0);
     assert_eq!(after_a_doubt, no_key, "this one was turned away, the one before it may not have been");
@@ -190,7 +202,8 @@ fn retry_without_a_key_needs_proof_that_nothing_was_done() {
 
 #[test]
 fn replayed_failure_is_a_refusal_and_replayed_success_is_not() {
-    let replayed = |status| first(&AttemptResponse::Http(HttpResponse { headers: REPLAYED, ..answer(status) }));
+    let replayed =
+        |status| first(&AttemptResponse::Http(HttpResponse { headers: REPLAYED, ..answer(status) }));
     for status in [408, 500, 503] {
         let refused = NextStep::Refused { effect: Effect::Unknown, reason: RefusalReason::KeptFailure };
         assert_eq!(replayed(status), refused, "{status}");
@@ -221,7 +234,8 @@ fn response_is_not_about_a_key_if_none_was_sent() {
 fn retry_that_is_not_made_costs_no_budget() {
     let one = Some(Budget::full(BudgetSettings { capacity: 100, earned_per_success: 0 }));
     let context = DecisionContext { budget: one, ..PLENTY };
-    let decided = |tries, context| super::decide(&rules(), Safety::Keyed, tries, &seen(503), context, 0.0);
+    let decided =
+        |attempts, context| super::decide(&rules(), Safety::Keyed, attempts, &seen(503), context, 0.0);
     let spent = AttemptHistory { sent: 2, failed: 2, effect: Effect::Unknown };
     assert_eq!(decided(spent, context).budget, one, "no try is left");
     let late = DecisionContext { left: Duration::ZERO, ..context };

@@ -8,7 +8,7 @@ pub enum GiveUpReason {
     /// All allowed attempts failed.
     #[error("every allowed attempt was made")]
     TriesSpent,
-    /// The server asked to wait longer than [`RetryRules::retry_after_max`](super::RetryRules::retry_after_max).
+    /// The server asked to wait longer than [`RetryRules::max_retry_after`](super::RetryRules::max_retry_after).
     #[error("the server asks for no retry before {come_back_at}")]
     AskedToWait {
         /// When the server accepts the next request.

@@ -8,7 +8,7 @@ use super::entry::{EntryId, Reason, State, reason_of, state_of};
 use super::error::QueueError;
 use super::fields;
 use super::write_transaction::WriteTransaction;
-use super::{DESTINATION_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX, OfflineQueue};
+use super::{MAX_DESTINATION_BYTES, MAX_ENTRIES, MAX_ENTRY_BYTES, OfflineQueue};
 use crate::action::Action;
 
 /// The result of accepting an action.
@@ -41,12 +41,16 @@ impl OfflineQueue {
     /// The destination can have any name; usually it is its base URL. The results are returned once everything
     /// accepted is on disk. An error means that nothing was accepted; calling it again is always safe. Method, path,
     /// key and the field `Ichido-Identity` identify an action.
-    pub async fn accept(&self, destination: &str, actions: &[Action]) -> Result<Vec<AcceptOutcome>, QueueError> {
+    pub async fn accept(
+        &self,
+        destination: &str,
+        actions: &[Action],
+    ) -> Result<Vec<AcceptOutcome>, QueueError> {
         check_destination(destination)?;
         let actions: Vec<(&Action, &IdempotencyKey)> = actions.iter().map(check).collect::<Result<_, _>>()?;
         let mut tx = self.write().await?;
         let count = sqlx::query(include_str!("sql/entry_count.sql")).fetch_one(tx.connection()).await?;
-        let mut room = ENTRIES_MAX - count.try_get::<i64, _>(0)?;
+        let mut room = MAX_ENTRIES - count.try_get::<i64, _>(0)?;
         let mut accepted = Vec::with_capacity(actions.len());
         for (action, key) in actions {
             let outcome = match find(&mut tx, destination, action, key).await? {
@@ -67,7 +71,7 @@ impl OfflineQueue {
 
 pub(super) fn check_destination(destination: &str) -> Result<(), QueueError> {
     let is_name =
-        (1..=DESTINATION_BYTES_MAX).contains(&destination.len()) && !destination.contains(char::is_control);
+        (1..=MAX_DESTINATION_BYTES).contains(&destination.len()) && !destination.contains(char::is_control);
     if is_name { Ok(()) } else { Err(QueueError::Destination) }
 }
 
@@ -76,7 +80,7 @@ fn check(action: &Action) -> Result<(&Action, &IdempotencyKey), QueueError> {
     let key = action.key.as_ref().ok_or(QueueError::NoKey)?;
     let fields: usize = action.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     let bytes = action.body.len() + fields + action.path.as_str().len();
-    if ENTRY_BYTES_MAX < bytes {
+    if MAX_ENTRY_BYTES < bytes {
         return Err(QueueError::TooLarge { bytes });
     }
     fields::secret(&action.headers).map_or(Ok((action, key)), |name| Err(QueueError::Secret(name)))

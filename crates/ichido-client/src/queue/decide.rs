@@ -31,7 +31,11 @@ impl OfflineQueue {
         let discarded =
             sqlx::query(include_str!("sql/entry_discard.sql")).bind(id.0).execute(tx.connection()).await?;
         if discarded.rows_affected() == 0 {
-            return Err(QueueError::WrongState { id, state, asked: "it is in flight; stop the sender first" });
+            return Err(QueueError::WrongState {
+                id,
+                state,
+                asked: "it is in flight; stop the sender first",
+            });
         }
         tx.commit().await?;
         self.notify_senders();

@@ -65,10 +65,10 @@ pub struct Reason {
 
 impl Reason {
     /// The maximum length of each part, because a server may send a long text.
-    pub const CHARS_MAX: usize = 1_000;
+    pub const MAX_CHARS: usize = 1_000;
 
     pub(super) fn new(code: &str, text: &str) -> Self {
-        let cut = |text: &str| text.chars().take(Self::CHARS_MAX).collect();
+        let cut = |text: &str| text.chars().take(Self::MAX_CHARS).collect();
         Self { code: cut(code), text: cut(text) }
     }
 }

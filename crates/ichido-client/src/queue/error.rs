@@ -7,7 +7,7 @@ use http::HeaderName;
 use sqlx::sqlite::SqliteError;
 
 use super::entry::{EntryId, State};
-use super::{DESTINATION_BYTES_MAX, ENTRIES_MAX, ENTRY_BYTES_MAX};
+use super::{MAX_DESTINATION_BYTES, MAX_ENTRIES, MAX_ENTRY_BYTES};
 
 /// Why a queue operation failed. It then changed nothing.
 #[derive(Debug, thiserror::Error)]
@@ -40,10 +40,10 @@ pub enum QueueError {
     #[error("another process locked the file for too long; try again")]
     Busy,
     /// The queue is full.
-    #[error("the queue is full with {ENTRIES_MAX} entries; nothing was accepted: send or discard some first")]
+    #[error("the queue is full with {MAX_ENTRIES} entries; nothing was accepted: send or discard some first")]
     Full,
     /// The entry is too large.
-    #[error("the entry has {bytes} bytes, and the limit is {ENTRY_BYTES_MAX}; nothing was accepted")]
+    #[error("the entry has {bytes} bytes, and the limit is {MAX_ENTRY_BYTES}; nothing was accepted")]
     TooLarge {
         /// The size of the entry.
         bytes: usize,
@@ -59,7 +59,7 @@ pub enum QueueError {
     Secret(HeaderName),
     /// The destination's name is invalid.
     #[error(
-        "a destination's name must have 1 to {DESTINATION_BYTES_MAX} bytes and no control characters; use for example \
+        "a destination's name must have 1 to {MAX_DESTINATION_BYTES} bytes and no control characters; use for example \
          its base URL"
     )]
     Destination,

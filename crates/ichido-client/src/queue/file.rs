@@ -55,11 +55,11 @@ pub(super) async fn open(path: &Path, may_create: bool) -> Result<(SqlitePool, P
     if !file.is_file() {
         return Err(QueueError::Unusable("it is not a file".to_owned()));
     }
-    let mut tries_left = OPEN_TRIES;
+    let mut attempts_left = OPEN_TRIES;
     loop {
         match open_once(&file).await {
-            Err(QueueError::Busy) if 0 < tries_left => {
-                tries_left -= 1;
+            Err(QueueError::Busy) if 0 < attempts_left => {
+                attempts_left -= 1;
                 tokio::time::sleep(OPEN_WAIT).await;
             }
             opened => return Ok((opened?, file)),

@@ -6,7 +6,7 @@ use sqlx::Row as _;
 use super::entry::{Entry, EntryId, State, state_of};
 use super::error::QueueError;
 use super::write_transaction::read_watch;
-use super::{PAGE_MAX, OfflineQueue};
+use super::{MAX_PAGE, OfflineQueue};
 
 /// Selects entries; all conditions must match.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct EntryCount {
 }
 
 impl OfflineQueue {
-    /// Lists entries in order of acceptance, at most `limit` and [`PAGE_MAX`] of them.
+    /// Lists entries in order of acceptance, at most `limit` and [`MAX_PAGE`] of them.
     pub async fn list(&self, filter: &EntryFilter, limit: u32) -> Result<Vec<Entry>, QueueError> {
         let mut reading = self.pool.begin().await?;
         let passed = read_watch(&mut reading).await?.look(clock::now()).passed;
@@ -39,7 +39,7 @@ impl OfflineQueue {
             .bind(filter.after.map_or(i64::MIN, EntryId::get))
             .bind(filter.state.map(State::as_str))
             .bind(filter.destination.as_deref())
-            .bind(i64::from(limit.min(PAGE_MAX)))
+            .bind(i64::from(limit.min(MAX_PAGE)))
             .fetch_all(&mut *reading)
             .await?;
         rows.iter().map(|row| Entry::read(row, passed)).collect()

@@ -2,7 +2,7 @@
 //!
 //! Guarantee: an entry that was sent before is not sent again automatically if the server may have forgotten its key
 //! or its age is unknown. An attempt counts as failed only if the server was, or may have been, reached. An entry is
-//! sent at most [`SENDS_MAX`] times unless a person decides otherwise, whatever the outcome, including a crash of our
+//! sent at most [`MAX_SENDS`] times unless a person decides otherwise, whatever the outcome, including a crash of our
 //! own process.
 // Spec: A13.
 
@@ -13,21 +13,21 @@ use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_core::verdict::{Effect, NetworkFault};
 
 use super::age::{ClockMark, FileClock};
-use crate::decision::{NextStep, GiveUpReason};
+use crate::decision::{GiveUpReason, NextStep};
 
 /// The maximum number of sends unless a person decides otherwise.
 ///
 /// It includes requests that only asked for an outcome in flight, and those during which our own process died.
-pub const SENDS_MAX: u32 = 100;
+pub const MAX_SENDS: u32 = 100;
 /// The first wait for an unreachable destination. Each further wait is twice as long.
-pub const OFFLINE_WAIT_MIN: Duration = Duration::from_secs(1);
+pub const MIN_OFFLINE_WAIT: Duration = Duration::from_secs(1);
 /// The longest of these waits, before up to a tenth of jitter.
-pub const OFFLINE_WAIT_MAX: Duration = Duration::from_mins(1);
+pub const MAX_OFFLINE_WAIT: Duration = Duration::from_mins(1);
 /// The longest accepted `Retry-After`. After a longer one, a person must decide about the retry.
-pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
+pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
 
 const OFFLINE_BACKOFF: Retry = Retry {
-    schedule: Schedule::Exponential { base: OFFLINE_WAIT_MIN, factor: 2, cap: OFFLINE_WAIT_MAX },
+    schedule: Schedule::Exponential { base: MIN_OFFLINE_WAIT, factor: 2, cap: MAX_OFFLINE_WAIT },
     jitter: Jitter::Add(0.1),
     // A network outage has no maximum number of attempts.
     max_attempts: NonZeroU32::MAX,
@@ -59,7 +59,7 @@ pub enum BeforeSend {
     Wait(Duration),
     /// Hold it for a person.
     Hold(HoldReason),
-    /// Fail it: it was sent [`SENDS_MAX`] times.
+    /// Fail it: it was sent [`MAX_SENDS`] times.
     Fail,
 }
 
@@ -120,7 +120,7 @@ pub enum AfterSend {
 
 /// Decides before an attempt.
 ///
-/// `keys_kept_for` is how long the server keeps keys, and `try_time` is the longest time that a request is in
+/// `keeps_keys_for` is how long the server keeps keys, and `try_time` is the longest time that a request is in
 /// transit: a request that is sent now must arrive while the key is known.
 ///
 /// ```
@@ -147,7 +147,7 @@ pub enum AfterSend {
 pub fn before(
     history: &EntryHistory,
     watch: FileClock,
-    keys_kept_for: Duration,
+    keeps_keys_for: Duration,
     try_time: Duration,
 ) -> BeforeSend {
     let to_wait = history.due.saturating_sub(watch.passed);
@@ -157,13 +157,13 @@ pub fn before(
     if let Some(first_sent) = history.first_sent.filter(|_| !history.is_released) {
         match watch.since(first_sent) {
             None => return BeforeSend::Hold(HoldReason::AgeUnknown),
-            Some(age) if keys_kept_for <= age.saturating_add(try_time) => {
+            Some(age) if keeps_keys_for <= age.saturating_add(try_time) => {
                 return BeforeSend::Hold(HoldReason::KeysForgotten);
             }
             Some(_) => {}
         }
     }
-    if SENDS_MAX <= history.sends { BeforeSend::Fail } else { BeforeSend::Send }
+    if MAX_SENDS <= history.sends { BeforeSend::Fail } else { BeforeSend::Send }
 }
 
 /// Decides after an attempt.
@@ -180,10 +180,10 @@ pub fn after(history: &EntryHistory, decided: NextStep, fault: Option<NetworkFau
         NextStep::GiveUp { why, effect } => AfterSend::Fail { why: Some(why), effect },
         // A server that is working responds, so the attempt did not fail. It is asked less and less often, because it
         // may take long.
-        NextStep::Retry { wait, tries } if tries.failed == history.attempts => AfterSend::Ask {
+        NextStep::Retry { wait, attempts } if attempts.failed == history.attempts => AfterSend::Ask {
             wait: wait.max(offline_backoff(history.sends.saturating_sub(history.attempts), 0.0)),
         },
-        NextStep::Retry { wait, tries } => AfterSend::Retry { wait, effect: tries.effect },
+        NextStep::Retry { wait, attempts } => AfterSend::Retry { wait, effect: attempts.effect },
     }
 }
 

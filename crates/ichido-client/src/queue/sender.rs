@@ -20,16 +20,16 @@ use super::accept::check_destination;
 use super::entry::{EntryId, NextEntry, Reason, State};
 use super::error::QueueError;
 use super::lock::Lock;
-use super::next::{self, AfterSend, RETRY_AFTER_MAX};
+use super::next::{self, AfterSend, MAX_RETRY_AFTER};
 use super::settle::Turn;
-use crate::response::Response;
 use crate::client::Client;
-use crate::decision::{AttemptHistory, NextStep, RetryRules, GiveUpReason};
+use crate::decision::{AttemptHistory, GiveUpReason, NextStep, RetryRules};
+use crate::response::Response;
 
 /// How often an idle sender checks for actions and decisions of other processes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How often in a row [`Sender::drain`] tries an unreachable destination.
-const DRAIN_OFFLINE_MAX: u32 = 3;
+const MAX_DRAIN_OFFLINE: u32 = 3;
 
 /// How entries are sent.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct SendSettings {
     pub retry: Retry,
     /// How long the server keeps a key. 72 h. An entry that was sent longer ago is held.
     // Spec: A2.
-    pub keys_kept_for: Duration,
+    pub keeps_keys_for: Duration,
     /// The proof that a success must show besides its status, given the entry's key.
     ///
     /// A network's login page also responds with 200, and would make an entry disappear. Without a proof any 2xx is
@@ -53,7 +53,7 @@ pub type Proof = fn(&Response, &IdempotencyKey) -> bool;
 
 impl Default for SendSettings {
     fn default() -> Self {
-        Self { retry: Retry::CLIENT, keys_kept_for: Duration::from_hours(72), proof: None }
+        Self { retry: Retry::CLIENT, keeps_keys_for: Duration::from_hours(72), proof: None }
     }
 }
 
@@ -64,7 +64,7 @@ pub struct Sender {
     destination: String,
     client: Arc<Client>,
     rules: RetryRules,
-    keys_kept_for: Duration,
+    keeps_keys_for: Duration,
     proof: Option<Proof>,
     _lock: Lock,
     /// Consecutive failures: the destination was unreachable, or an entry's attempts were spent.
@@ -164,23 +164,23 @@ impl OfflineQueue {
     ) -> Result<Sender, QueueError> {
         check_destination(destination)?;
         let retry = terms.retry.checked().map_err(|error| QueueError::Settings(format!("retry: {error}")))?;
-        if terms.keys_kept_for <= client.limits.total {
+        if terms.keeps_keys_for <= client.limits.total {
             return Err(QueueError::Settings(format!(
-                "keys_kept_for is {:?}, but one attempt may take {:?}; it must be longer than one attempt",
-                terms.keys_kept_for, client.limits.total
+                "keeps_keys_for is {:?}, but one attempt may take {:?}; it must be longer than one attempt",
+                terms.keeps_keys_for, client.limits.total
             )));
         }
         let (file, name) = (Arc::clone(&self.file), destination.to_owned());
         let taken = tokio::task::spawn_blocking(move || Lock::take(&file, &name)).await;
         let lock = taken.map_err(|error| QueueError::Unusable(error.to_string()))??;
         let mut rules = client.rules.clone();
-        (rules.retry, rules.retry_after_max) = (retry, RETRY_AFTER_MAX);
+        (rules.retry, rules.max_retry_after) = (retry, MAX_RETRY_AFTER);
         Ok(Sender {
             queue: self.clone(),
             destination: destination.to_owned(),
             client,
             rules,
-            keys_kept_for: terms.keys_kept_for,
+            keeps_keys_for: terms.keeps_keys_for,
             proof: terms.proof,
             _lock: lock,
             failures_in_a_row: 0,
@@ -201,7 +201,7 @@ impl Sender {
             }
             self.paused_until = None;
         }
-        let turn = self.queue.turn(&self.destination, self.keys_kept_for, self.client.limits.total).await?;
+        let turn = self.queue.turn(&self.destination, self.keeps_keys_for, self.client.limits.total).await?;
         match turn {
             Turn::Nothing => Ok(StepOutcome::Idle),
             Turn::Wait(wait) => Ok(StepOutcome::Wait(wait)),
@@ -237,7 +237,9 @@ impl Sender {
         let rest = self.pause_after(&after);
         let what = match (after, seen) {
             (AfterSend::Remove, Ok(answer)) => EventKind::Sent { answer },
-            (AfterSend::Fail { why: None, .. }, Ok(answer)) => EventKind::Failed { reason, refused: Some(answer) },
+            (AfterSend::Fail { why: None, .. }, Ok(answer)) => {
+                EventKind::Failed { reason, refused: Some(answer) }
+            }
             (AfterSend::Ask { wait }, _) => EventKind::InFlight { wait },
             (AfterSend::Retry { wait, .. }, _) => EventKind::Waits { reason, wait },
             (AfterSend::Offline, _) => EventKind::Offline { reason, wait: rest },
@@ -308,7 +310,7 @@ impl Sender {
                     let is_offline = matches!(event.kind, EventKind::Offline { .. });
                     offline_in_a_row = if is_offline { offline_in_a_row + 1 } else { 0 };
                     on_event(event);
-                    if patience.is_some() && DRAIN_OFFLINE_MAX <= offline_in_a_row {
+                    if patience.is_some() && MAX_DRAIN_OFFLINE <= offline_in_a_row {
                         return Ok(DrainOutcome::Offline);
                     }
                     continue;

@@ -7,7 +7,7 @@ use ichido_core::verdict::Effect;
 use super::OfflineQueue;
 use super::entry::{EntryId, NextEntry, Reason, State, to_micros};
 use super::error::QueueError;
-use super::next::{self, AfterSend, BeforeSend, SENDS_MAX};
+use super::next::{self, AfterSend, BeforeSend, MAX_SENDS};
 use super::write_transaction::WriteTransaction;
 
 /// The next task of the sender.
@@ -27,7 +27,7 @@ impl OfflineQueue {
     pub(super) async fn turn(
         &self,
         destination: &str,
-        keys_kept_for: Duration,
+        keeps_keys_for: Duration,
         try_time: Duration,
     ) -> Result<Turn, QueueError> {
         let mut tx = self.write().await?;
@@ -38,7 +38,7 @@ impl OfflineQueue {
             return Ok(Turn::Nothing);
         };
         let entry = NextEntry::read(&row)?;
-        let turn = match next::before(&entry.history, tx.watch, keys_kept_for, try_time) {
+        let turn = match next::before(&entry.history, tx.watch, keeps_keys_for, try_time) {
             // The clock reading is stored while waiting too, so setting it back during a long wait is detected.
             BeforeSend::Wait(wait) => Turn::Wait(wait),
             BeforeSend::Send => {
@@ -50,7 +50,7 @@ impl OfflineQueue {
                 set_aside(&mut tx, entry, State::Held, reason).await?
             }
             BeforeSend::Fail => {
-                let text = format!("it was sent {SENDS_MAX} times, and its outcome is still unknown");
+                let text = format!("it was sent {MAX_SENDS} times, and its outcome is still unknown");
                 set_aside(&mut tx, entry, State::Failed, Reason::new("sends_spent", &text)).await?
             }
         };

@@ -5,11 +5,13 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido_client::decision::{self, AttemptHistory, DecisionContext, NextStep, RefusalReason, RetryRules, GiveUpReason};
+use ichido_client::decision::{
+    self, AttemptHistory, DecisionContext, GiveUpReason, NextStep, RefusalReason, RetryRules,
+};
 use ichido_core::ledger::Profile;
 use ichido_core::retry::{Retry, Safety};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{HttpResponse, Echo, Effect, NetworkFault, AttemptResponse};
+use ichido_core::verdict::{AttemptResponse, Echo, Effect, HttpResponse, NetworkFault};
 use serde_json::{Value, json};
 
 const TABLE: &str = include_str!("../../../../clients/js/test/decisions.json");
@@ -48,7 +50,7 @@ fn profile(name: &Value) -> Profile {
 fn safety(name: &Value) -> Safety {
     match name.as_str() {
         Some("keyed") => Safety::Keyed,
-        Some("repeatable") => Safety::Idempotent,
+        Some("idempotent") => Safety::Idempotent,
         Some("neither") => Safety::None,
         other => panic!("no safety: {other:?}"),
     }
@@ -64,10 +66,10 @@ fn count(value: &Value) -> u32 {
 
 /// Decides one case and renders the decision in the table's format.
 fn decided(table: &Value, case: &Value) -> Value {
-    let tries = NonZeroU32::new(count(&case["tries"])).expect("a try");
+    let attempts = NonZeroU32::new(count(&case["attempts"])).expect("a try");
     let rules = RetryRules {
-        retry: Retry { max_attempts: tries, ..Retry::CLIENT },
-        retry_after_max: Duration::from_millis(number(&case["retry_after_max_ms"])),
+        retry: Retry { max_attempts: attempts, ..Retry::CLIENT },
+        max_retry_after: Duration::from_millis(number(&case["retry_after_max_ms"])),
         profile: profile(&case["profile"]),
     };
     let before = &case["before"];
@@ -120,7 +122,7 @@ fn step_json(next: &NextStep, now: Timestamp) -> Value {
         Effect::Done => "done",
         Effect::Unknown => "unknown",
     };
-    match *decision {
+    match *next {
         NextStep::Done => json!({ "done": {} }),
         NextStep::Refused { effect, reason } => {
             let reason = match reason {
@@ -130,14 +132,14 @@ fn step_json(next: &NextStep, now: Timestamp) -> Value {
             };
             json!({ "refused": { "effect": name(effect), "reason": reason } })
         }
-        NextStep::Retry { wait, tries: AttemptHistory { sent, failed, effect } } => {
+        NextStep::Retry { wait, attempts: AttemptHistory { sent, failed, effect } } => {
             let wait_ms = u64::try_from(wait.as_millis()).expect("a wait");
             json!({ "again": { "wait_ms": wait_ms, "sent": sent, "failed": failed, "effect": name(effect) } })
         }
         NextStep::GiveUp { why, effect } => {
             let since = |at: Timestamp| u64::try_from(at.since(now).as_millis()).expect("a wait");
             let (why, come_back) = match why {
-                GiveUpReason::TriesSpent => ("tries_spent", None),
+                GiveUpReason::TriesSpent => ("attempts_spent", None),
                 GiveUpReason::AskedToWait { come_back_at } => ("asked_to_wait", Some(since(come_back_at))),
                 GiveUpReason::OutOfTime { come_back_at } => ("out_of_time", Some(since(come_back_at))),
                 GiveUpReason::AnotherKey => ("another_key", None),

@@ -134,7 +134,8 @@ async fn a_budget_of_five_is_spent_after_five() {
             .await;
     let careful = careful(&url(&server)).unwrap();
     let (a, b, c, d) = tokio::join!(place(&careful), place(&careful), place(&careful), place(&careful));
-    let spent = [a, b, c, d].iter().filter(|told| told.ends_with(&GiveUpReason::BudgetSpent.to_string())).count();
+    let spent =
+        [a, b, c, d].iter().filter(|told| told.ends_with(&GiveUpReason::BudgetSpent.to_string())).count();
     assert_eq!(spent, 3, "one of them had the last");
     assert_eq!(server.seen().len(), 4 + 5, "four orders, and five retries among them");
 }

@@ -88,8 +88,9 @@ impl TestServer {
     }
 
     /// Returns the attempt fields of all requests, such as `["1; manual", "2; auto"]`.
-    pub(crate) fn tries(&self) -> Vec<String> {
-        let field = |request: &ReceivedRequest| request.field("ichido-try").expect("it is there").to_owned();
+    pub(crate) fn attempts(&self) -> Vec<String> {
+        let field =
+            |request: &ReceivedRequest| request.field("ichido-attempt").expect("it is there").to_owned();
         self.seen().iter().map(field).collect()
     }
 

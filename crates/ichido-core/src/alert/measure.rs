@@ -84,7 +84,11 @@ impl Durations {
 
 /// Returns a share of the total.
 pub fn share(part: u64, all: u64) -> Measurement {
-    if all == 0 { Measurement::NOTHING } else { Measurement { value: float(part) / float(all), samples: all } }
+    if all == 0 {
+        Measurement::NOTHING
+    } else {
+        Measurement { value: float(part) / float(all), samples: all }
+    }
 }
 
 /// Returns the ratio to the usual: `now` in the last window, `before` in the [`USUAL_WINDOWS`] windows before it.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::words;
 
 /// The longest window: counts are kept this long.
-pub const WINDOW_MAX: Duration = Duration::from_hours(2);
+pub const MAX_WINDOW: Duration = Duration::from_hours(2);
 /// The shortest window: counts are per minute.
-pub const WINDOW_MIN: Duration = Duration::from_mins(2);
+pub const MIN_WINDOW: Duration = Duration::from_mins(2);
 
 words! {
     /// A built-in alert.
@@ -94,13 +94,27 @@ impl AlertRule {
     /// Returns the default terms.
     pub const fn terms(self) -> AlertTerms {
         match self {
-            Self::DeadLetter => AlertTerms { window: Some(Duration::from_mins(15)), min_samples: 1, above: 0.0 },
-            Self::DeadLetters => AlertTerms { window: Some(Duration::from_hours(1)), min_samples: 1, above: 10.0 },
-            Self::DeadSurge => AlertTerms { window: Some(Duration::from_mins(5)), min_samples: 10, above: 5.0 },
-            Self::FailedRetries => AlertTerms { window: Some(Duration::from_mins(15)), min_samples: 20, above: 0.05 },
-            Self::Duplicates => AlertTerms { window: Some(Duration::from_mins(15)), min_samples: 100, above: 0.5 },
-            Self::ProcessingDelay => AlertTerms { window: Some(Duration::from_mins(5)), min_samples: 5, above: 300.0 },
-            Self::LagP95 => AlertTerms { window: Some(Duration::from_mins(5)), min_samples: 20, above: 120.0 },
+            Self::DeadLetter => {
+                AlertTerms { window: Some(Duration::from_mins(15)), min_samples: 1, above: 0.0 }
+            }
+            Self::DeadLetters => {
+                AlertTerms { window: Some(Duration::from_hours(1)), min_samples: 1, above: 10.0 }
+            }
+            Self::DeadSurge => {
+                AlertTerms { window: Some(Duration::from_mins(5)), min_samples: 10, above: 5.0 }
+            }
+            Self::FailedRetries => {
+                AlertTerms { window: Some(Duration::from_mins(15)), min_samples: 20, above: 0.05 }
+            }
+            Self::Duplicates => {
+                AlertTerms { window: Some(Duration::from_mins(15)), min_samples: 100, above: 0.5 }
+            }
+            Self::ProcessingDelay => {
+                AlertTerms { window: Some(Duration::from_mins(5)), min_samples: 5, above: 300.0 }
+            }
+            Self::LagP95 => {
+                AlertTerms { window: Some(Duration::from_mins(5)), min_samples: 20, above: 120.0 }
+            }
             Self::OldestWaiting => AlertTerms { window: None, min_samples: 1, above: 600.0 },
             Self::Parked | Self::CircuitOpen | Self::AuditBroken => {
                 AlertTerms { window: None, min_samples: 1, above: 0.0 }

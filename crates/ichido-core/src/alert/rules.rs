@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{AlertSubject, AlertRule, AlertTerms};
+use super::{AlertRule, AlertSubject, AlertTerms};
 
 /// A change to an alert.
 #[derive(Clone, Copy, Debug, PartialEq)]

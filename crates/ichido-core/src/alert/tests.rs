@@ -81,8 +81,10 @@ fn queue_terms_default_to_the_common_ones() {
 #[test]
 fn rule_can_be_switched_per_queue_or_for_all() {
     let queue = |name: &str| AlertSubject::Queue(name.to_owned());
-    let (rule, least) =
-        (AlertRule::DeadLetters, RuleChange::On(TermsChange { min_samples: Some(3), ..TermsChange::default() }));
+    let (rule, least) = (
+        AlertRule::DeadLetters,
+        RuleChange::On(TermsChange { min_samples: Some(3), ..TermsChange::default() }),
+    );
     let mut rules = AlertRules::default();
     rules.change_for(rule, "mail", RuleChange::Off);
     assert_eq!(rules.terms(rule, &queue("mail")), None);
@@ -165,7 +167,12 @@ fn every_alert_text_names_the_measured_value() {
             "{off}"
         );
     }
-    let text = words::opened(AlertRule::FailedRetries, &about, AlertRule::FailedRetries.terms(), reading(0.0625, 160));
+    let text = words::opened(
+        AlertRule::FailedRetries,
+        &about,
+        AlertRule::FailedRetries.terms(),
+        reading(0.0625, 160),
+    );
     assert_eq!(text, "queue orders: 6.2 % of 160 retries within 15m failed, more than 5 %");
 }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{AlertSubject, Measurement, AlertRule, AlertTerms, MeasureUnit};
+use super::{AlertRule, AlertSubject, AlertTerms, MeasureUnit, Measurement};
 
 /// Says that an incident has opened.
 pub fn opened(rule: AlertRule, about: &AlertSubject, terms: AlertTerms, reading: Measurement) -> String {

@@ -45,13 +45,13 @@ pub struct AuditEntry {
     /// What happened.
     pub kind: String,
     /// The number of attempts.
-    pub tries: i64,
+    pub attempts: i64,
     /// The number of worker deaths.
     pub deaths: i64,
     /// Since when its effect is in doubt.
     pub doubt_since: Option<Timestamp>,
     /// Until when a call may still be in transit.
-    pub travels_until: Option<Timestamp>,
+    pub in_flight_until: Option<Timestamp>,
     /// What is known of the effect.
     pub effect: String,
     /// The error code.
@@ -90,13 +90,13 @@ pub struct Subject {
     /// Its trace context.
     pub trace: Option<String>,
     /// The dead message that it replaces.
-    pub made_from: Option<Uuid>,
+    pub replacement_of: Option<Uuid>,
     /// When it was enqueued.
     pub created_at: Timestamp,
     /// The maximum number of attempts.
     ///
     /// It is sealed with the request, and is here only to judge what may follow.
-    pub tries_allowed: u32,
+    pub max_attempts: u32,
 }
 
 impl AuditEntry {
@@ -110,9 +110,9 @@ impl AuditEntry {
         for text in [&self.from, &self.to, &self.kind, &self.effect] {
             framing.part(text.as_bytes());
         }
-        framing.number(self.tries);
+        framing.number(self.attempts);
         framing.number(self.deaths);
-        for moment in [self.claimed_at, self.doubt_since, self.travels_until] {
+        for moment in [self.claimed_at, self.doubt_since, self.in_flight_until] {
             framing
                 .part_or_none(moment.map(|moment| moment.as_micros().to_be_bytes()).as_ref().map(|b| &b[..]));
         }
@@ -141,7 +141,7 @@ impl Subject {
         }
         framing.part(&self.digest);
         framing.part_or_none(self.trace.as_deref().map(str::as_bytes));
-        framing.part_or_none(self.made_from.as_ref().map(|id| &id.as_bytes()[..]));
+        framing.part_or_none(self.replacement_of.as_ref().map(|id| &id.as_bytes()[..]));
         framing.number(self.created_at.as_micros());
     }
 }

@@ -18,7 +18,7 @@ pub struct AuditedRequest<'a> {
     /// The priority.
     pub priority: i16,
     /// The maximum number of attempts.
-    pub tries_allowed: i64,
+    pub max_attempts: i64,
     /// The earliest time to send it.
     pub due: Option<Timestamp>,
     /// The hops of the request, as in its header.
@@ -67,7 +67,7 @@ impl AuditedRequest<'_> {
         framing.part(self.content_type.as_bytes());
         framing.part(&self.hash);
         framing.number(self.priority.into());
-        framing.number(self.tries_allowed);
+        framing.number(self.max_attempts);
         framing.part_or_none(self.due.map(|due| due.as_micros().to_be_bytes()).as_ref().map(|b| &b[..]));
     }
 }

@@ -7,8 +7,8 @@ use uuid::Uuid;
 use super::entry::{AuditEntry, EntryId, Subject};
 use super::leaf::{self, Leaf, Previous};
 use super::request::{AuditedRequest, RequestCodes};
-use super::seal::{Forgotten, SealHead, Seal};
-use super::verify::{AuditFinding, Issued, Kind, AuditReport, StoredSeal, Verifier};
+use super::seal::{Forgotten, Seal, SealHead};
+use super::verify::{AuditFinding, AuditReport, Issued, Kind, StoredSeal, Verifier};
 use super::{AuditKey, AuditKeyError, Code};
 use crate::time::Timestamp;
 
@@ -24,10 +24,10 @@ fn entry(message: u128, fence: i64) -> AuditEntry {
         from: "sending".to_owned(),
         to: "failed".to_owned(),
         kind: "failed".to_owned(),
-        tries: fence,
+        attempts: fence,
         deaths: 0,
         doubt_since: None,
-        travels_until: None,
+        in_flight_until: None,
         effect: "not_done".to_owned(),
         code: Some("TIMEOUT".to_owned()),
         status: Some(503),
@@ -43,9 +43,9 @@ fn entry(message: u128, fence: i64) -> AuditEntry {
             key: format!("k{message}"),
             digest: vec![7; 32],
             trace: None,
-            made_from: None,
+            replacement_of: None,
             created_at: Timestamp::from_secs(1_700_000_000),
-            tries_allowed: 3,
+            max_attempts: 3,
         }),
     }
 }
@@ -62,10 +62,10 @@ const CHANGES: [fn(&mut AuditEntry); 27] = [
         entry.kind = "fail".to_owned();
         entry.to = "failed".to_owned() + "ed";
     },
-    |entry| entry.tries += 1,
+    |entry| entry.attempts += 1,
     |entry| entry.deaths += 1,
     |entry| entry.doubt_since = Some(Timestamp::EPOCH),
-    |entry| entry.travels_until = Some(Timestamp::EPOCH),
+    |entry| entry.in_flight_until = Some(Timestamp::EPOCH),
     |entry| entry.effect = "done".to_owned(),
     |entry| entry.code = None,
     |entry| entry.status = Some(200),
@@ -82,7 +82,7 @@ const CHANGES: [fn(&mut AuditEntry); 27] = [
     |entry| entry.subject.as_mut().unwrap().key.push('x'),
     |entry| entry.subject.as_mut().unwrap().digest = vec![8; 32],
     |entry| entry.subject.as_mut().unwrap().trace = Some("t".to_owned()),
-    |entry| entry.subject.as_mut().unwrap().made_from = Some(Uuid::nil()),
+    |entry| entry.subject.as_mut().unwrap().replacement_of = Some(Uuid::nil()),
     |entry| entry.subject.as_mut().unwrap().created_at = Timestamp::EPOCH,
 ];
 
@@ -100,7 +100,7 @@ fn request(message: Uuid) -> AuditedRequest<'static> {
         content_type: "text/plain",
         hash: AuditedRequest::hash(message.as_bytes()),
         priority: 5,
-        tries_allowed: 3,
+        max_attempts: 3,
         due: None,
         hops: Some("bff, gateway"),
     }
@@ -111,7 +111,7 @@ const REQUEST_CHANGES: [fn(&mut AuditedRequest<'static>); 8] = [
     |request| request.content_type = "text/html",
     |request| request.hash[31] ^= 1,
     |request| request.priority -= 1,
-    |request| request.tries_allowed += 1,
+    |request| request.max_attempts += 1,
     |request| request.due = Some(Timestamp::EPOCH),
     |request| request.hops = None,
     |request| request.hops = Some("bff"),
@@ -475,7 +475,7 @@ fn consequences_of_a_finding_are_not_reported() {
     let (mut verifier, issued) = (Verifier::new(None, None), Issued { fence: 9, ..Issued::default() });
     let forged = [entry(1, 1), entry(2, 1), entry(2, 5), entry(3, 10)];
     verifier.inserted(None, forged[0].id, forged[0].at);
-    verifier.histories(&[AuditEntry { tries: 4, ..forged[0].clone() }], &issued);
+    verifier.histories(&[AuditEntry { attempts: 4, ..forged[0].clone() }], &issued);
     verifier.histories(&forged[1..], &issued);
     verifier.histories_end(&issued);
     verifier.misplaced(forged[0].id.message, Kind::StateRemoved, "gone");

@@ -3,7 +3,7 @@
 //! Guarantee: any difference from what was sealed is a [`Finding`] that names the entry, or the seal if no entry can be
 //! named. So is an entry, sealed or not, that does not follow by the rules, and a message that is not in the state of
 //! its last entry. With the key, a seal that was made or altered without it is found. Memory does not grow with the
-//! trail: at most [`LISTED_MAX`] findings are listed, and all are counted.
+//! trail: at most [`MAX_LISTED`] findings are listed, and all are counted.
 
 mod histories;
 
@@ -17,18 +17,18 @@ use uuid::Uuid;
 use super::entry::{AuditEntry, EntryId};
 use super::leaf::{self, Leaf, Previous};
 use super::request::RequestCodes;
-use super::seal::{Forgotten, SealHead, Seal};
+use super::seal::{Forgotten, Seal, SealHead};
 use super::{AuditKey, Code};
 use crate::time::Timestamp;
 use crate::words;
 
 /// The maximum number of findings, and of late entries, that are listed.
-pub const LISTED_MAX: usize = 1000;
+pub const MAX_LISTED: usize = 1000;
 
 /// An entry dated this long before one that was sealed earlier is suspicious.
 ///
 /// No write takes that long.
-pub const LATE_MIN: Duration = Duration::from_hours(1);
+pub const MIN_LATE: Duration = Duration::from_hours(1);
 
 words! {
     /// What is wrong with an entry or a seal.
@@ -117,11 +117,11 @@ pub struct AuditReport {
     pub unsealed_since: Option<Timestamp>,
     /// The last seal.
     pub head: Option<SealHead>,
-    /// The first [`LISTED_MAX`] findings.
+    /// The first [`MAX_LISTED`] findings.
     pub findings: Vec<AuditFinding>,
     /// The number of findings.
     pub found: u64,
-    /// Entries with a suspicious date, the first [`LISTED_MAX`], unless the clock is known to have been set back.
+    /// Entries with a suspicious date, the first [`MAX_LISTED`], unless the clock is known to have been set back.
     pub late: Vec<Late>,
     /// Whether the database's clock was set back.
     pub set_back: Option<SetBack>,
@@ -139,7 +139,7 @@ impl AuditReport {
 
     fn add(&mut self, finding: AuditFinding) {
         self.found += 1;
-        if self.findings.len() < LISTED_MAX {
+        if self.findings.len() < MAX_LISTED {
             self.findings.push(finding);
         }
     }
@@ -178,7 +178,7 @@ pub struct Verifier<'k> {
     last_keyed: u64,
     latest: Option<Timestamp>,
     walking: Option<histories::Histories>,
-    /// Messages with a finding, at most [`LISTED_MAX`]: its consequences are not reported again.
+    /// Messages with a finding, at most [`MAX_LISTED`]: its consequences are not reported again.
     reported: HashSet<Uuid>,
     report: AuditReport,
 }
@@ -219,8 +219,8 @@ impl<'k> Verifier<'k> {
         forgotten: &HashMap<Uuid, Forgotten>,
     ) {
         for leaf in leaves {
-            if self.latest.is_some_and(|latest| leaf.at.plus(LATE_MIN) < latest)
-                && self.report.late.len() < LISTED_MAX
+            if self.latest.is_some_and(|latest| leaf.at.plus(MIN_LATE) < latest)
+                && self.report.late.len() < MAX_LISTED
             {
                 self.report.late.push(Late { seal: checked.seal.number, entry: leaf.id, at: leaf.at });
             }
@@ -255,7 +255,14 @@ impl<'k> Verifier<'k> {
     pub fn removed_unsealed(&mut self, entry: EntryId) {
         let why = "it was waiting for the next seal, and is missing";
         let message = Some(entry.message);
-        self.add(AuditFinding { kind: Kind::Removed, seal: None, message, entry: Some(entry), at: None, why });
+        self.add(AuditFinding {
+            kind: Kind::Removed,
+            seal: None,
+            message,
+            entry: Some(entry),
+            at: None,
+            why,
+        });
     }
 
     /// Records what waits for the next seal.
@@ -306,7 +313,7 @@ impl<'k> Verifier<'k> {
         self.head_met |= self.head == Some(seal.head());
         // Not this seal's own: within one span, entries may be in any order.
         self.latest = self.latest.max(self.last.map(|last| last.last_at));
-        if let Some(latest) = self.latest.filter(|latest| seal.sealed_at.plus(LATE_MIN) < *latest) {
+        if let Some(latest) = self.latest.filter(|latest| seal.sealed_at.plus(MIN_LATE) < *latest) {
             // The clock itself went back, and everything from here on is dated by it.
             self.set_back(latest.since(seal.sealed_at)).seals += 1;
             self.latest = None;
@@ -449,7 +456,7 @@ impl<'k> Verifier<'k> {
     }
 
     fn add(&mut self, finding: AuditFinding) {
-        if let Some(message) = finding.message.filter(|_| self.reported.len() < LISTED_MAX) {
+        if let Some(message) = finding.message.filter(|_| self.reported.len() < MAX_LISTED) {
             self.reported.insert(message);
         }
         self.report.add(finding);

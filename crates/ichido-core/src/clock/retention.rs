@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 /// How much faster than real time retention may advance.
 ///
 /// At most a day's worth is deleted in an hour.
-const RATE_MAX: u32 = 24;
+const MAX_RATE: u32 = 24;
 
 /// No record is older than this program: 2026-01-01.
 ///
@@ -83,7 +83,7 @@ impl Retention {
         let (by, ahead) = (now.wall.since(expected).max(expected.since(now.wall)), expected < now.wall);
         let agree = by <= AGREE_WITHIN;
         // Elapsed time counts even if the wall clock was set meanwhile; only catching up waits.
-        let allowed = self.reached.plus(passed.saturating_mul(if agree { RATE_MAX } else { 1 }));
+        let allowed = self.reached.plus(passed.saturating_mul(if agree { MAX_RATE } else { 1 }));
         // Never back: after a clock that started in the past was corrected, it would take years to catch up.
         self.reached = self.reached.max(now.wall.min(allowed));
         if agree { Ok(self.reached.min(now.wall)) } else { Err(ClockStep { by, ahead }) }
@@ -186,7 +186,7 @@ mod tests {
         while passed < HOUR {
             passed += ROUND;
             let until = retention.round(after(passed, DAY * 100)).unwrap();
-            assert!(until <= START.plus(passed * RATE_MAX), "{until}");
+            assert!(until <= START.plus(passed * MAX_RATE), "{until}");
         }
         assert_eq!(retention.reached(), START.plus(DAY));
     }
@@ -195,7 +195,7 @@ mod tests {
     fn restart_with_clock_ahead_continues_from_last_process() {
         let reached = began().reached();
         let mut next = Retention::begin(after(Duration::ZERO, DAY * 100), Some(reached));
-        assert_eq!(next.round(after(ROUND, DAY * 100)), Ok(START.plus(ROUND * RATE_MAX)));
+        assert_eq!(next.round(after(ROUND, DAY * 100)), Ok(START.plus(ROUND * MAX_RATE)));
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn empty_body_has_a_digest_and_invalid_json_has_none() {
     for broken in ["{", r#"{"a":1,"a":2}"#, "[.5]", "01", "NaN", r#""\ud800""#, " "] {
         assert!(Digest::of_body("application/json", broken.as_bytes(), &rules).is_err(), "{broken}");
     }
-    let small = BodyRules { bytes_max: 4, ..rules };
+    let small = BodyRules { max_bytes: 4, ..rules };
     assert!(Digest::of_body("application/json", b"[1,2]", &small).is_err(), "over the bound");
 }
 

@@ -11,9 +11,9 @@ fn hop(name: &str, millis: i64, id: &str) -> Hop {
 }
 
 fn longest() -> Hop {
-    let letters = "a".repeat(HopName::LEN_MAX);
-    let id = "=".repeat(RequestId::LEN_MAX);
-    hop(&letters, MILLIS_MAX, &id)
+    let letters = "a".repeat(HopName::MAX_LEN);
+    let id = "=".repeat(RequestId::MAX_LEN);
+    hop(&letters, MAX_MILLIS, &id)
 }
 
 #[test]
@@ -54,9 +54,9 @@ fn malformed_value_gives_no_hops() {
     ] {
         assert_eq!(Hops::read([value]), Hops::default(), "{value}");
     }
-    let long_name = format!("{};t=1;r=\"a\"", "a".repeat(HopName::LEN_MAX + 1));
+    let long_name = format!("{};t=1;r=\"a\"", "a".repeat(HopName::MAX_LEN + 1));
     assert_eq!(Hops::read([long_name]), Hops::default());
-    let long_id = format!("bff;t=1;r=\"{}\"", "a".repeat(RequestId::LEN_MAX + 1));
+    let long_id = format!("bff;t=1;r=\"{}\"", "a".repeat(RequestId::MAX_LEN + 1));
     assert_eq!(Hops::read([long_id]), Hops::default());
 }
 
@@ -68,20 +68,20 @@ fn unknown_parameter_is_ignored() {
 
 #[test]
 fn a_ninth_hop_is_not_added_and_nine_are_not_read() {
-    let full = (0..HOPS_MAX).fold(Hops::default(), |hops, _| hops.and(longest()));
+    let full = (0..MAX_HOPS).fold(Hops::default(), |hops, _| hops.and(longest()));
     assert_eq!(full.clone().and(hop("late", 1, "z")), full);
     let value = full.to_string();
-    assert!(value.len() <= FIELD_BYTES_MAX, "{}", value.len());
+    assert!(value.len() <= MAX_FIELD_BYTES, "{}", value.len());
     assert_eq!(Hops::read([value]), full);
-    let nine = vec![r#"bff;t=1;r="a""#; HOPS_MAX + 1];
+    let nine = vec![r#"bff;t=1;r="a""#; MAX_HOPS + 1];
     assert_eq!(Hops::read(nine), Hops::default());
 }
 
 #[test]
 fn oversized_value_is_not_parsed() {
-    let padded = format!("bff;t=1;r=\"a\"{}", " ".repeat(FIELD_BYTES_MAX));
+    let padded = format!("bff;t=1;r=\"a\"{}", " ".repeat(MAX_FIELD_BYTES));
     assert_eq!(Hops::read([padded]), Hops::default());
-    let many = vec![""; FIELD_BYTES_MAX];
+    let many = vec![""; MAX_FIELD_BYTES];
     assert_eq!(Hops::read(many), Hops::default());
 }
 
@@ -89,8 +89,8 @@ proptest! {
     #[test]
     fn any_bytes_give_bounded_hops_that_read_back_as_themselves(value in any::<Vec<u8>>()) {
         let hops = Hops::read([value]).and(hop("bff", 7, "id"));
-        prop_assert!(hops.iter().count() <= HOPS_MAX);
-        prop_assert!(hops.to_string().len() <= FIELD_BYTES_MAX);
+        prop_assert!(hops.iter().count() <= MAX_HOPS);
+        prop_assert!(hops.to_string().len() <= MAX_FIELD_BYTES);
         prop_assert_eq!(Hops::read([hops.to_string()]), hops);
     }
 }

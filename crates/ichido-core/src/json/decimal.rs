@@ -7,7 +7,7 @@
 ///
 /// It is far beyond any limit on digits, and far from the ends of `i64`, so adding the length of a text cannot
 /// overflow.
-const EXPONENT_MAX: i64 = i64::MAX / 4;
+const MAX_EXPONENT: i64 = i64::MAX / 4;
 
 /// The number of significant digits that a double always preserves.
 ///
@@ -104,12 +104,12 @@ impl<'a> Decimal<'a> {
     }
 }
 
-/// Returns the value of an exponent, clamped to [`EXPONENT_MAX`].
+/// Returns the value of an exponent, clamped to [`MAX_EXPONENT`].
 fn read_exponent(text: &str) -> i64 {
     let digits = text.trim_start_matches(['+', '-']);
     let mut size: i64 = 0;
     for digit in digits.bytes() {
-        size = size.saturating_mul(10).saturating_add(i64::from(digit - b'0')).min(EXPONENT_MAX);
+        size = size.saturating_mul(10).saturating_add(i64::from(digit - b'0')).min(MAX_EXPONENT);
     }
     if text.starts_with('-') { -size } else { size }
 }
@@ -128,5 +128,5 @@ fn trim_end_zeros(digits: &[u8]) -> &[u8] {
 ///
 /// A text has at most `u32::MAX` bytes, so `i64` holds it without loss.
 fn length(digits: &[u8]) -> i64 {
-    i64::try_from(digits.len()).unwrap_or(EXPONENT_MAX)
+    i64::try_from(digits.len()).unwrap_or(MAX_EXPONENT)
 }

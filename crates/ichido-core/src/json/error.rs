@@ -1,6 +1,6 @@
 //! Why a text is refused, and where.
 
-use super::{DEPTH_MAX, GROWTH_MAX, NUMBER_DIGITS_MAX};
+use super::{MAX_DEPTH, MAX_GROWTH, MAX_NUMBER_DIGITS};
 
 /// A refused text.
 ///
@@ -18,10 +18,10 @@ pub struct JsonError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonErrorKind {
     /// The text is longer than the caller allows.
-    #[error("the text is longer than {bytes_max} bytes")]
+    #[error("the text is longer than {max_bytes} bytes")]
     TooLarge {
         /// The limit.
-        bytes_max: usize,
+        max_bytes: usize,
     },
     /// The text has no value.
     #[error("the text is empty")]
@@ -53,8 +53,8 @@ pub enum JsonErrorKind {
     /// An object continues with an unexpected character.
     #[error("expected `,` or `}}` after the member")]
     ExpectedCommaOrBrace,
-    /// Arrays and objects are nested deeper than [`DEPTH_MAX`].
-    #[error("more than {DEPTH_MAX} nested arrays and objects")]
+    /// Arrays and objects are nested deeper than [`MAX_DEPTH`].
+    #[error("more than {MAX_DEPTH} nested arrays and objects")]
     TooDeep,
     /// A name appears twice in its object.
     #[error("this member name repeats an earlier one in the same object")]
@@ -80,8 +80,8 @@ pub enum JsonErrorKind {
     /// An exponent, which the form does not allow.
     #[error("an exponent is not allowed here; write the number in plain digits")]
     Exponent,
-    /// The exact form of a number has more digits than [`NUMBER_DIGITS_MAX`].
-    #[error("this number has more than {NUMBER_DIGITS_MAX} digits when written in full")]
+    /// The exact form of a number has more digits than [`MAX_NUMBER_DIGITS`].
+    #[error("this number has more than {MAX_NUMBER_DIGITS} digits when written in full")]
     NumberTooLong,
     /// A number beyond the greatest double, in a form that uses doubles.
     #[error("this number is too large for a double")]
@@ -89,9 +89,9 @@ pub enum JsonErrorKind {
     /// Two names of an object that differ as written are equal in Normalization Form C.
     #[error("this member name equals an earlier one in the same object after NFC normalization")]
     DuplicateAfterNfc,
-    /// The canonical form exceeds [`GROWTH_MAX`] times the limit on the text.
+    /// The canonical form exceeds [`MAX_GROWTH`] times the limit on the text.
     #[error(
-        "the text grows to more than {GROWTH_MAX} times its allowed size when numbers are written in full"
+        "the text grows to more than {MAX_GROWTH} times its allowed size when numbers are written in full"
     )]
     GrowsTooLong,
 }

@@ -1,20 +1,20 @@
 //! Finds the members of a document that are ignored.
 //!
-//! Guarantee: finding them takes time proportional to the text, times [`LEAVE_OUT_MAX`] at most; names are normalized
+//! Guarantee: finding them takes time proportional to the text, times [`MAX_LEAVE_OUT`] at most; names are normalized
 //! to NFC once, however many pointers use them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::{Document, Kind, LEAVE_OUT_MAX, Pointer, Unicode, JsonValue, string};
+use super::{Document, JsonValue, Kind, MAX_LEAVE_OUT, Pointer, Unicode, string};
 
 /// Pointers to the members that a [`Form`](super::Form) leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LeaveOut(Vec<Pointer>); // Invariant: LEAVE_OUT_MAX pointers at most.
+pub struct LeaveOut(Vec<Pointer>); // Invariant: MAX_LEAVE_OUT pointers at most.
 
-/// More pointers than [`LEAVE_OUT_MAX`].
+/// More pointers than [`MAX_LEAVE_OUT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{count} members to leave out; name at most {LEAVE_OUT_MAX}, or one object that contains them all")]
+#[error("{count} members to leave out; name at most {MAX_LEAVE_OUT}, or one object that contains them all")]
 pub struct TooManyLeftOut {
     /// The number of pointers.
     pub count: usize,
@@ -27,7 +27,7 @@ impl LeaveOut {
     /// Ignores the members at these pointers.
     pub fn new(pointers: Vec<Pointer>) -> Result<Self, TooManyLeftOut> {
         match pointers.len() {
-            0..=LEAVE_OUT_MAX => Ok(Self(pointers)),
+            0..=MAX_LEAVE_OUT => Ok(Self(pointers)),
             count => Err(TooManyLeftOut { count }),
         }
     }

@@ -1,10 +1,10 @@
 //! Numbers: their grammar, their exact decimal form and their form as doubles.
 //!
 //! Guarantee: the exact form depends only on the decimal value, and no exponent makes it longer than
-//! [`NUMBER_DIGITS_MAX`] digits: the length is known before the first digit is written.
+//! [`MAX_NUMBER_DIGITS`] digits: the length is known before the first digit is written.
 
 use super::decimal::{DOUBLE_DIGITS, Decimal};
-use super::{JsonError, JsonErrorKind, NUMBER_DIGITS_MAX};
+use super::{JsonError, JsonErrorKind, MAX_NUMBER_DIGITS};
 
 /// Checks the number at `start` and returns its end and whether its spelling is already the exact form.
 pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, bool), JsonError> {
@@ -37,7 +37,7 @@ pub(super) fn scan(text: &[u8], start: usize) -> Result<(usize, bool), JsonError
         normal = false;
     }
     // A spelling within the limit cannot have more digits than the limit; a longer one is counted later.
-    Ok((end, normal && end - start <= NUMBER_DIGITS_MAX))
+    Ok((end, normal && end - start <= MAX_NUMBER_DIGITS))
 }
 
 /// Returns whether `text` begins with a word that other languages read as a number.
@@ -48,7 +48,7 @@ pub(super) fn is_not_finite(text: &[u8]) -> bool {
 /// Writes the exact form of the number `text` at `position`.
 pub(super) fn write_exact(text: &str, position: usize, out: &mut Vec<u8>) -> Result<(), JsonError> {
     let decimal = Decimal::read(text);
-    if NUMBER_DIGITS_MAX < decimal.plain_digits() {
+    if MAX_NUMBER_DIGITS < decimal.plain_digits() {
         return JsonErrorKind::NumberTooLong.at(position);
     }
     decimal.write(out);

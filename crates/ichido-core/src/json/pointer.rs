@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::DEPTH_MAX;
+use super::MAX_DEPTH;
 
 /// A path of one or more steps, such as `/meta/trace_id`.
 ///
 /// The empty pointer, which means the whole document in RFC 6901, is refused: here a pointer always names something
 /// inside a document, and a digest of nothing must not be a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pointer(Vec<String>); // Invariant: 1..=DEPTH_MAX tokens, unescaped, BYTES_MAX bytes at most.
+pub struct Pointer(Vec<String>); // Invariant: 1..=MAX_DEPTH tokens, unescaped, MAX_BYTES bytes at most.
 
 /// Why a text is not a [`Pointer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,11 +17,11 @@ pub enum PointerError {
     /// The text is empty, which would mean the whole document.
     #[error("a pointer must name something inside the document, such as `/meta/trace_id`")]
     Empty,
-    /// The text is longer than [`Pointer::BYTES_MAX`].
-    #[error("a pointer must not be longer than {} bytes", Pointer::BYTES_MAX)]
+    /// The text is longer than [`Pointer::MAX_BYTES`].
+    #[error("a pointer must not be longer than {} bytes", Pointer::MAX_BYTES)]
     TooLong,
     /// It has more steps than a document has levels.
-    #[error("a pointer must not have more than {DEPTH_MAX} steps")]
+    #[error("a pointer must not have more than {MAX_DEPTH} steps")]
     TooDeep,
     /// The text does not begin with a slash.
     #[error("a pointer must begin with `/`")]
@@ -36,19 +36,19 @@ pub enum PointerError {
 
 impl Pointer {
     /// The maximum length of a pointer.
-    pub const BYTES_MAX: usize = 1_024;
+    pub const MAX_BYTES: usize = 1_024;
 
     /// Parses the text form.
     ///
     /// `~1` stands for a slash inside a name, and `~0` for a tilde.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
-        if Self::BYTES_MAX < text.len() {
+        if Self::MAX_BYTES < text.len() {
             return Err(PointerError::TooLong);
         }
         let Some(steps) = text.strip_prefix('/') else {
             return Err(if text.is_empty() { PointerError::Empty } else { PointerError::NoSlash });
         };
-        if DEPTH_MAX < steps.split('/').count() {
+        if MAX_DEPTH < steps.split('/').count() {
             return Err(PointerError::TooDeep);
         }
         let bad = text.match_indices('~').find(|(at, _)| !text[at + 1..].starts_with(['0', '1']));

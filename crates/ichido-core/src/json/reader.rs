@@ -4,7 +4,7 @@
 //! every object sorted and without repeats.
 
 use super::tape::{Tape, TapeNode, TextSpan};
-use super::{DEPTH_MAX, JsonError, JsonErrorKind, names, number, string};
+use super::{JsonError, JsonErrorKind, MAX_DEPTH, names, number, string};
 
 /// Reads one value that spans the whole text.
 pub(super) fn read(text: &str) -> Result<Tape, JsonError> {
@@ -120,7 +120,7 @@ impl Parser<'_> {
 
     /// Consumes an opening bracket and reserves a node on the tape for it.
     fn open(&mut self, depth: usize) -> Result<u32, JsonError> {
-        if depth == DEPTH_MAX {
+        if depth == MAX_DEPTH {
             return JsonErrorKind::TooDeep.at(self.at);
         }
         self.at += 1;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::{fmt, iter};
 
 use super::tape::{Tape, TapeNode};
-use super::{Document, CanonicalForm, JsonError, names, writer};
+use super::{CanonicalForm, Document, JsonError, names, writer};
 
 /// One value of a document, by its position on the tape.
 #[derive(Clone, Copy)]

@@ -5,17 +5,23 @@
 use std::borrow::Cow;
 
 use super::tape::{Escaping, TapeNode, TextSpan};
-use super::{Document, CanonicalForm, GROWTH_MAX, JsonError, JsonErrorKind, NUMBER_DIGITS_MAX, Numbers, Unicode};
+use super::{
+    CanonicalForm, Document, JsonError, JsonErrorKind, MAX_GROWTH, MAX_NUMBER_DIGITS, Numbers, Unicode,
+};
 use super::{names, number, string};
 
 /// Returns the canonical bytes of the value at `node` of `document`, in `form`.
-pub(super) fn canonical(document: &Document<'_>, node: u32, form: &CanonicalForm) -> Result<Vec<u8>, JsonError> {
+pub(super) fn canonical(
+    document: &Document<'_>,
+    node: u32,
+    form: &CanonicalForm,
+) -> Result<Vec<u8>, JsonError> {
     let mut writer = Writer {
         document,
         form,
         left_out: form.leave_out.names(document, form.unicode),
         out: Vec::with_capacity(document.text.len()),
-        out_bytes_max: document.bytes_max.saturating_mul(GROWTH_MAX).saturating_add(NUMBER_DIGITS_MAX),
+        max_out_bytes: document.max_bytes.saturating_mul(MAX_GROWTH).saturating_add(MAX_NUMBER_DIGITS),
     };
     writer.value(node)?;
     // Checked again at the end, so the result depends on the form alone, not on which numbers were rewritten.
@@ -29,7 +35,7 @@ struct Writer<'d, 'a> {
     /// The names of members that are not written, in ascending order.
     left_out: Vec<u32>,
     out: Vec<u8>,
-    out_bytes_max: usize,
+    max_out_bytes: usize,
 }
 
 impl Writer<'_, '_> {
@@ -143,7 +149,7 @@ impl Writer<'_, '_> {
     }
 
     fn check_growth(&self, position: usize) -> Result<(), JsonError> {
-        if self.out_bytes_max < self.out.len() {
+        if self.max_out_bytes < self.out.len() {
             return JsonErrorKind::GrowsTooLong.at(position);
         }
         Ok(())

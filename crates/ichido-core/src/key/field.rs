@@ -10,7 +10,7 @@ use super::{IdempotencyKey, KeyError, first_not_visible};
 pub const NAMES: [&str; 2] = ["Idempotency-Key", "X-Idempotency-Key"];
 
 /// The longest field line that is read: 255 escaped characters, quotes and space for parameters.
-pub const FIELD_BYTES_MAX: usize = 4096;
+pub const MAX_FIELD_BYTES: usize = 4096;
 
 /// Finds the key in a request's header fields, given as (name, value) in any order.
 ///
@@ -63,7 +63,7 @@ where
 /// A value that begins with a quote is read only as quoted, so a broken quoted string is never taken for a bare key
 /// that contains a quote.
 fn parse_value(value: &[u8]) -> Result<IdempotencyKey, KeyError> {
-    if FIELD_BYTES_MAX < value.len() {
+    if MAX_FIELD_BYTES < value.len() {
         return Err(KeyError::FieldTooLong { len: value.len() });
     }
     let value = trim_blanks(value);

@@ -6,7 +6,7 @@ use crate::fingerprint::Fingerprint;
 use crate::time::Timestamp;
 use crate::words;
 
-use super::policy::{OperationGuarantee, OnUnknown, Policy, limits};
+use super::policy::{OnUnknown, OperationGuarantee, Policy, limits};
 
 /// What the store holds under a key, without the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,10 +154,12 @@ pub fn admit(
     match record.phase {
         RecordPhase::Settled { kept: StoredBody::Whole, .. } => Admission::Replay,
         RecordPhase::Settled { kept: StoredBody::WithoutBody, .. } => Admission::ReplayNotKept,
-        RecordPhase::Claimed { lease_until } if !lease_has_lapsed(lease_until, now, limits::LEASE_MAX) => {
+        RecordPhase::Claimed { lease_until } if !lease_has_lapsed(lease_until, now, limits::MAX_LEASE) => {
             Admission::Wait { lease_until }
         }
-        RecordPhase::Claimed { .. } | RecordPhase::Unknown if runs_again => Admission::TakeOver { from: record.fence },
+        RecordPhase::Claimed { .. } | RecordPhase::Unknown if runs_again => {
+            Admission::TakeOver { from: record.fence }
+        }
         RecordPhase::Claimed { .. } => Admission::MarkUnknown { fence: record.fence },
         RecordPhase::Unknown => Admission::Unknown,
     }
@@ -172,7 +174,7 @@ fn may_run_again(record: &Record, policy: &Policy, now: Timestamp) -> bool {
         && match record.mode.stricter(policy.guarantee()) {
             OperationGuarantee::Transactional => true,
             OperationGuarantee::Keyed => {
-                age(record.first_claimed_at, now).is_some_and(|age| age < policy.upstream_keeps_keys_for())
+                age(record.first_claimed_at, now).is_some_and(|age| age < policy.keeps_keys_for())
             }
             OperationGuarantee::None => false,
         }
@@ -184,8 +186,8 @@ fn may_run_again(record: &Record, policy: &Policy, now: Timestamp) -> bool {
 pub fn may_sweep(record: &Record, now: Timestamp) -> bool {
     match record.phase {
         RecordPhase::Settled { expiry: Expiry::At(expires_at), .. } => expires_at <= now,
-        RecordPhase::Settled { expiry: Expiry::HeldByMessage, .. } | RecordPhase::Claimed { .. } | RecordPhase::Unknown => {
-            false
-        }
+        RecordPhase::Settled { expiry: Expiry::HeldByMessage, .. }
+        | RecordPhase::Claimed { .. }
+        | RecordPhase::Unknown => false,
     }
 }

@@ -17,27 +17,27 @@ pub mod limits {
     pub const TTL_DEFAULT: Duration = Duration::from_hours(72);
     /// The minimum time to keep the key of an irreversible or external effect, unless a reason is given.
     // SPEC C7.
-    pub const TTL_OF_EFFECTS_MIN: Duration = Duration::from_hours(24);
+    pub const MIN_TTL_OF_EFFECTS: Duration = Duration::from_hours(24);
     /// The maximum time to keep a key: ten years.
-    pub const TTL_MAX: Duration = Duration::from_hours(10 * 366 * 24);
+    pub const MAX_TTL: Duration = Duration::from_hours(10 * 366 * 24);
     /// The maximum time a duplicate waits for the first request's outcome.
-    pub const IN_FLIGHT_WAIT_MAX: Duration = Duration::from_mins(1);
+    pub const MAX_IN_FLIGHT_WAIT: Duration = Duration::from_mins(1);
     /// How long an upstream remembers a key by default.
     pub const UPSTREAM_KEEPS_KEYS_DEFAULT: Duration = Duration::from_hours(24);
     /// How long after its claim a call may still take effect, by default.
-    pub const SETTLES_WITHIN_DEFAULT: Duration = Duration::from_mins(10);
+    pub const SETTLE_GRACE_DEFAULT: Duration = Duration::from_mins(10);
     /// The maximum time after its claim that a call may still take effect: a week.
-    pub const SETTLES_WITHIN_MAX: Duration = Duration::from_hours(7 * 24);
+    pub const MAX_SETTLE_GRACE: Duration = Duration::from_hours(7 * 24);
     /// The assumed maximum duration of a client's call if the retrying client is unknown.
-    pub const CLIENT_CALL_MAX: Duration = Duration::from_secs(30);
+    pub const MAX_CLIENT_CALL: Duration = Duration::from_secs(30);
     /// The assumed maximum wait that a client is asked for if the retrying client is unknown.
-    pub const CLIENT_HINT_MAX: Duration = Duration::from_mins(10);
+    pub const MAX_CLIENT_HINT: Duration = Duration::from_mins(10);
     /// The default lease of a claim.
     pub const LEASE_DEFAULT: Duration = Duration::from_secs(30);
     /// The shortest lease: with less, a claim would lapse between two renewals on a busy machine.
-    pub const LEASE_MIN: Duration = Duration::from_secs(1);
+    pub const MIN_LEASE: Duration = Duration::from_secs(1);
     /// The longest lease: a crashed owner blocks its key for this long.
-    pub const LEASE_MAX: Duration = Duration::from_hours(1);
+    pub const MAX_LEASE: Duration = Duration::from_hours(1);
 }
 
 /// The kind of work an operation does.
@@ -45,7 +45,7 @@ pub mod limits {
 /// It determines the minimum time a key is kept.
 ///
 /// It does not determine how the outcome becomes durable: whatever its class, an operation that declares no
-/// [`EffectMode`] counts as [`EffectMode::Opaque`], because an unknown effect is never guessed.
+/// [`OperationGuarantee`] counts as [`OperationGuarantee::Opaque`], because an unknown effect is never guessed.
 // SPEC C10, C7.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
@@ -70,7 +70,7 @@ words! {
         /// The upstream honours the key: asking again with the same key returns a lost outcome.
         Keyed = "keyed",
         /// Neither: a lost outcome is unknown. This is the default.
-        None = "opaque",
+        None = "none",
     }
 }
 
@@ -101,9 +101,9 @@ pub struct PolicyDraft {
     pub class: Class,
     /// The profile its responses follow.
     pub profile: Profile,
-    /// How its outcome becomes durable; `None` is [`EffectMode::Opaque`].
+    /// How its outcome becomes durable; `None` is [`OperationGuarantee::Opaque`].
     pub guarantee: Option<OperationGuarantee>,
-    /// What to do about an unknown outcome; `None` holds opaque operations and reruns the others.
+    /// What to do about an unknown outcome; `None` holds operations without a guarantee and reruns the others.
     pub on_unknown: Option<OnUnknown>,
     /// Whether a request must carry a key.
     pub key: Option<KeyNeed>,
@@ -118,17 +118,17 @@ pub struct PolicyDraft {
     /// How long anyone may still retry under a key: clients, the outbox, an operator's requeue.
     ///
     /// `None` is a client on its default schedule: [`Retry::CLIENT`]'s horizon with calls of at most
-    /// [`limits::CLIENT_CALL_MAX`] and hints of at most [`limits::CLIENT_HINT_MAX`].
+    /// [`limits::MAX_CLIENT_CALL`] and hints of at most [`limits::MAX_CLIENT_HINT`].
     pub retry_horizon: Option<Duration>,
     /// How long the upstream remembers a key, if it honours keys.
     ///
     /// After that a lost outcome is unknown.
     // SPEC F2.
-    pub upstream_keeps_keys_for: Option<Duration>,
+    pub keeps_keys_for: Option<Duration>,
     /// How long after its claim a call may still take effect.
     ///
     /// Nobody may decide "not done" before that.
-    pub settles_within: Option<Duration>,
+    pub settle_grace: Option<Duration>,
     /// How long a duplicate waits for the first request's outcome.
     pub in_flight_wait: Option<Duration>,
     /// How long a claim is valid without renewal.
@@ -138,7 +138,7 @@ pub struct PolicyDraft {
 impl PolicyDraft {
     /// Creates a draft with all defaults.
     ///
-    /// The mode is [`EffectMode::Opaque`] for every class: an operation whose effect commits with its outcome, or whose
+    /// The mode is [`OperationGuarantee::Opaque`] for every class: an operation whose effect commits with its outcome, or whose
     /// upstream honours the key, must declare it.
     pub fn new(class: Class) -> Self {
         Self { class, ..Self::default() }
@@ -155,8 +155,8 @@ pub struct Policy {
     key_need: KeyNeed,
     ttl: Duration, // Invariant: at least the retry horizon.
     dedupe_window: Option<Duration>,
-    upstream_keeps_keys_for: Duration,
-    settles_within: Duration,
+    keeps_keys_for: Duration,
+    settle_grace: Duration,
     in_flight_wait: Duration,
     lease: Duration,
 }
@@ -183,9 +183,9 @@ pub enum PolicyError {
     },
     /// It could take effect twice.
     #[error(
-        "an opaque operation with an unknown outcome may already have taken effect, so it must not run again; reconcile it with a call, or hold it for a person"
+        "an operation without a guarantee whose outcome is unknown may already have taken effect, so it must not run again; reconcile it with a call, or hold it for a person"
     )]
-    OpaqueRunsAgain,
+    NoGuaranteeRunsAgain,
     /// There would be nothing to hold or to reconcile.
     #[error(
         "a transactional operation without an outcome did not happen; remove on_unknown, or declare another mode"
@@ -206,7 +206,7 @@ pub enum PolicyError {
     /// A duplicate would wait too long.
     #[error(
         "a duplicate may wait at most {:?} for the first request's outcome, but in_flight_wait is {wait:?}",
-        limits::IN_FLIGHT_WAIT_MAX
+        limits::MAX_IN_FLIGHT_WAIT
     )]
     InFlightWaitTooLong {
         /// The requested wait.
@@ -215,8 +215,8 @@ pub enum PolicyError {
     /// The lease is too short to renew, or so long that a crash blocks the key.
     #[error(
         "the lease must be between {:?} and {:?}, but is {lease:?}",
-        limits::LEASE_MIN,
-        limits::LEASE_MAX
+        limits::MIN_LEASE,
+        limits::MAX_LEASE
     )]
     LeaseOutOfRange {
         /// The requested lease.
@@ -224,12 +224,12 @@ pub enum PolicyError {
     },
     /// The time for a call to take effect is zero or too long.
     #[error(
-        "settles_within must be above 0 and at most {:?}, but is {settles_within:?}",
-        limits::SETTLES_WITHIN_MAX
+        "settle_grace must be above 0 and at most {:?}, but is {settle_grace:?}",
+        limits::MAX_SETTLE_GRACE
     )]
-    SettlesWithinOutOfRange {
+    SettleGraceOutOfRange {
         /// The requested time.
-        settles_within: Duration,
+        settle_grace: Duration,
     },
     /// The upstream forgets the key before the first claim can lapse, so the key protects no second claim.
     #[error(
@@ -274,13 +274,13 @@ impl Policy {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use ichido_core::ledger::{Class, EffectMode, OnUnknown, Policy, PolicyDraft};
+    /// use ichido_core::ledger::{Class, OperationGuarantee, OnUnknown, Policy, PolicyDraft};
     ///
     /// let policy = Policy::build(PolicyDraft::new(Class::ExternalEffect))?;
     /// assert_eq!(policy.on_unknown(), OnUnknown::Hold, "nothing was declared, so nothing is guessed");
     ///
     /// let hasty = PolicyDraft {
-    ///     mode: Some(EffectMode::Keyed),
+    ///     mode: Some(OperationGuarantee::Keyed),
     ///     ttl: Some(Duration::from_mins(10)),
     ///     ..PolicyDraft::new(Class::ExternalEffect)
     /// };
@@ -298,10 +298,8 @@ impl Policy {
             key_need: draft.key.unwrap_or(KeyNeed::Required),
             ttl: draft.ttl.unwrap_or(limits::TTL_DEFAULT),
             dedupe_window: draft.dedupe_window,
-            upstream_keeps_keys_for: draft
-                .upstream_keeps_keys_for
-                .unwrap_or(limits::UPSTREAM_KEEPS_KEYS_DEFAULT),
-            settles_within: draft.settles_within.unwrap_or(limits::SETTLES_WITHIN_DEFAULT),
+            keeps_keys_for: draft.keeps_keys_for.unwrap_or(limits::UPSTREAM_KEEPS_KEYS_DEFAULT),
+            settle_grace: draft.settle_grace.unwrap_or(limits::SETTLE_GRACE_DEFAULT),
             in_flight_wait: draft.in_flight_wait.unwrap_or(draft.profile.numbers().in_flight_wait),
             lease: draft.lease.unwrap_or(limits::LEASE_DEFAULT),
         };
@@ -316,14 +314,14 @@ impl Policy {
         if self.class == Class::Read {
             errors.push(PolicyError::ReadIsNotDeduplicated);
         }
-        if self.ttl.is_zero() || limits::TTL_MAX < self.ttl {
+        if self.ttl.is_zero() || limits::MAX_TTL < self.ttl {
             errors.push(PolicyError::TtlOutOfRange { ttl: self.ttl });
-        } else if self.class.is_permanent() && self.ttl < limits::TTL_OF_EFFECTS_MIN && !has_short_ttl_reason
+        } else if self.class.is_permanent() && self.ttl < limits::MIN_TTL_OF_EFFECTS && !has_short_ttl_reason
         {
             errors.push(PolicyError::TtlTooShort { ttl: self.ttl });
         }
         if self.mode == OperationGuarantee::None && self.on_unknown == OnUnknown::RunAgain {
-            errors.push(PolicyError::OpaqueRunsAgain);
+            errors.push(PolicyError::NoGuaranteeRunsAgain);
         }
         if self.mode == OperationGuarantee::Transactional && self.on_unknown != OnUnknown::RunAgain {
             errors.push(PolicyError::TransactionalIsNeverUnknown);
@@ -333,16 +331,16 @@ impl Policy {
                 errors.push(PolicyError::ShorterThanRetries { what, window, horizon });
             }
         }
-        if limits::IN_FLIGHT_WAIT_MAX < self.in_flight_wait {
+        if limits::MAX_IN_FLIGHT_WAIT < self.in_flight_wait {
             errors.push(PolicyError::InFlightWaitTooLong { wait: self.in_flight_wait });
         }
-        if !(limits::LEASE_MIN..=limits::LEASE_MAX).contains(&self.lease) {
+        if !(limits::MIN_LEASE..=limits::MAX_LEASE).contains(&self.lease) {
             errors.push(PolicyError::LeaseOutOfRange { lease: self.lease });
         }
-        if self.settles_within.is_zero() || limits::SETTLES_WITHIN_MAX < self.settles_within {
-            errors.push(PolicyError::SettlesWithinOutOfRange { settles_within: self.settles_within });
+        if self.settle_grace.is_zero() || limits::MAX_SETTLE_GRACE < self.settle_grace {
+            errors.push(PolicyError::SettleGraceOutOfRange { settle_grace: self.settle_grace });
         }
-        let keeps_for = self.upstream_keeps_keys_for;
+        let keeps_for = self.keeps_keys_for;
         if self.mode == OperationGuarantee::Keyed && (keeps_for.is_zero() || keeps_for < self.lease) {
             errors.push(PolicyError::UpstreamForgetsTooSoon { keeps_for, lease: self.lease });
         }
@@ -393,13 +391,13 @@ impl Policy {
     }
 
     /// Returns how long the upstream remembers a key.
-    pub const fn upstream_keeps_keys_for(&self) -> Duration {
-        self.upstream_keeps_keys_for
+    pub const fn keeps_keys_for(&self) -> Duration {
+        self.keeps_keys_for
     }
 
     /// Returns how long after its claim a call may still take effect.
-    pub const fn settles_within(&self) -> Duration {
-        self.settles_within
+    pub const fn settle_grace(&self) -> Duration {
+        self.settle_grace
     }
 
     /// Returns how long a duplicate waits for the first request's outcome.
@@ -437,5 +435,5 @@ impl OperationGuarantee {
 
 /// Returns how long a client with the default schedule, [`Retry::CLIENT`], keeps retrying.
 pub fn client_horizon() -> Duration {
-    Retry::CLIENT.horizon(limits::CLIENT_CALL_MAX, limits::CLIENT_HINT_MAX)
+    Retry::CLIENT.horizon(limits::MAX_CLIENT_CALL, limits::MAX_CLIENT_HINT)
 }

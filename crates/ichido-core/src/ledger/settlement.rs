@@ -3,7 +3,7 @@
 use crate::fence::Fence;
 use crate::time::Timestamp;
 
-use super::admission::{Expiry, RecordPhase, Record, Settled, StoredBody};
+use super::admission::{Expiry, Record, RecordPhase, Settled, StoredBody};
 use super::policy::{OperationGuarantee, Policy};
 
 /// The outcome of running a request.
@@ -93,9 +93,12 @@ pub fn settle(outcome: RequestOutcome, policy: &Policy, now: Timestamp) -> Settl
         RequestOutcome::Responded { status: 200..=399 } => keep(Settled::Applied),
         RequestOutcome::Responded { status } if proves_nothing_done(status) => Settlement::Release,
         // A 408 from the work itself says nothing about what was done by then; the layer's own 408, sent before the
-        // work, is `NotBegun`.
+        // work, is `NotStarted`.
         RequestOutcome::Responded { status: 400..=407 | 409..=499 } => keep(Settled::Refused),
-        RequestOutcome::Responded { .. } | RequestOutcome::StillRunning | RequestOutcome::Panicked | RequestOutcome::Lost => {
+        RequestOutcome::Responded { .. }
+        | RequestOutcome::StillRunning
+        | RequestOutcome::Panicked
+        | RequestOutcome::Lost => {
             match policy.guarantee() {
                 // Rolled back. A COMMIT with an unknown result is read back first; if it succeeded after all, the
                 // release finds no claim to release.
@@ -154,7 +157,7 @@ pub fn resolve(
     if record.phase != RecordPhase::Unknown {
         return Err(ResolveError::NotUnknown);
     }
-    let from = record.claimed_at.plus(policy.settles_within());
+    let from = record.claimed_at.plus(policy.settle_grace());
     let keep = |outcome| Settlement::Keep { outcome, expires_at: now.plus(policy.ttl()) };
     match resolution {
         Resolution::Applied => Ok(keep(Settled::Applied)),

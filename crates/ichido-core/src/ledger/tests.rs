@@ -126,7 +126,10 @@ fn only_settled_records_expire_and_none_that_a_message_uses() {
     assert!(!may_sweep(&record(RecordPhase::Claimed { lease_until: long_ago }), NOW));
     assert!(!may_sweep(&record(RecordPhase::Unknown), NOW));
     let held = settled(Settled::Applied, StoredBody::Whole, Expiry::HeldByMessage);
-    assert_eq!(admit(Some(&held), SAME, &policy(OperationGuarantee::None), Timestamp::MAX), Admission::Replay);
+    assert_eq!(
+        admit(Some(&held), SAME, &policy(OperationGuarantee::None), Timestamp::MAX),
+        Admission::Replay
+    );
 }
 
 #[test]
@@ -135,7 +138,11 @@ fn conflict_reveals_nothing_else() {
         RecordPhase::Claimed { lease_until: at(1) },
         RecordPhase::Claimed { lease_until: at(-1) },
         RecordPhase::Unknown,
-        RecordPhase::Settled { outcome: Settled::Applied, kept: StoredBody::Whole, expiry: Expiry::At(at(1)) },
+        RecordPhase::Settled {
+            outcome: Settled::Applied,
+            kept: StoredBody::Whole,
+            expiry: Expiry::At(at(1)),
+        },
     ];
     for policy in modes() {
         for phase in phases {
@@ -182,8 +189,11 @@ fn an_unknown_outcome_is_never_run_again_in_opaque_mode() {
     let unknown = record(RecordPhase::Unknown);
     for on_unknown in [OnUnknown::Hold, OnUnknown::Reconcile] {
         let mode = Some(OperationGuarantee::None);
-        let draft =
-            PolicyDraft { guarantee: mode, on_unknown: Some(on_unknown), ..PolicyDraft::new(Class::ExternalEffect) };
+        let draft = PolicyDraft {
+            guarantee: mode,
+            on_unknown: Some(on_unknown),
+            ..PolicyDraft::new(Class::ExternalEffect)
+        };
         let policy = Policy::build(draft).unwrap();
         assert_eq!(
             admit(Some(&unknown), SAME, &policy, Timestamp::MAX),
@@ -255,7 +265,7 @@ fn a_lost_outcome_leaves_the_key_bound_to_its_request() {
 fn keyed_operation_reruns_only_while_upstream_keeps_the_key() {
     let draft = PolicyDraft {
         guarantee: Some(OperationGuarantee::Keyed),
-        upstream_keeps_keys_for: Some(HOUR),
+        keeps_keys_for: Some(HOUR),
         ..PolicyDraft::new(Class::ExternalEffect)
     };
     let policy = Policy::build(draft).unwrap();
@@ -353,7 +363,10 @@ fn settlement_decides_the_record_state() {
     for kept in [StoredBody::Whole, StoredBody::WithoutBody] {
         for outcome in [Settled::Applied, Settled::Refused] {
             let keep = Settlement::Keep { outcome, expires_at: at(5) };
-            assert_eq!(keep.phase(kept), Some(RecordPhase::Settled { outcome, kept, expiry: Expiry::At(at(5)) }));
+            assert_eq!(
+                keep.phase(kept),
+                Some(RecordPhase::Settled { outcome, kept, expiry: Expiry::At(at(5)) })
+            );
         }
         assert_eq!(Settlement::Hold.phase(kept), Some(RecordPhase::Unknown));
         assert_eq!(Settlement::Release.phase(kept), None, "the record goes away");
@@ -440,7 +453,7 @@ fn effect_keys_live_24_hours_unless_a_reason_is_given() {
 fn opaque_operation_cannot_be_set_to_rerun() {
     let draft =
         PolicyDraft { on_unknown: Some(OnUnknown::RunAgain), ..PolicyDraft::new(Class::ExternalEffect) };
-    assert_eq!(faults(draft.clone()), [PolicyError::OpaqueRunsAgain]);
+    assert_eq!(faults(draft.clone()), [PolicyError::NoGuaranteeRunsAgain]);
     assert!(Policy::build(PolicyDraft { guarantee: Some(OperationGuarantee::Keyed), ..draft }).is_ok());
 }
 
@@ -490,7 +503,7 @@ fn upstream_window_below_the_lease_is_not_keyed() {
     let with = |mode, keeps_for| PolicyDraft {
         guarantee: Some(mode),
         lease: Some(lease),
-        upstream_keeps_keys_for: Some(keeps_for),
+        keeps_keys_for: Some(keeps_for),
         ..PolicyDraft::new(Class::ExternalEffect)
     };
     for keeps_for in [Duration::ZERO, Duration::from_secs(59)] {
@@ -507,7 +520,7 @@ fn numbers_out_of_bounds_are_all_reported_at_once() {
         ttl: Some(Duration::ZERO),
         in_flight_wait: Some(Duration::from_secs(61)),
         lease: Some(Duration::from_millis(999)),
-        settles_within: Some(169 * HOUR),
+        settle_grace: Some(169 * HOUR),
         retry_horizon: Some(Duration::ZERO),
         ..PolicyDraft::new(Class::Mutate)
     };
@@ -515,11 +528,11 @@ fn numbers_out_of_bounds_are_all_reported_at_once() {
         PolicyError::TtlOutOfRange { ttl: Duration::ZERO },
         PolicyError::InFlightWaitTooLong { wait: Duration::from_secs(61) },
         PolicyError::LeaseOutOfRange { lease: Duration::from_millis(999) },
-        PolicyError::SettlesWithinOutOfRange { settles_within: 169 * HOUR },
+        PolicyError::SettleGraceOutOfRange { settle_grace: 169 * HOUR },
     ];
     assert_eq!(faults(draft.clone()), expected);
     assert_eq!(faults(PolicyDraft { ttl: Some(Duration::MAX), ..draft.clone() }).len(), 4);
-    assert_eq!(faults(PolicyDraft { settles_within: Some(Duration::ZERO), ..draft }).len(), 4);
+    assert_eq!(faults(PolicyDraft { settle_grace: Some(Duration::ZERO), ..draft }).len(), 4);
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub struct AttemptResult {
     /// Until when the call may still be in transit.
     ///
     /// It is claim time + the call's timeout + the longest time a proxy may hold it; ten minutes if unknown.
-    pub travels_until: Timestamp,
+    pub in_flight_until: Timestamp,
 }
 
 impl Event {
@@ -28,13 +28,13 @@ impl Event {
     ///
     /// Asking again for a usable response is an attempt like any other here: the outbox has no separate budget for it.
     pub const fn from_attempt(next: NextStep, tried: AttemptResult) -> Self {
-        let AttemptResult { fence, effect, safety, due, travels_until } = tried;
+        let AttemptResult { fence, effect, safety, due, in_flight_until } = tried;
         let failure = match next {
             NextStep::Sent | NextStep::SentBefore => return Self::Succeeded { fence },
             NextStep::Retry | NextStep::RetryAnswer => Failure::Retry { due },
             NextStep::Dead => Failure::Permanent,
             NextStep::Reconcile => Failure::InDoubt,
         };
-        Self::Failed { fence, failure, effect, safety, travels_until }
+        Self::Failed { fence, failure, effect, safety, in_flight_until }
     }
 }

@@ -11,9 +11,9 @@ use crate::verdict::Effect;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
     /// The attempts that count, including the current one.
-    pub tries: u32,
+    pub attempts: u32,
     /// The attempts allowed, including the first one.
-    pub tries_allowed: NonZeroU32,
+    pub max_attempts: NonZeroU32,
     /// Workers that died while they called with only this message.
     pub deaths: u32,
     /// A worker died while it held this message.
@@ -36,23 +36,23 @@ pub struct Doubt {
     /// Until when the last such attempt may still be in transit.
     ///
     /// Nobody may decide "not done" before that.
-    pub travels_until: Timestamp,
+    pub in_flight_until: Timestamp,
 }
 
 impl History {
     /// How many worker deaths are charged to one message before it is quarantined.
     ///
     /// Two: the machine may cause the first death, the message causes the second.
-    pub const DEATHS_MAX: u32 = 2;
+    pub const MAX_DEATHS: u32 = 2;
 
     /// Creates a history without attempts.
-    pub const fn new(tries_allowed: NonZeroU32) -> Self {
-        Self { tries: 0, tries_allowed, deaths: 0, suspect: false, doubt: None, last_fence: None }
+    pub const fn new(max_attempts: NonZeroU32) -> Self {
+        Self { attempts: 0, max_attempts, deaths: 0, suspect: false, doubt: None, last_fence: None }
     }
 
     /// Returns whether an attempt is left.
     pub const fn has_attempts_left(&self) -> bool {
-        self.tries < self.tries_allowed.get()
+        self.attempts < self.max_attempts.get()
     }
 
     /// Returns what is known of the effect of all attempts so far.
@@ -66,32 +66,32 @@ impl History {
     /// Returns what another call could do, given the receiver's guarantee.
     ///
     /// A worker calls this right before an attempt. If an earlier attempt is in doubt and the result is
-    /// [`Safety::Neither`], because the receiver has forgotten the key since, the worker reports
+    /// [`Safety::None`], because the receiver has forgotten the key since, the worker reports
     /// [`super::Failure::InDoubt`] instead of calling.
     pub fn safety(&self, guarantee: Guarantee, now: Timestamp) -> Safety {
         guarantee.safety(self.doubt.map(|doubt| doubt.since), now)
     }
 
     pub(super) const fn claimed(self, fence: Fence) -> Self {
-        Self { tries: self.tries.saturating_add(1), last_fence: Some(fence), ..self }
+        Self { attempts: self.attempts.saturating_add(1), last_fence: Some(fence), ..self }
     }
 
     pub(super) const fn given_back(self) -> Self {
-        Self { tries: self.tries.saturating_sub(1), ..self }
+        Self { attempts: self.attempts.saturating_sub(1), ..self }
     }
 
     /// Records that the attempt claimed at `claimed_at` may have taken effect.
-    pub(super) fn with_doubt(self, claimed_at: Timestamp, travels_until: Timestamp) -> Self {
+    pub(super) fn with_doubt(self, claimed_at: Timestamp, in_flight_until: Timestamp) -> Self {
         let doubt = match self.doubt {
-            Some(doubt) => Doubt { travels_until: doubt.travels_until.max(travels_until), ..doubt },
-            None => Doubt { since: claimed_at, travels_until },
+            Some(doubt) => Doubt { in_flight_until: doubt.in_flight_until.max(in_flight_until), ..doubt },
+            None => Doubt { since: claimed_at, in_flight_until },
         };
         Self { doubt: Some(doubt), ..self }
     }
 
     /// Returns until when some attempt may still be in transit.
-    pub(super) fn travels_until(&self) -> Option<Timestamp> {
-        self.doubt.map(|doubt| doubt.travels_until)
+    pub(super) fn in_flight_until(&self) -> Option<Timestamp> {
+        self.doubt.map(|doubt| doubt.in_flight_until)
     }
 
     /// Records proof that no attempt took effect.
@@ -105,6 +105,6 @@ impl History {
     /// can remove it.
     // SPEC E4.
     pub(super) const fn with_reset_counts(self) -> Self {
-        Self { tries: 0, deaths: 0, suspect: false, ..self }
+        Self { attempts: 0, deaths: 0, suspect: false, ..self }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Every refused pair is listed, so a new state or event does not compile until somebody decides.
 
-use super::{StartMark, Decision, Event, Failure, Reconciled, History, State};
+use super::{Decision, Event, Failure, History, Reconciled, StartMark, State};
 use crate::fence::Fence;
 use crate::retry::{RepeatRefused, Safety, may_repeat};
 use crate::time::Timestamp;
@@ -25,7 +25,7 @@ pub struct IllegalStep {
 pub enum StepRefusal {
     /// The state has no such event.
     #[error("the state does not allow it")]
-    NotFromHere,
+    WrongState,
     /// The fence is not that of the current claim.
     ///
     /// Another claim holds the message, or none does; or a new claim's fence is not greater than the last.
@@ -61,8 +61,8 @@ pub enum StepRefusal {
 }
 
 use StepRefusal::{
-    CouldDoItTwice, MayHaveStarted, NoAttemptLeft, NotDue, NotFromHere, RequeueNotAllowed, StaleFence, TooEarly,
-    AttemptLeft, WasDone,
+    AttemptLeft, CouldDoItTwice, MayHaveStarted, NoAttemptLeft, NotDue, RequeueNotAllowed, StaleFence,
+    TooEarly, WasDone, WrongState,
 };
 
 impl State {
@@ -97,7 +97,7 @@ impl State {
             State::Parked { history } => parked(history, event, now),
             State::Dead { effect, history } => dead(effect, history, event, now),
             State::Cancelled { effect, history } => cancelled(effect, history, event, now),
-            State::Sent => Err(NotFromHere),
+            State::Sent => Err(WrongState),
         };
         next.map_err(|why| IllegalStep { event: event.name(), state: self.name(), why })
     }
@@ -130,7 +130,7 @@ fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Re
         | Event::Decided(_)
         | Event::Requeued { .. }
         | Event::Discarded
-        | Event::Replaced => Err(NotFromHere),
+        | Event::Replaced => Err(WrongState),
     }
 }
 
@@ -187,14 +187,14 @@ fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, St
         Event::Failed { .. } | Event::GivenBack { .. } | Event::WorkerDied { .. } if proven => {
             Ok(State::Sent)
         }
-        Event::Failed { failure, effect, safety, travels_until, .. } => {
-            after_failure(claim, failure, effect, safety, travels_until)
+        Event::Failed { failure, effect, safety, in_flight_until, .. } => {
+            after_failure(claim, failure, effect, safety, in_flight_until)
         }
         // Without start marks, the worker guarantees that it did not start; with them, the mark decides.
         Event::GivenBack { .. } if begun == StartMark::Written => Err(MayHaveStarted),
         Event::GivenBack { due, .. } => Ok(State::Queued { due, history: history.given_back() }),
-        Event::WorkerDied { alone, safety, due, travels_until, .. } => {
-            Ok(after_death(claim, Death { alone, safety, due, travels_until }, now))
+        Event::WorkerDied { alone, safety, due, in_flight_until, .. } => {
+            Ok(after_death(claim, Death { alone, safety, due, in_flight_until }, now))
         }
         // The holder is not interrupted: its own success is as good, and the proof counts only without it.
         Event::LateSuccess { fence } if fence < current => {
@@ -208,7 +208,7 @@ fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, St
         | Event::Requeued { .. }
         | Event::Discarded
         | Event::Replaced
-        | Event::Cancelled => Err(NotFromHere),
+        | Event::Cancelled => Err(WrongState),
     }
 }
 
@@ -218,10 +218,10 @@ fn after_failure(
     failure: Failure,
     effect: Effect,
     safety: Safety,
-    travels_until: Timestamp,
+    in_flight_until: Timestamp,
 ) -> Result<State, StepRefusal> {
     let unsuspected = History { suspect: false, ..claim.history };
-    let with_doubt = || unsuspected.with_doubt(claim.claimed_at, travels_until);
+    let with_doubt = || unsuspected.with_doubt(claim.claimed_at, in_flight_until);
     let history = if effect == Effect::NotDone { unsuspected } else { with_doubt() };
     let total = claim.history.effect().after(effect);
     match failure {
@@ -240,7 +240,7 @@ struct Death {
     alone: bool,
     safety: Safety,
     due: Timestamp,
-    travels_until: Timestamp,
+    in_flight_until: Timestamp,
 }
 
 /// Handles the death of a worker that held the message.
@@ -250,10 +250,10 @@ struct Death {
 /// killed the worker, so each is suspect: the next claim takes it alone, with a start mark. Only a call with a start
 /// mark is charged with a death, because the worker may have died while the message still waited for its turn.
 fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
-    let Death { alone, safety, due, travels_until } = death;
+    let Death { alone, safety, due, in_flight_until } = death;
     let started = claim.begun != StartMark::NotYet;
     let history =
-        if started { claim.history.with_doubt(claim.claimed_at, travels_until) } else { claim.history };
+        if started { claim.history.with_doubt(claim.claimed_at, in_flight_until) } else { claim.history };
     let charged = match claim.begun {
         StartMark::NotYet => false,
         StartMark::Written => alone || history.suspect,
@@ -272,7 +272,7 @@ fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
     if !charged {
         return after_uncharged_death(history, started && alone, due, now);
     }
-    if history.deaths < History::DEATHS_MAX {
+    if history.deaths < History::MAX_DEATHS {
         return State::Failed { due, history };
     }
     match (effect, safety) {
@@ -294,7 +294,7 @@ fn after_uncharged_death(history: History, may_have_called: bool, due: Timestamp
 }
 
 fn parked(history: History, event: Event, now: Timestamp) -> Result<State, StepRefusal> {
-    let travelling = Some(now) < history.travels_until();
+    let travelling = Some(now) < history.in_flight_until();
     match event {
         // Proof that it was done needs no waiting: it cannot become undone.
         Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok(State::Sent),
@@ -303,7 +303,7 @@ fn parked(history: History, event: Event, now: Timestamp) -> Result<State, StepR
         // A machine found out: the attempts and deaths still count, or the message would loop forever.
         Event::Reconciled(Reconciled::NotDone { due }) => {
             let history = history.without_doubt();
-            Ok(if history.has_attempts_left() && history.deaths < History::DEATHS_MAX {
+            Ok(if history.has_attempts_left() && history.deaths < History::MAX_DEATHS {
                 State::Queued { due, history }
             } else {
                 State::Dead { effect: Effect::NotDone, history }
@@ -325,7 +325,7 @@ fn parked(history: History, event: Event, now: Timestamp) -> Result<State, StepR
         | Event::Requeued { .. }
         | Event::Discarded
         | Event::Replaced
-        | Event::Cancelled => Err(NotFromHere),
+        | Event::Cancelled => Err(WrongState),
     }
 }
 
@@ -361,9 +361,11 @@ fn with_late_evidence(
 ) -> Result<(Effect, History), StepRefusal> {
     match event {
         Event::LateSuccess { fence } if Some(fence) <= history.last_fence => Ok((Effect::Done, history)),
-        Event::Reconciled(_) if effect != Effect::Unknown => Err(NotFromHere),
+        Event::Reconciled(_) if effect != Effect::Unknown => Err(WrongState),
         Event::Reconciled(Reconciled::Done) => Ok((Effect::Done, history)),
-        Event::Reconciled(Reconciled::NotDone { .. }) if Some(now) < history.travels_until() => Err(TooEarly),
+        Event::Reconciled(Reconciled::NotDone { .. }) if Some(now) < history.in_flight_until() => {
+            Err(TooEarly)
+        }
         Event::Reconciled(Reconciled::NotDone { .. }) => Ok((Effect::NotDone, history.without_doubt())),
         Event::Claimed { .. }
         | Event::Started { .. }
@@ -378,6 +380,6 @@ fn with_late_evidence(
         | Event::Requeued { .. }
         | Event::Discarded
         | Event::Replaced
-        | Event::Cancelled => Err(NotFromHere),
+        | Event::Cancelled => Err(WrongState),
     }
 }

@@ -16,8 +16,8 @@ fn fence(number: u64) -> Fence {
     Fence::new(number).unwrap()
 }
 
-fn allowed(tries: u32) -> NonZeroU32 {
-    NonZeroU32::new(tries).unwrap()
+fn allowed(attempts: u32) -> NonZeroU32 {
+    NonZeroU32::new(attempts).unwrap()
 }
 
 fn claimed(number: u64) -> Event {
@@ -39,7 +39,7 @@ fn killed_twice(safety: Safety) -> [Event; 6] {
 
 /// A failed call to a receiver that honours keys; it may be in transit until `SOON`.
 fn failed(number: u64, failure: Failure, effect: Effect) -> Event {
-    Event::Failed { fence: fence(number), failure, effect, safety: Safety::Keyed, travels_until: SOON }
+    Event::Failed { fence: fence(number), failure, effect, safety: Safety::Keyed, in_flight_until: SOON }
 }
 
 fn again(number: u64, effect: Effect) -> Event {
@@ -55,7 +55,7 @@ fn in_doubt(number: u64) -> Event {
 }
 
 fn died(number: u64, alone: bool, safety: Safety) -> Event {
-    Event::WorkerDied { fence: fence(number), alone, safety, due: LATER, travels_until: SOON }
+    Event::WorkerDied { fence: fence(number), alone, safety, due: LATER, in_flight_until: SOON }
 }
 
 fn not_done() -> Event {
@@ -122,7 +122,7 @@ fn exhausted_attempts_lead_from_failed_to_dead() {
     let (failed, dead) = last_try.advance(again(3, Effect::NotDone), SOON).unwrap();
     assert_eq!(failed.name(), "failed");
     assert_eq!(refusal(failed, claimed(4)), StepRefusal::NoAttemptLeft);
-    assert!(matches!(dead, Some(State::Dead { effect: Effect::NotDone, history }) if history.tries == 3));
+    assert!(matches!(dead, Some(State::Dead { effect: Effect::NotDone, history }) if history.attempts == 3));
     let (failed, more) = after(&[claimed(1)]).advance(again(1, Effect::NotDone), SOON).unwrap();
     assert_eq!((failed.name(), more), ("failed", None));
     assert_eq!(refusal(failed, Event::Spent), StepRefusal::AttemptLeft);
@@ -187,7 +187,7 @@ fn unstarted_call_of_a_dead_worker_is_not_done() {
                 assert!(matches!(state, State::Queued { due: THEN, .. }), "at once: {state:?}");
                 let seen = history(state);
                 let expected = (0, 0, Effect::NotDone, false);
-                assert_eq!((seen.tries, seen.deaths, seen.effect(), seen.suspect), expected);
+                assert_eq!((seen.attempts, seen.deaths, seen.effect(), seen.suspect), expected);
             }
         }
     }
@@ -211,7 +211,7 @@ fn other_messages_of_a_batch_are_not_charged() {
     let suspect = after(&[claimed(1), died(1, false, Safety::Keyed)]);
     assert!(matches!(suspect, State::Queued { due: THEN, .. }), "at once");
     let seen = history(suspect);
-    assert_eq!((seen.tries, seen.deaths, seen.suspect), (0, 0, true));
+    assert_eq!((seen.attempts, seen.deaths, seen.suspect), (0, 0, true));
     let cleared = after(&[claimed(1), died(1, false, Safety::Keyed), claimed(2), again(2, Effect::NotDone)]);
     assert!(!history(cleared).suspect, "its next worker survived");
 }
@@ -220,7 +220,7 @@ fn other_messages_of_a_batch_are_not_charged() {
 fn a_suspect_is_charged_when_a_worker_dies_with_it_again() {
     let keyed = Safety::Keyed;
     let caught = after(&[claimed(1), died(1, false, keyed), claimed(2), died(2, false, keyed)]);
-    assert_eq!((caught.name(), history(caught).tries, history(caught).deaths), ("failed", 1, 1));
+    assert_eq!((caught.name(), history(caught).attempts, history(caught).deaths), ("failed", 1, 1));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn suspect_without_a_call_is_not_charged() {
     let waited = after(&[claimed(1), died(1, false, keyed), marked(2), died(2, true, keyed)]);
     assert!(matches!(waited, State::Queued { due: THEN, .. }), "{waited:?}");
     let seen = history(waited);
-    assert_eq!((seen.tries, seen.deaths, seen.suspect), (0, 0, true), "and it stays suspect");
+    assert_eq!((seen.attempts, seen.deaths, seen.suspect), (0, 0, true), "and it stays suspect");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_lone_death_counts_as_a_failure_and_the_second_means_quarantine() {
         let killer = killed_twice(safety);
         let once = after(&killer[..3]);
         assert!(matches!(once, State::Failed { due: LATER, .. }), "{once:?}");
-        assert_eq!((history(once).tries, history(once).deaths), (1, 1));
+        assert_eq!((history(once).attempts, history(once).deaths), (1, 1));
         let quarantined = after(&killer);
         assert_eq!((quarantined.name(), history(quarantined).deaths), (state, 2));
     }
@@ -256,11 +256,11 @@ fn unmarked_lone_death_is_not_charged() {
     let once = after(&[claimed(1), died(1, true, Safety::Keyed)]);
     assert!(matches!(once, State::Failed { due: LATER, .. }), "{once:?}");
     let seen = history(once);
-    assert_eq!((seen.tries, seen.deaths, seen.suspect), (1, 0, true));
+    assert_eq!((seen.attempts, seen.deaths, seen.suspect), (1, 0, true));
     let one_try = State::queued(NOW, allowed(1)).step(claimed(1), SOON).unwrap();
     let (again, dead) = one_try.advance(died(1, true, Safety::Keyed), SOON).unwrap();
     assert!(matches!((again, dead), (State::Queued { due: LATER, .. }, None)), "{again:?}");
-    assert_eq!((history(again).tries, history(again).suspect), (0, true));
+    assert_eq!((history(again).attempts, history(again).suspect), (0, true));
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn automatic_reconcile_grants_no_new_attempts() {
     assert_eq!(after(&[death(1), death(2)].concat()).name(), "dead", "and two deaths are enough");
     let again = after(&[claimed(1), in_doubt(1), not_done()]);
     assert!(
-        matches!(again, State::Queued { due: LATER, history } if history.tries == 1 && history.doubt.is_none())
+        matches!(again, State::Queued { due: LATER, history } if history.attempts == 1 && history.doubt.is_none())
     );
 }
 
@@ -289,7 +289,7 @@ fn possibly_double_effect_is_parked_despite_the_worker() {
         failure: Failure::Retry { due: SOON },
         effect,
         safety,
-        travels_until: SOON,
+        in_flight_until: SOON,
     };
     let sending = after(&[claimed(1)]);
     let outcome = |effect, safety| sending.step(fail(effect, safety), LATER).map(|state| state.name());
@@ -316,12 +316,12 @@ fn doubt_spans_first_to_last_uncertain_attempt() {
         failure: Failure::Retry { due: NOW },
         effect: Effect::Unknown,
         safety: Safety::Keyed,
-        travels_until: until,
+        in_flight_until: until,
     };
     let once = first.step(lost(1, SOON), SOON).unwrap();
-    assert_eq!(history(once).doubt, Some(Doubt { since: NOW, travels_until: SOON }), "since the claim");
+    assert_eq!(history(once).doubt, Some(Doubt { since: NOW, in_flight_until: SOON }), "since the claim");
     let twice = once.step(claimed(2), SOON).unwrap().step(lost(2, LATER), LATER).unwrap();
-    assert_eq!(history(twice).doubt, Some(Doubt { since: NOW, travels_until: LATER }));
+    assert_eq!(history(twice).doubt, Some(Doubt { since: NOW, in_flight_until: LATER }));
     let keyed = Guarantee::Keyed { keeps_for: std::time::Duration::from_mins(1) };
     assert_eq!(history(twice).safety(keyed, NOW), Safety::Keyed);
     assert_eq!(history(twice).safety(keyed, SOON), Safety::None, "the receiver has forgotten the key");
@@ -393,7 +393,7 @@ fn a_dead_message_is_requeued_only_where_the_queue_allows_it() {
     let refused = Event::Requeued { allowed: false, safety: Safety::Keyed };
     assert_eq!(refusal(dead, refused), StepRefusal::RequeueNotAllowed);
     let second_life = dead.step(requeued(Safety::None), SOON).unwrap();
-    assert_eq!(history(second_life).tries, 0, "the count is back at 0");
+    assert_eq!(history(second_life).attempts, 0, "the count is back at 0");
     assert_eq!(history(second_life).last_fence, Some(fence(2)), "a zombie is still recognized");
 }
 
@@ -427,7 +427,7 @@ fn only_a_dead_message_is_discarded_or_replaced() {
     ];
     for state in others {
         for event in [Event::Discarded, Event::Replaced] {
-            assert_eq!(refusal(state, event), StepRefusal::NotFromHere, "{state:?} by {event:?}");
+            assert_eq!(refusal(state, event), StepRefusal::WrongState, "{state:?} by {event:?}");
         }
     }
 }
@@ -437,10 +437,10 @@ fn a_second_life_begins_with_a_clean_record() {
     let killer = killed_twice(Safety::Idempotent);
     let reborn = after(&killer).step(requeued(Safety::Idempotent), LATER).unwrap();
     let seen = history(reborn);
-    assert_eq!((seen.tries, seen.deaths, seen.suspect, seen.last_fence), (0, 0, false, Some(fence(2))));
+    assert_eq!((seen.attempts, seen.deaths, seen.suspect, seen.last_fence), (0, 0, false, Some(fence(2))));
     let suspect = [claimed(1), died(1, false, Safety::None), Event::Decided(Decision::NotDone)];
     let seen = history(after(&suspect));
-    assert_eq!((seen.tries, seen.deaths, seen.suspect, seen.doubt), (0, 0, false, None));
+    assert_eq!((seen.attempts, seen.deaths, seen.suspect, seen.doubt), (0, 0, false, None));
 }
 
 #[test]
@@ -455,7 +455,7 @@ fn dead_message_with_unknown_effect_is_decided_first() {
         assert_eq!(history(not_done).doubt, None, "proof takes the doubt away");
         assert_eq!(not_done.step(requeued(Safety::None), LATER).unwrap().name(), "queued");
         let done = unknown.step(Event::Reconciled(Reconciled::Done), LATER).unwrap();
-        assert_eq!(refusal(done, self::not_done()), StepRefusal::NotFromHere, "what is done stays done");
+        assert_eq!(refusal(done, self::not_done()), StepRefusal::WrongState, "what is done stays done");
         for safety in [Safety::None, Safety::Keyed] {
             assert_eq!(refusal(done, requeued(safety)), StepRefusal::CouldDoItTwice);
         }
@@ -484,7 +484,7 @@ fn attempt_outcome_becomes_its_event() {
         effect: Effect::Unknown,
         safety: Safety::Keyed,
         due: LATER,
-        travels_until: SOON,
+        in_flight_until: SOON,
     };
     let failed = |failure| failed(1, failure, Effect::Unknown);
     for (next, event, state) in [
@@ -519,11 +519,11 @@ pub(crate) fn events() -> impl Strategy<Value = Event> {
         1 => fences().prop_map(|fence| Event::Started { fence }),
         1 => fences().prop_map(|fence| Event::Succeeded { fence }),
         4 => (fences(), failures, effects(), safeties(), moments()).prop_map(
-            |(fence, failure, effect, safety, travels_until)| Event::Failed { fence, failure, effect, safety, travels_until }
+            |(fence, failure, effect, safety, in_flight_until)| Event::Failed { fence, failure, effect, safety, in_flight_until }
         ),
         1 => (fences(), moments()).prop_map(|(fence, due)| Event::GivenBack { fence, due }),
         2 => (fences(), any::<bool>(), safeties(), moments(), moments()).prop_map(
-            |(fence, alone, safety, due, travels_until)| Event::WorkerDied { fence, alone, safety, due, travels_until }
+            |(fence, alone, safety, due, in_flight_until)| Event::WorkerDied { fence, alone, safety, due, in_flight_until }
         ),
         1 => Just(Event::CameDue),
         1 => Just(Event::Spent),
@@ -561,9 +561,9 @@ fn fence_of(event: Event) -> Option<Fence> {
 proptest! {
     #[test]
     fn a_final_state_is_left_only_by_an_operators_requeue(
-        events in proptest::collection::vec(events(), 0..60), tries in 1_u32..5,
+        events in proptest::collection::vec(events(), 0..60), attempts in 1_u32..5,
     ) {
-        let mut state = State::queued(NOW, allowed(tries));
+        let mut state = State::queued(NOW, allowed(attempts));
         for (second, event) in events.into_iter().enumerate() {
             let now = Timestamp::from_secs(1_000 + i64::try_from(second).unwrap());
             let Ok(next) = state.step(event, now) else { continue };
@@ -577,9 +577,9 @@ proptest! {
 
     #[test]
     fn a_stale_fence_never_changes_anything(
-        events in proptest::collection::vec(events(), 0..60), tries in 1_u32..5,
+        events in proptest::collection::vec(events(), 0..60), attempts in 1_u32..5,
     ) {
-        let mut state = State::queued(NOW, allowed(tries));
+        let mut state = State::queued(NOW, allowed(attempts));
         for event in events {
             let held = match state {
                 State::Sending { fence, .. } => Some(fence),
@@ -599,13 +599,13 @@ proptest! {
     /// Attempts stay within the limit, and a doubt ends only with proof, a decision or success.
     #[test]
     fn attempts_are_bounded_and_doubts_stay(
-        events in proptest::collection::vec(events(), 0..60), tries in 1_u32..5,
+        events in proptest::collection::vec(events(), 0..60), attempts in 1_u32..5,
     ) {
-        let mut state = State::queued(NOW, allowed(tries));
+        let mut state = State::queued(NOW, allowed(attempts));
         for event in events {
             let Ok(next) = state.step(event, SOON) else { continue };
             if next != State::Sent {
-                prop_assert!(history(next).tries <= tries);
+                prop_assert!(history(next).attempts <= attempts);
                 let cleared = history(state).doubt.is_some() && history(next).doubt.is_none();
                 let by_proof = matches!(
                     event, Event::Reconciled(Reconciled::NotDone { .. }) | Event::Decided(Decision::NotDone)

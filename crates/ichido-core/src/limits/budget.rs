@@ -33,7 +33,7 @@ struct Level {
     at: Timestamp,
     per_second: f64,
     /// After this long without a response, one call is allowed to get one.
-    silence_max: Duration,
+    max_silence: Duration,
     /// When that is.
     listens_at: Timestamp,
 }
@@ -95,8 +95,8 @@ impl Level {
         // If nothing was taken of a limit, its refill cannot be observed.
         let assumed = || before.map_or(limit / WINDOW.as_secs_f64(), |before| before.per_second);
         let per_second = if observed.is_finite() && 0.0 < observed { observed } else { assumed() };
-        let silence_max = if resets_in.is_zero() { WINDOW } else { resets_in };
-        Self { limit, left, at: now, per_second, silence_max, listens_at: now.plus(silence_max) }
+        let max_silence = if resets_in.is_zero() { WINDOW } else { resets_in };
+        Self { limit, left, at: now, per_second, max_silence, listens_at: now.plus(max_silence) }
     }
 
     fn take(self, now: Timestamp, wanted: f64) -> Result<Self, Timestamp> {
@@ -107,7 +107,7 @@ impl Level {
             return Ok(Self { left: (left - wanted).max(0.0), at: now, ..self });
         }
         if self.listens_at <= now {
-            return Ok(Self { left, at: now, listens_at: now.plus(self.silence_max), ..self });
+            return Ok(Self { left, at: now, listens_at: now.plus(self.max_silence), ..self });
         }
         let wait = Duration::try_from_secs_f64((wanted - left) / self.per_second).unwrap_or(Duration::MAX);
         // Rounded up, so there is enough at that time.

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::{LimitCounter, Limits};
-use crate::retry::WAIT_MAX;
+use crate::retry::MAX_WAIT;
 use crate::time::Timestamp;
 
 /// The longest value that is read.
-const VALUE_BYTES_MAX: usize = 1024;
+const MAX_VALUE_BYTES: usize = 1024;
 /// The maximum number of such lines that is read.
-const LINES_MAX: usize = 64;
+const MAX_LINES: usize = 64;
 
 /// The fields that may report limits.
 pub(super) struct Fields(Vec<(String, String)>);
@@ -23,9 +23,9 @@ impl Fields {
         let ours = headers.into_iter().filter_map(|(name, value)| {
             let name = name.as_ref().to_ascii_lowercase();
             let value = std::str::from_utf8(value.as_ref()).ok()?.trim();
-            (name.contains("ratelimit") && value.len() <= VALUE_BYTES_MAX).then(|| (name, value.to_owned()))
+            (name.contains("ratelimit") && value.len() <= MAX_VALUE_BYTES).then(|| (name, value.to_owned()))
         });
-        Self(ours.take(LINES_MAX).collect())
+        Self(ours.take(MAX_LINES).collect())
     }
 
     pub(super) fn limits(&self, now: Timestamp) -> Limits {
@@ -66,7 +66,7 @@ impl Fields {
             if unit_of(policy) != unit {
                 return None;
             }
-            let reset = now.plus(Duration::from_secs(number(&state, "t")?).min(WAIT_MAX));
+            let reset = now.plus(Duration::from_secs(number(&state, "t")?).min(MAX_WAIT));
             LimitCounter::new(number(policy, "q")?, number(&state, "r")?, reset, now)
         });
         tightest(counters)
@@ -98,7 +98,7 @@ fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
     Timestamp::parse(utc.as_deref().unwrap_or(text)).or_else(|| duration(text).map(|wait| now.plus(wait)))
 }
 
-/// Parses `12ms`, `1s`, `6m0s`, `1h30m2.5s`, or seconds without a unit; values too large are [`WAIT_MAX`].
+/// Parses `12ms`, `1s`, `6m0s`, `1h30m2.5s`, or seconds without a unit; values too large are [`MAX_WAIT`].
 fn duration(text: &str) -> Option<Duration> {
     if text.is_empty() {
         return None;
@@ -113,7 +113,7 @@ fn duration(text: &str) -> Option<Duration> {
         secs += decimal(number)? * secs_of(unit, is_alone)?;
         rest = next;
     }
-    Some(Duration::try_from_secs_f64(secs).unwrap_or(WAIT_MAX).min(WAIT_MAX))
+    Some(Duration::try_from_secs_f64(secs).unwrap_or(MAX_WAIT).min(MAX_WAIT))
 }
 
 fn decimal(text: &str) -> Option<f64> {

@@ -40,7 +40,7 @@ fn openais_counters_are_read_with_their_durations() {
         assert_eq!(requests("60", "59", reset), Some(counter(60, 59, at(millis))), "{reset}");
     }
     let long = requests("60", "59", "999999999h");
-    assert_eq!(long, Some(counter(60, 59, NOW.plus(WAIT_MAX))));
+    assert_eq!(long, Some(counter(60, 59, NOW.plus(MAX_WAIT))));
 }
 
 #[test]
@@ -205,7 +205,7 @@ proptest! {
         let now = Timestamp::from_micros(now);
         let read = |headers: &[(&str, &str)]| {
             let limits = Limits::read(headers.iter().copied(), now);
-            assert!(limits.spent_until().is_none_or(|moment| moment <= now.plus(WAIT_MAX)));
+            assert!(limits.spent_until().is_none_or(|moment| moment <= now.plus(MAX_WAIT)));
         };
         for name in ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"] {
             read(&[(name, &value)]);

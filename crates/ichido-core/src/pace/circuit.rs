@@ -33,7 +33,7 @@ pub struct CircuitSettings {
     /// The first rest; each failed probe doubles it.
     pub rest: Duration,
     /// The longest rest.
-    pub rest_max: Duration,
+    pub max_rest: Duration,
     /// The calls that are allowed after a rest.
     pub probes: NonZeroU32,
 }
@@ -43,12 +43,12 @@ impl CircuitSettings {
     pub const DEFAULT: Self = Self {
         failures: NonZeroU32::new(10).expect("ten is not zero"),
         rest: Duration::from_secs(5),
-        rest_max: Duration::from_mins(5),
+        max_rest: Duration::from_mins(5),
         probes: NonZeroU32::MIN,
     };
 
     fn rest_after(&self, rest: Duration) -> Duration {
-        rest.saturating_mul(2).max(self.rest).min(self.rest_max)
+        rest.saturating_mul(2).max(self.rest).min(self.max_rest)
     }
 }
 
@@ -139,7 +139,7 @@ impl Circuit {
         let gives_way_until = match self {
             Self::Closed { .. } => now,
             Self::Open { until: over, .. } | Self::HalfOpen { since: over, .. } => {
-                over.plus(settings.rest.min(settings.rest_max))
+                over.plus(settings.rest.min(settings.max_rest))
             }
         };
         let until = self.rests_until(now).unwrap_or(now).max(gives_way_until);
@@ -156,7 +156,7 @@ impl Circuit {
             (Self::Closed { .. } | Self::HalfOpen { .. }, Succeeded) => Self::NEW,
             (Self::Closed { failures }, Failed { .. }) => match failures.saturating_add(1) {
                 failures if failures < settings.failures.get() => Self::Closed { failures },
-                _ => Self::opened(now, settings.rest.min(settings.rest_max)),
+                _ => Self::opened(now, settings.rest.min(settings.max_rest)),
             },
             // Sent before the rest, so it is not a probe and says nothing about the destination's current state.
             (Self::HalfOpen { since, .. }, Failed { sent } | RetryFailed { sent } | Throttled { sent })
@@ -210,7 +210,7 @@ impl Circuit {
     ///
     /// They come from a clock that was set back.
     pub(super) fn without_future_times(self, settings: &CircuitSettings, now: Timestamp) -> Self {
-        let bound = now.plus(settings.rest_max);
+        let bound = now.plus(settings.max_rest);
         match self {
             Self::Closed { .. } => self,
             Self::Open { until, rest } => Self::Open { until: until.min(bound), rest },

@@ -145,7 +145,7 @@ pub fn left_out(records: &[EndpointRecord], is_retry: bool, now: Timestamp) -> E
 
 /// A set of endpoints by their indices in the list.
 ///
-/// It cannot contain an index beyond [`EndpointSet::ENDPOINTS_MAX`].
+/// It cannot contain an index beyond [`EndpointSet::MAX_ENDPOINTS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointSet(u64);
 
@@ -153,7 +153,7 @@ impl EndpointSet {
     /// The empty set.
     pub const EMPTY: Self = Self(0);
     /// One bit each; no caller has that many.
-    pub const ENDPOINTS_MAX: usize = 64;
+    pub const MAX_ENDPOINTS: usize = 64;
 
     /// Returns the set with this index added.
     #[must_use]
@@ -264,7 +264,9 @@ mod tests {
     fn refusing_endpoints_are_excluded_and_retries_avoid_failing_ones() {
         use CallOutcome::{Answered, Failed, Refused};
         let now = Timestamp::from_secs(1_800_000_000);
-        let record = |ends: &[CallOutcome]| ends.iter().fold(EndpointRecord::NEW, |record, end| record.after(*end, now));
+        let record = |ends: &[CallOutcome]| {
+            ends.iter().fold(EndpointRecord::NEW, |record, end| record.after(*end, now))
+        };
         let (fine, refusing) = (record(&[Failed, Answered]), record(&[Answered, Refused]));
         let (failing, almost) = (record(&[Failed; 5]), record(&[Failed; 4]));
         let (first, second) = (EndpointSet::EMPTY.with(0), EndpointSet::EMPTY.with(1));

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::per_second::PerSecond;
 use super::rate::BACKOFF;
-use super::refusals::{ResponseCounts, Evidence, Shares, TOO_MANY};
+use super::refusals::{Evidence, ResponseCounts, Shares, TOO_MANY};
 use super::settings::PaceSettings;
 use crate::time::Timestamp;
 
@@ -36,18 +36,18 @@ const SEARCHED: f64 = 0.5;
 /// A slower pace climbs by successes, each worth a third of a second.
 ///
 /// If it climbed by the clock, a destination of one call a minute would be probed with every call.
-const SUCCESSES_PER_SECOND_MIN: f64 = 3.0;
+const MIN_SUCCESSES_PER_SECOND: f64 = 3.0;
 /// Unused time of full use is kept no longer than this.
-const CREDIT_MAX: Duration = Duration::from_secs(1);
+const MAX_CREDIT: Duration = Duration::from_secs(1);
 /// Listening takes at least this many responses and this long, so the share is meaningful.
 const LISTEN_ANSWERS: f64 = 16.0;
-const LISTEN_MIN: Duration = Duration::from_secs(1);
+const MIN_LISTEN: Duration = Duration::from_secs(1);
 /// How likely one share must become before listening ends.
 ///
 /// The responses must be `e²` times likelier with one share than with the other. Listening takes no longer than the
 /// maximum, because the rate is low meanwhile.
 const LISTEN_CERTAIN: f64 = 2.0;
-const LISTEN_MAX: Duration = Duration::from_secs(10);
+const MAX_LISTEN: Duration = Duration::from_secs(10);
 /// After this many refusals without an acceptance the rate falls again.
 const REFUSED_OUTRIGHT: f64 = 2.0;
 
@@ -97,7 +97,12 @@ impl Fall {
     /// Returns the pace after the fall.
     ///
     /// Calls with a slot up to `handed_out` have no response yet; nothing is called before `rests_until`.
-    pub(super) fn paced(self, settings: &PaceSettings, handed_out: Timestamp, rests_until: Timestamp) -> Paced {
+    pub(super) fn paced(
+        self,
+        settings: &PaceSettings,
+        handed_out: Timestamp,
+        rests_until: Timestamp,
+    ) -> Paced {
         /// Responses are pending, and a destination that counts by the second refuses for the rest of it.
         const SETTLE: Duration = Duration::from_secs(1);
         let Self { rate, ceiling, usual, before } = self;
@@ -154,15 +159,18 @@ impl Paced {
         let listened = now.since(self.grown_until);
         let weight = Shares::usual(self.usual).or_as_before(before).weight(answers);
         let is_certain =
-            LISTEN_MIN <= listened && LISTEN_ANSWERS <= answers.total() && LISTEN_CERTAIN <= weight.abs();
-        let is_over = 0.0 < answers.accepted && (is_certain || LISTEN_MAX <= listened);
+            MIN_LISTEN <= listened && LISTEN_ANSWERS <= answers.total() && LISTEN_CERTAIN <= weight.abs();
+        let is_over = 0.0 < answers.accepted && (is_certain || MAX_LISTEN <= listened);
         is_over.then_some(weight < 0.0)
     }
 
     fn judged(self, now: Timestamp, answers: ResponseCounts, fell: bool) -> Self {
         let share = answers.share();
-        let judged =
-            Self { phase: PacePhase::Climbing(Evidence::NONE), grown_until: self.grown_until.max(now), ..self };
+        let judged = Self {
+            phase: PacePhase::Climbing(Evidence::NONE),
+            grown_until: self.grown_until.max(now),
+            ..self
+        };
         if TOO_MANY <= share {
             let phase = PacePhase::Listening { answers: ResponseCounts::NONE, before: share };
             return Self { rate: self.rate.times(SEARCHED), ceiling: Some(self.rate), phase, ..judged };
@@ -180,8 +188,8 @@ impl Paced {
 
     /// Returns whether nothing was refused where a few refusals were expected: then the usual share is outdated.
     fn is_clean(self, answers: ResponseCounts) -> bool {
-        const EXPECTED_MIN: f64 = 3.0;
-        answers.refused == 0.0 && EXPECTED_MIN <= answers.total() * self.usual.share()
+        const MIN_EXPECTED: f64 = 3.0;
+        answers.refused == 0.0 && MIN_EXPECTED <= answers.total() * self.usual.share()
     }
 
     /// Records that `count` calls were accepted while a node waited for a slot.
@@ -190,9 +198,9 @@ impl Paced {
             return self;
         }
         let elapsed = now.since(self.grown_until);
-        let earned = f64::from(count) / self.rate.get().max(SUCCESSES_PER_SECOND_MIN);
-        let used = earned.min(elapsed.min(CREDIT_MAX).as_secs_f64());
-        let forgotten = elapsed.saturating_sub(CREDIT_MAX);
+        let earned = f64::from(count) / self.rate.get().max(MIN_SUCCESSES_PER_SECOND);
+        let used = earned.min(elapsed.min(MAX_CREDIT).as_secs_f64());
+        let forgotten = elapsed.saturating_sub(MAX_CREDIT);
         let rate = PerSecond::clamped(self.rate.get() + self.speed() * used).within(settings);
         Self {
             rate,

@@ -58,8 +58,8 @@ impl PerSecond {
 
     /// Returns the nearest rate between the floor and the cap.
     pub(super) fn within(self, settings: &PaceSettings) -> Self {
-        let cap = settings.rate_max.unwrap_or(Self::MAX).0;
+        let cap = settings.max_rate.unwrap_or(Self::MAX).0;
         // The cap wins over a floor above it: it is what the destination's owner allowed.
-        Self(self.0.max(settings.rate_floor.0).min(cap))
+        Self(self.0.max(settings.min_rate.0).min(cap))
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::paced::{Fall, Paced};
 use super::per_second::PerSecond;
-use super::refusals::{ResponseCounts, Evidence, Shares};
+use super::refusals::{Evidence, ResponseCounts, Shares};
 use super::settings::PaceSettings;
 use crate::time::Timestamp;
 
@@ -38,7 +38,7 @@ const EARLY: u32 = 4;
 pub enum Rate {
     /// It has refused a few at most.
     ///
-    /// Only `rate_max` and, if it started slowly, what it accepted so far limit it; acceptances are counted, to know
+    /// Only `max_rate` and, if it started slowly, what it accepted so far limit it; acceptances are counted, to know
     /// where to begin when it refuses more.
     Free(AcceptedCounts),
     /// It refused, and is paced.
@@ -75,7 +75,7 @@ impl Rate {
         match self {
             Self::Free(tally) => match settings.rate_start {
                 Some(start) => Some(start.faster(tally.per_second().times(LEAP)).within(settings)),
-                None => settings.rate_max,
+                None => settings.max_rate,
             },
             // Clamped again, because the settings may have changed since the row was written.
             Self::Paced(paced) => Some(paced.rate.within(settings)),
@@ -86,7 +86,13 @@ impl Rate {
     ///
     /// `held_back` says whether a node waits for a slot: a rate that is not fully used is not proven to be accepted, so
     /// it does not rise.
-    pub(super) fn accepted(self, settings: &PaceSettings, now: Timestamp, count: u32, held_back: bool) -> Self {
+    pub(super) fn accepted(
+        self,
+        settings: &PaceSettings,
+        now: Timestamp,
+        count: u32,
+        held_back: bool,
+    ) -> Self {
         match self {
             Self::Free(tally) => Self::Free(tally.accepted(now, count)),
             Self::Paced(paced) if now <= paced.episode_until => self,

@@ -15,7 +15,7 @@ use super::per_second::PerSecond;
 /// A smaller share than this cannot be distinguished from none.
 ///
 /// A destination that never refused may still refuse one call in fifty.
-const USUAL_MIN: f64 = 0.02;
+const MIN_USUAL: f64 = 0.02;
 /// From this share on, refusals are too many at any rate.
 ///
 /// A limit is the likelier reason.
@@ -25,7 +25,7 @@ const EXCESS: f64 = 0.1;
 /// The seconds between two false alarms if every call were refused with the usual probability.
 const FALSE_ALARM_S: f64 = 120.0;
 /// Fewer responses than this are not a share: one refusal among three calls says little.
-const ANSWERS_MIN: f64 = 16.0;
+const MIN_ANSWERS: f64 = 16.0;
 /// About this many responses count towards the usual share; older ones fade.
 const MEMORY: f64 = 256.0;
 /// A share has fallen if it is below this part of the previous one.
@@ -58,7 +58,7 @@ impl ResponseCounts {
 
     /// Returns the share that was refused.
     pub(super) fn share(self) -> f64 {
-        self.refused / self.total().max(ANSWERS_MIN)
+        self.refused / self.total().max(MIN_ANSWERS)
     }
 
     pub(super) fn plus(self, more: Self) -> Self {
@@ -82,7 +82,7 @@ pub(super) struct Shares {
 impl Shares {
     /// Returns the share that is refused at any rate, and one that is too high.
     pub(super) fn usual(answers: ResponseCounts) -> Self {
-        let usual = answers.share().clamp(USUAL_MIN, TOO_MANY);
+        let usual = answers.share().clamp(MIN_USUAL, TOO_MANY);
         Self { usual, excess: usual + EXCESS }
     }
 
@@ -129,7 +129,7 @@ impl Evidence {
     /// Returns whether it exceeds chance.
     pub(super) fn is_certain(self, rate: PerSecond) -> bool {
         // At least eight responses: at the slowest rates two minutes hold hardly one.
-        const ANSWERS_APART_MIN: f64 = 8.0;
-        (FALSE_ALARM_S * rate.get()).max(ANSWERS_APART_MIN).ln() <= self.weight
+        const MIN_ANSWERS_APART: f64 = 8.0;
+        (FALSE_ALARM_S * rate.get()).max(MIN_ANSWERS_APART).ln() <= self.weight
     }
 }

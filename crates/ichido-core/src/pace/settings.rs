@@ -11,7 +11,7 @@ use super::per_second::PerSecond;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PaceSettings {
     /// The maximum rate; `None` is unlimited until the destination refuses.
-    pub rate_max: Option<PerSecond>,
+    pub max_rate: Option<PerSecond>,
     /// The starting rate of an unknown destination; `None` is unlimited.
     ///
     /// Until it refuses, it is called at most [`LEAP`](super::rate::LEAP) times as fast as it accepted within a second.
@@ -20,7 +20,7 @@ pub struct PaceSettings {
     /// The minimum rate, however often it refuses.
     ///
     /// Only a pause or an open circuit stops it completely.
-    pub rate_floor: PerSecond,
+    pub min_rate: PerSecond,
     /// How far ahead slots are handed out.
     ///
     /// Slots keep their times when the rate falls, so this is also how long a fall takes to have effect.
@@ -28,7 +28,7 @@ pub struct PaceSettings {
     /// The longest pause after a `Retry-After`.
     ///
     /// A wrong one must not stop a queue for days. Then one call probes again.
-    pub pause_max: Duration,
+    pub max_pause: Duration,
     /// When the destination counts as down.
     pub circuit: CircuitSettings,
 }
@@ -36,11 +36,11 @@ pub struct PaceSettings {
 impl PaceSettings {
     /// No limit until refused; then no slower than one call in ten seconds.
     pub const DEFAULT: Self = Self {
-        rate_max: None,
+        max_rate: None,
         rate_start: None,
-        rate_floor: PerSecond::clamped(0.1),
+        min_rate: PerSecond::clamped(0.1),
         horizon: Duration::from_millis(500),
-        pause_max: Duration::from_hours(1),
+        max_pause: Duration::from_hours(1),
         circuit: CircuitSettings::DEFAULT,
     };
 }

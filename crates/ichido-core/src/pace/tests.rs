@@ -61,7 +61,7 @@ fn destination_without_refusals_is_not_paced() {
 
 #[test]
 fn a_maximum_rate_is_kept_and_reached() {
-    let settings = PaceSettings { rate_max: Some(PerSecond::clamped(10.0)), ..SETTINGS };
+    let settings = PaceSettings { max_rate: Some(PerSecond::clamped(10.0)), ..SETTINGS };
     let (pace, grant) = Pace::NEW.reserve(&settings, NOW, count(100));
     let moments: Vec<_> = slots(grant).moments().collect();
     assert_eq!(moments, [0, 100, 200, 300, 400, 500].map(after), "a slot each 100 ms, to the horizon");
@@ -81,7 +81,7 @@ fn slow_start_doubles_the_rate_until_refused() {
     assert_eq!(limit(&pace), Some(24.0));
     let pace = pace.on_success(&settings, after(1_600), count(3));
     assert_eq!(limit(&pace), Some(24.0), "a second that has only begun says nothing against the one before");
-    let capped = PaceSettings { rate_max: Some(PerSecond::clamped(15.0)), ..settings };
+    let capped = PaceSettings { max_rate: Some(PerSecond::clamped(15.0)), ..settings };
     assert_eq!(pace.rate.limit(&capped).map(PerSecond::get), Some(15.0));
     let pace = (0..6).fold(pace, |pace, _| pace.on_throttled(&settings, after(1_700), after(1_650), None));
     assert_eq!(limit(&pace), Some(12.0), "what it accepted, not what it was sent");
@@ -90,7 +90,7 @@ fn slow_start_doubles_the_rate_until_refused() {
 #[test]
 fn slots_taken_one_by_one_are_never_faster_than_the_rate() {
     for per_second in [3, 30_000, 66_700, 91_000, 100_000] {
-        let settings = PaceSettings { rate_max: Some(PerSecond::clamped(f64::from(per_second))), ..SETTINGS };
+        let settings = PaceSettings { max_rate: Some(PerSecond::clamped(f64::from(per_second))), ..SETTINGS };
         let (mut pace, mut now, mut taken) = (Pace::NEW, NOW, 0);
         while now < after(1_000) {
             let (next, grant) = pace.reserve(&settings, now, count(1));
@@ -241,7 +241,11 @@ fn after_a_pause_the_nodes_come_back_one_by_one() {
     let (pace, first) = pace.reserve(&SETTINGS, after(30_000), count(9));
     assert_eq!((slots(first).first(), slots(first).count()), (after(30_000), 1), "one call asks");
     let (pace, second) = pace.reserve(&SETTINGS, after(30_200), count(9));
-    assert_eq!(second, Grant::Wait { until: after(31_000), why: PauseReason::Rate }, "while it is not answered");
+    assert_eq!(
+        second,
+        Grant::Wait { until: after(31_000), why: PauseReason::Rate },
+        "while it is not answered"
+    );
     let (_, third) = pace.reserve(&SETTINGS, after(31_000), count(9));
     assert_eq!((slots(third).first(), slots(third).count()), (after(31_000), 1), "and the next one asks");
     let pace = pace.on_success(&SETTINGS, after(30_300), count(1));
@@ -261,7 +265,7 @@ fn a_pause_can_be_lifted() {
 #[test]
 fn absurdly_long_pause_is_capped() {
     let pace = refused(paced(10.0), TOO_MANY, NOW, Some(Duration::MAX));
-    assert_eq!(pace.paused_until, NOW.plus(SETTINGS.pause_max));
+    assert_eq!(pace.paused_until, NOW.plus(SETTINGS.max_pause));
 }
 
 #[test]
@@ -451,8 +455,8 @@ proptest! {
         horizon in any::<u64>(),
     ) {
         let settings = PaceSettings {
-            rate_floor: PerSecond::clamped(floor),
-            rate_max: max.map(PerSecond::clamped),
+            min_rate: PerSecond::clamped(floor),
+            max_rate: max.map(PerSecond::clamped),
             horizon: Duration::from_micros(horizon),
             ..SETTINGS
         };
@@ -479,8 +483,8 @@ proptest! {
                 PaceStep::Failure { sent } => pace.on_failure(&settings, now, Timestamp::from_micros(sent)),
             };
             if let Some(rate) = pace.rate.limit(&settings) {
-                let max = settings.rate_max.unwrap_or(PerSecond::MAX);
-                prop_assert!(rate <= max && (settings.rate_floor <= rate || rate == max));
+                let max = settings.max_rate.unwrap_or(PerSecond::MAX);
+                prop_assert!(rate <= max && (settings.min_rate <= rate || rate == max));
             }
         }
     }

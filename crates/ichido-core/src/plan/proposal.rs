@@ -18,19 +18,19 @@ use super::{Assumption, BatchPlan, estimate_with, from_nanos, items_that_fit, ti
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TuningLimits {
     /// The maximum in parallel.
-    pub parallel_max: NonZeroU32,
+    pub max_parallel: NonZeroU32,
     /// The minimum interval.
-    pub interval_min: Duration,
+    pub min_interval: Duration,
     /// The minimum number of retries.
-    pub retries_min: usize,
+    pub min_retries: usize,
 }
 
 impl TuningLimits {
     /// Eight in parallel, half a second apart, one retry.
     pub const DEFAULT: Self = Self {
-        parallel_max: NonZeroU32::new(8).expect("eight is not zero"),
-        interval_min: Duration::from_millis(500),
-        retries_min: 1,
+        max_parallel: NonZeroU32::new(8).expect("eight is not zero"),
+        min_interval: Duration::from_millis(500),
+        min_retries: 1,
     };
 }
 
@@ -62,23 +62,28 @@ pub enum Proposal {
 }
 
 /// Proposes the smallest change to `batch` that makes it end `within` this time in the `worst` case.
-pub fn propose(batch: &BatchPlan<'_>, worst: &Assumption, bounds: &TuningLimits, within: Duration) -> Proposal {
+pub fn propose(
+    batch: &BatchPlan<'_>,
+    worst: &Assumption,
+    bounds: &TuningLimits,
+    within: Duration,
+) -> Proposal {
     if estimate_with(batch, worst) <= within {
         return Proposal::AsItIs;
     }
     // A batch that already exceeds the bounds is not reduced.
-    let parallel_max = bounds.parallel_max.max(batch.parallel);
-    let interval_min = bounds.interval_min.min(batch.interval);
-    let retries_min = bounds.retries_min.min(batch.waits.len());
-    for retries in (retries_min..=batch.waits.len()).rev() {
+    let max_parallel = bounds.max_parallel.max(batch.parallel);
+    let min_interval = bounds.min_interval.min(batch.interval);
+    let min_retries = bounds.min_retries.min(batch.waits.len());
+    for retries in (min_retries..=batch.waits.len()).rev() {
         let tried = BatchPlan { waits: batch.waits.get(..retries).unwrap_or(batch.waits), ..*batch };
-        if let Some((parallel, interval)) = fitting(&tried, worst, parallel_max, interval_min, within) {
+        if let Some((parallel, interval)) = fitting(&tried, worst, max_parallel, min_interval, within) {
             return Proposal::Change(Tuning { parallel, interval, retries });
         }
     }
-    let tuning = Tuning { parallel: parallel_max, interval: interval_min, retries: retries_min };
-    let waits = batch.waits.get(..retries_min).unwrap_or(batch.waits);
-    let hurried = BatchPlan { parallel: parallel_max, interval: interval_min, waits, ..*batch };
+    let tuning = Tuning { parallel: max_parallel, interval: min_interval, retries: min_retries };
+    let waits = batch.waits.get(..min_retries).unwrap_or(batch.waits);
+    let hurried = BatchPlan { parallel: max_parallel, interval: min_interval, waits, ..*batch };
     Proposal::FewerItems { tuning, items: items_that_fit(&hurried, worst, within) }
 }
 
@@ -86,22 +91,23 @@ pub fn propose(batch: &BatchPlan<'_>, worst: &Assumption, bounds: &TuningLimits,
 fn fitting(
     batch: &BatchPlan<'_>,
     worst: &Assumption,
-    parallel_max: NonZeroU32,
-    interval_min: Duration,
+    max_parallel: NonZeroU32,
+    min_interval: Duration,
     within: Duration,
 ) -> Option<(NonZeroU32, Duration)> {
-    let fits = |parallel, interval| estimate_with(&BatchPlan { parallel, interval, ..*batch }, worst) <= within;
-    if !fits(parallel_max, interval_min) {
+    let fits =
+        |parallel, interval| estimate_with(&BatchPlan { parallel, interval, ..*batch }, worst) <= within;
+    if !fits(max_parallel, min_interval) {
         return None;
     }
     let waits = times(worst.waits(batch.waits), worst.retried(batch.items));
-    let rounds = batch.items.div_ceil(u64::from(parallel_max.get())).max(1);
+    let rounds = batch.items.div_ceil(u64::from(max_parallel.get())).max(1);
     let round = from_nanos(within.saturating_sub(waits).as_nanos() / u128::from(rounds));
     let longest = round.saturating_sub(batch.latency);
     let interval =
-        if batch.interval <= longest { batch.interval } else { whole_millis(longest).max(interval_min) };
+        if batch.interval <= longest { batch.interval } else { whole_millis(longest).max(min_interval) };
     // Invariant: `high` in parallel fit.
-    let (mut low, mut high) = (batch.parallel, parallel_max);
+    let (mut low, mut high) = (batch.parallel, max_parallel);
     while low < high {
         let middle = low.saturating_add((high.get() - low.get()) / 2);
         if fits(middle, interval) {

@@ -166,9 +166,9 @@ proptest! {
             &WORST,
         );
         let fastest = Tuning {
-            parallel: TuningLimits::DEFAULT.parallel_max.max(batch.parallel),
-            interval: TuningLimits::DEFAULT.interval_min.min(interval),
-            retries: TuningLimits::DEFAULT.retries_min.min(retries),
+            parallel: TuningLimits::DEFAULT.max_parallel.max(batch.parallel),
+            interval: TuningLimits::DEFAULT.min_interval.min(interval),
+            retries: TuningLimits::DEFAULT.min_retries.min(retries),
         };
         match propose(&batch, &WORST, &TuningLimits::DEFAULT, within) {
             Proposal::AsItIs => assert!(estimate_with(&batch, &WORST) <= within),

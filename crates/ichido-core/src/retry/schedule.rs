@@ -1,6 +1,6 @@
 //! Schedules: how long to wait after the n-th failure.
 
-use super::WAIT_MAX;
+use super::MAX_WAIT;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct Retry {
     pub schedule: Schedule,
     /// How the waits are jittered.
     pub jitter: Jitter,
-    /// The attempts allowed, including the first one; at most [`TRIES_MAX`], whatever is written here.
+    /// The attempts allowed, including the first one; at most [`MAX_ATTEMPTS`], whatever is written here.
     pub max_attempts: NonZeroU32,
 }
 
@@ -61,8 +61,8 @@ pub enum ScheduleError {
     /// A share that is negative, greater than 1 or not a number.
     #[error("the jitter share must be between 0 and 1")]
     ShareOutOfRange,
-    /// A wait over [`WAIT_MAX`].
-    #[error("a wait is {wait:?}, which is longer than 30 days ({WAIT_MAX:?})")]
+    /// A wait over [`MAX_WAIT`].
+    #[error("a wait is {wait:?}, which is longer than 30 days ({MAX_WAIT:?})")]
     WaitTooLong {
         /// The longest wait found.
         wait: Duration,
@@ -75,7 +75,7 @@ pub enum ScheduleError {
         /// The longest wait.
         cap: Duration,
     },
-    /// More tries than [`TRIES_MAX`].
+    /// More tries than [`MAX_ATTEMPTS`].
     #[error("more than {MAX_ATTEMPTS} attempts; allow fewer and wait longer between them")]
     TooManyAttempts,
 }
@@ -94,7 +94,7 @@ const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-const fn tries(count: u32) -> NonZeroU32 {
+const fn attempts(count: u32) -> NonZeroU32 {
     match NonZeroU32::new(count) {
         Some(count) => count,
         None => NonZeroU32::MIN,
@@ -107,9 +107,9 @@ impl Retry {
     /// It waits 1 s, 2 s, 4 s … without a cap, plus 0 to 10 %, and makes 3 attempts in total.
     // SPEC A9.
     pub const CLIENT: Self = Self {
-        schedule: Schedule::Exponential { base: secs(1), factor: 2, cap: WAIT_MAX },
+        schedule: Schedule::Exponential { base: secs(1), factor: 2, cap: MAX_WAIT },
         jitter: Jitter::Add(0.1),
-        max_attempts: tries(3),
+        max_attempts: attempts(3),
     };
 
     /// The schedule of calls to a model.
@@ -119,7 +119,7 @@ impl Retry {
     pub const LLM: Self = Self {
         schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(20) },
         jitter: Jitter::Add(0.5),
-        max_attempts: tries(5),
+        max_attempts: attempts(5),
     };
 
     /// The outbox: 2 s, 4 s … 256 s, each ±10 %.
@@ -129,7 +129,7 @@ impl Retry {
     pub const OUTBOX: Self = Self {
         schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(256) },
         jitter: Jitter::PlusMinus(0.1),
-        max_attempts: tries(9),
+        max_attempts: attempts(9),
     };
 
     /// Background jobs: `2^n × 60 s` after failure n, without a cap.
@@ -137,9 +137,9 @@ impl Retry {
     /// It makes 3 attempts unless the job says otherwise.
     // SPEC A10.
     pub const JOB: Self = Self {
-        schedule: Schedule::Exponential { base: secs(120), factor: 2, cap: WAIT_MAX },
+        schedule: Schedule::Exponential { base: secs(120), factor: 2, cap: MAX_WAIT },
         jitter: Jitter::None,
-        max_attempts: tries(3),
+        max_attempts: attempts(3),
     };
 
     /// Validates a schedule from a file or a caller.
@@ -152,7 +152,7 @@ impl Retry {
             Schedule::Exponential { cap, .. } => *cap,
             Schedule::List(waits) => *waits.iter().max().ok_or(ScheduleError::EmptyList)?,
         };
-        if WAIT_MAX < longest {
+        if MAX_WAIT < longest {
             return Err(ScheduleError::WaitTooLong { wait: longest });
         }
         if MAX_ATTEMPTS < self.max_attempts.get() {
@@ -171,7 +171,7 @@ impl Retry {
     /// Failure n is final if n ≥ tries.
     // SPEC E1.
     pub fn has_attempts_left(&self, failures: u32) -> bool {
-        failures < self.tries_allowed()
+        failures < self.max_attempts()
     }
 
     /// Returns how long to wait after failure `failure`, counted from 1.
@@ -182,7 +182,7 @@ impl Retry {
         let dice = if dice.is_finite() { dice.clamp(0.0, 1.0) } else { 0.0 };
         let own = self.jitter.spread(self.schedule.wait(failure), dice);
         match hint {
-            Some(hint) => own.max(self.jitter.above(hint.min(WAIT_MAX), dice)),
+            Some(hint) => own.max(self.jitter.above(hint.min(MAX_WAIT), dice)),
             None => own,
         }
     }
@@ -196,11 +196,11 @@ impl Retry {
     ///
     /// A key must be kept at least this long.
     ///
-    /// It holds as long as no call takes longer than `call_max` and no hint exceeds `hint_max`.
-    pub fn horizon(&self, call_max: Duration, hint_max: Duration) -> Duration {
-        let calls = call_max.saturating_mul(self.tries_allowed());
+    /// It holds as long as no call takes longer than `max_call` and no hint exceeds `max_hint`.
+    pub fn horizon(&self, max_call: Duration, max_hint: Duration) -> Duration {
+        let calls = max_call.saturating_mul(self.max_attempts());
         self.failures_retried()
-            .fold(calls, |sum, failure| sum.saturating_add(self.wait(failure, 1.0, Some(hint_max))))
+            .fold(calls, |sum, failure| sum.saturating_add(self.wait(failure, 1.0, Some(max_hint))))
     }
 
     /// Returns the time of the next attempt, or an error if it is after the deadline.
@@ -213,13 +213,13 @@ impl Retry {
     }
 
     /// Returns `tries`, bounded again, because an unchecked value must not block anyone.
-    fn tries_allowed(&self) -> u32 {
+    fn max_attempts(&self) -> u32 {
         self.max_attempts.get().min(MAX_ATTEMPTS)
     }
 
     /// Returns the failures that another attempt may follow, in order.
     fn failures_retried(&self) -> impl Iterator<Item = NonZeroU32> + use<> {
-        (1..self.tries_allowed()).filter_map(NonZeroU32::new)
+        (1..self.max_attempts()).filter_map(NonZeroU32::new)
     }
 }
 
@@ -230,12 +230,12 @@ impl Schedule {
         match self {
             Self::Exponential { base, factor, cap } => {
                 let times = factor.saturating_pow(steps);
-                base.saturating_mul(times).min(*cap).min(WAIT_MAX)
+                base.saturating_mul(times).min(*cap).min(MAX_WAIT)
             }
             Self::List(waits) => {
                 let step = usize::try_from(steps).unwrap_or(usize::MAX);
                 let wait = waits.get(step).or(waits.last()).copied().unwrap_or_default();
-                wait.min(WAIT_MAX)
+                wait.min(MAX_WAIT)
             }
         }
     }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::time::Timestamp;
-use crate::verdict::{HttpResponse, Echo, Effect, NetworkFault, AttemptResponse};
+use crate::verdict::{AttemptResponse, Echo, Effect, HttpResponse, NetworkFault};
 
 fn nth(failure: u32) -> NonZeroU32 {
     NonZeroU32::new(failure).unwrap()
@@ -44,7 +44,10 @@ fn the_llm_waits_double_from_2_up_to_20_seconds_and_half_as_much_more() {
         &Retry::LLM,
         &[(2.0, 3.0), (4.0, 6.0), (8.0, 12.0), (16.0, 24.0), (20.0, 30.0), (20.0, 30.0)],
     );
-    assert!(Retry::LLM.has_attempts_left(4) && !Retry::LLM.has_attempts_left(5), "4 retries after the first attempt");
+    assert!(
+        Retry::LLM.has_attempts_left(4) && !Retry::LLM.has_attempts_left(5),
+        "4 retries after the first attempt"
+    );
 }
 
 #[test]
@@ -83,7 +86,7 @@ fn the_waits_of_clients_and_jobs_double_up_to_30_days() {
     assert_eq!(wait(&Retry::CLIENT, 11).as_secs(), 1_024);
     assert_eq!(wait(&Retry::JOB, 11).as_secs(), 122_880);
     for retry in [Retry::CLIENT, Retry::JOB] {
-        assert_eq!(wait(&retry, 100), WAIT_MAX);
+        assert_eq!(wait(&retry, 100), MAX_WAIT);
     }
 }
 
@@ -146,11 +149,11 @@ fn invalid_schedules_are_refused() {
 
 #[test]
 fn unbounded_attempts_are_refused() {
-    let with_tries = |tries| Retry { max_attempts: nth(tries), ..Retry::OUTBOX };
-    let most = with_tries(MAX_ATTEMPTS);
+    let with_attempts = |attempts| Retry { max_attempts: nth(attempts), ..Retry::OUTBOX };
+    let most = with_attempts(MAX_ATTEMPTS);
     assert_eq!(most.clone().checked(), Ok(most.clone()));
-    for tries in [MAX_ATTEMPTS + 1, u32::MAX] {
-        let retry = with_tries(tries);
+    for attempts in [MAX_ATTEMPTS + 1, u32::MAX] {
+        let retry = with_attempts(attempts);
         assert_eq!(retry.clone().checked(), Err(ScheduleError::TooManyAttempts));
         // Unchecked, it is the longest possible schedule, and no slower to add up.
         assert_eq!(retry.waits().count(), 999);
@@ -245,7 +248,8 @@ fn weaker_guarantee_wins() {
 
 #[test]
 fn a_hop_repeats_a_keyed_post_after_network_faults_and_502_to_504_only() {
-    let answer = |status| AttemptResponse::Http(HttpResponse { status, headers: &[], body: b"", echo: Echo::Absent });
+    let answer =
+        |status| AttemptResponse::Http(HttpResponse { status, headers: &[], body: b"", echo: Echo::Absent });
     for status in [502, 503, 504] {
         assert!(hop_may_repeat("POST", true, &answer(status)), "{status}");
     }
@@ -273,10 +277,10 @@ fn retries() -> impl Strategy<Value = Retry> {
         (0.0..=1.0).prop_map(Jitter::Add),
         (0.0..=1.0).prop_map(Jitter::PlusMinus),
     ];
-    (schedule, jitter, 1_u32..20).prop_map(|(schedule, jitter, tries)| Retry {
+    (schedule, jitter, 1_u32..20).prop_map(|(schedule, jitter, attempts)| Retry {
         schedule,
         jitter,
-        max_attempts: nth(tries),
+        max_attempts: nth(attempts),
     })
 }
 
@@ -333,8 +337,8 @@ proptest! {
         retry in retries(),
         runs in proptest::collection::vec((0.0..1.0, 0_u64..100_000, 0_u64..10_000_000), 20),
     ) {
-        let call_max = Duration::from_secs(100);
-        let hint_max = Duration::from_secs(10_000);
+        let max_call = Duration::from_secs(100);
+        let max_hint = Duration::from_secs(10_000);
         let mut passed = Duration::ZERO;
         for (failure, (dice, call, hint)) in (1..).zip(runs) {
             passed += Duration::from_millis(call);
@@ -343,7 +347,7 @@ proptest! {
             }
             passed += retry.wait(nth(failure), dice, Some(Duration::from_millis(hint)));
         }
-        prop_assert!(passed <= retry.horizon(call_max, hint_max));
+        prop_assert!(passed <= retry.horizon(max_call, max_hint));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Effect, AttemptResponse};
+use super::{AttemptResponse, Effect};
 use crate::clock::age;
 use crate::time::Timestamp;
 
@@ -35,6 +35,15 @@ pub enum Guarantee {
 }
 
 impl Guarantee {
+    /// Returns the name, as settings and the store spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Keyed { .. } => "keyed",
+            Self::Idempotent => "idempotent",
+            Self::None => "none",
+        }
+    }
+
     /// Returns what a call could do now, if the first call in doubt was made at `doubt_since`.
     pub fn safety(self, doubt_since: Option<Timestamp>, now: Timestamp) -> Safety {
         match (self, doubt_since) {

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use crate::time::Timestamp;
 
 /// The longest wait of any schedule or hint: 30 days, so sums of waits stay far from overflow.
-pub const WAIT_MAX: Duration = Duration::from_hours(30 * 24);
+pub const MAX_WAIT: Duration = Duration::from_hours(30 * 24);
 /// Headers with a wait in milliseconds; they are finer than `Retry-After` and take precedence.
 const MILLISECOND_HEADERS: [&str; 3] = ["retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry-after"];
 
@@ -41,13 +41,13 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     decimal(value, 1).or_else(|| {
         let date = httpdate::parse_http_date(value).ok()?;
         let since_epoch = date.duration_since(UNIX_EPOCH).ok()?;
-        Some(Timestamp::EPOCH.plus(since_epoch).since(now).min(WAIT_MAX))
+        Some(Timestamp::EPOCH.plus(since_epoch).since(now).min(MAX_WAIT))
     })
 }
 
 /// Parses `12` or `12.5` in units of which `per_second` make a second.
 ///
-/// Values too large are [`WAIT_MAX`].
+/// Values too large are [`MAX_WAIT`].
 fn decimal(value: &str, per_second: u32) -> Option<Duration> {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
     let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -55,6 +55,6 @@ fn decimal(value: &str, per_second: u32) -> Option<Duration> {
         return None;
     }
     let units = value.parse::<f64>().ok()?;
-    let wait = Duration::try_from_secs_f64(units / f64::from(per_second)).unwrap_or(WAIT_MAX);
-    Some(wait.min(WAIT_MAX))
+    let wait = Duration::try_from_secs_f64(units / f64::from(per_second)).unwrap_or(MAX_WAIT);
+    Some(wait.min(MAX_WAIT))
 }

@@ -9,7 +9,7 @@ use crate::json::{Document, Pointer};
 use crate::key::{self, IdempotencyKey};
 
 /// How much of an error body is searched for the error's name.
-pub const BODY_BYTES_MAX: usize = 64 * 1024;
+pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// What came back from an attempt, if anything.
 #[derive(Clone, Copy, Debug)]
@@ -199,7 +199,7 @@ impl<'a> HttpResponse<'a> {
             names.push(Cow::Borrowed(bare_name(name)));
         }
         // A body that is not JSON, or too large, names nothing: the status decides.
-        let Ok(document) = Document::parse(self.body, BODY_BYTES_MAX) else {
+        let Ok(document) = Document::parse(self.body, MAX_BODY_BYTES) else {
             return names;
         };
         for pointer in NAME_POINTERS {

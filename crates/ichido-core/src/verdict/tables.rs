@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Advice, Effect, ErrorCode, VerdictRow, VerdictTable, RowMatch};
+use super::{Advice, Effect, ErrorCode, RowMatch, VerdictRow, VerdictTable};
 use Advice::{Accept, GiveUp, Retry, RetryAnswer};
 use Effect::{Done, NotDone, Unknown};
 use ErrorCode::{
@@ -68,11 +68,11 @@ impl VerdictTable {
     /// | seen | code | effect | advice |
     /// |---|---|---|---|
     /// | 409, `outcome_unknown` | `BAD_REQUEST` | unknown | give up |
-    /// | 409, `response_not_kept` | `BAD_REQUEST` | unknown | give up |
+    /// | 409, `response_not_stored` | `BAD_REQUEST` | unknown | give up |
     /// | 409, `key_in_flight` | `IN_PROGRESS` | unknown | retry |
     /// | 409, with a time to wait | `IN_PROGRESS` | unknown | retry |
     /// | 409 | `UNKNOWN` | unknown | retry |
-    /// | 422, `key_disagrees` | `BAD_REQUEST` | not done | give up |
+    /// | 422, `key_mismatch` | `BAD_REQUEST` | not done | give up |
     /// | 422 | `KEY_CONFLICT` | unknown | give up |
     pub const fn client_ietf() -> Self {
         Self { own_rows: Vec::new(), base: &[IETF, CLIENT, HTTP], expects_echo: false }
@@ -158,7 +158,8 @@ const fn named(status: u16, name: &'static str) -> RowMatch {
     RowMatch::StatusAndName(status, Cow::Borrowed(name))
 }
 
-const SUCCESS: VerdictRow = VerdictRow { when: StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
+const SUCCESS: VerdictRow =
+    VerdictRow { when: StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
 
 /// The first rows of every table.
 pub(super) const IN_FLIGHT: &[VerdictRow] = &[row(InFlight, InProgress, Unknown, Retry)];
@@ -202,12 +203,12 @@ pub(super) const CLIENT: &[VerdictRow] = &[
 pub(super) const IETF: &[VerdictRow] = &[
     // Asking again changes neither: the first waits for a person, the second was done.
     row(named(409, "outcome_unknown"), BadRequest, Unknown, GiveUp),
-    row(named(409, "response_not_kept"), BadRequest, Unknown, GiveUp),
+    row(named(409, "response_not_stored"), BadRequest, Unknown, GiveUp),
     row(named(409, "key_in_flight"), InProgress, Unknown, Retry),
     row(StatusAndWait(409), InProgress, Unknown, Retry),
     // In flight, or a conflict of the API's own: with a key it is safe to ask, but not forever.
     row(Status(409), ErrorCode::Unknown, Unknown, Retry),
-    row(named(422, "key_disagrees"), BadRequest, NotDone, GiveUp),
+    row(named(422, "key_mismatch"), BadRequest, NotDone, GiveUp),
     row(Status(422), KeyConflict, Unknown, GiveUp),
 ];
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::key::IdempotencyKey;
 use crate::ledger::Profile;
-use Advice::{Accept, Reconcile, GiveUp, Retry, RetryAnswer};
+use Advice::{Accept, GiveUp, Reconcile, Retry, RetryAnswer};
 use Effect::{Done, NotDone, Unknown};
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
@@ -22,7 +22,11 @@ fn judge(table: &VerdictTable, seen: AttemptResponse<'_>) -> (&'static str, Effe
 
 fn assert_statuses(table: &VerdictTable, expected: &[(u16, &str, Effect, Advice)]) {
     for (status, code, effect, advice) in expected {
-        assert_eq!(judge(table, AttemptResponse::Http(answer(*status))), (*code, *effect, *advice), "status {status}");
+        assert_eq!(
+            judge(table, AttemptResponse::Http(answer(*status))),
+            (*code, *effect, *advice),
+            "status {status}"
+        );
     }
 }
 
@@ -60,7 +64,9 @@ fn outbox_distinguishes_statuses() {
 #[test]
 fn a_client_retries_5xx_408_and_429_and_no_other_4xx() {
     let retried: Vec<u16> = (200..=999)
-        .filter(|status| VerdictTable::client().judge(&AttemptResponse::Http(answer(*status)), NOW).advice == Retry)
+        .filter(|status| {
+            VerdictTable::client().judge(&AttemptResponse::Http(answer(*status)), NOW).advice == Retry
+        })
         .collect();
     let expected: Vec<u16> = [408, 429].into_iter().chain(500..=599).collect();
     assert_eq!(retried, expected);
@@ -97,9 +103,9 @@ fn client_distinguishes_key_in_flight_from_key_conflict() {
         (Ichido, 409, in_use, refused),
         (Ietf, 409, r#"{"code":"key_in_flight"}"#, in_flight),
         (Ietf, 409, r#"{"code":"outcome_unknown"}"#, refused),
-        (Ietf, 409, r#"{"code":"response_not_kept"}"#, refused),
+        (Ietf, 409, r#"{"code":"response_not_stored"}"#, refused),
         (Ietf, 422, r#"{"code":"key_conflict"}"#, conflict),
-        (Ietf, 422, r#"{"code":"key_disagrees"}"#, ("BAD_REQUEST", NotDone, GiveUp)),
+        (Ietf, 422, r#"{"code":"key_mismatch"}"#, ("BAD_REQUEST", NotDone, GiveUp)),
         (Stripe, 409, in_use, in_flight),
         (Stripe, 409, r#"{"code":"key_in_flight"}"#, in_flight),
         (Stripe, 409, r#"{"error":{"type":"invalid_request_error"}}"#, refused),
@@ -119,17 +125,25 @@ fn client_distinguishes_key_in_flight_from_key_conflict() {
 #[test]
 fn unsent_is_not_done_and_lost_is_unknown() {
     use NetworkFault::{
-        ResponseCut, Broken, ClosedUnused, ConnectRefused, ConnectTimeout, NotSent, NameNotResolved,
+        Broken, ClosedUnused, ConnectRefused, ConnectTimeout, NameNotResolved, NotSent, ResponseCut,
         StreamRefused, Timeout, Tls,
     };
     for table in [VerdictTable::http(), VerdictTable::client(), VerdictTable::llm()] {
         for fault in
             [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, NotSent, ClosedUnused]
         {
-            assert_eq!(judge(&table, AttemptResponse::Network(fault)), ("NETWORK_TIMEOUT", NotDone, Retry), "{fault:?}");
+            assert_eq!(
+                judge(&table, AttemptResponse::Network(fault)),
+                ("NETWORK_TIMEOUT", NotDone, Retry),
+                "{fault:?}"
+            );
         }
         for fault in [Timeout, Broken, ResponseCut] {
-            assert_eq!(judge(&table, AttemptResponse::Network(fault)), ("NETWORK_TIMEOUT", Unknown, Retry), "{fault:?}");
+            assert_eq!(
+                judge(&table, AttemptResponse::Network(fault)),
+                ("NETWORK_TIMEOUT", Unknown, Retry),
+                "{fault:?}"
+            );
         }
     }
 }
@@ -138,14 +152,18 @@ fn unsent_is_not_done_and_lost_is_unknown() {
 fn in_flight_202_is_not_a_success() {
     let headers: &[(&str, &[u8])] = &[("Idempotency-Status", b" Processing "), ("Retry-After", b"3")];
     let seen = AttemptResponse::Http(HttpResponse { headers, ..answer(202) });
-    let any_2xx = VerdictRow { when: RowMatch::StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
+    let any_2xx =
+        VerdictRow { when: RowMatch::StatusFrom(200, 299), code: None, effect: Done, advice: Accept };
     let own = VerdictTable { own_rows: vec![any_2xx], ..VerdictTable::http() };
     for table in [VerdictTable::http(), VerdictTable::client(), VerdictTable::llm(), own] {
         assert_eq!(judge(&table, seen), ("IN_PROGRESS", Unknown, Retry));
         assert_eq!(table.judge(&seen, NOW).hint, Some(Duration::from_secs(3)));
     }
     let headers: &[(&str, &[u8])] = &[("Idempotency-Status", b"done")];
-    assert_eq!(judge(&VerdictTable::http(), AttemptResponse::Http(HttpResponse { headers, ..answer(202) })), ("-", Done, Accept));
+    assert_eq!(
+        judge(&VerdictTable::http(), AttemptResponse::Http(HttpResponse { headers, ..answer(202) })),
+        ("-", Done, Accept)
+    );
 }
 
 /// A row as the docs of its table show it.
@@ -286,7 +304,11 @@ fn a_success_that_does_not_carry_our_key_is_unknown() {
     for echo in [Echo::Absent, Echo::Other] {
         assert_eq!(judge(&broker(), created(echo)), ("KEY_NOT_ECHOED", Unknown, Reconcile), "{echo:?}");
     }
-    assert_eq!(judge(&VerdictTable::http(), created(Echo::Absent)), ("-", Done, Accept), "nothing was promised");
+    assert_eq!(
+        judge(&VerdictTable::http(), created(Echo::Absent)),
+        ("-", Done, Accept),
+        "nothing was promised"
+    );
     assert_eq!(
         judge(&VerdictTable::http(), created(Echo::Other)),
         ("KEY_NOT_ECHOED", Unknown, Reconcile),
@@ -337,7 +359,11 @@ fn bedrock_errors_are_distinguished_by_name() {
         ("SomethingNewException", "UNKNOWN", Unknown, GiveUp),
     ];
     for (name, code, effect, advice) in table {
-        assert_eq!(judge(&VerdictTable::llm(), AttemptResponse::Named(name)), (code, effect, advice), "{name}");
+        assert_eq!(
+            judge(&VerdictTable::llm(), AttemptResponse::Named(name)),
+            (code, effect, advice),
+            "{name}"
+        );
     }
 }
 
@@ -410,16 +436,27 @@ fn model_is_retried_when_throttled_or_down_only() {
             (999, "UNKNOWN", Unknown, GiveUp),
         ],
     );
-    assert_eq!(judge(&VerdictTable::llm(), AttemptResponse::UnusableAnswer), ("ANSWER_UNUSABLE", Done, RetryAnswer));
+    assert_eq!(
+        judge(&VerdictTable::llm(), AttemptResponse::UnusableAnswer),
+        ("ANSWER_UNUSABLE", Done, RetryAnswer)
+    );
 }
 
 #[test]
 fn destination_rows_come_first() {
-    let rejects_before_work =
-        VerdictRow { when: RowMatch::Status(503), code: Some(ErrorCode::Broker5xx), effect: NotDone, advice: Retry };
+    let rejects_before_work = VerdictRow {
+        when: RowMatch::Status(503),
+        code: Some(ErrorCode::Broker5xx),
+        effect: NotDone,
+        advice: Retry,
+    };
     let table = VerdictTable { own_rows: vec![rejects_before_work], ..VerdictTable::http() };
     assert_eq!(judge(&table, AttemptResponse::Http(answer(503))), ("BROKER_5XX", NotDone, Retry));
-    assert_eq!(judge(&table, AttemptResponse::Http(answer(502))), ("BROKER_5XX", Unknown, Retry), "the others stay");
+    assert_eq!(
+        judge(&table, AttemptResponse::Http(answer(502))),
+        ("BROKER_5XX", Unknown, Retry),
+        "the others stay"
+    );
 }
 
 #[test]
@@ -460,8 +497,8 @@ fn retry_after_is_read_in_seconds_and_as_a_date() {
         ("Friday, 15-Jan-27 08:00:30 GMT", secs(30)),
         ("Fri Jan 15 08:00:30 2027", secs(30)),
         ("Fri, 15 Jan 2027 07:00:00 GMT", secs(0)),
-        ("99999999999999999999999", Some(WAIT_MAX)),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", Some(WAIT_MAX)),
+        ("99999999999999999999999", Some(MAX_WAIT)),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", Some(MAX_WAIT)),
         ("", None),
         ("-1", None),
         ("+1", None),
@@ -495,7 +532,7 @@ proptest! {
     #[test]
     fn reading_a_hint_never_panics_and_stays_in_bounds(value in ".{0,40}", now in any::<i64>()) {
         if let Some(wait) = retry_after(&value, Timestamp::from_micros(now)) {
-            prop_assert!(wait <= WAIT_MAX);
+            prop_assert!(wait <= MAX_WAIT);
         }
     }
 

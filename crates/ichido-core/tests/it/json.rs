@@ -9,18 +9,24 @@ mod refusals;
 mod rfc8785;
 mod strings;
 
-use ichido_core::json::{Document, CanonicalForm, JsonError, JsonErrorKind, LeaveOut, Numbers, Pointer, Unicode};
+use ichido_core::json::{
+    CanonicalForm, Document, JsonError, JsonErrorKind, LeaveOut, Numbers, Pointer, Unicode,
+};
 
-const BYTES_MAX: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
-const NO_EXPONENT: CanonicalForm =
-    CanonicalForm { numbers: Numbers::ExactNoExponent, unicode: Unicode::AsWritten, leave_out: LeaveOut::NONE };
+const NO_EXPONENT: CanonicalForm = CanonicalForm {
+    numbers: Numbers::ExactNoExponent,
+    unicode: Unicode::AsWritten,
+    leave_out: LeaveOut::NONE,
+};
 const DOUBLE: CanonicalForm =
     CanonicalForm { numbers: Numbers::Double, unicode: Unicode::AsWritten, leave_out: LeaveOut::NONE };
-const NFC: CanonicalForm = CanonicalForm { numbers: Numbers::Exact, unicode: Unicode::Nfc, leave_out: LeaveOut::NONE };
+const NFC: CanonicalForm =
+    CanonicalForm { numbers: Numbers::Exact, unicode: Unicode::Nfc, leave_out: LeaveOut::NONE };
 
 fn try_canonical(text: &[u8], form: &CanonicalForm) -> Result<String, JsonError> {
-    let bytes = Document::parse(text, BYTES_MAX)?.canonical(form)?;
+    let bytes = Document::parse(text, MAX_BYTES)?.canonical(form)?;
     Ok(String::from_utf8(bytes).expect("canonical JSON is UTF-8"))
 }
 
@@ -50,5 +56,8 @@ fn refused_in(form: &CanonicalForm, text: impl AsRef<[u8]>, position: usize, fau
 fn leaving_out(pointers: &[&str]) -> CanonicalForm {
     let leave_out =
         pointers.iter().map(|text| Pointer::parse(text).expect("the test names a member")).collect();
-    CanonicalForm { leave_out: LeaveOut::new(leave_out).expect("the test names few"), ..CanonicalForm::default() }
+    CanonicalForm {
+        leave_out: LeaveOut::new(leave_out).expect("the test names few"),
+        ..CanonicalForm::default()
+    }
 }

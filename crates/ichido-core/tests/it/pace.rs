@@ -15,7 +15,7 @@ const MODELS: [LimitModel; 4] = [
 ];
 const SEEDS: u64 = 20;
 /// At a limit, a few calls must be refused before it is known.
-const REFUSED_MAX: f64 = 0.08;
+const MAX_REFUSED: f64 = 0.08;
 
 /// Over the seeds: the minimum accepted per second, the maximum share refused, and all that was sent.
 #[derive(Clone, Copy, Debug)]
@@ -35,10 +35,10 @@ fn worst(run: impl Fn(u64) -> CallCounts) -> Worst {
 }
 
 /// Prints the measurements, for runs with `--nocapture`, and checks them against the limits.
-fn check(what: &str, worst: Worst, accepted_min: f64) {
+fn check(what: &str, worst: Worst, min_accepted: f64) {
     println!("{what}: {:.2}/s, {:.2} %", worst.accepted_per_second, worst.refused_share * 100.0);
-    assert!(accepted_min <= worst.accepted_per_second, "{what}: {worst:?}");
-    assert!(worst.refused_share < REFUSED_MAX, "{what}: {worst:?}");
+    assert!(min_accepted <= worst.accepted_per_second, "{what}: {worst:?}");
+    assert!(worst.refused_share < MAX_REFUSED, "{what}: {worst:?}");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn most(model: LimitModel, limit: u32, per_thousand: u32) -> f64 {
 /// measurements.
 #[test]
 fn refusals_at_any_rate_do_not_bring_the_pace_down() {
-    for (per_thousand, mean_min, least_min) in [(20, 0.87, 0.7), (100, 0.7, 0.25)] {
+    for (per_thousand, min_mean, min_samples_min) in [(20, 0.87, 0.7), (100, 0.7, 0.25)] {
         for (limit, seconds, seeds) in [(1, 1_200, SEEDS), (10, 300, SEEDS), (100, 180, SEEDS / 4)] {
             for (model, says_when) in MODELS.into_iter().flat_map(|model| [(model, false), (model, true)]) {
                 let found = shares(most(model, limit, per_thousand), seeds, |seed| {
@@ -157,7 +157,7 @@ fn refusals_at_any_rate_do_not_bring_the_pace_down() {
                 let what =
                     format!("{per_thousand} ‰ refused, {limit}/s, {model:?}, Retry-After: {says_when}");
                 println!("{what}: {:.2} ({:.2})", found.mean, found.least);
-                assert!(mean_min <= found.mean && least_min <= found.least, "{what}: {found:?}");
+                assert!(min_mean <= found.mean && min_samples_min <= found.least, "{what}: {found:?}");
             }
         }
     }
@@ -165,7 +165,7 @@ fn refusals_at_any_rate_do_not_bring_the_pace_down() {
 
 #[test]
 fn a_destination_without_a_limit_that_refuses_some_calls_is_called_as_fast_as_before() {
-    for (per_thousand, mean_min) in [(20, 0.98), (100, 0.9)] {
+    for (per_thousand, min_mean) in [(20, 0.98), (100, 0.9)] {
         for says_when in [false, true] {
             let simulation = |seed| Simulation::new(LimitModel::Unlimited, 0, 1, seed);
             let free = shares(1.0, SEEDS / 4, |seed| simulation(seed).watch(60, 120)).mean;
@@ -176,7 +176,7 @@ fn a_destination_without_a_limit_that_refuses_some_calls_is_called_as_fast_as_be
             });
             let what = format!("{per_thousand} ‰ refused, no limit, Retry-After: {says_when}");
             println!("{what}: {:.2} ({:.2})", found.mean, found.least);
-            assert!(mean_min <= found.mean, "{what}: {found:?}");
+            assert!(min_mean <= found.mean, "{what}: {found:?}");
         }
     }
 }

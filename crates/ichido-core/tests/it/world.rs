@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{StartMark, Decision, Event, Failure, Reconciled, State};
+use ichido_core::lifecycle::{Decision, Event, Failure, Reconciled, StartMark, State};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
@@ -16,9 +16,9 @@ use ichido_core::verdict::Effect;
 /// How long a call may be in transit, and how long the scenario lasts, in seconds.
 const TRAVEL: i64 = 2;
 const END: i64 = 4;
-const CLAIMS_MAX: u64 = 3;
+const MAX_CLAIMS: u64 = 3;
 /// Far above what is reached (some ten thousand), so a mistake in the model cannot run forever.
-const SCENARIOS_MAX: usize = 400_000;
+const MAX_SCENARIOS: usize = 400_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scenario {
@@ -95,7 +95,8 @@ impl Scenario {
             add("vanishes", Some(Scenario { travelling: None, ..self }));
         }
         self.answered_late(&mut add);
-        let found = if self.effects > 0 { Reconciled::Done } else { Reconciled::NotDone { due: at(self.now) } };
+        let found =
+            if self.effects > 0 { Reconciled::Done } else { Reconciled::NotDone { due: at(self.now) } };
         add("reconciled", self.after(Event::Reconciled(found), |_| ()));
         if self.travelling.is_none() {
             let truth = if self.effects > 0 { Decision::Done } else { Decision::NotDone };
@@ -107,7 +108,7 @@ impl Scenario {
         // A parked message waits until its call can no longer be in transit, even past the end.
         let waits = match self.state {
             State::Parked { history } => {
-                history.doubt.is_some_and(|doubt| at(self.now) < doubt.travels_until)
+                history.doubt.is_some_and(|doubt| at(self.now) < doubt.in_flight_until)
             }
             _ => false,
         };
@@ -136,13 +137,13 @@ impl Scenario {
         add: &mut impl FnMut(&'static str, Option<Scenario>),
     ) {
         let now = at(self.now);
-        let travels_until = at(self.now + TRAVEL);
+        let in_flight_until = at(self.now + TRAVEL);
         let failed = |failure, effect| Event::Failed {
             fence,
             failure,
             effect,
             safety: assumptions.safety,
-            travels_until,
+            in_flight_until,
         };
         let again = Failure::Retry { due: now };
         if !self.called {
@@ -170,7 +171,7 @@ impl Scenario {
         }
         for (name, alone) in [("died alone", true), ("died in a batch", false)] {
             let died =
-                Event::WorkerDied { fence, alone, safety: assumptions.safety, due: now, travels_until };
+                Event::WorkerDied { fence, alone, safety: assumptions.safety, due: now, in_flight_until };
             add(name, self.after(died, |_| ()));
         }
     }
@@ -208,13 +209,13 @@ fn explore(assumptions: Assumptions) -> usize {
     let mut open = VecDeque::from([Scenario::new()]);
     while let Some(scenario) = open.pop_front() {
         let path = paths[&key(&scenario)].clone();
-        assert!(paths.len() < SCENARIOS_MAX, "the model does not end");
+        assert!(paths.len() < MAX_SCENARIOS, "the model does not end");
         if let Some(violation) = scenario.violation(assumptions) {
             panic!("{violation}: {:?}, {:?}, by {path:?}", assumptions.safety, assumptions.begun);
         }
         let next = scenario.next(assumptions);
         assert!(!next.is_empty() || scenario.state.is_final(), "stuck: {scenario:?}, by {path:?}");
-        for (name, next) in next.into_iter().filter(|(_, next)| next.claims <= CLAIMS_MAX) {
+        for (name, next) in next.into_iter().filter(|(_, next)| next.claims <= MAX_CLAIMS) {
             paths.entry(key(&next)).or_insert_with(|| {
                 open.push_back(next);
                 path.iter().copied().chain([name]).collect()

@@ -1,6 +1,6 @@
 //! Request and response bodies with timeouts.
 //!
-//! Guarantee: a body that stalls, is too slow or takes too long fails with a [`BodyFault`] instead of holding its
+//! Guarantee: a body that stalls, is too slow or takes too long fails with a [`BodyError`] instead of holding its
 //! connection.
 
 use std::error::Error;
@@ -15,7 +15,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::limits::{BODY_GRACE, BODY_RATE_MIN};
+use super::limits::{BODY_GRACE, MIN_BODY_RATE};
 use super::permits::Full;
 
 /// Any error of a body.
@@ -42,8 +42,8 @@ pub enum BodyError {
 }
 
 /// The longest total wait for a body of which `received` bytes have arrived.
-fn wait_max(received: u64) -> Duration {
-    BODY_GRACE + Duration::from_millis(received.saturating_mul(1_000) / BODY_RATE_MIN)
+fn max_wait(received: u64) -> Duration {
+    BODY_GRACE + Duration::from_millis(received.saturating_mul(1_000) / MIN_BODY_RATE)
 }
 
 /// A body from the network with timeouts.
@@ -90,7 +90,7 @@ impl<B: Body> Timed<B> {
         let left = self
             .progress
             .as_ref()
-            .map(|progress| wait_max(progress.received).saturating_sub(progress.waited));
+            .map(|progress| max_wait(progress.received).saturating_sub(progress.waited));
         let (time, fault) = match left {
             Some(left) if left < self.idle => (left, BodyError::TooSlow),
             _ => (self.idle, BodyError::Idle),
@@ -207,7 +207,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn body_at_the_minimum_rate_completes() {
-        let rate = usize::try_from(BODY_RATE_MIN).expect("a small number");
+        let rate = usize::try_from(MIN_BODY_RATE).expect("a small number");
         assert_eq!(trickled(rate, 600).await.0, Ok(600 * rate));
         assert!(trickled(rate - 64, 600).await.0.is_err(), "an eighth less is too slow in the end");
     }

@@ -25,11 +25,11 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 pub struct ConnectionLimits {
     /// Maximum connections and requests; more wait, then get 503 [default: 1024]
     #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
-    pub connections_max: Option<String>,
+    pub max_connections: Option<String>,
 
     /// The same per address; raise behind a load balancer [default: 3/4 of all]
     #[cfg_attr(feature = "clap", arg(long, value_name = "COUNT"))]
-    pub peer_connections_max: Option<String>,
+    pub max_peer_connections: Option<String>,
 
     /// Timeout for request heads and idle connections [default: 15s]
     #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
@@ -63,16 +63,16 @@ impl ConnectionLimits {
             let count = text.as_ref().and_then(|text| count(flag, text, faults))?;
             usize::try_from(count).ok()
         };
-        let connections_max = counts("--connections-max", &self.connections_max);
-        let peer_connections_max = counts("--peer-connections-max", &self.peer_connections_max);
-        limits.connections_max = connections_max.unwrap_or(limits.connections_max);
-        limits.peer_connections_max = peer_connections_max.or(limits.peer_connections_max);
+        let max_connections = counts("--max-connections", &self.max_connections);
+        let max_peer_connections = counts("--max-peer-connections", &self.max_peer_connections);
+        limits.max_connections = max_connections.unwrap_or(limits.max_connections);
+        limits.max_peer_connections = max_peer_connections.or(limits.max_peer_connections);
         limits
     }
 }
 
 /// The highest count that a flag accepts.
-pub const COUNT_MAX: u32 = 1_000_000;
+pub const MAX_COUNT: u32 = 1_000_000;
 
 /// Parses a positive duration. A timeout of zero would let nothing through.
 pub fn time(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<Duration> {
@@ -84,11 +84,11 @@ pub fn time(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<Duratio
     Some(parsed)
 }
 
-/// Parses a count from 1 to [`COUNT_MAX`].
+/// Parses a count from 1 to [`MAX_COUNT`].
 pub fn count(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<u32> {
-    let parsed = text.parse().ok().filter(|count| (1..=COUNT_MAX).contains(count));
+    let parsed = text.parse().ok().filter(|count| (1..=MAX_COUNT).contains(count));
     if parsed.is_none() {
-        faults.add(flag, format!("\"{text}\" is not a count; use a whole number from 1 to {COUNT_MAX}"));
+        faults.add(flag, format!("\"{text}\" is not a count; use a whole number from 1 to {MAX_COUNT}"));
     }
     parsed
 }

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::RequestHandler;
 use super::body::ResponseBody;
-use super::limits::{CLOSING, HEAD_BYTES_MAX, HEADERS_MAX, Limits, SEAT_WAIT, STREAMS_MAX, WINDOW_BYTES};
+use super::limits::{CLOSING, Limits, MAX_HEAD_BYTES, MAX_HEADERS, MAX_STREAMS, SEAT_WAIT, WINDOW_BYTES};
 use super::permits::{Permit, Permits};
 use super::seats::{InFlightRequest, Peer, Seat};
 use super::streams::{Streams, body_yielded};
@@ -57,7 +57,7 @@ impl<A: RequestHandler> ServerConnection<A> {
         let builder = builder(&self.limits);
         let mut connection = pin!(builder.serve_connection(io, service));
         let (mut is_closing, mut has_served) = (false, false);
-        let mut close_at = Instant::now() + self.idle_max();
+        let mut close_at = Instant::now() + self.max_idle();
         loop {
             let is_idle = *idle.borrow_and_update() == 0;
             let must_close = tokio::select! {
@@ -78,7 +78,7 @@ impl<A: RequestHandler> ServerConnection<A> {
                 }
                 Ok(()) = idle.changed() => {
                     has_served = true;
-                    close_at = Instant::now() + if is_closing { CLOSING } else { self.idle_max() };
+                    close_at = Instant::now() + if is_closing { CLOSING } else { self.max_idle() };
                     false
                 }
                 true = wait_for_stop(&mut stopping), if !is_closing => true,
@@ -100,7 +100,7 @@ impl<A: RequestHandler> ServerConnection<A> {
     }
 
     /// The idle timeout, which is shorter without a seat.
-    fn idle_max(&self) -> Duration {
+    fn max_idle(&self) -> Duration {
         if self.seat.is_spare() { self.limits.head.min(SEAT_WAIT) } else { self.limits.head }
     }
 
@@ -143,20 +143,20 @@ async fn wait_for_stop(stopping: &mut watch::Receiver<bool>) -> bool {
 
 /// Sets every timeout and limit; hyper has none of them by default.
 fn builder(limits: &Limits) -> auto::Builder<Streams> {
-    let mut builder = auto::Builder::new(Streams { stall_max: limits.body_idle });
+    let mut builder = auto::Builder::new(Streams { max_stall: limits.body_idle });
     builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
-        .max_headers(HEADERS_MAX)
-        .max_buf_size(HEAD_BYTES_MAX);
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEAD_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX)
+        .max_concurrent_streams(MAX_STREAMS)
         .initial_connection_window_size(WINDOW_BYTES)
         .initial_stream_window_size(WINDOW_BYTES)
-        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
         .keep_alive_interval(limits.head)
         .keep_alive_timeout(limits.head);
     builder
@@ -194,7 +194,7 @@ mod guarded_body {
     use http_body::{Body, Frame, SizeHint};
 
     use super::{RequestGuard, body_yielded};
-    use crate::server::body::{ResponseBody, BoxError};
+    use crate::server::body::{BoxError, ResponseBody};
 
     /// A body that keeps its connection counted as busy.
     pub(super) struct GuardedBody {

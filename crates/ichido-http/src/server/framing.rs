@@ -10,13 +10,13 @@
 //! nothing is checked, because its frames carry their own lengths.
 
 /// How much of a header line is kept for inspection. Any honest `Content-Length` or `Transfer-Encoding` fits.
-const LINE_KEPT_BYTES_MAX: usize = 256;
+const MAX_LINE_KEPT_BYTES: usize = 256;
 /// The longest line with a chunk size and its extensions.
-const CHUNK_LINE_BYTES_MAX: usize = 256;
+const MAX_CHUNK_LINE_BYTES: usize = 256;
 /// The maximum number of digits of a chunk size that fits a u64.
-const CHUNK_DIGITS_MAX: usize = 16;
+const MAX_CHUNK_DIGITS: usize = 16;
 /// The maximum size of trailers, which nobody reads.
-const TRAILER_BYTES_MAX: usize = 8 * 1024;
+const MAX_TRAILER_BYTES: usize = 8 * 1024;
 /// The first line of the HTTP/2 preface, which no HTTP/1.1 request begins with.
 const HTTP2_FIRST_LINE: &[u8] = b"PRI * HTTP/2.0";
 
@@ -162,11 +162,12 @@ impl Framing {
             }
             Position::ChunkSize => {
                 let whole = self.line.take(byte)?;
-                if CHUNK_LINE_BYTES_MAX < self.line.len {
+                if MAX_CHUNK_LINE_BYTES < self.line.len {
                     return Err(FramingError::ChunkSize);
                 }
                 if whole {
-                    self.position = after_chunk_size(chunk_size(&self.line.bytes).ok_or(FramingError::ChunkSize)?);
+                    self.position =
+                        after_chunk_size(chunk_size(&self.line.bytes).ok_or(FramingError::ChunkSize)?);
                     self.line = LineBuffer::default();
                 }
             }
@@ -228,7 +229,7 @@ impl LineBuffer {
 
     fn keep(&mut self, byte: u8) {
         self.len += 1;
-        if self.bytes.len() < LINE_KEPT_BYTES_MAX {
+        if self.bytes.len() < MAX_LINE_KEPT_BYTES {
             self.bytes.push(byte);
         }
     }
@@ -271,7 +272,7 @@ impl HeadFraming {
 
 fn after_chunk_size(size: u64) -> Position {
     match size {
-        0 => Position::Trailers { left: TRAILER_BYTES_MAX },
+        0 => Position::Trailers { left: MAX_TRAILER_BYTES },
         left => Position::Data { left, then: AfterData::ChunkCr },
     }
 }
@@ -279,7 +280,7 @@ fn after_chunk_size(size: u64) -> Position {
 /// Parses a chunk size. White space is rejected, because readers treat it differently.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let digits = line.split(|byte| *byte == b';').next()?;
-    if CHUNK_DIGITS_MAX < digits.len() { None } else { number(digits, 16) }
+    if MAX_CHUNK_DIGITS < digits.len() { None } else { number(digits, 16) }
 }
 
 /// Parses digits only: no sign, no list, no white space.
@@ -338,7 +339,10 @@ mod tests {
             ("Transfer-Encoding: gzip, chunked\r\n\r\n", FramingError::EncodingUnknown),
             ("Transfer-Encoding: identity\r\n\r\n", FramingError::EncodingUnknown),
             ("Transfer-Encoding: xchunked\r\n\r\n", FramingError::EncodingUnknown),
-            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", FramingError::EncodingUnknown),
+            (
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+                FramingError::EncodingUnknown,
+            ),
             ("X: a\r\n b\r\n\r\n", FramingError::FoldedLine),
             ("X: a\r\n\tTransfer-Encoding: chunked\r\n\r\n", FramingError::FoldedLine),
             ("Transfer-Encoding : chunked\r\n\r\n", FramingError::SpaceBeforeColon),
@@ -359,11 +363,11 @@ mod tests {
     #[test]
     fn endless_lines_and_trailers_are_rejected() {
         let chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
-        let extension = format!("{chunked}3;{}", "x".repeat(CHUNK_LINE_BYTES_MAX));
+        let extension = format!("{chunked}3;{}", "x".repeat(MAX_CHUNK_LINE_BYTES));
         assert_eq!(fault(&extension), Some(FramingError::ChunkSize));
-        let trailers = format!("{chunked}0\r\nx: {}", "y".repeat(TRAILER_BYTES_MAX));
+        let trailers = format!("{chunked}0\r\nx: {}", "y".repeat(MAX_TRAILER_BYTES));
         assert_eq!(fault(&trailers), Some(FramingError::TrailersTooLong));
-        let length = format!("POST / HTTP/1.1\r\nContent-Length: {}7\r\n", "0".repeat(LINE_KEPT_BYTES_MAX));
+        let length = format!("POST / HTTP/1.1\r\nContent-Length: {}7\r\n", "0".repeat(MAX_LINE_KEPT_BYTES));
         assert_eq!(fault(&length), Some(FramingError::LengthNoNumber));
     }
 

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 /// The maximum number of header fields of a request. More get a 431.
-pub const HEADERS_MAX: usize = 100;
+pub const MAX_HEADERS: usize = 100;
 /// The maximum size of the request line and header fields together. More gets a 431.
-pub const HEAD_BYTES_MAX: usize = 32 * 1024;
+pub const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// The maximum number of concurrent requests on one HTTP/2 connection.
-pub const STREAMS_MAX: u32 = 128;
+pub const MAX_STREAMS: u32 = 128;
 /// How long a closing connection may take once nothing is in flight on it.
 pub const CLOSING: Duration = Duration::from_secs(5);
 
@@ -20,16 +20,16 @@ pub const SEAT_WAIT: Duration = Duration::from_secs(5);
 /// The maximum number of connections without a seat.
 ///
 /// It is enough for many concurrent health checks and scrapers, and small enough to cost nothing.
-pub const SPARES_MAX: usize = 64;
+pub const MAX_SPARES: usize = 64;
 /// The flow-control window of an HTTP/2 connection and of each stream. hyper's default is 1 MiB each.
 pub const WINDOW_BYTES: u32 = 256 * 1024;
 /// The maximum memory for request bodies: what a small machine can spare.
-pub const BODIES_BYTES_MAX: usize = 256 << 20;
+pub const MAX_BODIES_BYTES: usize = 256 << 20;
 /// The maximum memory for bodies of one token or one proxy peer.
 ///
 /// It is a quarter of the total, so one caller leaves space for others, and it is the largest body that any operation
 /// accepts.
-pub const BODIES_BYTES_OF_ONE_MAX: usize = 64 << 20;
+pub const MAX_BODIES_BYTES_OF_ONE: usize = 64 << 20;
 /// When to retry a body for which there was no memory.
 pub const BODIES_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// How long the server waits for a body before the minimum rate applies. Networks may pause for seconds.
@@ -37,15 +37,15 @@ pub const BODY_GRACE: Duration = Duration::from_secs(20);
 /// The minimum rate after the grace period, in bytes per second of waiting.
 ///
 /// A poor mobile network is ten times as fast.
-pub const BODY_RATE_MIN: u64 = 512;
+pub const MIN_BODY_RATE: u64 = 512;
 
 /// The limits that an operator can set.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The maximum number of connections, and of requests on all of them. More wait briefly and are then refused.
-    pub connections_max: usize,
+    pub max_connections: usize,
     /// The maximum number of connections of one peer, if it is set.
-    pub peer_connections_max: Option<usize>,
+    pub max_peer_connections: Option<usize>,
     /// The timeout of a request head and of an idle connection.
     pub head: Duration,
     /// How long a request or response body may make no progress.
@@ -59,8 +59,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections_max: 1_024,
-            peer_connections_max: None,
+            max_connections: 1_024,
+            max_peer_connections: None,
             head: Duration::from_secs(15),
             body_idle: Duration::from_secs(30),
             body: Duration::from_mins(5),
@@ -75,8 +75,8 @@ impl Limits {
     /// The default is three quarters of all. One address may be a proxy or a network with many clients, and a quarter
     /// is still left for others.
     pub fn of_peer(&self) -> usize {
-        let share = self.connections_max.saturating_mul(3).div_ceil(4);
-        self.peer_connections_max.unwrap_or(share).min(self.connections_max)
+        let share = self.max_connections.saturating_mul(3).div_ceil(4);
+        self.max_peer_connections.unwrap_or(share).min(self.max_connections)
     }
 }
 
@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn one_peer_has_three_quarters_by_default() {
-        let of = |connections_max, peer_connections_max| {
-            Limits { connections_max, peer_connections_max, ..Limits::default() }.of_peer()
+        let of = |max_connections, max_peer_connections| {
+            Limits { max_connections, max_peer_connections, ..Limits::default() }.of_peer()
         };
         assert_eq!([of(1024, None), of(4, None), of(2, None), of(1, None)], [768, 3, 2, 1]);
         assert_eq!([of(1024, Some(10)), of(4, Some(1_000))], [10, 4]);

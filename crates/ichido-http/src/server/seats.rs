@@ -1,7 +1,7 @@
 //! Seats limit which connections are served at once.
 //!
 //! Guarantee: at most `max` connections have a seat, at most `max_of_peer` of them from one peer, and at most
-//! [`SPARES_MAX`] more are open. A connection with a request in flight keeps its seat. An idle connection loses its
+//! [`MAX_SPARES`] more are open. A connection with a request in flight keeps its seat. An idle connection loses its
 //! seat when another one needs it: first one of the peer with the most connections, and among those the one that has
 //! been idle longest. Health and metrics requests need no seat.
 
@@ -14,7 +14,7 @@ use ichido_core::sync::lock;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use super::limits::{SEAT_WAIT, SPARES_MAX};
+use super::limits::{MAX_SPARES, SEAT_WAIT};
 
 /// Identifies a client for limits: an IPv4 address or an IPv6 /64 network.
 ///
@@ -185,7 +185,7 @@ impl SeatTable {
         self.open
             .insert(id, OpenConnection { peer, is_seated: false, in_flight: 0, idle_since: id, evicted });
         let is_seated = self.seat(id, peer);
-        if !is_seated && SPARES_MAX < self.open.len() - self.all.seated {
+        if !is_seated && MAX_SPARES < self.open.len() - self.all.seated {
             // Spares are short-lived, so the oldest one is not a health check that has just arrived.
             let oldest = self.open.iter().find(|(_, open)| !open.is_seated).map(|(id, _)| *id);
             if let Some(oldest) = oldest {
@@ -355,11 +355,11 @@ mod tests {
         let mut table = table(1, 1);
         let busy = table.add(1);
         assert_eq!(table.start_request(busy, false), StartOutcome::Started);
-        let spares: Vec<u64> = (0..=SPARES_MAX).map(|_| table.add(1)).collect();
+        let spares: Vec<u64> = (0..=MAX_SPARES).map(|_| table.add(1)).collect();
         assert_eq!(table.status(spares[0]), GONE);
         assert!(spares[1..].iter().all(|spare| table.status(*spare) == SPARE));
         assert_eq!(table.status(busy), SEATED);
-        assert_eq!(table.open.len(), 1 + SPARES_MAX);
+        assert_eq!(table.open.len(), 1 + MAX_SPARES);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) fn body_yielded(has_yielded: bool) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streams {
     /// How long a client may not read.
-    pub(crate) stall_max: Duration,
+    pub(crate) max_stall: Duration,
 }
 
 impl<F> hyper::rt::Executor<F> for Streams
@@ -38,12 +38,12 @@ where
     F: Future + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        tokio::spawn(YIELDED_AT.scope(Cell::new(None), reset_if_stalled(stream, self.stall_max)));
+        tokio::spawn(YIELDED_AT.scope(Cell::new(None), reset_if_stalled(stream, self.max_stall)));
     }
 }
 
 /// Drops a stream that stalls, which resets it.
-async fn reset_if_stalled(stream: impl Future, stall_max: Duration) {
+async fn reset_if_stalled(stream: impl Future, max_stall: Duration) {
     let mut stream = pin!(stream);
     let mut clock: Option<(Instant, Pin<Box<Sleep>>)> = None;
     poll_fn(|cx| {
@@ -55,7 +55,7 @@ async fn reset_if_stalled(stream: impl Future, stall_max: Duration) {
             return Poll::Pending;
         };
         if clock.as_ref().is_none_or(|(begun, _)| *begun != since) {
-            clock = Some((since, Box::pin(sleep_until(since + stall_max))));
+            clock = Some((since, Box::pin(sleep_until(since + max_stall))));
         }
         let stalled = clock.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
         if !stalled {

@@ -9,12 +9,12 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::body::Timed;
-use super::limits::{BODY_GRACE, CLOSING, SPARES_MAX};
+use super::limits::{BODY_GRACE, CLOSING, MAX_SPARES};
 use super::*;
 
 const LIMITS: Limits = Limits {
-    connections_max: 1,
-    peer_connections_max: None,
+    max_connections: 1,
+    max_peer_connections: None,
     head: Duration::from_mins(1),
     body_idle: Duration::from_hours(1),
     body: Duration::from_hours(1),
@@ -132,9 +132,9 @@ async fn send_unfinished(address: SocketAddr) -> TcpStream {
 
 #[tokio::test]
 async fn idle_connections_in_all_seats_do_not_block_others() {
-    let address = start(Limits { connections_max: 4, ..LIMITS }).await;
+    let address = start(Limits { max_connections: 4, ..LIMITS }).await;
     let mut idle = Vec::new();
-    for _ in 0..4 + SPARES_MAX {
+    for _ in 0..4 + MAX_SPARES {
         idle.push(send(address, "GET / HTTP/1.1\r\n").await);
     }
     for request in [HEALTH, OTHER] {
@@ -145,7 +145,7 @@ async fn idle_connections_in_all_seats_do_not_block_others() {
 
 #[tokio::test(start_paused = true)]
 async fn health_is_served_when_slow_bodies_fill_all_seats() {
-    let address = start(Limits { connections_max: 2, ..LIMITS }).await;
+    let address = start(Limits { max_connections: 2, ..LIMITS }).await;
     let mut holders = [send_unfinished(address).await, send_unfinished(address).await];
     let mut kept_alive = send(address, HEALTH).await;
     for _ in 0..3 {
@@ -154,7 +154,7 @@ async fn health_is_served_when_slow_bodies_fill_all_seats() {
     }
     // The maximum number of idle connections does not block it either.
     let mut idle = Vec::new();
-    for _ in 0..2 * SPARES_MAX {
+    for _ in 0..2 * MAX_SPARES {
         idle.push(send(address, "").await);
     }
     assert_eq!(read_status(&mut send(address, HEALTH).await).await, Some(200));
@@ -176,7 +176,7 @@ async fn request_on_an_evicted_connection_gets_503() {
     let _holder = send_unfinished(address).await;
     let mut first = send(address, OTHER).await;
     let mut others = Vec::new();
-    for _ in 0..SPARES_MAX {
+    for _ in 0..MAX_SPARES {
         others.push(send(address, OTHER).await);
     }
     assert_eq!(read_status(&mut first).await, Some(503));
@@ -184,7 +184,7 @@ async fn request_on_an_evicted_connection_gets_503() {
 
 #[tokio::test(start_paused = true)]
 async fn one_peer_does_not_take_the_seats_of_others() {
-    let address = start(Limits { connections_max: 2, peer_connections_max: Some(1), ..LIMITS }).await;
+    let address = start(Limits { max_connections: 2, max_peer_connections: Some(1), ..LIMITS }).await;
     let _holder = send_unfinished(address).await;
     assert_eq!(read_status(&mut send(address, OTHER).await).await, Some(503));
     let elsewhere = tokio::net::TcpSocket::new_v4().expect("a socket");

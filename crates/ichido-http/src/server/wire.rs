@@ -35,14 +35,14 @@ pub(crate) struct Wire<A> {
     answers: Arc<A>,
     /// Expires when a write has made no progress for too long.
     stalled: Option<Pin<Box<Sleep>>>,
-    stall_max: Duration,
+    max_stall: Duration,
 }
 
 impl<A: RequestHandler> Wire<A> {
     /// Wraps an accepted connection.
-    pub(crate) fn new(stream: TcpStream, answers: Arc<A>, stall_max: Duration) -> Self {
+    pub(crate) fn new(stream: TcpStream, answers: Arc<A>, max_stall: Duration) -> Self {
         let framing = Framing::default();
-        Self { stream, framing, refused: None, refusal: None, answers, stalled: None, stall_max }
+        Self { stream, framing, refused: None, refusal: None, answers, stalled: None, max_stall }
     }
 
     fn check_stall(
@@ -54,7 +54,7 @@ impl<A: RequestHandler> Wire<A> {
             self.stalled = None;
             return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.stall_max)));
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.max_stall)));
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,

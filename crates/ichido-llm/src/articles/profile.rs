@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::models::{AnswerForm, FormError};
 
 /// Maximum size of a profile, in bytes.
-const PROFILE_BYTES_MAX: u64 = 256 << 10;
+const MAX_PROFILE_BYTES: u64 = 256 << 10;
 /// Maximum number of labels.
-const LABELS_MAX: usize = 64;
+const MAX_LABELS: usize = 64;
 /// Maximum length of a label's name, in bytes.
-const LABEL_BYTES_MAX: usize = 64;
+const MAX_LABEL_BYTES: usize = 64;
 
 /// A reader's interests, and the labels with their criteria.
 #[derive(Debug, Deserialize)]
@@ -39,19 +39,19 @@ pub enum ProfileError {
     #[error("it cannot be read: {0}")]
     File(#[from] std::io::Error),
     /// The file is too large.
-    #[error("it is larger than {PROFILE_BYTES_MAX} bytes")]
+    #[error("it is larger than {MAX_PROFILE_BYTES} bytes")]
     TooLarge,
     /// The file is not TOML, or has unknown members.
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
     /// The profile has too few or too many labels.
-    #[error("{found} labels; a profile must have 2 to {LABELS_MAX}, each under [[labels]]")]
+    #[error("{found} labels; a profile must have 2 to {MAX_LABELS}, each under [[labels]]")]
     LabelCount {
         /// The number of labels found.
         found: usize,
     },
     /// A label's name is too long or has characters that are not allowed.
-    #[error("label {0:?}: a label must be 1 to {LABEL_BYTES_MAX} letters, digits, _ and -")]
+    #[error("label {0:?}: a label must be 1 to {MAX_LABEL_BYTES} letters, digits, _ and -")]
     LabelName(String),
     /// Two labels have the same name.
     #[error("label {0:?} is given twice")]
@@ -68,7 +68,7 @@ impl Profile {
     /// Reads the profile in a file, or the default profile without a file.
     pub fn read(file: Option<&Path>) -> Result<Self, ProfileError> {
         let Some(file) = file else { return Self::parse(Self::DEFAULT) };
-        if PROFILE_BYTES_MAX < std::fs::metadata(file)?.len() {
+        if MAX_PROFILE_BYTES < std::fs::metadata(file)?.len() {
             return Err(ProfileError::TooLarge);
         }
         Self::parse(&std::fs::read_to_string(file)?)
@@ -78,12 +78,12 @@ impl Profile {
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         let profile: Self = toml::from_str(text)?;
         let names: Vec<&str> = profile.names().collect();
-        if !(2..=LABELS_MAX).contains(&names.len()) {
+        if !(2..=MAX_LABELS).contains(&names.len()) {
             return Err(ProfileError::LabelCount { found: names.len() });
         }
         for (index, name) in names.iter().enumerate() {
             let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-            if name.is_empty() || LABEL_BYTES_MAX < name.len() || !name.bytes().all(is_fine) {
+            if name.is_empty() || MAX_LABEL_BYTES < name.len() || !name.bytes().all(is_fine) {
                 return Err(ProfileError::LabelName((*name).to_owned()));
             }
             if names.iter().take(index).any(|earlier| earlier == name) {

@@ -35,9 +35,9 @@ impl AnswerMessage<'_> {
         &self,
         store: &Store,
         queue: &QueueName,
-        tries: NonZeroU32,
+        attempts: NonZeroU32,
     ) -> DeliveryOutcome {
-        let message = self.message(queue, tries);
+        let message = self.message(queue, attempts);
         let enqueued = tokio::time::timeout(ENQUEUE_TIMEOUT, enqueue_with_retries(store, &message)).await;
         let name = queue.as_str();
         let (code, effect, advice, why) = match enqueued {
@@ -66,7 +66,7 @@ impl AnswerMessage<'_> {
         )
     }
 
-    fn message(&self, queue: &QueueName, tries: NonZeroU32) -> NewMessage {
+    fn message(&self, queue: &QueueName, attempts: NonZeroU32) -> NewMessage {
         let DeliveryAttempt { message, key, identity, hops, trace, .. } = self.call;
         let usage = self.reply.usage.map(|usage| json!({"input": usage.input, "output": usage.output}));
         let body = json!({
@@ -81,14 +81,14 @@ impl AnswerMessage<'_> {
         JSON.clone_into(&mut new.content_type);
         new.hops = (!hops.is_empty()).then(|| hops.to_string());
         new.trace.clone_from(trace);
-        new.tries_allowed = tries;
+        new.max_attempts = attempts;
         new
     }
 
     /// Digests the answer alone, in canonical form: the token counts are not part of the result.
     fn digest(&self) -> Digest {
         let text = self.value.to_string();
-        let rules = BodyRules { bytes_max: text.len(), ..BodyRules::default() };
+        let rules = BodyRules { max_bytes: text.len(), ..BodyRules::default() };
         Digest::of_body(JSON, text.as_bytes(), &rules).unwrap_or_else(|_| Digest::of_bytes(text.as_bytes()))
     }
 }

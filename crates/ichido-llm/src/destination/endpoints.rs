@@ -10,7 +10,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use ichido_core::limits::{Budget, Limits};
-use ichido_core::pace::{CallOutcome, Choice, EndpointSet, Opening, EndpointRecord, choose_avoiding, left_out};
+use ichido_core::pace::{
+    CallOutcome, Choice, EndpointRecord, EndpointSet, Opening, choose_avoiding, left_out,
+};
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Advice, Verdict};
@@ -21,10 +23,10 @@ use crate::models::{CallError, accepted};
 /// How long an endpoint rests if it did not say.
 const REST: Duration = Duration::from_secs(2);
 /// Maximum rest of an endpoint, whatever it asks for.
-const REST_MAX: Duration = Duration::from_mins(10);
+const MAX_REST: Duration = Duration::from_mins(10);
 
 /// Maximum number of messages whose refusals are remembered; beyond it the oldest are forgotten and may go anywhere.
-const REFUSED_MAX: usize = 10_000;
+const MAX_REFUSED: usize = 10_000;
 
 pub(super) struct Endpoints(Mutex<EndpointStates>);
 
@@ -106,7 +108,7 @@ impl Endpoints {
                 return if is_refused_by_all { verdict } else { elsewhere };
             }
             Some(CallOutcome::Failed) => {
-                endpoint.rests_until = now.plus(verdict.hint.unwrap_or(REST).min(REST_MAX));
+                endpoint.rests_until = now.plus(verdict.hint.unwrap_or(REST).min(MAX_REST));
                 states.note_refused(message, index);
             }
         }
@@ -130,7 +132,7 @@ impl EndpointStates {
         let refused = self.refused.entry(message).or_default();
         *refused = refused.with(index);
         let refused = *refused;
-        if REFUSED_MAX < self.refused.len() {
+        if MAX_REFUSED < self.refused.len() {
             self.refused.pop_first();
         }
         refused
@@ -150,7 +152,7 @@ impl EndpointState {
 #[cfg(test)]
 mod tests {
     use ichido_core::limits::LimitCounter;
-    use ichido_core::verdict::{HttpResponse, Echo, PaceReport, AttemptResponse, VerdictTable};
+    use ichido_core::verdict::{AttemptResponse, Echo, HttpResponse, PaceReport, VerdictTable};
 
     use super::*;
 
@@ -227,10 +229,10 @@ mod tests {
     #[test]
     fn memory_of_refused_messages_is_bounded() {
         let endpoints = Endpoints::new(2);
-        for number in 1..=u128::try_from(REFUSED_MAX).unwrap() + 1 {
+        for number in 1..=u128::try_from(MAX_REFUSED).unwrap() + 1 {
             endpoints.record_outcome(Uuid::from_u128(number), 0, Err(&throttled(b"")), &NOTHING, NOW);
         }
-        assert_eq!(endpoints.states().refused.len(), REFUSED_MAX);
+        assert_eq!(endpoints.states().refused.len(), MAX_REFUSED);
         assert_eq!(endpoints.acquire(ONE, 1, NOW.plus(REST), 0.0), Ok(0), "the oldest is forgotten");
     }
 

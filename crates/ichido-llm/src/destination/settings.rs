@@ -13,13 +13,13 @@ use super::template::Template;
 use crate::models::{AnswerForm, Model, Prompt, Reply};
 
 /// Maximum length of a template.
-pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
+pub const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 /// Maximum number of placeholders in one template.
-pub const PLACES_MAX: usize = 64;
+pub const MAX_LOCATIONS: usize = 64;
 /// Maximum length of a prompt built from a message.
-pub const PROMPT_BYTES_MAX: usize = 4 << 20;
+pub const MAX_PROMPT_BYTES: usize = 4 << 20;
 /// Maximum number of tokens that an answer may be allowed.
-pub const MAX_TOKENS_MAX: u32 = 1_000_000;
+pub const MAX_TOKENS_LIMIT: u32 = 1_000_000;
 
 /// What a model is asked about each message; [`LlmSettings::new`] sets defaults.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ pub struct LlmSettings {
     /// The queue for answers.
     pub answers_to: String,
     /// Maximum delivery attempts of an answer. Default: that of the outbox.
-    pub answer_tries: NonZeroU32,
+    pub answer_attempts: NonZeroU32,
 }
 
 ichido_core::debug_only! {
@@ -53,7 +53,7 @@ pub struct LlmPlan {
     max_tokens: u32,
     form: Option<Arc<AnswerForm>>,
     pub(super) answers_to: QueueName,
-    pub(super) answer_tries: NonZeroU32,
+    pub(super) answer_attempts: NonZeroU32,
 }
 
 ichido_core::debug_only! {
@@ -69,7 +69,7 @@ impl LlmSettings {
             max_tokens: 1024,
             form: None,
             answers_to: answers_to.into(),
-            answer_tries: Retry::OUTBOX.max_attempts,
+            answer_attempts: Retry::OUTBOX.max_attempts,
         }
     }
 
@@ -84,7 +84,7 @@ impl LlmSettings {
             );
         }
         let system = self.system.as_ref().and_then(|text| problems.check("system", Template::parse(text)));
-        problems.within("max_tokens", self.max_tokens, 1..=MAX_TOKENS_MAX);
+        problems.within("max_tokens", self.max_tokens, 1..=MAX_TOKENS_LIMIT);
         let answers_to = QueueName::parse(&self.answers_to);
         if answers_to.is_none() {
             problems.add("answers_to", "is not a valid queue name");
@@ -97,7 +97,7 @@ impl LlmSettings {
             max_tokens: self.max_tokens,
             form: self.form.clone(),
             answers_to,
-            answer_tries: self.answer_tries,
+            answer_attempts: self.answer_attempts,
         })
     }
 }
@@ -110,8 +110,8 @@ impl LlmPlan {
 
     /// Sets the delivery attempts of an answer, to those of its queue.
     #[must_use]
-    pub fn answer_tries(self, answer_tries: NonZeroU32) -> Self {
-        Self { answer_tries, ..self }
+    pub fn answer_attempts(self, answer_attempts: NonZeroU32) -> Self {
+        Self { answer_attempts, ..self }
     }
 
     /// Builds the prompt for a message, or returns why it cannot.

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use ichido_core::json::{Document, Kind, Pointer, JsonValue};
+use ichido_core::json::{Document, JsonValue, Kind, Pointer};
 
-use super::settings::{PLACES_MAX, PROMPT_BYTES_MAX, TEMPLATE_BYTES_MAX};
+use super::settings::{MAX_LOCATIONS, MAX_PROMPT_BYTES, MAX_TEMPLATE_BYTES};
 
 /// A text with placeholders `{/pointer}`. All other braces are literal.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ enum Part {
 /// Why a text is not a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TemplateError {
-    #[error("has {found} bytes; at most {TEMPLATE_BYTES_MAX} are allowed")]
+    #[error("has {found} bytes; at most {MAX_TEMPLATE_BYTES} are allowed")]
     TooLong { found: usize },
     #[error("is empty")]
     Empty,
@@ -30,7 +30,7 @@ pub(super) enum TemplateError {
     Open(String),
     #[error("its placeholder {{{0}}} is not a JSON pointer: {1}")]
     Pointer(String, String),
-    #[error("has more than {PLACES_MAX} placeholders")]
+    #[error("has more than {MAX_LOCATIONS} placeholders")]
     TooMany,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum TemplateError {
 pub(super) enum FillError {
     #[error("the message has nothing at {0}, which the prompt needs")]
     Lacks(String),
-    #[error("the prompt would have more than {PROMPT_BYTES_MAX} bytes")]
+    #[error("the prompt would have more than {MAX_PROMPT_BYTES} bytes")]
     TooLong,
 }
 
@@ -47,7 +47,7 @@ impl Template {
     pub(super) fn parse(text: &str) -> Result<Self, TemplateError> {
         match text.len() {
             0 => return Err(TemplateError::Empty),
-            found if TEMPLATE_BYTES_MAX < found => return Err(TemplateError::TooLong { found }),
+            found if MAX_TEMPLATE_BYTES < found => return Err(TemplateError::TooLong { found }),
             _ => (),
         }
         let (mut parts, mut rest, mut placeholders) = (Vec::new(), text, 0);
@@ -65,7 +65,7 @@ impl Template {
             parts.push(Part::Text(before.to_owned()));
             parts.push(Part::Placeholder(pointer, written));
             placeholders += 1;
-            if PLACES_MAX < placeholders {
+            if MAX_LOCATIONS < placeholders {
                 return Err(TemplateError::TooMany);
             }
             rest = next;
@@ -93,7 +93,7 @@ impl Template {
                     }
                 }
             }
-            if PROMPT_BYTES_MAX < filled.len() {
+            if MAX_PROMPT_BYTES < filled.len() {
                 return Err(FillError::TooLong);
             }
         }
@@ -175,16 +175,16 @@ mod tests {
             let found = Template::parse(text).err().expect("no template").to_string();
             assert!(found.starts_with(error), "{found}");
         }
-        assert_eq!(Template::parse(&"{/a}".repeat(PLACES_MAX + 1)).err(), Some(TemplateError::TooMany));
-        assert!(Template::parse(&"{/a}".repeat(PLACES_MAX)).is_ok());
-        let long = "x".repeat(TEMPLATE_BYTES_MAX + 1);
+        assert_eq!(Template::parse(&"{/a}".repeat(MAX_LOCATIONS + 1)).err(), Some(TemplateError::TooMany));
+        assert!(Template::parse(&"{/a}".repeat(MAX_LOCATIONS)).is_ok());
+        let long = "x".repeat(MAX_TEMPLATE_BYTES + 1);
         assert!(matches!(Template::parse(&long), Err(TemplateError::TooLong { .. })));
         assert!(!Template::parse("none {} here").expect("a template").has_placeholders());
     }
 
     #[test]
     fn prompt_length_is_limited() {
-        let message = format!("{{\"a\":\"{}\"}}", "x".repeat(PROMPT_BYTES_MAX / 4));
+        let message = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_PROMPT_BYTES / 4));
         assert_eq!(fill("{/a}{/a}{/a}{/a}{/a}", &message), Err(FillError::TooLong));
     }
 }

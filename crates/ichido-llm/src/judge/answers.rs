@@ -8,8 +8,8 @@ use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_http::clock;
 use ichido_store::Store;
-use ichido_store::answer::limits::{FIND_MAX, TOPIC_BYTES_MAX};
-use ichido_store::answer::{StoredAnswer, AskOutcome, Question, QuestionId};
+use ichido_store::answer::limits::{MAX_FIND, MAX_TOPIC_BYTES};
+use ichido_store::answer::{AskOutcome, Question, QuestionId, StoredAnswer};
 use ichido_store::error::StoreError;
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ impl AnswerStore {
     }
 
     pub(super) fn open(store: Store, topic: &str) -> Result<Self, SettingsError> {
-        if topic.is_empty() || TOPIC_BYTES_MAX < topic.len() || topic.contains('\0') {
+        if topic.is_empty() || MAX_TOPIC_BYTES < topic.len() || topic.contains('\0') {
             return Err(SettingsError::Topic);
         }
         Ok(Self::Store { store, topic: topic.to_owned(), holder: Uuid::now_v7() })
@@ -48,7 +48,7 @@ impl AnswerStore {
             Self::Store { store, .. } => {
                 let ids: Vec<_> = ids.collect();
                 let mut found = HashMap::new();
-                for part in ids.chunks(FIND_MAX) {
+                for part in ids.chunks(MAX_FIND) {
                     let questions = store.answers().find(part).await?;
                     found.extend(questions.into_iter().map(|question| (question.id, question)));
                 }
@@ -77,7 +77,12 @@ impl AnswerStore {
     }
 
     /// Stores an answer and returns the one that is stored.
-    pub(super) async fn keep(&self, id: QuestionId, bytes: Vec<u8>, lost: u32) -> Result<StoredAnswer, StoreError> {
+    pub(super) async fn keep(
+        &self,
+        id: QuestionId,
+        bytes: Vec<u8>,
+        lost: u32,
+    ) -> Result<StoredAnswer, StoreError> {
         match self {
             Self::Store { store, .. } => {
                 let kept = store.answers().store(id, &bytes).await?;

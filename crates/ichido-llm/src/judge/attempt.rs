@@ -7,24 +7,24 @@ use ichido::worker::pacing::Clock;
 use ichido_core::limits::Limits;
 use ichido_core::plan::may_start;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{ErrorCode, NetworkFault, AttemptResponse, VerdictTable};
-use ichido_store::answer::{StoredAnswer as Answered, AskOutcome, QuestionId};
+use ichido_core::verdict::{AttemptResponse, ErrorCode, NetworkFault, VerdictTable};
+use ichido_store::answer::{AskOutcome, QuestionId, StoredAnswer as Answered};
 use ichido_store::error::StoreError;
 use serde_json::Value;
 
 use super::answers::AnswerStore;
 use super::counts::CallMetrics;
 use super::endpoints::{EndpointPermit, EndpointPool};
-use super::next::{Failures, NextStep};
+use super::next::{Failures, JudgeStep};
 use super::outcome::{FallbackReason, Settled};
 use super::settings::Settings;
 use super::stop::{Stop, StopStage};
 use crate::models::{CallError, CallReport, FinishReason, Model, Prompt, Reply};
 
 /// Extra time for a model that does not end its call within its own timeout.
-const LATE_MAX: Duration = Duration::from_secs(1);
+const MAX_LATE: Duration = Duration::from_secs(1);
 /// How often, and after which delay, storing an answer is retried.
-const STORE_RETRIES_MAX: u32 = 30;
+const MAX_STORE_RETRIES: u32 = 30;
 const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Delay before looking again at a question that another run asks.
 const LOOK_AGAIN_DELAY: Duration = Duration::from_secs(1);
@@ -149,7 +149,7 @@ impl Asker {
                 _ => (),
             }
         }
-        Ok(Ok(self.endpoints.acquire(turn.prompt.tokens_max(), turn.failures, fastrand::f64).await))
+        Ok(Ok(self.endpoints.acquire(turn.prompt.max_tokens(), turn.failures, fastrand::f64).await))
     }
 
     async fn call(
@@ -162,7 +162,7 @@ impl Asker {
         self.metrics.call(turn.failures.is_fresh());
         let began = self.clock.elapsed();
         let in_flight = CallInFlight(&self.metrics);
-        let late = self.model.timeout().saturating_add(LATE_MAX);
+        let late = self.model.timeout().saturating_add(MAX_LATE);
         let asked = tokio::time::timeout(late, self.model.ask(permit.endpoint, &turn.prompt));
         let report = tokio::select! {
             biased;
@@ -201,7 +201,7 @@ impl Asker {
                 let next = match reply.finish_reason {
                     // The model would decline again.
                     FinishReason::Declined => {
-                        NextStep::GiveUp(FallbackReason::Unusable { why: Arc::from(why) })
+                        JudgeStep::GiveUp(FallbackReason::Unusable { why: Arc::from(why) })
                     }
                     FinishReason::Whole | FinishReason::CutOff => {
                         turn.failures.after_unusable(&self.settings, &why, fastrand::f64())
@@ -215,7 +215,7 @@ impl Asker {
     /// Stores an answer that was paid for, even if the store is busy or away for a while.
     async fn keep(&self, turn: &Turn, value: &Value, lost: u32) -> Result<Answered, StoreError> {
         let bytes = value.to_string().into_bytes();
-        for _ in 0..STORE_RETRIES_MAX {
+        for _ in 0..MAX_STORE_RETRIES {
             match self.answers.keep(turn.id, bytes.clone(), lost).await {
                 Err(error @ (StoreError::Busy | StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
                     tracing::warn!(error = error.with_causes(), "failed to store an answer; retrying");
@@ -244,7 +244,7 @@ impl Asker {
         // With several endpoints, only the one that asked is left alone; another may take the item sooner.
         let endpoints = self.model.endpoints().len();
         let hint = call_error.verdict.hint.filter(|_| endpoints == 1);
-        let hint = hint.map(|hint| hint.min(self.settings.pace.pause_max));
+        let hint = hint.map(|hint| hint.min(self.settings.pace.max_pause));
         let failures = turn.failures.at(permit.endpoint, call_error);
         let next = failures.after_error(&self.settings, endpoints, call_error, hint, fastrand::f64());
         self.log_failure(permit, call_error, &next);
@@ -259,12 +259,12 @@ impl Asker {
 
     /// Logs a failed call: the facts of the limit, and nothing of the prompt or answer.
     // SPEC B8.
-    fn log_failure(&self, permit: &EndpointPermit, call_error: &CallError, next: &NextStep) {
+    fn log_failure(&self, permit: &EndpointPermit, call_error: &CallError, next: &JudgeStep) {
         let endpoint = self.model.endpoints().get(permit.endpoint).map(String::as_str);
         let code = call_error.verdict.code.map(ErrorCode::as_str);
         let (status, name, hint) = (call_error.status, call_error.name.as_deref(), call_error.verdict.hint);
         match next {
-            NextStep::Retry { wait, failures } => tracing::info!(
+            JudgeStep::Retry { wait, failures } => tracing::info!(
                 model = self.model.name(),
                 endpoint,
                 code,
@@ -275,7 +275,7 @@ impl Asker {
                 failures = failures.calls,
                 "call to a model failed; retrying"
             ),
-            NextStep::GiveUp(_) => tracing::warn!(
+            JudgeStep::GiveUp(_) => tracing::warn!(
                 model = self.model.name(),
                 endpoint,
                 code,
@@ -297,12 +297,12 @@ fn asked_elsewhere(turn: &Turn) -> TurnOutcome {
     }
 }
 
-fn turn_outcome(next: NextStep, lost: u32) -> TurnOutcome {
+fn turn_outcome(next: JudgeStep, lost: u32) -> TurnOutcome {
     match next {
-        NextStep::Retry { wait, failures } => {
+        JudgeStep::Retry { wait, failures } => {
             TurnOutcome::Retry { wait, failures, lost, is_asked_elsewhere: false }
         }
-        NextStep::GiveUp(why) => TurnOutcome::GiveUp(why),
+        JudgeStep::GiveUp(why) => TurnOutcome::GiveUp(why),
     }
 }
 
@@ -320,7 +320,8 @@ fn read(turn: &Turn, reply: &Reply) -> Result<(Value, bool), String> {
 
 fn too_late() -> CallReport {
     // The verdict does not depend on the time.
-    let verdict = VerdictTable::llm().judge(&AttemptResponse::Network(NetworkFault::Timeout), Timestamp::EPOCH);
+    let verdict =
+        VerdictTable::llm().judge(&AttemptResponse::Network(NetworkFault::Timeout), Timestamp::EPOCH);
     let why = "no response arrived in time".to_owned();
     CallReport {
         outcome: Err(CallError { verdict, status: None, name: None, why }),

@@ -19,14 +19,14 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::answers::RENEW_EVERY;
 use super::attempt::{Asker, RunBounds, Turn, TurnOutcome};
 use super::next::Failures;
-use super::outcome::{JudgeEnd, FallbackReason, Settled, Unread};
+use super::outcome::{FallbackReason, JudgeEnd, Settled, Unread};
 use super::stop::{Stop, StopStage};
 use crate::models::{Prompt, is_set_up};
 
 /// How long a run that must end waits for pending store writes, and the timeout of each renewal.
 const GRACE: Duration = Duration::from_millis(500);
 /// Refusals in a row, for reasons unrelated to the items, after which a run asks no more.
-const REFUSED_IN_A_ROW_MAX: u32 = 5;
+const MAX_REFUSED_IN_A_ROW: u32 = 5;
 
 pub(super) struct BatchRun {
     asker: Arc<Asker>,
@@ -207,7 +207,7 @@ impl BatchRun {
         self.refused_in_a_row += 1;
         let nobody_was_answered = || !self.items.iter().any(|item| matches!(item.outcome, Some(Ok(_))));
         let holds_for_all = code == ErrorCode::QuotaSpent || nobody_was_answered();
-        if REFUSED_IN_A_ROW_MAX <= self.refused_in_a_row
+        if MAX_REFUSED_IN_A_ROW <= self.refused_in_a_row
             && holds_for_all
             && self.asker.endpoints.have_all_failed()
         {

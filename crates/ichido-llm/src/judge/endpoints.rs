@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use ichido::worker::pacing::{CallKind, Clock, FRESH_FOR, Pacer, Slot};
 use ichido_core::limits::{Budget, Limits};
-use ichido_core::pace::{CallOutcome, Choice, Opening, EndpointRecord, PaceSettings, choose_avoiding, left_out};
+use ichido_core::pace::{
+    CallOutcome, Choice, EndpointRecord, Opening, PaceSettings, choose_avoiding, left_out,
+};
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_http::clock;
@@ -29,7 +31,7 @@ use crate::models::{CallError, Model, accepted};
 /// them would be used up before anyone asks for more.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Minimum wait, to avoid a busy loop.
-const WAIT_MIN: Duration = Duration::from_millis(1);
+const MIN_WAIT: Duration = Duration::from_millis(1);
 
 pub(super) struct EndpointPool {
     clock: Arc<Clock>,
@@ -95,7 +97,7 @@ impl EndpointPool {
                     Err(until) => until,
                 },
             };
-            let wait = wait_until.since(self.clock.now()).clamp(WAIT_MIN, LOOK_AGAIN_AFTER);
+            let wait = wait_until.since(self.clock.now()).clamp(MIN_WAIT, LOOK_AGAIN_AFTER);
             tokio::time::sleep(wait).await;
         }
     }

@@ -25,7 +25,7 @@ pub(super) struct Failures {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum NextStep {
+pub(super) enum JudgeStep {
     /// Retry after this wait.
     Retry { wait: Duration, failures: Failures },
     /// Give up.
@@ -56,7 +56,7 @@ impl Failures {
         call_error: &CallError,
         hint: Option<Duration>,
         dice: f64,
-    ) -> NextStep {
+    ) -> JudgeStep {
         let code = call_error.verdict.code.unwrap_or(ErrorCode::Unknown);
         let why = Arc::from(call_error.why.as_str());
         // Calls to a model are repeatable, so an earlier call of unknown outcome does not matter.
@@ -75,19 +75,19 @@ impl Failures {
             NextStep::RetryAnswer => self.after_unusable(settings, &call_error.why, dice),
             // A success is not an error, so a verdict that says so is not understood.
             NextStep::Sent | NextStep::SentBefore | NextStep::Dead | NextStep::Reconcile => {
-                NextStep::GiveUp(FallbackReason::Refused { code, status: call_error.status, why })
+                JudgeStep::GiveUp(FallbackReason::Refused { code, status: call_error.status, why })
             }
         }
     }
 
     /// Decides after an answer that is not in the requested form.
-    pub(super) fn after_unusable(self, settings: &Settings, why: &str, dice: f64) -> NextStep {
+    pub(super) fn after_unusable(self, settings: &Settings, why: &str, dice: f64) -> JudgeStep {
         let failures = Self { answers: self.answers.saturating_add(1), ..self };
         if settings.answer_retries < failures.answers {
-            return NextStep::GiveUp(FallbackReason::Unusable { why: Arc::from(why) });
+            return JudgeStep::GiveUp(FallbackReason::Unusable { why: Arc::from(why) });
         }
         let failure = NonZeroU32::new(failures.answers).unwrap_or(NonZeroU32::MIN);
-        NextStep::Retry { wait: settings.retry.wait(failure, dice, None), failures }
+        JudgeStep::Retry { wait: settings.retry.wait(failure, dice, None), failures }
     }
 
     fn retry(
@@ -96,12 +96,12 @@ impl Failures {
         hint: Option<Duration>,
         dice: f64,
         spent: FallbackReason,
-    ) -> NextStep {
+    ) -> JudgeStep {
         let failures = Self { calls: self.calls.saturating_add(1), ..self };
         let failure = NonZeroU32::new(failures.calls).unwrap_or(NonZeroU32::MIN);
         if !settings.retry.has_attempts_left(failures.calls) {
-            return NextStep::GiveUp(spent);
+            return JudgeStep::GiveUp(spent);
         }
-        NextStep::Retry { wait: settings.retry.wait(failure, dice, hint), failures }
+        JudgeStep::Retry { wait: settings.retry.wait(failure, dice, hint), failures }
     }
 }

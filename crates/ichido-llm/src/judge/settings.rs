@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::pace::{self, CircuitSettings, PerSecond};
-use ichido_core::retry::{Retry, ScheduleError, WAIT_MAX};
-use ichido_store::answer::limits::TOPIC_BYTES_MAX;
+use ichido_core::retry::{MAX_WAIT, Retry, ScheduleError};
+use ichido_store::answer::limits::MAX_TOPIC_BYTES;
 
 use crate::models::Model;
 
@@ -14,18 +14,18 @@ pub mod limits {
     use std::time::Duration;
 
     /// Maximum number of calls in flight.
-    pub const PARALLEL_MAX: u32 = 1_000;
+    pub const MAX_PARALLEL: u32 = 1_000;
     /// Maximum pause that an endpoint may ask for: a mistaken `Retry-After` must not stop batches for a month.
-    pub const PAUSE_MAX: Duration = Duration::from_hours(1);
+    pub const MAX_PAUSE: Duration = Duration::from_hours(1);
     /// Maximum wait before an item's first call.
-    pub const INTERVAL_MAX: Duration = Duration::from_hours(1);
+    pub const MAX_INTERVAL: Duration = Duration::from_hours(1);
     /// Initial calls per second to an endpoint that nothing is known of. Most models' limits are near it, and a higher
     /// one is reached within a few seconds.
     pub const RATE_START: f64 = 20.0;
     /// Up to this many calls in flight are not a flood: they are made as they come, whatever is known of the endpoint.
     pub const PARALLEL_FEW: u32 = 4;
     /// Maximum number of endpoints of a model.
-    pub const ENDPOINTS_MAX: usize = 32;
+    pub const MAX_ENDPOINTS: usize = 32;
 }
 
 /// How far ahead calls get their slots. Each call asks for its own, so there is no need to hand out many. A slot that
@@ -63,26 +63,26 @@ pub enum SettingsError {
     /// The retry settings are invalid.
     #[error("retry: {0}")]
     Retry(#[from] ScheduleError),
-    /// The number exceeds [`limits::PARALLEL_MAX`].
-    #[error("parallel is {found}; it must be at most {}", limits::PARALLEL_MAX)]
+    /// The number exceeds [`limits::MAX_PARALLEL`].
+    #[error("parallel is {found}; it must be at most {}", limits::MAX_PARALLEL)]
     Parallel {
         /// The value set.
         found: u32,
     },
-    /// The interval exceeds [`limits::INTERVAL_MAX`].
-    #[error("the interval is {found:?}; it must be at most {:?}", limits::INTERVAL_MAX)]
+    /// The interval exceeds [`limits::MAX_INTERVAL`].
+    #[error("the interval is {found:?}; it must be at most {:?}", limits::MAX_INTERVAL)]
     Interval {
         /// The value set.
         found: Duration,
     },
-    /// The model has no endpoint, or more than [`limits::ENDPOINTS_MAX`].
-    #[error("the model has {found} endpoints; it must have 1 to {}", limits::ENDPOINTS_MAX)]
+    /// The model has no endpoint, or more than [`limits::MAX_ENDPOINTS`].
+    #[error("the model has {found} endpoints; it must have 1 to {}", limits::MAX_ENDPOINTS)]
     Endpoints {
         /// The number of endpoints.
         found: usize,
     },
     /// The topic's name is empty or too long.
-    #[error("a topic's name must have 1 to {TOPIC_BYTES_MAX} bytes")]
+    #[error("a topic's name must have 1 to {MAX_TOPIC_BYTES} bytes")]
     Topic,
 }
 
@@ -106,29 +106,29 @@ impl Settings {
     /// Validates the settings for a model.
     pub(super) fn checked(self, model: &dyn Model) -> Result<Self, SettingsError> {
         let (parallel, endpoints) = (self.parallel.get(), model.endpoints().len());
-        if limits::PARALLEL_MAX < parallel {
+        if limits::MAX_PARALLEL < parallel {
             return Err(SettingsError::Parallel { found: parallel });
         }
-        if limits::INTERVAL_MAX < self.interval {
+        if limits::MAX_INTERVAL < self.interval {
             return Err(SettingsError::Interval { found: self.interval });
         }
-        if endpoints == 0 || limits::ENDPOINTS_MAX < endpoints {
+        if endpoints == 0 || limits::MAX_ENDPOINTS < endpoints {
             return Err(SettingsError::Endpoints { found: endpoints });
         }
-        let deadline = self.deadline.map(|deadline| deadline.min(WAIT_MAX));
+        let deadline = self.deadline.map(|deadline| deadline.min(MAX_WAIT));
         let retry = self.retry.checked()?;
         let first_wait = retry.schedule.wait(NonZeroU32::MIN).as_secs_f64();
-        let rate_floor = PerSecond::clamped(self.pace.rate_floor.get().max(1.0 / first_wait));
+        let min_rate = PerSecond::clamped(self.pace.min_rate.get().max(1.0 / first_wait));
         let rate_start = self.pace.rate_start.filter(|_| limits::PARALLEL_FEW < parallel);
-        let pause_max = self.pace.pause_max.min(limits::PAUSE_MAX);
+        let max_pause = self.pace.max_pause.min(limits::MAX_PAUSE);
         // An endpoint that is down is checked again within an item's longest wait, so a plan holds.
-        let rest_max = retry.waits().max().unwrap_or_default();
+        let max_rest = retry.waits().max().unwrap_or_default();
         let circuit = CircuitSettings {
-            rest: self.pace.circuit.rest.min(rest_max),
-            rest_max: self.pace.circuit.rest_max.min(rest_max),
+            rest: self.pace.circuit.rest.min(max_rest),
+            max_rest: self.pace.circuit.max_rest.min(max_rest),
             ..self.pace.circuit
         };
-        let pace = pace::PaceSettings { rate_floor, rate_start, pause_max, circuit, ..self.pace };
+        let pace = pace::PaceSettings { min_rate, rate_start, max_pause, circuit, ..self.pace };
         Ok(Self { retry, pace, deadline, ..self })
     }
 }

@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::{FinishReason, Reply};
 
 /// Maximum length of a form's name; the providers' limit.
-const NAME_BYTES_MAX: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 /// Maximum length of a reply that is read.
-const TEXT_BYTES_MAX: usize = 1 << 20;
+const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// The JSON that a model must answer with.
 pub struct AnswerForm {
@@ -86,8 +86,8 @@ impl AnswerForm {
     pub fn new(name: impl Into<String>, schema: Value) -> Result<Self, FormError> {
         let name = name.into();
         let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        if name.is_empty() || NAME_BYTES_MAX < name.len() || !name.bytes().all(is_fine) {
-            let why = format!("its name must be 1 to {NAME_BYTES_MAX} letters, digits, _ and -");
+        if name.is_empty() || MAX_NAME_BYTES < name.len() || !name.bytes().all(is_fine) {
+            let why = format!("its name must be 1 to {MAX_NAME_BYTES} letters, digits, _ and -");
             return Err(FormError { name, why });
         }
         match jsonschema::validator_for(&schema) {
@@ -123,8 +123,8 @@ impl AnswerForm {
     /// # Ok::<(), ichido_llm::models::FormError>(())
     /// ```
     pub fn read(&self, text: &str) -> Result<ParsedAnswer, Unusable> {
-        if TEXT_BYTES_MAX < text.len() {
-            return Err(Unusable::NoJson(format!("it is longer than {TEXT_BYTES_MAX} bytes")));
+        if MAX_TEXT_BYTES < text.len() {
+            return Err(Unusable::NoJson(format!("it is longer than {MAX_TEXT_BYTES} bytes")));
         }
         let error = match serde_json::from_str(text) {
             Ok(value) => return self.check(&value).map(|()| ParsedAnswer { value, was_repaired: false }),

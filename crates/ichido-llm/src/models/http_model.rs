@@ -9,7 +9,7 @@ mod response;
 mod settings;
 
 pub use redact::Redactor;
-pub use settings::{ENDPOINTS_MAX, ServiceSettings};
+pub use settings::{MAX_ENDPOINTS, ServiceSettings};
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use serde_json::Value;
 use super::{Model, ModelFuture, Prompt, Reply};
 
 /// Maximum size of a response that is read.
-const ANSWER_BYTES_MAX: usize = 4 << 20;
+const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 /// A model behind HTTP, at one or more endpoints.
 pub struct HttpModel {

@@ -12,7 +12,7 @@ pub type OpenAi = HttpModel;
 ichido_core::words! {
     /// How a model learns the [form](super::Form) of its answer. The answer is validated in any case.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub enum FormBy {
+    pub enum SchemaMode {
         /// `response_format` with the JSON Schema: OpenAI, vLLM, Ollama and llama.cpp enforce it.
         #[default]
         JsonSchema = "json_schema",
@@ -20,7 +20,7 @@ ichido_core::words! {
         /// prompt.
         JsonObject = "json_object",
         /// Not at all: the prompt says what is wanted.
-        Nothing = "nothing",
+        None = "none",
     }
 }
 
@@ -42,7 +42,7 @@ pub struct OpenAiSettings {
     /// Where and how to reach the service.
     pub service: ServiceSettings,
     /// How the model learns the form.
-    pub form_by: FormBy,
+    pub schema_mode: SchemaMode,
     /// The member that limits the answer's length.
     ///
     /// `None` means `max_completion_tokens` if every endpoint is OpenAI's (`*.openai.com`, `*.openai.azure.com`), else
@@ -56,7 +56,7 @@ impl OpenAiSettings {
 
     /// Creates settings with defaults.
     pub fn new(service: ServiceSettings) -> Self {
-        Self { service, form_by: FormBy::default(), limit_by: None }
+        Self { service, schema_mode: SchemaMode::default(), limit_by: None }
     }
 
     /// Validates the settings and returns the model, or every problem.
@@ -75,12 +75,12 @@ impl OpenAiSettings {
     pub fn resolve(&self) -> Result<OpenAi, ConfigErrors> {
         let is_openai = self.service.base_urls.iter().all(|url| wire::is_openai(url));
         let by_host = if is_openai { LimitBy::MaxCompletionTokens } else { LimitBy::MaxTokens };
-        let (form_by, limit_by) = (self.form_by, self.limit_by.unwrap_or(by_host));
+        let (schema_mode, limit_by) = (self.schema_mode, self.limit_by.unwrap_or(by_host));
         self.service.resolve(ApiDialect {
             path: "/chat/completions",
             fields: &[],
             key_field: |key| ("authorization", format!("Bearer {key}")),
-            write: Box::new(move |model, prompt| wire::body(model, prompt, form_by, limit_by)),
+            write: Box::new(move |model, prompt| wire::body(model, prompt, schema_mode, limit_by)),
             read: wire::reply,
         })
     }

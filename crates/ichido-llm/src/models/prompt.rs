@@ -40,7 +40,7 @@ impl Prompt {
     }
 
     /// Estimates the maximum tokens of a call: the prompt and the longest answer.
-    pub fn tokens_max(&self) -> u64 {
+    pub fn max_tokens(&self) -> u64 {
         self.tokens().saturating_add(u64::from(self.max_tokens))
     }
 }

@@ -7,9 +7,9 @@ use crate::failure_mode::Rates;
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-fn behaviour(honours_keys: bool) -> Behaviour {
+fn behaviour(deduplicates: bool) -> Behaviour {
     Behaviour {
-        honours_keys,
+        deduplicates,
         refuses_old_fences: false,
         latency: Duration::ZERO,
         slow: Duration::ZERO,
@@ -30,10 +30,10 @@ fn effects(log: &EffectLog, key: &str) -> u64 {
 
 #[test]
 fn a_key_takes_effect_once_only_if_keys_are_deduplicated() {
-    for (honours_keys, expected) in [(true, 1), (false, 3)] {
+    for (deduplicates, expected) in [(true, 1), (false, 3)] {
         let mut log = EffectLog::default();
         for _ in 0..3 {
-            log.take(&order_request("k", None, "x"), &behaviour(honours_keys), 0.5, NOW);
+            log.take(&order_request("k", None, "x"), &behaviour(deduplicates), 0.5, NOW);
         }
         assert_eq!((effects(&log, "k"), log.calls), (expected, 3));
     }
@@ -84,13 +84,13 @@ fn old_fences_are_refused_if_configured() {
     for fence in 100..200 {
         log.take(&order_request("k", Some(fence), "x"), &refuses, 0.5, NOW);
     }
-    assert_eq!((log.entries["k"].fences.len(), log.entries["k"].fence_max), (FENCES_MAX, Some(199)));
+    assert_eq!((log.entries["k"].fences.len(), log.entries["k"].max_fence), (MAX_FENCES, Some(199)));
 }
 
 #[test]
 fn a_full_log_refuses_new_keys_and_knows_old_ones() {
     let mut log = EffectLog::default();
-    for number in 0..KEYS_MAX {
+    for number in 0..MAX_KEYS {
         log.entries.insert(number.to_string(), KeyEntry::default());
     }
     let outcome = log.take(&order_request("new", None, "x"), &behaviour(true), 0.5, NOW);

@@ -4,9 +4,9 @@ use ichido_core::digest::Digest;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
 /// The maximum number of keys in a file. Each request is compared with all of them.
-const KEYS_MAX: usize = 10_000;
+const MAX_KEYS: usize = 10_000;
 /// The longest key that is checked.
-const KEY_BYTES_MAX: usize = 4096;
+const MAX_KEY_BYTES: usize = 4096;
 
 /// The known keys and their identities.
 pub(crate) struct ApiKeys(Vec<(Digest, String)>);
@@ -23,7 +23,7 @@ pub(crate) enum ApiKeysError {
     Twice { line: usize },
     #[error("the file contains no key, so every request would be rejected; add a key")]
     None,
-    #[error("the file contains more than {KEYS_MAX} keys")]
+    #[error("the file contains more than {MAX_KEYS} keys")]
     TooMany,
 }
 
@@ -42,7 +42,7 @@ impl ApiKeys {
             if keys.iter().any(|(known, _)| *known == hash) {
                 return Err(ApiKeysError::Twice { line });
             }
-            if keys.len() == KEYS_MAX {
+            if keys.len() == MAX_KEYS {
                 return Err(ApiKeysError::TooMany);
             }
             keys.push((hash, identity.trim().to_owned()));
@@ -54,7 +54,7 @@ impl ApiKeys {
     ///
     /// It compares all keys in constant time, so timing does not reveal how close a guess was.
     pub(crate) fn identity(&self, key: &[u8]) -> Option<String> {
-        if KEY_BYTES_MAX < key.len() {
+        if MAX_KEY_BYTES < key.len() {
             return None;
         }
         let hash = Digest::of_bytes(key);
@@ -82,7 +82,7 @@ mod tests {
         for other in ["", "k3", "K1", hash("k1").as_str()] {
             assert_eq!(keys.identity(other.as_bytes()), None, "{other}");
         }
-        assert_eq!(keys.identity(&[b'k'; KEY_BYTES_MAX + 1]), None);
+        assert_eq!(keys.identity(&[b'k'; MAX_KEY_BYTES + 1]), None);
     }
 
     #[test]

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 
 use ichido_boundary::ClaimPath;
-use ichido_core::json::{Document, CanonicalForm, Kind, JsonValue};
+use ichido_core::json::{CanonicalForm, Document, JsonValue, Kind};
 use jsonwebtoken::{DecodingKey, TokenData, Validation, decode};
 use serde_json::value::RawValue;
 
 /// How far clocks may differ.
 const LEEWAY_SECS: u64 = 30;
 /// The longest token that is checked.
-const TOKEN_BYTES_MAX: usize = 16 * 1024;
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
 /// The shortest secret for HS256 (RFC 7518, 3.2): as long as its hash.
-const SECRET_BYTES_MIN: usize = 32;
+const MIN_SECRET_BYTES: usize = 32;
 
 /// The supported algorithms. The configured one is required, whatever a token claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum Algorithm {
 pub(crate) enum JwtError {
     #[error("\"{0}\" is not supported; use HS256, RS256 or ES256")]
     UnknownAlgorithm(String),
-    #[error("the secret has {len} bytes; HS256 needs at least {SECRET_BYTES_MIN}")]
+    #[error("the secret has {len} bytes; HS256 needs at least {MIN_SECRET_BYTES}")]
     SecretTooShort { len: usize },
     #[error("the file is not a public key for {0} in PEM (-----BEGIN PUBLIC KEY-----)")]
     NoPublicKey(&'static str),
@@ -67,7 +67,7 @@ impl Jwt {
         let (algorithm, key) = match algorithm {
             Algorithm::Hs256 => {
                 let secret = key.trim_ascii_end();
-                if secret.len() < SECRET_BYTES_MIN {
+                if secret.len() < MIN_SECRET_BYTES {
                     return Err(JwtError::SecretTooShort { len: secret.len() });
                 }
                 (jsonwebtoken::Algorithm::HS256, DecodingKey::from_secret(secret))
@@ -93,7 +93,7 @@ impl Jwt {
     ///
     /// `None` gives no reason that would help to forge one.
     pub(crate) fn verify(&self, token: &str) -> Option<Claims> {
-        if TOKEN_BYTES_MAX < token.len() {
+        if MAX_TOKEN_BYTES < token.len() {
             return None;
         }
         let verified: Result<TokenData<Box<RawValue>>, _> = decode(token, &self.key, &self.validation);
@@ -111,7 +111,7 @@ impl Claims {
     ///
     /// Returns `None` if a claim occurs twice, because readers could disagree about which one counts.
     pub(crate) fn document(&self) -> Option<Document<'_>> {
-        Document::parse(self.0.get().as_bytes(), TOKEN_BYTES_MAX).ok()
+        Document::parse(self.0.get().as_bytes(), MAX_TOKEN_BYTES).ok()
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     fn name(claims: &str, paths: &[&str]) -> Option<String> {
-        let document = Document::parse(claims.as_bytes(), TOKEN_BYTES_MAX).expect("it is JSON");
+        let document = Document::parse(claims.as_bytes(), MAX_TOKEN_BYTES).expect("it is JSON");
         let paths: Vec<_> = paths.iter().map(|path| ClaimPath::parse(path).expect("a path")).collect();
         identity_name(&document, &paths)
     }

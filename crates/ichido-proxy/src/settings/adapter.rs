@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use http::Method;
 use http::header::HeaderName;
-use ichido_boundary::{Boundary, Effect, Enabled, FingerprintInput, Operation, OperationClass, owner};
+use ichido_boundary::{Boundary, Enabled, FingerprintInput, Guarantee, Operation, OperationClass, owner};
 use ichido_core::json::CanonicalForm;
-use ichido_core::ledger::{Class, OperationGuarantee, KeyNeed, Policy, PolicyDraft, Profile};
+use ichido_core::ledger::{Class, KeyNeed, OperationGuarantee, Policy, PolicyDraft, Profile};
 use ichido_core::settings::ConfigErrors;
 
 use super::identities::Identities;
@@ -63,7 +63,7 @@ pub(crate) struct Protection {
     /// Fingerprint inputs beyond the identity and the standard ones.
     pub(crate) extra_inputs: Vec<FingerprintInput>,
     pub(crate) form: CanonicalForm,
-    pub(crate) request_bytes_max: Option<usize>,
+    pub(crate) max_request_bytes: Option<usize>,
     pub(crate) service_key: ServiceKey,
 }
 
@@ -170,10 +170,10 @@ fn operation_from_file<'a>(
         faults.add(location, "one of its methods is not an HTTP method; use POST, PATCH and so on");
         return None;
     };
-    if operation.effect == Some(Effect::Transactional) {
+    if operation.guarantee == Some(Guarantee::Transactional) {
         faults.add(
             &location,
-            "a proxy cannot commit in the service's transaction; use keyed or opaque, or use the library",
+            "a proxy cannot commit in the service's transaction; use keyed or none, or use the library",
         );
         return None;
     }
@@ -216,9 +216,9 @@ impl OperationDraft<'_> {
             let hash = &promises.fingerprint.body_hash;
             (faults.check(file.file(), hash.body_rules()), hash.max_body_bytes_to_hash)
         });
-        let (form, bytes_max) = match rules {
-            Some((rules, bytes_max)) => {
-                (rules?.form, bytes_max.and_then(|bytes| usize::try_from(bytes).ok()))
+        let (form, max_bytes) = match rules {
+            Some((rules, max_bytes)) => {
+                (rules?.form, max_bytes.and_then(|bytes| usize::try_from(bytes).ok()))
             }
             None => (CanonicalForm::default(), None),
         };
@@ -238,7 +238,7 @@ impl OperationDraft<'_> {
             identity,
             extra_inputs,
             form,
-            request_bytes_max: bytes_max,
+            max_request_bytes: max_bytes,
             service_key,
         };
         Some(OperationSettings { name, methods, pattern, protection: Some(protection) })
@@ -256,8 +256,8 @@ fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut ConfigErrors) {
     ];
     let classes = classes.map(|class| (class.as_str(), class.class()));
     policy.class = pick("--class", flags.class.as_ref(), &classes, faults).unwrap_or(policy.class);
-    let modes = [("keyed", OperationGuarantee::Keyed), ("opaque", OperationGuarantee::None)];
-    policy.guarantee = pick("--effect", flags.effect.as_ref(), &modes, faults).or(policy.guarantee);
+    let modes = [("keyed", OperationGuarantee::Keyed), ("none", OperationGuarantee::None)];
+    policy.guarantee = pick("--guarantee", flags.guarantee.as_ref(), &modes, faults).or(policy.guarantee);
     let profiles = [("ichido", Profile::Ichido), ("ietf", Profile::Ietf), ("stripe", Profile::Stripe)];
     policy.profile = pick("--profile", flags.profile.as_ref(), &profiles, faults).unwrap_or(policy.profile);
     let mut set = |flag: &str, text: &Option<String>, slot: &mut Option<std::time::Duration>| {
@@ -266,7 +266,7 @@ fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut ConfigErrors) {
         }
     };
     set("--ttl", &flags.ttl, &mut policy.ttl);
-    set("--service-keeps-keys", &flags.service_keeps_keys, &mut policy.upstream_keeps_keys_for);
+    set("--keeps-keys-for", &flags.keeps_keys_for, &mut policy.keeps_keys_for);
     set("--lease", &flags.lease, &mut policy.lease);
     if flags.short_ttl_reason.is_some() {
         policy.short_ttl_reason.clone_from(&flags.short_ttl_reason);

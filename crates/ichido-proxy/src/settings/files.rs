@@ -1,6 +1,6 @@
 //! The boundary files of a role: one for receiving and one for sending.
 
-use ichido_boundary::{Boundary, Finding, Party, BoundaryRule, Severity, check};
+use ichido_boundary::{Boundary, BoundaryRule, Finding, Party, Severity, check};
 
 use ichido_core::settings::ConfigErrors;
 

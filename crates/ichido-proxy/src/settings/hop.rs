@@ -21,7 +21,7 @@ const TRY_DEFAULT: Duration = Duration::from_secs(10);
 const IN_ALL_DEFAULT: Duration = Duration::from_secs(30);
 const BACKOFF_MS_DEFAULT: [u64; 3] = [100, 200, 400];
 /// The maximum number of attempts per request; more would cause a retry storm.
-const ATTEMPTS_MAX: u32 = 10;
+const MAX_ATTEMPTS: u32 = 10;
 /// The statuses after which a hop may retry.
 // Spec: C4.
 const STATUSES: [u16; 3] = [502, 503, 504];
@@ -97,7 +97,7 @@ fn lists(args: &Args, files: &Files, faults: &mut ConfigErrors) -> HeaderFilter 
     for (flag, names) in [
         ("--allow-headers", &flags.allow_headers),
         ("--drop-headers", &flags.drop_headers),
-        ("--allow-answer-headers", &flags.allow_answer_headers),
+        ("--allow-response-headers", &flags.allow_response_headers),
     ] {
         for name in names.iter().flatten() {
             let bare = name.strip_suffix('*').unwrap_or(name);
@@ -110,7 +110,7 @@ fn lists(args: &Args, files: &Files, faults: &mut ConfigErrors) -> HeaderFilter 
         party: args.role.party(),
         files: files.iter().cloned().collect(),
         requests: HeaderLists { allow: flags.allow_headers.clone(), drop: flags.drop_headers.clone() },
-        answers: HeaderLists { allow: flags.allow_answer_headers.clone(), drop: None },
+        answers: HeaderLists { allow: flags.allow_response_headers.clone(), drop: None },
     }
 }
 
@@ -119,8 +119,8 @@ pub(super) fn timeouts(args: &Args, files: &Files, faults: &mut ConfigErrors) ->
     let flags = &args.passing;
     let written = files.sending.as_ref().map(|file| &file.http);
     let timeouts = written.map(|http| http.timeouts.clone()).unwrap_or_default();
-    let attempt_timeout = match &flags.try_timeout {
-        Some(text) => time("--try-timeout", text, faults)?,
+    let attempt_timeout = match &flags.attempt_timeout {
+        Some(text) => time("--attempt-timeout", text, faults)?,
         None => timeouts.attempt_timeout().unwrap_or(TRY_DEFAULT),
     };
     let plan = plan(args, written.map(|http| &http.retry), faults);
@@ -128,19 +128,19 @@ pub(super) fn timeouts(args: &Args, files: &Files, faults: &mut ConfigErrors) ->
         Some(text) => time("--timeout", text, faults)?,
         None => timeouts.total_timeout().unwrap_or_else(|| default_total(attempt_timeout, plan.as_ref())),
     };
-    if total < attempt_timeout && flags.timeout.is_some() && flags.try_timeout.is_some() {
+    if total < attempt_timeout && flags.timeout.is_some() && flags.attempt_timeout.is_some() {
         faults.add(
             "--timeout",
-            "all attempts together have less time than one attempt; raise it, or lower --try-timeout",
+            "all attempts together have less time than one attempt; raise it, or lower --attempt-timeout",
         );
     }
-    Some(RetryTimeouts { try_max: attempt_timeout, total, plan })
+    Some(RetryTimeouts { attempt_timeout, total, plan })
 }
 
 /// Returns the time for every attempt and every wait, if no total timeout is set.
-fn default_total(try_max: Duration, plan: Option<&RetryPlan>) -> Duration {
-    let needed = plan.map_or(try_max, |plan| {
-        try_max.saturating_mul(plan.attempts.get()).saturating_add(plan.waits_in_all())
+fn default_total(attempt_timeout: Duration, plan: Option<&RetryPlan>) -> Duration {
+    let needed = plan.map_or(attempt_timeout, |plan| {
+        attempt_timeout.saturating_mul(plan.attempts.get()).saturating_add(plan.waits_in_all())
     });
     needed.max(IN_ALL_DEFAULT)
 }
@@ -154,7 +154,7 @@ fn plan(args: &Args, written: Option<&Retry>, faults: &mut ConfigErrors) -> Opti
             ("--backoff", flags.backoff.is_some()),
             ("--timeout", flags.timeout.is_some()),
         ];
-        let what = "the adapter makes one attempt, limited by --try-timeout; the next request with the same key makes \
+        let what = "the adapter makes one attempt, limited by --attempt-timeout; the next request with the same key makes \
                     another";
         refuse_given(&given, what, faults);
         return None;
@@ -166,10 +166,10 @@ fn plan(args: &Args, written: Option<&Retry>, faults: &mut ConfigErrors) -> Opti
         return written.and_then(Retry::plan);
     };
     let attempts = count("--attempts", attempts, faults);
-    if attempts.is_some_and(|attempts| ATTEMPTS_MAX < attempts) {
+    if attempts.is_some_and(|attempts| MAX_ATTEMPTS < attempts) {
         faults.add(
             "--attempts",
-            format!("must be at most {ATTEMPTS_MAX}; more attempts would overload a failing upstream"),
+            format!("must be at most {MAX_ATTEMPTS}; more attempts would overload a failing upstream"),
         );
     }
     let waits = match &flags.backoff {

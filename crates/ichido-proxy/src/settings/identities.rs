@@ -12,9 +12,9 @@ use crate::args::{AdapterArgs, Args};
 use crate::identity::{Algorithm, ApiKeys, Identity, Jwt};
 
 /// The largest file with a key or with API keys.
-const BYTES_MAX: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 /// The longest name that can be stored.
-const NAME_BYTES_MAX: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 
 /// The identities in use. Each source is read once, and its errors are reported once.
 pub(super) struct Identities<'a> {
@@ -131,8 +131,8 @@ fn make(rule: &IdentityRule, flags: &AdapterArgs, faults: &mut ConfigErrors) -> 
             let keys = ApiKeys::parse(&String::from_utf8_lossy(&bytes));
             Some(Identity::ApiKey { header, keys: faults.check(&location, keys)? })
         }
-        IdentityRule::Single(name) if NAME_BYTES_MAX < name.len() => {
-            faults.add("--identity", format!("the name is longer than {NAME_BYTES_MAX} bytes"));
+        IdentityRule::Single(name) if MAX_NAME_BYTES < name.len() => {
+            faults.add("--identity", format!("the name is longer than {MAX_NAME_BYTES} bytes"));
             None
         }
         IdentityRule::Single(name) => Some(Identity::Single(name.clone())),
@@ -161,9 +161,9 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let read = file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if BYTES_MAX < u64::try_from(read).unwrap_or(u64::MAX) {
-        return Err(format!("the file is larger than {BYTES_MAX} bytes"));
+    let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if MAX_BYTES < u64::try_from(read).unwrap_or(u64::MAX) {
+        return Err(format!("the file is larger than {MAX_BYTES} bytes"));
     }
     Ok(bytes)
 }

@@ -5,8 +5,8 @@ mod tests;
 
 use std::time::Duration;
 
-use ichido::worker::{AlertSettings, AlertFormat, AlertReceiver};
-use ichido_core::alert::{AlertRule, RuleChange, TermsChange, MeasureUnit};
+use ichido::worker::{AlertFormat, AlertReceiver, AlertSettings};
+use ichido_core::alert::{AlertRule, MeasureUnit, RuleChange, TermsChange};
 use ichido_store::message::QueueName;
 
 use super::document::Section;
@@ -62,11 +62,15 @@ fn change(rule: AlertRule, section: &Section<'_>) -> TermsChange {
         MeasureUnit::Seconds => section.get::<Duration>("above").map(|time| time.as_secs_f64()),
         MeasureUnit::Count | MeasureUnit::Share | MeasureUnit::Times => section.get("above"),
     };
-    TermsChange { window: section.get("window"), min_samples: section.get::<u32>("least").map(u64::from), above }
+    TermsChange {
+        window: section.get("window"),
+        min_samples: section.get::<u32>("min_samples").map(u64::from),
+        above,
+    }
 }
 
 fn receiver(section: &Section<'_>) -> Option<AlertReceiver> {
-    let (destination, form) = (section.get("destination")?, section.word("form", AlertFormat::parse)?);
+    let (destination, form) = (section.get("destination")?, section.word("format", AlertFormat::parse)?);
     let receiver = AlertReceiver { name: section.name.to_owned(), destination, format: form };
     if QueueName::parse(&receiver.queue()).is_none() {
         let what = "is not a valid receiver name; use at most 100 letters, digits, `.`, `_`, `-` and `:`";

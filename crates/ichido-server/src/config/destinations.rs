@@ -22,13 +22,13 @@ use pace::PaceConfig;
 
 /// A parsed destination.
 #[derive(Clone, Debug)]
-pub struct DestinationConfig {
+pub struct DestinationSettings {
     /// Its name.
     pub name: String,
     /// Its kind, such as `http`.
     pub kind: &'static str,
     /// Its address, without anything that may be secret.
-    pub whereto: String,
+    pub endpoint: String,
     plan: DestinationPlan,
     pace_config: PaceConfig,
 }
@@ -44,7 +44,7 @@ enum DestinationPlan {
     Stream(Box<NatsPlan>),
 }
 
-impl DestinationConfig {
+impl DestinationSettings {
     /// Returns the maximum duration of a call.
     pub fn timeout(&self) -> Duration {
         match &self.plan {
@@ -74,7 +74,7 @@ impl DestinationConfig {
     }
 
     /// Whether it can be asked about a call of unknown effect.
-    pub fn can_be_asked(&self) -> bool {
+    pub fn can_reconcile(&self) -> bool {
         self.known().is_some_and(Destination::can_reconcile)
     }
 
@@ -87,7 +87,7 @@ impl DestinationConfig {
     pub(super) fn with_answer_attempts(self, max_attempts: NonZeroU32) -> Self {
         match self.plan {
             DestinationPlan::Model(plan) => {
-                Self { plan: DestinationPlan::Model(Box::new(plan.answer_tries(max_attempts))), ..self }
+                Self { plan: DestinationPlan::Model(Box::new(plan.answer_attempts(max_attempts))), ..self }
             }
             DestinationPlan::Ready(_) | DestinationPlan::Stream(_) => self,
         }
@@ -123,7 +123,7 @@ impl DestinationConfig {
 const PLACEHOLDER: &str = "missing";
 
 /// Reads one destination's section.
-pub(super) fn read(section: &Section<'_>) -> Option<DestinationConfig> {
+pub(super) fn read(section: &Section<'_>) -> Option<DestinationSettings> {
     let kind = section.get::<String>(KIND)?;
     let pace_config = pace::read(section);
     let model = |(address, plan)| (address, DestinationPlan::Model(Box::new(plan)));
@@ -131,8 +131,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<DestinationConfig> {
         "http" => {
             ("http", http::read(section).map(|(address, http)| (address, DestinationPlan::Ready(http))))
         }
-        "paper" => {
-            ("paper", http::read(section).map(|(address, http)| (address, DestinationPlan::Ready(http))))
+        "mock" => {
+            ("mock", http::read(section).map(|(address, http)| (address, DestinationPlan::Ready(http))))
         }
         "openai" => ("openai", llm::read(section, true).map(model)),
         "anthropic" => ("anthropic", llm::read(section, false).map(model)),
@@ -142,5 +142,5 @@ pub(super) fn read(section: &Section<'_>) -> Option<DestinationConfig> {
         ),
     };
     let (address, plan) = read?;
-    Some(DestinationConfig { name: section.name.to_owned(), kind, whereto: address, plan, pace_config })
+    Some(DestinationSettings { name: section.name.to_owned(), kind, endpoint: address, plan, pace_config })
 }

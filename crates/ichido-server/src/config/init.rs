@@ -11,7 +11,7 @@ use super::table::{HTTP, MODEL, NATS, OPENAI, PACE, QUEUE, QUEUE_DESTINATION, RE
 
 const TEMPLATE: &str = include_str!("init.toml");
 /// Maximum width of a comment.
-const COLUMNS_MAX: usize = 120;
+const MAX_COLUMNS: usize = 120;
 
 /// The groups that the template names in addition to the document's sections.
 const GROUPS: [(&str, SettingTable); 5] = [
@@ -62,7 +62,7 @@ fn list(out: &mut String, directive: &str, is_left_out: bool) {
 fn comment(text: &str) -> String {
     let mut lines = vec!["#".to_owned()];
     for word in text.split(' ') {
-        let last = lines.last_mut().filter(|line| line.chars().count() + word.chars().count() < COLUMNS_MAX);
+        let last = lines.last_mut().filter(|line| line.chars().count() + word.chars().count() < MAX_COLUMNS);
         match last {
             Some(line) => line.extend([" ", word]),
             None => lines.push(format!("# {word}")),

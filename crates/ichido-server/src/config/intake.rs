@@ -32,11 +32,11 @@ impl Intake {
             let pointers = section.checked("digest_without", pointers)?;
             section.checked("digest_without", LeaveOut::new(pointers))
         });
-        let waiting_max = section.get::<u32>("waiting_max").map(u64::from);
+        let max_waiting = section.get::<u32>("max_waiting").map(u64::from);
         Self {
             schema: schema.map(Arc::new),
             digest_without: Arc::new(digest_without.unwrap_or_default()),
-            bounds: QueueLimits { drain_within: section.get("drain_within"), waiting_max },
+            bounds: QueueLimits { drain_within: section.get("drain_within"), max_waiting },
         }
     }
 }

@@ -20,7 +20,10 @@ pub(super) struct LocatedQueue<'a> {
 /// Returns the maximum retries of a named schedule.
 pub(super) fn presets(section: &Section<'_>) -> Presets {
     let named = section.explicit::<String>("retry").and_then(|retry| retry::preset(&retry));
-    named.map(|retry| ("retries_max".to_owned(), (retry.max_attempts.get() - 1).to_string())).into_iter().collect()
+    named
+        .map(|retry| ("max_retries".to_owned(), (retry.max_attempts.get() - 1).to_string()))
+        .into_iter()
+        .collect()
 }
 
 /// Reads one queue's section.
@@ -32,7 +35,7 @@ pub(super) fn read(section: Section<'_>) -> Option<LocatedQueue<'_>> {
         batch_size: at_least_one(section.get_or_default("batch_size")),
         // Errors in the schedule were reported; the rest of the queue is checked too.
         retry: Retry {
-            max_attempts: NonZeroU32::MIN.saturating_add(section.get_or_default("retries_max")),
+            max_attempts: NonZeroU32::MIN.saturating_add(section.get_or_default("max_retries")),
             ..retry.unwrap_or(Retry::OUTBOX)
         },
         requeue: section.get_or_default("requeue"),

@@ -9,7 +9,7 @@ use super::document::Section;
 pub(super) const PRESETS: [(&str, Retry); 4] =
     [("outbox", Retry::OUTBOX), ("job", Retry::JOB), ("llm", Retry::LLM), ("client", Retry::CLIENT)];
 /// Maximum waits in a list.
-const WAITS_MAX: usize = 100;
+const MAX_WAITS: usize = 100;
 const JITTERS: &str = "\"none\", \"full\" (0 to the wait), \"+10%\" (longer) or \"+-10%\" (either way)";
 
 /// Returns a named schedule.
@@ -56,8 +56,8 @@ fn custom(section: &Section<'_>) -> Option<Retry> {
 }
 
 fn list(waits: &[String]) -> Result<Schedule, String> {
-    if WAITS_MAX < waits.len() {
-        return Err(format!("has more than {WAITS_MAX} waits; shorten the list, whose last wait repeats"));
+    if MAX_WAITS < waits.len() {
+        return Err(format!("has more than {MAX_WAITS} waits; shorten the list, whose last wait repeats"));
     }
     let waits: Result<_, _> = waits.iter().map(|wait| duration::parse(wait)).collect();
     waits.map(Schedule::List).map_err(|error| error.to_string())

@@ -24,21 +24,21 @@ pub struct ServeConfig {
 pub(super) fn read(section: &Section<'_>) -> ServeConfig {
     let listen = section.get::<String>("listen").and_then(|text| text.parse().ok());
     let limits = Limits {
-        connections_max: section.get_or_default("connections_max"),
-        peer_connections_max: section.get("peer_connections_max"),
+        max_connections: section.get_or_default("max_connections"),
+        max_peer_connections: section.get("max_peer_connections"),
         head: section.get_or_default("head_timeout"),
         body_idle: section.get_or_default("body_idle_timeout"),
         body: section.get_or_default("body_timeout"),
         drain: section.get_or_default("drain_timeout"),
     };
     let request_limits = RequestLimits {
-        headers_max: section.get_or_default("headers_max"),
-        head_bytes_max: section.get_or_default("head_bytes_max"),
-        body_bytes_max: section.get_or_default("body_bytes_max"),
-        batch_lines_max: section.get_or_default("batch_lines_max"),
-        batch_bytes_max: section.get_or_default("batch_bytes_max"),
-        waiters_max: section.get_or_default("waiters_max"),
-        listeners_max: section.get_or_default("listeners_max"),
+        max_headers: section.get_or_default("max_headers"),
+        max_head_bytes: section.get_or_default("max_head_bytes"),
+        max_body_bytes: section.get_or_default("max_body_bytes"),
+        max_batch_lines: section.get_or_default("max_batch_lines"),
+        max_batch_bytes: section.get_or_default("max_batch_bytes"),
+        max_waiters: section.get_or_default("max_waiters"),
+        max_listeners: section.get_or_default("max_listeners"),
     };
     ServeConfig { listen: listen.unwrap_or(LISTEN_DEFAULT), limits, request_limits }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::sqlite_file;
 
 /// Maximum size of a secret or certificate.
-const BYTES_MAX: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Reads the text of a file, up to one byte beyond the limit.
 ///
@@ -19,15 +19,15 @@ pub(super) fn read_file(path: &Path) -> io::Result<String> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    read_up_to(path, BYTES_MAX)
+    read_up_to(path, MAX_BYTES)
 }
 
 /// Reads text up to one byte beyond a limit.
 ///
 /// The caller can then tell that there is more.
-pub(super) fn read_up_to(path: &Path, bytes_max: usize) -> io::Result<String> {
+pub(super) fn read_up_to(path: &Path, max_bytes: usize) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(bytes_max as u64 + 1).read_to_string(&mut text)?;
+    File::open(path)?.take(max_bytes as u64 + 1).read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -85,10 +85,10 @@ impl ConfigSources<'_> {
         let whole = self.folder.join(path);
         let shown = whole.display();
         let text = (self.file)(&whole).map_err(|error| format!("cannot read {shown}: {error}"))?;
-        if text.len() <= BYTES_MAX {
+        if text.len() <= MAX_BYTES {
             Ok(text)
         } else {
-            Err(format!("{shown} is larger than {BYTES_MAX} bytes"))
+            Err(format!("{shown} is larger than {MAX_BYTES} bytes"))
         }
     }
 }

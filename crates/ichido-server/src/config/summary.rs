@@ -2,14 +2,14 @@
 //!
 //! Guarantee: it contains nothing that may be secret.
 
-use ichido::worker::{QueueConfig, AlertReceiver};
+use ichido::worker::{AlertReceiver, QueueConfig};
 use ichido_core::alert::{AlertRule, AlertRules, AlertTerms};
 use ichido_core::retry::Guarantee;
 use ichido_core::settings::duration;
 use ichido_core::text::table;
 use serde_json::{Value, json};
 
-use super::{Config, DestinationConfig, sqlite_file};
+use super::{Config, DestinationSettings, sqlite_file};
 
 /// Describes the store, without secrets.
 fn store_summary(config: &Config) -> Option<String> {
@@ -34,7 +34,7 @@ fn alerts(rules: &AlertRules) -> (Vec<Value>, Vec<Value>) {
             "rule": rule.as_str(),
             "on": true,
             "window_seconds": window.map(|window| window.as_secs()),
-            "least": least,
+            "min_samples": least,
             "above": above,
             "unit": rule.unit().as_str(),
         }),
@@ -59,32 +59,31 @@ pub fn json(config: &Config) -> Value {
             "destination": queue.destination,
             "parallelism": queue.parallelism,
             "batch_size": queue.batch_size,
-            "retries_max": queue.retry.max_attempts.get() - 1,
+            "max_retries": queue.retry.max_attempts.get() - 1,
             "lease": duration::shown(queue.lease),
             "requeue": queue.requeue,
         })
     };
-    let destination = |destination: &DestinationConfig| {
+    let destination = |destination: &DestinationSettings| {
         let guarantee = destination.guarantee();
         let keeps_for =
             if let Some(Guarantee::Keyed { keeps_for }) = guarantee { Some(keeps_for) } else { None };
         json!({
             "name": destination.name,
             "kind": destination.kind,
-            "where": destination.whereto,
+            "endpoint": destination.endpoint,
             // A stream deduplicates by key for as long as its own configuration says.
-            "honours_key": guarantee.is_none() || keeps_for.is_some(),
+            "guarantee": guarantee.map_or("keyed", Guarantee::as_str),
             "keeps_keys_for": keeps_for.map(duration::shown),
-            "repeatable": guarantee.map(|guarantee| guarantee == Guarantee::Idempotent),
             "timeout": duration::shown(destination.timeout()),
-            "can_be_asked": destination.can_be_asked(),
+            "can_reconcile": destination.can_reconcile(),
         })
     };
     let receiver = |receiver: &AlertReceiver| {
         json!({
             "name": receiver.name,
             "destination": receiver.destination,
-            "form": receiver.format.as_str(),
+            "format": receiver.format.as_str(),
         })
     };
     let (common, of_queues) = alerts(&config.alerts.rules);
@@ -93,9 +92,9 @@ pub fn json(config: &Config) -> Value {
         "worker": {
             "name": worker.name,
             "idle_sleep": duration::shown(worker.idle_sleep),
-            "stop_within": duration::shown(worker.stop_within),
+            "stop_timeout": duration::shown(worker.stop_timeout),
             "keep_finished": duration::shown(worker.keep_finished),
-            "seals_under_a_key": worker.audit_key.is_some(),
+            "has_audit_key": worker.audit_key.is_some(),
         },
         "alerts": common,
         "alerts_of_queues": of_queues,
@@ -112,8 +111,8 @@ pub fn text(config: &Config) -> String {
     let worker = |member: &str| cell(&all["worker"][member]);
     let seals = if config.worker.audit_key.is_some() { "with a key" } else { "without a key" };
     let receivers =
-        rows(&all["alerts_to"], ["name", "destination", "form"]).map(|[name, destination, form]| {
-            format!("alerts: sent to {name} through {destination}, as {form}\n")
+        rows(&all["alerts_to"], ["name", "destination", "format"]).map(|[name, destination, format]| {
+            format!("alerts: sent to {name} through {destination}, as {format}\n")
         });
     let alerts = [&all["alerts"], &all["alerts_of_queues"]].into_iter().filter_map(Value::as_array).flatten();
     let off = alerts.filter(|alert| alert["on"] == false).map(|alert| {
@@ -128,10 +127,10 @@ pub fn text(config: &Config) -> String {
         ["QUEUE", "DESTINATION", "PARALLELISM", "BATCH", "RETRIES", "LEASE", "REQUEUE"],
         rows(
             &all["queues"],
-            ["name", "destination", "parallelism", "batch_size", "retries_max", "lease", "requeue"],
+            ["name", "destination", "parallelism", "batch_size", "max_retries", "lease", "requeue"],
         ),
     );
-    let destinations = rows(&all["destinations"], ["name", "kind", "where", "timeout", "can_be_asked"]);
+    let destinations = rows(&all["destinations"], ["name", "kind", "endpoint", "timeout", "can_reconcile"]);
     let destinations =
         destinations.zip(&config.destinations).map(|([name, kind, address, timeout, asked], destination)| {
             [name, kind, address, guarantee_text(destination.guarantee()), timeout, asked]
@@ -142,7 +141,7 @@ pub fn text(config: &Config) -> String {
         "store: {store}\nworker: {}, polls every {} when idle, stops within {}, keeps finished messages for {}, seals the audit trail {seals}\n\n{alerts}{queues}\n{destinations}",
         worker("name"),
         worker("idle_sleep"),
-        worker("stop_within"),
+        worker("stop_timeout"),
         worker("keep_finished"),
     )
 }

@@ -6,13 +6,13 @@ mod destinations;
 
 use std::time::Duration;
 
-use ichido::worker::limits::PARALLELISM_MAX;
+use ichido::worker::limits::MAX_PARALLELISM;
 use ichido::worker::{AlertFormat, OutboundKey};
-use ichido_core::alert::{WINDOW_MAX, WINDOW_MIN};
-use ichido_core::retry::{MAX_ATTEMPTS, WAIT_MAX};
-use ichido_http::server::bounds::COUNT_MAX;
-use ichido_http::server::limits::{HEAD_BYTES_MAX, HEADERS_MAX};
-use ichido_store::message::limits::CLAIM_MAX;
+use ichido_core::alert::{MAX_WINDOW, MIN_WINDOW};
+use ichido_core::retry::{MAX_ATTEMPTS, MAX_WAIT};
+use ichido_http::server::bounds::MAX_COUNT;
+use ichido_http::server::limits::{MAX_HEAD_BYTES, MAX_HEADERS};
+use ichido_store::message::limits::MAX_CLAIM;
 
 use super::kind::Kind::{
     Address, Count, Flag, FlagOr, Named, Number, Path, Reference, Secret, Share, Size, Table as One, Text,
@@ -33,14 +33,14 @@ pub(super) use destinations::{HTTP, MODEL, NATS, OPENAI, PACE};
 /// The setting that decides which others a table has.
 pub(super) const KIND: &str = "kind";
 /// Maximum connections to PostgreSQL.
-const CONNECTIONS_MAX: u32 = 1_000;
+const MAX_CONNECTIONS: u32 = 1_000;
 /// Maximum for waiting messages and alert samples: more is a typing error.
 const BILLION: u32 = 1_000_000_000;
 /// Maximum header fields of a request.
 const HEADERS: u32 = 100;
-const _: () = assert!(HEADERS as usize == HEADERS_MAX, "the parser accepts the same number");
+const _: () = assert!(HEADERS as usize == MAX_HEADERS, "the parser accepts the same number");
 /// Maximum factor from one wait to the next.
-const FACTOR_MAX: u32 = 100;
+const MAX_FACTOR: u32 = 100;
 
 /// Declares rows of the table: name, values, default, optional variable, and meaning.
 macro_rules! settings {
@@ -63,7 +63,7 @@ pub(super) const ROOT: SettingTable = &[settings! {
     "store": One(&[STORE]), Members;
         "The database."
     "serve": One(&[SERVE]), Members;
-        "The server, `ichido serve`. Its flags, such as `--listen` and `--connections-max`, win over this section."
+        "The server, `ichido serve`. Its flags, such as `--listen` and `--max-connections`, win over this section."
     "worker": One(&[WORKER]), Members;
         "The worker, in `ichido worker` and in `ichido serve`."
     "traces": One(&[TRACES]), Members;
@@ -81,17 +81,17 @@ pub(super) const ROOT: SettingTable = &[settings! {
 const STORE: &[Setting] = settings! {
     "url": Reference, Unset("sqlite:ichido.db"), by Elsewhere("ICHIDO_STORE");
         "Database: `sqlite:FILE`, relative to this file's folder, or `postgres://…`. The flag `--store` wins over it."
-    "connections_max": Count(2, CONNECTIONS_MAX), Is("16");
+    "max_connections": Count(2, MAX_CONNECTIONS), Is("16");
         "Maximum connections to PostgreSQL. Writes are batched, so few are busy at once."
 };
 
 const SERVE: &[Setting] = settings! {
     "listen": Address, Is("127.0.0.1:4180");
         "Address and port to listen on. Beyond loopback, the server starts only if a token exists."
-    "connections_max": Count(1, COUNT_MAX), Is("1024");
+    "max_connections": Count(1, MAX_COUNT), Is("1024");
         "Maximum concurrent connections, and concurrent requests over all of them. Others wait up to 5 seconds, then get 503. An idle connection is closed when its slot is needed. `/livez`, `/readyz` and `/metrics` always get a response."
-    "peer_connections_max": Count(1, COUNT_MAX), Unset("768");
-        "The same limit for one client address (for IPv6, one /64 network). Unset, three quarters of `connections_max`. Behind a load balancer, which is one address, raise it to `connections_max`."
+    "max_peer_connections": Count(1, MAX_COUNT), Unset("768");
+        "The same limit for one client address (for IPv6, one /64 network). Unset, three quarters of `max_connections`. Behind a load balancer, which is one address, raise it to `max_connections`."
     "head_timeout": SOME_TIME, Is("15s");
         "Timeout for a request's head, and for an idle connection."
     "body_idle_timeout": SOME_TIME, Is("30s");
@@ -100,19 +100,19 @@ const SERVE: &[Setting] = settings! {
         "Timeout for a whole request body."
     "drain_timeout": SOME_TIME, Is("30s");
         "Timeout for requests in flight after SIGTERM."
-    "headers_max": Count(MIN_HEADERS, HEADERS), Is("64");
+    "max_headers": Count(MIN_HEADERS, HEADERS), Is("64");
         "Maximum header fields of a request; a request with more gets 431."
-    "head_bytes_max": Size(MIN_HEAD_BYTES, HEAD_BYTES_MAX), Is("16 KiB");
+    "max_head_bytes": Size(MIN_HEAD_BYTES, MAX_HEAD_BYTES), Is("16 KiB");
         "Maximum bytes of a request's target and header fields; a larger request gets 431."
-    "body_bytes_max": Size(1, MAX_BODY_BYTES), Is("4 MiB");
+    "max_body_bytes": Size(1, MAX_BODY_BYTES), Is("4 MiB");
         "Maximum size of a message's body; a larger one gets 413."
-    "batch_lines_max": Count(1, MAX_BATCH_LINES), Is("10000");
+    "max_batch_lines": Count(1, MAX_BATCH_LINES), Is("10000");
         "Maximum lines of a batch. Further lines are not read, and the last result of the batch says so."
-    "batch_bytes_max": Size(1, MAX_BATCH_BYTES), Is("64 MiB");
+    "max_batch_bytes": Size(1, MAX_BATCH_BYTES), Is("64 MiB");
         "Maximum bytes of a batch. Further lines are not read either."
-    "waiters_max": Count(0, COUNT_MAX), Is("512");
-        "Maximum requests that wait (`?wait=5s`) for their message's outcome, and never more than half of `connections_max`. Others get a response immediately."
-    "listeners_max": Count(0, MAX_LISTENERS), Is("64");
+    "max_waiters": Count(0, MAX_COUNT), Is("512");
+        "Maximum requests that wait (`?wait=5s`) for their message's outcome, and never more than half of `max_connections`. Others get a response immediately."
+    "max_listeners": Count(0, MAX_LISTENERS), Is("64");
         "Maximum concurrent listeners on `/v1/events`; others get 503."
 };
 
@@ -121,7 +121,7 @@ const WORKER: &[Setting] = settings! {
         "Name of the worker in logs and in the audit trail."
     "idle_sleep": SOME_TIME, Is("200ms"), by Variable::Number("OUTBOX_IDLE_SLEEP_MS", "ms", "worker");
         "How long an idle worker waits before it polls a queue again, unless it is woken."
-    "stop_within": ANY_TIME, Is("25s");
+    "stop_timeout": ANY_TIME, Is("25s");
         "Timeout for calls in flight after SIGTERM. The effect of a call that is cut off is unknown."
     "keep_finished": ANY_TIME, Is("90d");
         "How long sent and cancelled messages are kept. Afterwards, their keys can be used again."
@@ -136,32 +136,32 @@ const TRACES: &[Setting] = settings! {
 
 /// The alerts on queues.
 const ALERT_RULES: &[Setting] = settings! {
-    "dead_letter": FlagOr(&[WINDOW, LEAST, ABOVE_COUNT]), Is("{ window = \"15m\", least = 1, above = 0 }");
+    "dead_letter": FlagOr(&[WINDOW, LEAST, ABOVE_COUNT]), Is("{ window = \"15m\", min_samples = 1, above = 0 }");
         "Any dead letter."
-    "dead_letters": FlagOr(&[WINDOW, LEAST, ABOVE_COUNT]), Is("{ window = \"1h\", least = 1, above = 10 }");
+    "dead_letters": FlagOr(&[WINDOW, LEAST, ABOVE_COUNT]), Is("{ window = \"1h\", min_samples = 1, above = 10 }");
         "Many dead letters."
-    "dead_surge": FlagOr(&[WINDOW, LEAST, ABOVE_COUNT]), Is("{ window = \"5m\", least = 10, above = 5 }");
+    "dead_surge": FlagOr(&[WINDOW, LEAST, ABOVE_COUNT]), Is("{ window = \"5m\", min_samples = 10, above = 5 }");
         "`above` times more dead letters than the mean of the previous twelve windows."
-    "failed_retries": FlagOr(&[WINDOW, LEAST, ABOVE_SHARE]), Is("{ window = \"15m\", least = 20, above = 0.05 }");
+    "failed_retries": FlagOr(&[WINDOW, LEAST, ABOVE_SHARE]), Is("{ window = \"15m\", min_samples = 20, above = 0.05 }");
         "Share of retries that fail."
-    "duplicates": FlagOr(&[WINDOW, LEAST, ABOVE_SHARE]), Is("{ window = \"15m\", least = 100, above = 0.5 }");
+    "duplicates": FlagOr(&[WINDOW, LEAST, ABOVE_SHARE]), Is("{ window = \"15m\", min_samples = 100, above = 0.5 }");
         "Share of arriving messages that are duplicates."
-    "processing_delay": FlagOr(&[WINDOW, LEAST, ABOVE_TIME]), Is("{ window = \"5m\", least = 5, above = \"5m\" }");
+    "processing_delay": FlagOr(&[WINDOW, LEAST, ABOVE_TIME]), Is("{ window = \"5m\", min_samples = 5, above = \"5m\" }");
         "Mean time from a message's arrival until it is sent or dead."
-    "lag_p95": FlagOr(&[WINDOW, LEAST, ABOVE_TIME]), Is("{ window = \"5m\", least = 20, above = \"2m\" }");
+    "lag_p95": FlagOr(&[WINDOW, LEAST, ABOVE_TIME]), Is("{ window = \"5m\", min_samples = 20, above = \"2m\" }");
         "95th percentile of the same time."
-    "oldest_waiting": FlagOr(&[LEAST, ABOVE_TIME]), Is("{ least = 1, above = \"10m\" }");
+    "oldest_waiting": FlagOr(&[LEAST, ABOVE_TIME]), Is("{ min_samples = 1, above = \"10m\" }");
         "How long the oldest message that is due has waited."
-    "parked": FlagOr(&[LEAST, ABOVE_COUNT]), Is("{ least = 1, above = 0 }");
+    "parked": FlagOr(&[LEAST, ABOVE_COUNT]), Is("{ min_samples = 1, above = 0 }");
         "Number of parked messages."
 };
 
 const WINDOW: &[Setting] = settings! {
-    "window": Time(WINDOW_MIN, WINDOW_MAX), Unset("15m");
+    "window": Time(MIN_WINDOW, MAX_WINDOW), Unset("15m");
         "How far the alert looks back."
 };
 const LEAST: &[Setting] = settings! {
-    "least": Count(1, BILLION), Unset("1");
+    "min_samples": Count(1, BILLION), Unset("1");
         "Minimum samples."
 };
 const ABOVE_COUNT: &[Setting] = settings! {
@@ -191,16 +191,16 @@ const ALERTS: &[Setting] = settings! {
 pub(super) const RECEIVER: &[Setting] = settings! {
     "destination": Text, Required("ops");
         "Name of the destination."
-    "form": Word(&AlertFormat::WORDS), Required("webhook");
+    "format": Word(&AlertFormat::WORDS), Required("webhook");
         "Body: `webhook` (a JSON event with type, timestamp and data) or `slack` (`{ \"text\": \"…\" }`)."
 };
 
 const QUEUE_DEFAULTS: &[Setting] = settings! {
-    "parallelism": Count(1, PARALLELISM_MAX), Is("4"), by Variable::Number("OUTBOX_PARALLELISM", "", "queue_defaults");
+    "parallelism": Count(1, MAX_PARALLELISM), Is("4"), by Variable::Number("OUTBOX_PARALLELISM", "", "queue_defaults");
         "Maximum messages of a queue that one worker delivers concurrently."
-    "batch_size": Count(1, CLAIM_MAX), Is("32"), by Variable::Number("OUTBOX_BATCH_SIZE", "", "queue_defaults");
+    "batch_size": Count(1, MAX_CLAIM), Is("32"), by Variable::Number("OUTBOX_BATCH_SIZE", "", "queue_defaults");
         "Maximum messages claimed at once."
-    "retries_max": Count(0, MAX_ATTEMPTS - 1), Is("8"), by Variable::Number("OUTBOX_RETRY_MAX", "", "queue_defaults");
+    "max_retries": Count(0, MAX_ATTEMPTS - 1), Is("8"), by Variable::Number("OUTBOX_RETRY_MAX", "", "queue_defaults");
         "Maximum retries after the first attempt. A change applies to messages that arrive later. Unset, a named `retry` schedule has its own maximum: outbox 8, job 2, llm 4, client 2."
     "lease": ANY_TIME, Is("10m"), by Variable::Number("OUTBOX_STUCK_THRESHOLD_MIN", "m", "queue_defaults");
         "How long a claim lasts without renewal. The worker renews its claims; if it dies, another worker rescues its messages after this time. 1s to 24h, and longer than the destination's `total_timeout` or `timeout`."
@@ -229,7 +229,7 @@ pub(super) const QUEUE: &[Setting] = settings! {
         "JSON pointers to members that the request digest ignores, such as a trace id. Decide early: messages accepted before a change keep their old digest."
     "drain_within": SOME_TIME, Unset("10m");
         "Maximum time to deliver all waiting messages at the rate of the last minute; above it, the server returns 429. Unset, there is no limit, and messages wait while the receiver is down. With a limit, an outage of the receiver becomes an outage of the API. Delayed messages and retries count as waiting."
-    "waiting_max": Count(1, BILLION), Unset("100000");
+    "max_waiting": Count(1, BILLION), Unset("100000");
         "Maximum waiting messages; above it, the server returns 429. Several servers on one store may exceed it by the messages that the others accept in one second."
 };
 
@@ -238,9 +238,9 @@ pub(super) const RETRY: &[Setting] = settings! {
         "List of waits; the last one repeats."
     "base": ANY_TIME, Unset("2s");
         "First wait. Wait n is base × factor^(n − 1)."
-    "factor": Count(1, FACTOR_MAX), Is("2");
+    "factor": Count(1, MAX_FACTOR), Is("2");
         "Factor from one wait to the next."
-    "cap": Time(Duration::ZERO, WAIT_MAX), Is("30d");
+    "cap": Time(Duration::ZERO, MAX_WAIT), Is("30d");
         "Longest wait."
     "jitter": Text, Is("+-10%");
         "`none`, `full` (0 to the wait), `+10%` (longer) or `+-10%` (either way)."

@@ -87,29 +87,32 @@ pub(super) fn problems_of(text: &str) -> Vec<String> {
 fn the_commented_file_works_unchanged_with_the_specified_defaults() {
     let config = resolved(&commented_file());
     let [queue] = &config.queues[..] else { panic!("one queue") };
-    let [paper] = &config.destinations[..] else { panic!("one destination") };
+    let [mock] = &config.destinations[..] else { panic!("one destination") };
     assert_eq!((queue.batch_size.get(), queue.parallelism.get(), queue.retry.max_attempts.get()), (32, 4, 9));
     assert_eq!(
         (queue.lease, config.worker.idle_sleep),
         (Duration::from_mins(10), Duration::from_millis(200))
     );
-    assert_eq!((&queue.retry, queue.requeue, queue.outbound_key), (&Retry::OUTBOX, false, OutboundKey::Derived));
-    assert!(matches!(paper.guarantee(), Some(Guarantee::Keyed { .. })));
-    assert!(paper.can_be_asked());
-    assert_eq!(paper.pace().pause_max, Duration::from_hours(1));
+    assert_eq!(
+        (&queue.retry, queue.requeue, queue.outbound_key),
+        (&Retry::OUTBOX, false, OutboundKey::Derived)
+    );
+    assert!(matches!(mock.guarantee(), Some(Guarantee::Keyed { .. })));
+    assert!(mock.can_reconcile());
+    assert_eq!(mock.pace().max_pause, Duration::from_hours(1));
 }
 
 #[test]
 fn every_setting_in_the_commented_file_is_accepted() {
     let mut config = resolved_with(&uncommented(), &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     assert!(config.worker.audit_key.take().is_some(), "an example, since it has no default");
-    let of_peer = config.serve.limits.peer_connections_max.take();
-    assert_eq!(of_peer, Some(config.serve.limits.of_peer()), "left out, it goes by connections_max");
+    let of_peer = config.serve.limits.max_peer_connections.take();
+    assert_eq!(of_peer, Some(config.serve.limits.of_peer()), "left out, it goes by max_connections");
     assert_eq!((config.queues.len(), config.destinations.len()), (4, 7));
     // Settings that are shown as absent show their default.
     let bare = resolved(&commented_file());
     assert_eq!(format!("{:?}", config.worker), format!("{:?}", bare.worker));
-    assert_eq!(config.store.connections_max, bare.store.connections_max);
+    assert_eq!(config.store.max_connections, bare.store.max_connections);
     assert_eq!(format!("{:?}", config.serve), format!("{:?}", bare.serve));
     let shown = QueueConfig { start_marks: None, ..config.queues[0].clone() };
     assert_eq!(format!("{shown:?}"), format!("{:?}", bare.queues[0]));
@@ -143,7 +146,7 @@ kind = "http"
 url = "https://broker.test/orders"
 headers = { Authorization = "Bearer s3cret", Accept = 3 }
 signing_secrets = ["whsec_s3cret"]
-honours_key = true
+guarantee = "keyed"
 rules = [{ status = "409", at = "/error", means = "processd" }]
 [destinations.other]
 kind = "htpp"
@@ -163,24 +166,24 @@ kind = "htpp"
         ("ichido.toml:16:29 destinations.broker.headers.Authorization", "write \"env:NAME\""),
         ("ichido.toml:16:55 destinations.broker.headers.Accept", "write a quoted string"),
         ("ichido.toml:17:20 destinations.broker.signing_secrets[0]", "is a secret"),
-        ("ichido.toml:13:15 destinations.broker.keeps_keys_for", "is required with honours_key"),
+        ("ichido.toml:13:15 destinations.broker.keeps_keys_for", "is required with guarantee"),
         ("ichido.toml:19:10 destinations.broker.rules[0]", "`at` and `is` belong together"),
         ("ichido.toml:19:51 destinations.broker.rules[0].means", "did you mean processed"),
         ("ichido.toml:21:8 destinations.other.kind", "did you mean http"),
     ];
     for (place, what) in expected {
         let found =
-            config_errors.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
+            problems.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
         assert!(found, "{place}: {what}\nin\n{}", problems.join("\n"));
     }
-    let all = config_errors.join("\n");
+    let all = problems.join("\n");
     assert_eq!(problems.len(), expected.len(), "{all}");
     assert!(!all.contains("s3cret"), "{all}");
 }
 
 #[test]
 fn worker_errors_are_reported_at_their_line() {
-    let broker = "[destinations.broker]\nkind = \"paper\"\ntotal_timeout = \"20s\"\n";
+    let broker = "[destinations.broker]\nkind = \"mock\"\ntotal_timeout = \"20s\"\n";
     let problems = problems_of(&format!("[queues.a]\ndestination = \"broker\"\nlease = \"5s\"\n{broker}"));
     assert!(problems[0].starts_with("ichido.toml:3:9 queues.a.lease: "), "{problems:?}");
     assert!(problems[0].contains("must be longer than the destination's timeout, 20s"), "{problems:?}");
@@ -208,18 +211,23 @@ parallelism = 5
 batch_size = 6
 lease = "3m"
 [queues.a]
-destination = "paper"
+destination = "mock"
 [queues.b]
-destination = "paper"
+destination = "mock"
 parallelism = 7
-retries_max = 1
+max_retries = 1
 lease = "4m"
-[destinations.paper]
-kind = "paper"
+[destinations.mock]
+kind = "mock"
 "#;
     let of = |config: &Config, index: usize| {
         let queue = &config.queues[index];
-        (queue.parallelism.get(), queue.batch_size.get(), queue.retry.max_attempts.get(), queue.lease.as_secs() / 60)
+        (
+            queue.parallelism.get(),
+            queue.batch_size.get(),
+            queue.retry.max_attempts.get(),
+            queue.lease.as_secs() / 60,
+        )
     };
     let config = resolved(text);
     assert_eq!((of(&config, 0), of(&config, 1)), ((5, 6, 9, 3), (7, 6, 2, 4)));
@@ -251,38 +259,41 @@ fn references_must_exist() {
 fn schedules_and_guarantees_are_read_as_written() {
     let text = r#"
 [queues.a]
-destination = "paper"
+destination = "mock"
 retry = { base = "20ms", factor = 3, cap = "1s", jitter = "+50%" }
 [queues.b]
 destination = "once"
 retry = { waits = ["1s", "5s"], jitter = "none" }
-retries_max = 0
+max_retries = 0
 outbound_key = "own"
-[destinations.paper]
-kind = "paper"
+[destinations.mock]
+kind = "mock"
 url = "http://127.0.0.1:1/orders"
-honours_key = false
+guarantee = "none"
 [destinations.once]
 kind = "http"
 url = "http://127.0.0.1:1/"
-repeatable = true
+guarantee = "idempotent"
 "#;
     let config = resolved(text);
     let (base, cap) = (Duration::from_millis(20), Duration::from_secs(1));
     assert_eq!(config.queues[0].retry.schedule, Schedule::Exponential { base, factor: 3, cap });
     assert_eq!(config.queues[0].retry.jitter, Jitter::Add(0.5));
     assert_eq!(config.queues[1].retry.schedule, Schedule::List([1, 5].map(Duration::from_secs).to_vec()));
-    assert_eq!((config.queues[1].retry.max_attempts.get(), config.queues[1].outbound_key), (1, OutboundKey::Own));
-    let promises = config.destinations.iter().map(DestinationConfig::guarantee);
+    assert_eq!(
+        (config.queues[1].retry.max_attempts.get(), config.queues[1].outbound_key),
+        (1, OutboundKey::Own)
+    );
+    let promises = config.destinations.iter().map(DestinationSettings::guarantee);
     assert_eq!(promises.collect::<Vec<_>>(), [Some(Guarantee::None), Some(Guarantee::Idempotent)]);
 }
 
 /// Checks that the errors of a text begin like this, in this order.
 fn assert_problems(text: &str, expected: &[(&str, &str)]) {
     let problems = problems_of(text);
-    let all = config_errors.join("\n");
+    let all = problems.join("\n");
     assert_eq!(problems.len(), expected.len(), "{all}");
-    for (line, (place, what)) in config_errors.iter().zip(expected) {
+    for (line, (place, what)) in problems.iter().zip(expected) {
         assert!(line.starts_with(&format!("{place}: ")) && line.contains(what), "{place}: {what}\nin\n{all}");
     }
 }
@@ -302,7 +313,7 @@ fn a_missing_destination_is_reported_with_the_queues_other_errors() {
 #[test]
 fn a_lease_of_more_than_a_day_is_refused() {
     assert_problems(
-        "[queues.a]\ndestination = \"b\"\nlease = \"25h\"\n[destinations.b]\nkind = \"paper\"\n",
+        "[queues.a]\ndestination = \"b\"\nlease = \"25h\"\n[destinations.b]\nkind = \"mock\"\n",
         &[("ichido.toml:3:9 queues.a.lease", "must be at most 86400s")],
     );
 }
@@ -351,7 +362,7 @@ fn a_reconcile_url_without_a_key_is_refused() {
 #[test]
 fn schema_errors_name_the_file_and_the_location() {
     let queue = |file: &str| {
-        format!("[queues.a]\ndestination = \"p\"\nschema = {file}\n[destinations.p]\nkind = \"paper\"\n")
+        format!("[queues.a]\ndestination = \"p\"\nschema = {file}\n[destinations.p]\nkind = \"mock\"\n")
     };
     let place = "ichido.toml:3:10 queues.a.schema";
     assert_problems(&queue("\"nowhere.json\""), &[(place, "cannot read folder/nowhere.json")]);
@@ -368,7 +379,7 @@ fn schema_errors_name_the_file_and_the_location() {
 fn ignored_members_are_json_pointers() {
     let queue = |list: &str| {
         format!(
-            "[queues.a]\ndestination = \"p\"\ndigest_without = {list}\n[destinations.p]\nkind = \"paper\"\n"
+            "[queues.a]\ndestination = \"p\"\ndigest_without = {list}\n[destinations.p]\nkind = \"mock\"\n"
         )
     };
     let place = "ichido.toml:3:18 queues.a.digest_without";
@@ -386,13 +397,13 @@ url = "sqlite:a.db"
 [queue_defaults]
 lease = "3m"
 [queues.Mail-EU]
-destination = "paper"
+destination = "mock"
 parallelism = 5
 [queues.orders]
-destination = "paper"
+destination = "mock"
 retry = "outbox"
-[destinations.paper]
-kind = "paper"
+[destinations.mock]
+kind = "mock"
 "#;
 
 #[test]
@@ -407,7 +418,7 @@ fn variables_named_after_settings_win_over_the_file() {
     ]);
     let config = resolved_with(NAMED, &variables).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(config.store.url.as_deref(), Some("postgres://ann:s3cret@db/ichido"));
-    assert_eq!(config.worker.stop_within, Duration::from_secs(7));
+    assert_eq!(config.worker.stop_timeout, Duration::from_secs(7));
     assert_eq!((config.queues[0].parallelism.get(), config.queues[1].requeue), (8, true));
     assert_eq!(config.queues[1].retry.schedule, Schedule::List([1, 5].map(Duration::from_secs).to_vec()));
     assert_eq!(config.destinations[0].timeout(), Duration::from_secs(9));
@@ -417,7 +428,7 @@ fn variables_named_after_settings_win_over_the_file() {
 fn unknown_variables_suggest_the_nearest_name() {
     let problems = |name: &'static str, value: &str| {
         let text =
-            NAMED.replace("[queues.Mail-EU]", "[queues.mail_eu]\ndestination = \"paper\"\n[queues.Mail-EU]");
+            NAMED.replace("[queues.Mail-EU]", "[queues.mail_eu]\ndestination = \"mock\"\n[queues.Mail-EU]");
         let faults =
             resolved_with(&text, &BTreeMap::from([(name, value.to_owned())])).map(|_| ()).unwrap_err();
         faults.to_string()
@@ -453,25 +464,25 @@ fn unknown_variables_suggest_the_nearest_name() {
         ("ICHIDO__STORE", "x", "does not name a setting"),
         ("ICHIDO__STORE____URL", "x", "has an empty part"),
     ] {
-        let problems = config_errors(name, value);
+        let problems = problems(name, value);
         assert!(problems.starts_with("1 problem\n") && problems.contains(expected), "{name}: {problems}");
     }
 }
 
 #[test]
 fn serve_settings_are_read_and_invalid_ones_reported() {
-    let text = "[serve]\nlisten = \"[::1]:80\"\nconnections_max = 7\npeer_connections_max = 5\nhead_timeout = \"1s\"\nbody_timeout = \"2m\"\ndrain_timeout = \"250ms\"\n";
+    let text = "[serve]\nlisten = \"[::1]:80\"\nmax_connections = 7\nmax_peer_connections = 5\nhead_timeout = \"1s\"\nbody_timeout = \"2m\"\ndrain_timeout = \"250ms\"\n";
     let serve = resolved(text).serve;
-    assert_eq!((serve.listen.to_string().as_str(), serve.limits.connections_max), ("[::1]:80", 7));
+    assert_eq!((serve.listen.to_string().as_str(), serve.limits.max_connections), ("[::1]:80", 7));
     assert_eq!(serve.limits.of_peer(), 5);
     let limits = serve.limits;
     let times = [limits.head, limits.body_idle, limits.body, limits.drain].map(|time| time.as_millis());
     assert_eq!(times, [1_000, 30_000, 120_000, 250]);
     assert_problems(
-        "[serve]\nlisten = \"localhost:80\"\nconnections_max = 0\nhead_timeout = \"0s\"\nbody_timeout = 5\nlsten = 1\n",
+        "[serve]\nlisten = \"localhost:80\"\nmax_connections = 0\nhead_timeout = \"0s\"\nbody_timeout = 5\nlsten = 1\n",
         &[
             ("ichido.toml:2:10 serve.listen", "write an IP address and a port"),
-            ("ichido.toml:3:19 serve.connections_max", "a whole number from 1 to 1000000"),
+            ("ichido.toml:3:19 serve.max_connections", "a whole number from 1 to 1000000"),
             ("ichido.toml:4:16 serve.head_timeout", "is 0ms; write a duration, 1ms or more"),
             ("ichido.toml:5:16 serve.body_timeout", "write a duration"),
             ("ichido.toml:6:1 serve.lsten", "did you mean listen?"),
@@ -481,35 +492,35 @@ fn serve_settings_are_read_and_invalid_ones_reported() {
 
 #[test]
 fn sizes_are_read_and_shown_with_units() {
-    let text = "[serve]\nbody_bytes_max = 65536\nbatch_bytes_max = \"3MiB\"\nhead_bytes_max = \"2000\"\nlisteners_max = 3\nwaiters_max = 0\n[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nanswer_bytes_max = 2048\n";
-    let traced = traced_with(text, &BTreeMap::from([("ICHIDO__SERVE__BATCH_LINES_MAX", "7".to_owned())]));
+    let text = "[serve]\nmax_body_bytes = 65536\nmax_batch_bytes = \"3MiB\"\nmax_head_bytes = \"2000\"\nmax_listeners = 3\nmax_waiters = 0\n[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nmax_response_bytes = 2048\n";
+    let traced = traced_with(text, &BTreeMap::from([("ICHIDO__SERVE__MAX_BATCH_LINES", "7".to_owned())]));
     let traced = traced.unwrap_or_else(|faults| panic!("{faults}"));
     let limits = traced.config.serve.request_limits;
     assert_eq!(
-        (limits.body_bytes_max, limits.batch_bytes_max, limits.head_bytes_max),
+        (limits.max_body_bytes, limits.max_batch_bytes, limits.max_head_bytes),
         (65_536, 3 << 20, 2_000)
     );
-    assert_eq!((limits.batch_lines_max, limits.listeners_max, limits.waiters_max), (7, 3, 0));
+    assert_eq!((limits.max_batch_lines, limits.max_listeners, limits.max_waiters), (7, 3, 0));
     let shown = shown(&traced, &[], true);
     for line in [
-        "body_bytes_max = \"64 KiB\"  # ichido.toml:2:18\n",
-        "batch_bytes_max = \"3 MiB\"  # ichido.toml:3:19\n",
-        "head_bytes_max = \"2000\"  # ichido.toml:4:18\n",
-        "answer_bytes_max = \"2 KiB\"  # ichido.toml:10:20\n",
-        "batch_lines_max = 7  # the variable ICHIDO__SERVE__BATCH_LINES_MAX\n",
-        "headers_max = 64  # default\n",
+        "max_body_bytes = \"64 KiB\"  # ichido.toml:2:18\n",
+        "max_batch_bytes = \"3 MiB\"  # ichido.toml:3:19\n",
+        "max_head_bytes = \"2000\"  # ichido.toml:4:18\n",
+        "max_response_bytes = \"2 KiB\"  # ichido.toml:10:20\n",
+        "max_batch_lines = 7  # the variable ICHIDO__SERVE__MAX_BATCH_LINES\n",
+        "max_headers = 64  # default\n",
     ] {
         assert!(shown.contains(line), "{line}\nin\n{shown}");
     }
-    assert_eq!(resolved(&shown).serve.request_limits.batch_bytes_max, 3 << 20, "what is shown can be given");
+    assert_eq!(resolved(&shown).serve.request_limits.max_batch_bytes, 3 << 20, "what is shown can be given");
     assert_problems(
-        "[serve]\nbody_bytes_max = \"5 MiB\"\nbatch_bytes_max = \"64 KB\"\nhead_bytes_max = \"1 kib\"\nheaders_max = 101\nlisteners_max = \"3\"\n",
+        "[serve]\nmax_body_bytes = \"5 MiB\"\nmax_batch_bytes = \"64 KB\"\nmax_head_bytes = \"1 kib\"\nmax_headers = 101\nmax_listeners = \"3\"\n",
         &[
-            ("ichido.toml:2:18 serve.body_bytes_max", "is 5 MiB; write a size from 1 byte to 4 MiB"),
-            ("ichido.toml:3:19 serve.batch_bytes_max", "is ambiguous: 64000 or 65536 bytes"),
-            ("ichido.toml:4:18 serve.head_bytes_max", "\"1 kib\" is not a size"),
-            ("ichido.toml:5:15 serve.headers_max", "a whole number from 8 to 100"),
-            ("ichido.toml:6:17 serve.listeners_max", "a whole number from 0 to 10000"),
+            ("ichido.toml:2:18 serve.max_body_bytes", "is 5 MiB; write a size from 1 byte to 4 MiB"),
+            ("ichido.toml:3:19 serve.max_batch_bytes", "is ambiguous: 64000 or 65536 bytes"),
+            ("ichido.toml:4:18 serve.max_head_bytes", "\"1 kib\" is not a size"),
+            ("ichido.toml:5:15 serve.max_headers", "a whole number from 8 to 100"),
+            ("ichido.toml:6:17 serve.max_listeners", "a whole number from 0 to 10000"),
         ],
     );
 }

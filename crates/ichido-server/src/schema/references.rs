@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{SchemaError, invalid};
 
 /// Maximum steps from schema to schema at one location in a message. A step is a nested schema or a reference.
-pub(super) const STEPS_MAX: usize = 64;
+pub(super) const MAX_STEPS: usize = 64;
 
 /// Keywords whose value is data.
 const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
@@ -96,7 +96,7 @@ impl<'a> SchemaIndex<'a> {
             None => {
                 depths.insert(pointer.to_owned(), None);
                 let mut deepest = 0;
-                if taken < STEPS_MAX {
+                if taken < MAX_STEPS {
                     for next in self.next(pointer) {
                         deepest = deepest.max(1 + self.depth(&next, taken + 1, depths)?);
                     }
@@ -105,10 +105,10 @@ impl<'a> SchemaIndex<'a> {
                 deepest
             }
         };
-        if STEPS_MAX <= taken + depth {
+        if MAX_STEPS <= taken + depth {
             return Err(invalid(
                 pointer,
-                &format!("is {STEPS_MAX} or more references or nested schemas deep; flatten it"),
+                &format!("is {MAX_STEPS} or more references or nested schemas deep; flatten it"),
             ));
         }
         Ok(depth)

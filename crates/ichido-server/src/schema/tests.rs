@@ -1,6 +1,6 @@
 //! What schemas accept and refuse, in messages and in schemas themselves.
 
-use ichido_core::json::DEPTH_MAX;
+use ichido_core::json::MAX_DEPTH;
 
 use super::*;
 
@@ -50,9 +50,9 @@ fn violations_are_bounded_in_number_and_length() {
     let schema = Schema::parse(r#"{"items":{"type":"string"},"additionalProperties":false}"#).unwrap();
     let list = |count: usize| format!("[{}]", vec!["0"; count].join(","));
     for (count, told, more) in [
-        (VIOLATIONS_MAX, VIOLATIONS_MAX, false),
-        (VIOLATIONS_MAX + 1, VIOLATIONS_MAX, true),
-        (ALL_VIOLATIONS_BYTES_MAX, 1, true),
+        (MAX_VIOLATIONS, MAX_VIOLATIONS, false),
+        (MAX_VIOLATIONS + 1, MAX_VIOLATIONS, true),
+        (MAX_ALL_VIOLATIONS_BYTES, 1, true),
     ] {
         let broken = schema.check(list(count).as_bytes()).unwrap_err();
         assert_eq!((broken.violations.len(), broken.more), (told, more), "{count}");
@@ -62,7 +62,7 @@ fn violations_are_bounded_in_number_and_length() {
         );
     }
     let long = schema.check(format!("{{\"{}\":1}}", "x".repeat(5_000)).as_bytes()).unwrap_err();
-    assert!(long.to_string().len() < 3 * VIOLATION_CHARS_MAX, "{long}");
+    assert!(long.to_string().len() < 3 * MAX_VIOLATION_CHARS, "{long}");
 }
 
 #[test]
@@ -86,8 +86,8 @@ fn invalid_schemas_are_refused_with_their_location() {
     assert!(refused(r#"{"$schema":"http://json-schema.org/draft-07/schema#"}"#).starts_with("at /$schema: "));
     assert!(refused("[]").contains("is not an object"));
     assert!(refused("{\"maximum\":1e400}").contains("exceeds the range of a double"));
-    assert_eq!(Schema::parse(&" ".repeat(SCHEMA_BYTES_MAX + 1)).unwrap_err(), SchemaError::TooLarge);
-    let deep = format!("{}{{}}{}", "{\"not\":".repeat(DEPTH_MAX), "}".repeat(DEPTH_MAX));
+    assert_eq!(Schema::parse(&" ".repeat(MAX_SCHEMA_BYTES + 1)).unwrap_err(), SchemaError::TooLarge);
+    let deep = format!("{}{{}}{}", "{\"not\":".repeat(MAX_DEPTH), "}".repeat(MAX_DEPTH));
     assert!(refused(&deep).contains("nested arrays and objects"));
 }
 
@@ -123,8 +123,8 @@ fn ambiguous_or_deep_schemas_are_refused() {
         let parts = (0..length).map(|at| format!("\"a{at}\":{{\"$ref\":\"#/$defs/a{}\"}}", at + 1));
         format!("{{\"$defs\":{{{},\"a{length}\":{{}}}}}}", parts.collect::<Vec<_>>().join(","))
     };
-    assert!(Schema::parse(&chain(references::STEPS_MAX - 1)).is_ok());
-    assert!(refused(&chain(references::STEPS_MAX)).contains("references or nested schemas deep"));
+    assert!(Schema::parse(&chain(references::MAX_STEPS - 1)).is_ok());
+    assert!(refused(&chain(references::MAX_STEPS)).contains("references or nested schemas deep"));
     assert!(refused(r##"{"$ref":"#/$defs/a%62","$defs":{"ab":{}}}"##).contains("a % escape"));
     assert!(refused(r#"{"$defs":{"a":{"$id":"b"}}}"#).starts_with("at /$defs/a/$id: "));
 }

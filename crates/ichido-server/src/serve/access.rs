@@ -223,7 +223,7 @@ fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new(
-        Code::HostForeign,
+        Code::HostNotAllowed,
         "the Host header does not name this machine, which is required while no token exists; use localhost or 127.0.0.1, or \
          create a token with `ichido token create`",
     ))
@@ -254,7 +254,7 @@ fn check_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), P
         return Ok(());
     }
     Err(Problem::new(
-        Code::OriginForeign,
+        Code::OriginNotAllowed,
         "a page of another origin cannot change anything while no token exists; create a token with `ichido token create`, and \
          send the request with it from the page's own server",
     ))

@@ -2,13 +2,13 @@
 //!
 //! Guarantee: queues without limits are never counted. However many requests arrive, the store is asked once a second for all
 //! queues together. Messages that this server accepts between two polls count as waiting, so on its own it never exceeds
-//! `waiting_max`. It learns about messages from other servers at its next poll.
+//! `max_waiting`. It learns about messages from other servers at its next poll.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use ichido_core::drain::{QueueLimits, LimitReached, QueueAdmission, QueueLoad, QueueSample, Window};
+use ichido_core::drain::{LimitReached, QueueAdmission, QueueLimits, QueueLoad, QueueSample, Window};
 use ichido_core::lifecycle::StateName;
 use ichido_core::sync::lock;
 use ichido_store::Store;

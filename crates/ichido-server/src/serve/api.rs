@@ -79,7 +79,11 @@ impl ApiState {
             let name = QueueName::parse(&queue.name)?;
             Some((
                 queue.name.clone(),
-                ServedQueue { name, max_attempts: queue.retry.max_attempts, intake: config.intake(&queue.name) },
+                ServedQueue {
+                    name,
+                    max_attempts: queue.retry.max_attempts,
+                    intake: config.intake(&queue.name),
+                },
             ))
         });
         known.collect()

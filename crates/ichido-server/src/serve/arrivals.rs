@@ -32,5 +32,6 @@ pub(super) fn count(queue: &str, headers: &HeaderMap, ended: Result<&(Uuid, bool
         },
     };
     let which = ClientAttempt::read(headers.get(client_attempt::FIELD).map(HeaderValue::as_bytes)).as_str();
-    metrics::counter!(ARRIVALS, "queue" => queue.to_owned(), "result" => was, "try" => which).increment(1);
+    metrics::counter!(ARRIVALS, "queue" => queue.to_owned(), "result" => was, "attempt" => which)
+        .increment(1);
 }

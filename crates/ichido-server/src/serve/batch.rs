@@ -45,7 +45,7 @@ use super::response::{PermittedBody, with_type};
 use super::text;
 use crate::accept::{ParsedSubmission, Submission};
 use crate::limits::{
-    BATCHES_MAX, BATCHES_PER_TOKEN_MAX, CHUNK_BYTES_MAX, CHUNK_LINES_MAX, LINE_BYTES_MAX, LINES_PER_YIELD,
+    LINES_PER_YIELD, MAX_BATCHES, MAX_BATCHES_PER_TOKEN, MAX_CHUNK_BYTES, MAX_CHUNK_LINES, MAX_LINE_BYTES,
     RequestLimits,
 };
 
@@ -203,10 +203,10 @@ pub(super) async fn enqueue_batch(
 /// Refuses a batch of which nothing was read.
 fn batch_refused(why: Full) -> Problem {
     let (code, detail) = match why {
-        Full::All => (Code::BatchesFull, format!("{BATCHES_MAX} batches are in flight, the maximum")),
+        Full::All => (Code::BatchesFull, format!("{MAX_BATCHES} batches are in flight, the maximum")),
         Full::Own => (
             Code::TokenBusy,
-            format!("{BATCHES_PER_TOKEN_MAX} batches are in flight with this token, the maximum"),
+            format!("{MAX_BATCHES_PER_TOKEN} batches are in flight with this token, the maximum"),
         ),
     };
     Problem::new(code, format!("{detail}; nothing was enqueued; send the same batch again later"))
@@ -250,7 +250,7 @@ impl BatchIntake<'_> {
         let parsed = self.parse_line(line).await.unwrap_or_else(|problem| ParsedLine::Decided(Err(problem)));
         self.bytes += line.len();
         self.chunk.push((number, parsed));
-        if CHUNK_LINES_MAX <= self.chunk.len() || CHUNK_BYTES_MAX <= self.bytes {
+        if MAX_CHUNK_LINES <= self.chunk.len() || MAX_CHUNK_BYTES <= self.bytes {
             self.flush().await;
         }
     }
@@ -273,7 +273,7 @@ impl BatchIntake<'_> {
             wrong("the line is not a message; write {\"key\":\"…\",\"body\":…}, or body_base64 and content_type, without other members".to_owned())
         };
         // The strict reader comes first: an ambiguous line is not a message.
-        let document = Document::parse(line, LINE_BYTES_MAX)
+        let document = Document::parse(line, MAX_LINE_BYTES)
             .map_err(|error| wrong(format!("the line is not valid JSON: {error}")))?;
         let texts: BTreeMap<Cow<'_, str>, &RawValue> =
             serde_json::from_slice(line).map_err(|_| unexpected())?;
@@ -296,8 +296,8 @@ impl BatchIntake<'_> {
             }
             (None, None) => return Err(unexpected()),
         };
-        if self.api.request_limits.body_bytes_max < body.len() {
-            return Err(too_large(self.api.request_limits.body_bytes_max));
+        if self.api.request_limits.max_body_bytes < body.len() {
+            return Err(too_large(self.api.request_limits.max_body_bytes));
         }
         let content_type = text("content_type")?;
         let content_type = content_type.as_deref().or(type_default);
@@ -392,7 +392,7 @@ impl BodyLines {
     async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
             let Some(line) = self.next_raw().await? else { return Ok(None) };
-            let most = self.request_limits.batch_lines_max;
+            let most = self.request_limits.max_batch_lines;
             if most < self.number {
                 self.number = most;
                 return Err(Problem::new(
@@ -418,9 +418,9 @@ impl BodyLines {
                 return Ok(Some(line));
             }
             self.scanned = self.buffer.len();
-            if LINE_BYTES_MAX < self.scanned {
+            if MAX_LINE_BYTES < self.scanned {
                 let detail =
-                    format!("the line is longer than {}; the rest was not read", size::told(LINE_BYTES_MAX));
+                    format!("the line is longer than {}; the rest was not read", size::told(MAX_LINE_BYTES));
                 return Err(Problem::new(Code::BatchTooLarge, detail));
             }
             if self.is_complete {
@@ -440,7 +440,7 @@ impl BodyLines {
             Some(Ok(frame)) => {
                 let data = frame.into_data().unwrap_or_default();
                 self.read_bytes += data.len();
-                let most = self.request_limits.batch_bytes_max;
+                let most = self.request_limits.max_batch_bytes;
                 if most < self.read_bytes {
                     let detail = format!(
                         "the batch is larger than {}; the rest was not read; send it in another batch",

@@ -8,9 +8,9 @@ use ichido_store::error::StoreError;
 use uuid::Uuid;
 
 /// How many bulk operations are listed.
-const BULKS_MAX: usize = 50;
+const MAX_BULKS: usize = 50;
 /// How many actions are read to find them.
-const ACTIONS_MAX: u32 = 1_000;
+const MAX_ACTIONS: u32 = 1_000;
 /// The subject of such actions.
 const ABOUT: &str = "letters";
 const BEGUN: &str = "begun";
@@ -18,9 +18,9 @@ const STOPPING: &str = "stopping";
 
 /// A bulk operation: its start and its latest entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BulkOperation {
+pub(super) struct RecordedBulk {
     pub(super) id: Uuid,
-    pub(super) begun_at: Timestamp,
+    pub(super) started_at: Timestamp,
     /// The time of its latest entry.
     pub(super) updated_at: Timestamp,
     /// What it does.
@@ -32,13 +32,13 @@ pub(super) struct BulkOperation {
 }
 
 /// Returns the latest bulk operations, newest first.
-pub(super) async fn recent(store: &Store) -> Result<Vec<BulkOperation>, StoreError> {
+pub(super) async fn recent(store: &Store) -> Result<Vec<RecordedBulk>, StoreError> {
     let living = LiveBulks::query(store).await?;
-    Ok(from_actions(store.actions().list(None, ACTIONS_MAX).await?, &living))
+    Ok(from_actions(store.actions().list(None, MAX_ACTIONS).await?, &living))
 }
 
 /// Returns one bulk operation.
-pub(super) async fn find(store: &Store, id: Uuid) -> Result<Option<BulkOperation>, StoreError> {
+pub(super) async fn find(store: &Store, id: Uuid) -> Result<Option<RecordedBulk>, StoreError> {
     let living = LiveBulks::query(store).await?;
     let mut actions = store.actions().of(id).await?;
     actions.reverse();
@@ -46,15 +46,15 @@ pub(super) async fn find(store: &Store, id: Uuid) -> Result<Option<BulkOperation
 }
 
 /// Collects the bulk operations of these actions, which are newest first.
-fn from_actions(actions: Vec<ActionRow>, living: &LiveBulks) -> Vec<BulkOperation> {
-    let mut found: Vec<BulkOperation> = Vec::new();
+fn from_actions(actions: Vec<ActionRow>, living: &LiveBulks) -> Vec<RecordedBulk> {
+    let mut found: Vec<RecordedBulk> = Vec::new();
     for row in actions.into_iter().filter(|row| row.action.about == ABOUT) {
         if let Some(bulk) = found.iter_mut().find(|bulk| bulk.id == row.action.subject) {
             bulk.merge_earlier(row);
-        } else if found.len() == BULKS_MAX {
+        } else if found.len() == MAX_BULKS {
             break;
         } else {
-            found.push(BulkOperation::from_last(row));
+            found.push(RecordedBulk::from_last(row));
         }
     }
     for bulk in &mut found {
@@ -63,11 +63,11 @@ fn from_actions(actions: Vec<ActionRow>, living: &LiveBulks) -> Vec<BulkOperatio
     found
 }
 
-impl BulkOperation {
+impl RecordedBulk {
     fn from_last(row: ActionRow) -> Self {
         Self {
             id: row.action.subject,
-            begun_at: row.at,
+            started_at: row.at,
             updated_at: row.at,
             detail: detail(&row),
             kind: row.action.kind,
@@ -80,13 +80,13 @@ impl BulkOperation {
     fn merge_earlier(&mut self, row: ActionRow) {
         self.detail = format!("{}; {}", detail(&row), self.detail);
         if row.action.to == BEGUN {
-            (self.begun_at, self.by) = (row.at, row.action.actor.unwrap_or_default());
+            (self.started_at, self.by) = (row.at, row.action.actor.unwrap_or_default());
         }
     }
 
     /// Marks an unfinished operation whose process is gone; the trail alone cannot tell.
     fn mark_abandoned(&mut self, living: &LiveBulks) {
-        let is_gone = living.is_abandoned(self.id, self.begun_at);
+        let is_gone = living.is_abandoned(self.id, self.started_at);
         self.state = match self.state.as_str() {
             BEGUN if is_gone => "abandoned".to_owned(),
             // It was asked to stop, and has.

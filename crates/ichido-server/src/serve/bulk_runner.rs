@@ -1,20 +1,20 @@
 //! The bulk operations that run in this server.
 //!
-//! Guarantee: at most [`OPERATIONS_MAX`] run at once. When the server stops, each ends before its next batch, its record says
+//! Guarantee: at most [`MAX_OPERATIONS`] run at once. When the server stops, each ends before its next batch, its record says
 //! that it was stopped, and the server waits for that. The results of the last [`OPERATIONS_REMEMBERED`] stay in memory.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use ichido::dead_letters::{BulkOperation, BulkError, BulkEnd, Preflight, BulkProgress, BulkReport};
+use ichido::dead_letters::{BulkEnd, BulkError, BulkOperation, BulkProgress, BulkReport, Preflight};
 use ichido_core::sync::lock;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::problem::Problem;
-use crate::limits::{OPERATIONS_MAX, OPERATIONS_REMEMBERED, OPERATIONS_STOP_TIMEOUT};
+use crate::limits::{MAX_OPERATIONS, OPERATIONS_REMEMBERED, OPERATIONS_STOP_TIMEOUT};
 
 /// Why an operation was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ struct BulkPermit(Arc<BulkRunner>);
 
 impl BulkPermit {
     fn take(running: &Arc<BulkRunner>) -> Option<Self> {
-        let more = |count: usize| (count < OPERATIONS_MAX).then_some(count + 1);
+        let more = |count: usize| (count < MAX_OPERATIONS).then_some(count + 1);
         running.count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
         Some(Self(Arc::clone(running)))
     }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 /// The bytes of the checksum.
 const CHECK_BYTES: usize = 4;
 /// Maximum length of a cursor: a timestamp and a hash, with their checksum, in base64.
-const TEXT_BYTES_MAX: usize = (8 + 32 + CHECK_BYTES).div_ceil(3) * 4;
+const MAX_TEXT_BYTES: usize = (8 + 32 + CHECK_BYTES).div_ceil(3) * 4;
 
 /// The position of an entry, as bytes.
 pub(super) trait CursorKey: Sized {
@@ -82,7 +82,7 @@ pub(super) fn next<T, P: CursorKey>(page: &[T], limit: u32, key: impl Fn(&T) -> 
 
 fn decode<P: CursorKey>(text: &str) -> Option<P> {
     // Longer texts are not decoded.
-    if TEXT_BYTES_MAX < text.len() {
+    if MAX_TEXT_BYTES < text.len() {
         return None;
     }
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;

@@ -10,11 +10,11 @@ use std::collections::HashMap;
 
 use axum::response::Response;
 use http::StatusCode;
-use ichido::dead_letters::{RequeuePolicies, BulkAction};
+use ichido::dead_letters::{BulkAction, RequeuePolicies};
 use ichido::worker::OutboundKey;
 use ichido_core::time::Timestamp;
-use ichido_store::facts::PublishedQueue;
 use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow};
+use ichido_store::facts::PublishedQueue;
 use ichido_store::message::QueueName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -28,7 +28,7 @@ use super::models::{LastError, href};
 use super::problem::Problem;
 use super::request::{AuthorizedRequest, Segment, Viewer};
 use super::response::json;
-use super::steps::step_refused;
+use super::steps::action_refused;
 use super::text;
 
 /// Filters for dead letters.
@@ -82,18 +82,18 @@ pub struct Letter {
     pub identity: String,
     pub idempotency_key: String,
     /// The idempotency key that its calls carry; null while no worker has published its queue.
-    pub sent_as: Option<String>,
+    pub outbound_key: Option<String>,
     /// What is known of its effect: `not_done`, `done` or `unknown`.
     pub effect: String,
     pub last_error: Option<LastError>,
-    pub tries: u32,
-    pub tries_allowed: u32,
+    pub attempts: u32,
+    pub max_attempts: u32,
     pub created_at: String,
     /// When it died or was parked.
     pub since: String,
     /// Until when its last call may still arrive. Until then, it cannot be decided as not done.
-    pub travels_until: Option<String>,
-    pub made_from: Option<Uuid>,
+    pub in_flight_until: Option<String>,
+    pub replacement_of: Option<Uuid>,
     pub request_bytes: u64,
     /// Why it cannot be requeued; null if it can.
     pub requeue_refused: Option<String>,
@@ -106,9 +106,11 @@ pub struct Letter {
 
 impl Letter {
     fn new(published: &PublishedQueues, row: &DeadLetterRow, now: Timestamp) -> Self {
-        let refused = |work: BulkAction| work.judge(&published.policies, row, now).err().map(|why| why.to_string());
+        let refused =
+            |work: BulkAction| work.judge(&published.policies, row, now).err().map(|why| why.to_string());
         let key = published.keys.get(&row.queue);
-        let sent_as = key.map(|key| key.key_for(&row.queue, &row.identity, &row.key).as_str().to_owned());
+        let outbound_key =
+            key.map(|key| key.key_for(&row.queue, &row.identity, &row.key).as_str().to_owned());
         Self {
             id: row.id,
             state: row.state.to_string(),
@@ -116,15 +118,15 @@ impl Letter {
             queue: row.queue.as_str().to_owned(),
             identity: row.identity.clone(),
             idempotency_key: row.key.as_str().to_owned(),
-            sent_as,
+            outbound_key,
             effect: row.effect.to_string(),
             last_error: row.code.clone().map(|code| LastError::new(code, row.error.clone())),
-            tries: row.history.tries,
-            tries_allowed: row.history.tries_allowed.get(),
+            attempts: row.history.attempts,
+            max_attempts: row.history.max_attempts.get(),
             created_at: row.created_at.to_string(),
             since: row.since.to_string(),
-            travels_until: row.history.doubt.map(|doubt| doubt.travels_until.to_string()),
-            made_from: row.made_from,
+            in_flight_until: row.history.doubt.map(|doubt| doubt.in_flight_until.to_string()),
+            replacement_of: row.replacement_of,
             request_bytes: row.request_bytes,
             requeue_refused: refused(BulkAction::Requeue { canary: None }),
             discard_refused: refused(BulkAction::Discard),
@@ -154,7 +156,7 @@ impl PublishedQueues {
 /// A message must match all filters.
 #[utoipa::path(
     get,
-    path = "/v1/letters",
+    path = "/v1/dead-letters",
     params(DeadLetterQuery),
     responses(
         (status = 200, description = "A page", body = Letters),
@@ -186,7 +188,7 @@ pub(super) async fn list_dead_letters(
 /// Returns a dead or parked message, with what prevents a requeue or a discard.
 #[utoipa::path(
     get,
-    path = "/v1/letters/{id}",
+    path = "/v1/dead-letters/{id}",
     params(("id" = Uuid, Path, description = "The message's id")),
     responses(
         (status = 200, description = "The dead letter", body = Letter),
@@ -213,8 +215,8 @@ pub(super) async fn find_letter(
     let now = api.store.now().await?;
     match api.store.dead_letters().find(&[message.id]).await?.pop() {
         Some(row) => Ok((row, now)),
-        None => Err(step_refused(
-            "no_letter",
+        None => Err(action_refused(
+            "not_dead",
             format!("only a dead or parked message allows this; this one is {}", message.status.as_str()),
         )),
     }

@@ -9,9 +9,9 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use ichido::worker::{Paces, DestinationPace};
+use ichido::worker::{DestinationPace, Paces};
 use ichido_core::digest::Digest;
-use ichido_core::pace::{Circuit, Pace, PerSecond, Rate, PaceSettings};
+use ichido_core::pace::{Circuit, Pace, PaceSettings, PerSecond, Rate};
 use ichido_core::time::Timestamp;
 use ichido_store::action::AuditAction;
 use ichido_store::error::StoreError;
@@ -24,7 +24,7 @@ use super::problem::{Code, Problem};
 use super::request::{AuthorizedRequest, Operator, Segment, Viewer};
 use super::response::json;
 use super::text;
-use crate::config::{Config, DestinationConfig};
+use crate::config::{Config, DestinationSettings};
 
 /// A destination of the configuration.
 pub(super) struct ConfiguredDestination {
@@ -40,12 +40,12 @@ pub(super) struct ConfiguredDestination {
 impl ConfiguredDestination {
     /// Returns the destinations of a configuration.
     pub(super) fn all(config: &Config) -> Vec<Self> {
-        let configured = |destination: &DestinationConfig| {
+        let configured = |destination: &DestinationSettings| {
             let own = config.queues.iter().filter(|queue| queue.destination == destination.name);
             Self {
                 name: destination.name.clone(),
                 kind: destination.kind,
-                address: destination.whereto.clone(),
+                address: destination.endpoint.clone(),
                 queues: own.map(|queue| queue.name.clone()).collect(),
                 pace: destination.pace(),
             }
@@ -57,7 +57,7 @@ impl ConfiguredDestination {
     ///
     /// Returns `None` if that has passed.
     fn paused_until(&self, pace: &Pace, now: Timestamp) -> Option<Timestamp> {
-        Some(pace.paused_until.min(now.plus(self.pace.pause_max))).filter(|until| now < *until)
+        Some(pace.paused_until.min(now.plus(self.pace.max_pause))).filter(|until| now < *until)
     }
 }
 
@@ -94,8 +94,8 @@ pub struct Destination {
 
 impl Destination {
     fn new(configured: &ConfiguredDestination, shared: DestinationPace, now: Timestamp) -> Self {
-        let DestinationPace { pace, rate_max } = shared;
-        let settings = PaceSettings { rate_max: rate_max.or(configured.pace.rate_max), ..configured.pace };
+        let DestinationPace { pace, max_rate } = shared;
+        let settings = PaceSettings { max_rate: max_rate.or(configured.pace.max_rate), ..configured.pace };
         let (circuit, open_until) = match pace.circuit {
             Circuit::Closed { .. } => ("closed", None),
             Circuit::Open { until, .. } if now < until => ("open", Some(until)),
@@ -108,8 +108,8 @@ impl Destination {
             address: configured.address.clone(),
             queues: configured.queues.clone(),
             rate: pace.limit(&settings).map(PerSecond::get),
-            rate_configured: configured.pace.rate_max.map(PerSecond::get),
-            rate_set: rate_max.map(PerSecond::get),
+            rate_configured: configured.pace.max_rate.map(PerSecond::get),
+            rate_set: max_rate.map(PerSecond::get),
             slowed: matches!(pace.rate, Rate::Paced(_)),
             paused_until: configured.paused_until(&pace, now).map(|until| until.to_string()),
             circuit: circuit.to_owned(),
@@ -167,8 +167,8 @@ pub(super) async fn set_destination_pace(
     let paces = Paces::new(api.store.clone());
     let before = paces.read(&name).await?;
     let kind = if rate.is_some() { "pace_set" } else { "pace_cleared" };
-    let record = action(configured, kind, (format_rate(before.rate_max), format_rate(rate)), &caller.name);
-    record_and_apply(&api, record, "pace_not_set", paces.set_rate_max(&name, rate)).await?;
+    let record = action(configured, kind, (format_rate(before.max_rate), format_rate(rate)), &caller.name);
+    record_and_apply(&api, record, "pace_not_set", paces.set_max_rate(&name, rate)).await?;
     destination_response(&api, configured).await
 }
 
@@ -262,7 +262,12 @@ fn format_rate(rate: Option<PerSecond>) -> String {
 }
 
 /// Creates the entry for the audit trail.
-fn action(configured: &ConfiguredDestination, kind: &str, (from, to): (String, String), by: &str) -> AuditAction {
+fn action(
+    configured: &ConfiguredDestination,
+    kind: &str,
+    (from, to): (String, String),
+    by: &str,
+) -> AuditAction {
     // All entries of one destination form one chain.
     let digest = Digest::of_bytes(&[b"destination\0", configured.name.as_bytes()].concat());
     let (first, _) = digest.as_bytes().split_at(16);

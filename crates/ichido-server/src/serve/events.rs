@@ -24,7 +24,7 @@ use super::messages::{find_visible, unknown_message};
 use super::problem::{Code, Problem};
 use super::request::query_pairs;
 use super::response::with_type;
-use crate::limits::{FEED_LISTENERS_PER_TOKEN_MAX, FEED_MESSAGES_MAX};
+use crate::limits::{MAX_FEED_LISTENERS_PER_TOKEN, MAX_FEED_MESSAGES};
 
 /// When a listener may be admitted again.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -58,13 +58,13 @@ pub(super) async fn stream_events(
     let receiver = api.feed.subscribe(caller, messages).map_err(|error| match error {
         SubscribeError::Full(Full::All) => Problem::new(
             Code::FeedFull,
-            format!("the event feed has {} listeners, the maximum; connect again later", api.request_limits.listeners_max),
+            format!("the event feed has {} listeners, the maximum; connect again later", api.request_limits.max_listeners),
         )
         .after(FULL_RETRY_AFTER),
         SubscribeError::Full(Full::Own) => Problem::new(
             Code::TokenBusy,
             format!(
-                "this token has {FEED_LISTENERS_PER_TOKEN_MAX} listeners, the maximum; close one, or use another token"
+                "this token has {MAX_FEED_LISTENERS_PER_TOKEN} listeners, the maximum; close one, or use another token"
             ),
         )
         .after(FULL_RETRY_AFTER),
@@ -85,9 +85,9 @@ fn watched_ids(uri: &Uri) -> Result<Vec<Uuid>, Problem> {
         if !ids.contains(&id) {
             ids.push(id);
         }
-        if FEED_MESSAGES_MAX < ids.len() {
+        if MAX_FEED_MESSAGES < ids.len() {
             let detail = format!(
-                "the query names more than {FEED_MESSAGES_MAX} messages, the maximum to watch; name fewer"
+                "the query names more than {MAX_FEED_MESSAGES} messages, the maximum to watch; name fewer"
             );
             return Err(Problem::new(Code::ParameterInvalid, detail));
         }

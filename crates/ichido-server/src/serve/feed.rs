@@ -20,7 +20,7 @@ use super::access::Access;
 use super::api::ApiState;
 use super::caller::ApiCaller;
 use crate::limits::{
-    FEED_BUFFERED_MAX, FEED_LISTENERS_PER_TOKEN_MAX, FEED_POLL_INTERVAL, FEED_STREAM_LIFETIME,
+    FEED_POLL_INTERVAL, FEED_STREAM_LIFETIME, MAX_FEED_BUFFERED, MAX_FEED_LISTENERS_PER_TOKEN,
 };
 use state::{FeedChanges, FeedState};
 use subscriber::Subscriber;
@@ -44,15 +44,19 @@ pub(super) struct Feed {
     stop: watch::Sender<bool>,
 }
 
+/// Describes the feed's metrics.
+pub(super) fn describe() {
+    metrics::describe_gauge!(LISTENERS, "Listeners of the event feed");
+}
+
 impl Feed {
-    pub(super) fn new(listeners_max: usize) -> Self {
-        metrics::describe_gauge!(LISTENERS, "Listeners of the event feed");
+    pub(super) fn new(max_listeners: usize) -> Self {
         // A missing metric looks like one that never changed.
         metrics::gauge!(LISTENERS).set(0.0);
         Self {
             pending: Mutex::default(),
             arrived: Notify::new(),
-            permits: Permits::new(listeners_max, FEED_LISTENERS_PER_TOKEN_MAX),
+            permits: Permits::new(max_listeners, MAX_FEED_LISTENERS_PER_TOKEN),
             stop: watch::channel(false).0,
         }
     }
@@ -69,7 +73,7 @@ impl Feed {
             return Err(SubscribeError::Stopping);
         }
         let permit = self.permits.try_take(caller.token).map_err(SubscribeError::Full)?;
-        let (sender, receiver) = mpsc::channel(FEED_BUFFERED_MAX);
+        let (sender, receiver) = mpsc::channel(MAX_FEED_BUFFERED);
         let expires_at = Instant::now() + FEED_STREAM_LIFETIME;
         pending.push(Subscriber::new(caller, messages, sender, expires_at, permit));
         drop(pending);

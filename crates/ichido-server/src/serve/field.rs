@@ -1,10 +1,10 @@
 //! A field of a request: the value at a JSON pointer.
 
-use ichido_core::json::{Document, CanonicalForm, Kind, Pointer, JsonValue};
-use ichido_store::message::limits::REQUEST_BYTES_MAX;
+use ichido_core::json::{CanonicalForm, Document, JsonValue, Kind, Pointer};
+use ichido_store::message::limits::MAX_REQUEST_BYTES;
 
 use super::problem::{Code, Problem};
-use crate::limits::FIELD_BYTES_MAX;
+use crate::limits::MAX_FIELD_BYTES;
 
 /// A field to search for.
 pub(super) struct Field {
@@ -23,12 +23,12 @@ impl Field {
 
     /// Whether a request is unambiguous JSON and has this field.
     pub(super) fn is_in(&self, request: &[u8]) -> bool {
-        let Ok(document) = Document::parse(request, REQUEST_BYTES_MAX) else { return false };
+        let Ok(document) = Document::parse(request, MAX_REQUEST_BYTES) else { return false };
         let Some(found) = document.at(&self.pointer) else { return false };
         if found.as_str().is_some_and(|text| text == self.value) {
             return true;
         }
-        Document::parse(self.value.as_bytes(), FIELD_BYTES_MAX)
+        Document::parse(self.value.as_bytes(), MAX_FIELD_BYTES)
             .is_ok_and(|wanted| are_same(found, wanted.root()))
     }
 }
@@ -63,7 +63,7 @@ fn are_same(one: JsonValue<'_, '_>, other: JsonValue<'_, '_>) -> bool {
 /// Returns the canonical form of a number.
 fn number(value: JsonValue<'_, '_>) -> Option<Vec<u8>> {
     let text = value.as_number_text()?;
-    let document = Document::parse(text.as_bytes(), REQUEST_BYTES_MAX).ok()?;
+    let document = Document::parse(text.as_bytes(), MAX_REQUEST_BYTES).ok()?;
     document.canonical(&CanonicalForm::default()).ok()
 }
 

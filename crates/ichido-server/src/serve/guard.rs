@@ -52,11 +52,11 @@ fn check_head(request: &Request, request_limits: RequestLimits) -> Result<(), Pr
     let fields: usize =
         request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    let RequestLimits { headers_max, head_bytes_max, .. } = request_limits;
-    if headers_max < request.headers().len() || head_bytes_max < fields + target {
+    let RequestLimits { max_headers, max_head_bytes, .. } = request_limits;
+    if max_headers < request.headers().len() || max_head_bytes < fields + target {
         let detail = format!(
-            "the request has more than {headers_max} header fields or {} of them; send fewer",
-            size::told(head_bytes_max)
+            "the request has more than {max_headers} header fields or {} of them; send fewer",
+            size::told(max_head_bytes)
         );
         return Err(Problem::new(Code::HeadTooLarge, detail));
     }

@@ -8,7 +8,7 @@
 
 use http::HeaderMap;
 use http::header::HeaderName;
-use ichido_core::hops::{HOPS_MAX, Hops, OUTBOX};
+use ichido_core::hops::{Hops, MAX_HOPS, OUTBOX};
 use ichido_store::message::QueueName;
 use uuid::Uuid;
 
@@ -26,7 +26,7 @@ pub(super) async fn read(
     let hops = Hops::read(headers.get_all(HOPS));
     if hops.is_full() && has_passed(api, queue, &hops).await? {
         let detail = format!(
-            "the message passed {HOPS_MAX} hops, the maximum, including this queue: it is in a loop; nothing was enqueued; send what the queue \
+            "the message passed {MAX_HOPS} hops, the maximum, including this queue: it is in a loop; nothing was enqueued; send what the queue \
              delivers to another queue, or, if this is a new message, send it without Ichido-Hops"
         );
         return Err(Problem::new(Code::LoopDetected, detail));

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Method, Request, Uri};
 use http_body_util::BodyExt as _;
-use ichido_client::Response;
+use ichido_client::Response as ClientResponse;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Retry;
 use ichido_http::server::permits::Permits;
@@ -35,7 +35,7 @@ use super::problem::Problem;
 use super::waiting::OutcomeWaiters;
 use crate::accept::SubmissionError;
 use crate::config::{Config, Intake};
-use crate::limits::{BATCHES_MAX, BATCHES_PER_TOKEN_MAX};
+use crate::limits::{MAX_BATCHES, MAX_BATCHES_PER_TOKEN};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -85,7 +85,7 @@ impl InProcessApi {
     }
 
     /// Sends a request, and reads the whole response. A body is JSON.
-    pub async fn ask(&self, method: Method, target: Uri, body: String) -> Result<Response, String> {
+    pub async fn ask(&self, method: Method, target: Uri, body: String) -> Result<ClientResponse, String> {
         let mut request = Request::new(Body::from(body));
         *request.method_mut() = method;
         *request.uri_mut() = target;
@@ -103,7 +103,7 @@ impl InProcessApi {
         content_type: &str,
         identity: Option<&HeaderValue>,
         body: Vec<u8>,
-    ) -> Result<Response, String> {
+    ) -> Result<ClientResponse, String> {
         let Ok(content_type) = HeaderValue::from_str(content_type) else {
             return read(Problem::from_submission(&SubmissionError::ContentType).into_response()).await;
         };
@@ -117,17 +117,22 @@ impl InProcessApi {
         self.answer(request).await
     }
 
-    async fn answer(&self, mut request: Request<Body>) -> Result<Response, String> {
+    async fn answer(&self, mut request: Request<Body>) -> Result<ClientResponse, String> {
         request.extensions_mut().insert(self.caller.clone());
         let answered = self.router.clone().call(request).await;
         read(answered.unwrap_or_else(|never| match never {})).await
     }
 }
 
-async fn read(response: Response) -> Result<Response, String> {
+async fn read(response: Response) -> Result<ClientResponse, String> {
     let (head, body) = response.into_parts();
     let body = body.collect().await.map_err(|error| format!("the response was cut off: {error}"))?;
-    Ok(Response { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes(), is_whole: true })
+    Ok(ClientResponse {
+        status: head.status.as_u16(),
+        headers: head.headers,
+        body: body.to_bytes(),
+        is_whole: true,
+    })
 }
 
 pub(super) fn api(store: Store, config: Option<&Config>) -> ApiState {
@@ -140,13 +145,13 @@ pub(super) fn api(store: Store, config: Option<&Config>) -> ApiState {
         served: config.map(served).unwrap_or_default(),
         // A command does not wait for the outcome of a message.
         waiting: OutcomeWaiters::start(store.clone(), 0),
-        batches: Permits::new(BATCHES_MAX, BATCHES_PER_TOKEN_MAX),
+        batches: Permits::new(MAX_BATCHES, MAX_BATCHES_PER_TOKEN),
         listings: ListingPermits::new(),
         // A command has its bodies in memory already, and limits their number itself.
         bodies: Permits::new(Semaphore::MAX_PERMITS, Semaphore::MAX_PERMITS),
         parsing: BodyParser::new(),
         operations: Arc::new(BulkRunner::default()),
-        feed: Feed::new(request_limits.listeners_max),
+        feed: Feed::new(request_limits.max_listeners),
         // A command serves no metrics.
         metrics: PrometheusBuilder::new().build_recorder().handle(),
         worker_lives: watch::channel(false).1,

@@ -10,7 +10,7 @@ use serde_json::error::Category;
 
 use super::problem::{Code, Problem};
 use super::request::{read_body, reject_encoded};
-use crate::limits::JSON_BODY_BYTES_MAX;
+use crate::limits::MAX_JSON_BODY_BYTES;
 
 /// An extractor for a JSON body.
 pub(super) struct JsonBody<T>(pub(super) T);
@@ -38,7 +38,7 @@ impl<S: Send + Sync, T: BodyShape> FromRequest<S> for JsonBody<T> {
 async fn read<T: BodyShape>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
     let example = T::EXAMPLE;
     reject_encoded(headers)?;
-    let body = read_body(headers, body, JSON_BODY_BYTES_MAX, None).await?;
+    let body = read_body(headers, body, MAX_JSON_BODY_BYTES, None).await?;
     if body.is_empty() || body.trim_ascii() == b"null" {
         return T::empty().ok_or_else(|| {
             Problem::new(Code::BodyUnexpected, format!("the body is empty; nothing was done; send {example}"))

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::caller::ApiCaller;
 use crate::limits::{
-    LISTINGS_MAX, LISTINGS_PER_TOKEN_MAX, PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_PER_TOKEN_MAX,
+    MAX_LISTINGS, MAX_LISTINGS_PER_TOKEN, MAX_PRODUCER_LISTINGS, MAX_PRODUCER_LISTINGS_PER_TOKEN,
 };
 
 pub(super) struct ListingPermits {
@@ -19,8 +19,8 @@ pub(super) struct ListingPermits {
 impl ListingPermits {
     pub(super) fn new() -> Self {
         Self {
-            producers: Permits::new(PRODUCER_LISTINGS_MAX, PRODUCER_LISTINGS_PER_TOKEN_MAX),
-            others: Permits::new(LISTINGS_MAX, LISTINGS_PER_TOKEN_MAX),
+            producers: Permits::new(MAX_PRODUCER_LISTINGS, MAX_PRODUCER_LISTINGS_PER_TOKEN),
+            others: Permits::new(MAX_LISTINGS, MAX_LISTINGS_PER_TOKEN),
         }
     }
 
@@ -28,7 +28,9 @@ impl ListingPermits {
     pub(super) async fn acquire(&self, caller: &ApiCaller) -> Permit<Uuid> {
         match caller.role {
             TokenRole::Producer { .. } => self.producers.take(caller.token).await,
-            TokenRole::Viewer | TokenRole::Operator | TokenRole::Admin => self.others.take(caller.token).await,
+            TokenRole::Viewer | TokenRole::Operator | TokenRole::Admin => {
+                self.others.take(caller.token).await
+            }
         }
     }
 }
@@ -64,7 +66,7 @@ mod tests {
         let _second = turn(&listings, &producer(2)).expect("another producer has its own");
         assert!(turn(&listings, &producer(3)).is_none(), "and all together two");
         let viewer = caller(4, TokenRole::Viewer);
-        let _viewers = [(); LISTINGS_PER_TOKEN_MAX].map(|()| turn(&listings, &viewer).expect("a turn"));
+        let _viewers = [(); MAX_LISTINGS_PER_TOKEN].map(|()| turn(&listings, &viewer).expect("a turn"));
         assert!(turn(&listings, &viewer).is_none(), "one token has not all");
         let _operator = turn(&listings, &caller(5, TokenRole::Operator)).expect("it goes ahead");
         drop(first);

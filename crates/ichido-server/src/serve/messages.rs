@@ -15,7 +15,7 @@ use http::{HeaderValue, StatusCode};
 use ichido_core::key::{self, IdempotencyKey, KeyError};
 use ichido_core::ledger::Profile;
 use ichido_http::server::body::BodyError;
-use ichido_store::message::limits::TRACE_BYTES_MAX;
+use ichido_store::message::limits::MAX_TRACE_BYTES;
 use ichido_store::message::{Enqueued, MessageRow, NewMessage};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -55,7 +55,7 @@ pub(super) struct WaitQuery {
 /// The same key with the same request gets the same response, with the header `Idempotency-Replayed: true`. JSON requests are compared by
 /// meaning, others by their bytes. With `wait`, the server responds when the message is finished or parked, or after that time: 200 with the
 /// message, or 202 with `Idempotency-Status: processing`, after which the same request can be sent again. `Ichido-Wait` then says why:
-/// `not_in_time`; `no_room`: too many requests were waiting, so this one did not wait; or `server_stops`.
+/// `not_in_time`; `too_many_waiters`: too many requests were waiting, so this one did not wait; or `server_stops`.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/messages",
@@ -91,7 +91,7 @@ pub(super) async fn enqueue_message(
     let content_type = content_type(&head.headers)?;
     let hops = hops::read(&api, &served.name, &head.headers).await?;
     let mut permit = api.bodies.empty(caller.token);
-    let body = read_body(&head.headers, body, api.request_limits.body_bytes_max, Some(&mut permit)).await?;
+    let body = read_body(&head.headers, body, api.request_limits.max_body_bytes, Some(&mut permit)).await?;
     let submission = Submission {
         queue: served.name.clone(),
         identity,
@@ -207,7 +207,7 @@ pub(super) fn content_type(headers: &HeaderMap) -> Result<String, Problem> {
 fn read_trace(headers: &HeaderMap) -> Option<String> {
     let mut lines = headers.get_all(TRACEPARENT).iter();
     let (line, None) = (lines.next()?, lines.next()) else { return None };
-    line.to_str().ok().filter(|text| !text.is_empty() && text.len() <= TRACE_BYTES_MAX).map(str::to_owned)
+    line.to_str().ok().filter(|text| !text.is_empty() && text.len() <= MAX_TRACE_BYTES).map(str::to_owned)
 }
 
 /// Returns a message in its current state.

@@ -33,8 +33,8 @@ use crate::Error;
 
 /// Scrapes are small and infrequent. Bodies are never read.
 const LIMITS: Limits = Limits {
-    connections_max: 64,
-    peer_connections_max: None,
+    max_connections: 64,
+    max_peer_connections: None,
     head: Duration::from_secs(5),
     body_idle: Duration::from_secs(30),
     body: Duration::from_secs(30),
@@ -146,3 +146,6 @@ impl Pages {
         }
     }
 }
+
+#[cfg(test)]
+mod reference;

@@ -70,8 +70,8 @@ pub struct MessageFacts {
     /// What is known of its effect: `not_done`, `done` or `unknown`.
     pub effect: String,
     /// Attempts so far, including the first.
-    pub tries: u32,
-    pub tries_allowed: u32,
+    pub attempts: u32,
+    pub max_attempts: u32,
     /// When it is due; null while it is being sent and when it is finished.
     pub next_attempt_at: Option<String>,
     pub last_error: Option<LastError>,
@@ -80,7 +80,7 @@ pub struct MessageFacts {
     /// Its trace.
     pub trace: Option<String>,
     /// The dead message that it replaces.
-    pub made_from: Option<Uuid>,
+    pub replacement_of: Option<Uuid>,
     pub created_at: String,
     pub updated_at: String,
 }
@@ -142,13 +142,13 @@ impl MessageFacts {
             request_digest: row.request_digest.to_string(),
             status: row.status.to_string(),
             effect: row.effect.to_string(),
-            tries: row.tries,
-            tries_allowed: row.tries_allowed,
+            attempts: row.attempts,
+            max_attempts: row.max_attempts,
             next_attempt_at: row.next_attempt.map(|at| at.to_string()),
             last_error: row.last_error.map(|code| LastError::new(code, row.last_error_text)),
             priority: row.priority,
             trace: row.trace,
-            made_from: row.made_from,
+            replacement_of: row.replacement_of,
             created_at: row.created_at.to_string(),
             updated_at: row.updated_at.to_string(),
         }
@@ -195,7 +195,7 @@ pub struct Event {
     pub kind: String,
     pub from: String,
     pub to: String,
-    pub tries: u32,
+    pub attempts: u32,
     pub effect: String,
     pub error_code: Option<String>,
     /// Text of the error.
@@ -220,7 +220,7 @@ impl Event {
             kind: step.kind,
             from: step.from.to_string(),
             to: step.to.to_string(),
-            tries: step.tries,
+            attempts: step.attempts,
             effect: step.effect.to_string(),
             error_code: step.code,
             error_text: step.excerpt,

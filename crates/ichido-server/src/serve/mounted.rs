@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX};
+use ichido_http::server::limits::{MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE};
 use ichido_http::server::permits::Permits;
 use ichido_store::Store;
 
@@ -26,8 +26,8 @@ pub async fn mount(store: Store, config: &Config) -> Router {
     let api = in_process::api(store.clone(), Some(config));
     let api = Arc::new(ApiState {
         admission: Admission::start(store.clone(), &api.queues).await,
-        waiting: OutcomeWaiters::start(store.clone(), api.request_limits.waiters_max),
-        bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
+        waiting: OutcomeWaiters::start(store.clone(), api.request_limits.max_waiters),
+        bodies: Permits::new(MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE),
         ..api
     });
     let access = Arc::new(Access::tokens_only(store));

@@ -13,9 +13,12 @@ use axum::response::Response;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use ichido::dead_letters::limits::LEASE;
-use ichido::dead_letters::{self, BulkOperation, Canary, BulkEnd, Preflight, BulkProgress, BulkReport, StopRequest, BulkAction, request_stop};
-use ichido_store::error::StoreError;
+use ichido::dead_letters::{
+    self, BulkAction, BulkEnd, BulkOperation, BulkProgress, BulkReport, Canary, Preflight, StopRequest,
+    request_stop,
+};
 use ichido_store::dead_letter::{DeadLetterFilter, Disposition};
+use ichido_store::error::StoreError;
 use ichido_store::message::DeadLetterState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as value};
@@ -23,7 +26,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::api::ApiState;
-use super::bulk_history::{self, BulkOperation};
+use super::bulk_history::{self, RecordedBulk};
 use super::bulk_runner::{BulkStartError, BulkStatus, QueueBusy};
 use super::caller::ApiCaller;
 use super::json_body::{BodyShape, JsonBody};
@@ -31,13 +34,13 @@ use super::problem::{Code, Problem};
 use super::request::{AuthorizedRequest, Operator, Segment, Viewer};
 use super::response::json;
 use super::text;
-use crate::limits::OPERATIONS_MAX;
+use crate::limits::MAX_OPERATIONS;
 
 /// A bulk operation to start.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Begin {
-    action: BulkAction,
+    action: OperationAction,
     /// The dead messages.
     #[serde(default)]
     filter: BulkFilter,
@@ -64,7 +67,7 @@ impl BodyShape for Begin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Action)]
-enum BulkAction {
+enum OperationAction {
     /// Sends them again.
     Requeue,
     /// Marks them as needing no more attention.
@@ -144,7 +147,7 @@ pub struct Preview {
     /// Number of dead messages that match the filter.
     pub matched: u64,
     /// Number of them that would be requeued or discarded.
-    pub would_go: u64,
+    pub eligible: u64,
     /// Messages that would be requeued or discarded, by queue.
     pub queues: BTreeMap<String, u64>,
     /// Messages that would be requeued or discarded, by the code of their last error; an empty string if there is none.
@@ -173,7 +176,7 @@ impl Preview {
         Self {
             as_of: found.as_of.to_string(),
             matched: found.matched,
-            would_go: found.eligible,
+            eligible: found.eligible,
             queues: found.queues.clone(),
             errors: found.errors.clone(),
             refused: refused.collect(),
@@ -201,7 +204,7 @@ pub struct Operation {
     pub state: String,
     /// Its filter, and its outcome.
     pub detail: String,
-    pub begun_at: String,
+    pub started_at: String,
     pub updated_at: String,
     /// Its progress; only while it runs in this server.
     pub progress: Option<OperationProgress>,
@@ -280,7 +283,7 @@ impl OperationResult {
 }
 
 impl Operation {
-    fn new(bulk: BulkOperation, status: Option<BulkStatus>) -> Self {
+    fn new(bulk: RecordedBulk, status: Option<BulkStatus>) -> Self {
         let (progress, result) = match status {
             Some(BulkStatus::Running(BulkProgress { moved, total: of, canary: watched, .. })) => {
                 (Some(OperationProgress { moved, total: of, canary: watched.map(CanaryResult::from) }), None)
@@ -294,7 +297,7 @@ impl Operation {
             by: bulk.by,
             state: bulk.state,
             detail: bulk.detail,
-            begun_at: bulk.begun_at.to_string(),
+            started_at: bulk.started_at.to_string(),
             updated_at: bulk.updated_at.to_string(),
             progress,
             result,
@@ -335,7 +338,7 @@ pub(super) async fn start_bulk_operation(
         BulkStartError::TooMany => Problem::new(
             Code::OperationRefused,
             format!(
-                "{OPERATIONS_MAX} bulk operations run here, the maximum; nothing was started; wait for one, or stop it"
+                "{MAX_OPERATIONS} bulk operations run here, the maximum; nothing was started; wait for one, or stop it"
             ),
         ),
         BulkStartError::Stopping => Problem::new(Code::NotReady, "the server is stopping; nothing was started"),
@@ -447,9 +450,11 @@ async fn plan(api: &ApiState, caller: &ApiCaller, body: Begin) -> Result<BulkOpe
         return unexpected("send either a filter or \"all\":true; nothing was started");
     }
     let work = match (body.action, body.canary) {
-        (BulkAction::Requeue, canary) => BulkAction::Requeue { canary: canary.then_some(Canary::DEFAULT) },
-        (BulkAction::Discard, false) => BulkAction::Discard,
-        (BulkAction::Discard, true) => {
+        (OperationAction::Requeue, canary) => {
+            BulkAction::Requeue { canary: canary.then_some(Canary::DEFAULT) }
+        }
+        (OperationAction::Discard, false) => BulkAction::Discard,
+        (OperationAction::Discard, true) => {
             return unexpected(
                 "a discard cannot have a canary, which is for a requeue; nothing was started; remove canary",
             );

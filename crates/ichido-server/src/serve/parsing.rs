@@ -1,7 +1,7 @@
 //! Parses message bodies, a few large ones at a time.
 //!
-//! Guarantee: large bodies are parsed on blocking threads, at most [`LARGE_PARSES_MAX`] at once and
-//! [`LARGE_PARSES_PER_TOKEN_MAX`] per token. If the caller hangs up, the permit is held until its body is parsed.
+//! Guarantee: large bodies are parsed on blocking threads, at most [`MAX_LARGE_PARSES`] at once and
+//! [`MAX_LARGE_PARSES_PER_TOKEN`] per token. If the caller hangs up, the permit is held until its body is parsed.
 
 use ichido_http::server::permits::Permits;
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::caller::ApiCaller;
 use super::problem::{Code, Problem};
 use crate::accept::{ParsedSubmission, Submission, parse};
-use crate::limits::{INLINE_BYTES_MAX, LARGE_PARSES_MAX, LARGE_PARSES_PER_TOKEN_MAX};
+use crate::limits::{MAX_INLINE_BYTES, MAX_LARGE_PARSES, MAX_LARGE_PARSES_PER_TOKEN};
 
 pub(super) struct BodyParser {
     permits: Permits<Uuid>,
@@ -17,7 +17,7 @@ pub(super) struct BodyParser {
 
 impl BodyParser {
     pub(super) fn new() -> Self {
-        Self { permits: Permits::new(LARGE_PARSES_MAX, LARGE_PARSES_PER_TOKEN_MAX) }
+        Self { permits: Permits::new(MAX_LARGE_PARSES, MAX_LARGE_PARSES_PER_TOKEN) }
     }
 
     /// Parses a submission into a message.
@@ -28,7 +28,7 @@ impl BodyParser {
         caller: &ApiCaller,
         submission: Submission,
     ) -> Result<ParsedSubmission, Problem> {
-        let parsed = if submission.body.len() <= INLINE_BYTES_MAX {
+        let parsed = if submission.body.len() <= MAX_INLINE_BYTES {
             parse(submission)
         } else {
             self.run_blocking(caller, move || parse(submission)).await?
@@ -135,12 +135,12 @@ mod tests {
         let parsing = BodyParser::new();
         let large = |token| {
             let parsing = &parsing;
-            async move { timeout(LONG, parsing.parse(&caller(token), submission(INLINE_BYTES_MAX + 1))).await }
+            async move { timeout(LONG, parsing.parse(&caller(token), submission(MAX_INLINE_BYTES + 1))).await }
         };
         let held = [parsing.permits.take(caller(1).token).await, parsing.permits.take(caller(1).token).await];
         assert!(large(1).await.is_err(), "its token has two");
         assert!(large(2).await.is_ok_and(|parsed| parsed.is_ok()), "another token has its own");
-        parsing.parse(&caller(1), submission(INLINE_BYTES_MAX)).await.unwrap();
+        parsing.parse(&caller(1), submission(MAX_INLINE_BYTES)).await.unwrap();
         drop(held);
         assert!(large(1).await.is_ok_and(|parsed| parsed.is_ok()));
     }

@@ -13,7 +13,7 @@ use ichido_core::key::KeyError;
 use ichido_core::settings::size;
 use ichido_http::problem::code_of_key;
 use ichido_http::server::body::BodyError;
-use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, BODIES_RETRY_AFTER};
+use ichido_http::server::limits::{BODIES_RETRY_AFTER, MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE};
 use ichido_http::server::permits::Full;
 use ichido_store::error::StoreError;
 use serde_json::json;
@@ -35,7 +35,7 @@ ichido_http::problems! {
         /// The idempotency key is invalid.
         KeyInvalid = "key_invalid", BAD_REQUEST, "The idempotency key is not valid";
         /// The body names a different key than the header.
-        KeyDisagrees = "key_disagrees", UNPROCESSABLE_ENTITY, "Header and body name different idempotency keys";
+        KeyMismatch = "key_mismatch", UNPROCESSABLE_ENTITY, "Header and body name different idempotency keys";
         /// The key was used for a different request.
         KeyConflict = "key_conflict", CONFLICT, "The idempotency key was used for a different request";
         /// The body claims to be JSON, but is invalid or ambiguous.
@@ -43,7 +43,7 @@ ichido_http::problems! {
         /// The body is JSON of another shape than this operation takes.
         BodyUnexpected = "body_unexpected", UNPROCESSABLE_ENTITY, "The body does not have the expected shape";
         /// The body violates the queue's schema.
-        SchemaBroken = "schema_broken", UNPROCESSABLE_ENTITY, "The body does not match the queue's schema";
+        SchemaMismatch = "schema_mismatch", UNPROCESSABLE_ENTITY, "The body does not match the queue's schema";
         /// The body exceeds its limit.
         BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
         /// The body was cut off.
@@ -75,7 +75,7 @@ ichido_http::problems! {
         /// The message does not exist, or the caller may not see it.
         MessageUnknown = "message_unknown", NOT_FOUND, "The message does not exist";
         /// The lifecycle or the queue's policy does not allow the step.
-        StepRefused = "step_refused", CONFLICT, "The message does not allow this action";
+        ActionRefused = "action_refused", CONFLICT, "The message does not allow this action";
         /// The bulk operation does not exist.
         OperationUnknown = "operation_unknown", NOT_FOUND, "The bulk operation does not exist";
         /// Too many bulk operations run, or this one has ended.
@@ -95,9 +95,9 @@ ichido_http::problems! {
         /// The request has too many header fields, or too many bytes of them.
         HeadTooLarge = "head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is too large";
         /// The request names another host, and only the address protects this server.
-        HostForeign = "host_foreign", FORBIDDEN, "The Host header names another host";
+        HostNotAllowed = "host_not_allowed", FORBIDDEN, "The Host header names another host";
         /// A page of another origin sends the request, and only the address protects this server.
-        OriginForeign = "origin_foreign", FORBIDDEN, "The request comes from another origin";
+        OriginNotAllowed = "origin_not_allowed", FORBIDDEN, "The request comes from another origin";
         /// The request needs a token, and has none.
         TokenMissing = "token_missing", UNAUTHORIZED, "The request needs a token";
         /// The token is invalid, revoked or expired.
@@ -126,7 +126,7 @@ impl Problem {
     }
 
     pub(crate) fn from_key(error: KeyError) -> Self {
-        let code = code_of_key(error, Code::KeyMissing, Code::KeyDisagrees, Code::KeyInvalid);
+        let code = code_of_key(error, Code::KeyMissing, Code::KeyMismatch, Code::KeyInvalid);
         Self::new(code, error.to_string())
     }
 
@@ -136,8 +136,8 @@ impl Problem {
             SubmissionError::ContentType | SubmissionError::NotJson => Code::MediaTypeUnsupported,
             SubmissionError::TooLarge => Code::BodyTooLarge,
             SubmissionError::Json { .. } => Code::BodyInvalid,
-            SubmissionError::KeyDisagrees => Code::KeyDisagrees,
-            SubmissionError::Schema(_) => Code::SchemaBroken,
+            SubmissionError::KeyMismatch => Code::KeyMismatch,
+            SubmissionError::Schema(_) => Code::SchemaMismatch,
         };
         let problem = Self::new(code, refused.to_string());
         match refused {
@@ -162,7 +162,7 @@ impl Problem {
                 Code::BodiesFull,
                 format!(
                     "the request bodies in flight take {}, the maximum; nothing was done; send the same request again",
-                    size::told(BODIES_BYTES_MAX)
+                    size::told(MAX_BODIES_BYTES)
                 ),
             )
             .after(BODIES_RETRY_AFTER),
@@ -171,7 +171,7 @@ impl Problem {
                 format!(
                     "the request bodies in flight with this token take {}, the maximum; nothing was done; send the same request again, \
                      with fewer at once",
-                    size::told(BODIES_BYTES_OF_ONE_MAX)
+                    size::told(MAX_BODIES_BYTES_OF_ONE)
                 ),
             )
             .after(BODIES_RETRY_AFTER),

@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, Expiry, RecordPhase, Policy, PolicyDraft, RecordName, Resolution};
+use ichido_core::ledger::{Class, Expiry, Policy, PolicyDraft, RecordName, RecordPhase, Resolution};
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
 use ichido_http::problem::members;
@@ -27,8 +27,9 @@ use super::models::href;
 use super::problem::{Code, Problem};
 use super::request::{AuthorizedRequest, Operator, Viewer};
 use super::response::json;
+use super::steps::OperatorDecision;
 use super::text;
-use crate::limits::RECORD_BODY_BYTES_MAX;
+use crate::limits::MAX_RECORD_BODY_BYTES;
 
 /// The key record to look up.
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -80,13 +81,12 @@ pub struct LedgerRecord {
     pub hops: Option<String>,
     pub trace: Option<String>,
     /// The response that its replays get.
-    pub response: Option<StoredResponse>,
+    pub response: Option<ResponseView>,
 }
 
 /// A stored response.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[schema(as = Kept)]
-pub struct StoredResponse {
+pub struct ResponseView {
     pub status: u16,
     /// Null if the body was not stored.
     pub body_bytes: Option<usize>,
@@ -125,15 +125,15 @@ impl LedgerRecord {
             message: found.message_id.map(href),
             hops: found.hops,
             trace: found.trace,
-            response: found.response.map(|response| StoredResponse::new(&response, shows_bytes)),
+            response: found.response.map(|response| ResponseView::new(&response, shows_bytes)),
         }
     }
 }
 
-impl StoredResponse {
+impl ResponseView {
     fn new(response: &StoredResponse, shows_bytes: bool) -> Self {
         let body = response.body.as_ref();
-        let shown = body.filter(|body| shows_bytes && body.len() <= RECORD_BODY_BYTES_MAX);
+        let shown = body.filter(|body| shows_bytes && body.len() <= MAX_RECORD_BODY_BYTES);
         Self {
             status: response.status,
             body_bytes: body.map(Vec::len),
@@ -159,55 +159,41 @@ pub(super) struct DecideRecord {
     identity: text::Identity,
     #[schema(value_type = text::IdempotencyKey)]
     key: String,
-    finding: RecordFinding,
-    /// How long after its claim a call may still take effect; `10m` by default. `nothing_done` is accepted only after that.
-    #[schema(value_type = Option<text::SettlesWithin>)]
-    settles_within: Option<String>,
+    decision: OperatorDecision,
+    /// How long after its claim a call may still take effect; `10m` by default. `not_done` is accepted only after that.
+    #[schema(value_type = Option<text::SettleGrace>)]
+    settle_grace: Option<String>,
 }
 
 impl BodyShape for DecideRecord {
     const EXAMPLE: &'static str =
-        r#"{"operation":"…","identity":"…","key":"…","finding":"applied" or "refused" or "nothing_done"}"#;
+        r#"{"operation":"…","identity":"…","key":"…","decision":"done" or "not_done" or "give_up"}"#;
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = Found)]
-enum RecordFinding {
-    /// It took effect. Replays get a response that says so.
-    Applied,
-    /// It had no effect and stays refused. Replays get a response that says so.
-    Refused,
-    /// It had no effect. The key is released, and the next request with it runs.
-    NothingDone,
-}
-
-impl RecordFinding {
+impl OperatorDecision {
     const fn resolution(self) -> Resolution {
         match self {
-            Self::Applied => Resolution::Applied,
-            Self::Refused => Resolution::Refused,
-            Self::NothingDone => Resolution::NothingDone,
+            Self::Done => Resolution::Applied,
+            Self::GiveUp => Resolution::Refused,
+            Self::NotDone => Resolution::NothingDone,
         }
     }
 
     /// Returns the response that replays get from now on. The request's own response was lost.
     fn response(self) -> Option<StoredResponse> {
         let (status, media_type, body) = match self {
-            Self::Applied => {
+            Self::Done => {
                 let detail = "a person decided that this request took effect; its own response was lost";
                 let body = serde_json::json!({ "status": "done", "detail": detail });
                 (StatusCode::OK, "application/json", body)
             }
-            Self::Refused => {
-                let (status, title) =
-                    (StatusCode::BAD_REQUEST, "A person decided that the request was refused");
-                let detail =
-                    "the request had no effect, and its key stays used; send it again with a new key";
+            Self::GiveUp => {
+                let (status, title) = (StatusCode::BAD_REQUEST, "A person gave up on the request");
+                let detail = "nobody knows whether the request took effect, and its key stays used; check its effect before you send it with a new key";
                 let body = members("urn:ichido:problem:", "decided_refused", title, status, detail);
                 (status, "application/problem+json", body)
             }
-            Self::NothingDone => return None,
+            Self::NotDone => return None,
         };
         let headers = vec![("content-type".to_owned(), media_type.into())];
         Some(StoredResponse { status: status.as_u16(), headers, body: Some(body.to_string().into_bytes()) })
@@ -257,7 +243,7 @@ pub(super) async fn list_unknown_ledger_entries(
     path = "/v1/ledger/decide",
     request_body = DecideRecord,
     responses(
-        (status = 200, description = "The record is decided; after `nothing_done`, it is deleted and its key released", body = DecidedRecord),
+        (status = 200, description = "The record is decided; after `not_done`, it is deleted and its key released", body = DecidedRecord),
         (status = 409, description = "There is nothing to decide, or it is too early"),
     )
 )]
@@ -265,10 +251,10 @@ pub(super) async fn decide_ledger_entry(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
     JsonBody(body): JsonBody<DecideRecord>,
 ) -> Result<HttpResponse, Problem> {
-    let policy = policy(body.settles_within.as_deref())?;
+    let policy = policy(body.settle_grace.as_deref())?;
     let key = IdempotencyKey::parse(&body.key).map_err(Problem::from_key)?;
     let name = RecordName { operation: body.operation.0, identity: body.identity.0, key };
-    let (resolution, response) = (body.finding.resolution(), body.finding.response());
+    let (resolution, response) = (body.decision.resolution(), body.decision.response());
     match api.store.keys().decide(&name, resolution, response, &policy, &caller.name).await? {
         KeyResolved::Resolved => {
             let found = api.store.keys().get(&name).await?;
@@ -290,13 +276,13 @@ pub(super) struct DecidedRecord {
 /// Returns the policy for a decision.
 ///
 /// A decided record is kept for the default time, since nobody knows how long its operation would have kept it.
-fn policy(settles_within: Option<&str>) -> Result<Policy, Problem> {
-    let wrong = |why: String| Problem::new(Code::BodyUnexpected, format!("settles_within: {why}"));
-    let settles_within = settles_within.map(duration::parse).transpose();
-    let settles_within = settles_within
-        .map_err(|_| wrong("write a whole number and a unit, such as 90s or 10m".to_owned()))?;
+fn policy(settle_grace: Option<&str>) -> Result<Policy, Problem> {
+    let wrong = |why: String| Problem::new(Code::BodyUnexpected, format!("settle_grace: {why}"));
+    let settle_grace = settle_grace.map(duration::parse).transpose();
+    let settle_grace =
+        settle_grace.map_err(|_| wrong("write a whole number and a unit, such as 90s or 10m".to_owned()))?;
     let draft = PolicyDraft::new(Class::ExternalEffect);
-    let draft = PolicyDraft { settles_within: settles_within.or(draft.settles_within), ..draft };
+    let draft = PolicyDraft { settle_grace: settle_grace.or(draft.settle_grace), ..draft };
     Policy::build(draft).map_err(|error| wrong(error.to_string()))
 }
 

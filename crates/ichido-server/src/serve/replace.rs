@@ -25,7 +25,7 @@ use super::models::{Accepted, href};
 use super::problem::{Code, Problem};
 use super::request::{AuthorizedRequest, Operator, Segment, read_body, reject_encoded};
 use super::response::json;
-use super::steps::{lifecycle_refused, note, step_refused};
+use super::steps::{action_refused, lifecycle_refused, note};
 use super::text;
 use crate::accept::{ParsedSubmission, Submission};
 
@@ -76,7 +76,7 @@ pub(super) async fn replace_message(
         None => old.content_type.clone(),
     };
     let mut permit = api.bodies.empty(caller.token);
-    let body = read_body(&head.headers, body, api.request_limits.body_bytes_max, Some(&mut permit)).await?;
+    let body = read_body(&head.headers, body, api.request_limits.max_body_bytes, Some(&mut permit)).await?;
     let ParsedSubmission { message: new, schema_error } =
         build_replacement(&api, &caller, &old, key, content_type, body).await?;
     if let Some(schema_error) = schema_error {
@@ -87,7 +87,7 @@ pub(super) async fn replace_message(
         }
     }
     if old.effect == Effect::Done && !although_done {
-        return Err(step_refused(
+        return Err(action_refused(
             "was_done",
             "the dead message took effect, and a replacement with a new key would repeat it; nothing was enqueued; send although_done=true to \
              repeat the effect, or discard the message",
@@ -132,7 +132,7 @@ async fn build_replacement(
         body,
         hops: old.hops.clone(),
         trace: old.trace.clone(),
-        max_attempts: NonZeroU32::new(old.tries_allowed).unwrap_or(NonZeroU32::MIN),
+        max_attempts: NonZeroU32::new(old.max_attempts).unwrap_or(NonZeroU32::MIN),
         intake: api.queues.get(&old.queue).map(|known| known.intake.clone()).unwrap_or_default(),
     };
     let ParsedSubmission { message, schema_error } = api.parsing.parse(caller, submission).await?;
@@ -141,7 +141,7 @@ async fn build_replacement(
 
 /// Whether a message is the requested replacement of the old one.
 fn is_replacement(found: &MessageRow, old: &MessageRow, new: &NewMessage) -> bool {
-    found.made_from == Some(old.id) && found.request_digest == new.digest
+    found.replacement_of == Some(old.id) && found.request_digest == new.digest
 }
 
 /// Returns the message under the new key, if there is one.
@@ -159,13 +159,15 @@ fn replace_refused(refusal: ReplaceOutcome, existing: Option<&MessageRow>) -> Pr
     match (refusal, existing) {
         (ReplaceOutcome::KeyUsed { id } | ReplaceOutcome::By { id, .. }, None) => key_used(id),
         (_, Some(found)) => key_used(found.id),
-        (ReplaceOutcome::Refused(StepRefusal::CouldDoItTwice | StepRefusal::NotFromHere), None) => step_refused(
-            "effect_unknown",
-            "the effect of the dead message is unknown; nothing was enqueued; decide it first",
-        ),
+        (ReplaceOutcome::Refused(StepRefusal::CouldDoItTwice | StepRefusal::WrongState), None) => {
+            action_refused(
+                "effect_unknown",
+                "the effect of the dead message is unknown; nothing was enqueued; decide it first",
+            )
+        }
         (ReplaceOutcome::Refused(why), None) => lifecycle_refused(why),
         (ReplaceOutcome::NoLetter, None) => {
-            step_refused("no_letter", "only a dead message can be replaced; nothing was enqueued")
+            action_refused("not_dead", "only a dead message can be replaced; nothing was enqueued")
         }
     }
 }

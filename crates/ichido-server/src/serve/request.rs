@@ -201,12 +201,12 @@ pub(super) fn reject_encoded(headers: &HeaderMap) -> Result<(), Problem> {
 pub(super) async fn read_body(
     headers: &HeaderMap,
     mut body: Body,
-    bytes_max: usize,
+    max_bytes: usize,
     mut permit: Option<&mut Permit<Uuid>>,
 ) -> Result<Vec<u8>, Problem> {
     let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|length| length > bytes_max as u64) {
-        return Err(too_large(bytes_max));
+    if length.is_some_and(|length| length > max_bytes as u64) {
+        return Err(too_large(max_bytes));
     }
     let mut take = |bytes: usize| match &mut permit {
         Some(permit) => permit.try_grow(bytes).map_err(|full| Problem::from_body(BodyError::NoMemory(full))),
@@ -221,8 +221,8 @@ pub(super) async fn read_body(
         let frame = frame.map_err(|error| Problem::from_body(body_fault(error.into())))?;
         let data = frame.into_data().unwrap_or_default();
         let length = buffer.len() + data.len();
-        if bytes_max < length {
-            return Err(too_large(bytes_max));
+        if max_bytes < length {
+            return Err(too_large(max_bytes));
         }
         take(length.saturating_sub(permitted))?;
         permitted = permitted.max(length);
@@ -231,8 +231,8 @@ pub(super) async fn read_body(
     Ok(buffer)
 }
 
-pub(super) fn too_large(bytes_max: usize) -> Problem {
-    let most = size::told(bytes_max);
+pub(super) fn too_large(max_bytes: usize) -> Problem {
+    let most = size::told(max_bytes);
     let detail = format!("the body has more than {most}; nothing was done; send less, or a reference to it");
     Problem::new(Code::BodyTooLarge, detail)
 }

@@ -14,7 +14,7 @@ use ichido_http::server::permits::Permit;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::limits::PIECE_BYTES_MAX;
+use crate::limits::MAX_PIECE_BYTES;
 
 /// Returns a value as JSON. It is a snapshot, which caches must not store.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
@@ -59,7 +59,7 @@ impl http_body::Body for PermittedBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let length = self.rest.len().min(PIECE_BYTES_MAX);
+        let length = self.rest.len().min(MAX_PIECE_BYTES);
         let piece = self.rest.split_to(length);
         Poll::Ready((!piece.is_empty()).then(|| Ok(Frame::data(piece))))
     }
@@ -83,12 +83,12 @@ mod tests {
     #[tokio::test]
     async fn a_large_body_keeps_its_permit_while_it_is_sent() {
         let permits = Permits::new(1, 1);
-        let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(2 * PIECE_BYTES_MAX + 1).collect();
+        let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(2 * MAX_PIECE_BYTES + 1).collect();
         let mut body = PermittedBody::body(bytes.clone(), permits.try_take(None).expect("a permit"));
         assert_eq!(http_body::Body::size_hint(&body).exact(), Some(bytes.len() as u64));
         let first =
             body.frame().await.expect("a piece").expect("it does not fail").into_data().expect("data");
-        assert_eq!(first.len(), PIECE_BYTES_MAX);
+        assert_eq!(first.len(), MAX_PIECE_BYTES);
         assert_eq!(permits.try_take(None).err(), Some(Full::All));
         let rest = body.collect().await.expect("it does not fail").to_bytes();
         assert_eq!([first, rest].concat(), bytes);

@@ -23,7 +23,7 @@ use super::problem::{Code, Problem};
 use super::request::{Anyone, AuthorizedRequest};
 use super::response::json;
 use super::text;
-use crate::limits::{LIST_PART, LIST_SCANNED_MAX};
+use crate::limits::{LIST_PART, MAX_LIST_SCANNED};
 
 /// Filters for messages.
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -159,7 +159,7 @@ impl MessageSearch {
             if is_last && left == 0 {
                 return Ok(page);
             }
-            if page.messages.len() == self.limit as usize || LIST_SCANNED_MAX <= page.looked_at {
+            if page.messages.len() == self.limit as usize || MAX_LIST_SCANNED <= page.looked_at {
                 page.next = self.filter.after.map(|id| cursor::encode(&id));
                 return Ok(page);
             }

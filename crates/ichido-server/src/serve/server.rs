@@ -33,7 +33,7 @@ use super::waiting::WAITING;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The number of requests in flight.
-const IN_FLIGHT: &str = "ichido_http_under_way";
+const IN_FLIGHT: &str = "ichido_http_in_flight";
 /// The number of responses, by method and status.
 const REQUESTS: &str = "ichido_http_requests_total";
 
@@ -148,6 +148,7 @@ impl Drop for InFlightGuard<'_> {
 pub(super) fn describe_metrics() {
     metrics::describe_counter!(REQUESTS, "Requests with a response");
     arrivals::describe();
+    feed::describe();
     metrics::describe_gauge!(IN_FLIGHT, "Requests in flight");
     metrics::describe_gauge!(WAITING, "Requests that wait for their message's outcome");
     metrics::gauge!(WAITING).set(0.0);

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::worker::{WorkerHandle, DestinationConfig};
-use ichido_http::server::limits::{BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX, Limits};
+use ichido::worker::{DestinationConfig, WorkerHandle};
+use ichido_http::server::limits::{Limits, MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE};
 use ichido_http::server::permits::Permits;
 use ichido_http::server::{ServerEnd, Stops, serve};
 use ichido_store::Store;
@@ -38,7 +38,7 @@ pub struct Serving {
     operations: Arc<bulk_runner::BulkRunner>,
     upkeep: JoinHandle<()>,
     /// The longest lease of a queue, for the message after an immediate stop.
-    lease_max: Duration,
+    max_lease: Duration,
 }
 
 impl Serving {
@@ -61,18 +61,18 @@ impl Serving {
         drop(timeout(WORKER_START_TIMEOUT, worker.started()).await);
         let api = in_process::api(store.clone(), Some(config));
         let operations = Arc::clone(&api.operations);
-        let waiters_max = api.request_limits.waiters_max.min(limits.connections_max / WAITERS_SHARE);
+        let max_waiters = api.request_limits.max_waiters.min(limits.max_connections / WAITERS_SHARE);
         let api = ApiState {
             admission: Admission::start(store.clone(), &api.queues).await,
-            waiting: OutcomeWaiters::start(store.clone(), waiters_max),
-            bodies: Permits::new(BODIES_BYTES_MAX, BODIES_BYTES_OF_ONE_MAX),
+            waiting: OutcomeWaiters::start(store.clone(), max_waiters),
+            bodies: Permits::new(MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE),
             metrics: recorder,
             worker_lives: worker::lives(&worker),
             ..api
         };
         let server = Arc::new(ApiServer::new(api, access, limits));
         let store = store.clone();
-        Ok(Self { server, store, limits, worker, operations, upkeep, lease_max: worker::lease_max(config) })
+        Ok(Self { server, store, limits, worker, operations, upkeep, max_lease: worker::max_lease(config) })
     }
 
     /// Serves until it is asked to stop, then ends gracefully unless it is asked again.
@@ -112,7 +112,7 @@ impl Serving {
             ServerEnd::Interrupted { connections, .. } => format!("connections closed: {connections}; "),
         };
         match (is_cut, ended) {
-            (true, _) => Err(Error::Interrupted(format!("{connections}{}", worker::cut(self.lease_max)))),
+            (true, _) => Err(Error::Interrupted(format!("{connections}{}", worker::cut(self.max_lease)))),
             (false, ServerEnd::Interrupted { .. }) => {
                 Err(Error::Interrupted(format!("{connections}the worker stopped gracefully")))
             }

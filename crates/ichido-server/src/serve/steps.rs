@@ -6,7 +6,7 @@
 // Spec: D17, E4, F2.
 
 use axum::response::Response;
-use ichido::dead_letters::{RequeuePolicies, Resolution, BulkAction, record_resolution};
+use ichido::dead_letters::{BulkAction, RequeuePolicies, Resolution, record_resolution};
 use ichido_core::lifecycle::{Decision, Event, Reconciled, StateName, StepRefusal};
 use ichido_core::time::Timestamp;
 use ichido_store::dead_letter::{DeadLetterRow, DeadLetterStep};
@@ -58,40 +58,42 @@ impl BodyShape for Discard {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Decide {
-    decision: Decided,
+    decision: OperatorDecision,
     /// The reason, such as how the effect is known.
     reason: Option<text::Reason>,
 }
 
 impl BodyShape for Decide {
-    const EXAMPLE: &'static str = r#"{"decision":"sent" or "queued" or "dead","reason":"how it is known"}"#;
+    const EXAMPLE: &'static str =
+        r#"{"decision":"done" or "not_done" or "give_up","reason":"how it is known"}"#;
 }
 
-/// The state after the decision.
+/// A person's decision on an unknown effect, of a message or of a request.
 ///
-/// A dead message of unknown effect stays dead, but its effect becomes known.
+/// A dead message stays dead, but its effect becomes known.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Decided {
-    /// It took effect.
-    Sent,
-    /// It did not take effect, and is sent again.
-    Queued,
-    /// Its effect stays unknown.
-    Dead,
+#[schema(as = Decision)]
+pub(super) enum OperatorDecision {
+    /// It took effect: a parked message becomes sent, and a request's replays say so.
+    Done,
+    /// It had no effect: a parked message is sent again, and a request's key is released.
+    NotDone,
+    /// It cannot be found out: a parked message becomes dead, and a request stays refused.
+    GiveUp,
 }
 
-impl Decided {
+impl OperatorDecision {
     /// Returns the event for a dead or parked message.
     ///
     /// A dead one stays dead, and its effect becomes known.
     const fn event(self, state: DeadLetterState, now: Timestamp) -> Event {
         match (self, state) {
-            (Self::Sent, DeadLetterState::Parked) => Event::Decided(Decision::Done),
-            (Self::Queued, DeadLetterState::Parked) => Event::Decided(Decision::NotDone),
-            (Self::Sent, DeadLetterState::Dead) => Event::Reconciled(Reconciled::Done),
-            (Self::Queued, DeadLetterState::Dead) => Event::Reconciled(Reconciled::NotDone { due: now }),
-            (Self::Dead, _) => Event::Decided(Decision::GiveUp),
+            (Self::Done, DeadLetterState::Parked) => Event::Decided(Decision::Done),
+            (Self::NotDone, DeadLetterState::Parked) => Event::Decided(Decision::NotDone),
+            (Self::Done, DeadLetterState::Dead) => Event::Reconciled(Reconciled::Done),
+            (Self::NotDone, DeadLetterState::Dead) => Event::Reconciled(Reconciled::NotDone { due: now }),
+            (Self::GiveUp, _) => Event::Decided(Decision::GiveUp),
         }
     }
 }
@@ -119,7 +121,7 @@ pub(super) async fn requeue_message(
     let event = |letter: &DeadLetterRow, now| policies.event(letter, now);
     // With the reason of the preflight, which says how to fix it.
     let why_not = |why| match policies.judge(&letter.row, letter.now) {
-        Err(refusal) => step_refused(refusal.as_str(), format!("the message was not requeued: {refusal}")),
+        Err(refusal) => action_refused(refusal.as_str(), format!("the message was not requeued: {refusal}")),
         Ok(()) => lifecycle_refused(why),
     };
     letter.step(&api, &caller, event, because.reason, Resolution::Requeued, why_not).await
@@ -160,7 +162,7 @@ pub(super) async fn cancel_message(
         StepResult::Now(_) => message_response(&api, id).await,
         StepResult::Refused(why) => match find_message(&api, id).await?.status {
             StateName::Cancelled => message_response(&api, id).await,
-            status => Err(step_refused(
+            status => Err(action_refused(
                 reason(why),
                 format!("only a queued or failed message can be cancelled; this one is {}", status.as_str()),
             )),
@@ -189,8 +191,9 @@ pub(super) async fn discard_message(
 ) -> Result<Response, Problem> {
     let letter = FoundLetter::find(&api, &caller, &id).await?;
     // A discard does not depend on the queue's policy.
-    let why_not = |why| match BulkAction::Discard.judge(&RequeuePolicies::default(), &letter.row, letter.now) {
-        Err(refusal) => step_refused(reason(why), refusal.to_string()),
+    let why_not = |why| match BulkAction::Discard.judge(&RequeuePolicies::default(), &letter.row, letter.now)
+    {
+        Err(refusal) => action_refused(reason(why), refusal.to_string()),
         Ok(()) => lifecycle_refused(why),
     };
     letter.step(&api, &caller, |_, _| Event::Discarded, Some(because), Resolution::Discarded, why_not).await
@@ -214,7 +217,7 @@ pub(super) async fn decide_message(
 ) -> Result<Response, Problem> {
     let letter = FoundLetter::find(&api, &caller, &id).await?;
     let event = |letter: &DeadLetterRow, now| decision.event(letter.state, now);
-    let why_not = |why| step_refused(reason(why), letter.why_undecided(why));
+    let why_not = |why| action_refused(reason(why), letter.why_undecided(why));
     letter.step(&api, &caller, event, because, Resolution::Decided, why_not).await
 }
 
@@ -255,9 +258,9 @@ impl FoundLetter {
     fn why_undecided(&self, why: StepRefusal) -> String {
         match (why, self.row.history.doubt) {
             (StepRefusal::TooEarly, Some(doubt)) => {
-                format!("its call may still arrive until {}; decide after that", doubt.travels_until)
+                format!("its call may still arrive until {}; decide after that", doubt.in_flight_until)
             }
-            (StepRefusal::NotFromHere, _) => "its effect is known, or it is dead already".to_owned(),
+            (StepRefusal::WrongState, _) => "its effect is known, or it is dead already".to_owned(),
             (why, _) => why.to_string(),
         }
     }
@@ -267,25 +270,25 @@ pub(super) fn note(caller: &ApiCaller, reason: Option<text::Reason>) -> Note {
     Note { actor: Some(caller.name.clone()), excerpt: reason.map(|reason| reason.0), ..Note::default() }
 }
 
-pub(super) fn step_refused(
+pub(super) fn action_refused(
     reason: &'static str,
     detail: impl Into<std::borrow::Cow<'static, str>>,
 ) -> Problem {
-    Problem::new(Code::StepRefused, detail).with("reason", value!(reason))
+    Problem::new(Code::ActionRefused, detail).with("reason", value!(reason))
 }
 
 pub(super) fn lifecycle_refused(why: StepRefusal) -> Problem {
-    step_refused(reason(why), why.to_string())
+    action_refused(reason(why), why.to_string())
 }
 
 fn moved_meanwhile() -> Problem {
-    step_refused("no_letter", "the message is no longer dead or parked: somebody else changed it")
+    action_refused("not_dead", "the message is no longer dead or parked: somebody else changed it")
 }
 
 /// Returns why the lifecycle refused, as a code.
 const fn reason(why: StepRefusal) -> &'static str {
     match why {
-        StepRefusal::NotFromHere => "not_from_here",
+        StepRefusal::WrongState => "wrong_state",
         StepRefusal::StaleFence => "stale_fence",
         StepRefusal::NotDue => "not_due",
         StepRefusal::NoAttemptLeft => "no_try_left",

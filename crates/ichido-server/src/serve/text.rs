@@ -4,17 +4,17 @@
 
 use std::time::Duration;
 
-use ichido_core::json::{DEPTH_MAX, Pointer};
+use ichido_core::json::{MAX_DEPTH, Pointer};
 use ichido_core::key::IdempotencyKey as Key;
 use ichido_core::lifecycle::StateName;
 use ichido_core::pace::PerSecond;
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{self, Effect as StoredEffect};
-use ichido_store::ledger::limits::OPERATION_BYTES_MAX;
 use ichido_store::dead_letter::Disposition as StoredStanding;
+use ichido_store::ledger::limits::MAX_OPERATION_BYTES;
 use ichido_store::message::limits::{
-    CONTENT_TYPE_BYTES_MAX, EXCERPT_BYTES_MAX, IDENTITY_BYTES_MAX, QUEUE_BYTES_MAX,
+    MAX_CONTENT_TYPE_BYTES, MAX_EXCERPT_BYTES, MAX_IDENTITY_BYTES, MAX_QUEUE_BYTES,
 };
 use ichido_store::message::{DeadLetterState as StoredLetterState, QueueName as StoredQueueName};
 use serde::de::Error as _;
@@ -24,7 +24,7 @@ use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::accept;
-use crate::limits::{LIST_MAX, UNKNOWN_MAX, WAIT_MAX};
+use crate::limits::{MAX_LIST, MAX_UNKNOWN, MAX_WAIT};
 
 /// The number of entries on a page if the caller gives no limit.
 pub(super) const PAGE_DEFAULT: u32 = 50;
@@ -74,21 +74,21 @@ macro_rules! texts {
 texts! {
     /// The name of a queue.
     QueueName as StoredQueueName = |text: &str| accept::queue_name(text).map_err(str::to_owned),
-        string("^[A-Za-z0-9._:-]+$", 1, QUEUE_BYTES_MAX);
+        string("^[A-Za-z0-9._:-]+$", 1, MAX_QUEUE_BYTES);
     /// An idempotency key: visible ASCII characters.
-    IdempotencyKey, string("^[!-~]+$", 1, Key::LEN_MAX);
+    IdempotencyKey, string("^[!-~]+$", 1, Key::MAX_LEN);
     /// An idempotency key, bare. A value that begins with a quote is read as a quoted string (RFC 9651).
-    IdempotencyKeyField, string("^[!#-~][!-~]*$", 1, Key::LEN_MAX);
+    IdempotencyKeyField, string("^[!#-~][!-~]*$", 1, Key::MAX_LEN);
     /// The party that a message belongs to.
-    Identity as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, IDENTITY_BYTES_MAX);
+    Identity as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_IDENTITY_BYTES);
     /// An identity in a header field: visible ASCII characters, and spaces between them.
-    IdentityField, string("^[!-~]([ -~]*[!-~])?$", 1, IDENTITY_BYTES_MAX);
+    IdentityField, string("^[!-~]([ -~]*[!-~])?$", 1, MAX_IDENTITY_BYTES);
     /// The name of an operation in the ledger.
-    OperationName as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, OPERATION_BYTES_MAX);
+    OperationName as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_OPERATION_BYTES);
     /// The reason for an action.
-    Reason as String = parse_reason, string(NO_NUL, 0, EXCERPT_BYTES_MAX);
+    Reason as String = parse_reason, string(NO_NUL, 0, MAX_EXCERPT_BYTES);
     /// Part of an error's text.
-    ErrorText as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, EXCERPT_BYTES_MAX);
+    ErrorText as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_EXCERPT_BYTES);
     /// A time in UTC (RFC 3339), such as `2026-11-15T03:00:00Z`, with at most six fractional digits.
     Moment as Timestamp = parse_moment,
         text("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?Z$")
@@ -96,9 +96,9 @@ texts! {
     /// The opaque cursor of a page: `next` of the previous page.
     PageCursor, text("^[A-Za-z0-9_-]+$");
     /// Maximum entries on a page.
-    Limit as u32 = |text: &str| whole_number(text, LIST_MAX), number(LIST_MAX);
+    Limit as u32 = |text: &str| whole_number(text, MAX_LIST), number(MAX_LIST);
     /// Maximum records on a page.
-    RecordLimit as u32 = |text: &str| whole_number(text, UNKNOWN_MAX), number(UNKNOWN_MAX);
+    RecordLimit as u32 = |text: &str| whole_number(text, MAX_UNKNOWN), number(MAX_UNKNOWN);
     /// The code of an error.
     ErrorCode as verdict::ErrorCode = |text: &str| verdict::ErrorCode::parse_any_case(text).ok_or_else(|| {
         format!("is not an error code; use one of: {}", verdict::ErrorCode::WORDS.join(", "))
@@ -118,11 +118,11 @@ texts! {
     Wait as Duration = parse_wait,
         text("^(([0-9]{1,4}|[12][0-9]{4}|30000)ms|([0-9]|[12][0-9]|30)s)$");
     /// How long a call may still arrive: a whole number of `s`, `m`, `h` or `d`, above 0 and at most a week.
-    SettlesWithin, text("^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9][0-9]?|1[0-5][0-9]|16[0-8])h|[1-7]d)$");
+    SettleGrace, text("^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9][0-9]?|1[0-5][0-9]|16[0-8])h|[1-7]d)$");
     /// A JSON pointer (RFC 6901) to a member.
-    JsonPointer, string(&format!("^(/([^~/]|~[01])*){{1,{DEPTH_MAX}}}$"), 1, POINTER_CHARS_MAX);
+    JsonPointer, string(&format!("^(/([^~/]|~[01])*){{1,{MAX_DEPTH}}}$"), 1, MAX_POINTER_CHARS);
     /// A media type, with or without parameters.
-    MediaType, string("^[A-Za-z0-9!#$%&'*+.^_`|~-]+/[A-Za-z0-9!#$%&'*+.^_`|~-]+( *;[ -~]*)?$", 3, CONTENT_TYPE_BYTES_MAX);
+    MediaType, string("^[A-Za-z0-9!#$%&'*+.^_`|~-]+/[A-Za-z0-9!#$%&'*+.^_`|~-]+( *;[ -~]*)?$", 3, MAX_CONTENT_TYPE_BYTES);
     /// Bytes in base64 (RFC 4648), padded.
     Base64, text("^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$")
         .content_encoding("base64");
@@ -135,7 +135,7 @@ texts! {
 /// Both databases accept every text without a NUL.
 const NO_NUL: &str = r"^[^\x00]*$";
 /// A pointer is limited in bytes, and a character has at most four.
-const POINTER_CHARS_MAX: usize = Pointer::BYTES_MAX / 4;
+const MAX_POINTER_CHARS: usize = Pointer::MAX_BYTES / 4;
 const FIRING: &str = "firing";
 
 fn text(pattern: &str) -> ObjectBuilder {
@@ -179,8 +179,8 @@ pub(super) fn only_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bo
 fn parse_reason(text: &str) -> Result<String, String> {
     if text.contains('\0') {
         Err("has a NUL character, which cannot be stored; remove it".to_owned())
-    } else if EXCERPT_BYTES_MAX < text.chars().count() {
-        Err(format!("has more than {EXCERPT_BYTES_MAX} characters; shorten it"))
+    } else if MAX_EXCERPT_BYTES < text.chars().count() {
+        Err(format!("has more than {MAX_EXCERPT_BYTES} characters; shorten it"))
     } else {
         Ok(text.to_owned())
     }
@@ -200,10 +200,10 @@ fn parse_moment(text: &str) -> Result<Timestamp, String> {
 
 fn parse_wait(text: &str) -> Result<Duration, String> {
     match duration::parse(text) {
-        Ok(wait) if wait <= WAIT_MAX => Ok(wait),
+        Ok(wait) if wait <= MAX_WAIT => Ok(wait),
         Ok(_) => Err(format!(
             "is longer than {}; shorten it, and send the request again to wait longer",
-            duration::shown(WAIT_MAX)
+            duration::shown(MAX_WAIT)
         )),
         Err(_) => Err("is not a duration; write a whole number and a unit, such as 250ms or 5s".to_owned()),
     }

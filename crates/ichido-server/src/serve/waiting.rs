@@ -9,7 +9,7 @@ use std::time::Duration;
 use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::message::limits::PAGE_MAX;
+use ichido_store::message::limits::MAX_PAGE;
 use ichido_store::waiters::Waiters;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -28,7 +28,7 @@ ichido_core::words! {
         /// It did not end in time.
         InTime = "not_in_time",
         /// The maximum number of requests waits, so this one did not.
-        Full = "no_room",
+        Full = "too_many_waiters",
         /// The server stops, which ended the wait.
         Stopping = "server_stops",
     }
@@ -50,8 +50,8 @@ struct WaitList {
 
 impl OutcomeWaiters {
     /// Starts polling for up to this many waiting requests.
-    pub(super) fn start(store: Store, waiters_max: usize) -> Self {
-        let permits = Semaphore::new(waiters_max.min(Semaphore::MAX_PERMITS));
+    pub(super) fn start(store: Store, max_waiters: usize) -> Self {
+        let permits = Semaphore::new(max_waiters.min(Semaphore::MAX_PERMITS));
         let list = Arc::new(WaitList { permits, waiters: Waiters::default(), joined: Notify::new() });
         let poller = tokio::spawn(poll(Arc::clone(&list), store));
         Self { list, poller, stop: watch::channel(false).0 }
@@ -85,7 +85,7 @@ impl Drop for OutcomeWaiters {
 impl WaitList {
     /// Polls once for all waiting requests.
     async fn poll_once(&self, store: &Store) -> Result<(), StoreError> {
-        for part in self.waiters.keys().chunks(PAGE_MAX as usize) {
+        for part in self.waiters.keys().chunks(MAX_PAGE as usize) {
             for (id, stage, _) in store.messages().states(part).await? {
                 // A parked message waits for a person, who may be the one waiting.
                 if stage.is_final() || stage == StateName::Parked {

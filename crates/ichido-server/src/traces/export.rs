@@ -12,10 +12,10 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::settings::{self, Collector};
-use super::{LOST_SPANS, QUEUED_SPANS_MAX, SPANS, TraceSpan, json};
+use super::{LOST_SPANS, MAX_QUEUED_SPANS, SPANS, TraceSpan, json};
 
 /// Maximum spans in one request.
-const BATCH_MAX: usize = 512;
+const MAX_BATCH: usize = 512;
 /// Time limit for the last spans at shutdown.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -29,12 +29,17 @@ pub fn start(endpoint: Option<&str>) -> Result<Exporting, ConfigErrors> {
     let Some(collector) = settings::resolve(endpoint, |name| std::env::var(name))? else {
         return Ok(Exporting(None));
     };
-    metrics::describe_counter!(LOST_SPANS, "Spans that the collector did not accept");
-    let (spans, waiting) = mpsc::channel(QUEUED_SPANS_MAX);
+    describe_metrics();
+    let (spans, waiting) = mpsc::channel(MAX_QUEUED_SPANS);
     let (stop, stopped) = oneshot::channel();
     // Each process has one exporter.
     _ = SPANS.set(spans);
     Ok(Exporting(Some((stop, tokio::spawn(run(collector, waiting, stopped))))))
+}
+
+/// Describes the exporter's metrics.
+pub(crate) fn describe_metrics() {
+    metrics::describe_counter!(LOST_SPANS, "Spans that the collector did not accept");
 }
 
 impl Exporting {
@@ -54,7 +59,7 @@ async fn run(collector: Collector, mut spans: mpsc::Receiver<TraceSpan>, mut sto
     loop {
         let mut batch = Vec::new();
         let is_over = tokio::select! {
-            count = spans.recv_many(&mut batch, BATCH_MAX) => count == 0,
+            count = spans.recv_many(&mut batch, MAX_BATCH) => count == 0,
             _ = &mut stopped => {
                 spans.close();
                 while let Ok(span) = spans.try_recv() {
@@ -63,7 +68,7 @@ async fn run(collector: Collector, mut spans: mpsc::Receiver<TraceSpan>, mut sto
                 true
             }
         };
-        for part in batch.chunks(BATCH_MAX) {
+        for part in batch.chunks(MAX_BATCH) {
             send(&collector, part).await;
         }
         if is_over {

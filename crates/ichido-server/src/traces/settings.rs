@@ -7,7 +7,7 @@ use std::env::VarError;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ichido_client::{Client, ClientSettings, ClientConfigErrors};
+use ichido_client::{Client, ClientConfigErrors, ClientSettings};
 use ichido_core::settings::ConfigErrors;
 use ichido_http::url::{HttpUrl, UrlError, percent_decoded};
 use uuid::Uuid;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use axum::Router;
 use axum::routing::get;
 use http::Method;
-use ichido_client::{Action, Response, Client, ClientSettings, Outcome, Token};
+use ichido_client::{Action, Client, ClientSettings, Outcome, Response, Token};
 use ichido_core::digest::Digest;
 use ichido_core::key::IdempotencyKey;
 use ichido_server::config::{self, ConfigSources};
@@ -22,7 +22,7 @@ const CONFIG: &str = r#"
 [destinations.shop]
 kind = "http"
 url = "http://127.0.0.1:9/orders"
-honours_key = true
+guarantee = "keyed"
 keeps_keys_for = "24h"
 
 [queues.orders]

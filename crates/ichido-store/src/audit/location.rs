@@ -15,7 +15,7 @@ pub(crate) struct RecordedState {
     pub(crate) state: String,
     /// Only entries and dead letters record it.
     pub(crate) effect: Option<String>,
-    pub(crate) tries: i64,
+    pub(crate) attempts: i64,
     pub(crate) deaths: i64,
     pub(crate) doubt: (Option<Timestamp>, Option<Timestamp>),
 }
@@ -86,7 +86,7 @@ impl MessageLocation {
 
     fn agrees(&self, row: &RecordedState) -> bool {
         let Some((_, last)) = &self.last else {
-            return (row.state.as_str(), row.tries, row.deaths, row.doubt)
+            return (row.state.as_str(), row.attempts, row.deaths, row.doubt)
                 == (StateName::Queued.as_str(), 0, 0, (None, None));
         };
         let effect = row.effect.is_none() || row.effect == last.effect;
@@ -142,9 +142,9 @@ fn recorded_state(row: &impl Columns, prefix: &str) -> Result<RecordedState, Sto
     Ok(RecordedState {
         state: row.text(&state)?.to_owned(),
         effect: row.text_or_none(&format!("{prefix}effect"))?,
-        tries: row.number_or_none(&format!("{prefix}tries"))?.unwrap_or_default(),
+        attempts: row.number_or_none(&format!("{prefix}tries"))?.unwrap_or_default(),
         deaths: row.number_or_none(&format!("{prefix}deaths"))?.unwrap_or_default(),
-        doubt: (moment("doubt_since")?, moment("travels_until")?),
+        doubt: (moment("doubt_since")?, moment("in_flight_until")?),
     })
 }
 
@@ -152,20 +152,20 @@ fn recorded_state(row: &impl Columns, prefix: &str) -> Result<RecordedState, Sto
 mod tests {
     use super::*;
 
-    fn recorded_state(state: &str, effect: Option<&str>, tries: i64) -> RecordedState {
+    fn recorded_state(state: &str, effect: Option<&str>, attempts: i64) -> RecordedState {
         let effect = effect.map(str::to_owned);
-        RecordedState { state: state.to_owned(), effect, tries, deaths: 0, doubt: (None, None) }
+        RecordedState { state: state.to_owned(), effect, attempts, deaths: 0, doubt: (None, None) }
     }
 
     fn location(last: Option<&str>, rows: &[(&str, &str)]) -> MessageLocation {
         let message = Uuid::from_u128(1);
-        let tries = i64::from(last.is_some());
+        let attempts = i64::from(last.is_some());
         let row = rows.first().map(|(table, state)| {
             let effect = (*table == "letters").then_some("not_done");
-            ((*table).to_owned(), recorded_state(state, effect, tries))
+            ((*table).to_owned(), recorded_state(state, effect, attempts))
         });
         let id = EntryId { message, fence: 4, step: 0 };
-        let last = last.map(|state| (id, recorded_state(state, Some("not_done"), tries)));
+        let last = last.map(|state| (id, recorded_state(state, Some("not_done"), attempts)));
         MessageLocation { message, last, rows: i64::try_from(rows.len()).unwrap(), row }
     }
 
@@ -223,7 +223,7 @@ mod tests {
         assert!(known.mismatch(false).is_some(), "what is known of its effect");
         let mut counted = location(None, &[("ready", "queued")]);
         if let Some((_, recorded)) = &mut counted.row {
-            recorded.tries = 1;
+            recorded.attempts = 1;
         }
         assert!(counted.mismatch(false).is_some(), "its number of attempts");
     }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::location::{check_orphans, check_page};
 use super::{
-    AuditPruned, BEFORE_MAX, ENTRIES_PAGE, FIRST_ENTRY, all_forgotten, entry_id, first_entries, forgotten,
+    AuditPruned, ENTRIES_PAGE, FIRST_ENTRY, MAX_BEFORE, all_forgotten, entry_id, first_entries, forgotten,
     issued, messages_of, read_ordered, request, seal, stored,
 };
 use crate::columns::{Columns as _, Row, count};
@@ -24,7 +24,7 @@ use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired
 const HASHED_PAGE: usize = 64;
 
 /// The number of requests read at once from SQLite for hashing. Each may have
-/// [`REQUEST_BYTES_MAX`](crate::message::limits::REQUEST_BYTES_MAX).
+/// [`MAX_REQUEST_BYTES`](crate::message::limits::MAX_REQUEST_BYTES).
 const READ_PAGE: usize = 16;
 
 pub(crate) async fn last_seal(connection: &mut DbConnection<'_>) -> Result<Option<Seal>, StoreError> {
@@ -150,7 +150,7 @@ pub(crate) async fn entries_before(
     entries: &[AuditEntry],
 ) -> Result<Vec<AuditEntry>, StoreError> {
     let first_entries = first_entries(entries);
-    let values = [SqlValue::Rows(&ids(&first_entries)), i64::from(BEFORE_MAX).into()];
+    let values = [SqlValue::Rows(&ids(&first_entries)), i64::from(MAX_BEFORE).into()];
     read_ordered(&connection.all(paired!("seal_before"), &values).await?)
 }
 

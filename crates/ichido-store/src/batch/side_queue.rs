@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::split_retry::{BatchWriter, write_all, write_split};
 
 /// The maximum number of waiting batches; beyond it their callers get `Busy`.
-pub(super) const SIDE_BATCHES_MAX: usize = 8;
+pub(super) const MAX_SIDE_BATCHES: usize = 8;
 
 /// The result that a caller gets.
 type JobResult<R> = Result<R, StoreError>;
@@ -46,7 +46,7 @@ struct Subjects(Mutex<HashMap<u64, usize>>);
 
 impl<J: Send + Sync + 'static, R: Send + 'static, W: BatchWriter<J, R>> SideQueue<J, R, W> {
     pub(super) fn start(writer: &Arc<W>) -> Self {
-        let (batches, side_batches) = mpsc::channel(SIDE_BATCHES_MAX);
+        let (batches, side_batches) = mpsc::channel(MAX_SIDE_BATCHES);
         let subjects = Arc::<Subjects>::default();
         tokio::spawn(run(side_batches, Arc::clone(&subjects), Arc::clone(writer)));
         Self { batches, subjects, writer: PhantomData }

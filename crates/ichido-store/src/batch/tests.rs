@@ -1,6 +1,6 @@
 use tokio::sync::Semaphore;
 
-use super::side_queue::SIDE_BATCHES_MAX;
+use super::side_queue::MAX_SIDE_BATCHES;
 use super::*;
 use crate::split_retry::WriteMode;
 
@@ -30,7 +30,7 @@ impl BatchWriter<u32, u32> for GatedWriter {
 #[tokio::test]
 async fn locked_jobs_do_not_block_later_ones() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
-    let bounds = BatchLimits { rows_max: 2, ..BatchLimits::DEFAULT };
+    let bounds = BatchLimits { max_rows: 2, ..BatchLimits::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
     let submit = |job: u32| {
         let batcher = Arc::clone(&batcher);
@@ -50,7 +50,7 @@ async fn locked_jobs_do_not_block_later_ones() {
 #[tokio::test]
 async fn job_for_a_locked_row_waits_behind_it() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
-    let bounds = BatchLimits { rows_max: 2, ..BatchLimits::DEFAULT };
+    let bounds = BatchLimits { max_rows: 2, ..BatchLimits::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
     let submit = |job: u32| {
         let batcher = Arc::clone(&batcher);
@@ -71,7 +71,7 @@ async fn job_for_a_locked_row_waits_behind_it() {
 #[tokio::test]
 async fn too_many_locked_jobs_return_busy() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
-    let bounds = BatchLimits { rows_max: 2, ..BatchLimits::DEFAULT };
+    let bounds = BatchLimits { max_rows: 2, ..BatchLimits::DEFAULT };
     let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
     let mut answers: Vec<_> = (0..100)
         .map(|job| {
@@ -80,7 +80,7 @@ async fn too_many_locked_jobs_return_busy() {
         })
         .collect();
     // One batch is being split, the side queue is full, and all others get `Busy`.
-    let kept = 2 * (SIDE_BATCHES_MAX + 1);
+    let kept = 2 * (MAX_SIDE_BATCHES + 1);
     while answers.iter().filter(|answer| answer.is_finished()).count() < 100 - kept {
         tokio::task::yield_now().await;
     }

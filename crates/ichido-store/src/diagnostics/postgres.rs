@@ -5,7 +5,10 @@ use std::time::Duration;
 use ichido_core::time::Timestamp;
 use sqlx::postgres::PgRow;
 
-use super::{ClockReading, DatabaseDiagnostics, OPEN_TRANSACTIONS_MAX, OpenTransaction, PostgresDiagnostics, Diagnostics};
+use super::{
+    ClockReading, DatabaseDiagnostics, Diagnostics, MAX_OPEN_TRANSACTIONS, OpenTransaction,
+    PostgresDiagnostics,
+};
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::migrations::{self, newest};
@@ -28,12 +31,12 @@ pub(crate) async fn look(
     let refusal = first_connection(&options).await?;
     let pool = ConnectionPool::new(options, 1, CALL_TIMEOUT);
     let row =
-        pool.one(sqlx::query(include_str!("../postgres/sql/vitals.sql"))).await.map_err(
-            |error| match refusal {
+        pool.one(sqlx::query(include_str!("../postgres/sql/diagnostics.sql"))).await.map_err(|error| {
+            match refusal {
                 Some(refusal) => StoreError::Unavailable(refusal),
                 None => error,
-            },
-        )?;
+            }
+        })?;
     let (schema_found, nodes) = if row.truth("has_schema")? { store(&pool).await? } else { (None, 0) };
     let before = clock();
     let now = pool.one(sqlx::query(include_str!("../postgres/sql/now.sql")).bind(0_i64)).await?;
@@ -42,9 +45,9 @@ pub(crate) async fn look(
         facts::read_published(DbConnection::Postgres(connection, 0), schema_found, clock.database).await
     });
     let queues = queues.await?;
-    let query = sqlx::query(include_str!("../postgres/sql/vitals_open.sql"))
+    let query = sqlx::query(include_str!("../postgres/sql/diagnostics_open.sql"))
         .bind(micros(open_for))
-        .bind(i64::from(OPEN_TRANSACTIONS_MAX));
+        .bind(i64::from(MAX_OPEN_TRANSACTIONS));
     let open_transactions =
         pool.all(query).await?.iter().map(open).collect::<Result<Vec<_>, StoreError>>()?;
     let server = PostgresDiagnostics {
@@ -52,7 +55,7 @@ pub(crate) async fn look(
         full_page_writes: row.truth("full_page_writes")?,
         synchronous_commit: row.text("synchronous_commit")?.to_owned(),
         follows: row.truth("follows")?,
-        connections_max: row.positive("connections_max")?,
+        max_connections: row.positive("max_connections")?,
         connections_reserved: row.positive("connections_reserved")?,
         nodes,
         clock,
@@ -60,12 +63,17 @@ pub(crate) async fn look(
         open_transactions,
     };
     let schema_known = newest(&migrations::postgres());
-    Ok(Diagnostics { schema_found, schema_known, queues, database: DatabaseDiagnostics::Postgres(Box::new(server)) })
+    Ok(Diagnostics {
+        schema_found,
+        schema_known,
+        queues,
+        database: DatabaseDiagnostics::Postgres(Box::new(server)),
+    })
 }
 
 /// Reads the schema version and the number of live nodes.
 async fn store(pool: &ConnectionPool) -> Result<(Option<i64>, u32), StoreError> {
-    let query = sqlx::query(include_str!("../postgres/sql/vitals_store.sql")).bind(micros(LIVES_WITHIN));
+    let query = sqlx::query(include_str!("../postgres/sql/diagnostics_store.sql")).bind(micros(LIVES_WITHIN));
     let row = pool.one(query).await?;
     Ok((row.number_or_none("schema")?, row.positive("nodes")?))
 }

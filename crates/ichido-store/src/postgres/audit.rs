@@ -7,7 +7,7 @@ use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::AuditEntry;
 use ichido_core::audit::leaf::Leaf;
 use ichido_core::audit::seal::SealHead;
-use ichido_core::audit::verify::{CheckedSeal, AuditReport, Verifier};
+use ichido_core::audit::verify::{AuditReport, CheckedSeal, Verifier};
 use ichido_core::time::Timestamp;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 use uuid::Uuid;
@@ -197,7 +197,11 @@ async fn count(connection: &mut PgConnection, since: i64, until: i64, most: i64)
     Ok(query.fetch_one(connection).await?.number("count")?)
 }
 
-async fn entries_of(connection: &mut PgConnection, since: i64, until: i64) -> Result<Vec<AuditEntry>, StoreError> {
+async fn entries_of(
+    connection: &mut PgConnection,
+    since: i64,
+    until: i64,
+) -> Result<Vec<AuditEntry>, StoreError> {
     let query = sqlx::query(include_str!("sql/seal_entries.sql")).bind(since).bind(until);
     query.fetch_all(connection).await?.iter().map(entry).collect()
 }

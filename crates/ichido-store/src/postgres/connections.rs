@@ -73,11 +73,11 @@ pub(crate) struct ConnectionPool {
 
 impl ConnectionPool {
     /// Creates the pool. Opens no connection yet.
-    pub(crate) fn new(options: PgConnectOptions, connections_max: u32, answer_timeout: Duration) -> Self {
+    pub(crate) fn new(options: PgConnectOptions, max_connections: u32, answer_timeout: Duration) -> Self {
         let lost = LastLoss::default();
         let asked = lost.clone();
         let pool = PgPoolOptions::new()
-            .max_connections(connections_max)
+            .max_connections(max_connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             // A busy pool is not worth a warning: a wait that is too long fails with an error.
             .acquire_slow_threshold(ACQUIRE_TIMEOUT)

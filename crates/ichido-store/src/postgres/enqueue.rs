@@ -20,7 +20,7 @@ use crate::split_retry::WriteMode;
 use crate::statement::{SqlValue, postgres_only};
 
 /// How often to look for the first message of a duplicate. It may be swept between insert and read.
-const ROUNDS_MAX: usize = 3;
+const MAX_ROUNDS: usize = 3;
 
 impl Postgres {
     pub(crate) async fn enqueue(
@@ -85,7 +85,7 @@ impl Postgres {
         messages: &[NumberedMessage],
     ) -> Result<Vec<Enqueued>, StoreError> {
         let mut answers: Vec<Option<Enqueued>> = vec![None; messages.len()];
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..MAX_ROUNDS {
             let open: Vec<usize> = (0..messages.len()).filter(|index| answers[*index].is_none()).collect();
             if open.is_empty() {
                 break;
@@ -166,9 +166,9 @@ fn insertion<'q>(
         .bind(new().map(|new| new.request.as_slice()).collect::<Vec<_>>())
         .bind(new().map(|new| new.trace.as_deref()).collect::<Vec<_>>())
         .bind(new().map(|new| i16::from(new.priority)).collect::<Vec<_>>())
-        .bind(new().map(|new| i32::try_from(new.tries_allowed.get()).unwrap_or(i32::MAX)).collect::<Vec<_>>())
+        .bind(new().map(|new| i32::try_from(new.max_attempts.get()).unwrap_or(i32::MAX)).collect::<Vec<_>>())
         .bind(new().map(|new| Some(micros(new.delay)).filter(|delay| 0 < *delay)).collect::<Vec<_>>())
-        .bind(new().map(|new| new.made_from).collect::<Vec<_>>())
+        .bind(new().map(|new| new.replacement_of).collect::<Vec<_>>())
         .bind(skew)
         .bind(new().map(|new| new.hops.as_deref()).collect::<Vec<_>>())
 }

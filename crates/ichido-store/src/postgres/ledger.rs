@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use ichido_core::fence::Fence;
-use ichido_core::ledger::limits::LEASE_MAX;
+use ichido_core::ledger::limits::MAX_LEASE;
 use ichido_core::ledger::{OperationGuarantee, RecordName};
 use ichido_core::time::Timestamp;
 use sqlx::{Connection as _, PgConnection, Row as _};
@@ -28,7 +28,7 @@ use crate::split_retry::WriteMode;
 use crate::statement::{DbConnection, SqlValue, Statement, column, postgres_only};
 
 /// How often a claim retries when the record changes concurrently. In each round somebody else was faster.
-const ROUNDS_MAX: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 impl Postgres {
     pub(crate) async fn key_claim(
@@ -43,7 +43,7 @@ impl Postgres {
             self.claim_existing(pool, attempts, &mut answers).await?;
         }
         let mut new = 0;
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..MAX_ROUNDS {
             let open: Vec<usize> = (0..attempts.len()).filter(|index| answers[*index].is_none()).collect();
             if open.is_empty() {
                 break;
@@ -135,7 +135,7 @@ impl Postgres {
                             .bind(name.as_slice())
                             .bind(number(fence))
                             .bind(self.skew())
-                            .bind(micros(LEASE_MAX)),
+                            .bind(micros(MAX_LEASE)),
                     )
                     .await?;
                 // Not marked: it was renewed or settled meanwhile, and the next round sees that.
@@ -166,7 +166,7 @@ impl Postgres {
                     .bind(attempt.claim.trace.as_deref())
                     .bind(mode.as_str())
                     .bind(self.skew())
-                    .bind(micros(LEASE_MAX))
+                    .bind(micros(MAX_LEASE))
                     .bind(DbTimestamp(found.now.retention)),
             )
             .await?;
@@ -330,7 +330,7 @@ impl Postgres {
                 .bind(i64::from(limit).saturating_sub_unsigned(marked))
                 .bind(self.skew())
                 .bind(ends_too_late)
-                .bind(micros(LEASE_MAX));
+                .bind(micros(MAX_LEASE));
             marked += self.calls.one(query).await?.try_get::<i64, _>(0)?.unsigned_abs();
         }
         Ok(marked)

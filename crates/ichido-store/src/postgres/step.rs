@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::Postgres;
 use crate::columns::{Row, number};
 use crate::error::StoreError;
-use crate::message::limits::LEASE_MAX;
+use crate::message::limits::MAX_LEASE;
 use crate::message::{Note, QueueName, StepResult};
 use crate::micros;
 use crate::row_changes::apply;
@@ -17,7 +17,7 @@ use crate::statement::{SqlValue, postgres_only};
 use crate::take::{StepOutcome, TakeOutcome, add_proof, take};
 
 /// How often to look for a message that is moving from one table to another.
-const ROUNDS_MAX: usize = 3;
+const MAX_ROUNDS: usize = 3;
 
 impl Postgres {
     /// Applies an event to one message, whatever table it is in. Also returns the queue from which it can be claimed now.
@@ -38,7 +38,7 @@ impl Postgres {
         event: impl Fn(Timestamp) -> Event,
         note: &Note,
     ) -> Result<(StepResult, Option<QueueName>), StoreError> {
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..MAX_ROUNDS {
             let mut transaction = connection.begin().await?;
             let taken = match take(&mut self.connection(&mut transaction), id).await? {
                 TakeOutcome::Here(taken) => taken,
@@ -96,7 +96,7 @@ impl Postgres {
     ) -> Result<Option<Row>, StoreError> {
         for ends_too_late in [false, true] {
             let values =
-                [SqlValue::Now, SqlValue::Texts(queues), ends_too_late.into(), micros(LEASE_MAX).into()];
+                [SqlValue::Now, SqlValue::Texts(queues), ends_too_late.into(), micros(MAX_LEASE).into()];
             let lease = self.connection(connection).optional(postgres_only!("rescue_lock"), &values).await?;
             if lease.is_some() {
                 return Ok(lease);

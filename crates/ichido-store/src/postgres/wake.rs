@@ -26,13 +26,13 @@ const CHANNEL: &str = "ichido";
 /// Wake-ups within this time are sent together.
 const GATHER_FOR: Duration = Duration::from_millis(5);
 /// The maximum size of a notification; PostgreSQL allows 8,000 bytes.
-const MESSAGE_BYTES_MAX: usize = 7_500;
+const MAX_MESSAGE_BYTES: usize = 7_500;
 /// The maximum number of wake-ups waiting to be sent. More are dropped, and polling finds the work.
-const WAITING_MAX: usize = 10_000;
+const MAX_WAITING: usize = 10_000;
 /// The maximum number of topics with a remembered wake-up. Beyond it a wake-up without a waiter is dropped.
-const REMEMBERED_MAX: usize = 10_000;
+const MAX_REMEMBERED: usize = 10_000;
 /// After this long without a notification the server is pinged. A dead connection is as silent as an idle one.
-const SILENT_MAX: Duration = Duration::from_secs(30);
+const MAX_SILENT: Duration = Duration::from_secs(30);
 /// The timeout of the ping, and of connecting.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The wait before listening again after the connection was lost.
@@ -83,7 +83,7 @@ impl WakeUps {
     /// Creates wake-ups for this process and the other nodes on the same database. It listens from now on.
     pub(crate) async fn across_nodes(pool: ConnectionPool, options: PgConnectOptions) -> Self {
         let local = waiters();
-        let (remote, waiting) = mpsc::channel(WAITING_MAX);
+        let (remote, waiting) = mpsc::channel(MAX_WAITING);
         let origin = Uuid::now_v7();
         let listener = listener(&options).await;
         let tasks = vec![
@@ -117,7 +117,7 @@ impl WakeUps {
 }
 
 fn waiters() -> Arc<Waiters<Topic>> {
-    Arc::new(Waiters::with_remembered(Topic::is_remembered, REMEMBERED_MAX))
+    Arc::new(Waiters::with_remembered(Topic::is_remembered, MAX_REMEMBERED))
 }
 
 /// Sends gathered wake-ups, one notification at a time, until the store is gone. A notification begins with the sender.
@@ -125,7 +125,7 @@ async fn send_wake_ups(pool: ConnectionPool, origin: Uuid, mut waiting: mpsc::Re
     while let Some(first) = waiting.recv().await {
         let mut topics = BTreeSet::from([first]);
         let mut bytes = 0;
-        while bytes < MESSAGE_BYTES_MAX {
+        while bytes < MAX_MESSAGE_BYTES {
             let Ok(next) = waiting.try_recv() else { break };
             bytes += next.0.len() + 1;
             topics.insert(next);
@@ -178,7 +178,7 @@ async fn listener(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error>
 /// Receives one notification, or pings the server. Our own notifications are ignored.
 async fn receive(listener: &mut PgListener, origin: &str, local: &Waiters<Topic>) -> Result<(), ()> {
     let lost = |error: sqlx::Error| tracing::debug!(%error, "lost connection for wake-ups from other nodes");
-    let Ok(heard) = timeout(SILENT_MAX, listener.recv()).await else {
+    let Ok(heard) = timeout(MAX_SILENT, listener.recv()).await else {
         let asked = timeout(ANSWER_TIMEOUT, sqlx::query("SELECT 1").execute(listener)).await;
         return asked.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(drop).map_err(lost);
     };

@@ -24,7 +24,7 @@ use crate::columns::{Columns, count, number, small};
 use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
 use crate::guarantee_columns::GuaranteeColumns;
-use crate::message::{ClaimOptions, QueueName, Settlement, StepResult, ClaimedMessage, limits};
+use crate::message::{ClaimOptions, ClaimedMessage, QueueName, Settlement, StepResult, limits};
 use crate::micros;
 use crate::row_changes::apply;
 use crate::rows::work;
@@ -32,10 +32,10 @@ use crate::split_retry::WriteMode;
 use crate::statement::{DbConnection, SqlValue, paired, postgres_only, shared};
 
 /// How often to retry reports when concurrent reports about the same messages are faster.
-const ROUNDS_MAX: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 /// The maximum number of messages in one claim.
-const CLAIM_MAX: NonZeroU32 = NonZeroU32::new(limits::CLAIM_MAX).expect("not zero");
+const MAX_CLAIM: NonZeroU32 = NonZeroU32::new(limits::MAX_CLAIM).expect("not zero");
 
 impl Postgres {
     /// Claims up to `count` messages, or a single suspect if `suspects` are wanted.
@@ -46,7 +46,7 @@ impl Postgres {
         terms: ClaimOptions,
         suspects: bool,
     ) -> Result<Vec<ClaimedMessage>, StoreError> {
-        let count = count.min(CLAIM_MAX);
+        let count = count.min(MAX_CLAIM);
         let Some(position) = self.with_cursor(queue, |cursor| cursor.start(Instant::now())) else {
             return self.claim_from_start(queue, count, terms, suspects).await;
         };
@@ -123,7 +123,7 @@ impl Postgres {
                     .bind(self.skew())
                     .bind(promised.guarantee)
                     .bind(promised.keeps_for)
-                    .bind(promised.travels_for),
+                    .bind(promised.max_time_in_flight),
             )
             .await?;
         let work = self.claimed(queue, terms, &rows)?;
@@ -133,7 +133,11 @@ impl Postgres {
         Ok(work)
     }
 
-    async fn claim_suspect(&self, queue: &QueueName, terms: ClaimOptions) -> Result<Vec<ClaimedMessage>, StoreError> {
+    async fn claim_suspect(
+        &self,
+        queue: &QueueName,
+        terms: ClaimOptions,
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
         let promised = GuaranteeColumns::new(&terms);
         let rows = self
             .calls
@@ -145,14 +149,20 @@ impl Postgres {
                     .bind(self.skew())
                     .bind(promised.guarantee)
                     .bind(promised.keeps_for)
-                    .bind(promised.travels_for),
+                    .bind(promised.max_time_in_flight),
             )
             .await?;
         self.claimed(queue, terms, &rows)
     }
 
-    fn claimed(&self, queue: &QueueName, terms: ClaimOptions, rows: &[PgRow]) -> Result<Vec<ClaimedMessage>, StoreError> {
-        let mut work: Vec<ClaimedMessage> = rows.iter().map(|row| work(queue, terms, row)).collect::<Result<_, _>>()?;
+    fn claimed(
+        &self,
+        queue: &QueueName,
+        terms: ClaimOptions,
+        rows: &[PgRow],
+    ) -> Result<Vec<ClaimedMessage>, StoreError> {
+        let mut work: Vec<ClaimedMessage> =
+            rows.iter().map(|row| work(queue, terms, row)).collect::<Result<_, _>>()?;
         work.sort_unstable_by_key(|work| (work.priority, work.id));
         self.claim_tracker.claimed(&work);
         Ok(work)
@@ -246,7 +256,7 @@ impl Postgres {
         if reports.is_empty() {
             return Ok(HashMap::new());
         }
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..MAX_ROUNDS {
             let settling =
                 async |connection: &mut PgConnection| self.settle_unended(connection, reports).await;
             match pool.with_connection(settling).await {
@@ -282,7 +292,7 @@ impl Postgres {
         // A message given back can no longer start; one that was marked before may have started.
         let never_begun = match &*back {
             [] => HashSet::new(),
-            back => marks(&mut connection, postgres_only!("begin_never"), back).await?,
+            back => marks(&mut connection, postgres_only!("start_mark_never"), back).await?,
         };
         let holder = |report: &ClaimReport<'_>| held.get(&report.fence).copied();
         let may_have_begun = |report: &ClaimReport<'_>| {
@@ -315,12 +325,16 @@ impl Postgres {
             // The message was never part of this claim, so the report is about another message.
             let message = [(*id).into(), SqlValue::Now];
             let message = self.connection(connection).optional(paired!("step_message"), &message).await?;
-            return Ok(message.map_or(StepResult::NoSuchMessage, |_| StepResult::Refused(StepRefusal::StaleFence)));
+            return Ok(
+                message.map_or(StepResult::NoSuchMessage, |_| StepResult::Refused(StepRefusal::StaleFence))
+            );
         };
         if let Some(state) = report.repeated_outcome(&before) {
             return Ok(StepResult::Now(state));
         }
-        let Event::Succeeded { fence } = *event else { return Ok(StepResult::Refused(StepRefusal::StaleFence)) };
+        let Event::Succeeded { fence } = *event else {
+            return Ok(StepResult::Refused(StepRefusal::StaleFence));
+        };
         let (stepped, _) = self.step_over(connection, *id, |_| Event::LateSuccess { fence }, note).await?;
         if matches!(stepped, StepResult::Refused(_)) {
             // The same evidence may have been stored before, and its answer lost.
@@ -337,10 +351,12 @@ impl Postgres {
         let sorted: BTreeSet<MessageClaim> =
             calls.iter().filter(|call| !not_ours.contains(call)).copied().collect();
         let sorted: Vec<MessageClaim> = sorted.into_iter().collect();
-        let marked = async |mut it: DbConnection<'_>| marks(&mut it, paired!("begin_mark"), &sorted).await;
+        let marked =
+            async |mut it: DbConnection<'_>| marks(&mut it, paired!("start_mark_mark"), &sorted).await;
         let mut may = self.write_with(marked).await?;
         if may.len() < sorted.len() {
-            let found = async |mut it: DbConnection<'_>| marks(&mut it, paired!("begin_find"), &sorted).await;
+            let found =
+                async |mut it: DbConnection<'_>| marks(&mut it, paired!("start_mark_find"), &sorted).await;
             may.extend(self.write_with(found).await?);
         }
         Ok(calls.iter().map(|call| may.contains(call)).collect())
@@ -366,7 +382,7 @@ fn sent_reports<'q>(
         .bind(these().map(|report| report.settlement.id).collect::<Vec<_>>())
         .bind(these().map(|report| number(report.fence)).collect::<Vec<_>>())
         .bind(these().map(|report| DbTimestamp(report.settlement.claimed_at)).collect::<Vec<_>>())
-        .bind(these().map(|report| count(report.history.tries)).collect::<Vec<_>>())
+        .bind(these().map(|report| count(report.history.attempts)).collect::<Vec<_>>())
         .bind(these().map(|report| count(report.history.deaths)).collect::<Vec<_>>())
         .bind(notes().map(|note| note.status.map(small)).collect::<Vec<_>>())
         .bind(digests.collect::<Vec<_>>())

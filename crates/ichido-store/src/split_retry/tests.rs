@@ -162,7 +162,7 @@ async fn batch_that_breaks_every_connection_stops_after_a_limit() {
     let results = write_all(&database, &vec![Breaking; 1_000]).await;
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Unknown(_)))));
     assert_eq!(results.len(), 1_000);
-    let bound = (RETRIES_MAX + 1) + BREAKS_MAX * (PART_RETRIES_MAX + 1);
+    let bound = (MAX_RETRIES + 1) + MAX_BREAKS * (MAX_PART_RETRIES + 1);
     assert!(database.writes().len() <= bound as usize, "{} writes", database.writes().len());
 }
 
@@ -172,5 +172,5 @@ async fn batch_that_stays_locked_stops_after_a_limit() {
     let results = write_all(&database, &vec![Locked; 1_000]).await;
     assert_eq!(results.len(), 1_000);
     assert!(results.iter().all(|result| matches!(result, Err(StoreError::Busy))));
-    assert!(database.writes().len() <= 1 + PARTS_MAX as usize, "{} writes", database.writes().len());
+    assert!(database.writes().len() <= 1 + MAX_PARTS as usize, "{} writes", database.writes().len());
 }

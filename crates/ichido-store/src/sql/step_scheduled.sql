@@ -1,2 +1,2 @@
 DELETE FROM ichido.scheduled WHERE message_id = $1
-RETURNING suspect, tries, deaths, doubt_since, travels_until, last_fence, state, due
+RETURNING suspect, attempts, deaths, doubt_since, in_flight_until, last_fence, state, due

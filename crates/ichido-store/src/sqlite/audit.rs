@@ -7,7 +7,7 @@ use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::{AuditEntry, EntryId};
 use ichido_core::audit::leaf::Leaf;
 use ichido_core::audit::seal::SealHead;
-use ichido_core::audit::verify::{CheckedSeal, AuditReport, Verifier};
+use ichido_core::audit::verify::{AuditReport, CheckedSeal, Verifier};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use super::{Sqlite, without_clock};

@@ -119,9 +119,9 @@ async fn insert(
                 .bind(new.request.as_slice())
                 .bind(new.trace.as_deref())
                 .bind(new.priority)
-                .bind(new.tries_allowed.get())
+                .bind(new.max_attempts.get())
                 .bind((!new.delay.is_zero()).then(|| now.plus(new.delay).as_micros()))
-                .bind(new.made_from)
+                .bind(new.replacement_of)
                 .bind(now.as_micros())
                 .bind(new.hops.as_deref());
         }

@@ -5,7 +5,7 @@ use crate::error::StoreError;
 use crate::ledger::KeySettle;
 use crate::message::{Enqueued, NumberedMessage, Settlement, StepResult};
 use crate::record::ClaimAttempt;
-use crate::split_retry::{WriteMode, BatchWriter};
+use crate::split_retry::{BatchWriter, WriteMode};
 use crate::write_job::{WriteJob, WriteResult};
 
 impl BatchWriter<WriteJob, WriteResult> for Sqlite {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ichido_core::clock::{Now, lease_has_lapsed};
 use ichido_core::fence::Fence;
-use ichido_core::ledger::limits::LEASE_MAX;
-use ichido_core::ledger::{RecordPhase, RecordName};
+use ichido_core::ledger::limits::MAX_LEASE;
+use ichido_core::ledger::{RecordName, RecordPhase};
 use ichido_core::time::Timestamp;
 use sqlx::sqlite::SqliteConnection;
 
@@ -22,7 +22,7 @@ use crate::rescue::lapsed_ends;
 use crate::statement::{SqlValue, sqlite_only};
 
 /// How often a claim retries when another claim of its batch changed the record first. The second read sees the last change.
-const ROUNDS_MAX: usize = 3;
+const MAX_ROUNDS: usize = 3;
 
 /// How much later to check an expired record again while a live message uses it.
 const LATER: Duration = Duration::from_hours(1);
@@ -38,13 +38,14 @@ impl Sqlite {
         let inserted = insert(tx, attempts).await?;
         if inserted == attempts.len() {
             let fences = (before..).skip(1).map(fence_from);
-            let run =
-                |fence: Result<Fence, sqlx::Error>| Ok(KeyClaimed::Run { fence: fence?, began: ClaimOrigin::New });
+            let run = |fence: Result<Fence, sqlx::Error>| {
+                Ok(KeyClaimed::Run { fence: fence?, began: ClaimOrigin::New })
+            };
             return fences.take(inserted).map(run).collect();
         }
         // Some existed before. This also finds the new ones; their claim ids identify them.
         let mut answers: Vec<Option<KeyClaimed>> = vec![None; attempts.len()];
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..MAX_ROUNDS {
             self.claim_existing(tx, attempts, &mut answers).await?;
         }
         answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()
@@ -89,7 +90,7 @@ impl Sqlite {
         let now = found.now.wall;
         let fence = found.key.record.fence;
         if let RecordPhase::Claimed { lease_until } = &mut found.key.record.phase
-            && lease_has_lapsed(*lease_until, now, LEASE_MAX)
+            && lease_has_lapsed(*lease_until, now, MAX_LEASE)
             && let Some(left) = self.own_claims.time_left(fence)
         {
             *lease_until = now.plus(left);
@@ -153,7 +154,7 @@ impl Sqlite {
         let mut tx = self.write().await?;
         let operations: Vec<&str> = operations.iter().map(String::as_str).collect();
         let (alive, mut marked) = (self.own_claims.valid_claims(), 0);
-        for (from, to) in lapsed_ends(tx.now, LEASE_MAX) {
+        for (from, to) in lapsed_ends(tx.now, MAX_LEASE) {
             let left = i64::from(limit).saturating_sub_unsigned(marked);
             let (operations, alive) = (SqlValue::Texts(Some(&operations)), SqlValue::Numbers(&alive));
             let values = [from.into(), operations, alive, left.into(), to.into()];

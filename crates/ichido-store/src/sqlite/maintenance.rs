@@ -84,7 +84,7 @@ impl Sqlite {
             .map(|row| Ok((row.uuid("message_id")?, row.count("entries")?)))
             .collect::<Result<_, StoreError>>()?;
         note_forgotten(&mut connection, key, now, &sealed).await?;
-        connection.execute(paired!("letter_take"), &these).await?;
+        connection.execute(paired!("dead_letter_take"), &these).await?;
         connection.execute(sqlite_only!("retention_events"), &these).await?;
         connection.execute(sqlite_only!("retention_unsealed"), &these).await?;
         let gone = connection.execute(sqlite_only!("retention_messages"), &these).await?;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Sqlite, WriteTransaction};
 use crate::columns::Row;
 use crate::error::StoreError;
-use crate::message::limits::LEASE_MAX;
+use crate::message::limits::MAX_LEASE;
 use crate::message::{Note, QueueName, StepResult};
 use crate::placement::RowChanges;
 use crate::rescue::lapsed_ends;
@@ -37,7 +37,7 @@ impl Sqlite {
         queues: Option<&[&str]>,
     ) -> Result<Option<Row>, StoreError> {
         let alive = self.own_claims.valid_claims();
-        for (from, to) in lapsed_ends(tx.now, LEASE_MAX) {
+        for (from, to) in lapsed_ends(tx.now, MAX_LEASE) {
             let values = [from.into(), SqlValue::Numbers(&alive), SqlValue::Texts(queues), to.into()];
             let lease = tx.db_connection().optional(sqlite_only!("rescue_find"), &values).await?;
             if lease.is_some() {

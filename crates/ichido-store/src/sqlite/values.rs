@@ -5,13 +5,13 @@
 use sqlx::AssertSqlSafe;
 
 /// The maximum number of rows in one statement. A larger batch is several statements in one transaction.
-const ROWS_MAX: usize = 64;
+const MAX_ROWS: usize = 64;
 
 /// Splits a batch into parts whose lengths are powers of two: few lengths, so each statement stays prepared.
 pub(super) fn parts<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
     let mut rest = rows;
     std::iter::from_fn(move || {
-        let length = ROWS_MAX.min(1 << rest.len().checked_ilog2()?);
+        let length = MAX_ROWS.min(1 << rest.len().checked_ilog2()?);
         let (part, after) = rest.split_at(length);
         rest = after;
         Some(part)

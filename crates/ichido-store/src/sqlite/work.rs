@@ -15,7 +15,7 @@ use crate::claim_tracker::{ClaimEnd, ClaimReport};
 use crate::columns::{Columns as _, fence_from, number};
 use crate::error::StoreError;
 use crate::guarantee_columns::GuaranteeColumns;
-use crate::message::{ClaimOptions, QueueName, Settlement, StepResult, ClaimedMessage, limits};
+use crate::message::{ClaimOptions, ClaimedMessage, QueueName, Settlement, StepResult, limits};
 use crate::micros;
 use crate::row_changes::add_counts;
 use crate::rows::work;
@@ -38,7 +38,7 @@ impl Sqlite {
             queue.as_str().into(),
             number(fence).into(),
             SqlValue::Now,
-            i64::from(count.get().min(limits::CLAIM_MAX)).into(),
+            i64::from(count.get().min(limits::MAX_CLAIM)).into(),
         ];
         let mut rows = Vec::new();
         if suspects {
@@ -51,7 +51,8 @@ impl Sqlite {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let work: Vec<ClaimedMessage> = rows.iter().map(|row| work(queue, terms, row)).collect::<Result<_, _>>()?;
+        let work: Vec<ClaimedMessage> =
+            rows.iter().map(|row| work(queue, terms, row)).collect::<Result<_, _>>()?;
         take(&mut tx, queue, terms, &work, suspect).await?;
         tx.draw(1);
         tx.commit().await?;
@@ -95,7 +96,7 @@ impl Sqlite {
             reports.iter().filter(|report| report.is_given_back()).map(ClaimReport::message_claim).collect();
         let begun = match &*back {
             [] => HashSet::new(),
-            back => marks(&mut connection, paired!("begin_find"), back).await?,
+            back => marks(&mut connection, paired!("start_mark_find"), back).await?,
         };
         let holder = |report: &ClaimReport<'_>| {
             let node = held.get(&report.fence).filter(|_| !not_ours.contains(&report.message_claim()));
@@ -136,7 +137,7 @@ impl Sqlite {
         let unowned = self.claim_tracker.unowned(calls.iter().copied());
         let not_ours = not_ours(&mut tx.db_connection(), unowned).await?;
         let own: Vec<MessageClaim> = calls.iter().filter(|call| !not_ours.contains(call)).copied().collect();
-        let marked = marks(&mut tx.db_connection(), paired!("begin_mark"), &own).await?;
+        let marked = marks(&mut tx.db_connection(), paired!("start_mark_mark"), &own).await?;
         tx.commit().await?;
         Ok(calls.iter().map(|call| marked.contains(call)).collect())
     }
@@ -182,7 +183,7 @@ async fn take(
         suspect.into(),
         promised.guarantee.into(),
         promised.keeps_for.into(),
-        promised.travels_for.into(),
+        promised.max_time_in_flight.into(),
         SqlValue::Ids(&ids),
     ];
     connection.execute(sqlite_only!("lease_add"), &values).await?;
@@ -203,7 +204,11 @@ async fn settle_late(
         let message =
             tx.db_connection().optional(paired!("step_message"), &[(*id).into(), SqlValue::Now]).await?;
         let is_there = message.is_some();
-        return Ok(if is_there { StepResult::Refused(StepRefusal::StaleFence) } else { StepResult::NoSuchMessage });
+        return Ok(if is_there {
+            StepResult::Refused(StepRefusal::StaleFence)
+        } else {
+            StepResult::NoSuchMessage
+        });
     };
     if let Some(state) = report.repeated_outcome(before) {
         return Ok(StepResult::Now(state));

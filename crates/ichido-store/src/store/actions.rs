@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::Actions;
-use crate::action::{AuditAction, ActionRow, action_row};
+use crate::action::{ActionRow, AuditAction, action_row};
 use crate::error::StoreError;
 use crate::message::limits;
 use crate::statement::shared;
@@ -18,10 +18,10 @@ impl Actions<'_> {
     }
 
     /// Lists actions, newest first. `before` is [`ActionRow::number`] of the last one of the previous page. At most
-    /// [`limits::PAGE_MAX`].
+    /// [`limits::MAX_PAGE`].
     pub async fn list(self, before: Option<u64>, limit: u32) -> Result<Vec<ActionRow>, StoreError> {
         let before = before.and_then(|number| i64::try_from(number).ok()).unwrap_or(i64::MAX);
-        let limit = i64::from(limit.min(limits::PAGE_MAX));
+        let limit = i64::from(limit.min(limits::MAX_PAGE));
         let rows = self.0.driver.all(shared!("action_list"), &[before.into(), limit.into()]).await?;
         rows.iter().map(action_row).collect()
     }

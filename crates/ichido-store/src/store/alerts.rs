@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use super::Alerts;
 use super::messages::numbered;
-use crate::alert::limits::FIRING_MAX;
+use crate::alert::limits::MAX_FIRING;
 use crate::alert::{Alert, NewAlert, alerts};
 use crate::error::StoreError;
-use crate::message::limits::PAGE_MAX;
+use crate::message::limits::MAX_PAGE;
 use crate::message::{NewMessage, NumberedMessage};
 use crate::micros;
 use crate::statement::{SqlValue, Statement, paired, shared};
@@ -55,16 +55,16 @@ impl Alerts<'_> {
         self.with_messages(shared!("alert_resolve"), &values, &messages).await
     }
 
-    /// Lists the open incidents; at most [`FIRING_MAX`](crate::alert::limits::FIRING_MAX).
+    /// Lists the open incidents; at most [`MAX_FIRING`](crate::alert::limits::MAX_FIRING).
     pub async fn firing(self) -> Result<Vec<Alert>, StoreError> {
-        alerts(&self.0.driver.all(shared!("alert_firing"), &[i64::from(FIRING_MAX).into()]).await?)
+        alerts(&self.0.driver.all(shared!("alert_firing"), &[i64::from(MAX_FIRING).into()]).await?)
     }
 
     /// Lists incidents, open or resolved, the most recently opened first. `after` is [`NewAlert::opened_at`] and the id of the
-    /// last one of the previous page. At most [`PAGE_MAX`].
+    /// last one of the previous page. At most [`MAX_PAGE`].
     pub async fn list(self, after: Option<(Timestamp, Uuid)>, limit: u32) -> Result<Vec<Alert>, StoreError> {
         let (opened_at, id) = after.unwrap_or((Timestamp::MAX, Uuid::max()));
-        let limit = i64::from(limit.min(PAGE_MAX));
+        let limit = i64::from(limit.min(MAX_PAGE));
         alerts(&self.0.driver.all(shared!("alert_list"), &[opened_at.into(), id.into(), limit.into()]).await?)
     }
 

@@ -5,20 +5,20 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::Answers;
-use crate::answer::limits::{ANSWER_BYTES_MAX, FIND_MAX, TOPIC_BYTES_MAX};
-use crate::answer::{StoredAnswer, AskOutcome, Question, QuestionId, question};
+use crate::answer::limits::{MAX_ANSWER_BYTES, MAX_FIND, MAX_TOPIC_BYTES};
+use crate::answer::{AskOutcome, Question, QuestionId, StoredAnswer, question};
 use crate::check;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::micros;
-use crate::node::DUTY_LEASE_MAX;
+use crate::node::MAX_DUTY_LEASE;
 use crate::statement::{SqlValue, paired, shared};
 
 impl Answers<'_> {
     /// Finds what is known of these questions, in no order. Questions that were never asked are omitted. At most
-    /// [`FIND_MAX`](crate::answer::limits::FIND_MAX) at once.
+    /// [`MAX_FIND`](crate::answer::limits::MAX_FIND) at once.
     pub async fn find(self, ids: &[QuestionId]) -> Result<Vec<Question>, StoreError> {
-        check::bytes("the list of questions", ids.len(), FIND_MAX)?;
+        check::bytes("the list of questions", ids.len(), MAX_FIND)?;
         let ids: Vec<[u8; 32]> = ids.iter().map(|id| *id.as_bytes()).collect();
         self.0
             .driver
@@ -40,10 +40,10 @@ impl Answers<'_> {
         holder: Uuid,
         lease: Duration,
     ) -> Result<AskOutcome, StoreError> {
-        check::name("the topic's name", topic, TOPIC_BYTES_MAX)?;
-        let lease = micros(lease.min(DUTY_LEASE_MAX)).into();
+        check::name("the topic's name", topic, MAX_TOPIC_BYTES)?;
+        let lease = micros(lease.min(MAX_DUTY_LEASE)).into();
         let values =
-            [hash(&id), topic.into(), holder.into(), lease, SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
+            [hash(&id), topic.into(), holder.into(), lease, SqlValue::Now, micros(MAX_DUTY_LEASE).into()];
         // A question that is deleted between the two reads is claimed once more.
         for _ in 0..2 {
             if let Some(row) = self.0.driver.write_returning(paired!("answer_ask"), &values).await? {
@@ -62,7 +62,7 @@ impl Answers<'_> {
     ///
     /// Returns `None` if the question was deleted meanwhile.
     pub async fn store(self, id: QuestionId, answer: &[u8]) -> Result<Option<StoredAnswer>, StoreError> {
-        check::bytes("an answer", answer.len(), ANSWER_BYTES_MAX)?;
+        check::bytes("an answer", answer.len(), MAX_ANSWER_BYTES)?;
         self.0.driver.execute(paired!("answer_keep"), &[hash(&id), answer.into(), SqlValue::Now]).await?;
         Ok(self.find(&[id]).await?.pop().and_then(|question| question.answer))
     }
@@ -75,14 +75,14 @@ impl Answers<'_> {
 
     /// Renews the lease of the run `holder` on its questions.
     pub async fn renew(self, holder: Uuid, lease: Duration) -> Result<(), StoreError> {
-        let values = [holder.into(), micros(lease.min(DUTY_LEASE_MAX)).into(), SqlValue::Now];
+        let values = [holder.into(), micros(lease.min(MAX_DUTY_LEASE)).into(), SqlValue::Now];
         self.0.driver.execute(paired!("answer_renew"), &values).await.map(drop)
     }
 
     /// Deletes at most `limit` answers of a topic, with the record of lost calls. Questions in flight are kept. Returns how
     /// many.
     pub async fn delete(self, topic: &str, limit: u32) -> Result<u64, StoreError> {
-        check::name("the topic's name", topic, TOPIC_BYTES_MAX)?;
+        check::name("the topic's name", topic, MAX_TOPIC_BYTES)?;
         let values = [topic.into(), i64::from(limit).into(), SqlValue::Now];
         self.0.driver.execute(paired!("answer_forget"), &values).await
     }

@@ -5,20 +5,20 @@ use ichido_core::audit::seal::SealHead;
 use ichido_core::audit::verify::AuditReport;
 
 use super::AuditTrail;
-use crate::audit::{self, AuditPruned, AuditSealed, SEAL_ENTRIES_MAX, trail};
+use crate::audit::{self, AuditPruned, AuditSealed, MAX_SEAL_ENTRIES, trail};
 use crate::driver::{on, retry_read};
 use crate::error::StoreError;
 use crate::statement::shared;
 use crate::transaction::Transaction;
 
 impl AuditTrail<'_> {
-    /// Seals at most `limit` entries, never many more than [`SEAL_ENTRIES_MAX`].
+    /// Seals at most `limit` entries, never many more than [`MAX_SEAL_ENTRIES`].
     ///
     /// Call it again until there is nothing to seal; [`crate::audit`] has an example. One node is enough, the one that holds
     /// the task. If two try at once, one gets [`StoreError::Busy`] or finds nothing, and no entry is sealed twice.
     // SPEC F5.
     pub async fn seal(self, key: Option<&AuditKey>, limit: u32) -> Result<AuditSealed, StoreError> {
-        let limit = limit.clamp(1, SEAL_ENTRIES_MAX);
+        let limit = limit.clamp(1, MAX_SEAL_ENTRIES);
         on!(&*self.0.driver, driver => driver.audit_seal(key, limit).await)
     }
 
@@ -32,7 +32,11 @@ impl AuditTrail<'_> {
     /// Verifies the whole trail as of one moment.
     ///
     /// It reads in pages and keeps only its findings; writes continue meanwhile. `head` is one that was kept.
-    pub async fn verify(self, key: Option<&AuditKey>, head: Option<SealHead>) -> Result<AuditReport, StoreError> {
+    pub async fn verify(
+        self,
+        key: Option<&AuditKey>,
+        head: Option<SealHead>,
+    ) -> Result<AuditReport, StoreError> {
         retry_read(|| async { on!(&*self.0.driver, driver => driver.audit_verify(key, head).await) }).await
     }
 

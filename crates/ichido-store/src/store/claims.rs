@@ -13,11 +13,11 @@ use crate::batch::BatchLimits;
 use crate::columns::{Columns, number};
 use crate::driver::on;
 use crate::error::StoreError;
-use crate::message::limits::LEASE_MAX;
-use crate::message::{ClaimOptions, DeadLetterState, QueueName, Settlement, StepResult, ClaimedMessage};
+use crate::message::limits::MAX_LEASE;
+use crate::message::{ClaimOptions, ClaimedMessage, DeadLetterState, QueueName, Settlement, StepResult};
 use crate::micros;
 use crate::placement::storable_note;
-use crate::rescue::{RescueOptions, Rescued, UNSERVED_MAX, UnservedQueue, judge};
+use crate::rescue::{MAX_UNSERVED, RescueOptions, Rescued, UnservedQueue, judge};
 use crate::rows;
 use crate::split_retry::write_all;
 use crate::statement::{SqlValue, paired};
@@ -28,9 +28,9 @@ impl Claims<'_> {
     ///
     /// All messages returned form one claim with one fence, so one [`Claims::renew`] renews them all. Fewer than `count` does
     /// not mean that the queue is empty: a message that was held when a worker died is claimed alone. At most
-    /// [`limits::CLAIM_MAX`] are claimed. Delayed messages and retries can be claimed only after [`Claims::promote`].
+    /// [`limits::MAX_CLAIM`] are claimed. Delayed messages and retries can be claimed only after [`Claims::promote`].
     ///
-    /// [`limits::CLAIM_MAX`]: crate::message::limits::CLAIM_MAX
+    /// [`limits::MAX_CLAIM`]: crate::message::limits::MAX_CLAIM
     // SPEC E2.
     pub async fn claim(
         self,
@@ -38,7 +38,7 @@ impl Claims<'_> {
         count: NonZeroU32,
         terms: ClaimOptions,
     ) -> Result<Vec<ClaimedMessage>, StoreError> {
-        let terms = ClaimOptions { lease: terms.lease.min(LEASE_MAX), ..terms };
+        let terms = ClaimOptions { lease: terms.lease.min(MAX_LEASE), ..terms };
         on!(&*self.0.driver, driver => driver.claim(queue, count, terms, true).await)
     }
 
@@ -52,14 +52,14 @@ impl Claims<'_> {
         count: NonZeroU32,
         terms: ClaimOptions,
     ) -> Result<Vec<ClaimedMessage>, StoreError> {
-        let terms = ClaimOptions { lease: terms.lease.min(LEASE_MAX), ..terms };
+        let terms = ClaimOptions { lease: terms.lease.min(MAX_LEASE), ..terms };
         on!(&*self.0.driver, driver => driver.claim(queue, count, terms, false).await)
     }
 
     /// Marks that these calls are about to start. Returns which of them may.
     ///
     /// A call may not start if the claim was lost, or if an earlier attempt has meanwhile proven to have had its effect; any
-    /// report then settles the message. For claims with [`ClaimTerms::marks`]; [`crate::rescue`] has an example.
+    /// report then settles the message. For claims with [`ClaimOptions::marks`]; [`crate::rescue`] has an example.
     pub async fn mark_started(self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
         on!(&*self.0.driver, driver => driver.begin(calls).await)
     }
@@ -108,7 +108,7 @@ impl Claims<'_> {
     ///
     /// Messages of one [`Claims::take`] share a fence: pass it once.
     pub async fn renew(self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
-        let lease = lease.min(LEASE_MAX);
+        let lease = lease.min(MAX_LEASE);
         let numbers: Vec<i64> = fences.iter().copied().map(number).collect();
         let values = [SqlValue::Numbers(&numbers), micros(lease).into(), SqlValue::Now];
         let rows = self.0.driver.write_returning_all(paired!("lease_renew"), &values).await?;
@@ -158,8 +158,8 @@ impl Claims<'_> {
         ago: Duration,
     ) -> Result<Vec<UnservedQueue>, StoreError> {
         let queues: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
-        let (ago, longest) = (micros(ago).into(), micros(LEASE_MAX).into());
-        let values = [SqlValue::Texts(Some(&queues)), ago, SqlValue::Now, UNSERVED_MAX.into(), longest];
+        let (ago, longest) = (micros(ago).into(), micros(MAX_LEASE).into());
+        let values = [SqlValue::Texts(Some(&queues)), ago, SqlValue::Now, MAX_UNSERVED.into(), longest];
         self.0.driver.all(paired!("lapsed_elsewhere"), &values).await?.iter().map(rows::unserved).collect()
     }
 

@@ -9,13 +9,13 @@ use uuid::Uuid;
 
 use super::DeadLetters;
 use super::messages::check_page_size;
-use crate::alert::limits::LETTERS_COUNTED_MAX;
+use crate::alert::limits::MAX_LETTERS_COUNTED;
 use crate::check;
 use crate::columns::Columns as _;
-use crate::error::StoreError;
 use crate::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, ReplaceOutcome};
-use crate::message::limits::PAGE_MAX;
-use crate::message::{Enqueued, DeadLetter, DeadLetterState, NewMessage, Note, QueueName};
+use crate::error::StoreError;
+use crate::message::limits::MAX_PAGE;
+use crate::message::{DeadLetter, DeadLetterState, Enqueued, NewMessage, Note, QueueName};
 use crate::placement::{apply_to_letters, storable_note};
 use crate::rows;
 use crate::rows::letter_row;
@@ -25,7 +25,7 @@ use crate::transaction::Transaction;
 impl DeadLetters<'_> {
     /// Lists dead letters that match a filter, without their requests, newest first.
     ///
-    /// `after` is [`LetterRow::since`] and the id of the last one of the previous page. At most [`PAGE_MAX`].
+    /// `after` is [`DeadLetterRow::since`] and the id of the last one of the previous page. At most [`MAX_PAGE`].
     // SPEC E3.
     pub async fn page(
         self,
@@ -47,11 +47,11 @@ impl DeadLetters<'_> {
             filter.effect.map(Effect::as_str).into(),
             filter.identity.as_deref().into(),
             filter.text.as_deref().into(),
-            i64::from(limit.min(PAGE_MAX)).into(),
+            i64::from(limit.min(MAX_PAGE)).into(),
         ];
         let statement = match filter.queue {
-            None => paired!("letter_page"),
-            Some(_) => paired!("letter_page", "letter_page_queue"),
+            None => paired!("dead_letter_page"),
+            Some(_) => paired!("dead_letter_page", "dead_letter_page_queue"),
         };
         // A generic plan would read all letters.
         self.0.driver.all(statement.with_custom_plan(), &values).await?.iter().map(letter_row).collect()
@@ -60,13 +60,13 @@ impl DeadLetters<'_> {
     /// Finds the dead letters among these messages, open or closed, in no order.
     pub async fn find(self, ids: &[Uuid]) -> Result<Vec<DeadLetterRow>, StoreError> {
         check_page_size(ids)?;
-        self.0.driver.all(paired!("letter_find"), &[ids.into()]).await?.iter().map(letter_row).collect()
+        self.0.driver.all(paired!("dead_letter_find"), &[ids.into()]).await?.iter().map(letter_row).collect()
     }
 
     /// Lists open dead or parked messages with their requests, newest first.
     ///
     /// [`DeadLetters::page`] filters, and omits requests. `after` is [`Letter::since`] and the id of the last one of the
-    /// previous page. At most [`PAGE_MAX`].
+    /// previous page. At most [`MAX_PAGE`].
     // SPEC E3.
     pub async fn list(
         self,
@@ -76,10 +76,11 @@ impl DeadLetters<'_> {
         limit: u32,
     ) -> Result<Vec<DeadLetter>, StoreError> {
         let (since, id) = after.unwrap_or((Timestamp::MAX, Uuid::max()));
-        let limit = i64::from(limit.min(PAGE_MAX));
+        let limit = i64::from(limit.min(MAX_PAGE));
         let mut values = vec![state.as_str().into(), since.into(), id.into(), limit.into()];
         values.extend(queue.map(|queue| SqlValue::from(queue.as_str())));
-        let statement = if queue.is_some() { shared!("letter_list_queue") } else { shared!("letter_list") };
+        let statement =
+            if queue.is_some() { shared!("dead_letter_list_queue") } else { shared!("dead_letter_list") };
         // A generic plan would read all letters.
         let rows = self.0.driver.all(statement.with_custom_plan(), &values).await?;
         rows.iter()
@@ -89,7 +90,7 @@ impl DeadLetters<'_> {
 
     /// Applies an operator's event to each of these dead letters, in one transaction.
     ///
-    /// Returns the outcomes in the same order. At most [`PAGE_MAX`]. [`crate::letter`] has an example.
+    /// Returns the outcomes in the same order. At most [`MAX_PAGE`]. [`crate::letter`] has an example.
     ///
     /// `event` gets the current letter and the store's time. Of two callers that name the same letter, only one gets it.
     pub async fn step(
@@ -120,11 +121,16 @@ impl DeadLetters<'_> {
 
     /// Enqueues a message that replaces a dead letter, and closes that letter, in one transaction.
     ///
-    /// Each points to the other: the new one with [`NewMessage::made_from`], which is set here, the old one with the receipt of
+    /// Each points to the other: the new one with [`NewMessage::replacement_of`], which is set here, the old one with the receipt of
     /// an entry `replaced`. It is refused while the old one's effect is unknown, or if the old one was replaced before.
     // SPEC D17.
-    pub async fn replace(self, old: Uuid, new: NewMessage, note: &Note) -> Result<ReplaceOutcome, StoreError> {
-        let new = NewMessage { made_from: Some(old), ..new }.checked()?;
+    pub async fn replace(
+        self,
+        old: Uuid,
+        new: NewMessage,
+        note: &Note,
+    ) -> Result<ReplaceOutcome, StoreError> {
+        let new = NewMessage { replacement_of: Some(old), ..new }.checked()?;
         let id = Uuid::now_v7();
         let note = storable_note(Note { receipt: Some(id.to_string()), ..note.clone() });
         let numbered = (id, new);
@@ -156,7 +162,7 @@ impl DeadLetters<'_> {
     /// Counts the messages of these queues that died from `since` to before `until`. Only those still dead are counted, open or
     /// closed.
     ///
-    /// At most [`LETTERS_COUNTED_MAX`](crate::alert::limits::LETTERS_COUNTED_MAX) of each kind are counted.
+    /// At most [`MAX_LETTERS_COUNTED`](crate::alert::limits::MAX_LETTERS_COUNTED) of each kind are counted.
     pub async fn counts(
         self,
         queues: &[QueueName],
@@ -168,9 +174,9 @@ impl DeadLetters<'_> {
             SqlValue::Texts(Some(&queues)),
             since.into(),
             until.into(),
-            i64::from(LETTERS_COUNTED_MAX).into(),
+            i64::from(MAX_LETTERS_COUNTED).into(),
         ];
-        let rows = self.0.driver.all(paired!("letter_counts"), &values).await?;
+        let rows = self.0.driver.all(paired!("dead_letter_counts"), &values).await?;
         rows.iter()
             .map(|row| Ok((row.text("queue")?.to_owned(), row.number("count")?.unsigned_abs())))
             .collect()
@@ -183,6 +189,6 @@ impl DeadLetters<'_> {
         queue: &QueueName,
     ) -> Result<Option<Timestamp>, StoreError> {
         let values = [state.as_str().into(), queue.as_str().into()];
-        Ok(self.0.driver.one(shared!("letter_oldest"), &values).await?.timestamp_or_none("oldest")?)
+        Ok(self.0.driver.one(shared!("dead_letter_oldest"), &values).await?.timestamp_or_none("oldest")?)
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use ichido_core::ledger::limits::LEASE_MAX;
-use ichido_core::ledger::{self, RecordPhase, Policy, RecordName, Resolution, resolve};
+use ichido_core::ledger::limits::MAX_LEASE;
+use ichido_core::ledger::{self, Policy, RecordName, RecordPhase, Resolution, resolve};
 use ichido_core::time::Timestamp;
 use sqlx::PgConnection;
 use sqlx::sqlite::SqliteConnection;
@@ -20,7 +20,7 @@ use crate::error::StoreError;
 use crate::ledger::{
     KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, StoredResponse, limits,
 };
-use crate::message::limits::EXCERPT_BYTES_MAX;
+use crate::message::limits::MAX_EXCERPT_BYTES;
 use crate::micros;
 use crate::postgres::wake::Topic;
 use crate::record::{ClaimAttempt, name_of, page_after, read_record};
@@ -28,7 +28,7 @@ use crate::statement::{SqlValue, column, paired, shared};
 use crate::transaction::Transaction;
 
 /// How often to retry a resolution when the record changes concurrently.
-const RESOLVE_ROUNDS_MAX: usize = 3;
+const MAX_RESOLVE_ROUNDS: usize = 3;
 
 impl Keys<'_> {
     /// Claims a key for a request, or returns why it cannot run. [`crate::ledger`] has an example.
@@ -112,7 +112,7 @@ impl Keys<'_> {
     pub async fn renew(self, claims: &[(RecordName, Fence, Duration)]) -> Result<Vec<bool>, StoreError> {
         let claims: Vec<([u8; 32], Fence, Duration)> = claims
             .iter()
-            .map(|(name, fence, lease)| (name.hash(), *fence, (*lease).min(LEASE_MAX)))
+            .map(|(name, fence, lease)| (name.hash(), *fence, (*lease).min(MAX_LEASE)))
             .collect();
         // In one order, so two nodes never deadlock.
         let mut rows: Vec<_> = claims.iter().collect();
@@ -156,7 +156,7 @@ impl Keys<'_> {
         limit: u32,
     ) -> Result<Vec<KeyRecord>, StoreError> {
         let (since, name) = page_after(after);
-        let values = [since.into(), (&*name).into(), i64::from(limit.min(limits::PAGE_MAX)).into()];
+        let values = [since.into(), (&*name).into(), i64::from(limit.min(limits::MAX_PAGE)).into()];
         let rows = self.0.driver.all(shared!("key_unknown"), &values).await?;
         // Nothing is judged here, so the time does not matter.
         rows.iter().map(|row| Ok(read_record(row, Timestamp::EPOCH.into())?.key)).collect()
@@ -183,7 +183,7 @@ impl Keys<'_> {
         response: Option<StoredResponse>,
         policy: &Policy,
     ) -> Result<KeyResolved, StoreError> {
-        for _ in 0..RESOLVE_ROUNDS_MAX {
+        for _ in 0..MAX_RESOLVE_ROUNDS {
             let settle = match self.resolution(name, resolution, response.clone(), policy).await? {
                 Ok(settle) => settle,
                 Err(answer) => return Ok(answer),
@@ -204,8 +204,8 @@ impl Keys<'_> {
         policy: &Policy,
         by: &str,
     ) -> Result<KeyResolved, StoreError> {
-        check::text("the actor", by, EXCERPT_BYTES_MAX)?;
-        for _ in 0..RESOLVE_ROUNDS_MAX {
+        check::text("the actor", by, MAX_EXCERPT_BYTES)?;
+        for _ in 0..MAX_RESOLVE_ROUNDS {
             let settle = match self.resolution(name, resolution, response.clone(), policy).await? {
                 Ok(settle) => settle,
                 Err(answer) => return Ok(answer),

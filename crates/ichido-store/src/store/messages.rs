@@ -16,7 +16,7 @@ use crate::batch::BatchLimits;
 use crate::check;
 use crate::driver::on;
 use crate::error::StoreError;
-use crate::message::limits::PAGE_MAX;
+use crate::message::limits::MAX_PAGE;
 use crate::message::{
     Enqueued, MessageFilter, MessageRow, NewMessage, Note, NumberedMessage, QueueName, StepResult, Transition,
 };
@@ -92,7 +92,7 @@ impl Messages<'_> {
 
     /// Lists messages, newest first, with their requests.
     ///
-    /// At most [`PAGE_MAX`], whatever `limit` is. [`MessageFilter::after`] selects the next page.
+    /// At most [`MAX_PAGE`], whatever `limit` is. [`MessageFilter::after`] selects the next page.
     pub async fn list(self, filter: &MessageFilter, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
         check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
         let statement =
@@ -106,7 +106,7 @@ impl Messages<'_> {
             filter.created_from.into(),
             filter.created_before.into(),
             filter.after.unwrap_or(Uuid::max()).into(),
-            i64::from(limit.min(PAGE_MAX)).into(),
+            i64::from(limit.min(MAX_PAGE)).into(),
         ];
         // A generic plan would assume that every filter is selective.
         self.0
@@ -146,7 +146,7 @@ impl Messages<'_> {
     }
 
     /// Finds the states of messages and their numbers of attempts, in no order. Missing messages are omitted. At most
-    /// [`PAGE_MAX`].
+    /// [`MAX_PAGE`].
     pub async fn states(self, ids: &[Uuid]) -> Result<Vec<(Uuid, StateName, u32)>, StoreError> {
         check_page_size(ids)?;
         self.0.driver.all(paired!("message_stages"), &[ids.into()]).await?.iter().map(stage_row).collect()
@@ -221,5 +221,5 @@ pub(super) fn numbered(messages: Vec<NewMessage>) -> Result<Vec<NumberedMessage>
 /// Refuses a list of ids that is longer than a page.
 pub(super) fn check_page_size(ids: &[Uuid]) -> Result<(), StoreError> {
     let found = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    check::number("the number of messages", found, 0..=PAGE_MAX)
+    check::number("the number of messages", found, 0..=MAX_PAGE)
 }

@@ -8,7 +8,7 @@ use super::Nodes;
 use crate::check;
 use crate::error::StoreError;
 use crate::micros;
-use crate::node::{DUTY_LEASE_MAX, SingletonTask, BulkLease, NodeRow};
+use crate::node::{BulkLease, MAX_DUTY_LEASE, NodeRow, SingletonTask};
 use crate::rows;
 use crate::statement::{SqlValue, paired, shared};
 
@@ -26,21 +26,26 @@ impl Nodes<'_> {
     }
 
     /// Claims or renews a task. Returns `true` for one node at a time, until its lease lapses, after an hour at the latest.
-    pub async fn claim_task(self, duty: SingletonTask<'_>, node: Uuid, lease: Duration) -> Result<bool, StoreError> {
-        let (duty, lease) = (duty.name(), micros(lease.min(DUTY_LEASE_MAX)));
+    pub async fn claim_task(
+        self,
+        duty: SingletonTask<'_>,
+        node: Uuid,
+        lease: Duration,
+    ) -> Result<bool, StoreError> {
+        let (duty, lease) = (duty.name(), micros(lease.min(MAX_DUTY_LEASE)));
         let values =
-            [(&*duty).into(), node.into(), lease.into(), SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
-        Ok(self.0.driver.write_returning(paired!("caretaker_claim"), &values).await?.is_some())
+            [(&*duty).into(), node.into(), lease.into(), SqlValue::Now, micros(MAX_DUTY_LEASE).into()];
+        Ok(self.0.driver.write_returning(paired!("task_claim"), &values).await?.is_some())
     }
 
     /// Releases all tasks of a node that stops. The next node then need not wait for their leases.
     pub async fn release_tasks(self, node: Uuid) -> Result<(), StoreError> {
-        self.0.driver.execute(shared!("caretaker_release"), &[node.into()]).await.map(drop)
+        self.0.driver.execute(shared!("task_release"), &[node.into()]).await.map(drop)
     }
 
-    /// Lists the holders of [`Duty::Letters`], of any queue, with a valid lease.
+    /// Lists the holders of [`SingletonTask::Letters`], of any queue, with a valid lease.
     pub async fn bulk_leases(self) -> Result<Vec<BulkLease>, StoreError> {
-        let values = [SqlValue::Now, micros(DUTY_LEASE_MAX).into()];
-        self.0.driver.all(paired!("letters_kept"), &values).await?.iter().map(rows::letters_kept).collect()
+        let values = [SqlValue::Now, micros(MAX_DUTY_LEASE).into()];
+        self.0.driver.all(paired!("bulk_leases"), &values).await?.iter().map(rows::bulk_leases).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! The pace of each destination, shared by all nodes.
 
 use super::Paces;
-use crate::alert::limits::PACES_MAX;
+use crate::alert::limits::MAX_PACES;
 use crate::check;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
@@ -26,7 +26,7 @@ impl Paces<'_> {
 
     /// Lists the paces of all destinations, by name.
     pub async fn list(self) -> Result<Vec<(String, SharedPace)>, StoreError> {
-        let rows = self.0.driver.all(shared!("pace_list"), &[i64::from(PACES_MAX).into()]).await?;
+        let rows = self.0.driver.all(shared!("pace_list"), &[i64::from(MAX_PACES).into()]).await?;
         rows.iter().map(|row| Ok((row.text("name")?.to_owned(), pace(row)?))).collect()
     }
 }

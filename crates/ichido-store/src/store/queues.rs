@@ -10,7 +10,7 @@ use crate::check;
 use crate::columns::Columns as _;
 use crate::driver::Driver;
 use crate::error::StoreError;
-use crate::message::{StateCount, QueueName, limits};
+use crate::message::{QueueName, StateCount, limits};
 use crate::node::QueuePause;
 use crate::postgres::wake::Topic;
 use crate::rows;
@@ -18,7 +18,7 @@ use crate::statement::{SqlValue, paired, postgres_only, shared};
 use crate::transaction::Transaction;
 
 /// The maximum length of a key kind's name.
-const KIND_BYTES_MAX: usize = 32;
+const MAX_KIND_BYTES: usize = 32;
 
 impl Queues<'_> {
     /// Wakes those who wait for work of a queue.
@@ -54,7 +54,7 @@ impl Queues<'_> {
     /// With another kind, a retry would be a new action to its receiver.
     // SPEC D7.
     pub async fn key_kind(self, queue: &QueueName, kind: &str) -> Result<String, StoreError> {
-        check::name("the kind of key", kind, KIND_BYTES_MAX)?;
+        check::name("the kind of key", kind, MAX_KIND_BYTES)?;
         let row = self
             .0
             .driver
@@ -73,7 +73,7 @@ impl Queues<'_> {
     ///
     /// Messages in flight continue, and new ones are still accepted.
     pub async fn pause(self, queue: &QueueName, paused: bool, by: Option<&str>) -> Result<(), StoreError> {
-        check::text("the actor", by.unwrap_or_default(), limits::EXCERPT_BYTES_MAX)?;
+        check::text("the actor", by.unwrap_or_default(), limits::MAX_EXCERPT_BYTES)?;
         let work = async |transaction: &mut Transaction<'_>| {
             let mut connection = transaction.connection();
             let before = connection.optional(paired!("queue_paused"), &[queue.as_str().into()]).await?;

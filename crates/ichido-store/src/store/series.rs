@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ichido_core::alert::{AlertSubject, WINDOW_MAX};
+use ichido_core::alert::{AlertSubject, MAX_WINDOW};
 
 use super::Series;
+use crate::counters::{MAX_SUMS, SubjectCounts, rows, sums};
 use crate::error::StoreError;
 use crate::micros;
 use crate::statement::{SqlValue, column, paired};
-use crate::counters::{SubjectCounts, SUMS_MAX, rows, sums};
 
 /// How long counts are kept beyond the longest window.
 const KEPT_BEYOND: Duration = Duration::from_mins(5);
@@ -32,7 +32,7 @@ impl Series<'_> {
             column(&rows, |row| row.micros),
         ];
         let added =
-            self.0.driver.execute(paired!("tally_add"), &[SqlValue::Rows(&columns), SqlValue::Now]).await;
+            self.0.driver.execute(paired!("counter_add"), &[SqlValue::Rows(&columns), SqlValue::Now]).await;
         if added.is_err() && !matches!(added, Err(StoreError::Unknown(_))) {
             self.0.tally.restore(taken);
         }
@@ -41,13 +41,13 @@ impl Series<'_> {
 
     /// Sums the counts of all nodes, for the minutes that began within the window.
     pub async fn sums(self, window: Duration) -> Result<BTreeMap<AlertSubject, SubjectCounts>, StoreError> {
-        let values = [micros(window).into(), SqlValue::Now, SUMS_MAX.into()];
-        sums(&self.0.driver.all(paired!("tally_sums"), &values).await?)
+        let values = [micros(window).into(), SqlValue::Now, MAX_SUMS.into()];
+        sums(&self.0.driver.all(paired!("counter_sums"), &values).await?)
     }
 
     /// Deletes the counts of the oldest minute that no window needs. Returns how many rows, or 0.
     pub async fn sweep(self) -> Result<u64, StoreError> {
-        let values = [micros(WINDOW_MAX + KEPT_BEYOND).into(), SqlValue::Now];
-        self.0.driver.execute(paired!("tally_sweep"), &values).await
+        let values = [micros(MAX_WINDOW + KEPT_BEYOND).into(), SqlValue::Now];
+        self.0.driver.execute(paired!("counter_sweep"), &values).await
     }
 }

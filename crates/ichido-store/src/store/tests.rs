@@ -25,7 +25,7 @@ async fn claimed(store: &Store) -> usize {
         lease: PATIENCE,
         start_marks: false,
         guarantee: Guarantee::Idempotent,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     };
     store.claims().claim(&message("k").queue, NonZeroU32::MIN, terms).await.unwrap().len()
 }

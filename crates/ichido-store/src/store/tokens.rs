@@ -6,10 +6,10 @@ use super::Tokens;
 use crate::check;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::message::limits::EXCERPT_BYTES_MAX;
+use crate::message::limits::MAX_EXCERPT_BYTES;
 use crate::micros;
 use crate::statement::{SqlValue, paired, shared};
-use crate::token::limits::TOKENS_MAX;
+use crate::token::limits::MAX_TOKENS;
 use crate::token::{self, NewToken, StoredToken, made, revoked};
 use crate::transaction::Transaction;
 
@@ -17,7 +17,7 @@ impl Tokens<'_> {
     /// Stores a new token, and records who created it.
     pub async fn add(self, token: &NewToken, by: &str) -> Result<(), StoreError> {
         token.check()?;
-        check::text("the actor", by, EXCERPT_BYTES_MAX)?;
+        check::text("the actor", by, MAX_EXCERPT_BYTES)?;
         let queues = token.role.queues();
         let values = [
             token.id.into(),
@@ -37,15 +37,15 @@ impl Tokens<'_> {
     }
 
     /// Lists all tokens, newest first, including expired and revoked ones; at most
-    /// [`limits::TOKENS_MAX`](crate::token::limits::TOKENS_MAX).
+    /// [`limits::MAX_TOKENS`](crate::token::limits::MAX_TOKENS).
     pub async fn list(self) -> Result<Vec<StoredToken>, StoreError> {
-        let rows = self.0.driver.all(shared!("token_list"), &[i64::from(TOKENS_MAX).into()]).await?;
+        let rows = self.0.driver.all(shared!("token_list"), &[i64::from(MAX_TOKENS).into()]).await?;
         rows.iter().map(token::token).collect()
     }
 
     /// Revokes a token permanently, and records who did. Returns `false` if no such token is live.
     pub async fn revoke(self, id: Uuid, by: &str) -> Result<bool, StoreError> {
-        check::text("the actor", by, EXCERPT_BYTES_MAX)?;
+        check::text("the actor", by, MAX_EXCERPT_BYTES)?;
         let work = async |transaction: &mut Transaction<'_>| {
             let values = [id.into(), SqlValue::Now];
             let row = transaction.connection().optional(paired!("token_revoke"), &values).await?;

@@ -42,7 +42,7 @@ use self::account::{ACCOUNTS, Account};
 use self::watcher::Watcher;
 
 /// The oldest major version that PostgreSQL still supports.
-const MAJOR_MIN: u32 = 14;
+const MIN_MAJOR: u32 = 14;
 /// The programs needed to create a database, start it, copy it to a standby and stop it.
 const PROGRAMS: [&str; 4] = ["initdb", "pg_basebackup", "pg_ctl", "postgres"];
 /// Debian keeps each major version in its own folder here, off the path.
@@ -52,9 +52,9 @@ const SUPERUSER: &str = "ichido";
 /// Below the ephemeral ports of Linux and macOS, so no outgoing connection takes a server's port while it restarts.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 /// How many ports to try to find a free one.
-const PORTS_TRIED_MAX: usize = 200;
+const MAX_PORTS_TRIED: usize = 200;
 /// How often to start a server. Another process may take the port between our check and the server's start.
-const STARTS_MAX: usize = 5;
+const MAX_STARTS: usize = 5;
 
 /// Enough for many tests at once. A caller's settings come later and win.
 const SETTINGS: [(&str, &str); 7] = [
@@ -81,7 +81,7 @@ const SHARED: [(&str, &str); 3] = [("fsync", "off"), ("full_page_writes", "off")
 pub enum ClusterError {
     /// No folder has all server binaries in a recent enough version.
     #[error(
-        "the tests need PostgreSQL {MAJOR_MIN} or later: {} in one folder, on PATH or in {DEBIAN_FOLDER}/*/bin. \
+        "the tests need PostgreSQL {MIN_MAJOR} or later: {} in one folder, on PATH or in {DEBIAN_FOLDER}/*/bin. \
          Install it with `sudo apt-get install postgresql` (Debian, Ubuntu), `sudo dnf install postgresql-server` \
          (Fedora) or `brew install postgresql` (macOS); as root on Debian, `cargo xtask test` installs it. \
          No server has to run: the tests start their own. Or set {SERVER_VARIABLE} to an administrator's database.",
@@ -172,12 +172,12 @@ impl Cluster {
     ///
     /// Settings that the module guarantees (`fsync`, the addresses) cannot be changed.
     pub fn start(settings: &[(&str, &str)]) -> Result<Self, ClusterError> {
-        Self::start_on(free_ports().take(STARTS_MAX), settings)
+        Self::start_on(free_ports().take(MAX_STARTS), settings)
     }
 
     /// Starts the server that a whole test run shares. It does not sync: no test on it may claim durability.
     pub fn start_shared() -> Result<Self, ClusterError> {
-        Self::made_by(("init", SUPERUSER), free_ports().take(STARTS_MAX), &SHARED)
+        Self::made_by(("init", SUPERUSER), free_ports().take(MAX_STARTS), &SHARED)
     }
 
     fn start_on(ports: impl Iterator<Item = u16>, settings: &[(&str, &str)]) -> Result<Self, ClusterError> {
@@ -290,7 +290,7 @@ fn free_ports() -> impl Iterator<Item = u16> {
         PORTS.start + u16::try_from(offset).unwrap_or_default()
     });
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
-    ports.take(PORTS_TRIED_MAX).filter(is_free)
+    ports.take(MAX_PORTS_TRIED).filter(is_free)
 }
 
 /// Returns a number that differs from call to call and from process to process.
@@ -329,7 +329,7 @@ fn is_whole(folder: &Path) -> bool {
 /// Chooses the newest recent enough one, of folders with their output of `postgres --version`.
 fn choose(found: impl Iterator<Item = (PathBuf, String)>) -> Option<PathBuf> {
     let known = found.filter_map(|(folder, answer)| Some((folder, major(&answer)?)));
-    let newest = known.filter(|(_, major)| MAJOR_MIN <= *major).max_by_key(|(_, major)| *major);
+    let newest = known.filter(|(_, major)| MIN_MAJOR <= *major).max_by_key(|(_, major)| *major);
     newest.map(|(folder, _)| folder)
 }
 

@@ -15,7 +15,7 @@ use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{Class, OperationGuarantee, Policy, PolicyDraft, RecordName, Settled};
-use ichido_core::lifecycle::{Event, StateName, State};
+use ichido_core::lifecycle::{Event, State, StateName};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -52,7 +52,8 @@ fn name(text: &str) -> RecordName {
 }
 
 fn claim(text: &str) -> KeyClaim {
-    let draft = PolicyDraft { guarantee: Some(OperationGuarantee::Transactional), ..PolicyDraft::new(Class::Mutate) };
+    let draft =
+        PolicyDraft { guarantee: Some(OperationGuarantee::Transactional), ..PolicyDraft::new(Class::Mutate) };
     KeyClaim {
         name: name(text),
         fingerprint: Fingerprint::from_bytes([7; 32]),
@@ -72,8 +73,8 @@ fn response(text: &str) -> StoredResponse {
 }
 
 fn message(text: &str) -> NewMessage {
-    let tries_allowed = NonZeroU32::new(1_000).expect("not zero");
-    NewMessage { tries_allowed, ..NewMessage::new(queue(), "alice", key(text), text.as_bytes().to_vec()) }
+    let max_attempts = NonZeroU32::new(1_000).expect("not zero");
+    NewMessage { max_attempts, ..NewMessage::new(queue(), "alice", key(text), text.as_bytes().to_vec()) }
 }
 
 /// Everything that was acknowledged, parsed from the child's lines.
@@ -163,7 +164,7 @@ async fn send_some(store: &Store, print_line: &impl Fn(String)) {
         lease: LEASE,
         start_marks: false,
         guarantee: Guarantee::Idempotent,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     };
     let work = match store.claims().claim(&queue(), NonZeroU32::new(7).expect("not zero"), terms).await {
         Ok(work) => work,
@@ -232,7 +233,7 @@ async fn all_messages(store: &Store) -> Vec<ichido_store::message::MessageRow> {
     let mut all = Vec::new();
     let mut filter = MessageFilter::default();
     loop {
-        let page = store.messages().list(&filter, limits::PAGE_MAX).await.expect("listed");
+        let page = store.messages().list(&filter, limits::MAX_PAGE).await.expect("listed");
         let Some(last) = page.last() else { return all };
         filter.after = Some(last.id);
         all.extend(page);
@@ -284,7 +285,7 @@ async fn is_whole(store: &Store) {
 async fn finish(store: &Store) {
     store.advance_clock(LEASE * 2);
     let guarantee = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
-    let terms = RescueOptions { guarantee, wait: Duration::ZERO, travels_for: Duration::ZERO };
+    let terms = RescueOptions { guarantee, wait: Duration::ZERO, max_time_in_flight: Duration::ZERO };
     loop {
         while store.claims().rescue(|_| terms).await.expect("rescued").is_some() {}
         store.claims().promote(10_000).await.expect("promoted");
@@ -293,7 +294,7 @@ async fn finish(store: &Store) {
             lease: LEASE,
             start_marks: false,
             guarantee: Guarantee::Idempotent,
-            travels_for: Duration::ZERO,
+            max_time_in_flight: Duration::ZERO,
         };
         let work = store
             .claims()

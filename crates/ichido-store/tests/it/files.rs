@@ -10,7 +10,9 @@ use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaimed, KeySettle};
-use ichido_store::message::{ClaimOptions, Enqueued, NewMessage, Note, QueueName, Settlement, ClaimedMessage};
+use ichido_store::message::{
+    ClaimOptions, ClaimedMessage, Enqueued, NewMessage, Note, QueueName, Settlement,
+};
 use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use sqlx::SqlitePool;
 use uuid::Uuid;
@@ -62,7 +64,7 @@ async fn claimed(store: &Store) -> ClaimedMessage {
         lease: Duration::from_mins(1),
         start_marks: true,
         guarantee: Guarantee::None,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     };
     store.claims().claim(&message("held").queue, NonZeroU32::MIN, terms).await.unwrap().remove(0)
 }
@@ -119,7 +121,9 @@ async fn moved_file_acknowledges_nothing() {
                 }
                 "content" => lost(what, path, store.messages().enqueue(by_content("new")).await),
                 "content again" => lost(what, path, store.messages().enqueue(by_content("other")).await),
-                "claim" => lost(what, path, store.keys().claim(request("new", OperationGuarantee::None)).await),
+                "claim" => {
+                    lost(what, path, store.keys().claim(request("new", OperationGuarantee::None)).await)
+                }
                 "settle" => lost(what, path, store.keys().settle(settle).await),
                 "settle in a transaction" => {
                     lost(what, path, store.keys().settle_in_sqlite(&mut open, &settle).await);

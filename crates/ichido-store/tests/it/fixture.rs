@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{StartMark, Event, Failure, State};
+use ichido_core::lifecycle::{Event, Failure, StartMark, State};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
 use ichido_store::message::{
-    ClaimOptions, Enqueued, MessageRow, NewMessage, Note, QueueName, Settlement, StepResult, ClaimedMessage,
+    ClaimOptions, ClaimedMessage, Enqueued, MessageRow, NewMessage, Note, QueueName, Settlement, StepResult,
 };
 use ichido_store::rescue::RescueOptions;
 use ichido_store::testing::{postgres, sqlite};
@@ -26,7 +26,7 @@ pub(crate) const BACKOFF: Duration = Duration::from_mins(1);
 /// How long a call may be in flight after its claim.
 pub(crate) const TRAVELS_FOR: Duration = Duration::from_mins(10);
 /// The time limit of a case: far beyond any of them, and below the timeouts of waits that must be woken.
-const CASE_MAX: Duration = Duration::from_mins(5);
+const MAX_CASE: Duration = Duration::from_mins(5);
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 
 /// A destination that deduplicates by key for a day.
@@ -134,7 +134,12 @@ impl StoreFixture {
         self.settle_with_note(work, event, Note::default()).await
     }
 
-    pub(crate) async fn settle_with_note(&self, work: &ClaimedMessage, event: Event, note: Note) -> StepResult {
+    pub(crate) async fn settle_with_note(
+        &self,
+        work: &ClaimedMessage,
+        event: Event,
+        note: Note,
+    ) -> StepResult {
         self.store.claims().settle(Settlement::new(work, event, note)).await.expect("an answer")
     }
 
@@ -217,7 +222,7 @@ pub(crate) async fn rescue(store: &Store, guarantee: Guarantee) -> Option<usize>
 }
 
 pub(crate) fn rescue_terms(guarantee: Guarantee) -> RescueOptions {
-    RescueOptions { guarantee, wait: BACKOFF, travels_for: TRAVELS_FOR }
+    RescueOptions { guarantee, wait: BACKOFF, max_time_in_flight: TRAVELS_FOR }
 }
 
 pub(crate) fn queue() -> QueueName {
@@ -239,7 +244,7 @@ pub(crate) fn many(count: u32) -> NonZeroU32 {
 /// A message with three attempts, whose request is its key.
 pub(crate) fn message(text: &str) -> NewMessage {
     NewMessage {
-        tries_allowed: many(3),
+        max_attempts: many(3),
         ..NewMessage::new(queue(), "alice", key(text), text.as_bytes().to_vec())
     }
 }
@@ -250,7 +255,7 @@ pub(crate) fn terms() -> ClaimOptions {
         lease: LEASE,
         start_marks: false,
         guarantee: Guarantee::Idempotent,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     }
 }
 
@@ -275,8 +280,8 @@ pub(crate) fn succeeded(work: &ClaimedMessage) -> Event {
 }
 
 fn failed(work: &ClaimedMessage, failure: Failure, effect: Effect) -> Event {
-    let travels_until = work.claimed_at.plus(TRAVELS_FOR);
-    Event::Failed { fence: work.fence, failure, effect, safety: Safety::Keyed, travels_until }
+    let in_flight_until = work.claimed_at.plus(TRAVELS_FOR);
+    Event::Failed { fence: work.fence, failure, effect, safety: Safety::Keyed, in_flight_until }
 }
 
 /// A failure that will be retried after the backoff.
@@ -310,7 +315,7 @@ pub(crate) fn bad_request() -> Note {
 
 /// Fails a case that never ends.
 pub(crate) async fn with_time_limit(case: impl Future<Output = ()>) {
-    tokio::time::timeout(CASE_MAX, case).await.expect("the case ends");
+    tokio::time::timeout(MAX_CASE, case).await.expect("the case ends");
 }
 
 /// Runs a case with a time limit. Everything it does through the store follows the rules, so an audit finds nothing.

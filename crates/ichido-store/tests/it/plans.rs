@@ -23,11 +23,11 @@ async fn add_history(connection: &mut PgConnection, from: i64, to: i64) {
              {moment} FROM generate_series({from}, {to}) n"
         ),
         format!(
-            "INSERT INTO ichido.events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, tries, deaths, effect) \
+            "INSERT INTO ichido.events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect) \
              SELECT {id}, n, 0, {moment}, {moment}, 'sending', 'sent', 'succeeded', 1, 0, 'done' FROM generate_series({from}, {to}) n"
         ),
         format!(
-            "INSERT INTO ichido.ledger SELECT sha256(convert_to('h' || n, 'UTF8')), 'op', 'alice', 'h' || n, sha256('f'), sha256('f'), 'opaque', 'applied', n, \
+            "INSERT INTO ichido.ledger SELECT sha256(convert_to('h' || n, 'UTF8')), 'op', 'alice', 'h' || n, sha256('f'), sha256('f'), 'none', 'applied', n, \
              gen_random_uuid(), NULL, 200, '\\x01', '', NULL, NULL, {moment}, {moment}, {moment}, now() + interval '1 day' + n * interval '1 ms' \
              FROM generate_series({from}, {to}) n"
         ),
@@ -55,13 +55,13 @@ async fn add_present(connection: &mut PgConnection) {
             "INSERT INTO ichido.contents (queue, identity, content, message_id, until) SELECT 'orders', 'alice', sha256(convert_to('c' || n, 'UTF8')), {id}, now() + n * interval '1 s' FROM generate_series(1, 10000) n"
         ),
         format!(
-            "INSERT INTO ichido.scheduled (message_id, queue, priority, state, due, suspect, tries, deaths) SELECT {id}, 'orders', 2, 'failed', now(), false, 1, 0 FROM generate_series(901, 950) n"
+            "INSERT INTO ichido.scheduled (message_id, queue, priority, state, due, suspect, attempts, deaths) SELECT {id}, 'orders', 2, 'failed', now(), false, 1, 0 FROM generate_series(901, 950) n"
         ),
         format!(
-            "INSERT INTO ichido.letters (message_id, queue, state, effect, code, error, since, tries, deaths) SELECT {id}, 'orders', 'dead', 'not_done', 'BAD_REQUEST', 'no', now(), 1, 0 FROM generate_series(951, 999) n"
+            "INSERT INTO ichido.dead_letters (message_id, queue, state, effect, code, error, since, attempts, deaths) SELECT {id}, 'orders', 'dead', 'not_done', 'BAD_REQUEST', 'no', now(), 1, 0 FROM generate_series(951, 999) n"
         ),
         format!(
-            "INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, guarantee, travels_for, message_ids) SELECT nextval('ichido.fence'), 'orders', gen_random_uuid(), now(), now() - interval '1 s', false, false, 'nothing', 0, ARRAY[{id}] FROM generate_series(1000, 1000) n"
+            "INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, start_marks, suspect, guarantee, max_time_in_flight, message_ids) SELECT nextval('ichido.fence'), 'orders', gen_random_uuid(), now(), now() - interval '1 s', false, false, 'none', 0, ARRAY[{id}] FROM generate_series(1000, 1000) n"
         ),
     ];
     for statement in statements {
@@ -73,10 +73,10 @@ async fn add_present(connection: &mut PgConnection) {
 async fn add_letters(connection: &mut PgConnection) {
     let id = "(lpad(to_hex(1735689600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";
     let letters = format!(
-        "INSERT INTO ichido.letters (message_id, queue, state, effect, since, tries, deaths) SELECT {id}, CASE WHEN n % 100 = 0 THEN 'mail' ELSE 'orders' END, 'dead', 'not_done', '2025-01-01'::timestamptz + n * interval '1 ms', 1, 0 FROM generate_series(1, 100000) n"
+        "INSERT INTO ichido.dead_letters (message_id, queue, state, effect, since, attempts, deaths) SELECT {id}, CASE WHEN n % 100 = 0 THEN 'mail' ELSE 'orders' END, 'dead', 'not_done', '2025-01-01'::timestamptz + n * interval '1 ms', 1, 0 FROM generate_series(1, 100000) n"
     );
     connection.execute(AssertSqlSafe(letters)).await.expect("letters");
-    connection.execute("VACUUM ANALYZE ichido.letters").await.expect("vacuumed");
+    connection.execute("VACUUM ANALYZE ichido.dead_letters").await.expect("vacuumed");
 }
 
 struct QueryPlan {
@@ -140,9 +140,8 @@ const CLAIM_SQL: &str = include_str!("../../src/postgres/sql/work_claim.sql");
 
 async fn claim(connection: &mut PgConnection) -> QueryPlan {
     let nothing = "00000000-0000-0000-0000-000000000000";
-    let arguments = format!(
-        "'orders', '{nothing}', -32768, '{nothing}', {CLAIM}, 30000000, false, 0, 'nothing', NULL, 0"
-    );
+    let arguments =
+        format!("'orders', '{nothing}', -32768, '{nothing}', {CLAIM}, 30000000, false, 0, 'none', NULL, 0");
     plan(connection, CLAIM_SQL, &arguments).await
 }
 
@@ -207,7 +206,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     let oldest = plan(&mut connection, oldest, "'orders'").await;
     oldest.assert_uses_index("ready_pkey");
     assert!(!scans(&serde_json::from_str(&oldest.text).expect("a plan"), "messages"));
-    let oldest = include_str!("../../src/sql/letter_oldest.sql");
+    let oldest = include_str!("../../src/sql/dead_letter_oldest.sql");
     let oldest = plan(&mut connection, oldest, "'dead', 'mail'").await;
     oldest.assert_uses_index("letters_newest");
     assert!(oldest.buffers < 50, "{} pages: {}", oldest.buffers, oldest.text);
@@ -230,8 +229,10 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     add_letters(&mut connection).await;
     let before = "now(), 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
     let after_all = "'infinity', 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
-    let (all, of_queue) =
-        (include_str!("../../src/sql/letter_list.sql"), include_str!("../../src/sql/letter_list_queue.sql"));
+    let (all, of_queue) = (
+        include_str!("../../src/sql/dead_letter_list.sql"),
+        include_str!("../../src/sql/dead_letter_list_queue.sql"),
+    );
     for (sql, page, index) in [
         (all, format!("'dead', {after_all}, 50"), "letters_newest_of_all"),
         (all, format!("'dead', {before}, 50"), "letters_newest_of_all"),
@@ -248,13 +249,13 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
         (format!("NULL, {after_all}, now() - interval '1 hour'"), "letters_newest_of_all"),
         (format!("'mail', {before}, '-infinity'"), "letters_newest"),
     ] {
-        let sql = include_str!("../../src/postgres/sql/letter_page.sql");
+        let sql = include_str!("../../src/postgres/sql/dead_letter_page.sql");
         let arguments = format!("'dead', 'open', {filter}, NULL, NULL, NULL, NULL, 50");
         let letters = plan_as(&mut connection, anew, sql, &arguments).await;
         assert!(letters.buffers < 5_000, "{filter} touched {} pages: {}", letters.buffers, letters.text);
         letters.assert_uses_index(index);
     }
-    let sql = include_str!("../../src/postgres/sql/letter_counts.sql");
+    let sql = include_str!("../../src/postgres/sql/dead_letter_counts.sql");
     let span = "ARRAY['orders', 'mail'], now() - interval '1 hour', now(), 10000";
     let counts = plan(&mut connection, sql, span).await;
     counts.assert_uses_index("letters_newest");
@@ -271,13 +272,13 @@ async fn the_counts_of_a_window_are_found_among_many() {
     let database = fresh_database().await;
     let store = Store::open(&database.url, 2).await.expect("the store opens");
     let mut connection = PgConnection::connect(&database.url).await.expect("connected");
-    let minutes = "INSERT INTO ichido.tallies SELECT now() - n / 100 * interval '1 minute', 'queue q' || n % 100, 'arrived', 0, 1, 0 FROM generate_series(0, 99999) n";
+    let minutes = "INSERT INTO ichido.counters SELECT now() - n / 100 * interval '1 minute', 'queue q' || n % 100, 'arrived', 0, 1, 0 FROM generate_series(0, 99999) n";
     connection.execute(minutes).await.expect("counts");
-    connection.execute("VACUUM ANALYZE ichido.tallies").await.expect("vacuumed");
+    connection.execute("VACUUM ANALYZE ichido.counters").await.expect("vacuumed");
     connection.execute("SET enable_seqscan = off").await.expect("set");
     for (sql, arguments) in [
-        (include_str!("../../src/postgres/sql/tally_sums.sql"), "300000000, 0, 1000"),
-        (include_str!("../../src/postgres/sql/tally_sweep.sql"), "300000000, 0"),
+        (include_str!("../../src/postgres/sql/counter_sums.sql"), "300000000, 0, 1000"),
+        (include_str!("../../src/postgres/sql/counter_sweep.sql"), "300000000, 0"),
     ] {
         let found = plan(&mut connection, sql, arguments).await;
         found.assert_uses_index("tallies_pkey");
@@ -291,7 +292,7 @@ async fn the_counts_of_a_window_are_found_among_many() {
 async fn spans_are_found(connection: &mut PgConnection) {
     // With the settings of the store's own connections.
     connection.execute("SET enable_seqscan = off").await.expect("set");
-    connection.execute("INSERT INTO ichido.events SELECT message_id, fence, 1, claimed_at, at, from_state, to_state, kind, tries, deaths, NULL, NULL, effect FROM ichido.events LIMIT 100").await.expect("new entries");
+    connection.execute("INSERT INTO ichido.events SELECT message_id, fence, 1, claimed_at, at, from_state, to_state, kind, attempts, deaths, NULL, NULL, effect FROM ichido.events LIMIT 100").await.expect("new entries");
     let last = "(SELECT max(position) FROM ichido.events)";
     let row = connection.fetch_one(AssertSqlSafe(format!("SELECT {last}"))).await.expect("the last");
     let last = row.get::<i64, _>(0);

@@ -19,7 +19,9 @@ use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
-use ichido_store::message::{ClaimOptions, Enqueued, NewMessage, Note, QueueName, Settlement, ClaimedMessage};
+use ichido_store::message::{
+    ClaimOptions, ClaimedMessage, Enqueued, NewMessage, Note, QueueName, Settlement,
+};
 use ichido_store::rescue::RescueOptions;
 use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
@@ -48,8 +50,8 @@ const SMALL: [(&str, &str); 24] = [
     ("queue_list.sql", "SCAN ichido_queues"),
     ("token_list.sql", "SCAN ichido_tokens"),
     // A row for each task.
-    ("caretaker_release.sql", "SCAN ichido_caretakers"),
-    ("letters_kept.sql", "SCAN ichido_caretakers"),
+    ("task_release.sql", "SCAN ichido_singleton_tasks"),
+    ("bulk_leases.sql", "SCAN ichido_singleton_tasks"),
     ("message_list_live.sql", "SCAN ichido_ready"),
     ("message_list_live.sql", "SCAN ichido_leases"),
     ("message_list_live.sql", "SCAN live"),
@@ -61,7 +63,10 @@ const SMALL: [(&str, &str); 24] = [
     ("lease_list.sql", "SCAN l"),
     ("fence_last.sql", "SCAN ichido_fence"),
     // Waiting and dead messages, when the whole trail is read anyway.
-    ("place_orphans.sql", "SCAN ichido_letters USING COVERING INDEX sqlite_autoindex_ichido_letters_1"),
+    (
+        "place_orphans.sql",
+        "SCAN ichido_dead_letters USING COVERING INDEX sqlite_autoindex_ichido_dead_letters_1",
+    ),
     ("place_orphans.sql", "SCAN ichido_scheduled USING COVERING INDEX ichido_scheduled_due"),
     ("place_orphans.sql", "SCAN ichido_ready"),
     // Not small, but rare: stored keys, when all data of a person is deleted.
@@ -89,18 +94,18 @@ async fn add_history(connection: &mut SqliteConnection, from: i64, to: i64) {
         // The trigger made them claimable.
         "DELETE FROM ichido_ready".to_owned(),
         format!(
-            "INSERT INTO ichido_events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, tries, deaths, effect) {numbers} \
+            "INSERT INTO ichido_events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect) {numbers} \
              SELECT {id}, n, 0, {moment}, {moment}, 'sending', iif(n % 10 = 0, 'dead', 'sent'), 'ended', 1, 0, 'done' FROM i"
         ),
         format!(
-            "INSERT INTO ichido_letters (message_id, queue, state, effect, since, tries, deaths) {numbers} \
+            "INSERT INTO ichido_dead_letters (message_id, queue, state, effect, since, attempts, deaths) {numbers} \
              SELECT {id}, 'orders', 'dead', 'not_done', {moment}, 1, 0 FROM i WHERE n % 10 = 0"
         ),
         // They expire long after the test.
         format!(
-            "INSERT INTO ichido_ledger (name, operation, identity, key, fingerprint, request_digest, mode, state, fence, claim_id, lease_until, status, \
+            "INSERT INTO ichido_ledger (name, operation, identity, key, fingerprint, request_digest, guarantee, state, fence, claim_id, lease_until, status, \
              headers, body, result_digest, message_id, created_at, claimed_at, completed_at, expires_at) {numbers} \
-             SELECT randomblob(32), 'op', 'alice', 'h' || n, zeroblob(32), zeroblob(32), 'opaque', 'applied', n, randomblob(16), NULL, 200, x'01', x'', NULL, NULL, {moment}, {moment}, {moment}, 9000000000000000 + n FROM i"
+             SELECT randomblob(32), 'op', 'alice', 'h' || n, zeroblob(32), zeroblob(32), 'none', 'applied', n, randomblob(16), NULL, 200, x'01', x'', NULL, NULL, {moment}, {moment}, {moment}, 9000000000000000 + n FROM i"
         ),
         format!(
             "INSERT INTO ichido_contents {numbers} SELECT 'orders', 'alice', randomblob(32), {id}, 9000000000000000 + n FROM i"
@@ -140,7 +145,7 @@ fn statements() -> [ExpectedPlan; 44] {
         "work_take" by ["ichido_ready USING PRIMARY KEY (queue=? AND priority=? AND message_id=?)"];
         // The oldest waiting message.
         "queue_oldest" by ["SEARCH r USING PRIMARY KEY (queue=? AND priority>?)", "SEARCH r USING PRIMARY KEY (queue=? AND priority=?)", MESSAGE_ID];
-        "letter_oldest" by ["INDEX ichido_letters_newest (state=? AND closed=? AND queue=?)"];
+        "dead_letter_oldest" by ["INDEX ichido_dead_letters_newest (state=? AND closed=? AND queue=?)"];
         // Unknown outcomes.
         "key_lapse" by ["USING INDEX ichido_ledger_lapse (lease_until>? AND lease_until<?)", "INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         "key_unknown" by ["SEARCH l USING INDEX ichido_ledger_unknown"];
@@ -177,7 +182,7 @@ fn statements() -> [ExpectedPlan; 44] {
         "forget_find" by [
             "INDEX sqlite_autoindex_ichido_messages_2 (queue=? AND identity=?)",
             "SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)",
-            "SEARCH l USING INDEX sqlite_autoindex_ichido_letters_1 (message_id=?)",
+            "SEARCH l USING INDEX sqlite_autoindex_ichido_dead_letters_1 (message_id=?)",
         ];
         // The audit.
         "seal_last" by ["ichido_seals USING INTEGER PRIMARY KEY (rowid=?)"];
@@ -191,7 +196,7 @@ fn statements() -> [ExpectedPlan; 44] {
         "history_page" by ["SEARCH e USING PRIMARY KEY ((message_id,fence,step)>(?,?,?))", MESSAGE_ID];
         "place_page" by [
             "SEARCH m USING INDEX sqlite_autoindex_ichido_messages_1 (id>?)",
-            "SEARCH l USING INDEX sqlite_autoindex_ichido_letters_1 (message_id=?)",
+            "SEARCH l USING INDEX sqlite_autoindex_ichido_dead_letters_1 (message_id=?)",
             "SEARCH s USING PRIMARY KEY (message_id=?)",
             "SEARCH r USING PRIMARY KEY (queue=? AND priority=? AND message_id=?)",
             "SEARCH e USING PRIMARY KEY (message_id=? AND fence=? AND step=?)",
@@ -203,12 +208,12 @@ fn statements() -> [ExpectedPlan; 44] {
         "forgotten_unlist" by ["SEARCH f USING PRIMARY KEY (message_id=?)"];
         // The listings.
         "message_list" by ["SEARCH m USING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
-        "letter_list" by ["INDEX ichido_letters_newest_of_all (state=? AND closed=? AND (since,message_id)<(?,?))", MESSAGE_ID];
-        "letter_list_queue" by ["INDEX ichido_letters_newest (state=? AND closed=? AND queue=? AND (since,message_id)<(?,?))", MESSAGE_ID];
-        "letter_page" by ["INDEX ichido_letters_newest_of_all (state=? AND closed=? AND since>? AND (since,message_id)<(?,?))", MESSAGE_ID];
-        "letter_page_queue" by ["INDEX ichido_letters_newest (state=? AND closed=? AND queue=? AND since>? AND (since,message_id)<(?,?))", MESSAGE_ID];
-        "letter_find" by ["INDEX sqlite_autoindex_ichido_letters_1 (message_id=?)", MESSAGE_ID];
-        "letter_take" by ["INDEX sqlite_autoindex_ichido_letters_1 (message_id=?)"];
+        "dead_letter_list" by ["INDEX ichido_dead_letters_newest_of_all (state=? AND closed=? AND (since,message_id)<(?,?))", MESSAGE_ID];
+        "dead_letter_list_queue" by ["INDEX ichido_dead_letters_newest (state=? AND closed=? AND queue=? AND (since,message_id)<(?,?))", MESSAGE_ID];
+        "dead_letter_page" by ["INDEX ichido_dead_letters_newest_of_all (state=? AND closed=? AND since>? AND (since,message_id)<(?,?))", MESSAGE_ID];
+        "dead_letter_page_queue" by ["INDEX ichido_dead_letters_newest (state=? AND closed=? AND queue=? AND since>? AND (since,message_id)<(?,?))", MESSAGE_ID];
+        "dead_letter_find" by ["INDEX sqlite_autoindex_ichido_dead_letters_1 (message_id=?)", MESSAGE_ID];
+        "dead_letter_take" by ["INDEX sqlite_autoindex_ichido_dead_letters_1 (message_id=?)"];
         "message_stages" by [MESSAGE_ID];
         "action_list" by ["INDEX ichido_events_actions (fence<?)"];
         "action_of" by ["ichido_events USING PRIMARY KEY (message_id=?)"];
@@ -371,7 +376,7 @@ impl CountedStore {
             lease: LEASE,
             start_marks: true,
             guarantee: Guarantee::Idempotent,
-            travels_for: Duration::ZERO,
+            max_time_in_flight: Duration::ZERO,
         };
         let (cost, work) =
             self.cost(self.store.claims().claim(&queue(), NonZeroU32::new(BATCH).unwrap(), terms)).await;
@@ -414,7 +419,7 @@ impl CountedStore {
         let terms = RescueOptions {
             guarantee: Guarantee::Idempotent,
             wait: Duration::ZERO,
-            travels_for: Duration::ZERO,
+            max_time_in_flight: Duration::ZERO,
         };
         let (rescue, rescued) = self.cost(self.store.claims().rescue(|_| terms)).await;
         assert_eq!(rescued.unwrap(), Some(work.len()));
@@ -430,7 +435,8 @@ impl CountedStore {
         self.store.advance_clock(TTL * 2);
         let (sweep, swept) = self.cost(self.store.keys().sweep(BATCH)).await;
         assert_eq!(swept.unwrap(), u64::from(BATCH));
-        let (retention, forgotten) = self.cost(self.store.messages().delete_finished(SINCE_THEN, BATCH)).await;
+        let (retention, forgotten) =
+            self.cost(self.store.messages().delete_finished(SINCE_THEN, BATCH)).await;
         assert_eq!(forgotten.unwrap(), u64::from(BATCH));
         vec![
             ("claim", claim),
@@ -459,8 +465,8 @@ async fn pages(connection: &mut SqliteConnection) -> Vec<(&'static str, u64)> {
     let none: Option<&str> = None;
     let messages = sqlx::query(AssertSqlSafe(text("message_list")));
     let messages = messages.bind(none).bind(none).bind(none).bind(none).bind(none).bind(none).bind(none);
-    let letters = sqlx::query(AssertSqlSafe(text("letter_list")));
-    let of_queue = sqlx::query(AssertSqlSafe(text("letter_list_queue")));
+    let letters = sqlx::query(AssertSqlSafe(text("dead_letter_list")));
+    let of_queue = sqlx::query(AssertSqlSafe(text("dead_letter_list_queue")));
     let letters = [letters, of_queue]
         .map(|query| query.bind("dead").bind(i64::MAX).bind(Uuid::max()).bind(BATCH).bind("orders"));
     let [letters, of_queue] = letters;

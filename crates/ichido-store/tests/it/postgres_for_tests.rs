@@ -17,7 +17,7 @@ use sqlx::{Connection as _, PgConnection};
 /// Set for a copy of this test binary that one of the tests starts; without it the copies' parts do nothing.
 const COPY_VARIABLE: &str = "ICHIDO_TEST_COPY";
 /// How often to check a condition, 5 ms apart, before giving up.
-const LOOKS_MAX: u32 = 12_000;
+const MAX_SAMPLES: u32 = 12_000;
 
 async fn connect(url: &str) -> PgConnection {
     PgConnection::connect(url).await.unwrap()
@@ -33,7 +33,7 @@ async fn ask(url: &str, sql: &'static str) -> String {
 }
 
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..MAX_SAMPLES {
         if is_so() {
             return;
         }

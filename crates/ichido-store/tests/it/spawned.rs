@@ -5,9 +5,9 @@ use ichido_core::ledger::{Policy, RecordName, Resolution};
 use ichido_core::lifecycle::Event;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
+use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaim, KeySettle};
-use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::{
     ClaimOptions, DeadLetterState, MessageFilter, NewMessage, Note, QueueName, Settlement,
 };
@@ -51,7 +51,10 @@ fn of_work(
         drop(store.messages().enqueue_all(vec![new]).await);
         store.queues().wait(&queue, Duration::ZERO).await;
         let work = store.claims().claim(&queue, NonZeroU32::MIN, terms.0).await?;
-        store.claims().mark_started(&work.iter().map(|work| (work.id, work.fence)).collect::<Vec<_>>()).await?;
+        store
+            .claims()
+            .mark_started(&work.iter().map(|work| (work.id, work.fence)).collect::<Vec<_>>())
+            .await?;
         store.claims().settle(settlement.clone()).await?;
         drop(store.claims().settle_all(vec![settlement]).await);
         store.claims().renew(&work.iter().map(|work| work.fence).collect::<Vec<_>>(), Duration::ZERO).await?;

@@ -11,7 +11,7 @@ use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, OperationGuarantee, RecordPhase, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::ledger::{Class, OperationGuarantee, Policy, PolicyDraft, RecordName, RecordPhase, Settled};
 use ichido_core::lifecycle::{Event, State};
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
@@ -59,7 +59,8 @@ fn claim() -> KeyClaim {
 
 fn claim_of(key: &str) -> KeyClaim {
     let mode = Some(OperationGuarantee::Keyed);
-    let draft = PolicyDraft { guarantee: mode, lease: Some(LEASE), ..PolicyDraft::new(Class::ExternalEffect) };
+    let draft =
+        PolicyDraft { guarantee: mode, lease: Some(LEASE), ..PolicyDraft::new(Class::ExternalEffect) };
     KeyClaim {
         name: RecordName {
             operation: "orders.create".to_owned(),
@@ -104,7 +105,7 @@ fn terms() -> ClaimOptions {
         lease: LEASE,
         start_marks: false,
         guarantee: Guarantee::Idempotent,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     }
 }
 
@@ -144,7 +145,7 @@ async fn a_claim_of_this_process_does_not_lapse_when_the_wall_clock_is_set() {
     let rescue = |_: &QueueName| RescueOptions {
         guarantee: Guarantee::Idempotent,
         wait: Duration::ZERO,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     };
     assert!(matches!(store.keys().claim(claim()).await.unwrap(), KeyClaimed::InFlight { .. }));
     assert_eq!(store.claims().rescue(&rescue).await.unwrap(), None);

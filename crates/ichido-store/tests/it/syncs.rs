@@ -32,7 +32,7 @@ const WRITES: usize = 5;
 const CALLERS: usize = 64;
 /// The maximum number of syncs for 64 concurrent callers: the first may go alone, and the rest share one. Occasionally one
 /// more, when the log is checkpointed.
-const SHARED_MAX: usize = 4;
+const MAX_SHARED: usize = 4;
 const LEASE: Duration = Duration::from_secs(30);
 /// How often opening is measured. The minimum counts: on a slow machine the server may sync on its own meanwhile, which only
 /// adds.
@@ -113,7 +113,7 @@ async fn child_one_after_another() {
             lease: LEASE,
             start_marks: false,
             guarantee: Guarantee::Idempotent,
-            travels_for: Duration::ZERO,
+            max_time_in_flight: Duration::ZERO,
         };
         let work = store.claims().claim(&queue(), NonZeroU32::MIN, terms).await.unwrap().remove(0);
         mark();
@@ -218,7 +218,7 @@ fn callers_at_once_share_the_syncs_of_sqlite() {
     let syncs = trace("syncs::child_at_once", &file);
     let groups = &syncs[1..syncs.len() - 1];
     assert_eq!(groups.len(), ROUNDS);
-    let shared = 1..=SHARED_MAX;
+    let shared = 1..=MAX_SHARED;
     assert!(groups.iter().all(|syncs| shared.contains(syncs)), "syncs for {CALLERS} callers: {groups:?}");
 }
 

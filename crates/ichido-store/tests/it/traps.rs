@@ -101,7 +101,7 @@ async fn a_lease_runs_from_the_moment_of_the_claim() {
         lease: Duration::from_secs(30),
         start_marks: false,
         guarantee: Guarantee::Idempotent,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     };
     let queue = QueueName::parse("orders").expect("a name");
     let work = store.claims().claim(&queue, NonZeroU32::MIN, terms).await.expect("claimed");
@@ -160,7 +160,10 @@ async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
             identity: "alice".to_owned(),
             key: IdempotencyKey::parse(&format!("k{number}")).expect("a key"),
         };
-        let policy = PolicyDraft { guarantee: Some(OperationGuarantee::Transactional), ..PolicyDraft::new(Class::Mutate) };
+        let policy = PolicyDraft {
+            guarantee: Some(OperationGuarantee::Transactional),
+            ..PolicyDraft::new(Class::Mutate)
+        };
         let claim = KeyClaim {
             name: name.clone(),
             fingerprint: Fingerprint::from_bytes([1; 32]),

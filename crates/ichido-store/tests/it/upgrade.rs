@@ -10,7 +10,7 @@ use ichido_core::verdict::Effect;
 use ichido_store::Store;
 use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::{
-    ClaimOptions, Enqueued, DeadLetterState, MessageFilter, NewMessage, Note, QueueName, Settlement,
+    ClaimOptions, DeadLetterState, Enqueued, MessageFilter, NewMessage, Note, QueueName, Settlement,
 };
 use ichido_store::testing::{postgres, sqlite};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _, SqliteConnection};
@@ -33,13 +33,13 @@ async fn die(store: &Store, key: &str) -> Uuid {
         lease: Duration::from_secs(30),
         start_marks: false,
         guarantee: Guarantee::Idempotent,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     };
     let work =
         store.claims().claim(&message(key).queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
     let (fence, failure, effect) = (work.fence, Failure::Permanent, Effect::NotDone);
     let event =
-        Event::Failed { fence, failure, effect, safety: Safety::Keyed, travels_until: work.claimed_at };
+        Event::Failed { fence, failure, effect, safety: Safety::Keyed, in_flight_until: work.claimed_at };
     store.claims().settle(Settlement::new(&work, event, Note::default())).await.expect("settled");
     store.queues().pause(&message(key).queue, false, Some("olivia")).await.expect("recorded");
     id
@@ -67,7 +67,12 @@ async fn read_everything(store: &Store, id: Uuid) {
                 .is_empty()
         );
         assert!(
-            !store.dead_letters().page(&DeadLetterFilter::default(), None, 10).await.expect("read").is_empty()
+            !store
+                .dead_letters()
+                .page(&DeadLetterFilter::default(), None, 10)
+                .await
+                .expect("read")
+                .is_empty()
         );
         assert!(!store.dead_letters().find(&[id]).await.expect("read").is_empty());
         assert!(!store.messages().states(&[id]).await.expect("read").is_empty());

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ichido_core::lifecycle::{Event, StepRefusal};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
-use ichido_store::error::StoreError;
 use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, Disposition};
+use ichido_store::error::StoreError;
 use ichido_store::message::{DeadLetterState, Note};
 use uuid::Uuid;
 
@@ -21,9 +21,9 @@ pub mod limits {
     use std::time::Duration;
 
     /// The most letters per batch: one transaction, which others wait for.
-    pub const BATCH_MAX: u32 = 500;
+    pub const MAX_BATCH: u32 = 500;
     /// The most messages watched per canary step.
-    pub const WATCHED_MAX: usize = 1_000;
+    pub const MAX_WATCHED: usize = 1_000;
     /// How often watched messages are checked.
     pub const WATCH_EVERY: Duration = Duration::from_millis(200);
     /// The most attempts of a batch while the store is busy.
@@ -50,11 +50,18 @@ impl BulkAction {
     /// Returns whether it would apply to a letter, or why not.
     ///
     /// A discard ignores the queue's policy.
-    pub fn judge(self, policies: &RequeuePolicies, letter: &DeadLetterRow, now: Timestamp) -> Result<(), RequeueRefusal> {
+    pub fn judge(
+        self,
+        policies: &RequeuePolicies,
+        letter: &DeadLetterRow,
+        now: Timestamp,
+    ) -> Result<(), RequeueRefusal> {
         match (self, letter.state, letter.standing) {
             (Self::Requeue { .. }, ..) => policies.judge(letter, now),
             (Self::Discard, DeadLetterState::Parked, _) => Err(RequeueRefusal::Parked),
-            (Self::Discard, DeadLetterState::Dead, Disposition::Replaced) => Err(RequeueRefusal::HasSuccessor),
+            (Self::Discard, DeadLetterState::Dead, Disposition::Replaced) => {
+                Err(RequeueRefusal::HasSuccessor)
+            }
             (Self::Discard, DeadLetterState::Dead, Disposition::Open | Disposition::Discarded) => Ok(()),
         }
     }
@@ -236,12 +243,12 @@ impl BulkOperation {
             }
             let goal = canary.and_then(|canary| Some((canary, goal(widened, found.eligible)?)));
             let remaining = goal.map_or(u64::MAX, |(_, goal)| goal.saturating_sub(report.moved));
-            let limit = u32::try_from(remaining).unwrap_or(u32::MAX).clamp(1, limits::BATCH_MAX);
+            let limit = u32::try_from(remaining).unwrap_or(u32::MAX).clamp(1, limits::MAX_BATCH);
             let page = self.store.dead_letters().page(&filter, after, limit).await?;
             let Some(last) = page.last() else { return Ok(BulkEnd::Done) };
             after = Some((last.since, last.id));
             let moved = self.batch(&page, report).await?;
-            watched.extend(moved.into_iter().take(limits::WATCHED_MAX.saturating_sub(watched.len())));
+            watched.extend(moved.into_iter().take(limits::MAX_WATCHED.saturating_sub(watched.len())));
             progress(progress_with(found, report, None));
             let Some((canary, goal)) = goal else { continue };
             if report.moved < goal {
@@ -270,10 +277,10 @@ impl BulkOperation {
             BulkAction::Requeue { .. } => policies.event(letter, now),
             BulkAction::Discard => Event::Discarded,
         };
-        let mut tries = 1;
+        let mut attempts = 1;
         let stepped = loop {
             match self.store.dead_letters().step(&ids, event, &note).await {
-                Err(StoreError::Busy) if tries < limits::BUSY_TRIES => tries += 1,
+                Err(StoreError::Busy) if attempts < limits::BUSY_TRIES => attempts += 1,
                 outcome => break outcome?,
             }
         };
@@ -306,7 +313,11 @@ impl BulkOperation {
     }
 }
 
-const fn progress_with(found: &Preflight, report: &BulkReport, watched: Option<CanaryCounts>) -> BulkProgress {
+const fn progress_with(
+    found: &Preflight,
+    report: &BulkReport,
+    watched: Option<CanaryCounts>,
+) -> BulkProgress {
     BulkProgress { operation: report.operation, total: found.eligible, moved: report.moved, canary: watched }
 }
 
@@ -314,10 +325,10 @@ const fn progress_with(found: &Preflight, report: &BulkReport, watched: Option<C
 fn refusal_for(policies: &RequeuePolicies, letter: &DeadLetterRow, why: StepRefusal) -> RequeueRefusal {
     match (why, policies.judge(letter, letter.since)) {
         (StepRefusal::HasSuccessor, _) => RequeueRefusal::HasSuccessor,
-        (StepRefusal::NotFromHere, _) => RequeueRefusal::Parked,
+        (StepRefusal::WrongState, _) => RequeueRefusal::Parked,
         (_, Err(refusal)) => refusal,
         // It was covered by the key when it died, and is not any more.
-        (_, Ok(())) => RequeueRefusal::KeyForgotten,
+        (_, Ok(())) => RequeueRefusal::KeyExpired,
     }
 }
 

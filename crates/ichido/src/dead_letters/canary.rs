@@ -13,7 +13,7 @@ const SHARES: [u64; 4] = [1, 5, 25, 100];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Canary {
     /// It halts if more than this percentage of the watched messages fail.
-    pub failures_percent_max: u8,
+    pub max_failures_percent: u8,
     /// It halts if the messages of a step have not all ended within this time.
     ///
     /// Perhaps no worker runs.
@@ -22,7 +22,7 @@ pub struct Canary {
 
 impl Canary {
     /// Ten percent, and five minutes.
-    pub const DEFAULT: Self = Self { failures_percent_max: 10, watch_for: Duration::from_mins(5) };
+    pub const DEFAULT: Self = Self { max_failures_percent: 10, watch_for: Duration::from_mins(5) };
 }
 
 /// Returns how many of `total` have been moved when a step ends, counting steps from 0.
@@ -53,8 +53,8 @@ pub(super) enum Observation {
 ///
 /// The moment of looking must not matter: a message that failed and was sent by the next attempt, between two looks, counts
 /// as failed.
-pub(super) const fn observe(stage: StateName, tries: u32) -> Observation {
-    match (stage, tries) {
+pub(super) const fn observe(stage: StateName, attempts: u32) -> Observation {
+    match (stage, attempts) {
         (StateName::Cancelled, 0) => Observation::Cancelled,
         (StateName::Sent, 0 | 1) => Observation::Succeeded,
         // An attempt in flight counts, so the first one is 1 during it and 0 before it.
@@ -111,7 +111,7 @@ pub(super) enum CanaryDecision {
 pub(super) fn judge(watched: CanaryCounts, canary: Canary, is_timed_out: bool) -> CanaryDecision {
     let CanaryCounts { pending: waiting, succeeded: well, failed: ill } = watched;
     let all = waiting.saturating_add(well).saturating_add(ill);
-    if u64::from(canary.failures_percent_max).saturating_mul(all) < ill.saturating_mul(100) {
+    if u64::from(canary.max_failures_percent).saturating_mul(all) < ill.saturating_mul(100) {
         CanaryDecision::Halt
     } else if all == 0 {
         // All were cancelled: nothing is known of what the others would meet.

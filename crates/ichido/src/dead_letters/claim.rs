@@ -12,7 +12,7 @@ use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
-use ichido_store::node::{SingletonTask, BulkLease};
+use ichido_store::node::{BulkLease, SingletonTask};
 use uuid::Uuid;
 
 use super::bulk::limits::{BUSY_TRIES, LEASE};
@@ -104,7 +104,10 @@ impl BulkClaim {
     }
 
     async fn claim_lease(&self) -> Result<bool, StoreError> {
-        self.store.nodes().claim_task(SingletonTask::DeadLetters(self.queue.as_ref()), self.operation, LEASE).await
+        self.store
+            .nodes()
+            .claim_task(SingletonTask::DeadLetters(self.queue.as_ref()), self.operation, LEASE)
+            .await
     }
 
     async fn other(&self) -> Result<Option<Uuid>, StoreError> {

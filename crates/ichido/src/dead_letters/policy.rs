@@ -7,9 +7,9 @@ use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
+use ichido_store::dead_letter::{DeadLetterRow, Disposition};
 use ichido_store::error::StoreError;
 use ichido_store::facts::{PublishedQueue, QueueFacts};
-use ichido_store::dead_letter::{DeadLetterRow, Disposition};
 use ichido_store::message::{DeadLetterState, QueueName};
 
 /// A queue's policy for its dead letters.
@@ -53,7 +53,7 @@ impl RequeuePolicies {
 
     /// Returns the event that requeues a letter.
     ///
-    /// The lifecycle refuses it where necessary: see [`Policies::judge`].
+    /// The lifecycle refuses it where necessary: see [`RequeuePolicies::judge`].
     pub fn event(&self, letter: &DeadLetterRow, now: Timestamp) -> Event {
         match self.0.get(&letter.queue) {
             None => Event::Requeued { allowed: false, safety: Safety::None },
@@ -79,7 +79,7 @@ impl RequeuePolicies {
         Err(match (policy.requeue, letter.effect, policy.guarantee) {
             (false, ..) => RequeueRefusal::NotAllowed,
             (true, Effect::Done, _) => RequeueRefusal::WasDone,
-            (true, _, Guarantee::Keyed { .. }) => RequeueRefusal::KeyForgotten,
+            (true, _, Guarantee::Keyed { .. }) => RequeueRefusal::KeyExpired,
             (true, ..) => RequeueRefusal::EffectUnknown,
         })
     }
@@ -115,7 +115,7 @@ pub enum RequeueRefusal {
     #[error(
         "it may have taken effect, and its destination has forgotten the key since; find out, and decide it first"
     )]
-    KeyForgotten,
+    KeyExpired,
     /// It was done.
     #[error("it took effect; discard it")]
     WasDone,
@@ -134,7 +134,7 @@ impl RequeueRefusal {
             Self::NotAllowed => "not_allowed",
             Self::QueueNotKnown => "queue_not_known",
             Self::EffectUnknown => "effect_unknown",
-            Self::KeyForgotten => "key_forgotten",
+            Self::KeyExpired => "key_expired",
             Self::WasDone => "was_done",
             Self::HasSuccessor => "has_successor",
             Self::Parked => "parked",

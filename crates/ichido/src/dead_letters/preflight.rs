@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ichido_core::time::Timestamp;
 use ichido_store::error::StoreError;
-use ichido_store::message::limits::PAGE_MAX;
+use ichido_store::message::limits::MAX_PAGE;
 
 use super::bulk::BulkOperation;
 use super::policy::RequeueRefusal;
@@ -66,7 +66,7 @@ impl BulkOperation {
         };
         let mut after = None;
         loop {
-            let page = self.store.dead_letters().page(&filter, after, PAGE_MAX).await?;
+            let page = self.store.dead_letters().page(&filter, after, MAX_PAGE).await?;
             for letter in &page {
                 preflight.matched += 1;
                 let queue = letter.queue.as_str().to_owned();
@@ -79,7 +79,7 @@ impl BulkOperation {
                 *preflight.errors.entry(letter.code.clone().unwrap_or_default()).or_default() += 1;
             }
             match page.last() {
-                Some(last) if page.len() == PAGE_MAX as usize => after = Some((last.since, last.id)),
+                Some(last) if page.len() == MAX_PAGE as usize => after = Some((last.since, last.id)),
                 _ => return Ok(preflight),
             }
         }

@@ -2,11 +2,11 @@
 
 use ichido_store::Store;
 use ichido_store::action::AuditAction;
-use ichido_store::error::StoreError;
 use ichido_store::dead_letter::{DeadLetterFilter, Disposition};
+use ichido_store::error::StoreError;
 use uuid::Uuid;
 
-use super::bulk::{BulkOperation, BulkEnd, BulkReport, BulkAction};
+use super::bulk::{BulkAction, BulkEnd, BulkOperation, BulkReport};
 use super::claim::LiveBulks;
 use super::preflight::Preflight;
 
@@ -106,8 +106,17 @@ impl BulkOperation {
 
 /// Formats a filter: `state=dead queue=orders`.
 fn describe_filter(filter: &DeadLetterFilter) -> String {
-    let DeadLetterFilter { state, disposition: standing, queue, code, effect, identity, since_from, since_before, text } =
-        filter;
+    let DeadLetterFilter {
+        state,
+        disposition: standing,
+        queue,
+        code,
+        effect,
+        identity,
+        since_from,
+        since_before,
+        text,
+    } = filter;
     let mut words = vec![format!("state={}", state.as_str())];
     let mut add = |name: &str, value: Option<String>| {
         words.extend(value.map(|value| format!("{name}={value}")));

@@ -4,8 +4,8 @@ use ichido_store::error::StoreError;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::bulk::{BulkOperation, BulkEnd, limits};
-use super::canary::{Canary, CanaryDecision, Observation, CanaryCounts, judge, observe};
+use super::bulk::{BulkEnd, BulkOperation, limits};
+use super::canary::{Canary, CanaryCounts, CanaryDecision, Observation, judge, observe};
 
 impl BulkOperation {
     /// Watches messages until enough succeeded, which returns `None`, or the operation ends.
@@ -22,8 +22,8 @@ impl BulkOperation {
             let is_timed_out = until <= Instant::now();
             let mut watched = CanaryCounts::default();
             let stages = self.store.messages().states(ids).await?;
-            for (_, stage, tries) in &stages {
-                watched.add(observe(*stage, *tries));
+            for (_, stage, attempts) in &stages {
+                watched.add(observe(*stage, *attempts));
             }
             // Only sent or cancelled messages are ever deleted.
             for _ in stages.len()..ids.len() {

@@ -11,7 +11,9 @@ use ichido_core::retry::Guarantee;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 
-use super::{DeliveryAttempt, Cancel, DeliveryOutcome, JobSuccess, JobError, Job, DeliveryTerms, ReconcileOutcome};
+use super::{
+    Cancel, DeliveryAttempt, DeliveryOutcome, DeliveryTerms, Job, JobError, JobSuccess, ReconcileOutcome,
+};
 
 type RunFuture = Pin<Box<dyn Future<Output = DeliveryOutcome> + Send>>;
 type AskFuture = Pin<Box<dyn Future<Output = ReconcileOutcome> + Send>>;
@@ -98,7 +100,7 @@ impl Handler {
         let promise = DeliveryTerms {
             guarantee: Guarantee::None,
             timeout: Self::TIMEOUT_DEFAULT,
-            settles_within: Duration::ZERO,
+            settle_grace: Duration::ZERO,
         };
         Self { run: Arc::new(run), ask: None, promise }
     }
@@ -128,8 +130,8 @@ impl Handler {
 
     /// Sets how long its work may continue after a run was abandoned.
     #[must_use]
-    pub fn settles_within(mut self, settles_within: Duration) -> Self {
-        self.promise.settles_within = settles_within;
+    pub fn settle_grace(mut self, settle_grace: Duration) -> Self {
+        self.promise.settle_grace = settle_grace;
         self
     }
 

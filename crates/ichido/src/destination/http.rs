@@ -35,8 +35,8 @@ mod sign;
 pub use reconcile::ReconcileMeaning;
 pub use response::ResponseMeaning;
 pub use settings::{
-    ANSWER_BYTES_MAX, DeliveryRule, ReconcileRule, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, ResponseRule,
-    SECRETS_MAX, TIMEOUT_MAX,
+    DeliveryRule, HttpSettings, MAX_ANSWER_BYTES, MAX_HEADERS, MAX_RULES, MAX_SECRETS, MAX_TIMEOUT,
+    ReconcileRule, ReconcileSettings, ResponseRule,
 };
 
 use bytes::Bytes;
@@ -86,7 +86,7 @@ ichido_core::debug_only! {
 }
 
 impl Http {
-    /// Makes one attempt of a message. It ends within [`Promise::timeout`].
+    /// Makes one attempt of a message. It ends within [`DeliveryTerms::timeout`].
     pub async fn call(&self, call: &DeliveryAttempt) -> DeliveryOutcome {
         let Some(request) = self.request(call, clock::now()) else {
             return DeliveryOutcome::unsendable();
@@ -107,7 +107,7 @@ impl Http {
 
     /// Looks up the effect of the calls made under `key`.
     ///
-    /// It ends within [`Promise::timeout`], and is a read: repeating it is harmless.
+    /// It ends within [`DeliveryTerms::timeout`], and is a read: repeating it is harmless.
     // Spec: F2.
     pub async fn reconcile(&self, key: &IdempotencyKey) -> ReconcileOutcome {
         match &self.reconcile {

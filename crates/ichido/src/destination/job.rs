@@ -12,9 +12,9 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
 
-use super::{DeliveryAttempt, Cancel, DeliveryOutcome};
+use super::{Cancel, DeliveryAttempt, DeliveryOutcome};
 
-// Flat, although it repeats most of `Call`: handlers destructure it by name and move its parts.
+// Flat, although it repeats most of `DeliveryAttempt`: handlers destructure it by name and move its parts.
 /// One attempt of one message, its request parsed as `T`.
 pub struct Job<T> {
     /// The request.

@@ -1,7 +1,7 @@
 //! Publishes messages to a stream of NATS `JetStream`.
 //!
 //! Guarantee: one call of [`Nats::call`] publishes at most once, on one connection. Nothing is buffered for a later
-//! connection, so an abandoned publish cannot go out after [`Promise::settles_within`]. A message counts as done when the
+//! connection, so an abandoned publish cannot go out after [`DeliveryTerms::settle_grace`]. A message counts as done when the
 //! stream found at startup acknowledges it, and as not done only if that is proven; in doubt it may have been stored.
 //!
 //! # What the stream gets
@@ -38,7 +38,7 @@ mod response;
 mod settings;
 mod start;
 
-pub use settings::{Credentials, NatsSettings, SETTLES_WITHIN_MIN, TIMEOUT_MAX, URLS_MAX};
+pub use settings::{Credentials, MAX_TIMEOUT, MAX_URLS, MIN_SETTLE_GRACE, NatsSettings};
 pub use start::{NatsPlan, NatsStartError};
 
 use std::str::FromStr as _;
@@ -69,7 +69,7 @@ ichido_core::debug_only! {
 }
 
 impl Nats {
-    /// Makes one attempt of a message. It ends within [`Promise::timeout`].
+    /// Makes one attempt of a message. It ends within [`DeliveryTerms::timeout`].
     pub async fn call(&self, call: &DeliveryAttempt) -> DeliveryOutcome {
         let deadline = Instant::now() + self.promise.timeout;
         let Ok(headers) = self.headers(call) else {
@@ -118,5 +118,5 @@ impl Nats {
 
 /// Returns how long a publish may be in flight until the stream stored it or never will.
 fn max_time_in_flight(promise: &DeliveryTerms) -> Duration {
-    promise.timeout + promise.settles_within
+    promise.timeout + promise.settle_grace
 }

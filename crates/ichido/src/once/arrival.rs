@@ -15,7 +15,7 @@ use ichido_core::json::{Document, JsonError, Kind};
 use ichido_core::key::{self, IdempotencyKey};
 use ichido_core::ledger::RecordName;
 use ichido_store::ledger::KeyClaim;
-use ichido_store::ledger::limits::{HOPS_BYTES_MAX, TRACE_BYTES_MAX};
+use ichido_store::ledger::limits::{MAX_HOPS_BYTES, MAX_TRACE_BYTES};
 
 use super::body::Body;
 use super::builder::is_name;
@@ -44,8 +44,8 @@ impl Arrival {
             fingerprint: self.fingerprint,
             request_digest: self.request_digest,
             policy: Arc::clone(&settings.policy),
-            hops: fields::joined_text(&self.parts, fields::HOPS, HOPS_BYTES_MAX),
-            trace: fields::joined_text(&self.parts, fields::TRACE, TRACE_BYTES_MAX),
+            hops: fields::joined_text(&self.parts, fields::HOPS, MAX_HOPS_BYTES),
+            trace: fields::joined_text(&self.parts, fields::TRACE, MAX_TRACE_BYTES),
         }
     }
 
@@ -71,12 +71,12 @@ pub(crate) fn read_head(
     let fields = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let key = key::read(fields).and_then(|key| settings.policy.require(key)).map_err(Problem::of_key)?;
     let Some(key) = key else { return Ok(None) };
-    if !is_name(operation, limits::OPERATION_BYTES_MAX) {
+    if !is_name(operation, limits::MAX_OPERATION_BYTES) {
         let detail = "the operation of this request has an invalid name; nothing was run";
         return Err(Problem::new(Code::HandlerFailed, detail));
     }
     let CallerIdentity { identity, inputs } = (settings.caller)(parts).map_err(no_identity)?;
-    if !is_name(&identity, limits::IDENTITY_BYTES_MAX) {
+    if !is_name(&identity, limits::MAX_IDENTITY_BYTES) {
         return Err(no_identity(IdentityError::Forbidden));
     }
     let echo = settings.echo_key.then(|| fields::echo(&parts.headers)).flatten();
@@ -112,7 +112,7 @@ pub(crate) async fn read_request<B>(
 where
     B: http_body::Body<Data = Bytes>,
 {
-    let (body, trailers) = read(body, settings.rules.bytes_max).await?;
+    let (body, trailers) = read(body, settings.rules.max_bytes).await?;
     let media = fields::media(&parts.headers);
     let request_digest = if media.is_encoded || !is_json(&media.text) || body.is_empty() {
         Digest::of_bytes(&body)
@@ -148,7 +148,7 @@ fn digest_of_json(body: &[u8], key: &IdempotencyKey, rules: &BodyRules) -> Resul
         let detail = format!("the body is not valid JSON: {error}; nothing was done");
         Problem::new(Code::BodyInvalid, detail)
     };
-    let document = Document::parse(body, rules.bytes_max).map_err(invalid)?;
+    let document = Document::parse(body, rules.max_bytes).map_err(invalid)?;
     if let Some(repeated) = document.root().get(BODY_KEY).filter(|value| value.kind() != Kind::Null) {
         // Anything but a string is not a key, and therefore not this one.
         let text = repeated.as_str().unwrap_or_default();
@@ -159,16 +159,16 @@ fn digest_of_json(body: &[u8], key: &IdempotencyKey, rules: &BodyRules) -> Resul
 
 async fn read<B: http_body::Body<Data = Bytes>>(
     body: B,
-    bytes_max: usize,
+    max_bytes: usize,
 ) -> Result<(Bytes, Option<HeaderMap>), Problem> {
     let too_large = || {
-        let detail = format!("the body is larger than {bytes_max} bytes, the limit; nothing was done");
+        let detail = format!("the body is larger than {max_bytes} bytes, the limit; nothing was done");
         Problem::new(Code::BodyTooLarge, detail)
     };
-    if (bytes_max as u64) < body.size_hint().lower() {
+    if (max_bytes as u64) < body.size_hint().lower() {
         return Err(too_large());
     }
-    let body = Limited::new(body.map_err(|_| BodyTruncated), bytes_max);
+    let body = Limited::new(body.map_err(|_| BodyTruncated), max_bytes);
     let whole = body.collect().await.map_err(|error| match error.downcast::<LengthLimitError>() {
         Ok(_) => too_large(),
         Err(_) => Problem::new(Code::BodyIncomplete, BodyTruncated.to_string()),

@@ -9,14 +9,16 @@ use http::{HeaderName, Method};
 use ichido_core::digest::BodyRules;
 use ichido_core::json::CanonicalForm;
 use ichido_core::ledger::{
-    Class, OperationGuarantee, KeyNeed, OnUnknown, Policy, PolicyDraft, PolicyError, Profile, RecordName,
+    Class, KeyNeed, OnUnknown, OperationGuarantee, Policy, PolicyDraft, PolicyError, Profile, RecordName,
 };
 
 use super::BoxError;
 use super::keeper::LeaseKeeper;
 use super::reconcile::{ReconcileFn, ReconciledRequest};
 use super::service::OnceLayer;
-use super::settings::{CallerIdentity, CallerFn, Guarantee, IdentityError, OperationName, Pool, Settings, limits};
+use super::settings::{
+    CallerFn, CallerIdentity, Guarantee, IdentityError, OperationName, Pool, Settings, limits,
+};
 
 /// Settings of an operation; [`Once::build`] turns them into a layer.
 ///
@@ -32,8 +34,8 @@ pub struct Once {
     reconcile: Option<ReconcileFn>,
     methods: Vec<Method>,
     form: CanonicalForm,
-    request_bytes_max: usize,
-    response_bytes_max: usize,
+    max_request_bytes: usize,
+    max_response_bytes: usize,
     response_whole_within: Duration,
     echo_key: bool,
 }
@@ -62,8 +64,8 @@ impl Once {
             reconcile: None,
             methods: vec![Method::POST, Method::PATCH],
             form: CanonicalForm::default(),
-            request_bytes_max: limits::REQUEST_BYTES_MAX_DEFAULT,
-            response_bytes_max: limits::RESPONSE_BYTES_MAX_DEFAULT,
+            max_request_bytes: limits::DEFAULT_MAX_REQUEST_BYTES,
+            max_response_bytes: limits::DEFAULT_MAX_RESPONSE_BYTES,
             response_whole_within: limits::RESPONSE_WHOLE_WITHIN_DEFAULT,
             echo_key: false,
         }
@@ -144,7 +146,7 @@ impl Once {
 
     /// Sets how long the upstream remembers a key, in keyed mode.
     pub fn keeps_keys_for(mut self, time: Duration) -> Self {
-        self.policy.upstream_keeps_keys_for = Some(time);
+        self.policy.keeps_keys_for = Some(time);
         self
     }
 
@@ -192,15 +194,15 @@ impl Once {
     }
 
     /// Sets the largest request body; a larger one is refused before anything is done.
-    pub fn request_bytes_max(self, bytes: usize) -> Self {
-        Self { request_bytes_max: bytes, ..self }
+    pub fn max_request_bytes(self, bytes: usize) -> Self {
+        Self { max_request_bytes: bytes, ..self }
     }
 
     /// Sets the largest stored response body.
     ///
     /// A larger one is passed on, and a replay reports that it was not stored.
-    pub fn response_bytes_max(self, bytes: usize) -> Self {
-        Self { response_bytes_max: bytes, ..self }
+    pub fn max_response_bytes(self, bytes: usize) -> Self {
+        Self { max_response_bytes: bytes, ..self }
     }
 
     /// Sets when a response of unknown length counts as a stream.
@@ -236,8 +238,8 @@ impl Once {
             pool,
             reconcile: self.reconcile,
             methods: self.methods,
-            rules: BodyRules { form: self.form, bytes_max: self.request_bytes_max },
-            response_bytes_max: self.response_bytes_max,
+            rules: BodyRules { form: self.form, max_bytes: self.max_request_bytes },
+            max_response_bytes: self.max_response_bytes,
             response_whole_within: self.response_whole_within,
             echo_key: self.echo_key,
         }))
@@ -247,7 +249,7 @@ impl Once {
     fn config_errors(&self, keeper: &LeaseKeeper) -> Vec<OnceConfigError> {
         let mut errors = Vec::new();
         if let OperationName::Named(name) = &self.operation
-            && !is_name(name, limits::OPERATION_BYTES_MAX)
+            && !is_name(name, limits::MAX_OPERATION_BYTES)
         {
             errors.push(OnceConfigError::OperationName);
         }
@@ -263,16 +265,20 @@ impl Once {
         let safe = self.methods.iter().filter(|method| method.is_safe());
         errors.extend(safe.map(|method| OnceConfigError::SafeMethod { method: method.clone() }));
         for (what, bytes) in
-            [("request_bytes_max", self.request_bytes_max), ("response_bytes_max", self.response_bytes_max)]
+            [("max_request_bytes", self.max_request_bytes), ("max_response_bytes", self.max_response_bytes)]
         {
-            if limits::BYTES_MAX < bytes {
+            if limits::MAX_BYTES < bytes {
                 errors.push(OnceConfigError::BoundTooLarge { what, bytes });
             }
         }
         let is_sqlite = keeper.store().is_sqlite();
         match &self.effect {
-            Guarantee::Transactional(Pool::Postgres(_)) if is_sqlite => errors.push(OnceConfigError::OtherDatabase),
-            Guarantee::Transactional(Pool::Sqlite(_)) if !is_sqlite => errors.push(OnceConfigError::OtherDatabase),
+            Guarantee::Transactional(Pool::Postgres(_)) if is_sqlite => {
+                errors.push(OnceConfigError::OtherDatabase)
+            }
+            Guarantee::Transactional(Pool::Sqlite(_)) if !is_sqlite => {
+                errors.push(OnceConfigError::OtherDatabase)
+            }
             _ => (),
         }
         let reconciles = self.policy.on_unknown == Some(OnUnknown::Reconcile);
@@ -284,8 +290,8 @@ impl Once {
 }
 
 /// Returns whether a text can name an operation or identity in the store.
-pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
-    !text.is_empty() && text.len() <= bytes_max && !text.contains('\0')
+pub(crate) fn is_name(text: &str, max_bytes: usize) -> bool {
+    !text.is_empty() && text.len() <= max_bytes && !text.contains('\0')
 }
 
 ichido_core::debug_only! {
@@ -296,7 +302,7 @@ ichido_core::debug_only! {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OnceConfigError {
     /// The name is missing or cannot be stored.
-    #[error("an operation's name must have 1 to {} bytes and no NUL", limits::OPERATION_BYTES_MAX)]
+    #[error("an operation's name must have 1 to {} bytes and no NUL", limits::MAX_OPERATION_BYTES)]
     OperationName,
     /// The class is missing.
     #[error("no class is set; call class(…) with Class::Mutate, Irreversible or ExternalEffect")]
@@ -317,7 +323,7 @@ pub enum OnceConfigError {
         method: Method,
     },
     /// A limit above the memory allowed for one request.
-    #[error("{what} is {bytes} bytes; at most {} are allowed in memory", limits::BYTES_MAX)]
+    #[error("{what} is {bytes} bytes; at most {} are allowed in memory", limits::MAX_BYTES)]
     BoundTooLarge {
         /// The limit.
         what: &'static str,

@@ -7,7 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use ichido_core::fence::Fence;
-use ichido_core::ledger::{OperationGuarantee, RequestOutcome, RecordPhase, Settlement, SettleRight, may_settle};
+use ichido_core::ledger::{
+    OperationGuarantee, RecordPhase, RequestOutcome, SettleRight, Settlement, may_settle,
+};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{ClaimOrigin, KeyOutcome, KeyRecord, KeySettle, KeySettled};
@@ -46,7 +48,10 @@ impl ClaimGuard {
         asked_at: Duration,
     ) -> Self {
         // In transactional mode, whatever was lost was rolled back.
-        let may_be_done = matches!(began, ClaimOrigin::TakenOver { from: OperationGuarantee::Keyed | OperationGuarantee::None });
+        let may_be_done = matches!(
+            began,
+            ClaimOrigin::TakenOver { from: OperationGuarantee::Keyed | OperationGuarantee::None }
+        );
         let claim =
             settings.keeper.hold_claim(arrival.name.clone(), fence, settings.policy.lease(), asked_at);
         Self { settings, arrival, fence, may_be_done, claim }
@@ -172,9 +177,9 @@ impl ClaimGuard {
     /// The claim is still renewed where possible. If it lapses, a late settle counts unless another claim took over.
     pub(crate) async fn settle_later(&self, outcome: KeyOutcome) {
         let mut wait = SETTLE_WAIT_FIRST;
-        for _ in 0..limits::SETTLE_ATTEMPTS_MAX {
+        for _ in 0..limits::MAX_SETTLE_ATTEMPTS {
             tokio::time::sleep(wait).await;
-            wait = wait.saturating_mul(2).min(limits::SETTLE_WAIT_MAX);
+            wait = wait.saturating_mul(2).min(limits::MAX_SETTLE_WAIT);
             if let Ok(settled) = self.settle(outcome.clone()).await {
                 tracing::info!(?settled, "stored an outcome late");
                 return;
@@ -217,7 +222,7 @@ impl ClaimGuard {
         let numbers = self.settings.numbers();
         match (found.record.phase, found.response) {
             (RecordPhase::Settled { .. }, Some(response)) if response.body.is_none() => {
-                Some(Problem::not_kept(numbers, response.status).into_response())
+                Some(Problem::not_stored(numbers, response.status).into_response())
             }
             (RecordPhase::Settled { .. }, Some(response)) => {
                 Some(replay(response, numbers.replay_marker).unwrap_or_else(Problem::into_response))

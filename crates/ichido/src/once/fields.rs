@@ -83,7 +83,7 @@ pub(crate) fn echo(headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
 }
 
 /// Returns a field's text if it is plain and within the limit.
-pub(crate) fn joined_text(parts: &Parts, name: HeaderName, bytes_max: usize) -> Option<String> {
+pub(crate) fn joined_text(parts: &Parts, name: HeaderName, max_bytes: usize) -> Option<String> {
     let mut joined = String::new();
     for value in parts.headers.get_all(name) {
         // Visible ASCII and spaces only, because it is displayed.
@@ -92,7 +92,7 @@ pub(crate) fn joined_text(parts: &Parts, name: HeaderName, bytes_max: usize) -> 
             joined.push_str(", ");
         }
         joined.push_str(value);
-        if bytes_max < joined.len() {
+        if max_bytes < joined.len() {
             return None;
         }
     }

@@ -27,7 +27,7 @@ ichido_http::problems! {
         KeyInvalid = "key_invalid", BAD_REQUEST, "The idempotency key is not valid";
         /// The body names a different key than the header.
         // Spec: D11.
-        KeyDisagrees = "key_disagrees", UNPROCESSABLE_ENTITY, "Header and body name different idempotency keys";
+        KeyMismatch = "key_mismatch", UNPROCESSABLE_ENTITY, "Header and body name different idempotency keys";
         /// The key was used for a different request.
         // Spec: A4.
         KeyConflict = "key_conflict", CONFLICT, "The idempotency key was used for a different request";
@@ -38,7 +38,7 @@ ichido_http::problems! {
         // Spec: F2.
         OutcomeUnknown = "outcome_unknown", CONFLICT, "The outcome of the request is unknown";
         /// It has ended, and its response was too large to store, or lost.
-        ResponseNotKept = "response_not_kept", CONFLICT, "The request has ended, but its response is not stored";
+        ResponseNotStored = "response_not_stored", CONFLICT, "The request has ended, but its response is not stored";
         /// The store is unreachable; nothing was run.
         StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be accepted now";
         /// The record under this key cannot be read; nothing was run.
@@ -64,7 +64,7 @@ ichido_http::problems! {
 impl Problem {
     /// Describes what is wrong with the key, or that it is missing.
     pub fn of_key(error: KeyError) -> Self {
-        let code = code_of_key(error, Code::KeyMissing, Code::KeyDisagrees, Code::KeyInvalid);
+        let code = code_of_key(error, Code::KeyMissing, Code::KeyMismatch, Code::KeyInvalid);
         Self::new(code, error.to_string())
     }
 
@@ -89,12 +89,12 @@ impl Problem {
         Self::new(Code::OutcomeUnknown, detail).under(status(numbers.unknown_status))
     }
 
-    pub(crate) fn not_kept(numbers: ProfileNumbers, first: u16) -> Self {
+    pub(crate) fn not_stored(numbers: ProfileNumbers, first: u16) -> Self {
         let detail = format!(
             "the request ended with status {first} and is not run again; its response was too large to store, \
                 or was lost"
         );
-        Self::new(Code::ResponseNotKept, detail).under(status(numbers.not_kept_status))
+        Self::new(Code::ResponseNotStored, detail).under(status(numbers.not_kept_status))
     }
 
     /// Describes a store error that occurred before anything was run.

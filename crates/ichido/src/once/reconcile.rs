@@ -62,7 +62,10 @@ pub(crate) async fn reconcile_unknown(name: &RecordName, settings: &Settings) ->
         }
         Ok(KeyResolved::Missing) => true,
         Err(error) => {
-            tracing::warn!(error = error.with_causes(), "failed to store the resolution of an unknown outcome");
+            tracing::warn!(
+                error = error.with_causes(),
+                "failed to store the resolution of an unknown outcome"
+            );
             false
         }
     }

@@ -74,7 +74,7 @@ impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
         let headers = self.response.headers();
         let digest = self.body.as_ref().map(|body| {
             let media = fields::media(headers);
-            let rules = BodyRules { bytes_max: body.len(), ..BodyRules::default() };
+            let rules = BodyRules { max_bytes: body.len(), ..BodyRules::default() };
             let exact = (!media.is_encoded).then(|| Digest::of_body(&media.text, body, &rules).ok());
             // Invalid JSON has no canonical form.
             exact.flatten().unwrap_or_else(|| Digest::of_bytes(body))
@@ -106,14 +106,14 @@ enum BodyRead<R: http_body::Body> {
 }
 
 async fn read<R: http_body::Body<Data = Bytes>>(body: R, settings: &Settings) -> BodyRead<R> {
-    let bytes_max = settings.response_bytes_max;
+    let max_bytes = settings.max_response_bytes;
     let hint = body.size_hint();
     let mut rest = Box::pin(body);
     let mut front = VecDeque::new();
-    if (bytes_max as u64) < hint.lower() {
+    if (max_bytes as u64) < hint.lower() {
         return BodyRead::GoesOn(Body::resumed(front, rest));
     }
-    let reading = read_up_to(bytes_max, &mut rest, &mut front);
+    let reading = read_up_to(max_bytes, &mut rest, &mut front);
     let ended = match hint.upper() {
         Some(_) => reading.await,
         // It may never end: a body that does not end soon is a stream.
@@ -138,7 +138,7 @@ enum BodyEnd {
 }
 
 async fn read_up_to<R: http_body::Body<Data = Bytes>>(
-    bytes_max: usize,
+    max_bytes: usize,
     rest: &mut Pin<Box<R>>,
     front: &mut VecDeque<Frame<Bytes>>,
 ) -> Result<Result<BodyEnd, R::Error>, Panicked> {
@@ -152,7 +152,7 @@ async fn read_up_to<R: http_body::Body<Data = Bytes>>(
         bytes += frame.data_ref().map_or(0, Bytes::len);
         let is_trailers = frame.is_trailers();
         front.push_back(frame);
-        if is_trailers || bytes_max < bytes {
+        if is_trailers || max_bytes < bytes {
             return Ok(Ok(BodyEnd::NotYet));
         }
     }

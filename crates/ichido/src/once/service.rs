@@ -112,7 +112,8 @@ async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
 ) -> Result<Response<Body<R>>, S::Error> {
     let (parts, body) = request.into_parts();
     let operation = settings.operation.name_for(&parts);
-    let attempt_number = ClientAttempt::read(parts.headers.get(client_attempt::FIELD).map(HeaderValue::as_bytes));
+    let attempt_number =
+        ClientAttempt::read(parts.headers.get(client_attempt::FIELD).map(HeaderValue::as_bytes));
     let (RequestHead { name, inputs, echo }, span) = match read_head(&parts, &operation, &settings) {
         Ok(Some(head)) => {
             let span = tracing::info_span!("once", operation, key = head.name.key.log_hash());
@@ -200,7 +201,7 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
             }
             Ok(AttemptOutcome::ClaimLapsed) => {
                 rounds += 1;
-                if rounds < limits::ROUNDS_MAX {
+                if rounds < limits::MAX_ROUNDS {
                     continue;
                 }
                 return problem_response(metrics::Result::Unavailable, Problem::unavailable());
@@ -220,14 +221,14 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
                 return (metrics::Result::Replayed, Ok(response.unwrap_or_else(Problem::into_response)));
             }
             KeyClaimed::ReplayNotStored { status } => {
-                return problem_response(metrics::Result::NotKept, Problem::not_kept(numbers, status));
+                return problem_response(metrics::Result::NotStored, Problem::not_stored(numbers, status));
             }
             KeyClaimed::Conflict => {
                 return problem_response(metrics::Result::Mismatched, Problem::conflict(numbers));
             }
             KeyClaimed::Unknown { .. } => {
                 rounds += 1;
-                if rounds < limits::ROUNDS_MAX && reconcile_unknown(&arrival.name, settings).await {
+                if rounds < limits::MAX_ROUNDS && reconcile_unknown(&arrival.name, settings).await {
                     continue;
                 }
                 return problem_response(metrics::Result::Unknown, Problem::unknown(numbers));

@@ -22,21 +22,21 @@ pub mod limits {
     /// The default for the largest request body.
     ///
     /// It is held in memory while the handler runs.
-    pub const REQUEST_BYTES_MAX_DEFAULT: usize = 1 << 20;
+    pub const DEFAULT_MAX_REQUEST_BYTES: usize = 1 << 20;
     /// The default for the largest stored response body.
-    pub const RESPONSE_BYTES_MAX_DEFAULT: usize = 1 << 20;
+    pub const DEFAULT_MAX_RESPONSE_BYTES: usize = 1 << 20;
     /// The largest value of either setting.
-    pub const BYTES_MAX: usize = 64 << 20;
+    pub const MAX_BYTES: usize = 64 << 20;
     /// How long a response of unknown length may take by default.
     ///
     /// A longer one is a stream, whose body is not stored.
     pub const RESPONSE_WHOLE_WITHIN_DEFAULT: Duration = Duration::from_secs(1);
     /// The longest name of an operation.
-    pub const OPERATION_BYTES_MAX: usize = 256;
+    pub const MAX_OPERATION_BYTES: usize = 256;
     /// The longest name of an identity.
-    pub const IDENTITY_BYTES_MAX: usize = 256;
+    pub const MAX_IDENTITY_BYTES: usize = 256;
     /// The most runs of a handler whose transaction conflicts with others.
-    pub const RUNS_MAX: u32 = 4;
+    pub const MAX_RUNS: u32 = 4;
     /// How long to wait for a transaction that is locked after its handler ended.
     pub const TRANSACTION_WAIT: Duration = Duration::from_secs(2);
     /// How long a handler waits for its transaction while another part of it holds the lock.
@@ -44,18 +44,18 @@ pub mod limits {
     /// How long the store may take before the request is answered without it.
     ///
     /// At most the lease.
-    pub const STORE_WAIT_MAX: Duration = Duration::from_secs(10);
+    pub const MAX_STORE_WAIT: Duration = Duration::from_secs(10);
     /// The most attempts to settle while the store is unreachable after the effect.
-    pub const SETTLE_ATTEMPTS_MAX: u32 = 200;
+    pub const MAX_SETTLE_ATTEMPTS: u32 = 200;
     /// The longest wait between two of these attempts.
-    pub const SETTLE_WAIT_MAX: Duration = Duration::from_secs(5);
+    pub const MAX_SETTLE_WAIT: Duration = Duration::from_secs(5);
     /// How often one waiting duplicate polls for all of them, in case no wake-up arrives.
     pub const POLL_INTERVAL: Duration = Duration::from_millis(250);
     /// How often a request restarts when others keep changing its key.
-    pub const ROUNDS_MAX: u32 = 8;
+    pub const MAX_ROUNDS: u32 = 8;
 }
 
-/// How an operation's outcome becomes durable (see [`ichido_core::ledger::EffectMode`]).
+/// How an operation's outcome becomes durable (see [`ichido_core::ledger::OperationGuarantee`]).
 #[derive(Clone, Debug)]
 pub enum Guarantee {
     /// The handler writes in the provided transaction, in the store's own database.
@@ -144,7 +144,7 @@ pub(crate) struct Settings {
     pub(crate) reconcile: Option<ReconcileFn>,
     pub(crate) methods: Vec<Method>,
     pub(crate) rules: BodyRules,
-    pub(crate) response_bytes_max: usize,
+    pub(crate) max_response_bytes: usize,
     pub(crate) response_whole_within: Duration,
     pub(crate) echo_key: bool,
 }
@@ -158,7 +158,7 @@ impl Settings {
     ///
     /// After the lease, a claim is useless.
     pub(crate) fn store_wait(&self) -> Duration {
-        self.policy.lease().min(limits::STORE_WAIT_MAX)
+        self.policy.lease().min(limits::MAX_STORE_WAIT)
     }
 
     pub(crate) fn numbers(&self) -> ProfileNumbers {

@@ -22,7 +22,7 @@ pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
     mut inner: S,
     reply: ResponseSender<R, S::Error>,
 ) {
-    for run in 1..=limits::RUNS_MAX {
+    for run in 1..=limits::MAX_RUNS {
         let fresh = inner.clone();
         let Ok(handler_tx) = HandlerTx::begin(pool).await.inspect_err(|error| {
             tracing::error!(error = error.with_causes(), "failed to begin a handler's transaction");
@@ -40,7 +40,7 @@ pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
             HandlerOutcome::Failed(error) => (KeyOutcome::Release, Err(error), false),
             HandlerOutcome::Panicked => (KeyOutcome::Release, Ok(panicked()), false),
         };
-        match end(&guard, handler_tx, outcome, run_again && run < limits::RUNS_MAX).await {
+        match end(&guard, handler_tx, outcome, run_again && run < limits::MAX_RUNS).await {
             TransactionEnd::Committed => return respond(reply, AttemptOutcome::Responded(response)),
             TransactionEnd::RolledBack(outcome) => return guard.finish(outcome, response, reply).await,
             TransactionEnd::Failed(problem) => {

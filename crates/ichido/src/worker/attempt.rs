@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::hops::{self, Hop, HopName, Hops, RequestId};
-use ichido_core::lifecycle::{StartMark, Event, Failure, AttemptResult};
+use ichido_core::lifecycle::{AttemptResult, Event, Failure, StartMark};
 use ichido_core::pace::{PauseReason, first_call_at};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
-use ichido_store::message::{Note, Settlement, ClaimedMessage};
+use ichido_store::message::{ClaimedMessage, Note, Settlement};
 use tokio::sync::SemaphorePermit;
 
 use super::DELIVERY;
@@ -22,22 +22,22 @@ use super::metrics;
 use super::node::{ServedQueue, WorkerNode};
 use super::pacer::{CallKind, Slot};
 use super::stop::StopStage;
-use crate::destination::{DeliveryAttempt, Cancel, DeliveryOutcome};
+use crate::destination::{Cancel, DeliveryAttempt, DeliveryOutcome};
 
 /// Destinations enforce their own timeouts.
 ///
 /// A call that exceeds its timeout by this much is abandoned here.
-const CALL_OVERRUN_MAX: Duration = Duration::from_secs(1);
+const MAX_CALL_OVERRUN: Duration = Duration::from_secs(1);
 /// A message that must wait longer than this is given back.
 ///
 /// No worker's death is then charged to it in the meantime.
-const PACE_WAIT_MAX: Duration = Duration::from_secs(1);
+const MAX_PACE_WAIT: Duration = Duration::from_secs(1);
 /// A message that was given back is checked again after this time at the latest.
 ///
 /// An operator may have ended the pause.
 ///
 /// Nothing is claimed from a queue while its destination is paused, so this costs nothing.
-const RECHECK_AFTER_MAX: Duration = Duration::from_secs(10);
+const MAX_RECHECK_AFTER: Duration = Duration::from_secs(10);
 /// The longest wait without checking again.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The wait after a start mark could not be written.
@@ -109,7 +109,7 @@ impl Attempt {
     }
 
     fn caller(&self) -> CallKind {
-        if 1 < self.leased.work.history.tries { CallKind::Retry } else { CallKind::First }
+        if 1 < self.leased.work.history.attempts { CallKind::Retry } else { CallKind::First }
     }
 
     /// Returns what a call made now could do.
@@ -150,7 +150,7 @@ impl Attempt {
     /// Waits the interval before a first call.
     async fn wait_interval(&self) {
         let interval = self.served.dispatcher.interval;
-        if interval.is_zero() || 1 < self.leased.work.history.tries {
+        if interval.is_zero() || 1 < self.leased.work.history.attempts {
             return;
         }
         let first = first_call_at(self.now(), interval);
@@ -179,8 +179,8 @@ impl Attempt {
             let wait = until.since(self.now());
             // A retry that gives way to others must not occupy a slot either.
             let gives_way = why == PauseReason::Circuit && self.caller() == CallKind::Retry;
-            if gives_way || PACE_WAIT_MAX < wait {
-                let recheck_at = self.now().plus(RECHECK_AFTER_MAX);
+            if gives_way || MAX_PACE_WAIT < wait {
+                let recheck_at = self.now().plus(MAX_RECHECK_AFTER);
                 return Err(CallSkipped::Delayed { until: until.min(recheck_at) });
             }
             tokio::time::sleep(wait.clamp(Duration::from_millis(1), POLL_INTERVAL)).await;
@@ -225,7 +225,7 @@ impl Attempt {
         let started_at = self.now();
         let cancel = Cancel::new();
         let call = self.to_call();
-        let call_timeout = dispatcher.promise.timeout.saturating_add(CALL_OVERRUN_MAX);
+        let call_timeout = dispatcher.promise.timeout.saturating_add(MAX_CALL_OVERRUN);
         let outcome = tokio::select! {
             biased;
             outcome = tokio::time::timeout(call_timeout, dispatcher.destination.call(&call, &cancel)) => {
@@ -270,7 +270,7 @@ impl Attempt {
             message_id = %work.id,
             queue = work.queue.as_str(),
             trace = work.trace.as_deref(),
-            attempt = u64::from(work.history.tries),
+            attempt = u64::from(work.history.attempts),
             began_at = started_at.as_micros(),
             ended_at = self.now().as_micros(),
             code,
@@ -285,7 +285,7 @@ impl Attempt {
             identity: work.identity.clone(),
             key: self.served.outbound(&work.identity, &work.key),
             fence: work.fence,
-            attempt: work.history.tries,
+            attempt: work.history.attempts,
             hops: hops_with_outbox(work),
             trace: work.trace.clone(),
             content_type: work.content_type.clone(),
@@ -299,16 +299,16 @@ impl Attempt {
             metrics::count(metrics::UNKNOWN, work.queue.as_str(), 1);
         }
         let safety = self.safety();
-        let failure = NonZeroU32::new(work.history.tries).unwrap_or(NonZeroU32::MIN);
+        let failure = NonZeroU32::new(work.history.attempts).unwrap_or(NonZeroU32::MIN);
         // No longer than the destination itself may be paused. Spec: D6.
-        let hint = verdict.hint.map(|hint| hint.min(self.served.dispatcher.pacer.pause_max()));
+        let hint = verdict.hint.map(|hint| hint.min(self.served.dispatcher.pacer.max_pause()));
         let wait = self.served.settings.retry.wait(failure, fastrand::f64(), hint);
         let tried = AttemptResult {
             fence: work.fence,
             effect: verdict.effect,
             safety,
             due: self.now().plus(wait),
-            travels_until: started_at.plus(self.served.dispatcher.max_time_in_flight()),
+            in_flight_until: started_at.plus(self.served.dispatcher.max_time_in_flight()),
         };
         let event = Event::from_attempt(verdict.next(safety, work.history.effect()), tried);
         AttemptReport { event, note: Note { code: verdict.code, ..note } }
@@ -322,7 +322,7 @@ impl Attempt {
         }
         // The mark says that it started, so it counts.
         let (failure, effect) = (Failure::Retry { due }, Effect::NotDone);
-        let event = Event::Failed { fence, failure, effect, safety: self.safety(), travels_until: now };
+        let event = Event::Failed { fence, failure, effect, safety: self.safety(), in_flight_until: now };
         let why = format!("the handler snoozed the message for {wait:?}");
         AttemptReport { event, note: Note { excerpt: Some(why), ..Note::default() } }
     }
@@ -341,7 +341,7 @@ impl Attempt {
                 metrics::count(metrics::SUPPRESSED, queue, 1);
                 let (failure, effect) = (Failure::InDoubt, Effect::NotDone);
                 let event =
-                    Event::Failed { fence, failure, effect, safety: Safety::None, travels_until: now };
+                    Event::Failed { fence, failure, effect, safety: Safety::None, in_flight_until: now };
                 let why = "an earlier attempt may have taken effect, and the receiver may have forgotten the key since";
                 let note =
                     Note { code: Some(ErrorCode::Unknown), excerpt: Some(why.to_owned()), ..Note::default() };
@@ -365,5 +365,8 @@ fn hops_with_outbox(work: &ClaimedMessage) -> Hops {
 
 /// The outcome of an abandoned call: its effect is unknown.
 fn abandoned(code: ErrorCode, why: &str) -> DeliveryOutcome {
-    DeliveryOutcome::with_reason(Verdict::declared(Some(code), Effect::Unknown, Advice::Retry, None, None), why)
+    DeliveryOutcome::with_reason(
+        Verdict::declared(Some(code), Effect::Unknown, Advice::Retry, None, None),
+        why,
+    )
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ichido_core::audit::AuditKey;
 use ichido_core::retry::{Guarantee, ScheduleError};
 use ichido_store::Store;
-use ichido_store::batch::{Batcher, BatchLimits};
+use ichido_store::batch::{BatchLimits, Batcher};
 use ichido_store::message::{QueueName, limits as store_limits};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
@@ -19,10 +19,10 @@ use super::metrics::{self, QueueMetrics};
 use super::node::{Dispatcher, ServedQueue, StartMarks, WorkerNode};
 use super::pacer::Pacer;
 use super::running::WorkerHandle;
-use super::settings::{QueueConfig, DestinationConfig, limits};
+use super::settings::{DestinationConfig, QueueConfig, limits};
 use super::stop::StopSignal;
 use crate::clock::Clock;
-use crate::destination::{Destination, JobSuccess, JobError, Handler, Job, DeliveryTerms};
+use crate::destination::{DeliveryTerms, Destination, Handler, Job, JobError, JobSuccess};
 use crate::lease::Leases;
 
 /// Settings of a worker; [`Worker::start`] starts it.
@@ -34,7 +34,7 @@ pub struct Worker {
     targets: Vec<DestinationConfig>,
     queues: Vec<QueueConfig>,
     idle_sleep: Duration,
-    stop_within: Duration,
+    stop_timeout: Duration,
     keep_finished: Duration,
     audit_key: Option<AuditKey>,
     alerts: Option<AlertSettings>,
@@ -49,7 +49,7 @@ impl Worker {
             targets: Vec::new(),
             queues: Vec::new(),
             idle_sleep: limits::IDLE_SLEEP_DEFAULT,
-            stop_within: limits::STOP_WITHIN_DEFAULT,
+            stop_timeout: limits::STOP_TIMEOUT_DEFAULT,
             keep_finished: limits::KEEP_FINISHED_DEFAULT,
             audit_key: None,
             alerts: None,
@@ -99,8 +99,8 @@ impl Worker {
     }
 
     /// Sets how long calls in flight may continue after a stop.
-    pub fn stop_within(self, stop_within: Duration) -> Self {
-        Self { stop_within, ..self }
+    pub fn stop_timeout(self, stop_timeout: Duration) -> Self {
+        Self { stop_timeout, ..self }
     }
 
     /// Sets how long messages are stored after they were sent or cancelled.
@@ -170,7 +170,7 @@ impl Worker {
             in_flight,
             store: self.store,
         };
-        Ok(WorkerHandle::start(Arc::new(node), sender, self.stop_within))
+        Ok(WorkerHandle::start(Arc::new(node), sender, self.stop_timeout))
     }
 
     fn dispatcher(&self, target: &DestinationConfig, clock: &Arc<Clock>) -> Arc<Dispatcher> {
@@ -253,15 +253,15 @@ fn queue_errors(queue: &QueueConfig, destinations: &[(&str, Duration)]) -> Vec<W
             }
         }
     }
-    if queue.lease < limits::LEASE_MIN {
+    if queue.lease < limits::MIN_LEASE {
         errors.push(WorkerConfigError::LeaseBelowMinimum { queue: name(), lease: queue.lease });
     }
-    if limits::LEASE_MAX < queue.lease {
+    if limits::MAX_LEASE < queue.lease {
         errors.push(WorkerConfigError::LeaseTooLong { queue: name(), lease: queue.lease });
     }
     let bounds = [
-        ("batch_size", queue.batch_size, store_limits::CLAIM_MAX),
-        ("parallelism", queue.parallelism, limits::PARALLELISM_MAX),
+        ("batch_size", queue.batch_size, store_limits::MAX_CLAIM),
+        ("parallelism", queue.parallelism, limits::MAX_PARALLELISM),
     ];
     for (what, found, max) in bounds {
         if max < found.get() {
@@ -307,7 +307,9 @@ pub(super) fn horizon(queue: &QueueConfig, promise: &DeliveryTerms) -> Duration 
 }
 
 fn warn_of_short_key_retention(queue: &QueueConfig, destination: &Destination) {
-    if let Some(ShortKeyRetention { keeps_for, horizon, help: mend }) = short_key_retention(queue, destination) {
+    if let Some(ShortKeyRetention { keeps_for, horizon, help: mend }) =
+        short_key_retention(queue, destination)
+    {
         let queue = &queue.name;
         tracing::warn!(
             queue,
@@ -320,7 +322,7 @@ fn warn_of_short_key_retention(queue: &QueueConfig, destination: &Destination) {
 }
 
 fn is_name(name: &str) -> bool {
-    (1..=limits::NAME_BYTES_MAX).contains(&name.len()) && !name.contains('\0')
+    (1..=limits::MAX_NAME_BYTES).contains(&name.len()) && !name.contains('\0')
 }
 
 ichido_core::debug_only! {
@@ -339,10 +341,10 @@ pub enum WorkerConfigError {
     )]
     NoIdleSleep,
     /// The name is missing or cannot be stored.
-    #[error("a worker's name must have 1 to {} bytes and no NUL", limits::NAME_BYTES_MAX)]
+    #[error("a worker's name must have 1 to {} bytes and no NUL", limits::MAX_NAME_BYTES)]
     WorkerName,
     /// The name is missing or cannot be stored.
-    #[error("destination `{name}`: a name must have 1 to {} bytes and no NUL", limits::NAME_BYTES_MAX)]
+    #[error("destination `{name}`: a name must have 1 to {} bytes and no NUL", limits::MAX_NAME_BYTES)]
     DestinationName {
         /// The name.
         name: String,
@@ -356,7 +358,7 @@ pub enum WorkerConfigError {
     /// The name is not valid for a queue.
     #[error(
         "queue `{queue}`: a name must have 1 to {} letters, digits, `.`, `_`, `-` or `:`",
-        store_limits::QUEUE_BYTES_MAX
+        store_limits::MAX_QUEUE_BYTES
     )]
     QueueName {
         /// The name.
@@ -393,7 +395,7 @@ pub enum WorkerConfigError {
         timeout: Duration,
     },
     /// The lease is too short for a database.
-    #[error("queue `{queue}`: the lease, {lease:?}, must be at least {:?}", limits::LEASE_MIN)]
+    #[error("queue `{queue}`: the lease, {lease:?}, must be at least {:?}", limits::MIN_LEASE)]
     LeaseBelowMinimum {
         /// The queue.
         queue: String,
@@ -403,7 +405,7 @@ pub enum WorkerConfigError {
     /// The lease would look as if it was taken while the clock was ahead.
     #[error(
         "queue `{queue}`: the lease, {lease:?}, must be at most {:?}; leases are renewed automatically",
-        limits::LEASE_MAX
+        limits::MAX_LEASE
     )]
     LeaseTooLong {
         /// The queue.

@@ -11,7 +11,7 @@ use ichido_core::lifecycle::StateName;
 use ichido_core::retry::Guarantee;
 use ichido_core::verdict::ErrorCode;
 use ichido_store::error::StoreError;
-use ichido_store::message::{StateCount, DeadLetterState, QueueName};
+use ichido_store::message::{DeadLetterState, QueueName, StateCount};
 use ichido_store::rescue::RescueOptions;
 
 use super::metrics::{self, Outcome};
@@ -33,9 +33,9 @@ const FLUSH_EVERY: Duration = Duration::from_secs(5);
 /// The most rows per statement.
 const BATCH_SIZE: u32 = 1_000;
 /// The most statements of one kind per round.
-const BATCHES_MAX: usize = 10;
+const MAX_BATCHES: usize = 10;
 /// The most dead claims rescued per round.
-const RESCUES_MAX: usize = 100;
+const MAX_RESCUES: usize = 100;
 /// How long after its claim a call of an unknown queue may be in flight.
 const TRAVELS_FOR_UNKNOWN: Duration = Duration::from_mins(10);
 
@@ -166,7 +166,7 @@ impl WorkerNode {
 
     /// Promotes due messages to claimable.
     async fn promote(&self) {
-        for _ in 0..BATCHES_MAX {
+        for _ in 0..MAX_BATCHES {
             let promoted =
                 ok_or_log("failed to promote due messages", self.store.claims().promote(BATCH_SIZE).await);
             let count: u64 = promoted.iter().flatten().map(|(_, count)| count).sum();
@@ -179,7 +179,7 @@ impl WorkerNode {
     /// Rescues messages of dead workers in our queues.
     async fn rescue(&self) {
         let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
-        for _ in 0..RESCUES_MAX {
+        for _ in 0..MAX_RESCUES {
             let rescued = self.store.claims().rescue_of(&queues, |queue| self.rescue_terms(queue)).await;
             let Some(Some(rescued)) = ok_or_log("failed to rescue messages of dead workers", rescued) else {
                 return;
@@ -204,12 +204,12 @@ impl WorkerNode {
         let Some(served) = self.queues.get(queue) else {
             // Not requested; nothing is known of such a queue.
             let (guarantee, wait) = (Guarantee::None, Duration::ZERO);
-            return RescueOptions { guarantee, wait, travels_for: TRAVELS_FOR_UNKNOWN };
+            return RescueOptions { guarantee, wait, max_time_in_flight: TRAVELS_FOR_UNKNOWN };
         };
         RescueOptions {
             guarantee: served.guarantee(),
             wait: served.settings.retry.wait(std::num::NonZeroU32::MIN, fastrand::f64(), None),
-            travels_for: served.dispatcher.max_time_in_flight(),
+            max_time_in_flight: served.dispatcher.max_time_in_flight(),
         }
     }
 
@@ -243,7 +243,9 @@ impl WorkerNode {
         for state in metrics::WAITING {
             metrics::waiting(queue.as_str(), state, of(state));
         }
-        for (state, stage) in [(DeadLetterState::Dead, StateName::Dead), (DeadLetterState::Parked, StateName::Parked)] {
+        for (state, stage) in
+            [(DeadLetterState::Dead, StateName::Dead), (DeadLetterState::Parked, StateName::Parked)]
+        {
             // No query if none waits.
             let oldest =
                 if of(stage) == 0 { Ok(None) } else { self.store.dead_letters().oldest(state, queue).await };

@@ -33,13 +33,13 @@ pub(super) const FENCED: &str = "ichido_worker_fenced_total";
 pub(super) const UNKNOWN: &str = "ichido_worker_unknown_total";
 pub(super) const RESCUED: &str = "ichido_worker_rescued_total";
 const UNSERVED: &str = "ichido_worker_unserved";
-const TRIES: &str = "ichido_worker_tries_total";
+const ATTEMPTS: &str = "ichido_worker_attempts_total";
 const MESSAGES: &str = "outbox_messages";
-const LETTER_OLDEST: &str = "outbox_letter_oldest_seconds";
+const DEAD_LETTER_OLDEST: &str = "outbox_dead_letter_oldest_seconds";
 const PAUSED: &str = "ichido_destination_paused";
 const CIRCUIT: &str = "ichido_destination_circuit";
 const FIRING: &str = "ichido_alerts_firing";
-const RATE: &str = "ichido_destination_calls_per_second_max";
+const RATE: &str = "ichido_destination_max_calls_per_second";
 
 /// The states in which a message waits.
 ///
@@ -61,7 +61,7 @@ pub fn describe_metrics() {
         (FENCED, "Reports that arrived after their claim was lost"),
         (UNKNOWN, "Attempts whose effect is unknown"),
         (RESCUED, "Messages rescued from dead workers"),
-        (TRIES, "Attempts by outcome, automatic retries (retry yes) apart from first attempts (no)"),
+        (ATTEMPTS, "Attempts by outcome, automatic retries (retry yes) apart from first attempts (no)"),
     ] {
         describe_counter!(name, Unit::Count, what);
     }
@@ -72,7 +72,7 @@ pub fn describe_metrics() {
         the totals of all: do not sum them";
     describe_gauge!(MESSAGES, Unit::Count, messages);
     let letter = "How long the oldest dead or parked message has waited for a person; 0 if there is none";
-    describe_gauge!(LETTER_OLDEST, Unit::Seconds, letter);
+    describe_gauge!(DEAD_LETTER_OLDEST, Unit::Seconds, letter);
     describe_gauge!(PAUSED, Unit::Count, "1 while a destination is paused as it asked (Retry-After), else 0");
     describe_gauge!(
         CIRCUIT,
@@ -175,7 +175,7 @@ pub(super) fn count_attempt(queue: &str, is_retry: bool, outcome: Outcome) {
 
 fn attempts_counter(queue: &str, is_retry: bool, outcome: Outcome) -> Counter {
     let (queue, retry) = (queue.to_owned(), if is_retry { "yes" } else { "no" });
-    counter!(TRIES, "queue" => queue, "retry" => retry, "outcome" => outcome.as_str())
+    counter!(ATTEMPTS, "queue" => queue, "retry" => retry, "outcome" => outcome.as_str())
 }
 
 /// Counts a message's new state, with or without an attempt.
@@ -206,7 +206,7 @@ pub(super) fn waiting(queue: &str, state: StateName, count: i64) {
 
 /// Sets how long the oldest letter of a queue has waited.
 pub(super) fn oldest_letter(queue: &str, state: DeadLetterState, age: Duration) {
-    gauge!(LETTER_OLDEST, "queue" => queue.to_owned(), "state" => state.as_str()).set(age.as_secs_f64());
+    gauge!(DEAD_LETTER_OLDEST, "queue" => queue.to_owned(), "state" => state.as_str()).set(age.as_secs_f64());
 }
 
 /// Increments a counter by queue: [`REPLAYED`], [`SUPPRESSED`], [`FENCED`], [`UNKNOWN`] or [`RESCUED`].
@@ -243,12 +243,12 @@ impl DestinationGauges {
         }
     }
 
-    pub(super) fn set(&self, is_paused: bool, circuit: CircuitState, calls_per_second_max: Option<f64>) {
+    pub(super) fn set(&self, is_paused: bool, circuit: CircuitState, max_calls_per_second: Option<f64>) {
         self.paused.set(f64::from(u8::from(is_paused)));
         for (is, gauge) in &self.circuit {
             gauge.set(f64::from(u8::from(*is == circuit)));
         }
-        self.rate.set(calls_per_second_max.unwrap_or(f64::INFINITY));
+        self.rate.set(max_calls_per_second.unwrap_or(f64::INFINITY));
     }
 }
 

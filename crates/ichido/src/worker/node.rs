@@ -10,7 +10,7 @@ use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Guarantee;
 use ichido_store::Store;
-use ichido_store::batch::{Batcher, WriteMode, BatchWriter};
+use ichido_store::batch::{BatchWriter, Batcher, WriteMode};
 use ichido_store::error::StoreError;
 use ichido_store::facts::QueueFacts;
 use ichido_store::message::{ClaimOptions, QueueName};
@@ -26,7 +26,7 @@ use super::pacer::Pacer;
 use super::settings::QueueConfig;
 use super::stop::StopSignal;
 use crate::clock::Clock;
-use crate::destination::{Destination, DeliveryTerms};
+use crate::destination::{DeliveryTerms, Destination};
 use crate::lease::Leases;
 
 pub(super) struct WorkerNode {
@@ -106,7 +106,7 @@ impl ServedQueue {
             lease: self.settings.lease,
             start_marks: self.needs_start_marks(),
             guarantee: self.guarantee(),
-            travels_for: self.dispatcher.max_time_in_flight(),
+            max_time_in_flight: self.dispatcher.max_time_in_flight(),
         }
     }
 

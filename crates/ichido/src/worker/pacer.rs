@@ -11,14 +11,14 @@ mod shared;
 mod status;
 mod storage;
 
-pub use shared::{Paces, DestinationPace};
+pub use shared::{DestinationPace, Paces};
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::pace::Opening;
-use ichido_core::pace::{Circuit, Grant, PauseReason, Pace, PaceSettings};
+use ichido_core::pace::{Circuit, Grant, Pace, PaceSettings, PauseReason};
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{PaceReport, Verdict};
@@ -36,9 +36,9 @@ use storage::PaceStorage;
 /// Successes wait as long to be reported.
 pub const FRESH_FOR: Duration = Duration::from_secs(1);
 /// The most attempts of an update while other nodes are faster.
-const ROUNDS_MAX: usize = 16;
+const MAX_ROUNDS: usize = 16;
 /// The most throttles and failures waiting to be reported; more would add nothing.
-const PENDING_MAX: usize = 1_000;
+const MAX_PENDING: usize = 1_000;
 
 /// The pace of one destination on this node.
 pub struct Pacer {
@@ -129,7 +129,9 @@ impl Pacer {
         }
         self.grant_slots().await;
         // No slot means that the row could not be read or updated: the store is unreachable, and settling would fail too.
-        receiver.try_recv().unwrap_or_else(|_| Slot::NotBefore(self.clock.now().plus(FRESH_FOR), PauseReason::Rate))
+        receiver
+            .try_recv()
+            .unwrap_or_else(|_| Slot::NotBefore(self.clock.now().plus(FRESH_FOR), PauseReason::Rate))
     }
 
     /// Returns the known pace and the effective settings.
@@ -145,8 +147,8 @@ impl Pacer {
     }
 
     /// Returns the longest pause that the destination may request.
-    pub(crate) fn pause_max(&self) -> Duration {
-        self.settings.pause_max
+    pub(crate) fn max_pause(&self) -> Duration {
+        self.settings.max_pause
     }
 
     /// Returns when to claim the next message, if not now, as known here.
@@ -188,10 +190,10 @@ impl Pacer {
                     pending.successes = pending.successes.saturating_add(1);
                     return;
                 }
-                Some(PaceReport::Throttled) if pending.throttles.len() < PENDING_MAX => {
+                Some(PaceReport::Throttled) if pending.throttles.len() < MAX_PENDING => {
                     pending.throttles.push((sent, verdict.hint));
                 }
-                Some(PaceReport::Failure) if pending.failures.len() < PENDING_MAX => {
+                Some(PaceReport::Failure) if pending.failures.len() < MAX_PENDING => {
                     pending.failures.push((sent, caller));
                 }
                 Some(PaceReport::Throttled | PaceReport::Failure) => (),
@@ -266,7 +268,8 @@ impl Pacer {
         match self.change(reserve).await {
             Ok(Granted::ToAll(grant)) => deliver_slots(waiters, Some(grant)),
             Ok(Granted::Apart { fresh, again }) => {
-                let (first, others) = waiters.into_iter().partition(|waiter| waiter.caller == CallKind::First);
+                let (first, others) =
+                    waiters.into_iter().partition(|waiter| waiter.caller == CallKind::First);
                 deliver_slots(first, fresh);
                 deliver_slots(others, again);
             }
@@ -285,7 +288,7 @@ impl Pacer {
     ) -> Result<T, StoreError> {
         let pending = std::mem::take(&mut *lock(&self.pending));
         let mut changed = Err(StoreError::Busy);
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..MAX_ROUNDS {
             match self.change_once(&pending, &ask).await {
                 Ok(None) => (),
                 Ok(Some(answer)) => return Ok(answer),
@@ -395,8 +398,8 @@ impl PendingReports {
     fn add(&mut self, other: Self) {
         self.successes = self.successes.saturating_add(other.successes);
         self.throttles.extend(other.throttles);
-        self.throttles.truncate(PENDING_MAX);
+        self.throttles.truncate(MAX_PENDING);
         self.failures.extend(other.failures);
-        self.failures.truncate(PENDING_MAX);
+        self.failures.truncate(MAX_PENDING);
     }
 }

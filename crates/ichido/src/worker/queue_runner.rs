@@ -25,14 +25,14 @@ use super::stop::StopStage;
 /// The first wait after the store could not be reached.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// The longest wait between two attempts to reach it.
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The first wait after a wake-up without work, and the longest of many.
 const EMPTY_WAKE_DELAY: Duration = Duration::from_millis(1);
-const EMPTY_WAKE_DELAY_MAX: Duration = Duration::from_millis(20);
+const MAX_EMPTY_WAKE_DELAY: Duration = Duration::from_millis(20);
 /// The shortest wait for a slot before claiming.
 ///
 /// A fast pace has many slots, and polling for each is wasteful.
-const CLOSED_WAIT_MIN: Duration = Duration::from_millis(10);
+const MIN_CLOSED_WAIT: Duration = Duration::from_millis(10);
 
 pub(super) struct QueueRunner {
     node: Arc<WorkerNode>,
@@ -92,7 +92,7 @@ impl QueueRunner {
             }
             // If we died, a message claimed before its slot would be charged with it. Spec: E2.
             if let Some(until) = self.served.dispatcher.pacer.closed_until() {
-                let wait = until.since(self.node.clock.now()).max(CLOSED_WAIT_MIN);
+                let wait = until.since(self.node.clock.now()).max(MIN_CLOSED_WAIT);
                 self.wait(tokio::time::sleep(wait.min(self.node.idle_sleep))).await;
                 self.served.dispatcher.pacer.refresh(self.node.clock.elapsed()).await;
                 continue;
@@ -107,7 +107,7 @@ impl QueueRunner {
                     let is_woken = self.wait(wait).await == Some(true);
                     empty_wake_delay = is_woken.then(|| {
                         empty_wake_delay
-                            .map_or(EMPTY_WAKE_DELAY, |delay| (delay * 2).min(EMPTY_WAKE_DELAY_MAX))
+                            .map_or(EMPTY_WAKE_DELAY, |delay| (delay * 2).min(MAX_EMPTY_WAKE_DELAY))
                     });
                 }
                 Ok(_) => (retry_delay, empty_wake_delay) = (RETRY_DELAY, None),
@@ -115,7 +115,7 @@ impl QueueRunner {
                     let queue = self.served.name.as_str();
                     tracing::warn!(error = error.with_causes(), queue, "failed to claim messages; retrying");
                     self.wait(tokio::time::sleep(retry_delay)).await;
-                    retry_delay = (retry_delay * 2).min(RETRY_DELAY_MAX);
+                    retry_delay = (retry_delay * 2).min(MAX_RETRY_DELAY);
                 }
             }
         }

@@ -103,11 +103,11 @@ impl ReconcilePass {
             self.next_pass_at = node.clock.elapsed() + every;
         }
         let now = node.clock.now();
-        let travels_for = self.served.dispatcher.max_time_in_flight();
+        let max_time_in_flight = self.served.dispatcher.max_time_in_flight();
         // It became a letter no sooner than its call began; and the caller may have recorded a longer time in flight.
         let mut settled = letters.into_iter().filter(|letter| {
-            let travelling = letter.history.doubt.is_some_and(|doubt| now < doubt.travels_until);
-            letter.since.plus(travels_for) <= now && !travelling
+            let travelling = letter.history.doubt.is_some_and(|doubt| now < doubt.in_flight_until);
+            letter.since.plus(max_time_in_flight) <= now && !travelling
         });
         let mut asking = JoinSet::new();
         loop {
@@ -125,7 +125,7 @@ impl ReconcilePass {
 /// Looks up one message and records the result.
 async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetterRow) {
     let key = served.outbound(&letter.identity, &letter.key);
-    let failure = NonZeroU32::new(letter.history.tries).unwrap_or(NonZeroU32::MIN);
+    let failure = NonZeroU32::new(letter.history.attempts).unwrap_or(NonZeroU32::MIN);
     let wait = served.settings.retry.wait(failure, fastrand::f64(), None);
     let asked = served.dispatcher.destination.reconcile(&key).await;
     let (queue, id, key) = (served.name.as_str(), letter.id, letter.key.log_hash());

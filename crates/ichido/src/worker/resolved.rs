@@ -5,7 +5,7 @@ use ichido_core::time::Timestamp;
 use ichido_store::message::QueueName;
 use metrics::{Unit, describe_histogram, histogram};
 
-const RESOLVED: &str = "outbox_letter_resolve_seconds";
+const RESOLVED: &str = "outbox_dead_letter_resolve_seconds";
 
 ichido_core::words! {
     /// How a letter was resolved.

@@ -63,14 +63,14 @@ impl WorkerHandle {
     pub(super) fn start(
         node: Arc<WorkerNode>,
         sender: watch::Sender<StopStage>,
-        stop_within: Duration,
+        stop_timeout: Duration,
     ) -> Self {
         let (id, in_flight) = (node.id, Arc::clone(&node.in_flight));
         let stopper = StopHandle(Arc::new(sender));
         let (phase_sender, phase) = watch::channel(WorkerPhase::Starting);
         let stages = Arc::clone(&stopper.0);
         let task = tokio::spawn(async move {
-            run(node, &stages, &phase_sender, stop_within).await;
+            run(node, &stages, &phase_sender, stop_timeout).await;
             phase_sender.send_replace(WorkerPhase::Ended);
         });
         Self { id, stopper, in_flight, phase, task: task.abort_handle() }
@@ -86,7 +86,7 @@ impl WorkerHandle {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Stops it; see [`Stopper::stop`].
+    /// Stops it; see [`StopHandle::stop`].
     pub fn stop(&self) {
         self.stopper.stop();
     }
@@ -125,7 +125,7 @@ async fn run(
     node: Arc<WorkerNode>,
     stages: &watch::Sender<StopStage>,
     phase: &watch::Sender<WorkerPhase>,
-    stop_within: Duration,
+    stop_timeout: Duration,
 ) {
     tokio::select! {
         () = sync_clock(&node) => (),
@@ -161,7 +161,7 @@ async fn run(
     node.stop.reached(StopStage::Draining).await;
     maintenance.shutdown().await;
     drop(tokio::time::timeout(SETTLE_WITHIN, node.leave()).await);
-    for (within, then) in [(stop_within, StopStage::GivingUp), (SETTLE_WITHIN, StopStage::Over)] {
+    for (within, then) in [(stop_timeout, StopStage::GivingUp), (SETTLE_WITHIN, StopStage::Over)] {
         let drained = tokio::select! {
             () = node.stop.reached(StopStage::Over) => return,
             drained = tokio::time::timeout(within, drained(&mut runners)) => drained.is_ok(),

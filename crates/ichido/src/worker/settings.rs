@@ -20,7 +20,7 @@ pub mod limits {
     // Spec: D15.
     pub const PARALLELISM_DEFAULT: u32 = 4;
     /// The most concurrent messages of one queue per worker.
-    pub const PARALLELISM_MAX: u32 = 100_000;
+    pub const MAX_PARALLELISM: u32 = 100_000;
     /// The default for messages per claim.
     // Spec: D15.
     pub const BATCH_SIZE_DEFAULT: u32 = 32;
@@ -36,17 +36,17 @@ pub mod limits {
     /// The shortest lease.
     ///
     /// It is renewed three times before it lapses, and a database may be slow.
-    pub const LEASE_MIN: Duration = Duration::from_secs(1);
+    pub const MIN_LEASE: Duration = Duration::from_secs(1);
     /// The longest lease.
     ///
     /// One that ends later was taken while the clock was ahead, and counts as lapsed.
-    pub const LEASE_MAX: Duration = ichido_store::message::limits::LEASE_MAX;
+    pub const MAX_LEASE: Duration = ichido_store::message::limits::MAX_LEASE;
     /// The default for how long calls in flight may continue after a stop.
-    pub const STOP_WITHIN_DEFAULT: Duration = Duration::from_secs(25);
+    pub const STOP_TIMEOUT_DEFAULT: Duration = Duration::from_secs(25);
     /// The default for how long messages are stored after they were sent or cancelled.
     pub const KEEP_FINISHED_DEFAULT: Duration = Duration::from_hours(90 * 24);
     /// The longest name of a destination or a worker, in bytes.
-    pub const NAME_BYTES_MAX: usize = 128;
+    pub const MAX_NAME_BYTES: usize = 128;
 }
 
 /// A queue that a worker serves. [`Queue::new`] has the defaults.

@@ -14,7 +14,7 @@ use super::node::{ServedQueue, WorkerNode};
 /// The first wait after the store could not be reached.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The longest wait between two attempts to reach it.
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl WorkerNode {
     /// Settles a message. Returns when its outcome is durable or can never be.
@@ -33,7 +33,7 @@ impl WorkerNode {
                 Err(error) => {
                     tracing::warn!(error = error.with_causes(), message_id = %message, "failed to store an outcome; retrying");
                     tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-                    wait = (wait * 2).min(RETRY_DELAY_MAX);
+                    wait = (wait * 2).min(MAX_RETRY_DELAY);
                 }
             }
         }
@@ -48,7 +48,7 @@ impl WorkerNode {
     ) {
         let (work, queue, metrics_of_queue) = (&leased.work, served.name.as_str(), &served.metrics);
         let (message, key) = (work.id, work.key.log_hash());
-        let retries = work.history.tries.saturating_sub(1);
+        let retries = work.history.attempts.saturating_sub(1);
         let is_retry = 0 < retries;
         let failed = |outcome| {
             metrics::count_attempt(queue, is_retry, outcome);
@@ -71,8 +71,8 @@ impl WorkerNode {
                 failed(Outcome::Dead);
                 self.record_finished(served, lag(), retries);
                 let code = settlement.note.code.map(ErrorCode::as_str);
-                let tries = work.history.tries;
-                tracing::warn!(queue, message_id = %message, key, tries, code, ?effect, "dead_letter: message will not be retried");
+                let attempts = work.history.attempts;
+                tracing::warn!(queue, message_id = %message, key, attempts, code, ?effect, "dead_letter: message will not be retried");
             }
             StepResult::Now(State::Parked { .. }) => {
                 failed(Outcome::Parked);
@@ -81,7 +81,7 @@ impl WorkerNode {
             // Given back; a holder's report leads to no other state.
             StepResult::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
             // It was sent or cancelled by somebody else in the meantime; a report cannot change that.
-            StepResult::Refused(StepRefusal::StaleFence | StepRefusal::NotFromHere) => {
+            StepResult::Refused(StepRefusal::StaleFence | StepRefusal::WrongState) => {
                 metrics::count(metrics::FENCED, queue, 1);
                 let fence = work.fence;
                 tracing::warn!(queue, message_id = %message, key, %fence, "report arrived after its claim was lost");

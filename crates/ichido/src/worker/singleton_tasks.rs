@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::time::Timestamp;
-use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
+use ichido_store::audit::{AuditSealed, MAX_SEAL_ENTRIES};
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 use ichido_store::node::SingletonTask;
@@ -29,11 +29,11 @@ const UNSERVED_AFTER: Duration = Duration::from_secs(30);
 /// The most rows per statement.
 const BATCH_SIZE: u32 = 1_000;
 /// The most statements of one kind per round.
-const BATCHES_MAX: usize = 10;
+const MAX_BATCHES: usize = 10;
 /// The most seals per round.
 ///
 /// A busy outbox writes many entries, and unsealed ones are not protected.
-const SEALS_MAX: usize = 100;
+const MAX_SEALS: usize = 100;
 /// The most seals checked for pruning per round.
 const PRUNE_BATCH_SIZE: u32 = 100;
 
@@ -85,7 +85,7 @@ impl SingletonTasks {
     /// Deletes counts older than every window, and incidents resolved long ago.
     async fn prune_alerts(&self) {
         let store = &self.node.store;
-        for _ in 0..BATCHES_MAX {
+        for _ in 0..MAX_BATCHES {
             if ok_or_log("failed to delete old counters", store.series().sweep().await)
                 .is_none_or(|gone| gone == 0)
             {
@@ -93,7 +93,10 @@ impl SingletonTasks {
             }
         }
         if let Some(before) = self.node.finished_before().await {
-            in_batches("failed to delete old incidents", || store.alerts().delete_resolved(before, BATCH_SIZE)).await;
+            in_batches("failed to delete old incidents", || {
+                store.alerts().delete_resolved(before, BATCH_SIZE)
+            })
+            .await;
         }
     }
 
@@ -108,18 +111,18 @@ impl SingletonTasks {
             return;
         };
         let before = std::mem::take(&mut self.unserved);
-        for UnservedQueue { queue, claims, messages_max, since } in found {
-            metrics::unserved(queue.as_str(), messages_max);
-            if before.get(&queue) != Some(&messages_max) {
+        for UnservedQueue { queue, claims, max_messages, since } in found {
+            metrics::unserved(queue.as_str(), max_messages);
+            if before.get(&queue) != Some(&max_messages) {
                 tracing::warn!(
                     queue = queue.as_str(),
                     claims,
-                    messages_max,
+                    max_messages,
                     %since,
                     "dead worker left messages in an unserved queue; start a worker for it to rescue them"
                 );
             }
-            self.unserved.insert(queue, messages_max);
+            self.unserved.insert(queue, max_messages);
         }
         for queue in before.keys().filter(|queue| !self.unserved.contains_key(*queue)) {
             metrics::unserved(queue.as_str(), 0);
@@ -152,8 +155,8 @@ impl SingletonTasks {
     }
 
     async fn seal(&mut self) {
-        for _ in 0..SEALS_MAX {
-            let sealed = self.node.store.audit().seal(self.node.audit_key.as_ref(), SEAL_ENTRIES_MAX).await;
+        for _ in 0..MAX_SEALS {
+            let sealed = self.node.store.audit().seal(self.node.audit_key.as_ref(), MAX_SEAL_ENTRIES).await;
             match ok_or_log("failed to seal the audit trail", sealed) {
                 Some(AuditSealed::Sealed { misfits: 0, .. }) => (),
                 Some(AuditSealed::Sealed { misfits, .. }) => {
@@ -210,7 +213,7 @@ async fn in_batches<A>(what: &'static str, part: impl Fn() -> A)
 where
     A: Future<Output = Result<u64, StoreError>>,
 {
-    for _ in 0..BATCHES_MAX {
+    for _ in 0..MAX_BATCHES {
         if ok_or_log(what, part().await) != Some(u64::from(BATCH_SIZE)) {
             return;
         }

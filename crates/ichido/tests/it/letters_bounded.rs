@@ -4,12 +4,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ichido::dead_letters::{BulkOperation, BulkEnd, RequeuePolicies, RequeuePolicy, BulkAction, limits};
+use ichido::dead_letters::{BulkAction, BulkEnd, BulkOperation, RequeuePolicies, RequeuePolicy, limits};
 use ichido_core::lifecycle::{Event, Failure};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::Effect;
 use ichido_store::dead_letter::DeadLetterFilter;
-use ichido_store::message::limits::PAGE_MAX;
+use ichido_store::message::limits::MAX_PAGE;
 use ichido_store::message::{ClaimOptions, NewMessage, Note, Settlement};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -22,10 +22,10 @@ use crate::worker::fixture::{QUEUE, WorkerFixture, key, many, queue};
 const LETTERS: u32 = 10_500;
 /// The statements of one batch: the stop check, a page, the queues' facts; begin, lock, take, events, ready, counts, commit,
 /// and the store's own.
-const PER_BATCH_MAX: u64 = 13;
+const MAX_PER_BATCH: u64 = 13;
 
 static STATEMENTS: AtomicU64 = AtomicU64::new(0);
-static ROWS_MAX: AtomicU64 = AtomicU64::new(0);
+static MAX_ROWS: AtomicU64 = AtomicU64::new(0);
 
 /// Counts the statements that sqlx logs.
 struct StatementCounter;
@@ -35,7 +35,7 @@ struct Rows;
 impl Visit for Rows {
     fn record_u64(&mut self, field: &Field, value: u64) {
         if field.name() == "rows_returned" {
-            ROWS_MAX.fetch_max(value, Ordering::SeqCst);
+            MAX_ROWS.fetch_max(value, Ordering::SeqCst);
         }
     }
 
@@ -75,7 +75,7 @@ async fn many_dead(fixture: &WorkerFixture) {
         lease: Duration::from_hours(1),
         start_marks: false,
         guarantee: Guarantee::Idempotent,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     };
     loop {
         let works = fixture.store.claims().claim(&queue(QUEUE), many(5_000), terms).await.unwrap();
@@ -84,8 +84,13 @@ async fn many_dead(fixture: &WorkerFixture) {
         }
         let died = works.iter().map(|work| {
             let (failure, effect, safety) = (Failure::Permanent, Effect::NotDone, Safety::None);
-            let event =
-                Event::Failed { fence: work.fence, failure, effect, safety, travels_until: work.claimed_at };
+            let event = Event::Failed {
+                fence: work.fence,
+                failure,
+                effect,
+                safety,
+                in_flight_until: work.claimed_at,
+            };
             Settlement::new(work, event, Note::default())
         });
         for settled in fixture.store.claims().settle_all(died.collect()).await {
@@ -107,20 +112,20 @@ async fn case(fixture: WorkerFixture) {
     };
     let count = || STATEMENTS.load(Ordering::SeqCst);
     let before = count();
-    ROWS_MAX.store(0, Ordering::SeqCst);
+    MAX_ROWS.store(0, Ordering::SeqCst);
     let found = bulk.preflight().await.unwrap();
     let statements = count() - before;
     assert_eq!(found.eligible, u64::from(LETTERS));
-    let pages = u64::from(LETTERS.div_ceil(PAGE_MAX));
+    let pages = u64::from(LETTERS.div_ceil(MAX_PAGE));
     assert!((pages..=pages + 3).contains(&statements), "{statements} statements to count {LETTERS} letters");
     let before = count();
     let report = bulk.run(&found, || false, |_| ()).await.unwrap();
     let went = count() - before;
     assert_eq!((report.moved, report.ended), (u64::from(LETTERS), BulkEnd::Done));
-    let batches = u64::from(LETTERS.div_ceil(limits::BATCH_MAX)) + 1;
-    assert!(batches < went && went <= batches * PER_BATCH_MAX, "{went} statements for {batches} batches");
-    let max_rows = ROWS_MAX.load(Ordering::SeqCst);
-    assert!(0 < max_rows && max_rows <= u64::from(PAGE_MAX), "{max_rows} rows at once");
+    let batches = u64::from(LETTERS.div_ceil(limits::MAX_BATCH)) + 1;
+    assert!(batches < went && went <= batches * MAX_PER_BATCH, "{went} statements for {batches} batches");
+    let max_rows = MAX_ROWS.load(Ordering::SeqCst);
+    assert!(0 < max_rows && max_rows <= u64::from(MAX_PAGE), "{max_rows} rows at once");
 }
 
 #[test]

@@ -73,13 +73,13 @@ async fn assert_counts(fixture: &OnceFixture, counts: &CounterRecorder) {
         }
     });
     let once = |mode| {
-        let once = fixture.once(mode).in_flight_wait(Duration::ZERO).response_bytes_max(50);
+        let once = fixture.once(mode).in_flight_wait(Duration::ZERO).max_response_bytes(50);
         once.key(KeyNeed::Optional)
     };
     let orders = fixture.serve(once(Mode::Opaque), handler.clone());
     keyed("k1").send(&orders).await;
     for which in ["2; auto", "3; manual"] {
-        keyed("k1").field("ichido-try", which).send(&orders).await;
+        keyed("k1").field("ichido-attempt", which).send(&orders).await;
     }
     keyed("k1").body("other").send(&orders).await;
     for _ in 0..2 {
@@ -113,7 +113,7 @@ async fn assert_counts(fixture: &OnceFixture, counts: &CounterRecorder) {
         (requests("replayed,try=manual,success=true"), 1),
         (requests("mismatched,try=first,success=false"), 1),
         (requests("unknown,try=first,success=false"), 1),
-        (requests("not_kept,try=first,success=false"), 1),
+        (requests("not_stored,try=first,success=false"), 1),
         (requests("refused,try=first,success=false"), 1),
         (requests("keyless,try=first,success=true"), 1),
         (requests("in_flight,try=first,success=false"), 1),

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ichido::destination::{JobSuccess, JobError, ReconcileOutcome};
-use ichido::dead_letters::{BulkOperation, RequeuePolicies, BulkAction};
-use ichido::worker::{Paces, QueueConfig, DestinationConfig, describe_metrics};
+use ichido::dead_letters::{BulkAction, BulkOperation, RequeuePolicies};
+use ichido::destination::{JobError, JobSuccess, ReconcileOutcome};
+use ichido::worker::{DestinationConfig, Paces, QueueConfig, describe_metrics};
 use ichido_core::lifecycle::StateName;
-use ichido_core::pace::{CircuitSettings, PerSecond, PaceSettings};
+use ichido_core::pace::{CircuitSettings, PaceSettings, PerSecond};
 use ichido_core::retry::Guarantee;
 use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::{ClaimOptions, NewMessage};
@@ -98,7 +98,7 @@ impl Signs {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let found = tokio::time::timeout(WAIT_MAX, all).await;
+        let found = tokio::time::timeout(MAX_WAIT, all).await;
         assert!(found.is_ok(), "{name} stays {}", self.of(name));
     }
 
@@ -151,7 +151,7 @@ impl Recorder for Signs {
 }
 
 /// The longest wait for anything here.
-const WAIT_MAX: Duration = Duration::from_mins(2);
+const MAX_WAIT: Duration = Duration::from_mins(2);
 
 /// Captures every log line, at every level.
 static LOG: Mutex<String> = Mutex::new(String::new());
@@ -228,9 +228,11 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
     fixture.until(retried, StateName::Failed).await;
     let sent = put(fixture, "SECRET-sent").await;
     fixture.until(sent, StateName::Sent).await;
-    for (key, stage) in
-        [("SECRET-dead", StateName::Dead), ("SECRET-lost", StateName::Parked), ("SECRET-panics", StateName::Parked)]
-    {
+    for (key, stage) in [
+        ("SECRET-dead", StateName::Dead),
+        ("SECRET-lost", StateName::Parked),
+        ("SECRET-panics", StateName::Parked),
+    ] {
         let id = put(fixture, key).await;
         fixture.until(id, stage).await;
     }
@@ -263,7 +265,7 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
         signs.until_is(&format!("outbox_messages{{queue=orders,state={state}}}"), count).await;
     }
     for state in ["dead", "parked"] {
-        let oldest = format!("outbox_letter_oldest_seconds{{queue=orders,state={state}}}");
+        let oldest = format!("outbox_dead_letter_oldest_seconds{{queue=orders,state={state}}}");
         signs.until(&oldest, |age| 3_600.0 <= age).await;
     }
     worker.stop();
@@ -285,12 +287,12 @@ async fn resolutions(fixture: &WorkerFixture, signs: &Signs) {
     fixture.pass(Duration::from_secs(1));
     let found = bulk.preflight().await.unwrap();
     assert_eq!(bulk.run(&found, || false, |_| ()).await.unwrap().moved, 1);
-    signs.until_is("outbox_letter_resolve_seconds{queue=orders,by=discarded}", 1.0).await;
+    signs.until_is("outbox_dead_letter_resolve_seconds{queue=orders,by=discarded}", 1.0).await;
     let asked = FakeReceiver::default().done().reconcile(|_| async { ReconcileOutcome::done() });
     let worker = fixture.work(asked);
-    signs.until_is("outbox_letter_resolve_seconds{queue=orders,by=reconciled}", 2.0).await;
+    signs.until_is("outbox_dead_letter_resolve_seconds{queue=orders,by=reconciled}", 2.0).await;
     signs.until_is("outbox_messages{queue=orders,state=parked}", 0.0).await;
-    signs.until_is("outbox_letter_oldest_seconds{queue=orders,state=parked}", 0.0).await;
+    signs.until_is("outbox_dead_letter_oldest_seconds{queue=orders,state=parked}", 0.0).await;
     signs.until_is("outbox_messages{queue=orders,state=dead}", 0.0).await;
     worker.stop();
     worker.ended().await;
@@ -308,7 +310,7 @@ async fn suppressed(fixture: &WorkerFixture, signs: &Signs) {
     fixture.pass(BACKOFF * 3);
     fixture.until(id, StateName::Parked).await;
     signs.until_is("ichido_worker_suppressed_total{queue=orders}", 2.0).await;
-    signs.until_is("ichido_worker_tries_total{queue=orders,retry=yes,outcome=parked}", 2.0).await;
+    signs.until_is("ichido_worker_attempts_total{queue=orders,retry=yes,outcome=parked}", 2.0).await;
     worker.stop();
     worker.ended().await;
 }
@@ -327,13 +329,17 @@ async fn standings(fixture: &WorkerFixture, signs: &Signs) {
         CircuitSettings { failures: many(2), rest: Duration::from_mins(1), ..CircuitSettings::DEFAULT };
     let mut target = DestinationConfig::new("broker", handler);
     target.pace = PaceSettings { circuit, ..PaceSettings::DEFAULT };
-    let settings =
-        QueueConfig { lease: LEASE, parallelism: many(1), retry: backoff(), ..QueueConfig::new(QUEUE, "broker") };
+    let settings = QueueConfig {
+        lease: LEASE,
+        parallelism: many(1),
+        retry: backoff(),
+        ..QueueConfig::new(QUEUE, "broker")
+    };
     let worker = fixture.builder().destination(target).queue(settings).start().unwrap();
     let is = |state: &str| format!("ichido_destination_circuit{{destination=broker,state={state}}}");
     let (paused, rate) = (
         "ichido_destination_paused{destination=broker}",
-        "ichido_destination_calls_per_second_max{destination=broker}",
+        "ichido_destination_max_calls_per_second{destination=broker}",
     );
     signs.until_is(&is("closed"), 1.0).await;
     signs.until(rate, f64::is_infinite).await;
@@ -355,7 +361,7 @@ async fn standings(fixture: &WorkerFixture, signs: &Signs) {
     }
     signs.until_is(paused, 0.0).await;
     let paces = Paces::new(fixture.store.clone());
-    paces.set_rate_max("broker", Some(PerSecond::clamped(0.2))).await.unwrap();
+    paces.set_max_rate("broker", Some(PerSecond::clamped(0.2))).await.unwrap();
     signs.until(rate, |rate| (rate - 0.2).abs() < 0.01).await;
     worker.stop();
     worker.ended().await;
@@ -373,7 +379,7 @@ async fn unserved(fixture: &WorkerFixture, signs: &Signs) {
         lease: LEASE,
         start_marks: false,
         guarantee: Guarantee::Idempotent,
-        travels_for: Duration::ZERO,
+        max_time_in_flight: Duration::ZERO,
     };
     assert_eq!(fixture.store.claims().claim(&elsewhere, many(10), terms).await.unwrap().len(), 2);
     fixture.pass(AFTER_LEASE * 3);
@@ -403,12 +409,12 @@ fn assert_counts(signs: &Signs) {
         ("outbox_send_total{queue=orders,outcome=dead}", 1.0),
         ("outbox_send_total{queue=orders,outcome=parked}", 3.0),
         ("outbox_send_total{queue=orders,outcome=conflict_processed}", 0.0),
-        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=success}", 2.0),
-        ("ichido_worker_tries_total{queue=orders,retry=yes,outcome=success}", 1.0),
-        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=retry}", 1.0),
-        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=dead}", 1.0),
+        ("ichido_worker_attempts_total{queue=orders,retry=no,outcome=success}", 2.0),
+        ("ichido_worker_attempts_total{queue=orders,retry=yes,outcome=success}", 1.0),
+        ("ichido_worker_attempts_total{queue=orders,retry=no,outcome=retry}", 1.0),
+        ("ichido_worker_attempts_total{queue=orders,retry=no,outcome=dead}", 1.0),
         // The third was rescued, without an attempt.
-        ("ichido_worker_tries_total{queue=orders,retry=no,outcome=parked}", 2.0),
+        ("ichido_worker_attempts_total{queue=orders,retry=no,outcome=parked}", 2.0),
         ("outbox_inflight{queue=orders}", 0.0),
         ("outbox_dequeue_total{queue=orders,result=success}", 7.0),
         // The sent and the dead.
@@ -470,7 +476,7 @@ async fn child() {
     let unserved: Vec<&str> = log.lines().filter(|line| line.contains("unserved queue;")).collect();
     assert_eq!(unserved.len(), 2, "once on each database: {unserved:#?}");
     for line in unserved {
-        assert!(line.contains("queue=\"elsewhere\"") && line.contains("messages_max=2"), "{line}");
+        assert!(line.contains("queue=\"elsewhere\"") && line.contains("max_messages=2"), "{line}");
     }
     for said in ["parked: ", "rescued messages from a dead worker"] {
         assert!(log.contains(said), "not logged: {said}");

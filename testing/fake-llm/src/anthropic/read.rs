@@ -50,7 +50,7 @@ pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> WireResult<Ask> {
     let body = Object::read(&body, "", &known)?;
     let mut ask = Ask { model: body.text("model")?.to_owned(), ..Ask::default() };
     body.must("max_tokens")?;
-    ask.tokens_max = body.whole_may("max_tokens", 1)?;
+    ask.max_tokens = body.whole_may("max_tokens", 1)?;
     settings(&body)?;
     messages(&body, &mut ask)?;
     ask.asked_json = output_format(&body)?;

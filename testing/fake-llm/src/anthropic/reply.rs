@@ -74,7 +74,9 @@ pub(crate) fn fail(fault: ProviderFault, number: u64) -> HttpReply {
         ProviderFault::Unavailable | ProviderFault::NotReady => (503, "api_error", "Service unavailable"),
         ProviderFault::Internal | ProviderFault::ModelError(_) => (500, "api_error", "Internal server error"),
         ProviderFault::TimedOut => (504, "timeout_error", "Request timed out"),
-        ProviderFault::Denied => (403, "permission_error", "Your API key does not have permission to use the model"),
+        ProviderFault::Denied => {
+            (403, "permission_error", "Your API key does not have permission to use the model")
+        }
         ProviderFault::Invalid => (400, "invalid_request_error", "prompt is too long"),
         ProviderFault::NotFound => (404, "not_found_error", "There is no such model"),
         ProviderFault::Unknown => (418, "teapot_error", "I am a teapot"),

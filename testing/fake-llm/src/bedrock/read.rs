@@ -51,7 +51,7 @@ pub(crate) fn read(headers: &HeaderMap, model: &str, body: &[u8]) -> WireResult<
     if let Some(config) =
         body.object_may("inferenceConfig", &["maxTokens", "temperature", "topP", "stopSequences"])?
     {
-        ask.tokens_max = config.whole_may("maxTokens", 1)?;
+        ask.max_tokens = config.whole_may("maxTokens", 1)?;
         config.number_may("temperature", 0.0..=1.0)?;
         config.number_may("topP", 0.0..=1.0)?;
         config.texts_may("stopSequences")?;

@@ -62,13 +62,21 @@ pub(crate) fn fail(fault: ProviderFault, number: u64) -> HttpReply {
         ProviderFault::Unavailable => {
             (503, "ServiceUnavailableException", "Bedrock is unable to process your request.")
         }
-        ProviderFault::Internal => (500, "InternalServerException", "The system encountered an unexpected error."),
-        ProviderFault::TimedOut => (408, "ModelTimeoutException", "Model has timed out in processing the request."),
+        ProviderFault::Internal => {
+            (500, "InternalServerException", "The system encountered an unexpected error.")
+        }
+        ProviderFault::TimedOut => {
+            (408, "ModelTimeoutException", "Model has timed out in processing the request.")
+        }
         ProviderFault::NotReady => (429, "ModelNotReadyException", "Model is not ready for inference."),
-        ProviderFault::SpendLimit => (400, "ServiceQuotaExceededException", "Your account has reached its quota."),
+        ProviderFault::SpendLimit => {
+            (400, "ServiceQuotaExceededException", "Your account has reached its quota.")
+        }
         ProviderFault::Denied => (403, "AccessDeniedException", "You don't have access to the model."),
         ProviderFault::Invalid => (400, "ValidationException", "Input is too long for requested model."),
-        ProviderFault::NotFound => (404, "ResourceNotFoundException", "Could not resolve the foundation model."),
+        ProviderFault::NotFound => {
+            (404, "ResourceNotFoundException", "Could not resolve the foundation model.")
+        }
         ProviderFault::Unknown => (418, "TeapotException", "I am a teapot."),
         ProviderFault::ModelError(status) => {
             let message = "The model returned an error while processing the request.";

@@ -48,7 +48,7 @@ const MEMBERS: [&str; 35] = [
 const ROLES: [&str; 5] = ["system", "developer", "user", "assistant", "tool"];
 const PARTS: [&str; 5] = ["text", "image_url", "input_audio", "file", "refusal"];
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-const SCHEMA_NAME_LEN_MAX: usize = 64;
+const MAX_SCHEMA_NAME_LEN: usize = 64;
 
 /// Reads a request as strictly as the provider.
 pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> WireResult<Ask> {
@@ -60,7 +60,7 @@ pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> WireResult<Ask> {
     let body = Object::read(&body, "", &MEMBERS)?;
     let mut ask = Ask { model: body.text("model")?.to_owned(), ..Ask::default() };
     settings(&body)?;
-    ask.tokens_max = match (body.whole_may("max_completion_tokens", 1)?, body.whole_may("max_tokens", 1)?) {
+    ask.max_tokens = match (body.whole_may("max_completion_tokens", 1)?, body.whole_may("max_tokens", 1)?) {
         (Some(_), Some(_)) => {
             return fault(Wrong::Value, "max_tokens", "it cannot be combined with `max_completion_tokens`");
         }
@@ -153,7 +153,7 @@ fn response_format(body: &Object) -> WireResult<Option<AskedJson>> {
 fn name<'a>(of: &Object<'a>) -> WireResult<&'a str> {
     let name = of.text("name")?;
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-    if is_plain && (1..=SCHEMA_NAME_LEN_MAX).contains(&name.len()) {
+    if is_plain && (1..=MAX_SCHEMA_NAME_LEN).contains(&name.len()) {
         return Ok(name);
     }
     fault(Wrong::Value, of.location("name"), "it must be 1 to 64 letters, digits, `_` or `-`")

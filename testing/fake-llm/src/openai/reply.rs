@@ -60,7 +60,9 @@ pub(crate) fn fail(fault: ProviderFault, number: u64) -> HttpReply {
     let quota = "insufficient_quota";
     let invalid = "invalid_request_error";
     let (status, message, kind, code) = match fault {
-        ProviderFault::Throttle => (429, "Rate limit reached for requests", "requests", json!("rate_limit_exceeded")),
+        ProviderFault::Throttle => {
+            (429, "Rate limit reached for requests", "requests", json!("rate_limit_exceeded"))
+        }
         ProviderFault::ThrottleTokens => {
             (429, "Rate limit reached for tokens", "tokens", json!("rate_limit_exceeded"))
         }
@@ -73,7 +75,9 @@ pub(crate) fn fail(fault: ProviderFault, number: u64) -> HttpReply {
             (500, "The server had an error", "server_error", json!(null))
         }
         ProviderFault::TimedOut => (408, "Request timed out", "server_error", json!(null)),
-        ProviderFault::Denied => (403, "Project has no access to the model", invalid, json!("model_not_found")),
+        ProviderFault::Denied => {
+            (403, "Project has no access to the model", invalid, json!("model_not_found"))
+        }
         ProviderFault::Invalid => (400, "The input is too long", invalid, json!("context_length_exceeded")),
         ProviderFault::NotFound => (404, "The model does not exist", invalid, json!("model_not_found")),
         ProviderFault::Unknown => (418, "I am a teapot", "teapot", json!("teapot")),

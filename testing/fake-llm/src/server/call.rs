@@ -9,7 +9,7 @@ use http::request::Parts;
 use serde_json::json;
 
 use super::ServerShared;
-use crate::action::{ScriptedAction, ProviderFault};
+use crate::action::{ProviderFault, ScriptedAction};
 use crate::answer::{PlannedAnswer, judgement};
 use crate::api::{Provider, Route, route};
 use crate::ask::Ask;
@@ -98,7 +98,7 @@ fn last_request(route: &Route, head: &Parts, ask: &Ask) -> LastRequest {
         endpoint: route.endpoint.clone(),
         model: ask.model.clone(),
         headers: shown(&head.headers),
-        tokens_max: ask.tokens_max,
+        max_tokens: ask.max_tokens,
         asked_json: ask.asked_json.clone(),
     }
 }
@@ -106,7 +106,9 @@ fn last_request(route: &Route, head: &Parts, ask: &Ask) -> LastRequest {
 fn end(action: &ScriptedAction) -> RequestEnd {
     match action {
         ScriptedAction::Answer(_) | ScriptedAction::Say(_) => RequestEnd::Completed,
-        ScriptedAction::Fail(ProviderFault::Throttle | ProviderFault::ThrottleTokens) => RequestEnd::Throttled,
+        ScriptedAction::Fail(ProviderFault::Throttle | ProviderFault::ThrottleTokens) => {
+            RequestEnd::Throttled
+        }
         ScriptedAction::Fail(_) => RequestEnd::Failed,
         ScriptedAction::Drop => RequestEnd::Dropped,
         ScriptedAction::DropCompleted => RequestEnd::DroppedCompleted,

@@ -31,7 +31,7 @@ async fn same_item_gets_the_same_answer_in_each_api_format() {
     let seen = fake.seen();
     assert_eq!(seen.format_faults, []);
     assert_eq!((seen.all.requests, seen.all.completed, seen.items["a"].counts.completed), (3, 3, 3));
-    assert_eq!((seen.concurrency, seen.concurrency_max), (0, 1));
+    assert_eq!((seen.concurrency, seen.max_concurrency), (0, 1));
 }
 
 #[tokio::test]

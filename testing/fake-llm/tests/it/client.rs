@@ -22,7 +22,7 @@ pub(crate) const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=AKID/20261115/eu-we
      Signature=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// Timeout for what a test waits for.
-const WAIT_MAX: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// A request that can be changed before it is sent.
 #[derive(Clone)]
@@ -178,7 +178,7 @@ pub(crate) async fn until(fake: &Fake, what: &str, is_true: impl Fn(&SeenRequest
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(WAIT_MAX, poll).await.unwrap_or_else(|_| panic!("never: {what}"));
+    tokio::time::timeout(MAX_WAIT, poll).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 pub(crate) fn script(json: &Value) -> Script {

@@ -158,14 +158,14 @@ async fn slow_call_has_its_latency_and_does_not_block_others() {
     let rules = json!([{ "do": { "answer": "whole" }, "item": "slow", "latency": { "fixed_ms": 500 } }]);
     let fake = fake_llm::start(script(&json!({ "rules": rules, "latency": { "fixed_ms": 1 } })));
     let slow = tokio::spawn(request_to(Provider::Anthropic, "slow").try_send(fake.address()));
-    until(&fake, "the slow one has come", |seen| seen.concurrency_max == 1).await;
+    until(&fake, "the slow one has come", |seen| seen.max_concurrency == 1).await;
     request_to(Provider::Anthropic, "quick").send(fake.address()).await;
     slow.await.unwrap().expect("an answer");
     let seen = fake.seen();
     let took = |item: &str| seen.items[item].calls[0].ended_ms - seen.items[item].calls[0].came_ms;
     assert!(500 <= took("slow"), "{}", took("slow"));
     assert!(1 <= took("quick"), "{}", took("quick"));
-    assert_eq!(seen.concurrency_max, 2);
+    assert_eq!(seen.max_concurrency, 2);
 }
 
 #[tokio::test]

@@ -322,7 +322,7 @@ async fn every_valid_request_is_accepted() {
     for ask in [bedrock, openai, anthropic, newest] {
         let received = ask.send(fake.address()).await;
         assert_eq!(received.status, 200, "{}", received.text);
-        assert_eq!(fake.seen().last_request.and_then(|last| last.tokens_max), Some(9));
+        assert_eq!(fake.seen().last_request.and_then(|last| last.max_tokens), Some(9));
     }
     assert_eq!(fake.seen().format_faults, []);
     assert_eq!(fake.seen().items["a"].counts.completed, 4);

@@ -52,7 +52,7 @@ async fn process_starts_with_a_script_and_accepts_another() {
     assert_eq!((&seen["requests"], &seen["completed"], &seen["failed"]), (&json!(3), &json!(1), &json!(1)));
     assert_eq!((&seen["items"]["b"]["throttled"], &seen["items"]["a"]["requests"]), (&json!(1), &json!(2)));
     assert_eq!(seen["items"]["a"]["calls"][0]["end"], "failed");
-    assert_eq!((&seen["format_faults"], &seen["concurrency_max"]), (&json!([]), &json!(1)));
+    assert_eq!((&seen["format_faults"], &seen["max_concurrency"]), (&json!([]), &json!(1)));
     assert_eq!(seen["last_request"]["headers"]["x-api-key"], "(redacted)");
     // It deserializes into the type that in-process tests use.
     let read: fake_llm::SeenRequests = serde_json::from_value(seen).expect("readable");

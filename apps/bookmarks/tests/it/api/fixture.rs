@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 /// How often a condition is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Timeout of a case.
-const CASE_MAX: Duration = Duration::from_mins(2);
+const MAX_CASE: Duration = Duration::from_mins(2);
 
 /// A fresh database.
 pub(crate) struct ApiFixture {
@@ -334,7 +334,7 @@ pub(crate) async fn look_again() {
 
 /// A case that waits forever has failed.
 pub(crate) async fn in_time(case: impl Future<Output = ()>) {
-    tokio::time::timeout(CASE_MAX, case).await.expect("the test finishes in time");
+    tokio::time::timeout(MAX_CASE, case).await.expect("the test finishes in time");
 }
 
 /// One behaviour, one test per database.

@@ -88,7 +88,7 @@ both_databases! {
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
         let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let dead = messages.iter().find(|message| message.status == StateName::Dead).unwrap();
-        assert!(messages.iter().any(|message| message.made_from == Some(dead.id)), "the new message names the one it replaced");
+        assert!(messages.iter().any(|message| message.replacement_of == Some(dead.id)), "the new message names the one it replaced");
     }
 
     /// Without a key there is at most one open job; with a key, the same response again.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bookmarks::Settings;
-use fake_llm::action::{ScriptedAction, AnswerShape, ProviderFault};
-use fake_llm::script::{ScriptRule, Script};
+use fake_llm::action::{AnswerShape, ProviderFault, ScriptedAction};
+use fake_llm::script::{Script, ScriptRule};
 use fake_llm::{Fake, start};
 use ichido_core::alert::AlertSubject;
 use ichido_llm::models::{OpenAiSettings, ServiceSettings};
@@ -49,7 +49,7 @@ both_databases! {
         assert_eq!((&bookmark["summary"], &bookmark["summaryBy"]), (&json!("A fox jumped over a dog."), &json!("model")));
         let seen = fake.seen();
         assert_eq!(seen.format_faults, []);
-        assert_eq!(seen.last_request.unwrap().tokens_max, Some(400));
+        assert_eq!(seen.last_request.unwrap().max_tokens, Some(400));
     }
 
     #[test]

@@ -158,7 +158,7 @@ both_databases! {
             assert_eq!(page(own).send().await.status, StatusCode::OK, "{own}");
         }
         for foreign in ["evil.example", "localhost.evil.example:4190", "evil@127.0.0.1", "192.0.2.1"] {
-            assert_eq!(page(foreign).send().await.refusal(), (403, "host_foreign".to_owned()), "{foreign}");
+            assert_eq!(page(foreign).send().await.refusal(), (403, "host_not_allowed".to_owned()), "{foreign}");
         }
     }
 
@@ -177,7 +177,7 @@ both_databases! {
             save("k4").header("origin", "https://evil.example"),
             save("k5").header("origin", "null"),
         ] {
-            assert_eq!(foreign.send().await.refusal(), (403, "origin_foreign".to_owned()));
+            assert_eq!(foreign.send().await.refusal(), (403, "origin_not_allowed".to_owned()));
         }
         let form = save("k6").header("origin", &here).header("content-type", "application/x-www-form-urlencoded");
         assert_eq!(form.send().await.refusal().0, 415);
@@ -198,7 +198,7 @@ both_databases! {
         for _ in 0..5 {
             service.cookie().await; // Right tokens are not counted.
         }
-        for _ in 0..bookmarks::limits::WRONG_TOKENS_A_MINUTE_MAX - 1 {
+        for _ in 0..bookmarks::limits::MAX_WRONG_TOKENS_A_MINUTE - 1 {
             assert_eq!(service.sign_in(&wrong).await.refusal(), (401, "token_wrong".to_owned()));
         }
         for wrong in [wrong.as_str(), ""] {

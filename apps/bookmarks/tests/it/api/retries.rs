@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fake_llm::action::{ScriptedAction, ProviderFault};
-use fake_llm::script::{ScriptRule, Script};
+use fake_llm::action::{ProviderFault, ScriptedAction};
+use fake_llm::script::{Script, ScriptRule};
 use ichido_store::message::MessageFilter;
 use serde_json::json;
 

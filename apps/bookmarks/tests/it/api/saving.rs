@@ -135,7 +135,7 @@ both_databases! {
         let service = fixture.start().await;
         let payload = json!({ "url": "https://example.com/", "idempotency_key": "k2" });
         let answer = service.save("k1", "").json(&payload).send().await;
-        assert_eq!(answer.refusal(), (422, "key_disagrees".to_owned()));
+        assert_eq!(answer.refusal(), (422, "key_mismatch".to_owned()));
         let payload = json!({ "url": "https://example.com/", "idempotency_key": "k1" });
         assert_eq!(service.save("k1", "").json(&payload).send().await.status, StatusCode::CREATED);
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use ichido_core::alert::{AlertSubject, AlertRule};
+use ichido_core::alert::{AlertRule, AlertSubject};
 
 use super::fixture::{ApiFixture, RunningService, look_again};
 use super::pages::{Pages, http_response, story};
@@ -76,8 +76,8 @@ both_databases! {
             service.measured(REQUESTS, &manual).await,
         ];
         let id = service.saved("k1", "http://127.0.0.1/").await;
-        service.save("k1", "http://127.0.0.1/").header("ichido-try", "2; auto").send().await;
-        service.save("k1", "http://127.0.0.1/").header("ichido-try", "3; manual").send().await;
+        service.save("k1", "http://127.0.0.1/").header("ichido-attempt", "2; auto").send().await;
+        service.save("k1", "http://127.0.0.1/").header("ichido-attempt", "3; manual").send().await;
         service.ask(Method::POST, "/v1/bookmarks").send().await;
         service.until(&id, "failed").await;
         service.until_measured(REQUESTS, &replayed, before[0] + 2.0).await;

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_client::queue::{AcceptOutcome, EntryFilter, OfflineQueue, QueueError, SendSettings, Sender, State};
+use ichido_client::queue::{
+    AcceptOutcome, EntryFilter, OfflineQueue, QueueError, SendSettings, Sender, State,
+};
 use ichido_client::{Action, Client, ClientSettings, Token};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::{Jitter, Retry, Schedule};
@@ -22,9 +24,9 @@ use super::client_log::ClientLog;
 /// The number of clients.
 const CLIENTS: u32 = 12;
 /// Maximum number of waiting saves per client: it keeps saving while the service is away, up to this many.
-const WAITING_MAX: u32 = 8;
+const MAX_WAITING: u32 = 8;
 /// Maximum number of responses, to all clients, in the life of one.
-const ANSWERS_IN_A_LIFE_MAX: u32 = 12 * CLIENTS;
+const MAX_ANSWERS_IN_A_LIFE: u32 = 12 * CLIENTS;
 /// The destination of queued saves.
 const DESTINATION: &str = "bookmarks";
 
@@ -107,10 +109,10 @@ impl Device {
             ended = sender.run(std::future::pending(), on_event) => panic!("the sender ended: {ended:?}"),
             () = online => panic!("the test ended before the client"),
             () = person.saves() => LifeEnd::AllSent,
-            () = self.log.more(|tally| tally.answers, fastrand::u32(..ANSWERS_IN_A_LIFE_MAX)) => LifeEnd::Died,
+            () = self.log.more(|tally| tally.answers, fastrand::u32(..MAX_ANSWERS_IN_A_LIFE)) => LifeEnd::Died,
         };
         if let LifeEnd::Died = end {
-            let left = queue.list(&EntryFilter::default(), WAITING_MAX).await.unwrap();
+            let left = queue.list(&EntryFilter::default(), MAX_WAITING).await.unwrap();
             self.log.died(left.iter().any(|entry| entry.state == State::Sending));
         }
         drop(sender);
@@ -152,7 +154,7 @@ impl SimulatedPerson<'_> {
             match (waiting, self.is_over()) {
                 (0, true) => return,
                 (0, false) => self.saves_one().await,
-                (1..WAITING_MAX, false) if fastrand::bool() => self.saves_one().await,
+                (1..MAX_WAITING, false) if fastrand::bool() => self.saves_one().await,
                 _ => (),
             }
             // Something waits, so there will be an event.
@@ -162,7 +164,7 @@ impl SimulatedPerson<'_> {
 
     /// Retries failed entries and returns how many are in the queue.
     async fn looks_after(&self) -> u32 {
-        let entries = self.queue.list(&EntryFilter::default(), WAITING_MAX).await.unwrap();
+        let entries = self.queue.list(&EntryFilter::default(), MAX_WAITING).await.unwrap();
         for entry in &entries {
             match entry.state {
                 State::Failed => self.queue.retry(entry.id).await.unwrap(),

@@ -8,7 +8,7 @@ use tokio::process::{Child, Command};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_bookmarks");
 /// How often the start is tried when another program has taken the port, which is free between two lives.
-const STARTS_MAX: usize = 100;
+const MAX_STARTS: usize = 100;
 
 /// The running service.
 pub(crate) struct KilledService {
@@ -20,7 +20,7 @@ impl KilledService {
     /// Starts it; port 0 is any free port.
     pub(crate) async fn start_at(store: &str, address: SocketAddr) -> Self {
         let mut why = String::new();
-        for _ in 0..STARTS_MAX {
+        for _ in 0..MAX_STARTS {
             match started(store, address).await {
                 Ok(service) => return service,
                 Err(printed) => why = printed,

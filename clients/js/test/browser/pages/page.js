@@ -30,7 +30,7 @@ window.open_ = (settings = {}) => {
   const { locks, timers, namesId, ...rest } = { ...wanted, ...settings };
   if (namesId) rest.isOurs = (answer) => typeof answer.json()?.id === 'string';
   // Real time: a busy machine must not look like a silent server.
-  return Queue.open({ identity: 'ann', tryTimeOutMs: 20_000 * SPEED, ...rest, outside });
+  return Queue.open({ identity: 'ann', attemptTimeoutMs: 20_000 * SPEED, ...rest, outside });
 };
 window.changes = [];
 window.queue = await window.open_();

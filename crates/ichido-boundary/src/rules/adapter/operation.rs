@@ -5,7 +5,7 @@ use ichido_core::ledger::{Policy, PolicyError};
 use super::path::path_problem;
 use super::{Violation, adapters, operations};
 use crate::rules::key::{SAFE_METHODS, is_method};
-use crate::{Effect, Enabled, HopChain, Operation, OperationClass};
+use crate::{Enabled, Guarantee, HopChain, Operation, OperationClass};
 
 pub(in crate::rules) fn are_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let mut found = Vec::new();
@@ -29,12 +29,12 @@ pub(in crate::rules) fn are_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation<
 /// Returns the required members that are missing.
 fn missing(operation: &Operation) -> impl Iterator<Item = &'static str> {
     let is_read = operation.class == Some(OperationClass::Read);
-    let is_keyed = operation.effect == Some(Effect::Keyed);
+    let is_keyed = operation.guarantee == Some(Guarantee::Keyed);
     let declared = [
         ("path", operation.path.is_some()),
         ("class", operation.class.is_some()),
-        ("effect", operation.effect.is_some() || is_read),
-        ("upstream_keeps_keys_for", !is_keyed || operation.upstream_keeps_keys_for.is_some()),
+        ("guarantee", operation.guarantee.is_some() || is_read),
+        ("keeps_keys_for", !is_keyed || operation.keeps_keys_for.is_some()),
     ];
     declared.into_iter().filter(|(_, is_declared)| !is_declared).map(|(member, _)| member)
 }
@@ -76,9 +76,9 @@ pub(in crate::rules) fn can_be_kept<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
             if operation.class == Some(OperationClass::Read) {
                 continue; // Reads are passed on unchanged: there is nothing to keep.
             }
-            if operation.effect == Some(Effect::Transactional) {
+            if operation.guarantee == Some(Guarantee::Transactional) {
                 let what = "an effect behind a network call is not part of the adapter's transaction";
-                found.push(Violation::new(file, format!("{pointer}/effect"), what));
+                found.push(Violation::new(file, format!("{pointer}/guarantee"), what));
                 continue;
             }
             let errors = Policy::build(operation.draft(guarantees)).err();
@@ -87,9 +87,9 @@ pub(in crate::rules) fn can_be_kept<'a>(chain: &HopChain<'a>) -> Vec<Violation<'
                 .iter()
                 .flat_map(|errors| errors.iter())
                 .filter(|error| matches!(error, PolicyError::UpstreamForgetsTooSoon { .. }));
-            found.extend(own.map(|error| {
-                Violation::new(file, format!("{pointer}/upstream_keeps_keys_for"), error.to_string())
-            }));
+            found.extend(
+                own.map(|error| Violation::new(file, format!("{pointer}/keeps_keys_for"), error.to_string())),
+            );
         }
     }
     found

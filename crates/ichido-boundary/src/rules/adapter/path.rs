@@ -5,7 +5,7 @@ use crate::rules::key::SAFE_METHODS;
 use crate::{HopChain, Operation};
 
 /// The maximum number of segments in a path.
-const SEGMENTS_MAX: usize = 64;
+const MAX_SEGMENTS: usize = 64;
 
 /// Returns what is wrong with a path's pattern; `None` if requests can match it.
 pub(super) fn path_problem(path: &str) -> Option<String> {
@@ -13,8 +13,8 @@ pub(super) fn path_problem(path: &str) -> Option<String> {
         return Some(format!("`{path}` does not begin with `/`"));
     };
     let segments: Vec<&str> = rest.split('/').collect();
-    if SEGMENTS_MAX < segments.len() {
-        return Some(format!("the path has more than {SEGMENTS_MAX} segments"));
+    if MAX_SEGMENTS < segments.len() {
+        return Some(format!("the path has more than {MAX_SEGMENTS} segments"));
     }
     // A trailing slash is one empty segment, and makes a different path.
     let (last, inner) = segments.split_last()?;

@@ -1,6 +1,6 @@
 //! Members that look as if they were read, and are not.
 
-use ichido_boundary::{UNKNOWN_MAX, check};
+use ichido_boundary::{MAX_UNKNOWN, check};
 
 use crate::set::{ADAPTER, BFF, BROWSER, ENABLED, GATEWAY, Set, finds};
 use crate::{read, wild};
@@ -65,7 +65,7 @@ fn misspelled_guarantees_next_to_the_mode_are_reported() {
 fn many_unknown_members_hide_no_misspelled_one() {
     let mut set = Set::starting();
     let members = set.file(GATEWAY)["http"].as_object_mut().expect("an object");
-    members.extend((0..=UNKNOWN_MAX).map(|number| (format!("a{number}"), true.into())));
+    members.extend((0..=MAX_UNKNOWN).map(|number| (format!("a{number}"), true.into())));
     members.insert("Retry".to_owned(), true.into());
     assert_eq!(set.broken(), ["ICH-B006"]);
     finds(GATEWAY, &format!("{ENABLED}/Storage"), "{}", &["ICH-B006"]);

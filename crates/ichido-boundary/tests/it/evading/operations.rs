@@ -53,7 +53,7 @@ fn path_must_match_some_request() {
 #[track_caller]
 fn two(one: (&str, &str), other: (&str, &str)) -> Vec<&'static str> {
     let operation = |(methods, path): (&str, &str)| {
-        format!(r#"{{ "methods": {methods}, "path": "{path}", "class": "mutate", "effect": "opaque" }}"#)
+        format!(r#"{{ "methods": {methods}, "path": "{path}", "class": "mutate", "guarantee": "none" }}"#)
     };
     let both = format!(r#"{{ "one": {}, "other": {} }}"#, operation(one), operation(other));
     Set::starting().with(ADAPTER, "/operations", &both).broken()

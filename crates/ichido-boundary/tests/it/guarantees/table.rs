@@ -372,7 +372,7 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
     ("/operations/*/methods", put("ICH-B081", ADAPTER, "/operations/orders.create/methods", "[]")),
     ("/operations/*/path", gone("ICH-B081", ADAPTER, "/operations/orders.create/path")),
     ("/operations/*/class", gone("ICH-B081", ADAPTER, "/operations/orders.create/class")),
-    ("/operations/*/effect", gone("ICH-B081", ADAPTER, "/operations/orders.create/effect")),
+    ("/operations/*/guarantee", gone("ICH-B081", ADAPTER, "/operations/orders.create/guarantee")),
     (
         "/operations/*/identity",
         put("ICH-B080", ADAPTER, "/operations/orders.create/identity", r#"{ "source": "header" }"#),
@@ -396,20 +396,11 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
         "/operations/*/ttl/reason",
         free("It is asked for where the time is short, and ICH-B051 misses it there."),
     ),
+    ("/operations/*/keeps_keys_for", gone("ICH-B081", ADAPTER, "/operations/profiles.update/keeps_keys_for")),
     (
-        "/operations/*/upstream_keeps_keys_for",
-        gone("ICH-B081", ADAPTER, "/operations/profiles.update/upstream_keeps_keys_for"),
+        "/operations/*/keeps_keys_for/days",
+        put("ICH-B082", ADAPTER, "/operations/profiles.update/keeps_keys_for/days", "0"),
     ),
-    (
-        "/operations/*/upstream_keeps_keys_for/days",
-        put("ICH-B082", ADAPTER, "/operations/profiles.update/upstream_keeps_keys_for/days", "0"),
-    ),
-    (
-        "/operations/*/upstream_keeps_keys_for/hours",
-        free("Added to the days, which ICH-B082 checks as one sum."),
-    ),
-    (
-        "/operations/*/upstream_keeps_keys_for/minutes",
-        free("Added to the days, which ICH-B082 checks as one sum."),
-    ),
+    ("/operations/*/keeps_keys_for/hours", free("Added to the days, which ICH-B082 checks as one sum.")),
+    ("/operations/*/keeps_keys_for/minutes", free("Added to the days, which ICH-B082 checks as one sum.")),
 ];

@@ -12,7 +12,7 @@ fn server() -> PostgresDiagnostics {
         full_page_writes: true,
         synchronous_commit: "on".to_owned(),
         follows: false,
-        connections_max: 100,
+        max_connections: 100,
         connections_reserved: 3,
         nodes: 0,
         clock: ClockReading { before: now, database: now, after: now },
@@ -21,10 +21,10 @@ fn server() -> PostgresDiagnostics {
     }
 }
 
-fn findings(server: PostgresDiagnostics, connections_max: u32) -> Vec<(&'static str, String)> {
+fn findings(server: PostgresDiagnostics, max_connections: u32) -> Vec<(&'static str, String)> {
     let database = DatabaseDiagnostics::Postgres(Box::new(server));
     let seen = Diagnostics { schema_found: Some(2), schema_known: 2, queues: Vec::new(), database };
-    let found = vitals(&seen, connections_max);
+    let found = diagnostics(&seen, max_connections);
     found.into_iter().filter(DoctorCheck::is_finding).map(|check| (check.name, check.what)).collect()
 }
 
@@ -36,9 +36,18 @@ fn names(server: PostgresDiagnostics) -> Vec<&'static str> {
 fn doctor_finds_unsafe_durability_settings() {
     assert_eq!(names(server()), [""; 0]);
     assert_eq!(names(PostgresDiagnostics { fsync: false, ..server() }), ["durability"]);
-    assert_eq!(names(PostgresDiagnostics { full_page_writes: false, fsync: false, ..server() }), ["durability"; 2]);
-    assert_eq!(names(PostgresDiagnostics { synchronous_commit: "off".to_owned(), ..server() }), ["durability"]);
-    assert_eq!(names(PostgresDiagnostics { synchronous_commit: "remote_apply".to_owned(), ..server() }), [""; 0]);
+    assert_eq!(
+        names(PostgresDiagnostics { full_page_writes: false, fsync: false, ..server() }),
+        ["durability"; 2]
+    );
+    assert_eq!(
+        names(PostgresDiagnostics { synchronous_commit: "off".to_owned(), ..server() }),
+        ["durability"]
+    );
+    assert_eq!(
+        names(PostgresDiagnostics { synchronous_commit: "remote_apply".to_owned(), ..server() }),
+        [""; 0]
+    );
     assert_eq!(names(PostgresDiagnostics { follows: true, ..server() }), ["durability"]);
 }
 
@@ -47,7 +56,10 @@ fn clock_skew_is_found_but_not_a_slow_response() {
     let clock_findings = |before, database, after| {
         let at = Timestamp::from_secs;
         let clock = ClockReading { before: at(before), database: at(database), after: at(after) };
-        findings(PostgresDiagnostics { clock, ..server() }, 16).into_iter().map(|(_, what)| what).collect::<Vec<_>>()
+        findings(PostgresDiagnostics { clock, ..server() }, 16)
+            .into_iter()
+            .map(|(_, what)| what)
+            .collect::<Vec<_>>()
     };
     assert_eq!(clock_findings(100, 130, 160), [""; 0], "somewhere in a minute that the answer took");
     assert_eq!(clock_findings(100, 105, 100), [""; 0]);

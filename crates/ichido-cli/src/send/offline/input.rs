@@ -16,9 +16,9 @@ use super::super::{Args, bulk, open_lines, read_body};
 use crate::exit::Exit;
 
 /// The maximum number of lines in a batch, which share one wait for the disk.
-const BATCH_LINES_MAX: usize = 64;
+const MAX_BATCH_LINES: usize = 64;
 /// The size at which a batch takes no further line.
-const BATCH_BYTES_MAX: usize = 1 << 20;
+const MAX_BATCH_BYTES: usize = 1 << 20;
 
 /// How long to wait for data in a pipe.
 ///
@@ -96,7 +96,7 @@ impl Batches {
 
     /// Returns the next line and those available with it; empty at the end.
     pub(super) async fn next(&mut self, key_from: &KeyFrom) -> io::Result<Vec<NumberedMessage>> {
-        while self.end.is_none() && self.pending.len() < BATCH_LINES_MAX && self.bytes < BATCH_BYTES_MAX {
+        while self.end.is_none() && self.pending.len() < MAX_BATCH_LINES && self.bytes < MAX_BATCH_BYTES {
             let is_first = self.pending.is_empty();
             let line = tokio::select! {
                 biased;

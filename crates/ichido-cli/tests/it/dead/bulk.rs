@@ -19,7 +19,7 @@ const HUNG: Duration = Duration::from_mins(2);
 async fn until_state(fixture: &StoreFixture, state: &str) -> Value {
     let reached = async {
         loop {
-            let last = fixture.json(&["bulks"]).swap_remove(0);
+            let last = fixture.json(&["operations"]).swap_remove(0);
             if last["state"] == state {
                 return last;
             }
@@ -42,7 +42,7 @@ both_databases! {
         }
         assert_eq!(fixture.status(ids[0]).await, "dead");
         let text = &fixture.json(&["requeue", "--all", "--dry-run"])[0]["preflight"];
-        assert_eq!((&text["matched"], &text["would_go"]), (&5.into(), &3.into()));
+        assert_eq!((&text["matched"], &text["eligible"]), (&5.into(), &3.into()));
         assert_eq!(text["refused"][0]["reason"], "not_allowed");
         let all_may_go = fixture.run(&["requeue", "--queue", "orders", "--dry-run"]);
         assert_eq!(all_may_go.code, Some(0), "{all_may_go:?}");
@@ -68,7 +68,7 @@ both_databases! {
         assert_eq!(left.code, Some(1), "one was refused: {left:?}");
         assert!(left.out.contains("4 requeued\n") && left.out.contains("1 refused: it may have taken effect"), "{left:?}");
         assert_eq!(fixture.json(&["list"]).len(), 1);
-        let bulks = fixture.run(&["bulks"]);
+        let bulks = fixture.run(&["operations"]);
         for part in ["requeue", "olivia", "ended", "error=BAD_REQUEST", "4 of 5", "fixed", "moved=4 refused=1 gone=0"] {
             assert!(bulks.out.contains(part), "no {part} in {bulks:?}");
         }
@@ -117,7 +117,7 @@ both_databases! {
         child.wait().expect("it ends");
         let left = fixture.run(&["stop", &operation, "--by", "pat"]);
         assert_eq!(left.code, Some(0), "{left:?}");
-        let bulks = fixture.json(&["bulks"]);
+        let bulks = fixture.json(&["operations"]);
         assert_eq!(bulks.len(), 1, "{bulks:?}");
         assert_eq!((&bulks[0]["who"], &bulks[0]["state"]), (&"olivia".into(), &"stopping".into()), "{bulks:?}");
         let detail = bulks[0]["detail"].as_str().expect("text");
@@ -139,12 +139,12 @@ both_databases! {
         assert!(at_once.code == Some(4) && at_once.err.contains(&operation), "{at_once:?}");
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
-        assert_eq!(fixture.json(&["bulks"])[0]["state"], "begun", "it may only be slow");
+        assert_eq!(fixture.json(&["operations"])[0]["state"], "begun", "it may only be slow");
         let text = until_state(&fixture, "abandoned").await;
         assert!(text["detail"].as_str().expect("text").contains("start it again"), "{text}");
         let again = fixture.run(&["requeue", "--queue", "orders", "--yes"]);
         assert!(again.code == Some(0) && again.out.contains("198 requeued"), "{again:?}");
-        let states: Vec<_> = fixture.json(&["bulks"]).into_iter().map(|bulk| bulk["state"].clone()).collect();
+        let states: Vec<_> = fixture.json(&["operations"]).into_iter().map(|bulk| bulk["state"].clone()).collect();
         assert_eq!(states, ["ended", "abandoned"]);
     }
 
@@ -163,6 +163,6 @@ both_databases! {
         let left = child.wait_with_output().expect("it ends");
         assert_eq!(left.status.code(), Some(3));
         assert!(String::from_utf8_lossy(&left.stdout).contains("2 requeued"), "{left:?}");
-        assert!(fixture.run(&["bulks"]).out.contains("stopped"));
+        assert!(fixture.run(&["operations"]).out.contains("stopped"));
     }
 }

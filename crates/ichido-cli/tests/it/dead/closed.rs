@@ -28,7 +28,7 @@ async fn closed_output_pipe_ends_every_command_quietly() {
         &["dead", "show", &id],
         &["dead", "show", &id, "--json"],
         &["dead", "show", &id, "--request"],
-        &["dead", "bulks"],
+        &["dead", "operations"],
         &["dead", "requeue", "--all", "--dry-run"],
         &["dead", "discard", &id, "--reason", "test data"],
         &["audit", "seal"],

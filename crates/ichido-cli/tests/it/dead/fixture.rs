@@ -31,7 +31,7 @@ requeue = true
 [destinations.broker]
 kind = "http"
 url = "http://127.0.0.1:9/"
-honours_key = true
+guarantee = "keyed"
 keeps_keys_for = "24h"
 [destinations.mail]
 kind = "http"
@@ -148,7 +148,7 @@ impl StoreFixture {
         &self,
         queue: &str,
         count: u32,
-        travels_for: Duration,
+        max_time_in_flight: Duration,
         (failure, effect): (Failure, Effect),
     ) -> Vec<Uuid> {
         let queue = QueueName::parse(queue).expect("a name");
@@ -167,7 +167,7 @@ impl StoreFixture {
             lease: Duration::from_hours(1),
             start_marks: false,
             guarantee: Guarantee::Idempotent,
-            travels_for: Duration::ZERO,
+            max_time_in_flight: Duration::ZERO,
         };
         let many = NonZeroU32::new(count).expect("some");
         let works = self.store.claims().claim(&queue, many, terms).await.expect("claimed");
@@ -177,9 +177,9 @@ impl StoreFixture {
             ..Note::default()
         };
         let settlements = works.iter().map(|work| {
-            let travels_until = work.claimed_at.plus(travels_for);
+            let in_flight_until = work.claimed_at.plus(max_time_in_flight);
             let event =
-                Event::Failed { fence: work.fence, failure, effect, safety: Safety::None, travels_until };
+                Event::Failed { fence: work.fence, failure, effect, safety: Safety::None, in_flight_until };
             Settlement::new(work, event, note.clone())
         });
         for settled in self.store.claims().settle_all(settlements.collect()).await {

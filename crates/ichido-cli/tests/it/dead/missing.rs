@@ -18,7 +18,7 @@ async fn reading_commands_do_not_create_a_store() {
     for arguments in [
         &["dead", "list"][..],
         &["dead", "show", &id],
-        &["dead", "bulks"],
+        &["dead", "operations"],
         &["dead", "requeue", &id],
         &["dead", "decide", "done", &id],
         &["audit", "verify"],

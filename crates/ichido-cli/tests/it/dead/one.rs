@@ -60,15 +60,15 @@ both_databases! {
             let id = fixture.dead(queue, 1).await[0];
             let row = fixture.store.messages().get(id).await.expect("read").expect("there");
             let queue = QueueName::parse(queue).expect("a name");
-            let sent_as = kind.key_for(&queue, &row.identity, &row.key);
+            let outbound_key = kind.key_for(&queue, &row.identity, &row.key);
             let shown = fixture.run(&["show", &id.to_string()]);
-            assert!(shown.out.contains(&format!("sent as      {}\n", sent_as.as_str())), "{shown:?}");
-            assert_eq!(fixture.json(&["show", &id.to_string()])[0]["sent_as"], sent_as.as_str());
+            assert!(shown.out.contains(&format!("sent as      {}\n", outbound_key.as_str())), "{shown:?}");
+            assert_eq!(fixture.json(&["show", &id.to_string()])[0]["outbound_key"], outbound_key.as_str());
         }
         let id = fixture.dead("forgotten", 1).await[0].to_string();
         let shown = fixture.run(&["show", &id]);
         assert!(shown.out.contains("unknown: no worker has published queue forgotten yet; start "), "{shown:?}");
-        assert!(fixture.json(&["show", &id])[0]["sent_as"].is_null());
+        assert!(fixture.json(&["show", &id])[0]["outbound_key"].is_null());
     }
 
     #[test]
@@ -119,7 +119,7 @@ both_databases! {
         assert!(left.out.contains("warning: this is a new action with a new key"), "{left:?}");
         let new: Uuid = left.out.split(' ').next().and_then(|id| id.parse().ok()).expect("an id");
         let row = fixture.store.messages().get(new).await.expect("read").expect("there");
-        assert_eq!((row.made_from, row.request.as_slice()), (Some(old), &b"{\"qty\":2}"[..]));
+        assert_eq!((row.replacement_of, row.request.as_slice()), (Some(old), &b"{\"qty\":2}"[..]));
         assert_eq!((row.queue.as_str(), row.identity.as_str()), ("orders", "alice"));
         assert!(fixture.run(&["show", &old.to_string()]).out.contains(&format!("replaced by  {new}")));
         let again = fixture.run(&["edit", &old.to_string(), "--request", "request.json"]);

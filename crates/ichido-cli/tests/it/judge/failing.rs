@@ -26,7 +26,7 @@ fn retryable_errors_are_retried_until_all_are_judged() {
         fixture.no_format_faults();
         assert_eq!(summary["judged"], 10);
         assert_eq!(
-            summary["mended_answers"], 2,
+            summary["repaired_answers"], 2,
             "prose and fence are repaired without another call: {summary}"
         );
         assert_eq!(summary["unusable_answers"], 4, "{summary}");

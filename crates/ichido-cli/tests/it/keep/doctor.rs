@@ -20,7 +20,7 @@ destination = "broker"
 [destinations.broker]
 kind = "http"
 url = "http://127.0.0.1:9/"
-honours_key = true
+guarantee = "keyed"
 keeps_keys_for = "24h"
 "#;
 

@@ -139,7 +139,7 @@ async fn worker_is_ready_while_its_database_responds() {
     let folder = folder::fresh();
     folder.write(
         "ichido.toml",
-        "[queues.orders]\ndestination = \"paper\"\n[destinations.paper]\nkind = \"paper\"\n",
+        "[queues.orders]\ndestination = \"mock\"\n[destinations.mock]\nkind = \"mock\"\n",
     );
     let worker = HealthWorker::start(folder.path(), &database.url);
     let printed = run(folder.path(), &["--server", &worker.url]);

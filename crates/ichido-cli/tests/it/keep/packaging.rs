@@ -81,7 +81,7 @@ fn systemd_unit_uses_valid_commands_and_sandboxing() {
 fn stop_timeout_exceeds_the_drain_timeouts() {
     let output = ichido(folder::fresh().path()).args(["config", "init", "-"]).output().unwrap();
     let default = String::from_utf8(output.stdout).unwrap();
-    let needed = seconds(&default, "drain_timeout") + seconds(&default, "stop_within");
+    let needed = seconds(&default, "drain_timeout") + seconds(&default, "stop_timeout");
     let unit: u64 = settings("TimeoutStopSec")[0].parse().unwrap();
     let compose = COMPOSE.lines().find_map(|line| line.trim().strip_prefix("stop_grace_period: ")).unwrap();
     let compose: u64 = compose.trim_end_matches('s').parse().unwrap();

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::load::Acknowledged;
-use crate::paper::broker::MockBroker;
+use crate::mock_broker::broker::MockBroker;
 use crate::serve::program::POLL_EVERY;
 
 pub(crate) struct DatabaseProbe {
@@ -74,13 +74,13 @@ impl DatabaseProbe {
 
     /// Returns the holder of each singleton task.
     pub(crate) async fn singleton_tasks(&self) -> Vec<(String, Uuid)> {
-        let held = "SELECT duty, node FROM ichido.caretakers WHERE clock_timestamp() < lease_until";
+        let held = "SELECT task, node FROM ichido.singleton_tasks WHERE clock_timestamp() < lease_until";
         sqlx::query_as(held).fetch_all(&self.pool).await.unwrap()
     }
 
     /// Lets a node's singleton tasks expire.
     pub(crate) async fn expire_singleton_tasks(&self, node: Uuid) {
-        let lapse = "UPDATE ichido.caretakers SET lease_until = clock_timestamp() WHERE node = $1";
+        let lapse = "UPDATE ichido.singleton_tasks SET lease_until = clock_timestamp() WHERE node = $1";
         sqlx::query(lapse).bind(node).execute(&self.pool).await.unwrap();
     }
 
@@ -92,15 +92,16 @@ impl DatabaseProbe {
     /// Waits until no message is open.
     pub(crate) async fn until_all_ended(&self) {
         let open = [StateName::Queued, StateName::Failed, StateName::Sending];
-        let is_open = |count: &ichido_store::message::StateCount| open.contains(&count.state) && count.count != 0;
+        let is_open =
+            |count: &ichido_store::message::StateCount| open.contains(&count.state) && count.count != 0;
         while self.store.queues().counts().await.expect("an answer").iter().any(is_open) {
             tokio::time::sleep(POLL_EVERY).await;
         }
     }
 
     /// Checks that exactly the acknowledged messages exist, all are sent, and each took effect once.
-    pub(crate) async fn holds_each_once(&self, acknowledged: &[Acknowledged], paper: &MockBroker) {
-        let effects = paper.effects().await;
+    pub(crate) async fn holds_each_once(&self, acknowledged: &[Acknowledged], mock: &MockBroker) {
+        let effects = mock.effects().await;
         let effects = effects["keys"].as_object().expect("the keys");
         for Acknowledged { key, id } in acknowledged {
             let row = self.store.messages().get(*id).await.expect("an answer");
@@ -115,7 +116,7 @@ impl DatabaseProbe {
         let all: i64 =
             sqlx::query_scalar("SELECT count(*) FROM ichido.messages").fetch_one(&self.pool).await.unwrap();
         assert_eq!((usize::try_from(all).unwrap(), effects.len()), (acknowledged.len(), acknowledged.len()));
-        let retried: i64 = sqlx::query_scalar("SELECT count(*) FROM ichido.message WHERE 1 < tries")
+        let retried: i64 = sqlx::query_scalar("SELECT count(*) FROM ichido.message WHERE 1 < attempts")
             .fetch_one(&self.pool)
             .await
             .unwrap();

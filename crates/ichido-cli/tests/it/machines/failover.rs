@@ -6,7 +6,7 @@ use super::database::DatabaseProbe;
 use super::load::Producers;
 use super::node::{FAULTY, ServeNode};
 use super::{in_time, rounds};
-use crate::paper::broker::MockBroker;
+use crate::mock_broker::broker::MockBroker;
 
 /// How many messages are enqueued before the failover, and after it.
 const MESSAGES: usize = 60;
@@ -25,10 +25,10 @@ async fn the_database_fails_over() {
         (primary, standby)
     });
     // The first write waits until the standby follows.
-    let (fresh, paper) = (primary.database().await.unwrap(), MockBroker::start(&FAULTY));
+    let (fresh, mock) = (primary.database().await.unwrap(), MockBroker::start(&FAULTY));
     let mut nodes = Vec::new();
     for name in ["a", "b"] {
-        nodes.push(ServeNode::start(name, &fresh.url, paper.address).await);
+        nodes.push(ServeNode::start(name, &fresh.url, mock.address).await);
     }
     let load = Producers::start(&nodes);
     load.until_more(MESSAGES).await;
@@ -44,5 +44,5 @@ async fn the_database_fails_over() {
     let acknowledged = load.end().await;
     let database = DatabaseProbe::open(&standby.url(&fresh.name)).await;
     database.until_all_ended().await;
-    database.holds_each_once(&acknowledged, &paper).await;
+    database.holds_each_once(&acknowledged, &mock).await;
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::node::{QUEUE, ServeNode};
 use crate::http_message::{HttpMessage, HttpReader, MessageKind};
-use crate::paper::broker::order;
+use crate::mock_broker::broker::order;
 use crate::serve::client::RawRequest;
 use crate::serve::program::POLL_EVERY;
 

@@ -51,11 +51,11 @@ retry = {{ base = "20ms", factor = 2, cap = "320ms" }}
 kind = "http"
 url = "http://{broker}/orders"
 total_timeout = "900ms"
-settles_within = "100ms"
-honours_key = true
+settle_grace = "100ms"
+guarantee = "keyed"
 keeps_keys_for = "24h"
 echoes_key = true
-rate_floor = 300
+min_rate = 300
 circuit = {{ failures = 1000 }}
 "#
     )

@@ -6,7 +6,7 @@ use super::database::DatabaseProbe;
 use super::load::Producers;
 use super::node::{FAULTY, ServeNode};
 use super::{in_time, rounds};
-use crate::paper::broker::MockBroker;
+use crate::mock_broker::broker::MockBroker;
 use crate::serve::program::POLL_EVERY;
 
 /// How many messages are enqueued between two failures.
@@ -19,11 +19,11 @@ async fn node_failures_lose_and_duplicate_nothing() {
 }
 
 async fn nodes_fall_out(rounds: usize) {
-    let (fresh, paper) = (durable_database().await, MockBroker::start(&FAULTY));
+    let (fresh, mock) = (durable_database().await, MockBroker::start(&FAULTY));
     let database = DatabaseProbe::open(&fresh.url).await;
     let mut nodes = Vec::new();
     for name in ["a", "b", "c"] {
-        nodes.push(ServeNode::start(name, &fresh.url, paper.address).await);
+        nodes.push(ServeNode::start(name, &fresh.url, mock.address).await);
     }
     let load = Producers::start(&nodes);
     for round in 0..rounds {
@@ -33,7 +33,7 @@ async fn nodes_fall_out(rounds: usize) {
         let killed = sealing_node(&database, &nodes).await;
         let killed = nodes.swap_remove(killed);
         the_caretaker_is_killed(&database, killed, has_time).await;
-        nodes.push(ServeNode::start(&format!("d{round}"), &fresh.url, paper.address).await);
+        nodes.push(ServeNode::start(&format!("d{round}"), &fresh.url, mock.address).await);
         load.at(&nodes);
 
         load.until_more(MESSAGES).await;
@@ -45,7 +45,7 @@ async fn nodes_fall_out(rounds: usize) {
     let acknowledged = load.end().await;
     database.until_all_ended().await;
     assert!(0 < database.rescued().await, "no node fell out holding messages");
-    database.holds_each_once(&acknowledged, &paper).await;
+    database.holds_each_once(&acknowledged, &mock).await;
     // Nodes that were killed, partitioned or stalled have broken no rule. Spec: F5.
     let report = database.store.audit().verify(None, None).await.expect("it can be read");
     assert_eq!(report.findings, [], "an audit finds nothing");

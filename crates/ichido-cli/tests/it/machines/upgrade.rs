@@ -10,7 +10,7 @@ use super::database::DatabaseProbe;
 use super::in_time;
 use super::load::{Acknowledged, Producers};
 use super::node::{FAULTY, QUEUE, ServeNode};
-use crate::paper::broker::{MockBroker, order};
+use crate::mock_broker::broker::{MockBroker, order};
 use crate::serve::client::RawRequest;
 use crate::serve::program::{POLL_EVERY, ichido};
 
@@ -23,11 +23,11 @@ async fn old_nodes_keep_working_after_a_migration() {
 }
 
 async fn the_next_release_is_rolled_out() {
-    let (fresh, paper) = (durable_database().await, MockBroker::start(&FAULTY));
+    let (fresh, mock) = (durable_database().await, MockBroker::start(&FAULTY));
     let database = DatabaseProbe::open(&fresh.url).await;
     let mut nodes = Vec::new();
     for name in ["a", "b"] {
-        nodes.push(ServeNode::start(name, &fresh.url, paper.address).await);
+        nodes.push(ServeNode::start(name, &fresh.url, mock.address).await);
     }
     let load = Producers::start(&nodes);
     load.until_more(MESSAGES).await;
@@ -49,7 +49,7 @@ async fn the_next_release_is_rolled_out() {
     let id = by_next.id;
     acknowledged.push(by_next);
     database.until_all_ended().await;
-    database.holds_each_once(&acknowledged, &paper).await;
+    database.holds_each_once(&acknowledged, &mock).await;
     let left = "SELECT count(*) FILTER (WHERE added = 'x'), count(*) FILTER (WHERE added = 'y' AND id = $1) FROM ichido.messages";
     let left = sqlx::query(left).bind(id).fetch_one(&mut next).await.unwrap();
     let all = i64::try_from(acknowledged.len()).unwrap();

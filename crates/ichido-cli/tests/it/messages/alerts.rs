@@ -71,19 +71,19 @@ fn add_receivers(fixture: &StoreFixture, ops: SocketAddr, chat: SocketAddr) {
         r#"
 [alerts.to.ops]
 destination = "ops"
-form = "webhook"
+format = "webhook"
 [alerts.to.chat]
 destination = "chat"
-form = "slack"
+format = "slack"
 [destinations.ops]
 kind = "http"
 url = "http://{ops}/hook"
 signing_secrets = ["file:ops-secret"]
-repeatable = true
+guarantee = "idempotent"
 [destinations.chat]
 kind = "http"
 url = "http://{chat}/services/T0/B0"
-repeatable = true
+guarantee = "idempotent"
 "#
     );
     std::fs::write(fixture.folder().join("ops-secret"), SECRET).unwrap();

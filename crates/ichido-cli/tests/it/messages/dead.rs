@@ -34,7 +34,7 @@ async fn server_and_store_list_dead_letters_alike() {
         &["show", &dead[0].to_string()],
         &["show", &parked[0].to_string()],
         &["show", &dead[0].to_string(), "--request"],
-        &["bulks"],
+        &["operations"],
     ] {
         targets.success_output(&[&["dead"], arguments].concat());
     }
@@ -110,7 +110,7 @@ async fn server_previews_and_runs_bulk_operations() {
         targets.at_server(&["dead", "requeue", "--queue", "orders", "--yes", "--reason", "fixed", "--json"]);
     assert_eq!(left.code, Some(0), "{left:?}");
     let text = objects(&left.out);
-    assert_eq!(text[0]["preflight"]["would_go"], 5);
+    assert_eq!(text[0]["preflight"]["eligible"], 5);
     let report = &text.last().unwrap()["report"];
     assert!(report["ended"] == "ended" && report["detail"].as_str().unwrap().contains("moved=5"), "{report}");
     assert_eq!((&report["moved"], &report["gone"], &report["refused"]), (&5.into(), &0.into(), &json!({})));
@@ -118,7 +118,7 @@ async fn server_previews_and_runs_bulk_operations() {
     for id in dead {
         assert_eq!(targets.fixture.status(id).await, "queued");
     }
-    let bulks = targets.success_output(&["dead", "bulks"]);
+    let bulks = targets.success_output(&["dead", "operations"]);
     assert!(bulks.contains("requeue") && bulks.contains("fixed"), "{bulks}");
     let over = targets.at_server(&["dead", "stop", report["operation"].as_str().unwrap()]);
     assert!(over.code == Some(1) && over.err.contains("the operation has ended"), "{over:?}");
@@ -140,7 +140,7 @@ async fn server_replaces_a_dead_letter() {
     let left = targets.at_server(&[&edit[..], &["--json"]].concat());
     assert_eq!(left.code, Some(0), "{left:?}");
     let made = objects(&left.out).remove(0);
-    assert_eq!((&made["made_from"], &made["key"]), (&old.to_string().into(), &"k-new".into()));
+    assert_eq!((&made["replacement_of"], &made["key"]), (&old.to_string().into(), &"k-new".into()));
     let new = targets
         .fixture
         .store

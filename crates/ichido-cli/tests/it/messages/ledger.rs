@@ -44,17 +44,17 @@ both_databases! {
         let listed = targets.json(&["ledger", "unknown"]);
         assert_eq!((listed.len(), &listed[0]["idempotency_key"]), (101, &"k-0".into()), "the oldest first");
         assert_eq!(targets.success_output(&["ledger", "unknown"]).lines().count(), 102);
-        let there = targets.at_server(&decide("applied", "k-0"));
-        let here = targets.at_store(&decide("applied", "k-1"));
+        let there = targets.at_server(&decide("done", "k-0"));
+        let here = targets.at_store(&decide("done", "k-1"));
         assert_eq!((there.code, &there.out), (Some(0), &here.out), "{there:?} {here:?}");
         assert_eq!(here.code, Some(0));
-        let object = targets.at_server(&[&decide("refused", "k-2")[..], &["--json"]].concat());
+        let object = targets.at_server(&[&decide("give-up", "k-2")[..], &["--json"]].concat());
         assert_eq!(objects(&object.out)[0]["record"]["state"], "refused", "{object:?}");
         assert_eq!(targets.json(&["ledger", "unknown"]).len(), 98);
         for (key, finding, code, why) in [
-            ("k-0", "applied", 4, "already known"),
-            ("k-3", "nothing-done", 4, "may still take effect"),
-            ("of-nobody", "applied", 1, "no key record exists"),
+            ("k-0", "done", 4, "already known"),
+            ("k-3", "not-done", 4, "may still take effect"),
+            ("of-nobody", "done", 1, "no key record exists"),
         ] {
             let left = targets.both(&decide(finding, key));
             assert!(left.code == Some(code) && left.err.contains(why), "{left:?}");

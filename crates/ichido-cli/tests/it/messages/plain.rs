@@ -92,7 +92,7 @@ async fn output_has_no_colours_in_pipes_or_with_no_color() {
         &["dead", "show", &id],
         &["dead", "requeue", "--all", "--dry-run"],
         &["dead", "discard", "--queue", "orders", "--reason", "test", "--yes"],
-        &["dead", "bulks"],
+        &["dead", "operations"],
         &["dead", "decide", "done", &id],
         &["ledger", "list"],
         &["token", "create", "night watch", "--role", "viewer"],

@@ -25,7 +25,7 @@ async fn failed_entry_shows_reason_and_retries_with_same_key() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
         if request.key() == "k1" && nth < 1 {
-            ServerAction::Refuse(422, "schema_broken")
+            ServerAction::Refuse(422, "schema_mismatch")
         } else {
             ServerAction::Accept
         }
@@ -37,7 +37,8 @@ async fn failed_entry_shows_reason_and_retries_with_same_key() {
     let listed = offline(&folder, &["list", "orders.queue"]);
     let row: Vec<&str> = listed.lines()[1].split_whitespace().collect();
     assert_eq!((listed.lines().len(), row[0], row[1]), (2, "1", "failed"), "{listed:?}");
-    for part in ["k1", "not done", "schema_broken: the server returned 422: words of the server", "\\u{1b}"] {
+    for part in ["k1", "not done", "schema_mismatch: the server returned 422: words of the server", "\\u{1b}"]
+    {
         assert!(listed.out.contains(part), "no {part} in {listed:?}");
     }
     // A run without messages reports that there are marked entries.
@@ -52,13 +53,13 @@ async fn failed_entry_shows_reason_and_retries_with_same_key() {
     );
     let sent = run(queue_to(&server, &folder, &[]), "");
     assert_eq!((sent.code, sent.lines()), (Some(0), vec!["new id-of-2 entry 1"]), "{sent:?}");
-    let tries: Vec<_> = server
+    let attempts: Vec<_> = server
         .seen()
         .iter()
         .filter(|request| request.key() == "k1")
-        .map(|request| request.field("ichido-try").unwrap().to_owned())
+        .map(|request| request.field("ichido-attempt").unwrap().to_owned())
         .collect();
-    assert_eq!(tries, ["1; manual", "2; manual"]);
+    assert_eq!(attempts, ["1; manual", "2; manual"]);
     assert_eq!(offline(&folder, &["list", "orders.queue"]).out, "no matching entries\n");
 }
 
@@ -75,7 +76,7 @@ async fn old_entry_is_held_until_released() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     age_by_hours(&folder, 30).await;
-    let held = run(queue_to(&server, &folder, &["--keys-kept-for", "24h"]), "");
+    let held = run(queue_to(&server, &folder, &["--keeps-keys-for", "24h"]), "");
     assert_eq!(held.code, Some(1), "{held:?}");
     assert!(held.lines()[0].starts_with("held entry 1: keys_forgotten: it was sent before"), "{held:?}");
     assert_eq!(server.seen().len(), 1, "it is not sent");
@@ -87,14 +88,14 @@ async fn old_entry_is_held_until_released() {
         offline(&folder, &["release", "orders.queue", "1"]).out,
         "1: released, waiting to be sent again\n"
     );
-    let sent = run(queue_to(&server, &folder, &["--keys-kept-for", "24h"]), "");
+    let sent = run(queue_to(&server, &folder, &["--keeps-keys-for", "24h"]), "");
     assert_eq!((sent.code, server.message("k1").unwrap().1), (Some(0), 1), "{sent:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn discarded_entry_is_not_sent_and_missing_entry_is_reported() {
     let folder = folder::fresh();
-    let server = FakeServer::start(|_, _| ServerAction::Refuse(422, "schema_broken")).await;
+    let server = FakeServer::start(|_, _| ServerAction::Refuse(422, "schema_mismatch")).await;
     run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=1));
     let discarded = offline(&folder, &["discard", "orders.queue", "1", "9"]);
     assert_eq!(discarded.code, Some(1), "{discarded:?}");

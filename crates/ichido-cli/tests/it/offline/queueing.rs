@@ -225,11 +225,11 @@ fn invalid_offline_arguments_are_refused_before_creating_files() {
                 "k",
                 "--server",
                 "http://127.0.0.1:9",
-                "--keys-kept-for",
+                "--keeps-keys-for",
                 "soon",
             ],
             2,
-            "--keys-kept-for",
+            "--keeps-keys-for",
         ),
         (&["--offline-queue", "q", "--server", "http://127.0.0.1:9", "--ndjson", "missing"], 2, "missing"),
         (
@@ -237,7 +237,7 @@ fn invalid_offline_arguments_are_refused_before_creating_files() {
             1,
             "not an Ichido offline queue",
         ),
-        (&["--keys-kept-for", "72h", "--key", "k"], 2, "--offline-queue"),
+        (&["--keeps-keys-for", "72h", "--key", "k"], 2, "--offline-queue"),
     ] {
         let mut command = send(folder.path());
         command.args(flags);

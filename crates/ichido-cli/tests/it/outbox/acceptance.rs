@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ichido::destination::http::{DeliveryRule, HttpSettings, ResponseMeaning};
-use ichido::worker::{OutboundKey, Paces, QueueConfig, WorkerHandle, DestinationConfig, Worker};
+use ichido::worker::{DestinationConfig, OutboundKey, Paces, QueueConfig, Worker, WorkerHandle};
 use ichido_core::lifecycle::StateName;
 use ichido_core::pace::Rate;
 use ichido_core::retry::Guarantee;
@@ -15,7 +15,7 @@ use super::database::{OutboxDatabase, POLL_EVERY, QUEUE, both_databases};
 use super::program::{WorkerProcess, run};
 use super::sending::config;
 use crate::folder;
-use crate::paper::broker::{MockBroker, order};
+use crate::mock_broker::broker::{MockBroker, order};
 
 /// Returns the transitions of a message with their reasons.
 async fn steps(
@@ -26,13 +26,13 @@ async fn steps(
     steps.into_iter().map(|Transition { kind, to, code, status, .. }| (kind, to, code, status)).collect()
 }
 
-async fn faults(paper: &MockBroker, kind: &str) {
+async fn faults(mock: &MockBroker, kind: &str) {
     let rates = if kind.is_empty() { String::new() } else { format!("\"{kind}\":1") };
-    assert_eq!(paper.put("/paper/faults", &format!("{{\"faults\":{{{rates}}}}}")).await.status, 200);
+    assert_eq!(mock.put("/mock/faults", &format!("{{\"faults\":{{{rates}}}}}")).await.status, 200);
 }
 
 /// Starts a worker in this process whose clock can be moved, configured as a user describes the broker.
-fn worker(store: &Store, paper: &MockBroker) -> WorkerHandle {
+fn worker(store: &Store, mock: &MockBroker) -> WorkerHandle {
     let conflict = |error: &str, means| DeliveryRule {
         status: "409".to_owned(),
         at: Some(("/error".to_owned(), error.to_owned())),
@@ -45,7 +45,7 @@ fn worker(store: &Store, paper: &MockBroker) -> WorkerHandle {
             conflict("already_processed", ResponseMeaning::Processed),
             conflict("in_progress", ResponseMeaning::InProgress),
         ],
-        ..HttpSettings::new(format!("http://{}/orders", paper.address))
+        ..HttpSettings::new(format!("http://{}/orders", mock.address))
     };
     let queue = QueueConfig { outbound_key: OutboundKey::Own, ..QueueConfig::new(QUEUE, "broker") };
     let builder = Worker::new(store.clone()).idle_sleep(Duration::from_millis(10)).queue(queue);
@@ -59,9 +59,9 @@ both_databases! {
     /// With processes only: the result of each response, in the audit trail and on the metrics page.
     #[test]
     async fn d16_broker_responses_show_in_audit_and_metrics(database: OutboxDatabase) {
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
-        let quick = "outbound_key = \"own\"\nretry = { base = \"20ms\", cap = \"320ms\" }\nretries_max = 100";
-        folder.write("ichido.toml", &config(&database, &paper, quick, "circuit = { failures = 1000 }"));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&[]));
+        let quick = "outbound_key = \"own\"\nretry = { base = \"20ms\", cap = \"320ms\" }\nmax_retries = 100";
+        folder.write("ichido.toml", &config(&database, &mock, quick, "circuit = { failures = 1000 }"));
         let worker = WorkerProcess::start(folder.path(), &[]);
 
         // The same key enqueued 10 times at once is sent once.
@@ -75,22 +75,22 @@ both_databases! {
         assert_eq!(sent.iter().filter(|ended| ended.out.starts_with("new ")).count(), 1, "{sent:?}");
         let ten = database.by_key("ten").await;
         database.until_stage(ten.id, StateName::Sent).await;
-        assert_eq!(paper.counts("ten").await, (1, 1));
+        assert_eq!(mock.counts("ten").await, (1, 1));
 
         // Dead at once: 400, 401, and a 409 that is neither processed nor in progress.
         for (kind, code, status) in
             [("bad_request", "BAD_REQUEST", 400), ("unauthorized", "UNAUTHORIZED", 401), ("conflict_other", "BAD_REQUEST", 409)]
         {
-            faults(&paper, kind).await;
+            faults(&mock, kind).await;
             let id = database.put(kind).await;
             let row = database.until_stage(id, StateName::Dead).await;
-            assert_eq!((row.tries, row.last_error.as_deref()), (1, Some(code)), "{kind}");
+            assert_eq!((row.attempts, row.last_error.as_deref()), (1, Some(code)), "{kind}");
             let last = steps(&database, &row).await.pop().unwrap();
             assert_eq!((last.1, last.2.as_deref(), last.3), (StateName::Dead, Some(code), Some(status)), "{kind}");
-            assert_eq!(paper.counts(kind).await.1, 1, "{kind}");
+            assert_eq!(mock.counts(kind).await.1, 1, "{kind}");
         }
         // A 409 that says processed counts as sent.
-        faults(&paper, "conflict_processed").await;
+        faults(&mock, "conflict_processed").await;
         let id = database.put("conflict_processed").await;
         let row = database.until_stage(id, StateName::Sent).await;
         let last = steps(&database, &row).await.pop().unwrap();
@@ -103,13 +103,13 @@ both_databases! {
             ("conflict_in_progress", "IN_PROGRESS"),
             ("rate_limited", "RATE_LIMITED"),
         ] {
-            faults(&paper, kind).await;
+            faults(&mock, kind).await;
             let id = database.put(kind).await;
-            database.until(id, |row| 1 <= row.tries && row.last_error.as_deref() == Some(code)).await;
-            faults(&paper, "").await;
+            database.until(id, |row| 1 <= row.attempts && row.last_error.as_deref() == Some(code)).await;
+            faults(&mock, "").await;
             let row = database.until_stage(id, StateName::Sent).await;
-            assert!(2 <= row.tries, "{kind}");
-            assert_eq!(paper.counts(kind).await.0, 1, "{kind}");
+            assert!(2 <= row.attempts, "{kind}");
+            assert_eq!(mock.counts(kind).await.0, 1, "{kind}");
             let seen = steps(&database, &row).await;
             let failed = seen.iter().find(|step| step.0 == "failed").expect("it failed first");
             assert_eq!((failed.1, failed.2.as_deref()), (StateName::Failed, Some(code)), "{kind}");
@@ -123,7 +123,7 @@ both_databases! {
         assert_eq!(worker.metric("ichido_worker_replayed_total", &[]).await, Some(1.0));
         assert_eq!(worker.metric("outbox_lag_seconds_count", &[("queue", "orders")]).await, Some(10.0));
         assert_eq!(worker.metric("outbox_retry_count_bucket", &[("le", "0")]).await, Some(5.0));
-        let calls = paper.effects().await["calls"].as_f64();
+        let calls = mock.effects().await["calls"].as_f64();
         assert_eq!(worker.metric("ichido_worker_executed_total", &[]).await, calls);
         let page = worker.metrics().await;
         for name in [
@@ -139,10 +139,10 @@ both_databases! {
             "ichido_worker_fenced_total{",
             "ichido_worker_unknown_total{",
             "ichido_worker_rescued_total{",
-            "ichido_worker_tries_total{",
+            "ichido_worker_attempts_total{",
             "ichido_destination_circuit{",
             "ichido_destination_paused{",
-            "ichido_destination_calls_per_second_max{",
+            "ichido_destination_max_calls_per_second{",
         ] {
             assert!(page.contains(name), "{name}\n{page}");
             let described = name.trim_end_matches('{').trim_end_matches("_bucket");
@@ -153,44 +153,44 @@ both_databases! {
         while worker.metric("outbox_messages", &[("state", "dead")]).await != Some(3.0) {
             tokio::time::sleep(POLL_EVERY).await;
         }
-        assert!(worker.metric("outbox_letter_oldest_seconds", &[("state", "dead")]).await.is_some());
+        assert!(worker.metric("outbox_dead_letter_oldest_seconds", &[("state", "dead")]).await.is_some());
     }
 
     /// Follows the real schedule, with a moved clock.
     // Spec: D5.
     #[test]
     async fn d16_a_5xx_backs_off_by_the_schedule_and_then_succeeds(database: OutboxDatabase) {
-        let paper = MockBroker::start(&["--fault", "server_error_before=1"]);
-        let _worker = worker(&database.store, &paper);
+        let mock = MockBroker::start(&["--fault", "server_error_before=1"]);
+        let _worker = worker(&database.store, &mock);
         let id = database.put("k").await;
         for retry in 1..=8_u32 {
-            let row = database.until(id, |row| row.status == StateName::Failed && row.tries == retry).await;
+            let row = database.until(id, |row| row.status == StateName::Failed && row.attempts == retry).await;
             let waits = row.next_attempt.expect("it is due").since(row.updated_at).as_secs_f64();
             let expected = f64::from(1 << retry);
             // From the failure to the settlement, which a busy machine delays.
             let range = expected * 0.85 - SETTLE_DELAY_S..=expected * 1.1 + SETTLE_DELAY_S;
             assert!(range.contains(&waits), "after failure {retry}: {waits} s");
-            assert_eq!(paper.counts("k").await.1, u64::from(retry), "no sooner");
+            assert_eq!(mock.counts("k").await.1, u64::from(retry), "no sooner");
             if retry == 8 {
-                faults(&paper, "").await;
+                faults(&mock, "").await;
             }
             database.store.advance_clock(Duration::from_secs_f64(expected * 1.1));
         }
         let row = database.until_stage(id, StateName::Sent).await;
-        assert_eq!((row.tries, paper.counts("k").await), (9, (1, 9)));
+        assert_eq!((row.attempts, mock.counts("k").await), (9, (1, 9)));
     }
 
     /// Two workers: a 429 to one stops both for as long as it asks.
     // Spec: D6.
     #[test]
     async fn d16_a_429_slows_every_worker(database: OutboxDatabase) {
-        let paper = MockBroker::start(&["--fault", "rate_limited=1", "--retry-after", "1800s"]);
+        let mock = MockBroker::start(&["--fault", "rate_limited=1", "--retry-after", "1800s"]);
         let other = Store::open(&database.url, 4).await.unwrap();
-        let _workers = [worker(&database.store, &paper), worker(&other, &paper)];
+        let _workers = [worker(&database.store, &mock), worker(&other, &mock)];
         let refused = database.put("refused").await;
         let row = database.until(refused, |row| row.status == StateName::Failed).await;
         assert_eq!(row.last_error.as_deref(), Some("RATE_LIMITED"));
-        faults(&paper, "").await;
+        faults(&mock, "").await;
         let shared = Paces::new(database.store.clone()).read("broker").await.unwrap();
         assert!(row.updated_at.plus(Duration::from_mins(29)) < shared.pace.paused_until, "{shared:?}");
         assert!(matches!(shared.pace.rate, Rate::Paced(_)), "{shared:?}");
@@ -201,7 +201,7 @@ both_databases! {
         }
         for _ in 0..20 {
             tokio::time::sleep(POLL_EVERY).await;
-            assert_eq!(paper.effects().await["calls"], 1);
+            assert_eq!(mock.effects().await["calls"], 1);
         }
         for store in [&database.store, &other] {
             store.advance_clock(Duration::from_mins(40));
@@ -209,6 +209,6 @@ both_databases! {
         for id in waiting.into_iter().chain([refused]) {
             database.until_stage(id, StateName::Sent).await;
         }
-        assert_eq!(paper.effects().await["effects_max"], 1);
+        assert_eq!(mock.effects().await["max_effects"], 1);
     }
 }

@@ -18,7 +18,7 @@ fn init_file_passes_check_and_is_never_overwritten() {
         " for 365d ",
         " 15s ",
     ];
-    for text in [&*file, "orders", "paper", "http://127.0.0.1:8090"].into_iter().chain(times) {
+    for text in [&*file, "orders", "mock", "http://127.0.0.1:8090"].into_iter().chain(times) {
         assert!(checked.out.contains(text), "{text} in {}", checked.out);
     }
     let path = folder.write("ichido.toml", "# mine\n");
@@ -95,15 +95,15 @@ fn config_show_includes_flags_and_json() {
     let folder = folder::fresh();
     assert_eq!(run(folder.path(), &["config", "init"], "").code, Some(0));
     let flags =
-        ["--listen", "[::1]:80", "--connections-max", "9", "--drain-timeout", "5s", "--store", "sqlite:b.db"];
+        ["--listen", "[::1]:80", "--max-connections", "9", "--drain-timeout", "5s", "--store", "sqlite:b.db"];
     let shown = run(folder.path(), &[&["config", "show", "--origin"][..], &flags].concat(), "");
     for line in [
         "url = \"sqlite:b.db\"  # the flag --store\n",
         "listen = \"[::1]:80\"  # the flag --listen\n",
-        "connections_max = 9  # the flag --connections-max\n",
+        "max_connections = 9  # the flag --max-connections\n",
         "drain_timeout = \"5s\"  # the flag --drain-timeout\n",
         "head_timeout = \"15s\"  # default\n",
-        "[destinations.paper]\nkind = \"paper\"  # ichido.toml:",
+        "[destinations.mock]\nkind = \"mock\"  # ichido.toml:",
         "receipt_pointer = \"/broker_order_id\"  # default\n",
     ] {
         assert!(shown.out.contains(line), "{line} in {}", shown.out);
@@ -126,17 +126,17 @@ fn config_show_includes_flags_and_json() {
         let settings = shown["settings"].as_array().expect("a list");
         settings.iter().find(|setting| setting["name"] == name).unwrap_or_else(|| panic!("{name} in {shown}"))
     };
-    assert_eq!((code, &of("serve.connections_max")["value"]), (Some(0), &9.into()));
-    assert_eq!(of("serve.connections_max")["origin"], "the flag --connections-max");
+    assert_eq!((code, &of("serve.max_connections")["value"]), (Some(0), &9.into()));
+    assert_eq!(of("serve.max_connections")["origin"], "the flag --max-connections");
     assert_eq!(
         (&of("worker.audit_key")["value"], &of("worker.audit_key")["origin"]),
         (&().into(), &().into())
     );
-    assert_eq!(of("destinations.paper.circuit")["value"]["rest"], "5s");
+    assert_eq!(of("destinations.mock.circuit")["value"]["rest"], "5s");
     let (code, checked) = object(&["check"]);
     assert_eq!(
-        (code, &checked["queues"][0]["name"], &checked["destinations"][0]["honours_key"]),
-        (Some(0), &"orders".into(), &true.into())
+        (code, &checked["queues"][0]["name"], &checked["destinations"][0]["guarantee"]),
+        (Some(0), &"orders".into(), &"keyed".into())
     );
     folder.write("mine.toml", "[queues.orders]\nparalel = 1\n");
     let (code, checked) = object(&["check", "mine.toml"]);

@@ -14,7 +14,7 @@ pub(crate) const QUEUE: &str = "orders";
 /// The interval between polls.
 pub(crate) const POLL_EVERY: Duration = Duration::from_millis(25);
 /// The time limit of a test; the long storm gets more.
-const CASE_MAX: Duration = Duration::from_mins(8);
+const MAX_CASE: Duration = Duration::from_mins(8);
 
 pub(crate) struct OutboxDatabase {
     pub(crate) url: String,
@@ -29,10 +29,10 @@ enum DatabaseGuard {
 }
 
 /// How often to try opening a store. Beside storms, a new server may take longer to respond than the store waits.
-const OPENS_MAX: usize = 6;
+const MAX_OPENS: usize = 6;
 
 async fn opened(url: &str) -> Store {
-    for _ in 1..OPENS_MAX {
+    for _ in 1..MAX_OPENS {
         match Store::open(url, 4).await {
             Err(StoreError::Unavailable(_)) => {}
             outcome => return outcome.expect("the store opens"),
@@ -115,7 +115,7 @@ impl OutboxDatabase {
 
 pub(crate) fn order(text: &str) -> NewMessage {
     let queue = QueueName::parse(QUEUE).expect("a name");
-    let body = crate::paper::broker::order(text).body.into_bytes();
+    let body = crate::mock_broker::broker::order(text).body.into_bytes();
     NewMessage {
         content_type: "application/json".to_owned(),
         ..NewMessage::new(queue, "ann", key(text), body)
@@ -128,7 +128,7 @@ pub(crate) fn key(text: &str) -> IdempotencyKey {
 
 /// Fails a test that never ends.
 pub(crate) async fn in_time(times: u32, case: impl Future<Output = ()>) {
-    tokio::time::timeout(CASE_MAX * times, case).await.expect("the case ends");
+    tokio::time::timeout(MAX_CASE * times, case).await.expect("the case ends");
 }
 
 /// Defines one test per database for each behaviour.

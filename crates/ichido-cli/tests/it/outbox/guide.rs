@@ -8,7 +8,7 @@ use ichido_store::Store;
 use super::database::POLL_EVERY;
 use super::program::WorkerProcess;
 use crate::folder::{self, TempFolder};
-use crate::paper::broker::MockBroker;
+use crate::mock_broker::broker::MockBroker;
 
 const GUIDE: &str = include_str!("../../../../../docs/guides/run-a-worker.md");
 
@@ -48,24 +48,23 @@ fn without_ids(text: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn worker_guide_commands_work() {
     let folder = folder::fresh();
-    let [init, paper, worker, send, again, look, count] = &blocks("sh")[..] else { panic!("seven commands") };
+    let [init, mock, worker, send, again, look, count] = &blocks("sh")[..] else { panic!("seven commands") };
     let [made, works, new, same, effects, counted] = &blocks("text")[..] else { panic!("six answers") };
     assert_eq!(shell(&folder, init).trim(), *made);
 
     // The test uses free ports, where the guide uses the default ones.
-    assert_eq!(*paper, "ichido paper");
-    let paper = MockBroker::start(&[]);
+    assert_eq!(*mock, "ichido mock-broker");
+    let mock = MockBroker::start(&[]);
     let file = folder.path().join("ichido.toml");
     let usual = "#url = \"http://127.0.0.1:8090/orders\"";
     let config = std::fs::read_to_string(&file).expect("it was written");
     assert!(config.contains(usual));
-    folder
-        .write("ichido.toml", &config.replace(usual, &format!("url = \"http://{}/orders\"", paper.address)));
+    folder.write("ichido.toml", &config.replace(usual, &format!("url = \"http://{}/orders\"", mock.address)));
     assert_eq!(*worker, "ichido worker --metrics 127.0.0.1:9464");
     let worker = WorkerProcess::start(folder.path(), &[]);
     let metrics = worker.startup_output[0].rsplit('/').nth(1).expect("an address").to_owned();
     let printed = worker.startup_output.join("\n").replace(&metrics, "127.0.0.1:9464");
-    let printed = printed.replace(&paper.address.to_string(), "127.0.0.1:8090");
+    let printed = printed.replace(&mock.address.to_string(), "127.0.0.1:8090");
     assert_eq!(without_ids(&printed), without_ids(works));
 
     assert_eq!(without_ids(&shell(&folder, send)), without_ids(new));
@@ -83,10 +82,10 @@ async fn worker_guide_commands_work() {
     {
         tokio::time::sleep(POLL_EVERY).await;
     }
-    assert_eq!(*look, "curl -s http://127.0.0.1:8090/paper/effects");
+    assert_eq!(*look, "curl -s http://127.0.0.1:8090/mock/effects");
     let shown: serde_json::Value = serde_json::from_str(effects).expect("JSON");
-    let seen = paper.effects().await;
-    for member in ["calls", "effects", "effects_max"] {
+    let seen = mock.effects().await;
+    for member in ["calls", "effects", "max_effects"] {
         assert_eq!(seen[member], shown[member], "{member}");
     }
     assert_eq!(*count, "curl -s http://127.0.0.1:9464/metrics | grep '^outbox.*success'");

@@ -14,7 +14,7 @@ fn worker_folder() -> TempFolder {
     let folder = folder::fresh();
     folder.write(
         "ichido.toml",
-        "[store]\nurl = \"sqlite:ichido.db\"\n[queues.orders]\ndestination = \"paper\"\n[destinations.paper]\nkind = \"paper\"\n",
+        "[store]\nurl = \"sqlite:ichido.db\"\n[queues.orders]\ndestination = \"mock\"\n[destinations.mock]\nkind = \"mock\"\n",
     );
     folder
 }
@@ -94,7 +94,7 @@ async fn loopback_metrics_refuse_foreign_hosts() {
         assert_eq!(send(worker.address(), &host(own)).await.status(), 200, "{own}");
     }
     let foreign = send(worker.address(), &host("evil.example")).await;
-    assert_eq!(problem(&foreign), (403, "host_foreign".to_owned()));
+    assert_eq!(problem(&foreign), (403, "host_not_allowed".to_owned()));
     // Silent connections do not block others.
     let mut idle = Vec::new();
     for _ in 0..200 {

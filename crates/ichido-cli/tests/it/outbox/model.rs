@@ -1,32 +1,32 @@
 //! `ichido worker` with a language model as destination: a question goes in, and its answer is delivered like any
 //! message.
 
-use fake_llm::action::{ScriptedAction, ProviderFault};
-use fake_llm::script::{ScriptRule, Script};
+use fake_llm::action::{ProviderFault, ScriptedAction};
+use fake_llm::script::{Script, ScriptRule};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::StateName;
 
 use super::database::{OutboxDatabase, POLL_EVERY, both_databases};
 use super::program::{WorkerProcess, ichido, run};
 use crate::folder;
-use crate::paper::broker::MockBroker;
+use crate::mock_broker::broker::MockBroker;
 use ichido::worker::OutboundKey;
 use ichido_store::message::{MessageFilter, QueueName};
 
 const KEY: &str = "sk-not-to-be-shown-0123456789";
 
-fn config(database: &OutboxDatabase, paper: &MockBroker, fake: &fake_llm::Fake) -> String {
+fn config(database: &OutboxDatabase, mock: &MockBroker, fake: &fake_llm::Fake) -> String {
     format!(
         "[store]\nurl = \"{}\"\n[worker]\nidle_sleep = \"20ms\"\n\
          [queues.articles]\ndestination = \"model\"\nretry = {{ waits = [\"1ms\"] }}\n\
-         [queues.summaries]\ndestination = \"broker\"\nretries_max = 3\n\
-         [destinations.broker]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n\
+         [queues.summaries]\ndestination = \"broker\"\nmax_retries = 3\n\
+         [destinations.broker]\nkind = \"mock\"\nurl = \"http://{}/orders\"\n\
          [destinations.model]\nkind = \"openai\"\nmodel = \"a-model\"\nbase_urls = [\"{}/v1\"]\n\
          api_key = \"file:model.key\"\nsystem = \"You write for {{/reader}}.\"\n\
-         prompt = \"Summarise item-{{/id}}: {{/title}}\"\nform = \"summary.schema.json\"\n\
+         prompt = \"Summarise item-{{/id}}: {{/title}}\"\nschema = \"summary.schema.json\"\n\
          answers_to = \"summaries\"\n",
         database.url,
-        paper.address,
+        mock.address,
         fake.url(),
     )
 }
@@ -36,11 +36,11 @@ both_databases! {
     // Spec: A10, B1, B8.
     #[test]
     async fn model_response_is_delivered_once(database: OutboxDatabase) {
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&[]));
         let once = |action| ScriptRule { first: Some(1), ..ScriptRule::new(action) };
         let rules = vec![once(ScriptedAction::Fail(ProviderFault::Throttle)), once(ScriptedAction::DropCompleted)];
         let fake = fake_llm::start(Script { rules, ..Script::default() });
-        folder.write("ichido.toml", &config(&database, &paper, &fake));
+        folder.write("ichido.toml", &config(&database, &mock, &fake));
         folder.write("model.key", KEY);
         let schema = r#"{"type":"object","required":["label"],"properties":{"label":{"type":"string"}}}"#;
         folder.write("summary.schema.json", schema);
@@ -58,10 +58,10 @@ both_databases! {
         let asked = OutboundKey::Derived.key_for(&queue("articles"), "ann", &IdempotencyKey::parse("k-1").unwrap());
         let answer = IdempotencyKey::derived("llm-answer", &[asked.as_str().as_bytes()]);
         let outbound = OutboundKey::Derived.key_for(&queue("summaries"), "ann", &answer);
-        assert_eq!(paper.counts(outbound.as_str()).await, (1, 1));
+        assert_eq!(mock.counts(outbound.as_str()).await, (1, 1));
         let rows = database.store.messages().list(&MessageFilter::default(), 9).await.unwrap();
         let summary = rows.iter().find(|row| row.queue == "summaries").expect("an answer");
-        assert_eq!((summary.tries_allowed, summary.identity.as_str()), (4, "ann"), "as its queue says");
+        assert_eq!((summary.max_attempts, summary.identity.as_str()), (4, "ann"), "as its queue says");
         let body: serde_json::Value = serde_json::from_slice(&summary.request).unwrap();
         assert!(body["answer"]["label"].is_string(), "{body}");
         let dead = rows.iter().find(|row| row.status == StateName::Dead).expect("a dead letter");
@@ -79,14 +79,14 @@ both_databases! {
     /// Errors are found before a worker starts, and show no secret.
     #[test]
     async fn a_configuration_with_a_model_is_checked_and_shown(database: OutboxDatabase) {
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&[]));
         let fake = fake_llm::start(Script::default());
-        folder.write("ichido.toml", &config(&database, &paper, &fake));
+        folder.write("ichido.toml", &config(&database, &mock, &fake));
         folder.write("model.key", KEY);
         folder.write("summary.schema.json", "{\"type\": 7}");
         let refused = run(folder.path(), &["config", "check"], "");
         assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.err.contains("destinations.model.form") && refused.err.contains("not a JSON Schema"), "{refused:?}");
+        assert!(refused.err.contains("destinations.model.schema") && refused.err.contains("not a JSON Schema"), "{refused:?}");
         folder.write("summary.schema.json", "{\"type\": \"object\"}");
         let checked = ichido(folder.path()).args(["config", "check"]).output().unwrap();
         let text = String::from_utf8(checked.stdout).unwrap();

@@ -5,22 +5,17 @@ use ichido_core::lifecycle::StateName;
 use super::database::{OutboxDatabase, POLL_EVERY, both_databases, key};
 use super::program::{WorkerProcess, ichido, run};
 use crate::folder;
-use crate::paper::broker::{MockBroker, order};
+use crate::mock_broker::broker::{MockBroker, order};
 use ichido::worker::OutboundKey;
 use ichido_store::message::QueueName;
 
 /// The configuration of a queue that delivers to a mock broker.
-pub(crate) fn config(
-    database: &OutboxDatabase,
-    paper: &MockBroker,
-    queue: &str,
-    destination: &str,
-) -> String {
+pub(crate) fn config(database: &OutboxDatabase, mock: &MockBroker, queue: &str, destination: &str) -> String {
     format!(
         "[store]\nurl = \"env:ICHIDO_TEST_STORE\"\n[worker]\nidle_sleep = \"20ms\"\n\
          [queues.orders]\ndestination = \"broker\"\n{queue}\n\
-         [destinations.broker]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n{destination}\n",
-        paper.address
+         [destinations.broker]\nkind = \"mock\"\nurl = \"http://{}/orders\"\n{destination}\n",
+        mock.address
     )
     .replace("env:ICHIDO_TEST_STORE", &database.url)
 }
@@ -30,8 +25,8 @@ both_databases! {
     // Spec: D7.
     #[test]
     async fn message_arrives_once_per_identity(database: OutboxDatabase) {
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
-        folder.write("ichido.toml", &config(&database, &paper, "retries_max = 3", ""));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&[]));
+        folder.write("ichido.toml", &config(&database, &mock, "max_retries = 3", ""));
         let mut worker = WorkerProcess::start(folder.path(), &["--log", "info"]);
         let body = r#"{"symbol":"ACME","intent":"buy","qty":"10"}"#;
         for (identity, output) in [("ann", "new "), ("bob", "new "), ("ann", "same ")] {
@@ -47,10 +42,10 @@ both_databases! {
         }
         for identity in ["ann", "bob"] {
             let outbound = OutboundKey::Derived.key_for(&QueueName::parse("orders").unwrap(), identity, &key("k-secret"));
-            assert_eq!(paper.counts(outbound.as_str()).await, (1, 1));
+            assert_eq!(mock.counts(outbound.as_str()).await, (1, 1));
         }
         let rows = database.store.messages().list(&ichido_store::message::MessageFilter::default(), 9).await.unwrap();
-        assert!(rows.iter().all(|row| row.tries_allowed == 4), "as the queue says");
+        assert!(rows.iter().all(|row| row.max_attempts == 4), "as the queue says");
         worker.signal("TERM");
         let (code, log) = worker.wait().await;
         assert_eq!(code, Some(0), "{log}");
@@ -61,12 +56,12 @@ both_databases! {
     // Spec: D7.
     #[test]
     async fn worker_refuses_queue_with_changed_key_kind(database: OutboxDatabase) {
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
-        folder.write("ichido.toml", &config(&database, &paper, "", ""));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&[]));
+        folder.write("ichido.toml", &config(&database, &mock, "", ""));
         let mut worker = WorkerProcess::start(folder.path(), &[]);
         worker.signal("TERM");
         worker.wait().await;
-        folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"", ""));
+        folder.write("ichido.toml", &config(&database, &mock, "outbound_key = \"own\"", ""));
         let refused = run(folder.path(), &["worker"], "");
         assert_eq!(refused.code, Some(2), "{refused:?}");
         for part in ["ichido.toml: [queues.orders]", "set it to \"derived\"", "a queue with another name"] {
@@ -77,17 +72,17 @@ both_databases! {
     /// The first signal lets calls in flight finish; nothing is lost.
     #[test]
     async fn stopped_worker_finishes_its_calls(database: OutboxDatabase) {
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&["--latency", "300ms"]));
-        folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"\nparallelism = 1", ""));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&["--latency", "300ms"]));
+        folder.write("ichido.toml", &config(&database, &mock, "outbound_key = \"own\"\nparallelism = 1", ""));
         let mut worker = WorkerProcess::start(folder.path(), &[]);
         let (first, second) = (database.put("k1").await, database.put("k2").await);
-        while paper.counts("k1").await.1 + paper.counts("k2").await.1 == 0 {
+        while mock.counts("k1").await.1 + mock.counts("k2").await.1 == 0 {
             tokio::time::sleep(POLL_EVERY).await;
         }
         worker.signal("TERM");
         assert_eq!(worker.wait().await.0, Some(0));
-        let mut stages = [database.row(first).await, database.row(second).await].map(|row| (row.status, row.tries));
-        stages.sort_by_key(|(_, tries)| *tries);
+        let mut stages = [database.row(first).await, database.row(second).await].map(|row| (row.status, row.attempts));
+        stages.sort_by_key(|(_, attempts)| *attempts);
         // A message whose call was not started gets its attempt back, or was never claimed.
         assert_eq!(stages, [(StateName::Queued, 0), (StateName::Sent, 1)]);
     }
@@ -95,12 +90,12 @@ both_databases! {
     /// The output says what is in flight, how long that may take, and when the worker has stopped.
     #[test]
     async fn worker_announces_stopping_and_stopped(database: OutboxDatabase) {
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
-        let text = config(&database, &paper, "outbound_key = \"own\"", "");
-        folder.write("ichido.toml", &text.replace("[worker]\n", "[worker]\nstop_within = \"500ms\"\n"));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
+        let text = config(&database, &mock, "outbound_key = \"own\"", "");
+        folder.write("ichido.toml", &text.replace("[worker]\n", "[worker]\nstop_timeout = \"500ms\"\n"));
         let mut worker = WorkerProcess::start(folder.path(), &[]);
         database.put("k1").await;
-        while paper.counts("k1").await.1 == 0 {
+        while mock.counts("k1").await.1 == 0 {
             tokio::time::sleep(POLL_EVERY).await;
         }
         worker.signal("TERM");
@@ -117,12 +112,12 @@ both_databases! {
     /// The second signal stops it at once, with its own exit code; the next worker continues.
     #[test]
     async fn second_signal_stops_worker_immediately(database: OutboxDatabase) {
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
         let queue = "outbound_key = \"own\"\nlease = \"2s\"";
-        folder.write("ichido.toml", &config(&database, &paper, queue, "total_timeout = \"1s\""));
+        folder.write("ichido.toml", &config(&database, &mock, queue, "total_timeout = \"1s\""));
         let mut worker = WorkerProcess::start(folder.path(), &[]);
         let id = database.put("k1").await;
-        while paper.counts("k1").await.1 == 0 {
+        while mock.counts("k1").await.1 == 0 {
             tokio::time::sleep(POLL_EVERY).await;
         }
         worker.signal("TERM");
@@ -130,17 +125,17 @@ both_databases! {
         let (code, log) = worker.wait().await;
         // The first signal may arrive when the call has just timed out.
         assert!(code == Some(3) || code == Some(0), "{code:?} {log}");
-        paper.put("/paper/faults", r#"{"faults":{}}"#).await;
+        mock.put("/mock/faults", r#"{"faults":{}}"#).await;
         let _next = WorkerProcess::start(folder.path(), &[]);
         database.until_stage(id, StateName::Sent).await;
-        assert_eq!(paper.counts("k1").await.0, 1);
+        assert_eq!(mock.counts("k1").await.0, 1);
     }
 
     /// A closed standard output does not stop the worker.
     #[test]
     async fn worker_runs_with_closed_output(database: OutboxDatabase) {
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
-        folder.write("ichido.toml", &config(&database, &paper, "outbound_key = \"own\"", ""));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&[]));
+        folder.write("ichido.toml", &config(&database, &mock, "outbound_key = \"own\"", ""));
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut worker = ichido(folder.path()).arg("worker").stdout(writer).spawn().unwrap();
@@ -156,12 +151,12 @@ both_databases! {
     /// The output says how long to wait for the calls that were in flight.
     #[test]
     async fn cut_off_worker_reports_when_messages_are_rescued(database: OutboxDatabase) {
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&["--fault", "silence_after=1"]));
         let queue = "outbound_key = \"own\"\nlease = \"7m\"\n[queues.quick]\ndestination = \"broker\"\nlease = \"6m\"";
-        folder.write("ichido.toml", &config(&database, &paper, queue, "total_timeout = \"5m\""));
+        folder.write("ichido.toml", &config(&database, &mock, queue, "total_timeout = \"5m\""));
         let mut worker = WorkerProcess::start(folder.path(), &[]);
         database.put("k1").await;
-        while paper.counts("k1").await.1 == 0 {
+        while mock.counts("k1").await.1 == 0 {
             tokio::time::sleep(POLL_EVERY).await;
         }
         worker.signal("TERM");
@@ -178,7 +173,7 @@ fn invalid_worker_settings_are_refused_with_location() {
     let nothing = run(folder.path(), &["worker"], "");
     assert_eq!(nothing.code, Some(2), "{nothing:?}");
     assert!(nothing.err.contains("create one with `ichido config init`"), "{nothing:?}");
-    folder.write("ichido.toml", "[destinations.paper]\nkind = \"paper\"\n");
+    folder.write("ichido.toml", "[destinations.mock]\nkind = \"mock\"\n");
     let empty = run(folder.path(), &["worker"], "");
     assert_eq!(empty.code, Some(2), "{empty:?}");
     assert!(empty.err.contains("has no queue") && empty.err.contains("no store given"), "{empty:?}");
@@ -189,7 +184,7 @@ fn invalid_worker_settings_are_refused_with_location() {
     let order = order("another-key").body;
     folder.write(
         "ichido.toml",
-        "[queues.orders]\ndestination = \"paper\"\n[destinations.paper]\nkind = \"paper\"\n",
+        "[queues.orders]\ndestination = \"mock\"\n[destinations.mock]\nkind = \"mock\"\n",
     );
     let disagree = run(folder.path(), &["send", "orders", "--key", "k", "--store", "sqlite:x.db"], &order);
     assert_eq!(disagree.code, Some(2), "{disagree:?}");
@@ -205,7 +200,7 @@ fn body_with_own_key_warns_if_queue_derives_keys() {
     for (setting, warns) in [("derived", true), ("own", false)] {
         folder.write(
             "ichido.toml",
-            &format!("[queues.orders]\ndestination = \"paper\"\noutbound_key = \"{setting}\"\n[destinations.paper]\nkind = \"paper\"\n"),
+            &format!("[queues.orders]\ndestination = \"mock\"\noutbound_key = \"{setting}\"\n[destinations.mock]\nkind = \"mock\"\n"),
         );
         let sent = run(folder.path(), &arguments, &order("k").body);
         assert_eq!(sent.code, Some(0), "{sent:?}");

@@ -10,13 +10,13 @@ use super::database::{OutboxDatabase, POLL_EVERY, both_databases};
 use super::program::WorkerProcess;
 use super::sending::config;
 use crate::folder;
-use crate::paper::broker::MockBroker;
+use crate::mock_broker::broker::MockBroker;
 
 /// How long a write may take before a stopped process is assumed to hold a lock.
 const WRITES_WITHIN: Duration = Duration::from_secs(1);
 
 /// The longest wait before the current state is reported.
-const WAIT_MAX: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 
 /// Returns whether the database accepts writes: on SQLite, a process that was stopped inside a transaction blocks all
 /// others.
@@ -29,12 +29,12 @@ async fn can_be_written(database: &OutboxDatabase) -> bool {
 async fn stop_during_call(
     worker: &WorkerProcess,
     database: &OutboxDatabase,
-    paper: &MockBroker,
+    mock: &MockBroker,
 ) -> (String, Uuid) {
     for number in 0.. {
         let key = format!("k{number}");
         let id = database.put(&key).await;
-        while paper.counts(&key).await.1 == 0 {
+        while mock.counts(&key).await.1 == 0 {
             tokio::time::sleep(POLL_EVERY).await;
         }
         worker.stop().await;
@@ -60,7 +60,7 @@ async fn until(
             tokio::time::sleep(POLL_EVERY).await;
         }
     };
-    if tokio::time::timeout(WAIT_MAX, waiting).await.is_err() {
+    if tokio::time::timeout(MAX_WAIT, waiting).await.is_err() {
         let steps = database.store.messages().transitions(id).await.unwrap();
         let [stuck, next] = workers;
         stuck.signal("CONT");
@@ -75,13 +75,13 @@ both_databases! {
     /// Its settlement is refused, the broker has seen both fences, and there is one effect.
     #[test]
     async fn stuck_worker_cannot_settle_after_rescue(database: OutboxDatabase) {
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&["--latency", "1500ms"]));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&["--latency", "1500ms"]));
         let queue = "outbound_key = \"own\"\nlease = \"3s\"\nretry = { base = \"20ms\" }";
-        folder.write("ichido.toml", &config(&database, &paper, queue, "total_timeout = \"2s\""));
+        folder.write("ichido.toml", &config(&database, &mock, queue, "total_timeout = \"2s\""));
         let mut stuck = WorkerProcess::start(folder.path(), &[]);
-        let (key, id) = stop_during_call(&stuck, &database, &paper).await;
+        let (key, id) = stop_during_call(&stuck, &database, &mock).await;
         let next = WorkerProcess::start(folder.path(), &[]);
-        paper.put("/paper/faults", r#"{"latency_ms":0}"#).await;
+        mock.put("/mock/faults", r#"{"latency_ms":0}"#).await;
         let is_sent = async || database.row(id).await.status == StateName::Sent;
         until(&database, id, [&stuck, &next], is_sent).await;
         assert_eq!(next.metric("ichido_worker_rescued_total", &[]).await, Some(1.0));
@@ -94,10 +94,10 @@ both_databases! {
         assert_eq!(sent.len(), 1, "{steps:?}");
         assert_eq!(sent[0].node, Some(next.id()), "{steps:?}");
         assert_eq!(database.row(id).await.status, StateName::Sent);
-        let seen = paper.effects().await["keys"][&key].clone();
+        let seen = mock.effects().await["keys"][&key].clone();
         let fences: Vec<u64> = serde_json::from_value(seen["fences"].clone()).unwrap();
         assert!(fences.len() == 2 && fences[0] < fences[1], "{fences:?}");
-        assert_eq!(paper.counts(&key).await, (1, 2));
+        assert_eq!(mock.counts(&key).await, (1, 2));
         stuck.signal("TERM");
         let (code, log) = stuck.wait().await;
         assert_eq!(code, Some(0), "{log}");

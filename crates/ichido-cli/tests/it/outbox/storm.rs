@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use ichido::worker::{QueueConfig, DestinationConfig, Worker};
+use ichido::worker::{DestinationConfig, QueueConfig, Worker};
 use ichido_core::lifecycle::StateName;
 use ichido_store::message::{MessageFilter, MessageRow, Transition};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::database::{OutboxDatabase, POLL_EVERY, QUEUE, in_time, order};
 use super::program::WorkerProcess;
 use crate::folder;
-use crate::paper::broker::MockBroker;
+use crate::mock_broker::broker::MockBroker;
 
 /// How many messages; the variable sets more.
 const MESSAGES: usize = 800;
@@ -35,13 +35,13 @@ fn messages() -> usize {
 }
 
 /// The workers' configuration: short schedules, and the broker's guarantee.
-fn config(database: &OutboxDatabase, paper: &MockBroker, deduplicates: bool) -> String {
-    let address = paper.address;
+fn config(database: &OutboxDatabase, mock: &MockBroker, deduplicates: bool) -> String {
+    let address = mock.address;
     let guarantee = if deduplicates {
-        "honours_key = true\nkeeps_keys_for = \"24h\""
+        "guarantee = \"keyed\"\nkeeps_keys_for = \"24h\""
     } else {
         // Reconciliation is impossible too, so an unknown effect needs a person.
-        "honours_key = false"
+        "guarantee = \"none\""
     };
     format!(
         r#"
@@ -60,10 +60,10 @@ retry = {{ base = "20ms", factor = 2, cap = "320ms" }}
 kind = "http"
 url = "http://{address}/orders"
 total_timeout = "600ms"
-settles_within = "100ms"
+settle_grace = "100ms"
 echoes_key = true
 receipt_pointer = "/broker_order_id"
-rate_floor = 300
+min_rate = 300
 circuit = {{ failures = 1000 }}
 rules = [
   {{ status = "409", at = "/error", is = "already_processed", means = "processed" }},
@@ -85,10 +85,10 @@ struct StormResult {
 /// Runs the storm over many messages; returns the final state of each.
 async fn storm(database: &OutboxDatabase, deduplicates: bool) -> Vec<StormResult> {
     let count = messages();
-    let flag = format!("--honours-keys={deduplicates}");
-    let (folder, paper) = (folder::fresh(), MockBroker::start(&[&flag]));
-    assert_eq!(paper.put("/paper/faults", FAULTS).await.status, 200);
-    folder.write("ichido.toml", &config(database, &paper, deduplicates));
+    let flag = format!("--deduplicates={deduplicates}");
+    let (folder, mock) = (folder::fresh(), MockBroker::start(&[&flag]));
+    assert_eq!(mock.put("/mock/faults", FAULTS).await.status, 200);
+    folder.write("ichido.toml", &config(database, &mock, deduplicates));
     let orders: Vec<_> = (0..count).map(|number| order(&format!("k{number}"))).collect();
     for part in orders.chunks(500) {
         for put in database.store.messages().enqueue_all(part.to_vec()).await {
@@ -99,34 +99,34 @@ async fn storm(database: &OutboxDatabase, deduplicates: bool) -> Vec<StormResult
         (0..WORKERS).map(|_| WorkerProcess::start(folder.path(), &["--log", "error"])).collect();
     let left = [StateName::Queued, StateName::Failed, StateName::Sending];
     let whole = i64::try_from(count).expect("not so many");
-    let kills_max = whole / MESSAGES_PER_KILL;
-    let part = whole / (kills_max + 1);
+    let max_kills = whole / MESSAGES_PER_KILL;
+    let part = whole / (max_kills + 1);
     let mut kills = 0;
     loop {
         let left = database.count(&left).await;
         if left == 0 {
             break;
         }
-        if part * (kills + 1) < whole - left && kills < kills_max {
+        if part * (kills + 1) < whole - left && kills < max_kills {
             kills += 1;
             workers.remove(0).kill().await;
             workers.push(WorkerProcess::start(folder.path(), &["--log", "error"]));
         }
         tokio::time::sleep(POLL_EVERY).await;
     }
-    assert_eq!(kills, kills_max);
+    assert_eq!(kills, max_kills);
     for worker in &mut workers {
         worker.signal("TERM");
         let (code, log) = worker.wait().await;
         assert_eq!(code, Some(0), "{log}");
     }
     if deduplicates {
-        reconcile_parked_messages(database, &paper).await;
+        reconcile_parked_messages(database, &mock).await;
     }
     // The audit trail follows the rules. Spec: F5.
     let report = database.store.audit().verify(None, None).await.expect("it can be read");
     assert_eq!(report.findings, [], "an audit finds nothing");
-    let effects = paper.effects().await;
+    let effects = mock.effects().await;
     if EVERY_FAULT_FROM <= count {
         every_fault_was_made(&effects);
     }
@@ -142,25 +142,28 @@ fn every_fault_was_made(effects: &Value) {
 }
 
 /// Starts a worker in this process, whose clock can be moved, to reconcile with the broker.
-async fn reconcile_parked_messages(database: &OutboxDatabase, paper: &MockBroker) {
-    use ichido::destination::http::{ReconcileMeaning, ReconcileRule, HttpSettings, ReconcileSettings};
+async fn reconcile_parked_messages(database: &OutboxDatabase, mock: &MockBroker) {
+    use ichido::destination::http::{HttpSettings, ReconcileMeaning, ReconcileRule, ReconcileSettings};
     use ichido_core::retry::Guarantee;
-    assert_eq!(paper.put("/paper/faults", r#"{"faults":{}}"#).await.status, 200);
+    assert_eq!(mock.put("/mock/faults", r#"{"faults":{}}"#).await.status, 200);
     let found = |status: &str, means| ReconcileRule { status: status.to_owned(), at: None, means };
     let broker = HttpSettings {
         guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
         reconcile: Some(ReconcileSettings {
-            url: format!("http://{}/orders/by-key/{{key}}", paper.address),
+            url: format!("http://{}/orders/by-key/{{key}}", mock.address),
             rules: vec![found("200", ReconcileMeaning::Done), found("404", ReconcileMeaning::NotDone)],
         }),
-        ..HttpSettings::new(format!("http://{}/orders", paper.address))
+        ..HttpSettings::new(format!("http://{}/orders", mock.address))
     };
-    let queue = QueueConfig { outbound_key: ichido::worker::OutboundKey::Own, ..QueueConfig::new(QUEUE, "broker") };
+    let queue =
+        QueueConfig { outbound_key: ichido::worker::OutboundKey::Own, ..QueueConfig::new(QUEUE, "broker") };
     let target = DestinationConfig::new("broker", broker.resolve().unwrap());
     database.store.advance_clock(Duration::from_mins(5));
     let builder = Worker::new(database.store.clone()).idle_sleep(Duration::from_millis(20));
     let worker = builder.destination(target).queue(queue).start().unwrap();
-    while database.count(&[StateName::Parked, StateName::Queued, StateName::Failed, StateName::Sending]).await != 0 {
+    while database.count(&[StateName::Parked, StateName::Queued, StateName::Failed, StateName::Sending]).await
+        != 0
+    {
         tokio::time::sleep(POLL_EVERY).await;
         database.store.advance_clock(Duration::from_secs(5));
     }
@@ -195,7 +198,7 @@ fn is_dead_as_its_errors_require(one: &StormResult) -> bool {
     let codes = ["BAD_REQUEST", "UNAUTHORIZED"];
     let deaths = one.steps.iter().filter(|step| step.kind == "worker_died").count();
     let last = one.steps.iter().rev().find_map(|step| step.code.as_deref());
-    last.is_some_and(|code| codes.contains(&code)) || one.row.tries == one.row.tries_allowed || 2 <= deaths
+    last.is_some_and(|code| codes.contains(&code)) || one.row.attempts == one.row.max_attempts || 2 <= deaths
 }
 
 async fn storm_with_deduplicating_broker(database: OutboxDatabase) {

@@ -9,7 +9,7 @@ use async_nats::header::NATS_MESSAGE_ID;
 use ichido::worker::OutboundKey;
 use ichido_core::lifecycle::StateName;
 use ichido_store::message::QueueName;
-use nats_for_tests::{SUBJECT, NatsServer};
+use nats_for_tests::{NatsServer, SUBJECT};
 use tokio::net::TcpListener;
 
 use super::database::{OutboxDatabase, POLL_EVERY, both_databases, key};

@@ -7,7 +7,7 @@ use super::database::{OutboxDatabase, both_databases};
 use super::program::WorkerProcess;
 use super::sending::config;
 use crate::folder;
-use crate::paper::broker::MockBroker;
+use crate::mock_broker::broker::MockBroker;
 
 both_databases! {
     /// The message was accepted and never called, so it is neither dead nor parked, and is delivered when the pace
@@ -15,12 +15,12 @@ both_databases! {
     #[test]
     async fn message_waiting_for_pace_survives_every_kill(database: OutboxDatabase) {
         const KILLS: usize = 3;
-        let (folder, paper) = (folder::fresh(), MockBroker::start(&[]));
+        let (folder, mock) = (folder::fresh(), MockBroker::start(&[]));
         let queue = "outbound_key = \"own\"\nlease = \"3s\"\nretry = { base = \"20ms\" }\n\
                      [queues.other]\ndestination = \"elsewhere\"\noutbound_key = \"own\"";
         let slow = |rate: &str| {
-            let elsewhere = format!("[destinations.elsewhere]\nkind = \"paper\"\nurl = \"http://{}/orders\"", paper.address);
-            config(&database, &paper, queue, &format!("total_timeout = \"2s\"\nrate_floor = 0.0001\nrate_max = {rate}\n{elsewhere}"))
+            let elsewhere = format!("[destinations.elsewhere]\nkind = \"mock\"\nurl = \"http://{}/orders\"", mock.address);
+            config(&database, &mock, queue, &format!("total_timeout = \"2s\"\nrate_floor = 0.0001\nmax_rate = {rate}\n{elsewhere}"))
         };
         folder.write("ichido.toml", &slow("0.001"));
         let first = WorkerProcess::start(folder.path(), &[]);
@@ -38,12 +38,12 @@ both_databases! {
             }
             worker.kill().await;
             let row = database.row(waits).await;
-            assert_eq!((row.status, row.tries), (StateName::Queued, 0), "{row:?}");
+            assert_eq!((row.status, row.attempts), (StateName::Queued, 0), "{row:?}");
         }
-        assert_eq!(paper.counts("waits").await, (0, 0));
+        assert_eq!(mock.counts("waits").await, (0, 0));
         folder.write("ichido.toml", &slow("1000"));
         let _worker = WorkerProcess::start(folder.path(), &[]);
         database.until_stage(waits, StateName::Sent).await;
-        assert_eq!(paper.counts("waits").await, (1, 1));
+        assert_eq!(mock.counts("waits").await, (1, 1));
     }
 }

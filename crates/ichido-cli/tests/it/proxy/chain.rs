@@ -143,7 +143,7 @@ fn files(folder: &TempFolder, effect: &str) -> [String; 4] {
     let own = json!({
         "identity": {"source": "single", "name": "shop"},
         "operations": {
-            "orders.create": {"effect": effect, "upstream_keeps_keys_for": keeps},
+            "orders.create": {"guarantee": effect, "keeps_keys_for": keeps},
             "profiles.update": null,
         },
         "http": {"timeouts": {"upstream_timeout_ms": 10_000}},
@@ -302,7 +302,7 @@ async fn one_effect_per_key_through_the_whole_chain_on_postgres() {
 
 async fn service_without_keys_never_counts_two_effects(store: &str) {
     let counting = counting(false).await;
-    let mut chain = Chain::start(counting.service.address, store, "opaque");
+    let mut chain = Chain::start(counting.service.address, store, "none");
     let answers = run_all_fates(&mut chain, &counting).await;
     let mut held = Vec::new();
     for order in orders() {
@@ -340,16 +340,16 @@ async fn decide_all(chain: &Chain, counting: &CountingService, store: &str, held
     for order in held {
         let was_done = counting.effects.count(order) == 1;
         if was_done {
-            assert_eq!(decide(store, order, &["applied"]).0, Some(0), "{order}");
+            assert_eq!(decide(store, order, &["done"]).0, Some(0), "{order}");
             let output = definite_response(chain, order).await;
             assert_eq!((output.status(), output.json()["status"].as_str()), (200, Some("done")), "{order}");
-            let (code, said) = decide(store, order, &["applied"]);
+            let (code, said) = decide(store, order, &["done"]);
             assert_eq!(code, Some(4), "{said}");
         } else {
-            let (code, said) = decide(store, order, &["nothing-done"]);
+            let (code, said) = decide(store, order, &["not-done"]);
             assert_eq!(code, Some(4), "{said}");
             assert!(said.contains("may still take effect"), "{said}");
-            let settled = ["nothing-done", "--settles-within", "1s"];
+            let settled = ["not-done", "--settle-grace", "1s"];
             until(|| decide(store, order, &settled).0 == Some(0)).await;
             let made = definite_response(chain, order).await;
             assert_eq!((made.status(), made.text()), (201, format!("made {order}").as_str()));

@@ -55,9 +55,14 @@ async fn in_flight_action_is_polled_and_takes_effect_once() {
         service.until_seen(1).await;
 
         // A client that does not wait reports the response, and does not treat it as an outcome.
-        let hasty = client(ClientSettings { retry_after_max: Duration::ZERO, ..settings(&proxy, profile) });
+        let hasty = client(ClientSettings { max_retry_after: Duration::ZERO, ..settings(&proxy, profile) });
         let text = hasty.send(&order(r#"{"qty":1}"#)).await;
-        let Outcome::GaveUp { why: GiveUpReason::AskedToWait { .. }, effect: Effect::Unknown, tries: 1, .. } = text
+        let Outcome::GaveUp {
+            why: GiveUpReason::AskedToWait { .. },
+            effect: Effect::Unknown,
+            attempts: 1,
+            ..
+        } = text
         else {
             panic!("{name}: {text:?}");
         };

@@ -134,7 +134,7 @@ async fn origin_responses_pass_unchanged() {
     let proxy = ProxyProcess::start(
         "bff",
         service.address,
-        &["--attempts", "3", "--allow-answer-headers", "content-type,location,link"],
+        &["--attempts", "3", "--allow-response-headers", "content-type,location,link"],
     );
     let processing = send(proxy.address, &ProxyRequest::post("/").key("processing")).await;
     assert_eq!((processing.status(), processing.text()), (202, "{\"a\": 1}"));

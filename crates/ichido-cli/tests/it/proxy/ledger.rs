@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, RecordPhase, Policy, PolicyDraft, RecordName};
+use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, RecordPhase};
 use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
 use ichido_store::testing::postgres::fresh_database;
@@ -61,7 +61,7 @@ async fn a_decision_names_one_action_whose_outcome_is_unknown() {
     let decide = |key: &str, identity: &str| {
         let named =
             ["--operation", "orders.create", "--identity", identity, "--key", key, "--store", &file.url];
-        run(&[&["ledger", "decide", "refused"], &named[..]].concat())
+        run(&[&["ledger", "decide", "give-up"], &named[..]].concat())
     };
     for (key, identity) in [("k-2", "alice"), ("k-1", "bob")] {
         let (code, _, err) = decide(key, identity);
@@ -70,7 +70,7 @@ async fn a_decision_names_one_action_whose_outcome_is_unknown() {
     }
     let (code, out, err) = decide("k-1", "alice");
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.starts_with("decided: it was refused"), "{out}");
+    assert!(out.starts_with("decided: its effect stays unknown"), "{out}");
     let (code, _, err) = decide("k-1", "alice");
     assert_eq!(code, Some(4), "it conflicts with the current state");
     assert!(err.contains("already known"), "{err}");
@@ -82,7 +82,7 @@ async fn replay_reports_the_decision() {
     let service = FakeService::start(|_, _| ServiceAction::status("500 Oh")).await;
     let adapter = adapter(&service, &file.url);
     for (finding, status, word, value) in
-        [("applied", 200, "status", "done"), ("refused", 400, "code", "decided_refused")]
+        [("done", 200, "status", "done"), ("give-up", 400, "code", "decided_refused")]
     {
         let order = ProxyRequest::post("/orders").key(finding).body("x");
         send(adapter.address, &order).await;
@@ -108,15 +108,15 @@ fn invalid_ledger_arguments_are_refused() {
         "b",
         "--key",
         "not a key",
-        "--settles-within",
+        "--settle-grace",
         "soon",
         "--store",
         "sqlite:x",
     ];
-    let (code, _, err) = run(&[&["ledger", "decide", "applied"], &named[..]].concat());
+    let (code, _, err) = run(&[&["ledger", "decide", "done"], &named[..]].concat());
     assert_eq!(code, Some(2));
     assert!(
-        err.contains("2 problems") && err.contains("--key: ") && err.contains("--settles-within: "),
+        err.contains("2 problems") && err.contains("--key: ") && err.contains("--settle-grace: "),
         "{err}"
     );
     assert!(!err.contains("not a key\""), "the key is not repeated: {err}");
@@ -173,7 +173,7 @@ async fn crashed_requests_are_listed_without_a_retry() {
         let (_, out, err) = run(&["ledger", "unknown", "--store", url]);
         assert!(out.contains("k-1"), "{out}{err}");
         let named = ["--operation", "POST /orders", "--identity", "shop", "--key", "k-1", "--store", url];
-        let (code, out, err) = run(&[&["ledger", "decide", "applied"], &named[..]].concat());
+        let (code, out, err) = run(&[&["ledger", "decide", "done"], &named[..]].concat());
         assert_eq!(code, Some(0), "{out}{err}");
         assert_eq!(service.seen().len(), 1);
     }

@@ -372,7 +372,7 @@ fn http2_bytes(name: &str, value: &str) -> Vec<u8> {
 async fn trailers_obey_the_header_lists() {
     let trailing = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-secret\r\n\r\n2\r\nok\r\n0\r\nx-secret: 1\r\n\r\n";
     let service = FakeService::start(move |_, _| ServiceAction::Answer(trailing.as_bytes().to_vec())).await;
-    let proxy = ProxyProcess::start("bff", service.address, &["--allow-answer-headers", "content-type"]);
+    let proxy = ProxyProcess::start("bff", service.address, &["--allow-response-headers", "content-type"]);
     let mut sender = http2(proxy.address).await;
     let request = http::Request::get(format!("http://{}/", proxy.address)).header("te", "trailers");
     let answer =

@@ -160,7 +160,7 @@ async fn upstream_timeout_has_unknown_effect() {
     let proxy = ProxyProcess::start(
         "gateway",
         service.address,
-        &["--try-timeout", "50ms", "--attempts", "2", "--backoff", "1ms"],
+        &["--attempt-timeout", "50ms", "--attempts", "2", "--backoff", "1ms"],
     );
     let answer = send(proxy.address, &ProxyRequest::post("/").key("k").body("x")).await;
     assert_eq!((answer.status(), answer.code().as_str()), (504, "upstream_timeout"));
@@ -279,7 +279,7 @@ async fn response_timeout_starts_after_the_body() {
         _ => ServiceAction::ok("ok"),
     })
     .await;
-    let flags = ["--attempts", "2", "--timeout", "2s", "--try-timeout", "2s"];
+    let flags = ["--attempts", "2", "--timeout", "2s", "--attempt-timeout", "2s"];
     let proxy = ProxyProcess::start("gateway", service.address, &flags);
     let mut client = ProxyClient::connect(proxy.address).await;
     let head = "POST /slow HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n";

@@ -39,7 +39,7 @@ async fn state_changing_method_requires_an_operation() {
 #[tokio::test]
 async fn a_method_cannot_be_overridden() {
     let (service, store, folder) = (FakeService::plain().await, fresh_file(), folder::fresh());
-    let search = json!({"methods": ["POST"], "path": "/orders/search", "class": "read", "effect": "opaque"});
+    let search = json!({"methods": ["POST"], "path": "/orders/search", "class": "read", "guarantee": "none"});
     let orders = json!({"path": "/orders"});
     let operations = json!({"orders.create": orders, "orders.search": search, "profiles.update": null});
     let own = folder.boundary("adapter.json", &json!({"operations": operations}));

@@ -298,7 +298,7 @@ async fn full_server_closes_idle_connections_first() {
         _ => ServiceAction::ok("another"),
     })
     .await;
-    let proxy = ProxyProcess::start("bff", service.address, &["--connections-max", "1"]);
+    let proxy = ProxyProcess::start("bff", service.address, &["--max-connections", "1"]);
     let mut first = ProxyClient::connect(proxy.address).await;
     assert_eq!(first.send(&ProxyRequest::get("/first")).await.status(), 200);
     let mut second = ProxyClient::connect(proxy.address).await;
@@ -332,7 +332,7 @@ async fn an_idle_http2_connection_is_closed() {
 async fn unread_response_closes_the_connection() {
     let body = "x".repeat(64 * 1024 * 1024);
     let service = FakeService::start(move |_, _| ServiceAction::ok(&body)).await;
-    let flags = ["--connections-max", "1", "--body-idle-timeout", "100ms"];
+    let flags = ["--max-connections", "1", "--body-idle-timeout", "100ms"];
     let proxy = ProxyProcess::start("bff", service.address, &flags);
     let mut deaf = ProxyClient::connect(proxy.address).await;
     deaf.write(ProxyRequest::get("/").bytes()).await;
@@ -348,7 +348,7 @@ async fn unread_response_closes_the_connection() {
 async fn unread_http2_response_releases_its_permit() {
     let service = FakeService::plain().await;
     // Only the timeout for responses is short.
-    let flags = ["--connections-max", "2", "--body-idle-timeout", "100ms", "--head-timeout", "1h"];
+    let flags = ["--max-connections", "2", "--body-idle-timeout", "100ms", "--head-timeout", "1h"];
     let proxy = ProxyProcess::start("bff", service.address, &flags);
     let mut deaf = ProxyClient::connect(proxy.address).await;
     // The preface, settings with an initial window of zero, and the acknowledgement of the server's.

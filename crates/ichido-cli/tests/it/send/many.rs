@@ -37,7 +37,7 @@ async fn each_line_has_its_own_result_in_order() {
         "same id-of-2 line 4",
         "refused line 5: key_conflict: words of the server",
         "refused line 6: line_invalid: the line is not valid JSON: ",
-        "refused line 7: key_disagrees: ",
+        "refused line 7: key_mismatch: ",
         "refused line 8: key_invalid: ",
         "new id-of-2 line 9",
     ];

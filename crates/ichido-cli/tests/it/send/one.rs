@@ -25,7 +25,7 @@ async fn repeated_message_is_same() {
     let request = &server.seen()[0];
     assert_eq!(request.line, "POST /v1/queues/orders/messages HTTP/1.1");
     assert_eq!(request.field("content-type"), Some("application/json"));
-    assert_eq!(request.field("ichido-try"), Some("1; manual"));
+    assert_eq!(request.field("ichido-attempt"), Some("1; manual"));
     assert_eq!((request.field("authorization"), request.field("ichido-identity")), (None, None));
 }
 
@@ -60,7 +60,7 @@ async fn key_conflict_is_code_4() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusal_is_code_1() {
     let folder = folder::fresh();
-    for (status, code) in [(400, "body_invalid"), (401, "token_missing"), (422, "key_disagrees")] {
+    for (status, code) in [(400, "body_invalid"), (401, "token_missing"), (422, "key_mismatch")] {
         let server = FakeServer::start(move |_, _| ServerAction::Refuse(status, code)).await;
         let refused = run(server.send(folder.path(), &["--key", "k1"]), BODY);
         assert_eq!(refused.code, Some(1), "{refused:?}");
@@ -76,9 +76,9 @@ async fn lost_response_is_retried_and_enqueued_once() {
     let sent = run(server.send(folder.path(), &["--key", "k1"]), BODY);
     assert_eq!((sent.code, sent.out.as_str()), (Some(0), "same id-of-2\n"), "{sent:?}");
     assert_eq!(server.message("k1"), Some((BODY.to_owned(), 1)));
-    let tries: Vec<_> =
-        server.seen().iter().map(|seen| seen.field("ichido-try").unwrap().to_owned()).collect();
-    assert_eq!(tries, ["1; manual", "2; auto"]);
+    let attempts: Vec<_> =
+        server.seen().iter().map(|seen| seen.field("ichido-attempt").unwrap().to_owned()).collect();
+    assert_eq!(attempts, ["1; manual", "2; auto"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http_for_tests::{Receiver, ReceivedRequest, with};
+use http_for_tests::{ReceivedRequest, Receiver, with};
 
 use super::program::send;
 
@@ -62,7 +62,9 @@ impl FakeServer {
                     accept(&mut book, request);
                     http_for_tests::ServerAction::Reset
                 }
-                ServerAction::Refuse(status, code) => http_for_tests::ServerAction::Answer(problem(status, code)),
+                ServerAction::Refuse(status, code) => {
+                    http_for_tests::ServerAction::Answer(problem(status, code))
+                }
                 ServerAction::Redirect(status, location) => {
                     let status = format!("{status} Elsewhere");
                     http_for_tests::ServerAction::Answer(with(&status, &[("Location", location)], ""))

@@ -68,7 +68,7 @@ async fn many(url: &str) {
 }
 
 async fn attempted_as_published(url: &str) {
-    let attempts = async || rows(url).await.iter().map(|row| row.tries_allowed).collect::<Vec<_>>();
+    let attempts = async || rows(url).await.iter().map(|row| row.max_attempts).collect::<Vec<_>>();
     sent(url, &["--key", "k1"], "{}");
     assert_eq!(attempts().await, [9], "no worker has published the queue");
     let store = Store::open(url, 2).await.unwrap();

@@ -99,7 +99,7 @@ async fn invalid_requests_are_refused_and_enqueue_nothing() {
         (plain().key("a").key("a"), 400, "key_invalid", ""),
         (plain().key("a").field("X-Idempotency-Key", "b"), 400, "key_invalid", ""),
         (plain().key(&"k".repeat(256)), 400, "key_invalid", "255"),
-        (json(r#"{"idempotency_key":"other"}"#), 422, "key_disagrees", ""),
+        (json(r#"{"idempotency_key":"other"}"#), 422, "key_mismatch", ""),
         (json("{\"a\":1,\n \"a\":2}"), 400, "body_invalid", "line 2, column 2"),
         (json("{\"a\":NaN}"), 400, "body_invalid", "line 1"),
         (plain().key("k").field("Content-Type", "what is this"), 415, "media_type_unsupported", ""),
@@ -195,9 +195,9 @@ async fn requests_are_counted_by_outcome_and_retry_kind() {
     let put = |body: &str| RawRequest::put("k-1", body);
     let batch = "{\"key\":\"k-1\",\"body\":{}}\n{\"key\":\"k-2\",\"body\":{}}\n";
     for (request, status) in [
-        (put("{}").field("ichido-try", "1; manual"), 201),
-        (put("{}").field("ichido-try", "2; auto"), 201),
-        (put("{}").field("ichido-try", "3; manual"), 201),
+        (put("{}").field("ichido-attempt", "1; manual"), 201),
+        (put("{}").field("ichido-attempt", "2; auto"), 201),
+        (put("{}").field("ichido-attempt", "3; manual"), 201),
         (put("{\"a\":1}"), 409),
         (put("{]"), 400),
         (RawRequest::post("/v1/queues/demo/messages").body("{}"), 400),
@@ -223,7 +223,8 @@ async fn requests_are_counted_by_outcome_and_retry_kind() {
         ("refused", "first", 1),
         ("keyless", "first", 1),
     ] {
-        let line = format!(r#"ichido_arrivals_total{{queue="demo",result="{result}",try="{by}"}} {count}"#);
+        let line =
+            format!(r#"ichido_arrivals_total{{queue="demo",result="{result}",attempt="{by}"}} {count}"#);
         assert!(page.lines().any(|found| found == line), "{line} is not in {page}");
     }
     assert!(!page.contains("nowhere"), "{page}");

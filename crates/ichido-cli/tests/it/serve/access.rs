@@ -195,7 +195,7 @@ async fn public_address_requires_a_token_to_start() {
     }
     // A revoked token is as good as none.
     fixture.token(&["gone", "--role", "admin"]);
-    fixture.token(&["short", "--role", "admin", "--lives", "1ms"]);
+    fixture.token(&["short", "--role", "admin", "--expires-in", "1ms"]);
     let listed: serde_json::Value =
         serde_json::from_str(&fixture.run(&["token", "list", "--json"]).1).unwrap();
     let gone = listed["tokens"].as_array().unwrap().iter().find(|token| token["name"] == "gone").unwrap();
@@ -223,17 +223,20 @@ async fn without_tokens_foreign_hosts_and_pages_are_refused() {
         for request in
             [RawRequest::put("k", "{}"), RawRequest::get("/v1/queues"), RawRequest::get("/metrics")]
         {
-            assert_eq!(refusal(&server, &request.field("Host", host)).await, refused(403, "host_foreign"));
+            assert_eq!(
+                refusal(&server, &request.field("Host", host)).await,
+                refused(403, "host_not_allowed")
+            );
         }
     }
     let here = format!("http://localhost:{}", server.address.port());
     let host = format!("localhost:{}", server.address.port());
     let page = |origin: &str| RawRequest::put("k", "{}").field("Host", &host).field("Origin", origin);
     for origin in ["http://evil.example", "null", "http://localhost:3000"] {
-        assert_eq!(refusal(&server, &page(origin)).await, refused(403, "origin_foreign"), "{origin}");
+        assert_eq!(refusal(&server, &page(origin)).await, refused(403, "origin_not_allowed"), "{origin}");
     }
     let form = RawRequest::post("/v1/queues/demo/pause").field("Sec-Fetch-Site", "cross-site");
-    assert_eq!(refusal(&server, &form).await, refused(403, "origin_foreign"));
+    assert_eq!(refusal(&server, &form).await, refused(403, "origin_not_allowed"));
     assert_eq!(server.queue("demo").await["counts"]["queued"], 0);
     assert_eq!(server.send(&page(&here)).await.status(), 201, "its own page may");
 }
@@ -264,7 +267,7 @@ async fn invalid_token_settings_are_refused() {
         (&["till", "--role", "producer"][..], "--identity"),
         (&["till", "--role", "producer", "--identity", "a", "--queue", "no blanks"], "--queue"),
         (&["till", "--role", "viewer", "--identity", "a"], "--role"),
-        (&["till", "--role", "viewer", "--lives", "soon"], "--lives"),
+        (&["till", "--role", "viewer", "--expires-in", "soon"], "--expires-in"),
         (&["", "--role", "viewer"], "NAME"),
     ] {
         let (code, out, err) = fixture.run(&[&["token", "create"], arguments].concat());

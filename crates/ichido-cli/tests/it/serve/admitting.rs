@@ -9,7 +9,7 @@ use crate::http_message::HttpMessage;
 /// Starts a server whose queue `orders` has these settings; another queue, `free`, has none.
 fn serve(fixture: &ServerFixture, broker: &ServeProcess, settings: &str) -> ServeProcess {
     let config = format!(
-        "[destinations.p]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.free]\ndestination = \"p\"\n[queues.orders]\ndestination = \"p\"\n{settings}\n",
+        "[destinations.p]\nkind = \"mock\"\nurl = \"http://{}/orders\"\n[queues.free]\ndestination = \"p\"\n[queues.orders]\ndestination = \"p\"\n{settings}\n",
         broker.broker()
     );
     fixture.folder.write("ichido.toml", &config);
@@ -40,7 +40,7 @@ on_both! {
     async fn full_queue_refuses_messages_with_retry_after(fixture) {
         let elsewhere = ServerFixture::new(DatabaseKind::Sqlite).await;
         let broker = elsewhere.serve(&[]);
-        let server = serve(&fixture, &broker, "waiting_max = 5");
+        let server = serve(&fixture, &broker, "max_waiting = 5");
         for queue in ["orders", "free"] {
             assert_eq!(server.post(&format!("/v1/queues/{queue}/pause")).await.status(), 200);
         }
@@ -96,10 +96,10 @@ on_both! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_queue_limits_are_reported_with_location() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
-    let text = "[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\ndrain_within = \"0s\"\nwaiting_max = 0\n";
+    let text = "[destinations.p]\nkind = \"mock\"\n[queues.orders]\ndestination = \"p\"\ndrain_within = \"0s\"\nmax_waiting = 0\n";
     fixture.folder.write("ichido.toml", text);
     let (code, _, err) = fixture.run(&["serve"]);
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("ichido.toml:5:16 queues.orders.drain_within: "), "{err}");
-    assert!(err.contains("ichido.toml:6:15 queues.orders.waiting_max: "), "{err}");
+    assert!(err.contains("ichido.toml:6:15 queues.orders.max_waiting: "), "{err}");
 }

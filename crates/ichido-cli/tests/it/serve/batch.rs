@@ -53,7 +53,7 @@ on_both! {
             told,
             [
                 (1, 201, ""), (2, 201, ""), (3, 409, "key_conflict"), (5, 400, line), (6, 400, line), (7, 400, line), (8, 400, line),
-                (9, 400, line), (10, 400, line), (11, 400, line), (12, 400, "key_invalid"), (13, 422, "key_disagrees"), (14, 201, ""), (15, 400, line), (16, 400, line), (17, 201, ""),
+                (9, 400, line), (10, 400, line), (11, 400, line), (12, 400, "key_invalid"), (13, 422, "key_mismatch"), (14, 201, ""), (15, 400, line), (16, 400, line), (17, 201, ""),
             ],
             "{}", answer.text()
         );

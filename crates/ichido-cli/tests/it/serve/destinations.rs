@@ -28,7 +28,7 @@ pub(crate) async fn paused(fixture: &StoreFixture) {
     let row = json!({
         "rate": { "free": { "since": 0, "accepted": 0, "accepted_before": 0 } },
         "circuit": { "closed": { "failures": 0 } },
-        "last_slot": 0, "wanted_until": 0, "paused_until": until, "asking": true, "rate_max": null,
+        "last_slot": 0, "wanted_until": 0, "paused_until": until, "asking": true, "max_rate": null,
     });
     let version = fixture.store.paces().read("broker").await.unwrap().map_or(0, |row| row.version);
     assert!(fixture.store.paces().write("broker", version, row.to_string().as_bytes()).await.unwrap());
@@ -83,13 +83,13 @@ on_both! {
     /// A pause that a destination asks for is visible.
     async fn destination_that_asks_to_wait_is_shown_as_paused(fixture) {
         let server = fixture.serve(&[]);
-        let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"rate_limited":1.0},"retry_after_s":3600}"#);
+        let faults = RawRequest::new("PUT", "/mock/faults").body(r#"{"faults":{"rate_limited":1.0},"retry_after_s":3600}"#);
         assert_eq!(send(server.broker(), &faults).await.status(), 200);
         server.send(&RawRequest::put("k", "{}")).await;
         let slowed = loop {
-            let paper = destination(&server, "paper").await;
-            if paper["slowed"] == true {
-                break paper;
+            let mock = destination(&server, "mock").await;
+            if mock["slowed"] == true {
+                break mock;
             }
             tokio::time::sleep(POLL_EVERY).await;
         };
@@ -131,9 +131,9 @@ async fn operators_set_paces_and_viewers_see_them() {
     let viewer = fixture.token(&["screen", "--role", "viewer"]);
     let producer = fixture.token(&["till", "--role", "producer", "--identity", "ann", "--queue", "demo"]);
     let server = fixture.serve(&[]);
-    let set = RawRequest::new("PUT", "/v1/destinations/paper/pace").body(r#"{"rate":5}"#);
+    let set = RawRequest::new("PUT", "/v1/destinations/mock/pace").body(r#"{"rate":5}"#);
     let ask = async |request: RawRequest, token: &str| server.send(&request.token(token)).await.status();
-    let resume = RawRequest::new("POST", "/v1/destinations/paper/resume");
+    let resume = RawRequest::new("POST", "/v1/destinations/mock/resume");
     for (token, sees, acts) in [(&operator, true, true), (&viewer, true, false), (&producer, false, false)] {
         assert_eq!(ask(RawRequest::get("/v1/destinations"), token).await, if sees { 200 } else { 403 });
         assert_eq!(ask(resume.clone(), token).await, if acts { 200 } else { 403 });

@@ -127,7 +127,7 @@ on_both! {
         let good = fixture.token(&["root", "--role", "admin"]);
         let revoked = fixture.token(&["screen", "--role", "viewer"]);
         // Long enough for a server to start on a busy machine.
-        let expires = fixture.token(&["guest", "--role", "viewer", "--lives", "20s"]);
+        let expires = fixture.token(&["guest", "--role", "viewer", "--expires-in", "20s"]);
         let server = fixture.serve(&[]);
         let mut listeners = Vec::new();
         for token in [&good, &revoked, &expires] {

@@ -22,7 +22,7 @@ fn serve_with(fixture: &ServerFixture, schema: &str) -> ServeProcess {
     fixture.folder.write("order.json", schema);
     fixture.folder.write(
         "ichido.toml",
-        "[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\nschema = \"order.json\"\n",
+        "[destinations.p]\nkind = \"mock\"\n[queues.orders]\ndestination = \"p\"\nschema = \"order.json\"\n",
     );
     fixture.serve(&[])
 }
@@ -39,7 +39,7 @@ on_both! {
     async fn schema_violations_are_listed_and_leave_the_key_free(fixture) {
         let server = serve(&fixture).await;
         let answer = server.send(&put("k", r#"{"symbol":7,"qty":"s3cret"}"#)).await;
-        assert_eq!(problem(&answer), (422, "schema_broken".to_owned()));
+        assert_eq!(problem(&answer), (422, "schema_mismatch".to_owned()));
         let faults = answer.json()["faults"].clone();
         let expected = json!([
             {"pointer": "/qty", "detail": "the value does not match \"^[0-9]+$\""},
@@ -47,7 +47,7 @@ on_both! {
         ]);
         assert_eq!(faults, expected);
         assert!(!answer.text().contains("s3cret"), "{}", answer.text());
-        for (body, code) in [("{\"symbol\":\"A\",\"symbol\":\"B\"}", "body_invalid"), ("", "schema_broken")] {
+        for (body, code) in [("{\"symbol\":\"A\",\"symbol\":\"B\"}", "body_invalid"), ("", "schema_mismatch")] {
             assert_eq!(problem(&server.send(&put("k", body)).await).1, code);
         }
         let text = RawRequest::post("/v1/queues/orders/messages").key("k").field("Content-Type", "text/plain").body("hi");
@@ -71,7 +71,7 @@ on_both! {
         let results: Vec<Value> = answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let statuses: Vec<u64> = results.iter().map(|result| result["status"].as_u64().unwrap()).collect();
         assert_eq!(statuses, [201, 422, 201]);
-        assert_eq!(results[1]["code"], "schema_broken");
+        assert_eq!(results[1]["code"], "schema_mismatch");
         assert!(results[1]["detail"].as_str().unwrap().contains("at /symbol: the value is not of type"), "{results:?}");
         assert_eq!(queued(&server).await, 2);
     }
@@ -80,7 +80,7 @@ on_both! {
     async fn ignored_member_does_not_change_the_digest(fixture) {
         fixture.folder.write(
             "ichido.toml",
-            "[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\ndigest_without = [\"/trace_id\"]\n",
+            "[destinations.p]\nkind = \"mock\"\n[queues.orders]\ndestination = \"p\"\ndigest_without = [\"/trace_id\"]\n",
         );
         let server = fixture.serve(&[]);
         let first = server.send(&put("k", r#"{"symbol":"ACME","trace_id":"t-1"}"#)).await;
@@ -100,7 +100,7 @@ on_both! {
         fixture.folder.write("lines", "{\"key\":\"a\",\"body\":{\"symbol\":\"A\"}}\n{\"key\":\"b\",\"body\":{}}\n");
         let (code, out, err) = fixture.run(&["send", "orders", "--ndjson", "lines"]);
         assert_eq!((code, err.contains("1 new, 0 same, 1 refused")), (Some(1), true), "{out}{err}");
-        assert!(out.contains("refused line 2: schema_broken: the body does not match") && out.contains("\"symbol\" is a required property"), "{out}");
+        assert!(out.contains("refused line 2: schema_mismatch: the body does not match") && out.contains("\"symbol\" is a required property"), "{out}");
         assert_eq!(queued(&server).await, 1);
     }
 
@@ -117,13 +117,13 @@ on_both! {
         assert_eq!(again.body, first.body);
         // Another request under the key is a conflict, not a mismatch; an unused key is free for a valid body.
         assert_eq!(problem(&server.send(&put("k", r#"{"symbol":"B"}"#)).await), (409, "key_conflict".to_owned()));
-        assert_eq!(problem(&server.send(&put("k2", r#"{"symbol":"ACME"}"#)).await), (422, "schema_broken".to_owned()));
+        assert_eq!(problem(&server.send(&put("k2", r#"{"symbol":"ACME"}"#)).await), (422, "schema_mismatch".to_owned()));
         let lines = "{\"key\":\"k\",\"body\":{\"symbol\":\"ACME\"}}\n{\"key\":\"k2\",\"body\":{\"symbol\":\"ACME\"}}\n{\"key\":\"k3\",\"body\":{\"symbol\":3}}\n";
         let batch = RawRequest::post("/v1/queues/orders/messages:batch").field("Content-Type", "application/x-ndjson");
         let answer = server.send(&batch.body(lines)).await;
         let results: Vec<Value> = answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((&results[0]["status"], &results[0]["replayed"], &results[0]["id"]), (&json!(201), &json!(true), &first.json()["id"]));
-        assert_eq!((&results[1]["code"], &results[2]["replayed"]), (&json!("schema_broken"), &json!(false)));
+        assert_eq!((&results[1]["code"], &results[2]["replayed"]), (&json!("schema_mismatch"), &json!(false)));
         fixture.folder.write("lines", lines);
         let (code, out, err) = fixture.run(&["send", "orders", "--ndjson", "lines"]);
         assert_eq!((code, err.contains("0 new, 2 same, 1 refused")), (Some(1), true), "{out}{err}");

@@ -60,7 +60,7 @@ fn target(key: &str) -> String {
 }
 
 async fn decide(server: &ServeProcess, key: &str, finding: &str) -> HttpMessage {
-    let text = json!({"operation": "orders.create", "identity": "ann", "key": key, "finding": finding});
+    let text = json!({"operation": "orders.create", "identity": "ann", "key": key, "decision": finding});
     let request = RawRequest::post("/v1/ledger/decide").field("Content-Type", "application/json");
     server.send(&request.body(text.to_string())).await
 }
@@ -123,14 +123,14 @@ on_both! {
             assert_eq!(problem(&answer), (400, "parameter_invalid".to_owned()), "{query}");
         }
 
-        let decided = decide(&server, "k1", "applied").await;
+        let decided = decide(&server, "k1", "done").await;
         assert_eq!((decided.status(), &decided.json()["record"]["state"]), (200, &json!("applied")), "{decided:?}");
-        assert_eq!(problem(&decide(&server, "k1", "refused").await), (409, "decision_refused".to_owned()));
-        let early = decide(&server, "k2", "nothing_done").await;
+        assert_eq!(problem(&decide(&server, "k1", "give_up").await), (409, "decision_refused".to_owned()));
+        let early = decide(&server, "k2", "not_done").await;
         assert_eq!(problem(&early), (409, "decision_refused".to_owned()), "its call may still be travelling");
-        assert_eq!(problem(&decide(&server, "k4", "applied").await), (404, "record_unknown".to_owned()));
+        assert_eq!(problem(&decide(&server, "k4", "done").await), (404, "record_unknown".to_owned()));
         assert_eq!(problem(&decide(&server, "k2", "perhaps").await), (422, "body_unexpected".to_owned()));
-        let text = json!({"operation": "orders.create", "identity": "ann", "key": "k2", "finding": "nothing_done", "settles_within": "soon"});
+        let text = json!({"operation": "orders.create", "identity": "ann", "key": "k2", "decision": "not_done", "settle_grace": "soon"});
         let answer = server.send(&RawRequest::post("/v1/ledger/decide").body(text.to_string())).await;
         assert_eq!(problem(&answer), (422, "body_unexpected".to_owned()));
         assert_eq!(keys(&server.get("/v1/ledger/unknown").await.json()), ["k2", "k3"]);

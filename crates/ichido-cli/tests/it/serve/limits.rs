@@ -179,7 +179,7 @@ async fn body_without_length_is_counted_as_it_arrives() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn full_server_closes_idle_connections_first() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
-    let server = fixture.serve(&["--connections-max", "1"]);
+    let server = fixture.serve(&["--max-connections", "1"]);
     let mut first = RawClient::connect(server.address).await;
     assert_eq!(first.send(&RawRequest::get("/v1/queues")).await.status(), 200);
     let mut second = hold(&server, &held_put("k", None), 3).await.expect("the place of the idle one");
@@ -202,7 +202,7 @@ async fn full_server_closes_idle_connections_first() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_do_not_block_others() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
-    let server = fixture.serve(&["--connections-max", "8"]);
+    let server = fixture.serve(&["--max-connections", "8"]);
     let mut idle = Vec::new();
     for _ in 0..200 {
         idle.push(RawClient::connect(server.address).await);
@@ -216,7 +216,7 @@ async fn idle_connections_do_not_block_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn busy_http2_connection_does_not_block_health_checks() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
-    let server = fixture.serve(&["--connections-max", "2"]);
+    let server = fixture.serve(&["--max-connections", "2"]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
     let stream = TcpStream::connect(server.address).await.unwrap();
     let (sender, connection) =
@@ -272,7 +272,7 @@ async fn duplicate_content_length_is_refused_before_reading() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn configured_limits_apply() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
-    let chosen = "[serve]\nheaders_max = 8\nhead_bytes_max = \"2 KiB\"\nbody_bytes_max = \"1 KiB\"\nbatch_lines_max = 2\nbatch_bytes_max = \"8 KiB\"\nwaiters_max = 0\nlisteners_max = 1\n[destinations.p]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"p\"\n";
+    let chosen = "[serve]\nmax_headers = 8\nmax_head_bytes = \"2 KiB\"\nmax_body_bytes = \"1 KiB\"\nmax_batch_lines = 2\nmax_batch_bytes = \"8 KiB\"\nmax_waiters = 0\nmax_listeners = 1\n[destinations.p]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"p\"\n";
     std::fs::write(fixture.folder.path().join("ichido.toml"), chosen).unwrap();
     let server = fixture.serve(&[]);
     let many =

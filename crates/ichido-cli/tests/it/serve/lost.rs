@@ -8,7 +8,7 @@ use super::client::{RawClient, RawRequest};
 use super::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture};
 
 /// A server that has not ended by then never does.
-const LOOKS_MAX: u32 = 2_000;
+const MAX_SAMPLES: u32 = 2_000;
 
 /// Returns the status of a request, or none from a server that no longer listens.
 async fn status(server: &ServeProcess, request: &RawRequest) -> Option<u16> {
@@ -27,7 +27,7 @@ async fn after(harm: fn(&Path)) -> ServerFixture {
 
     harm(fixture.folder.path());
     for number in 0.. {
-        assert!(number < LOOKS_MAX, "the server goes on: {:?}", server.address);
+        assert!(number < MAX_SAMPLES, "the server goes on: {:?}", server.address);
         let put = RawRequest::put(&format!("after-{number}"), "{}");
         let Some(put) = status(&server, &put).await else { break };
         assert_eq!(put, 503, "nothing is accepted");

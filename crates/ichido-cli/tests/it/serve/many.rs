@@ -64,7 +64,7 @@ both_databases! {
         let server = serve(&fixture).await;
         let mut body = json!({"action": "discard", "all": true, "reason": "test data", "preview": true});
         let preview = begin(&server, &body).await.json()["preview"].clone();
-        assert_eq!(preview["would_go"], 2, "{preview}");
+        assert_eq!(preview["eligible"], 2, "{preview}");
         // No worker serves this queue, so the test's own worker takes it.
         fixture.dead("forgotten", 1).await;
         body["as_of"] = preview["as_of"].clone();
@@ -84,7 +84,7 @@ both_databases! {
         let body = answer.json();
         assert_eq!((answer.status(), &body["operation"]), (200, &Value::Null));
         let preview = &body["preview"];
-        assert_eq!((&preview["matched"], &preview["would_go"]), (&4.into(), &3.into()), "{preview}");
+        assert_eq!((&preview["matched"], &preview["eligible"]), (&4.into(), &3.into()), "{preview}");
         assert_eq!(preview["queues"], json!({"orders": 3}));
         assert_eq!(preview["errors"], json!({"BAD_REQUEST": 3}));
         assert_eq!(preview["refused"][0]["reason"], "not_allowed");
@@ -119,7 +119,7 @@ both_databases! {
         let listed = server.get("/v1/operations").await.json();
         let ids: Vec<&Value> = listed["operations"].as_array().unwrap().iter().map(|operation| &operation["id"]).collect();
         assert_eq!(ids, [&discard.json()["operation"]["id"], &operation["id"]]);
-        let bulks = fixture.json(&["bulks"]);
+        let bulks = fixture.json(&["operations"]);
         assert_eq!((&bulks[1]["id"], &bulks[1]["state"]), (&operation["id"], &"ended".into()), "the same for the command");
     }
 
@@ -154,7 +154,7 @@ both_databases! {
         let (code, log) = server.wait().await;
         assert_eq!(code, Some(0), "{log}");
         assert!(log.contains("bulk operation halted for server shutdown"), "{log}");
-        assert_eq!(fixture.json(&["bulks"])[0]["state"], "stopped");
+        assert_eq!(fixture.json(&["operations"])[0]["state"], "stopped");
     }
 
     #[test]
@@ -173,7 +173,7 @@ both_databases! {
         until_state(&server, &href, "abandoned").await;
         assert_eq!(problem(&server.post(&format!("{href}/stop")).await), (409, "operation_refused".to_owned()));
         let again = begin(&server, &body).await;
-        assert_eq!((again.status(), &again.json()["preview"]["would_go"]), (202, &19.into()), "{again:?}");
+        assert_eq!((again.status(), &again.json()["preview"]["eligible"]), (202, &19.into()), "{again:?}");
         until_state(&server, again.one("location").unwrap(), "ended").await;
         assert_eq!(server.get(&href).await.json()["state"], "abandoned");
     }

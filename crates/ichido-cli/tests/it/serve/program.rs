@@ -157,13 +157,13 @@ impl ServeProcess {
 
     /// Returns the address of the mock broker behind the built-in queue.
     pub(crate) fn broker(&self) -> SocketAddr {
-        let line = self.startup_output.lines().find_map(|line| line.split_once("goes to paper at http://"));
+        let line = self.startup_output.lines().find_map(|line| line.split_once("goes to mock at http://"));
         line.and_then(|(_, address)| address.parse().ok()).expect("an address")
     }
 
     /// Returns what the broker did.
     pub(crate) async fn effects(&self) -> Value {
-        send(self.broker(), &RawRequest::get("/paper/effects")).await.json()
+        send(self.broker(), &RawRequest::get("/mock/effects")).await.json()
     }
 
     /// Returns the state of the built-in queue, or another.

@@ -20,14 +20,14 @@ on_both! {
             ("request_bytes", body.len().into()),
             ("request_digest", put.json()["request_digest"].clone()),
             ("effect", "done".into()),
-            ("tries", 1.into()),
-            ("tries_allowed", 9.into()),
+            ("attempts", 1.into()),
+            ("max_attempts", 9.into()),
             ("next_attempt_at", serde_json::Value::Null),
             ("last_error", serde_json::Value::Null),
         ] {
             assert_eq!(message[member], value, "{member}");
         }
-        assert_eq!((&message["result"]["receipt"], &message["result"]["status"]), (&"paper-1".into(), &200.into()));
+        assert_eq!((&message["result"]["receipt"], &message["result"]["status"]), (&"mock-1".into(), &200.into()));
         assert!(message["result"]["result_digest"].as_str().unwrap().starts_with("sha256:"));
         let events = server.get(&format!("{href}/events")).await.json();
         let kinds: Vec<_> = events["events"].as_array().unwrap().iter().map(|event| event["to"].as_str().unwrap()).collect();
@@ -42,7 +42,7 @@ on_both! {
     #[test]
     async fn already_processed_message_is_sent_without_digest(fixture) {
         let server = fixture.serve(&[]);
-        let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"conflict_processed":1.0}}"#);
+        let faults = RawRequest::new("PUT", "/mock/faults").body(r#"{"faults":{"conflict_processed":1.0}}"#);
         assert_eq!(send(server.broker(), &faults).await.status(), 200);
         let put = server.send(&RawRequest::put("order-1", "{}")).await;
         let href = put.one("location").unwrap();

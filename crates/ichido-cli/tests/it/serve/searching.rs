@@ -161,7 +161,7 @@ async fn invalid_search_query_is_refused() {
 /// Returns how many requests are in flight, including this one.
 async fn under_way(server: &ServeProcess, token: &str) -> usize {
     let page = server.send(&RawRequest::get("/metrics").token(token)).await;
-    let line = page.text().lines().find_map(|line| line.strip_prefix("ichido_http_under_way "));
+    let line = page.text().lines().find_map(|line| line.strip_prefix("ichido_http_in_flight "));
     line.expect("it is measured").parse().expect("a count")
 }
 

@@ -23,7 +23,7 @@ async fn serve_works_in_an_empty_folder() {
     let ran = Command::new("sh").args(["-c", &format!("{line} -sS")]).output().expect("a shell");
     let answer = String::from_utf8(ran.stdout).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer} {}", String::from_utf8_lossy(&ran.stderr));
-    assert!(answer.contains("\"status\":\"sent\"") && answer.contains("\"receipt\":\"paper-1\""), "{answer}");
+    assert!(answer.contains("\"status\":\"sent\"") && answer.contains("\"receipt\":\"mock-1\""), "{answer}");
     assert_eq!(server.effects().await["effects"], 1);
 }
 
@@ -34,7 +34,7 @@ async fn existing_configuration_is_used() {
     let broker = ServeProcess::start(folder.path(), &[]);
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let config = format!(
-        "[store]\nurl = \"sqlite:own.db\"\n[destinations.broker]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.orders]\ndestination = \"broker\"\nretries_max = 3\n",
+        "[store]\nurl = \"sqlite:own.db\"\n[destinations.broker]\nkind = \"mock\"\nurl = \"http://{}/orders\"\n[queues.orders]\ndestination = \"broker\"\nmax_retries = 3\n",
         broker.broker()
     );
     fixture.folder.write("ichido.toml", &config);
@@ -49,7 +49,7 @@ async fn existing_configuration_is_used() {
     );
     let put = RawRequest::put("k", "{}").to("/v1/queues/orders/messages?wait=30s");
     let message = server.send(&put).await.json();
-    assert_eq!((&message["status"], &message["tries_allowed"]), (&"sent".into(), &4.into()), "{message}");
+    assert_eq!((&message["status"], &message["max_attempts"]), (&"sent".into(), &4.into()), "{message}");
     assert_eq!(problem(&server.send(&RawRequest::put("k", "{}")).await), (404, "queue_unknown".to_owned()));
     let elsewhere = fixture.serve(&[]);
     assert_eq!(elsewhere.queue("orders").await["counts"]["sent"], 0, "--store wins over the file");
@@ -82,7 +82,7 @@ async fn invalid_configuration_prevents_start() {
     for (flags, code, part) in [
         (&["--listen", address.as_str()][..], 1, "cannot listen on"),
         (&["--config", "nowhere.toml"], 2, "nowhere.toml"),
-        (&["--listen", "127.0.0.1:0", "--head-timeout", "soon", "--connections-max", "0"], 2, "2 problems"),
+        (&["--listen", "127.0.0.1:0", "--head-timeout", "soon", "--max-connections", "0"], 2, "2 problems"),
     ] {
         let output = ichido(folder.path()).arg("serve").args(flags).output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
@@ -97,20 +97,20 @@ async fn flags_override_environment_and_environment_overrides_file() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     fixture.folder.write(
         "ichido.toml",
-        "[store]\nurl = \"sqlite:file.db\"\n[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\nretries_max = 3\n",
+        "[store]\nurl = \"sqlite:file.db\"\n[destinations.p]\nkind = \"mock\"\n[queues.orders]\ndestination = \"p\"\nmax_retries = 3\n",
     );
     let show = |flags: &[&str]| {
         let mut command = ichido(fixture.folder.path());
         command.args(["config", "show", "--origin"]).args(flags);
         let command = command.env("ICHIDO__STORE__URL", "sqlite:variable.db");
-        let output = command.env("ICHIDO__QUEUES__ORDERS__RETRIES_MAX", "5").output().unwrap();
+        let output = command.env("ICHIDO__QUEUES__ORDERS__MAX_RETRIES", "5").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
     let shown = show(&[]);
     assert!(shown.contains("url = \"sqlite:variable.db\"  # the variable ICHIDO__STORE__URL\n"), "{shown}");
     assert!(
-        shown.contains("retries_max = 5  # the variable ICHIDO__QUEUES__ORDERS__RETRIES_MAX\n"),
+        shown.contains("max_retries = 5  # the variable ICHIDO__QUEUES__ORDERS__MAX_RETRIES\n"),
         "{shown}"
     );
     assert!(shown.contains("destination = \"p\"  # ichido.toml:6:15\n"), "{shown}");
@@ -135,7 +135,7 @@ async fn file_sets_listen_address_and_timeouts() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     fixture.folder.write(
         "ichido.toml",
-        "[serve]\nlisten = \"127.0.0.2:1\"\nhead_timeout = \"50ms\"\n[destinations.p]\nkind = \"paper\"\n[queues.orders]\ndestination = \"p\"\n",
+        "[serve]\nlisten = \"127.0.0.2:1\"\nhead_timeout = \"50ms\"\n[destinations.p]\nkind = \"mock\"\n[queues.orders]\ndestination = \"p\"\n",
     );
     let taken = ichido(fixture.folder.path())
         .args(["serve", "--store", &fixture.url])
@@ -148,11 +148,11 @@ async fn file_sets_listen_address_and_timeouts() {
     let elsewhere = folder::fresh();
     let broker = ServeProcess::start(elsewhere.path(), &[]);
     let config = format!(
-        "[serve]\nconnections_max = 1\n[destinations.p]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.orders]\ndestination = \"p\"\n",
+        "[serve]\nmax_connections = 1\n[destinations.p]\nkind = \"mock\"\nurl = \"http://{}/orders\"\n[queues.orders]\ndestination = \"p\"\n",
         broker.broker()
     );
     fixture.folder.write("ichido.toml", &config);
-    for (flags, status) in [(&[][..], 202), (&["--connections-max", "1024"], 200)] {
+    for (flags, status) in [(&[][..], 202), (&["--max-connections", "1024"], 200)] {
         let server = fixture.serve(flags);
         let put = RawRequest::put(&status.to_string(), "{}").to("/v1/queues/orders/messages?wait=30s");
         assert_eq!(server.send(&put).await.status(), status);

@@ -31,7 +31,7 @@ async fn refused(server: &ServeProcess, id: Uuid, name: &str, told: &Value) -> S
     let target = format!("/v1/messages/{id}/events");
     let before = server.get(&target).await.json();
     let answer = step(server, id, name, told).await;
-    assert_eq!(problem(&answer), (409, "step_refused".to_owned()), "{name}");
+    assert_eq!(problem(&answer), (409, "action_refused".to_owned()), "{name}");
     assert_eq!(server.get(&target).await.json(), before, "nothing was changed");
     answer.json()["reason"].as_str().expect("a reason").to_owned()
 }
@@ -53,7 +53,7 @@ both_databases! {
         let server = serve(&fixture).await;
         let answer = step(&server, good, "requeue", &json!({"reason": "the broker is back"})).await;
         let message = answer.json();
-        assert_eq!((answer.status(), &message["status"], &message["tries"]), (200, &"queued".into(), &0.into()));
+        assert_eq!((answer.status(), &message["status"], &message["attempts"]), (200, &"queued".into(), &0.into()));
         let entry = last(&server, good).await;
         for (member, value) in [("kind", "requeued"), ("actor", "local"), ("error_text", "the broker is back")] {
             assert_eq!(entry[member], value, "{entry}");
@@ -63,7 +63,7 @@ both_databases! {
             (doubtful, "effect_unknown"),
             (done, "was_done"),
             (parked, "parked"),
-            (good, "no_letter"),
+            (good, "not_dead"),
         ] {
             assert_eq!(refused(&server, id, "requeue", &Value::Null).await, reason);
         }
@@ -82,7 +82,7 @@ both_databases! {
         let events = server.get(&format!("/v1/messages/{id}/events")).await.json();
         let cancels = events["events"].as_array().unwrap().iter().filter(|event| event["kind"] == "cancelled");
         assert_eq!(cancels.count(), 1, "the second one had nothing to do: {events}");
-        assert_eq!(refused(&server, dead, "cancel", &Value::Null).await, "not_from_here");
+        assert_eq!(refused(&server, dead, "cancel", &Value::Null).await, "wrong_state");
     }
 
     #[test]
@@ -93,7 +93,7 @@ both_databases! {
         let answer = step(&server, dead, "discard", &json!({"reason": "test data"})).await;
         assert_eq!((answer.status(), &answer.json()["status"]), (200, &"dead".into()));
         assert_eq!(last(&server, dead).await["kind"], "discarded");
-        assert_eq!(refused(&server, parked, "discard", &json!({"reason": "why not"})).await, "not_from_here");
+        assert_eq!(refused(&server, parked, "discard", &json!({"reason": "why not"})).await, "wrong_state");
         for told in [Value::Null, json!({}), json!({"reason": 1}), json!({"reason": "a", "more": true}), json!("why"), json!(["why"])] {
             assert_eq!(problem(&step(&server, dead, "discard", &told).await), (422, "body_unexpected".to_owned()), "{told}");
         }
@@ -122,8 +122,8 @@ both_databases! {
             assert_eq!(last(&server, id).await["actor"], "local");
         }
         assert_eq!(refused(&server, travelling, "decide", &decision("queued")).await, "too_early");
-        assert_eq!(refused(&server, known, "decide", &decision("sent")).await, "not_from_here");
-        assert_eq!(refused(&server, ids[1], "decide", &decision("sent")).await, "no_letter");
+        assert_eq!(refused(&server, known, "decide", &decision("sent")).await, "wrong_state");
+        assert_eq!(refused(&server, ids[1], "decide", &decision("sent")).await, "not_dead");
         let maybe = step(&server, travelling, "decide", &decision("maybe")).await;
         assert_eq!(problem(&maybe), (422, "body_unexpected".to_owned()));
     }
@@ -142,14 +142,14 @@ both_databases! {
         let again = server.send(&replace(dead, "new-1", "{\"qty\":2}")).await;
         assert_eq!((again.status(), &again.body, again.one("idempotency-replayed")), (201, &first.body, Some("true")));
         let new = server.get(first.one("location").unwrap()).await.json();
-        assert_eq!((&new["made_from"], &new["status"], &new["identity"]), (&dead.to_string().into(), &"queued".into(), &"alice".into()));
+        assert_eq!((&new["replacement_of"], &new["status"], &new["identity"]), (&dead.to_string().into(), &"queued".into(), &"alice".into()));
         assert_eq!(last(&server, dead).await["receipt"], new["id"]);
         let other = server.send(&replace(dead, "new-1", "{\"qty\":3}")).await;
         assert_eq!(problem(&other), (409, "key_conflict".to_owned()));
         assert_eq!(refused(&server, dead, "requeue", &Value::Null).await, "has_successor");
         for (id, reason) in [(done, "was_done"), (doubtful, "effect_unknown")] {
             let answer = server.send(&replace(id, "new-2", "{}")).await;
-            assert_eq!((problem(&answer).1.as_str(), &answer.json()["reason"]), ("step_refused", &reason.into()));
+            assert_eq!((problem(&answer).1.as_str(), &answer.json()["reason"]), ("action_refused", &reason.into()));
         }
         let knowingly = replace(done, "new-3", "{}").to(&format!("/v1/messages/{done}/replace?although_done=true"));
         assert_eq!(server.send(&knowingly).await.status(), 201);
@@ -180,7 +180,7 @@ async fn operators_change_messages_and_producers_cancel_their_own() {
     }
     assert_eq!(ask("cancel", &viewer).await, (403, "role_insufficient".to_owned()));
     assert_eq!(ask("cancel", &other).await, (404, "message_unknown".to_owned()));
-    assert_eq!(ask("requeue", &operator).await, (409, "step_refused".to_owned()));
+    assert_eq!(ask("requeue", &operator).await, (409, "action_refused".to_owned()));
     let cancelled = server.send(&RawRequest::post(&format!("{href}/cancel")).token(&producer)).await;
     assert_eq!(cancelled.json()["status"], "cancelled");
     let events = server.send(&RawRequest::get(&format!("{href}/events")).token(&viewer)).await.json();
@@ -199,7 +199,7 @@ both_databases! {
         let server = serve(&fixture).await;
         let target = format!("/v1/messages/{old}/replace");
         let answer = server.send(&RawRequest::post(&target).key("new").body("{\"symbol\":7}")).await;
-        assert_eq!(problem(&answer), (422, "schema_broken".to_owned()));
+        assert_eq!(problem(&answer), (422, "schema_mismatch".to_owned()));
         let answer = server.send(&RawRequest::post(&target).key("new").body("{\"symbol\":\"A\"}")).await;
         assert_eq!(answer.status(), 201, "{}", answer.text());
     }

@@ -79,7 +79,7 @@ async fn shutdown_completes_requests_and_refuses_new_connections() {
 async fn begun(server: &ServeProcess) -> bool {
     let metrics = server.get("/metrics").await;
     // The hanging request, and this one.
-    metrics.text().lines().any(|line| line == "ichido_http_under_way 2")
+    metrics.text().lines().any(|line| line == "ichido_http_in_flight 2")
 }
 
 /// The worker's calls may finish too: a slow receiver is waited for.
@@ -87,7 +87,7 @@ async fn begun(server: &ServeProcess) -> bool {
 async fn call_in_flight_ends_before_the_process() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let mut server = fixture.serve(&[]);
-    let slow = RawRequest::new("PUT", "/paper/faults").body(r#"{"latency_ms":500}"#);
+    let slow = RawRequest::new("PUT", "/mock/faults").body(r#"{"latency_ms":500}"#);
     assert_eq!(send(server.broker(), &slow).await.status(), 200);
     let put = server.send(&RawRequest::put("k", "{}")).await;
     while server.effects().await["effects"] != 1 {
@@ -97,7 +97,7 @@ async fn call_in_flight_ends_before_the_process() {
     assert_eq!(server.wait().await.0, Some(0));
     let next = fixture.serve(&[]);
     let message = next.get(put.one("location").unwrap()).await.json();
-    assert_eq!((&message["status"], &message["tries"]), (&"sent".into(), &1.into()));
+    assert_eq!((&message["status"], &message["attempts"]), (&"sent".into(), &1.into()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -122,7 +122,7 @@ async fn endless_request_does_not_interrupt_a_delivery() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let flags = ["--drain-timeout", "50ms", "--body-idle-timeout", "1h", "--body-timeout", "1h"];
     let mut server = fixture.serve(&flags);
-    let slow = RawRequest::new("PUT", "/paper/faults").body(r#"{"latency_ms":700}"#);
+    let slow = RawRequest::new("PUT", "/mock/faults").body(r#"{"latency_ms":700}"#);
     assert_eq!(send(server.broker(), &slow).await.status(), 200);
     let mut client = RawClient::connect(server.address).await;
     client.write("POST /v1/queues/demo/messages HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: never\r\nContent-Length: 4\r\n\r\nab").await;
@@ -140,5 +140,5 @@ async fn endless_request_does_not_interrupt_a_delivery() {
     );
     let next = fixture.serve(&[]);
     let message = next.get(put.one("location").unwrap()).await.json();
-    assert_eq!((&message["status"], &message["tries"]), (&"sent".into(), &1.into()));
+    assert_eq!((&message["status"], &message["attempts"]), (&"sent".into(), &1.into()));
 }

@@ -15,8 +15,8 @@ on_both! {
         let sent = server.send(&waiting("k-1", "30s")).await;
         assert_eq!(sent.status(), 200, "{sent:?}");
         let message = sent.json();
-        assert_eq!((&message["status"], &message["effect"], &message["tries"]), (&"sent".into(), &"done".into(), &1.into()));
-        assert_eq!(message["result"]["receipt"], "paper-1");
+        assert_eq!((&message["status"], &message["effect"], &message["attempts"]), (&"sent".into(), &"done".into(), &1.into()));
+        assert_eq!(message["result"]["receipt"], "mock-1");
         let shown = server.get(sent.one("location").unwrap()).await;
         assert_eq!(shown.body, sent.body, "as it is shown there");
         // A duplicate of an ended message is answered at once, and marked.
@@ -24,7 +24,7 @@ on_both! {
         assert_eq!((again.status(), again.one("idempotency-replayed"), &again.body), (200, Some("true"), &sent.body));
         // No retry can fix a body that the broker refuses.
         let refused = RawRequest::put("k-2", "{}").to("/v1/queues/demo/messages?wait=30s");
-        let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"bad_request":1.0}}"#);
+        let faults = RawRequest::new("PUT", "/mock/faults").body(r#"{"faults":{"bad_request":1.0}}"#);
         assert_eq!(send(server.broker(), &faults).await.status(), 200);
         let dead = server.send(&refused).await;
         assert_eq!((dead.status(), &dead.json()["status"]), (200, &"dead".into()), "{dead:?}");
@@ -49,12 +49,12 @@ on_both! {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_request_returns_when_message_is_parked() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
-    let paper = ServerFixture::new(DatabaseKind::Sqlite).await;
-    let elsewhere = paper.serve(&[]);
-    let faults = RawRequest::new("PUT", "/paper/faults").body(r#"{"faults":{"reset_after":1.0}}"#);
+    let mock = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let elsewhere = mock.serve(&[]);
+    let faults = RawRequest::new("PUT", "/mock/faults").body(r#"{"faults":{"reset_after":1.0}}"#);
     assert_eq!(send(elsewhere.broker(), &faults).await.status(), 200);
     let config = format!(
-        "[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\nhonours_key = false\n[queues.demo]\ndestination = \"paper\"\n",
+        "[destinations.mock]\nkind = \"mock\"\nurl = \"http://{}/orders\"\nguarantee = \"none\"\n[queues.demo]\ndestination = \"mock\"\n",
         elsewhere.broker()
     );
     fixture.folder.write("ichido.toml", &config);
@@ -68,11 +68,11 @@ async fn waiting_request_returns_when_message_is_parked() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_request_holds_no_database_connection() {
     let fixture = ServerFixture::new(DatabaseKind::Postgres).await;
-    let paper = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let mock = ServerFixture::new(DatabaseKind::Sqlite).await;
     // Another server provides a broker.
-    let elsewhere = paper.serve(&[]);
+    let elsewhere = mock.serve(&[]);
     let config = format!(
-        "[store]\nconnections_max = 2\n[destinations.paper]\nkind = \"paper\"\nurl = \"http://{}/orders\"\n[queues.demo]\ndestination = \"paper\"\n",
+        "[store]\nmax_connections = 2\n[destinations.mock]\nkind = \"mock\"\nurl = \"http://{}/orders\"\n[queues.demo]\ndestination = \"mock\"\n",
         elsewhere.broker()
     );
     fixture.folder.write("ichido.toml", &config);
@@ -138,7 +138,7 @@ async fn refused_message_returns_without_waiting() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_requests_leave_permits_for_others() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
-    let server = fixture.serve(&["--connections-max", "4"]);
+    let server = fixture.serve(&["--max-connections", "4"]);
     assert_eq!(server.post("/v1/queues/demo/pause").await.status(), 200);
     let mut waiters = Vec::new();
     for number in 0..2 {
@@ -149,7 +149,7 @@ async fn waiting_requests_leave_permits_for_others() {
     server.until_waiting(2).await;
     let one_more = server.send(&waiting("k-2", "30s")).await;
     assert_eq!((one_more.status(), one_more.one("idempotency-status")), (202, Some("processing")));
-    assert_eq!(one_more.one("ichido-wait"), Some("no_room"), "it was not waited for");
+    assert_eq!(one_more.one("ichido-wait"), Some("too_many_waiters"), "it was not waited for");
     server.until_waiting(2).await;
     assert_eq!(server.post("/v1/queues/demo/resume").await.status(), 200);
     for mut client in waiters {

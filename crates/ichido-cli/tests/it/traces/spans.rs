@@ -13,7 +13,7 @@ fn serve(fixture: &ServerFixture, collector: &Collector) -> ServeProcess {
     fixture.folder.write(
         "ichido.toml",
         &format!(
-            "[traces]\nendpoint = \"{endpoint}\"\n[destinations.gone]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"gone\"\nretries_max = 1\nretry = {{ waits = [\"10ms\"] }}\n"
+            "[traces]\nendpoint = \"{endpoint}\"\n[destinations.gone]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"gone\"\nmax_retries = 1\nretry = {{ waits = [\"10ms\"] }}\n"
         ),
     );
     fixture.serve(&[])
@@ -89,7 +89,7 @@ async fn silent_collector_delays_nothing() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = silent.local_addr().unwrap();
     let file = format!(
-        "[traces]\nendpoint = \"http://{endpoint}\"\n[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n"
+        "[traces]\nendpoint = \"http://{endpoint}\"\n[destinations.p]\nkind = \"mock\"\n[queues.demo]\ndestination = \"p\"\n"
     );
     fixture.folder.write("ichido.toml", &file);
     let mut server = fixture.serve(&[]);
@@ -114,7 +114,7 @@ async fn invalid_collector_url_is_refused_and_variable_overrides_file() {
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    fixture.folder.write("ichido.toml", "[traces]\nendpoint = \"nowhere\"\n[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n");
+    fixture.folder.write("ichido.toml", "[traces]\nendpoint = \"nowhere\"\n[destinations.p]\nkind = \"mock\"\n[queues.demo]\ndestination = \"p\"\n");
     let (code, text) = refused(None);
     assert!(code == Some(2) && text.contains("traces.endpoint: "), "{text}");
     let (code, text) = refused(Some("elsewhere"));

@@ -7,7 +7,7 @@ use super::spans::until;
 use crate::serve::client::RawRequest;
 use crate::serve::program::{DatabaseKind, ServeProcess, ServerFixture, ichido};
 
-const FILE: &str = "[destinations.p]\nkind = \"paper\"\n[queues.demo]\ndestination = \"p\"\n";
+const FILE: &str = "[destinations.p]\nkind = \"mock\"\n[queues.demo]\ndestination = \"p\"\n";
 
 fn serve(fixture: &ServerFixture, variables: &[(&str, &str)]) -> ServeProcess {
     fixture.folder.write("ichido.toml", FILE);

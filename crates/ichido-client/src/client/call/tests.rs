@@ -68,7 +68,7 @@ proptest! {
         key in "[!-~]{1,255}",
         body in proptest::collection::vec(any::<u8>(), 0..200),
         profile in select(vec![Profile::Ichido, Profile::Ietf, Profile::Stripe]),
-        tries in proptest::collection::vec((any::<u32>(), any::<i32>(), any::<u128>()), 1..5),
+        attempts in proptest::collection::vec((any::<u32>(), any::<i32>(), any::<u128>()), 1..5),
     ) {
         let client = ClientSettings { profile, ..ClientSettings::new("http://127.0.0.1:1/base") }.resolve().unwrap();
         let key = IdempotencyKey::parse(&key).unwrap();
@@ -85,7 +85,7 @@ proptest! {
         if profile != Profile::Stripe || !key.as_str().starts_with('"') {
             prop_assert_eq!(read, Ok(Some(key)), "our server reads the key that was meant");
         }
-        for (nth, secs, chance) in tries {
+        for (nth, secs, chance) in attempts {
             prop_assert_eq!(&runtime.block_on(sent(write(nth, secs, chance))), &first);
         }
     }

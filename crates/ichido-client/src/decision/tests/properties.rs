@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ichido_core::retry::BudgetSettings;
-use ichido_core::verdict::{HttpResponse, Echo, NetworkFault};
+use ichido_core::verdict::{Echo, HttpResponse, NetworkFault};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -29,7 +29,12 @@ impl ServerReaction {
                 headers.extend(processing.then_some(("Idempotency-Status", &b"processing"[..])));
                 headers.extend(replayed.then_some(("Idempotency-Replayed", &b"true"[..])));
                 let body = body.as_bytes();
-                look(&AttemptResponse::Http(HttpResponse { status: *status, headers: &headers, body, echo: Echo::Absent }))
+                look(&AttemptResponse::Http(HttpResponse {
+                    status: *status,
+                    headers: &headers,
+                    body,
+                    echo: Echo::Absent,
+                }))
             }
         }
     }
@@ -82,9 +87,9 @@ fn reaction() -> impl Strategy<Value = ServerReaction> {
 
 fn rules() -> impl Strategy<Value = RetryRules> {
     let profile = select(vec![Profile::Ichido, Profile::Ietf, Profile::Stripe]);
-    (profile, 1_u32..8, 0_u64..90).prop_map(|(profile, tries, retry_after_max)| RetryRules {
-        retry: Retry { max_attempts: NonZeroU32::new(tries).unwrap_or(NonZeroU32::MIN), ..Retry::CLIENT },
-        retry_after_max: Duration::from_secs(retry_after_max),
+    (profile, 1_u32..8, 0_u64..90).prop_map(|(profile, attempts, max_retry_after)| RetryRules {
+        retry: Retry { max_attempts: NonZeroU32::new(attempts).unwrap_or(NonZeroU32::MIN), ..Retry::CLIENT },
+        max_retry_after: Duration::from_secs(max_retry_after),
         profile,
     })
 }
@@ -105,13 +110,13 @@ fn run<'a>(
     dice: f64,
 ) -> Vec<RecordedDecision<'a>> {
     let mut steps = Vec::new();
-    let mut tries = AttemptHistory::NONE;
+    let mut attempts = AttemptHistory::NONE;
     let mut context = DecisionContext { now: NOW, left, budget: None };
     for reaction in reaction {
-        let decided = reaction.see(|seen| decide(rules, safety, tries, seen, context, dice));
+        let decided = reaction.see(|seen| decide(rules, safety, attempts, seen, context, dice));
         steps.push(RecordedDecision { reaction, context, decided });
-        let NextStep::Retry { wait, tries: so_far } = decided.next else { break };
-        tries = so_far;
+        let NextStep::Retry { wait, attempts: so_far } = decided.next else { break };
+        attempts = so_far;
         context = DecisionContext {
             now: context.now.plus(wait),
             left: context.left.saturating_sub(wait),
@@ -129,9 +134,9 @@ proptest! {
         dice in 0.0..1.0,
     ) {
         for RecordedDecision { reaction, decided, .. } in run(&rules, Safety::None, &reaction, Duration::from_hours(1), dice) {
-            if let NextStep::Retry { tries, .. } = decided.next {
+            if let NextStep::Retry { attempts, .. } = decided.next {
                 prop_assert!(reaction.proves_not_done(), "sent again after {:?}", reaction);
-                prop_assert_eq!(tries.effect, Effect::NotDone);
+                prop_assert_eq!(attempts.effect, Effect::NotDone);
             }
         }
     }
@@ -158,11 +163,11 @@ proptest! {
         dice in 0.0..1.0,
     ) {
         for RecordedDecision { reaction, context, decided } in run(&rules, Safety::Keyed, &reaction, Duration::from_secs(left), dice) {
-            if let NextStep::Retry { wait, tries } = decided.next {
+            if let NextStep::Retry { wait, attempts } = decided.next {
                 prop_assert!(reaction.asked_for() <= wait);
-                prop_assert!(reaction.asked_for() <= rules.retry_after_max);
+                prop_assert!(reaction.asked_for() <= rules.max_retry_after);
                 prop_assert!(wait < context.left);
-                prop_assert!(tries.failed < rules.retry.max_attempts.get());
+                prop_assert!(attempts.failed < rules.retry.max_attempts.get());
             }
         }
     }
@@ -193,15 +198,15 @@ proptest! {
         let mut budget = Some(Budget::full(settings));
         let (mut retries, mut successes) = (0_u32, 0_u32);
         for reaction in calls {
-            let mut tries = AttemptHistory::NONE;
+            let mut attempts = AttemptHistory::NONE;
             for reaction in reaction {
                 let context = DecisionContext { now: NOW, left: Duration::from_hours(1), budget };
-                let decided = reaction.see(|seen| decide(&rules, Safety::Keyed, tries, seen, context, 0.0));
+                let decided = reaction.see(|seen| decide(&rules, Safety::Keyed, attempts, seen, context, 0.0));
                 budget = decided.budget;
-                successes += u32::from(decided.next == NextStep::Done && tries.failed == 0);
-                let NextStep::Retry { tries: so_far, .. } = decided.next else { break };
-                retries += so_far.failed - tries.failed;
-                tries = so_far;
+                successes += u32::from(decided.next == NextStep::Done && attempts.failed == 0);
+                let NextStep::Retry { attempts: so_far, .. } = decided.next else { break };
+                retries += so_far.failed - attempts.failed;
+                attempts = so_far;
             }
         }
         prop_assert!(100 * retries <= capacity + successes * earned_per_success);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ichido_core::ledger::Profile;
 use ichido_core::retry::{Retry, Safety};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{self, Echo, Effect, NetworkFault, AttemptResponse};
+use ichido_core::verdict::{self, AttemptResponse, Echo, Effect, NetworkFault};
 use proptest::prelude::*;
 
 use super::*;
@@ -32,14 +32,14 @@ fn fresh() -> EntryHistory {
 /// Decides after an attempt, as the sender does.
 fn decide_after(history: &EntryHistory, seen: &AttemptResponse<'_>) -> AfterSend {
     let rules =
-        RetryRules { retry: Retry::CLIENT, retry_after_max: RETRY_AFTER_MAX, profile: Profile::Ichido };
-    let tries = AttemptHistory { sent: 0, failed: history.attempts, effect: history.effect };
+        RetryRules { retry: Retry::CLIENT, max_retry_after: MAX_RETRY_AFTER, profile: Profile::Ichido };
+    let attempts = AttemptHistory { sent: 0, failed: history.attempts, effect: history.effect };
     let context = DecisionContext { now: at(0), left: Duration::MAX, budget: None };
     let fault = match seen {
         AttemptResponse::Network(fault) => Some(*fault),
         _ => None,
     };
-    after(history, client::decide(&rules, Safety::Keyed, tries, seen, context, 0.0).next, fault)
+    after(history, client::decide(&rules, Safety::Keyed, attempts, seen, context, 0.0).next, fault)
 }
 
 fn answer<'a>(status: u16, headers: &'a [(&'a str, &'a [u8])]) -> AttemptResponse<'a> {
@@ -69,7 +69,10 @@ fn failed_attempts_count_and_the_third_is_the_last() {
             );
         }
         let third = decide_after(&EntryHistory { attempts: 2, ..fresh() }, seen);
-        assert!(matches!(third, AfterSend::Fail { why: Some(GiveUpReason::TriesSpent), .. }), "{seen:?}: {third:?}");
+        assert!(
+            matches!(third, AfterSend::Fail { why: Some(GiveUpReason::TriesSpent), .. }),
+            "{seen:?}: {third:?}"
+        );
     }
 }
 
@@ -91,8 +94,10 @@ fn attempts_that_never_left_do_not_count() {
         );
     }
     // Waiting would not help.
-    let unwritable =
-        decide_after(&EntryHistory { attempts: 2, ..fresh() }, &AttemptResponse::Network(NetworkFault::NotSent));
+    let unwritable = decide_after(
+        &EntryHistory { attempts: 2, ..fresh() },
+        &AttemptResponse::Network(NetworkFault::NotSent),
+    );
     assert!(matches!(unwritable, AfterSend::Fail { .. }));
 }
 
@@ -113,8 +118,8 @@ fn entry_is_not_sent_forever() {
     let watch = FileClock::begin(at(0));
     let sent =
         |sends| before(&EntryHistory { sends, first_sent: Some(watch.mark()), ..fresh() }, watch, KEPT, TRY);
-    assert_eq!(sent(SENDS_MAX - 1), BeforeSend::Send);
-    assert_eq!(sent(SENDS_MAX), BeforeSend::Fail);
+    assert_eq!(sent(MAX_SENDS - 1), BeforeSend::Send);
+    assert_eq!(sent(MAX_SENDS), BeforeSend::Fail);
 }
 
 #[test]
@@ -163,14 +168,14 @@ proptest! {
             prop_assert_eq!(decided, BeforeSend::Hold(HoldReason::KeysForgotten));
         } else {
             prop_assert!(matches!(decided, BeforeSend::Send | BeforeSend::Fail));
-            prop_assert_eq!(decided == BeforeSend::Send, sends < SENDS_MAX);
+            prop_assert_eq!(decided == BeforeSend::Send, sends < MAX_SENDS);
         }
     }
 
     #[test]
     fn queue_backoff_grows_within_its_limits(nth in 0_u32..u32::MAX - 1) {
-        prop_assert!((OFFLINE_WAIT_MIN..=OFFLINE_WAIT_MAX).contains(&offline_backoff(nth, 0.0)));
+        prop_assert!((MIN_OFFLINE_WAIT..=MAX_OFFLINE_WAIT).contains(&offline_backoff(nth, 0.0)));
         prop_assert!(offline_backoff(nth, 0.0) <= offline_backoff(nth + 1, 0.0));
-        prop_assert!(offline_backoff(nth, 0.999) <= OFFLINE_WAIT_MAX + OFFLINE_WAIT_MAX / 10);
+        prop_assert!(offline_backoff(nth, 0.999) <= MAX_OFFLINE_WAIT + MAX_OFFLINE_WAIT / 10);
     }
 }

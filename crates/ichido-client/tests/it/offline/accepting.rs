@@ -1,7 +1,7 @@
 //! Tests that an accepted action is on disk, once per key, or not at all.
 
 use http::{HeaderName, HeaderValue};
-use ichido_client::queue::{AcceptOutcome, ENTRIES_MAX, ENTRY_BYTES_MAX, QueueError, State};
+use ichido_client::queue::{AcceptOutcome, MAX_ENTRIES, MAX_ENTRY_BYTES, QueueError, State};
 
 use super::temp_queue::{SHOP, TempQueue, accept, all, keys, order, order_at};
 
@@ -63,7 +63,7 @@ async fn full_queue_accepts_a_whole_batch_or_nothing() {
             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {})
              INSERT INTO entry ({columns})
              SELECT 'x', 'POST', '/', '', 'k' || n, x'', x'', 0, 'waiting', 0, 0, 0, 0, 'auto', 0, 'not_done' FROM n",
-            ENTRIES_MAX - 1
+            MAX_ENTRIES - 1
         ))
         .await;
     let full = queue.accept(SHOP, &[order("k1"), order("k2")]).await;
@@ -82,7 +82,7 @@ async fn full_queue_accepts_a_whole_batch_or_nothing() {
 async fn large_or_secret_entries_are_not_stored() {
     let temp = TempQueue::new();
     let queue = temp.queue().await;
-    let large = order_at("/orders", "k1", &"x".repeat(ENTRY_BYTES_MAX));
+    let large = order_at("/orders", "k1", &"x".repeat(MAX_ENTRY_BYTES));
     assert!(matches!(queue.accept(SHOP, &[order("k0"), large]).await, Err(QueueError::TooLarge { .. })));
     let cookie =
         order("k2").with_header(http::header::COOKIE, HeaderValue::from_static("session=1")).unwrap();

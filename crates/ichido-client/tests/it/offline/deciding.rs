@@ -1,7 +1,7 @@
 //! Tests that entries that are too old are held until a person decides.
 // Spec: A13, A14.
 
-use ichido_client::queue::{DrainOutcome, EntryId, QueueError, State, StepOutcome, EventKind};
+use ichido_client::queue::{DrainOutcome, EntryId, EventKind, QueueError, State, StepOutcome};
 use ichido_core::verdict::Effect;
 
 use super::temp_queue::{TempQueue, accept, all, drain, next_event, sender};
@@ -46,7 +46,7 @@ async fn sent_entry_with_expired_key_is_held_next_continues() {
         .seen()
         .iter()
         .filter(|request| request.key() == "k1")
-        .map(|request| request.field("ichido-try").unwrap().to_owned())
+        .map(|request| request.field("ichido-attempt").unwrap().to_owned())
         .collect();
     assert_eq!(of_k1, ["1; manual", "2; manual"]);
 }
@@ -124,7 +124,7 @@ async fn manual_retry_of_a_failed_entry_keeps_its_key() {
     assert_eq!((entry.state, entry.attempts, entry.sends, &entry.reason), (State::Waiting, 0, 3, &None));
     drain(&mut sender(&queue, server.client()).await).await;
     assert_eq!((server.effects("k1"), all(&queue).await.len()), (1, 0));
-    assert_eq!(server.tries(), ["1; manual", "2; auto", "3; auto", "4; manual"]);
+    assert_eq!(server.attempts(), ["1; manual", "2; auto", "3; auto", "4; manual"]);
     assert!(server.seen().iter().all(|request| request.key() == "k1"));
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_client::queue::{DrainOutcome, QueueError, SendSettings, State, StepOutcome, EventKind};
+use ichido_client::queue::{DrainOutcome, EventKind, QueueError, SendSettings, State, StepOutcome};
 use ichido_client::{Cause, Client, ClientSettings, Token};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -43,9 +43,11 @@ async fn entries_are_sent_in_order_and_removed_when_done() {
     assert_eq!(seen, ["k1", "k2", "k3"]);
     assert_eq!(server.seen()[0].body, br#"{"order": "k1"}"#, "byte for byte");
     assert_eq!(server.seen()[0].field("content-type"), Some("application/json"));
-    assert_eq!(server.tries(), ["1; manual", "1; manual", "1; auto"]);
+    assert_eq!(server.attempts(), ["1; manual", "1; manual", "1; auto"]);
     for event in events {
-        assert!(matches!(&event.kind, EventKind::Sent { answer } if answer.status == 201 && !answer.is_replay()));
+        assert!(
+            matches!(&event.kind, EventKind::Sent { answer } if answer.status == 201 && !answer.is_replay())
+        );
     }
 }
 
@@ -66,7 +68,7 @@ async fn lost_response_is_learned_with_the_same_key() {
         // The second one waits until the first is done.
         let seen: Vec<String> = server.seen().iter().map(|request| request.key().to_owned()).collect();
         assert_eq!(seen, ["k1", "k1", "k2", "k2"]);
-        assert_eq!(server.tries(), ["1; manual", "2; auto", "1; manual", "2; auto"]);
+        assert_eq!(server.attempts(), ["1; manual", "2; auto", "1; manual", "2; auto"]);
     }
 }
 
@@ -82,7 +84,9 @@ async fn refused_entry_fails_at_once_and_the_next_continues() {
     accept(&queue, &["k1", "k2"]).await;
     let (outcome, events) = drain(&mut sender(&queue, server.client()).await).await;
     assert_eq!((outcome, server.seen().len(), server.effects("k2")), (DrainOutcome::Empty, 2, 1));
-    assert!(matches!(&events[0].kind, EventKind::Failed { refused: Some(answer), .. } if answer.status == 409));
+    assert!(
+        matches!(&events[0].kind, EventKind::Failed { refused: Some(answer), .. } if answer.status == 409)
+    );
     let [failed] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((failed.key.as_str(), failed.state, failed.attempts), ("k1", State::Failed, 1));
     let reason = failed.reason.as_ref().unwrap();
@@ -155,7 +159,7 @@ async fn action_in_flight_is_polled_and_uses_no_attempt() {
     let done = next_event(&mut sender).await;
     assert!(matches!(done.kind, EventKind::Sent { .. }), "{done:?}");
     assert_eq!(
-        (server.effects("k1"), server.tries()),
+        (server.effects("k1"), server.attempts()),
         (1, vec!["1; manual".to_owned(), "2; auto".to_owned()])
     );
 }
@@ -178,7 +182,7 @@ async fn unreachable_destination_uses_no_attempt_and_is_retried_on_request() {
     sender.rest(Duration::from_hours(1)).await;
     let (outcome, _) = drain(&mut sender).await;
     assert_eq!((outcome, server.effects("k1"), server.effects("k2")), (DrainOutcome::Empty, 1, 1));
-    assert_eq!(server.tries(), ["1; manual", "1; manual"], "nothing had left before");
+    assert_eq!(server.attempts(), ["1; manual", "1; manual"], "nothing had left before");
 }
 
 #[tokio::test]
@@ -251,7 +255,7 @@ async fn interrupted_attempt_is_repeated_and_not_counted_as_failed() {
     drop(first);
     let (outcome, _) = drain(&mut sender(&queue, server.client()).await).await;
     assert_eq!((outcome, server.effects("k1")), (DrainOutcome::Empty, 1));
-    assert_eq!(server.tries(), ["1; manual", "2; auto"]);
+    assert_eq!(server.attempts(), ["1; manual", "2; auto"]);
 }
 
 /// When asked to stop, the sender finishes the current attempt first.
@@ -333,7 +337,7 @@ async fn success_without_proof_removes_nothing() {
 async fn invalid_send_settings_are_rejected() {
     let (temp, server) = (TempQueue::new(), TestServer::with_actions(vec![ServerAction::Work]).await);
     let queue = temp.queue().await;
-    let terms = SendSettings { keys_kept_for: Duration::from_secs(30), ..SendSettings::default() };
+    let terms = SendSettings { keeps_keys_for: Duration::from_secs(30), ..SendSettings::default() };
     let refused = queue.sender(SHOP, Arc::new(server.client()), terms).await;
     assert!(matches!(refused, Err(QueueError::Settings(_))), "{refused:?}");
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use http::Method;
 use ichido_client::queue::{
-    AcceptOutcome, DrainOutcome, Entry, EntryId, Event, EntryFilter, OfflineQueue, SendSettings, Sender, StepOutcome,
+    AcceptOutcome, DrainOutcome, Entry, EntryFilter, EntryId, Event, OfflineQueue, SendSettings, Sender,
+    StepOutcome,
 };
 use ichido_client::{Action, Client};
 use ichido_core::key::IdempotencyKey;

@@ -13,7 +13,7 @@ fn with_budget(server: &TestServer, budget: Option<BudgetSettings>) -> Client {
 
 async fn gave_up(client: &Client, key: &str) -> (GiveUpReason, Effect, u32) {
     match client.send(&order(key)).await {
-        Outcome::GaveUp { why, effect, tries, .. } => (why, effect, tries),
+        Outcome::GaveUp { why, effect, attempts, .. } => (why, effect, attempts),
         other => panic!("it was not given up: {other:?}"),
     }
 }
@@ -27,7 +27,10 @@ async fn spent_budget_shared_by_all_calls_stops_retries() {
     assert_eq!(gave_up(&client, "k2").await, (GiveUpReason::BudgetSpent, Effect::Unknown, 2));
     assert_eq!(gave_up(&client, "k3").await, (GiveUpReason::BudgetSpent, Effect::Unknown, 1));
     let read = client.read("/").await;
-    assert!(matches!(read, Ok(Outcome::GaveUp { why: GiveUpReason::BudgetSpent, tries: 1, .. })), "{read:?}");
+    assert!(
+        matches!(read, Ok(Outcome::GaveUp { why: GiveUpReason::BudgetSpent, attempts: 1, .. })),
+        "{read:?}"
+    );
     assert_eq!(server.seen().len(), 3 + 2 + 1 + 1);
     assert!(GiveUpReason::BudgetSpent.to_string().contains("retry budget is spent"));
 }
@@ -42,7 +45,10 @@ async fn default_budget_is_ten_retries_and_none_is_unlimited() {
     assert_eq!(gave_up(&client, "k5").await.0, GiveUpReason::BudgetSpent);
     let unlimited = with_budget(&server, None);
     for nth in 6..20 {
-        assert_eq!(gave_up(&unlimited, &format!("k{nth}")).await, (GiveUpReason::TriesSpent, Effect::Unknown, 3));
+        assert_eq!(
+            gave_up(&unlimited, &format!("k{nth}")).await,
+            (GiveUpReason::TriesSpent, Effect::Unknown, 3)
+        );
     }
 }
 
@@ -55,11 +61,15 @@ async fn only_success_on_the_first_attempt_earns_budget() {
     .await;
     // Two successes earn one retry.
     let client = with_budget(&server, Some(BudgetSettings { capacity: 100, earned_per_success: 50 }));
-    assert!(matches!(client.send(&order("k1")).await, Outcome::Done { tries: 2, .. }), "it was saved up");
-    assert_eq!(gave_up(&client, "k2").await, (GiveUpReason::BudgetSpent, Effect::Unknown, 1), "k1 failed first");
-    assert!(matches!(client.send(&order("k3")).await, Outcome::Done { tries: 1, .. }));
-    assert!(matches!(client.send(&order("k2")).await, Outcome::Done { tries: 1, .. }));
-    assert!(matches!(client.send(&order("k4")).await, Outcome::Done { tries: 2, .. }), "two succeeded");
+    assert!(matches!(client.send(&order("k1")).await, Outcome::Done { attempts: 2, .. }), "it was saved up");
+    assert_eq!(
+        gave_up(&client, "k2").await,
+        (GiveUpReason::BudgetSpent, Effect::Unknown, 1),
+        "k1 failed first"
+    );
+    assert!(matches!(client.send(&order("k3")).await, Outcome::Done { attempts: 1, .. }));
+    assert!(matches!(client.send(&order("k2")).await, Outcome::Done { attempts: 1, .. }));
+    assert!(matches!(client.send(&order("k4")).await, Outcome::Done { attempts: 2, .. }), "two succeeded");
 }
 
 #[tokio::test]
@@ -71,5 +81,5 @@ async fn polling_an_action_in_flight_costs_no_budget() {
     let server = TestServer::with_actions(acts).await;
     let client = with_budget(&server, Some(BudgetSettings { capacity: 0, earned_per_success: 0 }));
     let outcome = client.send(&order("k1")).await;
-    assert!(matches!(outcome, Outcome::Done { tries: 8, .. }), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Done { attempts: 8, .. }), "{outcome:?}");
 }

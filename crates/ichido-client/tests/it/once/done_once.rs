@@ -14,13 +14,13 @@ use crate::server::{ServerAction, TestServer, build_client, order, plain, with};
 struct CompletedOrder {
     id: Option<String>,
     is_replay: bool,
-    tries: u32,
+    attempts: u32,
 }
 
 async fn done(server: &TestServer, key: &str) -> CompletedOrder {
     match server.client().send(&order(key)).await {
-        Outcome::Done { answer, tries } => {
-            CompletedOrder { id: answer.text_at("/id"), is_replay: answer.is_replay(), tries }
+        Outcome::Done { answer, attempts } => {
+            CompletedOrder { id: answer.text_at("/id"), is_replay: answer.is_replay(), attempts }
         }
         other => panic!("it was not done: {other:?}"),
     }
@@ -31,7 +31,7 @@ async fn lost_response_is_learned_with_the_same_key() {
     for act in [ServerAction::WorkAndReset, ServerAction::WorkAndCut] {
         let server = TestServer::with_actions(vec![act, ServerAction::Work]).await;
         let done = done(&server, "k1").await;
-        assert_eq!((done.id.as_deref(), done.is_replay, done.tries), (Some("order-1"), true, 2));
+        assert_eq!((done.id.as_deref(), done.is_replay, done.attempts), (Some("order-1"), true, 2));
         assert_eq!(server.effects("k1"), 1);
         let [first, second] = server.seen().try_into().expect("two requests");
         assert_eq!(
@@ -40,7 +40,7 @@ async fn lost_response_is_learned_with_the_same_key() {
         );
         // The attempt and the request id.
         // Spec: A14, F1.
-        let of_the_try = ["ichido-try", "ichido-hops", "x-request-id"];
+        let of_the_try = ["ichido-attempt", "ichido-hops", "x-request-id"];
         let others = |fields: &[(String, String)]| {
             fields
                 .iter()
@@ -54,7 +54,7 @@ async fn lost_response_is_learned_with_the_same_key() {
             "the same except for what identifies the attempt"
         );
         assert_eq!((&first.line, &first.body), (&second.line, &second.body), "byte for byte");
-        assert_eq!(server.tries(), ["1; manual", "2; auto"]);
+        assert_eq!(server.attempts(), ["1; manual", "2; auto"]);
     }
 }
 
@@ -64,7 +64,7 @@ async fn request_is_retried_until_the_server_recovers() {
         let server =
             TestServer::with_actions(vec![ServerAction::Say(plain(status)), ServerAction::Work]).await;
         let done = done(&server, "k1").await;
-        assert_eq!((done.is_replay, done.tries, server.effects("k1")), (false, 2, 1), "{status}");
+        assert_eq!((done.is_replay, done.attempts, server.effects("k1")), (false, 2, 1), "{status}");
     }
 }
 
@@ -73,7 +73,7 @@ async fn retry_after_in_seconds_and_as_past_date_is_respected() {
     for wish in ["0", "Sun, 06 Nov 1994 08:49:37 GMT"] {
         let busy = with("429 Too Many Requests", &[("Retry-After", wish)], "");
         let server = TestServer::with_actions(vec![ServerAction::Say(busy), ServerAction::Work]).await;
-        assert_eq!((done(&server, "k1").await.tries, server.effects("k1")), (2, 1), "{wish}");
+        assert_eq!((done(&server, "k1").await.attempts, server.effects("k1")), (2, 1), "{wish}");
     }
 }
 
@@ -85,14 +85,14 @@ async fn action_in_flight_is_polled_until_it_ends() {
     acts.push(ServerAction::Work);
     let server = TestServer::with_actions(acts).await;
     // Far more often than a failing server is retried.
-    assert_eq!((done(&server, "k1").await.tries, server.effects("k1")), (8, 1));
-    assert_eq!(server.tries()[7], "8; auto");
+    assert_eq!((done(&server, "k1").await.attempts, server.effects("k1")), (8, 1));
+    assert_eq!(server.attempts()[7], "8; auto");
 }
 
 #[tokio::test]
 async fn plain_202_is_an_outcome() {
     let server = TestServer::with_actions(vec![ServerAction::Say(plain("202 Accepted"))]).await;
-    assert_eq!((done(&server, "k1").await.tries, server.seen().len()), (1, 1));
+    assert_eq!((done(&server, "k1").await.attempts, server.seen().len()), (1, 1));
 }
 
 #[tokio::test]
@@ -103,10 +103,10 @@ async fn manual_retry_continues_the_attempt_numbers() {
     ])
     .await;
     let pressed = order("k1").with_previous_attempts(3);
-    assert!(matches!(server.client().send(&pressed).await, Outcome::Done { tries: 2, .. }));
+    assert!(matches!(server.client().send(&pressed).await, Outcome::Done { attempts: 2, .. }));
     let by_itself = order("k2").started_by(Cause::Auto);
     assert!(matches!(server.client().send(&by_itself).await, Outcome::Done { .. }));
-    assert_eq!(server.tries(), ["4; manual", "5; auto", "1; auto", "2; auto"]);
+    assert_eq!(server.attempts(), ["4; manual", "5; auto", "1; auto", "2; auto"]);
 }
 
 #[tokio::test]

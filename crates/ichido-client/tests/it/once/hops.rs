@@ -3,7 +3,7 @@
 
 use http::{HeaderName, HeaderValue};
 use ichido_client::{ActionError, ClientSettings, Outcome};
-use ichido_core::hops::{HOPS_MAX, Hop, HopName, Hops, RequestId};
+use ichido_core::hops::{Hop, HopName, Hops, MAX_HOPS, RequestId};
 use ichido_core::ledger::Profile;
 use ichido_core::time::Timestamp;
 
@@ -25,7 +25,7 @@ fn hop(name: &str) -> Hop {
 async fn every_attempt_is_the_first_hop_with_its_own_id() {
     let server =
         TestServer::with_actions(vec![ServerAction::Say(plain("503 Busy")), ServerAction::Work]).await;
-    assert!(matches!(server.client().send(&order("k1")).await, Outcome::Done { tries: 2, .. }));
+    assert!(matches!(server.client().send(&order("k1")).await, Outcome::Done { attempts: 2, .. }));
     let seen = server.seen();
     let ids: Vec<&str> = seen.iter().map(|request| request.field("x-request-id").expect("an id")).collect();
     assert_ne!(ids[0], ids[1], "one for each request");
@@ -57,7 +57,7 @@ async fn received_hops_are_extended_with_ours() {
     assert_eq!(request.field("x-request-id"), Some("a b"), "it is left alone");
     assert_eq!(hops(request)[0].request_id.as_str().len(), 32, "and the hop has an id that can be read");
 
-    let full = (0..HOPS_MAX).fold(Hops::default(), |hops, _| hops.and(hop("bff")));
+    let full = (0..MAX_HOPS).fold(Hops::default(), |hops, _| hops.and(hop("bff")));
     assert!(matches!(client.send(&order("k2").with_hops(full.clone())).await, Outcome::Done { .. }));
     assert_eq!(server.seen()[2].field("ichido-hops"), Some(full.to_string().as_str()), "no more are kept");
 }

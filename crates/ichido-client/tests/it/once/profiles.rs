@@ -1,6 +1,6 @@
 //! Tests other profiles: the IETF draft's and Stripe's.
 
-use ichido_client::decision::{RefusalReason, GiveUpReason};
+use ichido_client::decision::{GiveUpReason, RefusalReason};
 use ichido_client::{Client, ClientSettings, Outcome};
 use ichido_core::ledger::Profile;
 use ichido_core::verdict::Effect;
@@ -15,9 +15,9 @@ async fn refused(client: &Client, key: &str) -> (RefusalReason, Effect, u32) {
     let outcome = client.send(&order(key)).await;
     let is_key_conflict = outcome.is_key_conflict();
     match outcome {
-        Outcome::Refused { reason, effect, tries, .. } => {
+        Outcome::Refused { reason, effect, attempts, .. } => {
             assert_eq!(is_key_conflict, reason == RefusalReason::KeyConflict);
-            (reason, effect, tries)
+            (reason, effect, attempts)
         }
         other => panic!("it was not refused: {other:?}"),
     }
@@ -34,7 +34,7 @@ async fn busy_server(answer: String) -> TestServer {
 async fn ietf_key_is_a_quoted_string_on_every_attempt() {
     let server = TestServer::with_actions(vec![ServerAction::WorkAndReset, ServerAction::Work]).await;
     let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
-    assert!(matches!(&outcome, Outcome::Done { answer, tries: 2 } if answer.is_replay()), "{outcome:?}");
+    assert!(matches!(&outcome, Outcome::Done { answer, attempts: 2 } if answer.is_replay()), "{outcome:?}");
     assert_eq!(server.effects(r#""k1""#), 1);
     for request in server.seen() {
         assert_eq!(request.key(), r#""k1""#);
@@ -50,7 +50,7 @@ async fn ietf_409_with_retry_after_is_in_flight() {
     ] {
         let server = busy_server(answer).await;
         let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
-        assert!(matches!(outcome, Outcome::Done { tries: 6, .. }), "{outcome:?}");
+        assert!(matches!(outcome, Outcome::Done { attempts: 6, .. }), "{outcome:?}");
     }
 }
 
@@ -59,12 +59,16 @@ async fn bare_ietf_409_is_retried_but_not_forever() {
     let server =
         TestServer::with_actions(vec![ServerAction::Say(plain("409 Conflict")), ServerAction::Work]).await;
     let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
-    assert!(matches!(outcome, Outcome::Done { tries: 2, .. }), "it was in flight: {outcome:?}");
+    assert!(matches!(outcome, Outcome::Done { attempts: 2, .. }), "it was in flight: {outcome:?}");
 
     let server = TestServer::with_actions(vec![ServerAction::Say(plain("409 Conflict"))]).await;
     let outcome = client(&server, Profile::Ietf).send(&order("k1")).await;
-    let Outcome::GaveUp { why, effect, tries, .. } = outcome else { panic!("{outcome:?}") };
-    assert_eq!((why, effect, tries), (GiveUpReason::TriesSpent, Effect::Unknown, 3), "it was none, or a long one");
+    let Outcome::GaveUp { why, effect, attempts, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(
+        (why, effect, attempts),
+        (GiveUpReason::TriesSpent, Effect::Unknown, 3),
+        "it was none, or a long one"
+    );
 }
 
 #[tokio::test]
@@ -83,7 +87,7 @@ async fn key_conflict_is_recognised_in_every_profile() {
         assert_eq!(server.seen().len(), 1);
     }
     for (profile, status, body, effect) in [
-        (Profile::Ichido, "409 Conflict", r#"{"code":"step_refused"}"#, Effect::Unknown),
+        (Profile::Ichido, "409 Conflict", r#"{"code":"action_refused"}"#, Effect::Unknown),
         (Profile::Ichido, "422 Odd", "", Effect::NotDone),
         (Profile::Ietf, "409 Conflict", r#"{"code":"outcome_unknown"}"#, Effect::Unknown),
         (Profile::Ietf, "400 Bad Request", "", Effect::NotDone),
@@ -103,7 +107,7 @@ async fn a_stripe_key_in_use_is_in_flight() {
     let in_use = r#"{"error":{"type":"invalid_request_error","code":"idempotency_key_in_use"}}"#;
     let server = busy_server(with("409 Conflict", &[], in_use)).await;
     let outcome = client(&server, Profile::Stripe).send(&order("k1")).await;
-    assert!(matches!(outcome, Outcome::Done { tries: 6, .. }), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Done { attempts: 6, .. }), "{outcome:?}");
     assert_eq!((server.effects("k1"), server.seen()[0].key()), (1, "k1"));
 }
 

@@ -7,7 +7,9 @@ use crate::server::{ServerAction, TestServer, order, plain, with};
 
 async fn refused(server: &TestServer) -> (u16, ProblemDetails, Effect, u32) {
     match server.client().send(&order("k1")).await {
-        Outcome::Refused { answer, effect, tries, .. } => (answer.status, answer.problem(), effect, tries),
+        Outcome::Refused { answer, effect, attempts, .. } => {
+            (answer.status, answer.problem(), effect, attempts)
+        }
         other => panic!("it was not refused: {other:?}"),
     }
 }
@@ -16,8 +18,8 @@ async fn refused(server: &TestServer) -> (u16, ProblemDetails, Effect, u32) {
 async fn a_refusal_says_why_in_the_servers_words() {
     let problem = r#"{"code":"key_conflict","title":"Used","detail":"this key was used","status":409}"#;
     let server = TestServer::with_actions(vec![ServerAction::Say(with("409 Conflict", &[], problem))]).await;
-    let (status, problem, effect, tries) = refused(&server).await;
-    assert_eq!((status, effect, tries, server.seen().len()), (409, Effect::Unknown, 1, 1));
+    let (status, problem, effect, attempts) = refused(&server).await;
+    assert_eq!((status, effect, attempts, server.seen().len()), (409, Effect::Unknown, 1, 1));
     assert_eq!(problem.code.as_deref(), Some("key_conflict"));
     assert_eq!(
         (problem.title.as_deref(), problem.detail.as_deref()),
@@ -30,8 +32,8 @@ async fn other_4xx_are_not_retried() {
     for status in ["400 Bad", "401 Who", "403 No", "404 What", "413 Large", "422 Odd", "425 Early"] {
         let server =
             TestServer::with_actions(vec![ServerAction::Say(plain(status)), ServerAction::Work]).await;
-        let (_, problem, effect, tries) = refused(&server).await;
-        assert_eq!((effect, tries, server.seen().len()), (Effect::NotDone, 1, 1), "{status}");
+        let (_, problem, effect, attempts) = refused(&server).await;
+        assert_eq!((effect, attempts, server.seen().len()), (Effect::NotDone, 1, 1), "{status}");
         assert_eq!(problem, ProblemDetails::default(), "{status} has no words");
     }
 }
@@ -40,8 +42,8 @@ async fn other_4xx_are_not_retried() {
 async fn refusal_after_a_lost_attempt_leaves_the_effect_unknown() {
     let server =
         TestServer::with_actions(vec![ServerAction::WorkAndReset, ServerAction::Say(plain("403 No"))]).await;
-    let (status, _, effect, tries) = refused(&server).await;
-    assert_eq!((status, effect, tries), (403, Effect::Unknown, 2));
+    let (status, _, effect, attempts) = refused(&server).await;
+    assert_eq!((status, effect, attempts), (403, Effect::Unknown, 2));
     assert_eq!(server.effects("k1"), 1, "it was done, and nobody could tell");
 }
 

@@ -29,7 +29,7 @@ async fn server_with_a_trusted_certificate_is_called() {
     let acts = [ServerAction::WorkAndReset, ServerAction::Work];
     let server = TestServer::start_tls(fixture.acceptor, move |nth, _| acts[nth].clone()).await;
     let outcome = build_client(settings(&server, &fixture.roots)).send(&order("k1")).await;
-    assert!(matches!(outcome, Outcome::Done { tries: 2, .. }), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Done { attempts: 2, .. }), "{outcome:?}");
     assert_eq!(server.effects("k1"), 1);
 }
 

@@ -13,7 +13,7 @@ const CHANGES: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::
 /// Returns the reason, what is known about the effect, and the number of attempts.
 async fn gave_up(client: Client, method: Method) -> (GiveUpReason, Effect, u32) {
     match client.send(&unkeyed(method)).await {
-        Outcome::GaveUp { why, effect, tries, .. } => (why, effect, tries),
+        Outcome::GaveUp { why, effect, attempts, .. } => (why, effect, attempts),
         other => panic!("it was not given up: {other:?}"),
     }
 }
@@ -53,14 +53,14 @@ async fn request_refused_with_429_is_retried_without_a_key() {
         ])
         .await;
         let outcome = server.client().send(&unkeyed(method.clone())).await;
-        assert!(matches!(outcome, Outcome::Done { tries: 3, .. }), "{method}: {outcome:?}");
+        assert!(matches!(outcome, Outcome::Done { attempts: 3, .. }), "{method}: {outcome:?}");
         assert_eq!(server.effects(NO_KEY), 1, "{method}");
         for request in server.seen() {
             for name in ["idempotency-key", "x-idempotency-key"] {
                 assert_eq!(request.field(name), None, "{method}");
             }
         }
-        assert_eq!(server.tries(), ["1; manual", "2; auto", "3; auto"]);
+        assert_eq!(server.attempts(), ["1; manual", "2; auto", "3; auto"]);
     }
 }
 
@@ -70,11 +70,11 @@ async fn request_that_never_left_is_retried() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let client = build_client(quick(format!("http://{}", address.expect("a free port"))));
     let outcome = client.send(&unkeyed(Method::POST)).await;
-    let Outcome::GaveUp { why, last: LastResult::Error { kind, .. }, effect, tries } = outcome else {
+    let Outcome::GaveUp { why, last: LastResult::Error { kind, .. }, effect, attempts } = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!(
-        (why, kind, effect, tries),
+        (why, kind, effect, attempts),
         (GiveUpReason::TriesSpent, NetworkFault::ConnectRefused, Effect::NotDone, 3)
     );
 }
@@ -99,7 +99,7 @@ async fn closed_idle_connection_is_proof_and_broken_one_is_not() {
     let client = server.client();
     for nth in 1..=3 {
         let outcome = client.send(&unkeyed(Method::POST)).await;
-        assert!(matches!(outcome, Outcome::Done { tries: 1, .. }), "{outcome:?}");
+        assert!(matches!(outcome, Outcome::Done { attempts: 1, .. }), "{outcome:?}");
         server.until_closed(nth).await;
     }
     assert_eq!(server.seen().len(), 3);
@@ -108,7 +108,7 @@ async fn closed_idle_connection_is_proof_and_broken_one_is_not() {
         TestServer::with_actions(vec![ServerAction::Work, ServerAction::WorkAndReset, ServerAction::Work])
             .await;
     let client = server.client();
-    assert!(matches!(client.send(&unkeyed(Method::POST)).await, Outcome::Done { tries: 1, .. }));
+    assert!(matches!(client.send(&unkeyed(Method::POST)).await, Outcome::Done { attempts: 1, .. }));
     assert_eq!(gave_up(client, Method::POST).await, (GiveUpReason::NoKey, Effect::Unknown, 1));
     assert_eq!((server.seen().len(), server.effects(NO_KEY)), (2, 2), "two actions, each done once");
 }
@@ -122,5 +122,5 @@ async fn echoed_key_is_ignored_if_none_was_sent() {
     ))])
     .await;
     let outcome = server.client().send(&unkeyed(Method::POST)).await;
-    assert!(matches!(outcome, Outcome::Done { tries: 1, .. }), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Done { attempts: 1, .. }), "{outcome:?}");
 }

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use super::CourseViolation;
 use crate::audit::entry::{AuditEntry, EntryId};
 use crate::fence::Fence;
-use crate::lifecycle::{StartMark, Decision, Doubt, Event, Failure, Reconciled, History, StateName, State};
+use crate::lifecycle::{Decision, Doubt, Event, Failure, History, Reconciled, StartMark, State, StateName};
 use crate::retry::Safety;
 use crate::time::Timestamp;
 use crate::verdict::Effect;
@@ -46,7 +46,7 @@ pub(super) struct Course {
 /// The attempts that an entry records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct AttemptCounts {
-    tries: i64,
+    attempts: i64,
     deaths: i64,
     doubt: Option<Doubt>,
 }
@@ -54,12 +54,12 @@ struct AttemptCounts {
 impl AttemptCounts {
     /// Returns `None` if the doubt has only one of its two times.
     fn from_entry(entry: &AuditEntry) -> Option<Self> {
-        let doubt = match (entry.doubt_since, entry.travels_until) {
-            (Some(since), Some(travels_until)) => Some(Doubt { since, travels_until }),
+        let doubt = match (entry.doubt_since, entry.in_flight_until) {
+            (Some(since), Some(in_flight_until)) => Some(Doubt { since, in_flight_until }),
             (None, None) => None,
             _ => return None,
         };
-        Some(Self { tries: entry.tries, deaths: entry.deaths, doubt })
+        Some(Self { attempts: entry.attempts, deaths: entry.deaths, doubt })
     }
 }
 
@@ -122,8 +122,8 @@ impl Course {
     /// It is not a step of the lifecycle and says nothing about attempts.
     fn follow_action(&self, entry: &AuditEntry) -> Result<Self, CourseViolation> {
         let says_no_more = entry.claimed_at.is_none()
-            && (entry.tries, entry.deaths) == (0, 0)
-            && (entry.doubt_since, entry.travels_until) == (None, None)
+            && (entry.attempts, entry.deaths) == (0, 0)
+            && (entry.doubt_since, entry.in_flight_until) == (None, None)
             && Effect::parse(&entry.effect).is_none();
         if entry.subject.is_some() || !says_no_more {
             return Err(CourseViolation::NotAnAction);
@@ -154,7 +154,7 @@ impl Course {
         let state = match self.state {
             Some(state) => state,
             None if self.complete && self.last.is_none() => {
-                State::Queued { due: ALWAYS, history: History::new(tries_allowed(entry)) }
+                State::Queued { due: ALWAYS, history: History::new(max_attempts(entry)) }
             }
             // The state before is unknown, so it cannot be judged.
             None => return true,
@@ -205,7 +205,7 @@ fn records_step(entry: &AuditEntry, counts: AttemptCounts, next: State, before: 
     let doubt = counts.doubt == history.doubt || next == State::Sent && counts.doubt.is_none();
     entry.to == next.name()
         && entry.effect == next.effect().as_str()
-        && counts.tries == i64::from(history.tries)
+        && counts.attempts == i64::from(history.attempts)
         && counts.deaths == i64::from(history.deaths)
         && doubt
 }
@@ -214,8 +214,8 @@ fn records_step(entry: &AuditEntry, counts: AttemptCounts, next: State, before: 
 fn state_after(entry: &AuditEntry, last_fence: Option<Fence>) -> Option<State> {
     let counts = AttemptCounts::from_entry(entry)?;
     let history = History {
-        tries: u32::try_from(counts.tries).ok()?,
-        tries_allowed: tries_allowed(entry),
+        attempts: u32::try_from(counts.attempts).ok()?,
+        max_attempts: max_attempts(entry),
         deaths: u32::try_from(counts.deaths).ok()?,
         suspect: false,
         doubt: counts.doubt,
@@ -260,14 +260,14 @@ fn sending(
 ///
 /// They have every value that it does not record.
 fn attempt_ends(entry: &AuditEntry, fence: Fence, counts: AttemptCounts) -> Vec<Event> {
-    let travels_until = counts.doubt.map_or(ALWAYS, |doubt| doubt.travels_until);
+    let in_flight_until = counts.doubt.map_or(ALWAYS, |doubt| doubt.in_flight_until);
     let failed = FAILURES.into_iter().flat_map(|failure| {
         EFFECTS.into_iter().flat_map(move |effect| {
-            SAFETIES.map(move |safety| Event::Failed { fence, failure, effect, safety, travels_until })
+            SAFETIES.map(move |safety| Event::Failed { fence, failure, effect, safety, in_flight_until })
         })
     });
     let died = EITHER.into_iter().flat_map(|alone| {
-        SAFETIES.map(move |safety| Event::WorkerDied { fence, alone, safety, due: ALWAYS, travels_until })
+        SAFETIES.map(move |safety| Event::WorkerDied { fence, alone, safety, due: ALWAYS, in_flight_until })
     });
     let others = [Event::Succeeded { fence }, Event::GivenBack { fence, due: ALWAYS }];
     named(entry, others.into_iter().chain(failed).chain(died))
@@ -293,7 +293,7 @@ fn fence(entry: &AuditEntry) -> Option<Fence> {
     u64::try_from(entry.id.fence).ok().and_then(Fence::new)
 }
 
-fn tries_allowed(entry: &AuditEntry) -> NonZeroU32 {
-    let allowed = entry.subject.as_ref().map(|subject| subject.tries_allowed);
+fn max_attempts(entry: &AuditEntry) -> NonZeroU32 {
+    let allowed = entry.subject.as_ref().map(|subject| subject.max_attempts);
     allowed.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }

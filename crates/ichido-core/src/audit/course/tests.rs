@@ -8,7 +8,7 @@ use super::{CourseViolation, Walk};
 use crate::audit::entry::{AuditEntry, EntryId, Subject};
 use crate::fence::Fence;
 use crate::lifecycle::tests::events;
-use crate::lifecycle::{StartMark, Event, Failure, State};
+use crate::lifecycle::{Event, Failure, StartMark, State};
 use crate::retry::Safety;
 use crate::time::Timestamp;
 use crate::verdict::Effect;
@@ -23,7 +23,7 @@ const ISSUED: i64 = 1_000;
 /// Lives as the store records them: each transition is an entry.
 struct Life {
     state: State,
-    tries_allowed: u32,
+    max_attempts: u32,
     now: i64,
     /// The last issued fence.
     fence: u64,
@@ -35,11 +35,11 @@ struct Life {
 }
 
 impl Life {
-    fn new(tries_allowed: u32) -> Self {
-        let allowed = NonZeroU32::new(tries_allowed).unwrap();
+    fn new(max_attempts: u32) -> Self {
+        let allowed = NonZeroU32::new(max_attempts).unwrap();
         let state = State::queued(Timestamp::from_secs(1_000), allowed);
         let (attempt, replaced, entries) = (None, false, Vec::new());
-        Self { state, tries_allowed, now: 1_000, fence: 0, attempt, replaced, entries }
+        Self { state, max_attempts, now: 1_000, fence: 0, attempt, replaced, entries }
     }
 
     fn draw(&mut self) -> Fence {
@@ -90,12 +90,12 @@ impl Life {
             Event::Claimed { begun, .. } => Event::Claimed { fence: next, begun },
             Event::Started { .. } => Event::Started { fence: current },
             Event::Succeeded { .. } => Event::Succeeded { fence: current },
-            Event::Failed { failure, effect, safety, travels_until, .. } => {
-                Event::Failed { fence: current, failure, effect, safety, travels_until }
+            Event::Failed { failure, effect, safety, in_flight_until, .. } => {
+                Event::Failed { fence: current, failure, effect, safety, in_flight_until }
             }
             Event::GivenBack { due, .. } => Event::GivenBack { fence: current, due },
-            Event::WorkerDied { alone, safety, due, travels_until, .. } => {
-                Event::WorkerDied { fence: current, alone, safety, due, travels_until }
+            Event::WorkerDied { alone, safety, due, in_flight_until, .. } => {
+                Event::WorkerDied { fence: current, alone, safety, due, in_flight_until }
             }
             Event::LateSuccess { .. } => Event::LateSuccess { fence: self.attempt.unwrap_or(next) },
             other => other,
@@ -145,10 +145,10 @@ impl Life {
             from: from.name().to_owned(),
             to: to.name().to_owned(),
             kind: kind.to_owned(),
-            tries: history.tries.into(),
+            attempts: history.attempts.into(),
             deaths: history.deaths.into(),
             doubt_since: history.doubt.map(|doubt| doubt.since),
-            travels_until: history.doubt.map(|doubt| doubt.travels_until),
+            in_flight_until: history.doubt.map(|doubt| doubt.in_flight_until),
             effect: to.effect().as_str().to_owned(),
             code: None,
             status: None,
@@ -158,7 +158,7 @@ impl Life {
             node: None,
             actor: None,
             about: None,
-            subject: Some(subject(self.tries_allowed)),
+            subject: Some(subject(self.max_attempts)),
         });
         self.entries.sort_by_key(|entry| entry.id);
     }
@@ -173,16 +173,16 @@ impl Life {
     }
 }
 
-fn subject(tries_allowed: u32) -> Subject {
+fn subject(max_attempts: u32) -> Subject {
     Subject {
         queue: "orders".to_owned(),
         identity: "alice".to_owned(),
         key: "k".to_owned(),
         digest: vec![7; 32],
         trace: None,
-        made_from: None,
+        replacement_of: None,
         created_at: Timestamp::EPOCH,
-        tries_allowed,
+        max_attempts,
     }
 }
 
@@ -214,8 +214,8 @@ fn succeeded() -> Event {
 }
 
 fn failed(failure: Failure, effect: Effect) -> Event {
-    let (safety, travels_until) = (Safety::Keyed, Timestamp::EPOCH);
-    Event::Failed { fence: any_fence(), failure, effect, safety, travels_until }
+    let (safety, in_flight_until) = (Safety::Keyed, Timestamp::EPOCH);
+    Event::Failed { fence: any_fence(), failure, effect, safety, in_flight_until }
 }
 
 fn again() -> Event {
@@ -223,8 +223,8 @@ fn again() -> Event {
 }
 
 fn died() -> Event {
-    let (safety, due, travels_until) = (Safety::Keyed, Timestamp::EPOCH, Timestamp::EPOCH);
-    Event::WorkerDied { fence: any_fence(), alone: true, safety, due, travels_until }
+    let (safety, due, in_flight_until) = (Safety::Keyed, Timestamp::EPOCH, Timestamp::EPOCH);
+    Event::WorkerDied { fence: any_fence(), alone: true, safety, due, in_flight_until }
 }
 
 fn late() -> Event {
@@ -251,9 +251,9 @@ fn dead() -> Life {
 }
 
 /// The entry of a life that ended well, to be copied.
-fn success(fence: i64, tries: i64) -> AuditEntry {
+fn success(fence: i64, attempts: i64) -> AuditEntry {
     let mut entry = life(&[claimed(), succeeded()]).entries.remove(0);
-    (entry.id.fence, entry.tries) = (fence, tries);
+    (entry.id.fence, entry.attempts) = (fence, attempts);
     entry
 }
 
@@ -261,9 +261,9 @@ proptest! {
     /// Whatever the lifecycle does to a message follows, seen from its first entry or from any other.
     #[test]
     fn every_history_of_the_lifecycle_is_accepted(
-        events in proptest::collection::vec(events(), 0..80), tries in 1_u32..5,
+        events in proptest::collection::vec(events(), 0..80), attempts in 1_u32..5,
     ) {
-        let mut life = Life::new(tries);
+        let mut life = Life::new(attempts);
         for event in events {
             life.happen(event);
         }
@@ -280,7 +280,7 @@ proptest! {
     /// waited.
     #[test]
     fn success_without_a_lifecycle_step_is_refused(
-        events in proptest::collection::vec(events(), 1..60), tries in 1_i64..9,
+        events in proptest::collection::vec(events(), 1..60), attempts in 1_i64..9,
     ) {
         let mut life = Life::new(3);
         for event in events {
@@ -288,12 +288,12 @@ proptest! {
         }
         prop_assume!(!life.is_sending() && !life.entries.is_empty());
         let waited = matches!(life.state, State::Queued { .. } | State::Failed { .. });
-        let counted = life.state.history().map(|history| i64::from(history.tries) + 1);
-        let forged = success(ISSUED, tries);
+        let counted = life.state.history().map(|history| i64::from(history.attempts) + 1);
+        let forged = success(ISSUED, attempts);
         let mut entries = life.entries.clone();
         entries.push(forged);
         let is_found = !violations(&entries, false).is_empty();
-        prop_assert!(is_found || waited && counted == Some(tries), "{:?}", entries);
+        prop_assert!(is_found || waited && counted == Some(attempts), "{:?}", entries);
     }
 }
 
@@ -349,7 +349,7 @@ fn only_the_inserted_or_removed_entry_is_reported() {
     entries.insert(1, success(5, 7));
     assert_eq!(violations(&entries, false), [(5, 0, CourseViolation::NoSuchStep)]);
     // Alone it could be true; what comes after it cannot.
-    entries[1].tries = 2;
+    entries[1].attempts = 2;
     assert_eq!(violations(&entries, false), [(12, 0, CourseViolation::NoSuchStep)]);
 }
 
@@ -372,8 +372,8 @@ fn each_kind_of_forgery_is_refused() {
             |entries| "approved".clone_into(&mut entries[2].kind),
             CourseViolation::NoSuchStep,
         ),
-        ("more attempts", |entries| entries[2].tries = 7, CourseViolation::NoSuchStep),
-        ("fewer attempts", |entries| entries[2].tries = 1, CourseViolation::NoSuchStep),
+        ("more attempts", |entries| entries[2].attempts = 7, CourseViolation::NoSuchStep),
+        ("fewer attempts", |entries| entries[2].attempts = 1, CourseViolation::NoSuchStep),
         ("deaths", |entries| entries[2].deaths = 1, CourseViolation::NoSuchStep),
         (
             "half a doubt",
@@ -399,10 +399,10 @@ fn each_kind_of_forgery_is_refused() {
 
 #[test]
 fn operator_actions_must_be_allowed() {
-    let refused = |life: &Life, kind: &str, to: &str, tries: i64, effect: &str| {
+    let refused = |life: &Life, kind: &str, to: &str, attempts: i64, effect: &str| {
         let mut entries = life.entries.clone();
         let last = entries.last().unwrap();
-        let mut entry = AuditEntry { claimed_at: None, from: last.to.clone(), tries, ..last.clone() };
+        let mut entry = AuditEntry { claimed_at: None, from: last.to.clone(), attempts, ..last.clone() };
         entry.id = EntryId { fence: ISSUED, step: 0, ..entry.id };
         kind.clone_into(&mut entry.kind);
         to.clone_into(&mut entry.to);
@@ -439,7 +439,8 @@ fn proof_belongs_to_its_attempt_and_counts() {
     resent.happen(again());
     assert_eq!((resent.state, resent.violations()), (State::Sent, vec![]));
 
-    let without: Vec<AuditEntry> = resent.entries.iter().filter(|entry| entry.id.step != 2).cloned().collect();
+    let without: Vec<AuditEntry> =
+        resent.entries.iter().filter(|entry| entry.id.step != 2).cloned().collect();
     assert_eq!(violations(&without, false).len(), 1, "a failure that ends as sent needs a proof");
 
     // Inserted next to an attempt of a message that ended otherwise.
@@ -464,7 +465,7 @@ fn proof_belongs_to_its_attempt_and_counts() {
 fn action_entries_have_no_attempts() {
     let action = AuditEntry {
         claimed_at: None,
-        tries: 0,
+        attempts: 0,
         effect: "none".to_owned(),
         kind: "paused".to_owned(),
         from: "running".to_owned(),
@@ -479,7 +480,7 @@ fn action_entries_have_no_attempts() {
     for forged in [
         AuditEntry { subject: Some(subject(3)), ..action.clone() },
         AuditEntry { effect: "done".to_owned(), ..action.clone() },
-        AuditEntry { tries: 1, ..action.clone() },
+        AuditEntry { attempts: 1, ..action.clone() },
     ] {
         assert_eq!(violations(&[forged], false), [(3, 0, CourseViolation::NotAnAction)]);
     }

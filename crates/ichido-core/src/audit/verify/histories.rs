@@ -13,7 +13,7 @@ use crate::audit::entry::{AuditEntry, EntryId};
 use crate::time::Timestamp;
 
 /// A database clock that NTP keeps right goes back by less.
-const SET_BACK_MIN: Duration = Duration::from_secs(1);
+const MIN_SET_BACK: Duration = Duration::from_secs(1);
 
 /// The entries of one message, as far as they were seen.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Verifier<'_> {
                 self.walking = Some(Histories { message: entry.id.message, walk });
             }
             let Some(Histories { walk, .. }) = &mut self.walking else { continue };
-            let set_back = walk.set_back(entry).filter(|by| SET_BACK_MIN <= *by);
+            let set_back = walk.set_back(entry).filter(|by| MIN_SET_BACK <= *by);
             match (walk.step(entry, issued.fence), set_back) {
                 (Err(violation), _) => self.report_violation(entry.id, Some(entry.at), violation),
                 (Ok(()), Some(by)) => self.set_back(by).entries += 1,
@@ -73,7 +73,8 @@ impl Verifier<'_> {
     /// Reports a message that is not in the state its entries give.
     pub fn misplaced(&mut self, message: Uuid, kind: Kind, why: &'static str) {
         if !self.reported.contains(&message) {
-            let finding = AuditFinding { kind, seal: None, message: Some(message), entry: None, at: None, why };
+            let finding =
+                AuditFinding { kind, seal: None, message: Some(message), entry: None, at: None, why };
             self.add(finding);
         }
     }
@@ -84,7 +85,14 @@ impl Verifier<'_> {
     fn report_violation(&mut self, entry: EntryId, at: Option<Timestamp>, violation: CourseViolation) {
         if !self.reported.contains(&entry.message) {
             let (kind, why) = (Kind::DoesNotFollow, violation.why());
-            self.add(AuditFinding { kind, seal: None, message: Some(entry.message), entry: Some(entry), at, why });
+            self.add(AuditFinding {
+                kind,
+                seal: None,
+                message: Some(entry.message),
+                entry: Some(entry),
+                at,
+                why,
+            });
         }
     }
 

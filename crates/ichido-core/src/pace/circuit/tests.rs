@@ -3,7 +3,7 @@ use super::*;
 const SETTINGS: CircuitSettings = CircuitSettings {
     failures: NonZeroU32::new(3).unwrap(),
     rest: Duration::from_secs(5),
-    rest_max: Duration::from_secs(15),
+    max_rest: Duration::from_secs(15),
     probes: NonZeroU32::new(2).unwrap(),
 };
 

@@ -4,7 +4,7 @@
 //! minutes.
 
 use ichido_core::json::{
-    Document, CanonicalForm, GROWTH_MAX, JsonError, JsonErrorKind, LEAVE_OUT_MAX, NUMBER_DIGITS_MAX, Unicode,
+    CanonicalForm, Document, JsonError, JsonErrorKind, MAX_GROWTH, MAX_LEAVE_OUT, MAX_NUMBER_DIGITS, Unicode,
 };
 
 use super::{NFC, canonical, canonical_in, leaving_out};
@@ -51,11 +51,11 @@ fn many_combining_marks_are_normalised_once() {
 fn names_are_normalised_once_however_many_are_left_out() {
     let inner = object(50_000, |number| format!("e\u{301}{number}"));
     let pointers: Vec<String> =
-        (0..LEAVE_OUT_MAX).map(|number| format!("/e\u{301}/\u{e9}{number}")).collect();
+        (0..MAX_LEAVE_OUT).map(|number| format!("/e\u{301}/\u{e9}{number}")).collect();
     let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
     let form = CanonicalForm { unicode: Unicode::Nfc, ..leaving_out(&pointers) };
     let found = canonical_in(&form, &format!("{{\"\u{e9}\":{inner}}}"));
-    assert_eq!(found.matches('\u{e9}').count(), 1 + 50_000 - LEAVE_OUT_MAX);
+    assert_eq!(found.matches('\u{e9}').count(), 1 + 50_000 - MAX_LEAVE_OUT);
     assert!(found.contains("\"\u{e9}64\":64") && !found.contains("\"\u{e9}63\":63"));
 }
 
@@ -70,19 +70,22 @@ fn many_elements_are_stepped_over_once() {
 #[test]
 fn short_spellings_of_long_numbers_cannot_fill_the_memory() {
     let text = format!("[{}0]", "1e999,".repeat(10_000));
-    let refusal =
-        Document::parse(text.as_bytes(), text.len()).unwrap().canonical(&CanonicalForm::default()).unwrap_err();
+    let refusal = Document::parse(text.as_bytes(), text.len())
+        .unwrap()
+        .canonical(&CanonicalForm::default())
+        .unwrap_err();
     assert_eq!(refusal.fault, JsonErrorKind::GrowsTooLong);
     // It stops soon after the limit, not at the end.
-    let numbers_written = (text.len() * GROWTH_MAX + NUMBER_DIGITS_MAX) / NUMBER_DIGITS_MAX;
+    let numbers_written = (text.len() * MAX_GROWTH + MAX_NUMBER_DIGITS) / MAX_NUMBER_DIGITS;
     assert!(refusal.position <= (numbers_written + 1) * "1e999,".len());
 }
 
 #[test]
 fn the_bound_on_growth_depends_on_the_bound_on_the_text_alone() {
-    let bytes_max = 1_000;
-    let canonical =
-        |text: &str| Document::parse(text.as_bytes(), bytes_max).unwrap().canonical(&CanonicalForm::default());
+    let max_bytes = 1_000;
+    let canonical = |text: &str| {
+        Document::parse(text.as_bytes(), max_bytes).unwrap().canonical(&CanonicalForm::default())
+    };
     // Nine numbers of 998 digits, in brackets with eight commas: 8,992 bytes of 9,000.
     let short = format!("[{}1e997]", "1e997,".repeat(8));
     assert_eq!(canonical(&short).unwrap().len(), 8_992);
@@ -92,7 +95,8 @@ fn the_bound_on_growth_depends_on_the_bound_on_the_text_alone() {
 
 #[test]
 fn growth_is_judged_by_the_form_and_not_by_the_spelling() {
-    let canonical = |text: &str| Document::parse(text.as_bytes(), 1_000).unwrap().canonical(&CanonicalForm::default());
+    let canonical =
+        |text: &str| Document::parse(text.as_bytes(), 1_000).unwrap().canonical(&CanonicalForm::default());
     // The long numbers stay below the limit; what exceeds it is copied, rewritten, or text.
     for last in ["7".repeat(20), format!("{}.0", "7".repeat(20)), format!("\"{}\"", "7".repeat(18))] {
         let text = format!("[{}{last}]", "1e997,".repeat(9));
@@ -103,7 +107,7 @@ fn growth_is_judged_by_the_form_and_not_by_the_spelling() {
 #[test]
 fn one_long_number_fits_any_bound() {
     let document = Document::parse(b"1e999", 5).unwrap();
-    assert_eq!(document.canonical(&CanonicalForm::default()).unwrap().len(), NUMBER_DIGITS_MAX);
+    assert_eq!(document.canonical(&CanonicalForm::default()).unwrap().len(), MAX_NUMBER_DIGITS);
 }
 
 #[test]

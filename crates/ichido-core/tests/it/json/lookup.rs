@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ichido_core::json::{DEPTH_MAX, Document, Kind, LineColumn, Pointer, PointerError, JsonValue};
+use ichido_core::json::{Document, JsonValue, Kind, LineColumn, MAX_DEPTH, Pointer, PointerError};
 
 fn document(text: &str) -> Document<'_> {
     Document::parse(text.as_bytes(), 1 << 16).expect("the test writes JSON")
@@ -123,10 +123,10 @@ fn pointers_outside_the_grammar_are_refused() {
 #[test]
 fn pointers_are_bounded() {
     let long = |bytes: usize| format!("/{}", "a".repeat(bytes - 1));
-    assert!(Pointer::parse(&long(Pointer::BYTES_MAX)).is_ok());
-    assert_eq!(Pointer::parse(&long(Pointer::BYTES_MAX + 1)), Err(PointerError::TooLong));
-    assert!(Pointer::parse(&"/a".repeat(DEPTH_MAX)).is_ok());
-    assert_eq!(Pointer::parse(&"/a".repeat(DEPTH_MAX + 1)), Err(PointerError::TooDeep));
+    assert!(Pointer::parse(&long(Pointer::MAX_BYTES)).is_ok());
+    assert_eq!(Pointer::parse(&long(Pointer::MAX_BYTES + 1)), Err(PointerError::TooLong));
+    assert!(Pointer::parse(&"/a".repeat(MAX_DEPTH)).is_ok());
+    assert_eq!(Pointer::parse(&"/a".repeat(MAX_DEPTH + 1)), Err(PointerError::TooDeep));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Members: their order, their repeats, and those left out.
 
-use ichido_core::json::{CanonicalForm, JsonErrorKind, LEAVE_OUT_MAX, LeaveOut, Pointer, TooManyLeftOut, Unicode};
+use ichido_core::json::{
+    CanonicalForm, JsonErrorKind, LeaveOut, MAX_LEAVE_OUT, Pointer, TooManyLeftOut, Unicode,
+};
 
 use super::{canonical, canonical_in, leaving_out, refused, refused_in};
 
@@ -104,7 +106,7 @@ fn left_out_members_must_be_valid_json() {
 #[test]
 fn at_most_64_members_can_be_left_out() {
     let pointers = |count: usize| vec![Pointer::parse("/trace_id").unwrap(); count];
-    assert_eq!(LEAVE_OUT_MAX, 64);
+    assert_eq!(MAX_LEAVE_OUT, 64);
     assert!(LeaveOut::new(pointers(64)).is_ok());
     let refused = LeaveOut::new(pointers(65)).unwrap_err();
     assert_eq!(refused, TooManyLeftOut { count: 65 });

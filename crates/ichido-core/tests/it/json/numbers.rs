@@ -1,6 +1,6 @@
 //! Numbers: one spelling for one value, exact whatever the size.
 
-use ichido_core::json::{JsonErrorKind, NUMBER_DIGITS_MAX};
+use ichido_core::json::{JsonErrorKind, MAX_NUMBER_DIGITS};
 
 use super::{DOUBLE, NO_EXPONENT, canonical, canonical_in, refused, refused_in};
 
@@ -52,20 +52,20 @@ fn a_number_that_is_long_only_in_spelling_is_accepted() {
 
 #[test]
 fn the_bound_counts_the_digits_of_the_normal_form() {
-    let longest = "9".repeat(NUMBER_DIGITS_MAX);
+    let longest = "9".repeat(MAX_NUMBER_DIGITS);
     assert_eq!(canonical(&longest), longest);
     assert_eq!(canonical(&format!("-{longest}")), format!("-{longest}"));
     assert_eq!(canonical(&format!("{longest}.00")), longest);
     refused(format!("[{longest}9]"), 1, JsonErrorKind::NumberTooLong);
     refused(format!("{longest}.5"), 0, JsonErrorKind::NumberTooLong);
 
-    assert_eq!(canonical("1e999").len(), NUMBER_DIGITS_MAX);
+    assert_eq!(canonical("1e999").len(), MAX_NUMBER_DIGITS);
     refused("1e1000", 0, JsonErrorKind::NumberTooLong);
     // The zero before the point is a digit of the form.
     assert_eq!(canonical("1e-999").len(), "0.".len() + 999);
     refused("1e-1000", 0, JsonErrorKind::NumberTooLong);
 
-    let fraction = format!("0.{}1", "0".repeat(NUMBER_DIGITS_MAX - 2));
+    let fraction = format!("0.{}1", "0".repeat(MAX_NUMBER_DIGITS - 2));
     assert_eq!(canonical(&fraction), fraction);
     refused(fraction.replace('1', "01"), 0, JsonErrorKind::NumberTooLong);
 }

@@ -3,16 +3,20 @@
 mod model;
 mod spelling;
 
-use ichido_core::json::{Document, CanonicalForm, LeaveOut, Numbers, Unicode, JsonValue};
+use ichido_core::json::{CanonicalForm, Document, JsonValue, LeaveOut, Numbers, Unicode};
 use proptest::prelude::*;
 
-use super::{BYTES_MAX, DOUBLE, canonical, canonical_in, try_canonical};
+use super::{DOUBLE, MAX_BYTES, canonical, canonical_in, try_canonical};
 use model::{ModelValue, model, name};
 use spelling::{Dice, dice};
 
 fn all_forms() -> impl Iterator<Item = CanonicalForm> {
     [Numbers::Exact, Numbers::ExactNoExponent, Numbers::Double].into_iter().flat_map(|numbers| {
-        [Unicode::AsWritten, Unicode::Nfc].map(|unicode| CanonicalForm { numbers, unicode, leave_out: LeaveOut::NONE })
+        [Unicode::AsWritten, Unicode::Nfc].map(|unicode| CanonicalForm {
+            numbers,
+            unicode,
+            leave_out: LeaveOut::NONE,
+        })
     })
 }
 
@@ -97,7 +101,7 @@ proptest! {
     ) {
         let model = ModelValue::Object(names.into_iter().map(|name| (name, ModelValue::Null)).collect());
         let text = canonical(&model.spell(&mut dice));
-        let document = Document::parse(text.as_bytes(), BYTES_MAX).unwrap();
+        let document = Document::parse(text.as_bytes(), MAX_BYTES).unwrap();
         let units = document.root().members().map(|(name, _)| name.encode_utf16().collect::<Vec<u16>>());
         prop_assert!(units.is_sorted(), "{}", text);
     }
@@ -109,7 +113,7 @@ proptest! {
     ) {
         let strings = members.iter().map(|(name, text)| (name.clone(), ModelValue::String(text.clone())));
         let text = ModelValue::Object(strings.collect()).spell(&mut dice);
-        let document = Document::parse(text.as_bytes(), BYTES_MAX).unwrap();
+        let document = Document::parse(text.as_bytes(), MAX_BYTES).unwrap();
         for (name, text) in &members {
             prop_assert_eq!(document.root().get(name).and_then(JsonValue::as_str), Some(text.into()));
         }

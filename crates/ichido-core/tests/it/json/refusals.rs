@@ -1,14 +1,14 @@
 //! What the reader refuses, and the byte it points at.
 
-use ichido_core::json::{DEPTH_MAX, Document, JsonError, JsonErrorKind};
+use ichido_core::json::{Document, JsonError, JsonErrorKind, MAX_DEPTH};
 
 use super::{canonical, refused};
 
 #[test]
 fn a_text_over_the_bound_is_refused_unread() {
-    let refusal = |text: &[u8], bytes_max| Document::parse(text, bytes_max).map(drop);
+    let refusal = |text: &[u8], max_bytes| Document::parse(text, max_bytes).map(drop);
     assert_eq!(refusal(b"[1,2]", 5), Ok(()));
-    let too_large = JsonError { position: 4, fault: JsonErrorKind::TooLarge { bytes_max: 4 } };
+    let too_large = JsonError { position: 4, fault: JsonErrorKind::TooLarge { max_bytes: 4 } };
     assert_eq!(refusal(b"[1,2]", 4), Err(too_large));
     assert_eq!(refusal(b"\xff\xff\xff\xff\xff", 4), Err(too_large));
 }
@@ -120,12 +120,12 @@ fn other_spellings_of_the_literals_are_refused() {
 #[test]
 fn nesting_beyond_the_bound_is_refused() {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-    assert_eq!(canonical(&nested(DEPTH_MAX)), nested(DEPTH_MAX));
-    refused(nested(DEPTH_MAX + 1), DEPTH_MAX, JsonErrorKind::TooDeep);
-    refused("[".repeat(500_000), DEPTH_MAX, JsonErrorKind::TooDeep);
-    refused("{\"a\":".repeat(10_000), DEPTH_MAX * 5, JsonErrorKind::TooDeep);
+    assert_eq!(canonical(&nested(MAX_DEPTH)), nested(MAX_DEPTH));
+    refused(nested(MAX_DEPTH + 1), MAX_DEPTH, JsonErrorKind::TooDeep);
+    refused("[".repeat(500_000), MAX_DEPTH, JsonErrorKind::TooDeep);
+    refused("{\"a\":".repeat(10_000), MAX_DEPTH * 5, JsonErrorKind::TooDeep);
     // A scalar at the bottom is not a level.
-    let bottom = "[".repeat(DEPTH_MAX) + "1" + &"]".repeat(DEPTH_MAX);
+    let bottom = "[".repeat(MAX_DEPTH) + "1" + &"]".repeat(MAX_DEPTH);
     assert_eq!(canonical(&bottom), bottom);
 }
 

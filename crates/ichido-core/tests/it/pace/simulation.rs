@@ -21,7 +21,7 @@ pub(crate) struct Simulation {
     says_retry_after: bool,
     /// This many calls in a thousand are refused at any rate.
     refused_anyway: i64,
-    latency_max: i64,
+    max_latency: i64,
     nodes: Vec<SimulatedNode>,
     events: BinaryHeap<Reverse<(i64, u64, SimulationEvent)>>,
     events_made: u64,
@@ -73,7 +73,7 @@ impl Simulation {
             destination: LimitedDestination::new(model, limit),
             says_retry_after: false,
             refused_anyway: 0,
-            latency_max: SECOND * 3 / 10,
+            max_latency: SECOND * 3 / 10,
             nodes: Vec::new(),
             events: BinaryHeap::new(),
             events_made: 0,
@@ -104,7 +104,7 @@ impl Simulation {
 
     /// Responses take up to this many seconds.
     pub(crate) fn with_latency(mut self, seconds: u32) -> Self {
-        self.latency_max = i64::from(seconds) * SECOND;
+        self.max_latency = i64::from(seconds) * SECOND;
         self
     }
 
@@ -169,7 +169,7 @@ impl Simulation {
             if self.is_refused_anyway() { Some(SECOND) } else { self.destination.call(self.now).err() };
         self.counts.sent += 1;
         self.counts.accepted += u32::from(refused.is_none());
-        let latency = self.dice.between(SECOND / 50, self.latency_max);
+        let latency = self.dice.between(SECOND / 50, self.max_latency);
         self.at(self.now + latency, SimulationEvent::Answered { node, sent: self.now, refused });
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::models::{FinishReason, AnswerForm, Prompt, Reply, Usage};
+use crate::models::{AnswerForm, FinishReason, Prompt, Reply, Usage};
 
 /// Builds the body of a request.
 pub(super) fn body(model: &str, prompt: &Prompt, tells_form: bool) -> Value {

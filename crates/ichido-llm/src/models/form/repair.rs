@@ -1,16 +1,16 @@
 //! Extracts JSON from the text that a model wrapped it in.
 //!
-//! Guarantee: a value that is found occurs in the text unchanged. At most [`STARTS_MAX`] positions are tried, in a text
-//! of at most [`BYTES_MAX`] bytes, so no text costs more than their product.
+//! Guarantee: a value that is found occurs in the text unchanged. At most [`MAX_STARTS`] positions are tried, in a text
+//! of at most [`MAX_BYTES`] bytes, so no text costs more than their product.
 
 use serde::Deserialize as _;
 use serde_json::Value;
 use serde_json::de::{Deserializer, StrRead};
 
 /// Maximum length of a text that is repaired.
-pub(super) const BYTES_MAX: usize = 256 << 10;
+pub(super) const MAX_BYTES: usize = 256 << 10;
 /// Maximum number of positions where a value is looked for.
-pub(super) const STARTS_MAX: usize = 256;
+pub(super) const MAX_STARTS: usize = 256;
 
 /// Some writers put this before a text to mark its byte order.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -18,7 +18,7 @@ const FENCE: &str = "```";
 
 /// Returns the values that a text may contain, if the text itself is not JSON.
 pub(super) fn values(text: &str) -> Vec<Value> {
-    if BYTES_MAX < text.len() {
+    if MAX_BYTES < text.len() {
         return Vec::new();
     }
     let text = text.trim_matches(|character: char| character == BYTE_ORDER_MARK || character.is_whitespace());
@@ -46,7 +46,7 @@ fn fenced(text: &str) -> Option<&str> {
 pub(super) fn outermost(text: &str) -> (Vec<Value>, usize) {
     let (mut found, mut from, mut starts) = (Vec::new(), 0, 0);
     while let Some(start) = text[from..].find(['{', '[']).map(|at| from + at) {
-        if starts == STARTS_MAX {
+        if starts == MAX_STARTS {
             break;
         }
         starts += 1;

@@ -104,10 +104,10 @@ fn errors_contain_no_answer_text() {
 
 #[test]
 fn form_needs_valid_name_and_schema() {
-    for name in ["", "a b", "ü", &"x".repeat(NAME_BYTES_MAX + 1)] {
+    for name in ["", "a b", "ü", &"x".repeat(MAX_NAME_BYTES + 1)] {
         assert!(AnswerForm::new(name, json!({})).is_err(), "{name:?}");
     }
-    assert!(AnswerForm::new("x".repeat(NAME_BYTES_MAX), json!({})).is_ok());
+    assert!(AnswerForm::new("x".repeat(MAX_NAME_BYTES), json!({})).is_ok());
     let error = AnswerForm::new("odd", json!({"type": 7})).expect_err("no schema");
     assert!(
         error.to_string().starts_with("the form \"odd\" cannot be used: it is not a JSON Schema"),
@@ -118,17 +118,17 @@ fn form_needs_valid_name_and_schema() {
 #[test]
 fn parsing_work_is_bounded() {
     for piece in ["[", "{", "{\"a\":", "[1,", "[\"", "[] ", "[x]"] {
-        let text = piece.repeat(repair::BYTES_MAX / piece.len());
+        let text = piece.repeat(repair::MAX_BYTES / piece.len());
         let (_, starts) = repair::outermost(&text);
-        assert!(starts <= repair::STARTS_MAX, "{piece:?}");
+        assert!(starts <= repair::MAX_STARTS, "{piece:?}");
         assert!(labels().read(&text).is_err(), "{piece:?}");
     }
     let fyi = "{\"label\":\"FYI\"}";
-    let long = format!("{}{fyi}", " ".repeat(TEXT_BYTES_MAX));
+    let long = format!("{}{fyi}", " ".repeat(MAX_TEXT_BYTES));
     assert!(matches!(read(&long), Err(Unusable::NoJson(why)) if why.contains("1048576")));
-    let prose = format!("{}{fyi}", "x".repeat(repair::BYTES_MAX));
+    let prose = format!("{}{fyi}", "x".repeat(repair::MAX_BYTES));
     assert!(read(&prose).is_err(), "too long to be repaired");
-    let whole = format!("{}{fyi}", " ".repeat(repair::BYTES_MAX));
+    let whole = format!("{}{fyi}", " ".repeat(repair::MAX_BYTES));
     assert_eq!(read(&whole), Ok((json!({"label": "FYI"}), false)), "valid JSON may be longer");
 }
 

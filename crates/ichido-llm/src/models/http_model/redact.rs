@@ -7,7 +7,7 @@ const PIECE_BYTES: usize = 12;
 /// The same for a key, of which providers tend to show the ends.
 const PIECE_BYTES_OF_KEY: usize = 6;
 /// Maximum length of a provider's message that is shown.
-const SHOWN_BYTES_MAX: usize = 300;
+const MAX_SHOWN_BYTES: usize = 300;
 
 /// Redacts a call's prompt and key from a provider's message.
 // SPEC B8.
@@ -21,7 +21,7 @@ pub struct Redactor<'a> {
 impl Redactor<'_> {
     /// Returns a provider's message, truncated; or a note that it repeats the prompt or the key.
     pub fn redacted(&self, words: &str) -> String {
-        let cut = &words[..words.floor_char_boundary(SHOWN_BYTES_MAX)];
+        let cut = &words[..words.floor_char_boundary(MAX_SHOWN_BYTES)];
         // A line break would make one log entry look like two.
         let line: String = cut.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
         if self.is_leaked_in(cut) { "(not shown: it repeats the prompt or the key)".to_owned() } else { line }

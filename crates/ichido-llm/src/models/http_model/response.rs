@@ -7,7 +7,7 @@
 use http::StatusCode;
 use ichido_core::limits::Limits;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Advice, HttpResponse, Echo, ErrorCode, AttemptResponse, VerdictTable, Verdict};
+use ichido_core::verdict::{Advice, AttemptResponse, Echo, ErrorCode, HttpResponse, Verdict, VerdictTable};
 use ichido_http::client::{FullResponse, NetworkError};
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use super::redact::Redactor;
 use crate::models::{CallError, CallReport, Reply};
 
 /// Maximum length of an error name.
-const NAME_BYTES_MAX: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 pub(super) fn report(
     seen: Result<FullResponse, NetworkError>,
@@ -68,7 +68,7 @@ fn unusable(status: u16, why: String, now: Timestamp) -> CallError {
 
 fn call_error(verdict: Verdict, answer: &HttpResponse<'_>, redactor: &Redactor<'_>) -> CallError {
     let is_name = |name: &str| {
-        name.len() <= NAME_BYTES_MAX
+        name.len() <= MAX_NAME_BYTES
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
     };
     let name = answer

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use ichido::destination::http::TIMEOUT_MAX;
+use ichido::destination::http::MAX_TIMEOUT;
 use ichido::destination::http::endpoint::EndpointClients;
 use ichido_core::settings::ConfigErrors;
 use ichido_http::client::CallLimits;
 use ichido_http::url::HttpUrl;
 
-use super::{ANSWER_BYTES_MAX, ApiDialect, HttpEndpoint, HttpModel};
+use super::{ApiDialect, HttpEndpoint, HttpModel, MAX_ANSWER_BYTES};
 
 /// Maximum number of endpoints of one model.
-pub const ENDPOINTS_MAX: usize = 16;
+pub const MAX_ENDPOINTS: usize = 16;
 /// Maximum length of a model's name.
-const MODEL_BYTES_MAX: usize = 256;
+const MAX_MODEL_BYTES: usize = 256;
 
 /// Where to reach a model over HTTP; [`ServiceSettings::new`] sets defaults.
 #[derive(Clone)]
@@ -98,7 +98,7 @@ impl ServiceSettings {
                 connect: self.connect_timeout,
                 response: self.timeout,
                 total: self.timeout,
-                max_response_bytes: ANSWER_BYTES_MAX,
+                max_response_bytes: MAX_ANSWER_BYTES,
             },
             api_key: self.api_key.clone(),
             api,
@@ -107,15 +107,15 @@ impl ServiceSettings {
 
     fn check(&self, problems: &mut ConfigErrors) {
         let is_visible = self.model.bytes().all(|byte| byte.is_ascii_graphic());
-        if self.model.is_empty() || MODEL_BYTES_MAX < self.model.len() || !is_visible {
+        if self.model.is_empty() || MAX_MODEL_BYTES < self.model.len() || !is_visible {
             let why = format!(
-                "must be the provider's model name: 1 to {MODEL_BYTES_MAX} visible ASCII characters without a space"
+                "must be the provider's model name: 1 to {MAX_MODEL_BYTES} visible ASCII characters without a space"
             );
             problems.add("model", why);
         }
-        problems.within("base_urls", self.base_urls.len(), 1..=ENDPOINTS_MAX);
+        problems.within("base_urls", self.base_urls.len(), 1..=MAX_ENDPOINTS);
         let least = Duration::from_millis(1);
-        problems.within("timeout", self.timeout, least..=TIMEOUT_MAX);
+        problems.within("timeout", self.timeout, least..=MAX_TIMEOUT);
         if self.connect_timeout < least || self.timeout < self.connect_timeout {
             problems.add("connect_timeout", "must be at least 1 ms and at most timeout");
         }

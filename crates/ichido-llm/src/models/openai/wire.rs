@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{FormBy, LimitBy};
+use super::{LimitBy, SchemaMode};
 use crate::models::{FinishReason, Prompt, Reply, Usage};
 
 /// Builds the body of a request.
-pub(super) fn body(model: &str, prompt: &Prompt, form_by: FormBy, limit_by: LimitBy) -> Value {
+pub(super) fn body(model: &str, prompt: &Prompt, schema_mode: SchemaMode, limit_by: LimitBy) -> Value {
     let form = prompt.form.as_deref();
-    let in_words = form.filter(|_| form_by == FormBy::JsonObject).map(|form| {
+    let in_words = form.filter(|_| schema_mode == SchemaMode::JsonObject).map(|form| {
         format!(
             "Answer with one JSON object and nothing besides. It must fit this JSON Schema: {}",
             form.schema()
@@ -22,14 +22,14 @@ pub(super) fn body(model: &str, prompt: &Prompt, form_by: FormBy, limit_by: Limi
     messages.push(json!({"role": "user", "content": prompt.user}));
     let mut body = json!({"model": model, "messages": messages});
     body[limit_by.as_str()] = prompt.max_tokens.into();
-    match (form, form_by) {
-        (Some(form), FormBy::JsonSchema) => {
+    match (form, schema_mode) {
+        (Some(form), SchemaMode::JsonSchema) => {
             // Strict mode is enforced, and refused for a schema that it does not support.
             let schema = json!({"name": form.name(), "schema": form.schema(), "strict": form.is_strict()});
             body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
         }
-        (Some(_), FormBy::JsonObject) => body["response_format"] = json!({"type": "json_object"}),
-        (Some(_), FormBy::Nothing) | (None, _) => (),
+        (Some(_), SchemaMode::JsonObject) => body["response_format"] = json!({"type": "json_object"}),
+        (Some(_), SchemaMode::None) | (None, _) => (),
     }
     body
 }

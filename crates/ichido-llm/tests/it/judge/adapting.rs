@@ -133,7 +133,11 @@ async fn endpoints_that_all_deny_end_the_run() {
     let model = Scripted::after(Duration::from_millis(200)).at(&["east", "west"]);
     let model = Arc::new(model.otherwise(|_| ScriptedCall::Status(402)));
     let report = judge(&model, at_once(2)).run(numbered(200), &Stop::new()).await.unwrap();
-    assert!(matches!(report.ended, JudgeEnd::SetUp { code: ErrorCode::QuotaSpent, .. }), "{:?}", report.ended);
+    assert!(
+        matches!(report.ended, JudgeEnd::SetUp { code: ErrorCode::QuotaSpent, .. }),
+        "{:?}",
+        report.ended
+    );
     assert!(report.counts.calls < 60, "{} of 400", report.counts.calls);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::verdict::{ErrorCode, NetworkFault};
-use ichido_llm::judge::{JudgeEnd, FallbackReason, Outcome, Stop};
+use ichido_llm::judge::{FallbackReason, JudgeEnd, Outcome, Stop};
 
 use super::scripted::{Scripted, ScriptedCall, YES, at_once, judge, numbered, prompts, words};
 
@@ -174,7 +174,7 @@ async fn access_denied_to_some_affects_only_them() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_address_or_model_is_a_setup_error() {
-    for (step, code, calls_max) in [
+    for (step, code, max_calls) in [
         (ScriptedCall::Breaks(NetworkFault::ConnectRefused), ErrorCode::NetworkTimeout, 100),
         (ScriptedCall::Status(404), ErrorCode::BadRequest, 7),
     ] {
@@ -186,7 +186,7 @@ async fn missing_address_or_model_is_a_setup_error() {
             report.ended
         );
         assert_eq!(report.outcomes.len(), 100);
-        assert!(model.seen().len() <= calls_max, "{step:?}: {}", model.seen().len());
+        assert!(model.seen().len() <= max_calls, "{step:?}: {}", model.seen().len());
     }
 }
 

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use ichido_core::limits::Limits;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{HttpResponse, Echo, NetworkFault, AttemptResponse, VerdictTable};
-use ichido_llm::judge::{Judge, Outcome, JudgeReport, Settings};
-use ichido_llm::models::{CallError, CallReport, FinishReason, AnswerForm, Model, ModelFuture, Prompt, Reply};
+use ichido_core::verdict::{AttemptResponse, Echo, HttpResponse, NetworkFault, VerdictTable};
+use ichido_llm::judge::{Judge, JudgeReport, Outcome, Settings};
+use ichido_llm::models::{
+    AnswerForm, CallError, CallReport, FinishReason, Model, ModelFuture, Prompt, Reply,
+};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
@@ -130,7 +132,9 @@ impl Model for Scripted {
 }
 
 fn report(step: ScriptedCall) -> CallReport {
-    let answer = |status, headers| AttemptResponse::Http(HttpResponse { status, headers, body: b"", echo: Echo::Absent });
+    let answer = |status, headers| {
+        AttemptResponse::Http(HttpResponse { status, headers, body: b"", echo: Echo::Absent })
+    };
     let says =
         |text: &str, finish_reason| Ok(Reply { text: text.to_owned(), finish_reason, id: None, usage: None });
     let headers;

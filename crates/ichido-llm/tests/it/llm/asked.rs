@@ -1,10 +1,10 @@
 //! Calls that are answered.
 
-use fake_llm::action::{ScriptedAction, AnswerShape};
+use fake_llm::action::{AnswerShape, ScriptedAction};
 use fake_llm::pace::{Limit, Rate};
 use fake_llm::script::Script;
 use fake_llm::start;
-use ichido_llm::models::{FinishReason, FormBy, LimitBy, Model as _, OpenAiSettings, Unusable};
+use ichido_llm::models::{FinishReason, LimitBy, Model as _, OpenAiSettings, SchemaMode, Unusable};
 use serde_json::Value;
 
 use super::fixture::{BOTH, Dialect, KEY, assert_understood, doing, form, prompt};
@@ -19,7 +19,7 @@ async fn model_answers_in_requested_form() {
         assert!(reply.usage.is_some_and(|usage| 0 < usage.input && 0 < usage.output), "{dialect:?}");
         assert_understood(&fake);
         let last = fake.seen().last_request.expect("a request");
-        assert_eq!((last.model.as_str(), last.tokens_max), ("a-model", Some(200)));
+        assert_eq!((last.model.as_str(), last.max_tokens), ("a-model", Some(200)));
         let (by, is_bounded) = match dialect {
             Dialect::OpenAi => ("response_format", true),
             Dialect::Anthropic => ("output_config", false),
@@ -92,9 +92,11 @@ async fn endpoint_number_selects_endpoint() {
 #[tokio::test]
 async fn server_without_schemas_is_asked_for_json_object() {
     let fake = start(Script::default());
-    for (form_by, asked_by) in [(FormBy::JsonObject, Some("response_format")), (FormBy::Nothing, None)] {
+    for (schema_mode, asked_by) in
+        [(SchemaMode::JsonObject, Some("response_format")), (SchemaMode::None, None)]
+    {
         let settings = OpenAiSettings {
-            form_by,
+            schema_mode,
             limit_by: Some(LimitBy::MaxCompletionTokens),
             ..OpenAiSettings::new(Dialect::OpenAi.service(&fake, &[""]))
         };

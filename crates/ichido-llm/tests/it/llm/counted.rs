@@ -1,9 +1,9 @@
 //! The counts of a destination's calls to a model.
 // SPEC B12.
 
-use fake_llm::action::{ScriptedAction, AnswerShape, ProviderFault};
+use fake_llm::action::{AnswerShape, ProviderFault, ScriptedAction};
 use fake_llm::pace::Latency;
-use fake_llm::script::{ScriptRule, Script};
+use fake_llm::script::{Script, ScriptRule};
 use ichido::destination::DeliveryAttempt;
 
 use super::destination::{ARTICLES, DestinationFixture, article, call};

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fake_llm::Fake;
-use fake_llm::action::{ScriptedAction, AnswerShape, ProviderFault};
+use fake_llm::action::{AnswerShape, ProviderFault, ScriptedAction};
 use fake_llm::pace::RetryAfter;
-use fake_llm::script::{ScriptRule, Script};
+use fake_llm::script::{Script, ScriptRule};
 use ichido::destination::{DeliveryAttempt, DeliveryOutcome, Handler, Job};
-use ichido::worker::{QueueConfig, WorkerHandle, DestinationConfig, Worker};
+use ichido::worker::{DestinationConfig, QueueConfig, Worker, WorkerHandle};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
@@ -219,7 +219,10 @@ async fn repeated_call_enqueues_one_answer() {
 
 #[tokio::test]
 async fn answer_has_requested_form() {
-    let fake = playing(ScriptRule { first: Some(1), ..ScriptRule::new(ScriptedAction::Answer(AnswerShape::SchemaMiss)) });
+    let fake = playing(ScriptRule {
+        first: Some(1),
+        ..ScriptRule::new(ScriptedAction::Answer(AnswerShape::SchemaMiss))
+    });
     let mut fixture = DestinationFixture::new(Dialect::OpenAi, fake).await;
     fixture.settings.form = Some(form());
     let answers = ReceivedAnswers::default();
@@ -230,7 +233,7 @@ async fn answer_has_requested_form() {
     worker.stop();
     worker.ended().await;
     assert!(answer["answer"]["label"].is_string(), "{answer}");
-    assert_eq!((row.tries, fixture.requests()), (2, 2), "the first was not of the form");
+    assert_eq!((row.attempts, fixture.requests()), (2, 2), "the first was not of the form");
     let steps = fixture.store.messages().transitions(id).await.expect("a response");
     assert!(steps.iter().any(|step| step.code.as_deref() == Some("ANSWER_UNUSABLE")), "{steps:?}");
 }
@@ -241,7 +244,9 @@ async fn unusable_answer_is_retried_unless_declined() {
         for (shape, advice) in
             [(AnswerShape::CutOff, Advice::RetryAnswer), (AnswerShape::Filtered, Advice::GiveUp)]
         {
-            let fixture = DestinationFixture::new(dialect, playing(ScriptRule::new(ScriptedAction::Answer(shape)))).await;
+            let fixture =
+                DestinationFixture::new(dialect, playing(ScriptRule::new(ScriptedAction::Answer(shape))))
+                    .await;
             let (verdict, note) = judged(fixture.llm().call(&call(ARTICLES, &article())).await);
             let seen = (verdict.code, verdict.effect, verdict.advice);
             assert_eq!(
@@ -287,7 +292,7 @@ async fn lost_call_is_retried() {
         answers.first().await;
         worker.stop();
         worker.ended().await;
-        assert_eq!((row.tries, fixture.fake.seen().all.completed), (2, 2), "billed twice: {dialect:?}");
+        assert_eq!((row.attempts, fixture.fake.seen().all.completed), (2, 2), "billed twice: {dialect:?}");
         assert_eq!(fixture.answers().await.len(), 1);
     }
 }
@@ -321,8 +326,10 @@ async fn throttling_endpoint_rests_and_other_takes_over() {
 
 #[tokio::test]
 async fn single_endpoint_drives_pace_of_destination() {
-    let throttle =
-        ScriptRule { retry_after: Some(RetryAfter::Seconds(7)), ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle)) };
+    let throttle = ScriptRule {
+        retry_after: Some(RetryAfter::Seconds(7)),
+        ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle))
+    };
     let fixture = DestinationFixture::new(Dialect::Anthropic, playing(throttle)).await;
     let (verdict, note) = judged(fixture.llm().call(&call(ARTICLES, &article())).await);
     assert_eq!(verdict.hint, Some(Duration::from_secs(7)));
@@ -341,6 +348,6 @@ fn all_settings_errors_are_reported_together() {
     let problems = wrong.resolve(Dialect::OpenAi.at(&fake, &[""])).expect_err("much is wrong");
     let places: Vec<&str> = problems.0.iter().map(|problem| problem.place.as_str()).collect();
     assert_eq!(places, ["prompt", "system", "max_tokens", "answers_to"]);
-    let right = LlmSettings { answer_tries: NonZeroU32::MIN, ..LlmSettings::new("{/a}", "b") };
+    let right = LlmSettings { answer_attempts: NonZeroU32::MIN, ..LlmSettings::new("{/a}", "b") };
     assert!(right.resolve(Dialect::OpenAi.at(&fake, &[""])).is_ok());
 }

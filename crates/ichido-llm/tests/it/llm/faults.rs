@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use fake_llm::action::{ScriptedAction, ProviderFault};
+use fake_llm::action::{ProviderFault, ScriptedAction};
 use fake_llm::pace::{Latency, Limit, Rate, RetryAfter};
-use fake_llm::script::{ScriptRule, Script};
+use fake_llm::script::{Script, ScriptRule};
 use fake_llm::start;
 use ichido_core::verdict::{Advice, Effect, ErrorCode};
 
@@ -119,8 +119,10 @@ async fn retry_hint_is_read_in_every_format() {
             (RetryAfter::Ms(250), 250, 250),
             (RetryAfter::DateInSeconds(90), 1_000, 90_000),
         ] {
-            let throttle =
-                ScriptRule { retry_after: Some(hint.clone()), ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle)) };
+            let throttle = ScriptRule {
+                retry_after: Some(hint.clone()),
+                ..ScriptRule::new(ScriptedAction::Fail(ProviderFault::Throttle))
+            };
             let fake = playing(throttle);
             let hint_ms = dialect.call_error(&fake).await.verdict.hint.expect("a hint").as_millis();
             assert!((least..=most).contains(&hint_ms), "{dialect:?} {hint:?}: {hint_ms}");

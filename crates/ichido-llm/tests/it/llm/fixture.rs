@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fake_llm::action::ScriptedAction;
-use fake_llm::script::{ScriptRule, Script};
+use fake_llm::script::{Script, ScriptRule};
 use fake_llm::{Fake, start};
 use ichido_llm::models::{
-    AnthropicSettings, CallError, CallReport, AnswerForm, Model, OpenAiSettings, Prompt, Reply, ServiceSettings,
+    AnswerForm, AnthropicSettings, CallError, CallReport, Model, OpenAiSettings, Prompt, Reply,
+    ServiceSettings,
 };
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido_llm::models::{AnthropicSettings, ENDPOINTS_MAX, Model as _, OpenAiSettings, ServiceSettings};
+use ichido_llm::models::{AnthropicSettings, MAX_ENDPOINTS, Model as _, OpenAiSettings, ServiceSettings};
 
 fn problem_settings(service: ServiceSettings) -> Vec<String> {
     let openai = OpenAiSettings::new(service.clone()).resolve().err().unwrap_or_default();
@@ -39,9 +39,9 @@ fn every_limit_is_enforced() {
     assert_eq!(problem_settings(ServiceSettings { model: String::new(), ..service() }), ["model"]);
     assert_eq!(problem_settings(ServiceSettings { base_urls: vec![], ..service() }), ["base_urls"]);
     let many = |count: usize| (0..count).map(|number| format!("http://h{number}/v1")).collect();
-    assert_eq!(problem_settings(ServiceSettings { base_urls: many(ENDPOINTS_MAX), ..service() }), [""; 0]);
+    assert_eq!(problem_settings(ServiceSettings { base_urls: many(MAX_ENDPOINTS), ..service() }), [""; 0]);
     assert_eq!(
-        problem_settings(ServiceSettings { base_urls: many(ENDPOINTS_MAX + 1), ..service() }),
+        problem_settings(ServiceSettings { base_urls: many(MAX_ENDPOINTS + 1), ..service() }),
         ["base_urls"]
     );
     let twice = vec!["http://h/v1".to_owned(), "http://h/v1/".to_owned()];

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ichido::worker::AlertFormat;
-use ichido_core::alert::{AlertSubject, AlertRule, AlertTerms};
+use ichido_core::alert::{AlertRule, AlertSubject, AlertTerms};
 
 use serde_json::json;
 
@@ -30,11 +30,11 @@ fn alerts_have_thresholds_for_all_queues_and_for_one() {
 [alerts]
 dead_letters = { above = 20 }
 [alerts.queues.mail]
-dead_letters = { window = "2h", least = 3 }
+dead_letters = { window = "2h", min_samples = 3 }
 lag_p95 = { above = "90s" }
 [alerts.to.ops]
 destination = "hook"
-form = "slack"
+format = "slack"
 [destinations.hook]
 kind = "http"
 url = "https://ops.example.com/hook"
@@ -68,7 +68,11 @@ dead_letter = true
     let alerts = &traced.config.alerts;
     let terms = |rule, queue: &str| alerts.rules.terms(rule, &AlertSubject::Queue(queue.to_owned()));
     assert_eq!(terms(AlertRule::DeadLetter, "orders"), None);
-    assert_eq!(terms(AlertRule::DeadLetter, "mail"), Some(AlertRule::DeadLetter.terms()), "it has it all the same");
+    assert_eq!(
+        terms(AlertRule::DeadLetter, "mail"),
+        Some(AlertRule::DeadLetter.terms()),
+        "it has it all the same"
+    );
     assert_eq!(terms(AlertRule::DeadLetters, "orders").map(|terms| terms.above), Some(20.0));
     assert_eq!(terms(AlertRule::DeadLetters, "mail"), None);
     assert_eq!(
@@ -104,7 +108,7 @@ dead_letter = true
     };
     assert_eq!(json["alerts"].as_array().unwrap().len(), AlertRule::ALL.len());
     assert_eq!(find("alerts", "dead_letter"), json!({ "rule": "dead_letter", "on": false }));
-    let expected = json!({ "rule": "dead_letters", "on": true, "window_seconds": 3600, "least": 1, "above": 20.0, "unit": "count" });
+    let expected = json!({ "rule": "dead_letters", "on": true, "window_seconds": 3600, "min_samples": 1, "above": 20.0, "unit": "count" });
     assert_eq!(find("alerts", "dead_letters"), expected);
     let expected = json!({ "rule": "dead_letters", "on": false, "queue": "mail" });
     assert_eq!(find("alerts_of_queues", "dead_letters"), expected);
@@ -120,13 +124,13 @@ parked = { window = "5m" }
 dead_surge = "off"
 lag_p95 = { window = "3h", above = 12 }
 [alerts.queues."no name"]
-dead_letters = { least = 0 }
+dead_letters = { min_samples = 0 }
 circuit_open = false
 [alerts.to.ops]
 destination = "hok"
-form = "webhook"
+format = "webhook"
 [alerts.to.chat]
-form = "mail"
+format = "mail"
 [queues."ichido-alerts.ops"]
 destination = "hook"
 [destinations.hook]
@@ -146,11 +150,11 @@ url = "https://ops.example.com/hook"
         "is 3h; write a duration from 2m to 2h",
         "ichido.toml:7:36 alerts.lag_p95.above",
         "is not a valid queue name",
-        "ichido.toml:9:26 alerts.queues.no name.dead_letters.least",
+        "ichido.toml:9:26 alerts.queues.no name.dead_letters.min_samples",
         "ichido.toml:10:1 alerts.queues.no name.circuit_open",
         "[destinations.hok] does not exist; did you mean hook; add it, or name an existing one",
         "alerts.to.chat.destination",
-        "alerts.to.chat.form",
+        "alerts.to.chat.format",
         "ichido-alerts.ops is a reserved name, for the queues of alerts; choose another",
     ] {
         assert!(said.contains(expected), "{expected} is not in:\n{said}");

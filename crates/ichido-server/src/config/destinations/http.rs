@@ -1,7 +1,9 @@
 //! HTTP destinations, and the mock broker, which is an HTTP destination with other defaults.
 
 use ichido::destination::Destination;
-use ichido::destination::http::{ReconcileMeaning, HttpSettings, ResponseMeaning, ReconcileSettings, ResponseRule};
+use ichido::destination::http::{
+    HttpSettings, ReconcileMeaning, ReconcileSettings, ResponseMeaning, ResponseRule,
+};
 use ichido_core::retry::Guarantee;
 
 use super::super::document::Section;
@@ -9,7 +11,7 @@ use super::super::setting::Presets;
 use super::PLACEHOLDER;
 use crate::redacted::origin;
 
-/// The default address of `ichido paper`.
+/// The default address of `ichido mock-broker`.
 const MOCK_BROKER_URL: &str = "http://127.0.0.1:8090/orders";
 /// A header field is secret if its name contains one of these.
 const SECRET_PARTS: [&str; 7] =
@@ -22,9 +24,7 @@ const SECRET_PARTS: [&str; 7] =
 pub(in super::super) fn mock_broker_presets(section: &Section<'_>) -> Presets {
     let url = section.explicit::<String>("url").and_then(|url| section.source.outside.resolve(&url).ok());
     let url = url.unwrap_or_else(|| MOCK_BROKER_URL.to_owned());
-    let honours_key = section
-        .explicit::<bool>("honours_key")
-        .unwrap_or(section.explicit::<bool>("repeatable") != Some(true));
+    let guarantee = section.explicit::<String>("guarantee").unwrap_or_else(|| "keyed".to_owned());
     let asked = format!("{}/orders/by-key/{{key}}", origin(&url));
     let reconcile = format!(
         r#"{{ url = {asked:?}, rules = [{{ status = "200", at = "/status", is = "accepted", means = "done" }}, {{ status = "404", at = "/error", is = "no_such_order", means = "not_done" }}] }}"#
@@ -32,14 +32,14 @@ pub(in super::super) fn mock_broker_presets(section: &Section<'_>) -> Presets {
     let rules = r#"[{ status = "409", at = "/error", is = "already_processed", means = "processed" }, { status = "409", at = "/error", is = "in_progress", means = "in_progress" }]"#;
     let presets = [
         ("url", format!("{MOCK_BROKER_URL:?}")),
-        ("settles_within", r#""1s""#.to_owned()),
-        ("honours_key", honours_key.to_string()),
+        ("settle_grace", r#""1s""#.to_owned()),
+        ("guarantee", format!("{guarantee:?}")),
         ("echoes_key", "true".to_owned()),
         ("receipt_pointer", r#""/broker_order_id""#.to_owned()),
         ("rules", rules.to_owned()),
         ("reconcile", reconcile),
     ];
-    let keeps_keys_for = honours_key.then(|| ("keeps_keys_for", r#""365d""#.to_owned()));
+    let keeps_keys_for = (guarantee == "keyed").then(|| ("keeps_keys_for", r#""365d""#.to_owned()));
     presets.into_iter().chain(keeps_keys_for).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -55,9 +55,9 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, Destination)> {
         connect_timeout: section.get_or_default("connect_timeout"),
         response_timeout: section.get_or_default("response_timeout"),
         total_timeout: section.get_or_default("total_timeout"),
-        answer_bytes_max: section.get_or_default("answer_bytes_max"),
+        max_response_bytes: section.get_or_default("max_response_bytes"),
         guarantee: guarantee(section),
-        settles_within: section.get_or_default("settles_within"),
+        settle_grace: section.get_or_default("settle_grace"),
         echoes_key: section.get_or_default("echoes_key"),
         key_pointer: section.get_or_default("key_pointer"),
         receipt_pointer: section.get("receipt_pointer"),
@@ -113,25 +113,20 @@ fn setting_path(place: &str, settings: &HttpSettings, secrets: &[(usize, String)
 /// Reads the guarantee; none, unless one is configured.
 // Spec: F2.
 fn guarantee(section: &Section<'_>) -> Guarantee {
-    let (honours_key, repeatable) =
-        (section.get_or_default("honours_key"), section.get_or_default("repeatable"));
-    match (honours_key, section.get("keeps_keys_for"), repeatable) {
-        (true, _, true) => section.report(
-            "repeatable",
-            "contradicts honours_key = true; set one: the receiver deduplicates by key, or a second effect is harmless",
-        ),
-        (true, Some(keeps_for), false) => return Guarantee::Keyed { keeps_for },
-        (true, None, false) if section.has("keeps_keys_for") => {}
-        (true, None, false) => section.report(
-            "keeps_keys_for",
-            "is required with honours_key = true; set how long the receiver remembers a key, such as \"24h\"",
-        ),
-        (false, Some(_), _) => section.report(
-            "keeps_keys_for",
-            "requires honours_key = true; add that, or remove this",
-        ),
-        (false, None, true) => return Guarantee::Idempotent,
-        (false, None, false) => {}
+    let keeps_for = section.get("keeps_keys_for");
+    match section.get::<String>("guarantee").as_deref() {
+        Some("keyed") => match keeps_for {
+            Some(keeps_for) => return Guarantee::Keyed { keeps_for },
+            None if section.has("keeps_keys_for") => {}
+            None => section.report(
+                "keeps_keys_for",
+                "is required with guarantee = \"keyed\"; set how long the receiver remembers a key, such as \"24h\"",
+            ),
+        },
+        _ if keeps_for.is_some() => section
+            .report("keeps_keys_for", "requires guarantee = \"keyed\"; add that, or remove this"),
+        Some("idempotent") => return Guarantee::Idempotent,
+        _ => {}
     }
     Guarantee::None
 }
@@ -142,7 +137,11 @@ const PLACEHOLDER_STATUS: &str = "200";
 /// Reads rules.
 ///
 /// Errors were reported; a placeholder replaces a wrong rule, so the others keep their numbers.
-fn rules<M: Copy>(section: &Section<'_>, meaning: fn(&str) -> Option<M>, placeholder: M) -> Vec<ResponseRule<M>> {
+fn rules<M: Copy>(
+    section: &Section<'_>,
+    meaning: fn(&str) -> Option<M>,
+    placeholder: M,
+) -> Vec<ResponseRule<M>> {
     let rule = |row: &Section<'_>| {
         let at = match (row.get("at"), row.get("is")) {
             (Some(at), Some(is)) => Some((at, is)),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use ichido_core::settings::ConfigErrors;
 use ichido_llm::destination::{LlmPlan, LlmSettings};
-use ichido_llm::models::{AnthropicSettings, AnswerForm, FormBy, LimitBy, Model, OpenAiSettings, ServiceSettings};
+use ichido_llm::models::{
+    AnswerForm, AnthropicSettings, LimitBy, Model, OpenAiSettings, SchemaMode, ServiceSettings,
+};
 
 use super::super::document::Section;
 use super::PLACEHOLDER;
@@ -48,13 +50,13 @@ fn model(section: &Section<'_>, is_openai: bool) -> Result<Arc<dyn Model>, Confi
             PLACEHOLDER_URL,
         )
     };
-    let form_by = section.word("form_by", FormBy::parse).unwrap_or_default();
+    let schema_mode = section.word("schema_mode", SchemaMode::parse).unwrap_or_default();
     if is_openai {
         let limit_by = section.word("limit_by", LimitBy::parse);
-        let settings = OpenAiSettings { form_by, limit_by, ..OpenAiSettings::new(service) };
+        let settings = OpenAiSettings { schema_mode, limit_by, ..OpenAiSettings::new(service) };
         settings.resolve().map(|model| Arc::new(model) as Arc<dyn Model>)
     } else {
-        let tells_form = form_by != FormBy::Nothing;
+        let tells_form = schema_mode != SchemaMode::None;
         let settings = AnthropicSettings { tells_form, ..AnthropicSettings::new(service) };
         settings.resolve().map(|model| Arc::new(model) as Arc<dyn Model>)
     }
@@ -74,8 +76,8 @@ fn llm_settings(section: &Section<'_>) -> LlmSettings {
 
 /// Reads a form from its schema file, and names it after the file.
 fn form(section: &Section<'_>) -> Option<AnswerForm> {
-    let text = section.resolved("form")?;
-    let path: String = section.get("form")?;
+    let text = section.resolved("schema")?;
+    let path: String = section.get("schema")?;
     let shown = section.source.outside.folder.join(&path);
     let schema = serde_json::from_str(&text)
         .map_err(|error| format!("{} is not valid JSON: {error}; write a JSON Schema", shown.display()));
@@ -84,7 +86,8 @@ fn form(section: &Section<'_>) -> Option<AnswerForm> {
     let is_fine = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
     let name: String = stem.chars().filter(|letter| is_fine(*letter)).take(64).collect();
     let name = if name.is_empty() { FORM_NAME.to_owned() } else { name };
-    let form = schema
-        .and_then(|schema| AnswerForm::new(name, schema).map_err(|error| format!("{}: {error}", shown.display())));
-    section.checked("form", form)
+    let form = schema.and_then(|schema| {
+        AnswerForm::new(name, schema).map_err(|error| format!("{}: {error}", shown.display()))
+    });
+    section.checked("schema", form)
 }

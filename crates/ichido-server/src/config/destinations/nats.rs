@@ -14,7 +14,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, NatsPlan)> {
         trusted_roots: section.resolved("trusted_roots"),
         connect_timeout: section.get_or_default("connect_timeout"),
         timeout: section.get_or_default("timeout"),
-        settles_within: section.get_or_default("settles_within"),
+        settle_grace: section.get_or_default("settle_grace"),
         ..NatsSettings::new(PLACEHOLDER, section.get("subject").unwrap_or_else(placeholder))
     };
     let plan = settings.resolve().map_err(|faults| section.report_all(faults)).ok()?;

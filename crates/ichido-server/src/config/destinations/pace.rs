@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido_core::pace::{CircuitSettings, PerSecond, PaceSettings};
+use ichido_core::pace::{CircuitSettings, PaceSettings, PerSecond};
 
 use super::super::document::Section;
 use super::super::queues::at_least_one;
@@ -16,16 +16,16 @@ pub(super) struct PaceConfig {
 }
 
 pub(super) fn read(section: &Section<'_>) -> PaceConfig {
-    let rate_max = section.get("rate_max").map(PerSecond::clamped);
-    let rate_floor = PerSecond::clamped(section.get_or_default("rate_floor"));
-    if rate_max.is_some_and(|max| max < rate_floor) {
-        section.report("rate_max", "is below rate_floor; raise rate_max, or lower rate_floor");
+    let max_rate = section.get("max_rate").map(PerSecond::clamped);
+    let min_rate = PerSecond::clamped(section.get_or_default("min_rate"));
+    if max_rate.is_some_and(|max| max < min_rate) {
+        section.report("max_rate", "is below min_rate; raise max_rate, or lower min_rate");
     }
     let circuit = section.section("circuit").map_or(CircuitSettings::DEFAULT, |inside| circuit(&inside));
     let settings = PaceSettings {
-        rate_max,
-        rate_floor,
-        pause_max: section.get_or_default("pause_max"),
+        max_rate,
+        min_rate,
+        max_pause: section.get_or_default("max_pause"),
         circuit,
         ..PaceSettings::DEFAULT
     };
@@ -40,11 +40,11 @@ fn circuit(section: &Section<'_>) -> CircuitSettings {
     let circuit = CircuitSettings {
         failures: at_least_one(section.get_or_default("failures")),
         rest: section.get_or_default("rest"),
-        rest_max: section.get_or_default("rest_max"),
+        max_rest: section.get_or_default("max_rest"),
         probes: at_least_one(section.get_or_default("probes")),
     };
-    if circuit.rest_max < circuit.rest {
-        section.report("rest_max", "is shorter than rest; raise rest_max, or lower rest");
+    if circuit.max_rest < circuit.rest {
+        section.report("max_rest", "is shorter than rest; raise max_rest, or lower rest");
     }
     circuit
 }

@@ -7,7 +7,7 @@ use super::super::setting::{Absent, Setting};
 use super::Section;
 
 /// Names less similar than this are not taken for a typing error.
-const ALIKE_MIN: f64 = 0.8;
+const MIN_ALIKE: f64 = 0.8;
 impl Section<'_> {
     /// Reports every error that the table can find, here and in nested tables.
     pub(in super::super) fn check(&self) {
@@ -63,7 +63,7 @@ impl Section<'_> {
 fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let name = name.to_lowercase().replace('-', "_");
     let alike = known.into_iter().map(|known| (strsim::jaro_winkler(&name, known), known));
-    alike.filter(|(alike, _)| ALIKE_MIN <= *alike).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+    alike.filter(|(alike, _)| MIN_ALIKE <= *alike).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
 
 /// Returns `; did you mean orders`, if a known name is similar.

@@ -2,7 +2,7 @@
 
 use super::super::kind::Kind;
 use super::super::setting::Setting;
-use super::super::show::{EffectiveValue, HIDDEN, DisplayedConfig, is_hidden, redacted};
+use super::super::show::{DisplayedConfig, EffectiveValue, HIDDEN, is_hidden, redacted};
 use super::{Section, SpannedValue};
 
 /// The origin of a default value.
@@ -29,7 +29,11 @@ impl Section<'_> {
     fn show_one(&self, setting: &'static Setting, shown: &mut Vec<DisplayedConfig>) {
         let effective = self.effective(setting);
         if effective.is_some() || !self.has_no_defaults {
-            shown.push(DisplayedConfig { table: self.path.clone(), name: setting.name.to_owned(), effective });
+            shown.push(DisplayedConfig {
+                table: self.path.clone(),
+                name: setting.name.to_owned(),
+                effective,
+            });
         }
     }
 
@@ -38,7 +42,11 @@ impl Section<'_> {
         for (key, value) in section.members() {
             let effective =
                 Some(section.effective_value(&section.path_of(key.get_ref()), &setting.kind, value));
-            shown.push(DisplayedConfig { table: section.path.clone(), name: key.get_ref().to_string(), effective });
+            shown.push(DisplayedConfig {
+                table: section.path.clone(),
+                name: key.get_ref().to_string(),
+                effective,
+            });
         }
     }
 

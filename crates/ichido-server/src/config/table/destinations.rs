@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ichido::destination::http::{ANSWER_BYTES_MAX, ReconcileMeaning, ResponseMeaning};
-use ichido::worker::limits::PARALLELISM_MAX;
+use ichido::destination::http::{MAX_ANSWER_BYTES, ReconcileMeaning, ResponseMeaning};
+use ichido::worker::limits::MAX_PARALLELISM;
 use ichido_core::pace::PerSecond;
-use ichido_core::retry::WAIT_MAX;
-use ichido_llm::destination::MAX_TOKENS_MAX;
-use ichido_llm::models::{FormBy, LimitBy};
+use ichido_core::retry::MAX_WAIT;
+use ichido_llm::destination::MAX_TOKENS_LIMIT;
+use ichido_llm::models::{LimitBy, SchemaMode};
 
 use super::super::destinations::http::mock_broker_presets;
 use super::super::kind::Kind::{
@@ -20,47 +20,47 @@ use super::super::setting::Setting;
 use super::settings;
 
 /// Maximum failures and probes.
-const COUNT_MAX: u32 = 1_000_000;
+const MAX_COUNT: u32 = 1_000_000;
 /// A wait up to the maximum.
-const WAIT: Kind = Time(Duration::ZERO, WAIT_MAX);
+const WAIT: Kind = Time(Duration::ZERO, MAX_WAIT);
 const RATE: Kind = Number(PerSecond::MIN.get(), PerSecond::MAX.get());
 
 pub(super) const VARIANTS: &[Variant] = &[
     Variant { word: "http", table: &[ANY, PACE, HTTP], presets: None },
-    Variant { word: "paper", table: &[ANY, PACE, HTTP], presets: Some(mock_broker_presets) },
+    Variant { word: "mock", table: &[ANY, PACE, HTTP], presets: Some(mock_broker_presets) },
     Variant { word: "nats", table: &[ANY, PACE, NATS], presets: None },
     Variant { word: "openai", table: &[ANY, PACE, MODEL, OPENAI], presets: None },
     Variant { word: "anthropic", table: &[ANY, PACE, MODEL, ANTHROPIC], presets: None },
 ];
 
 const ANY: &[Setting] = settings! {
-    "kind": Word(&["anthropic", "http", "nats", "openai", "paper"]), Required("http");
-        "Kind of destination: `http` (a receiver of POST requests), `paper` (the mock broker, `ichido paper`: an `http` destination with different defaults), `nats` (a NATS JetStream stream), `openai` or `anthropic` (a language model)."
+    "kind": Word(&["anthropic", "http", "mock", "nats", "openai"]), Required("http");
+        "Kind of destination: `http` (a receiver of POST requests), `mock` (the mock broker, `ichido mock-broker`: an `http` destination with different defaults), `nats` (a NATS JetStream stream), `openai` or `anthropic` (a language model)."
 };
 
 pub(in super::super) const PACE: &[Setting] = settings! {
-    "max_parallel": Count(1, PARALLELISM_MAX), Unset("4");
+    "max_parallel": Count(1, MAX_PARALLELISM), Unset("4");
         "Maximum concurrent calls of one worker, over all its queues. Unset, as many as the queues allow."
     "interval": WAIT, Is("0ms");
         "How long each message waits before its first call, while it occupies a slot of `parallelism`."
-    "rate_max": RATE, Unset("50");
+    "max_rate": RATE, Unset("50");
         "Maximum calls per second of all workers together. Unset, there is no limit until the receiver returns 429."
-    "rate_floor": RATE, Is("0.1");
+    "min_rate": RATE, Is("0.1");
         "Minimum calls per second, however many the receiver refuses."
-    "pause_max": WAIT, Is("1h");
+    "max_pause": WAIT, Is("1h");
         "Longest pause that the receiver's `Retry-After` can cause."
     "circuit": One(&[CIRCUIT]), Members;
-        "Circuit breaker. It opens after `failures` failures in a row, and probes again after `rest`. The rest doubles, up to `rest_max`, while probes fail."
+        "Circuit breaker. It opens after `failures` failures in a row, and probes again after `rest`. The rest doubles, up to `max_rest`, while probes fail."
 };
 
 const CIRCUIT: &[Setting] = settings! {
-    "failures": Count(1, COUNT_MAX), Is("10");
+    "failures": Count(1, MAX_COUNT), Is("10");
         "Failures in a row that open the circuit."
     "rest": WAIT, Is("5s");
         "Time without calls after the circuit opens."
-    "rest_max": WAIT, AtLeast("rest", "5m");
+    "max_rest": WAIT, AtLeast("rest", "5m");
         "Longest time without calls."
-    "probes": Count(1, COUNT_MAX), Is("1");
+    "probes": Count(1, MAX_COUNT), Is("1");
         "Concurrent calls that probe the receiver."
 };
 
@@ -81,16 +81,14 @@ pub(in super::super) const HTTP: &[Setting] = settings! {
         "Timeout from then until the response begins."
     "total_timeout": ANY_TIME, Is("15s");
         "Timeout for the whole call."
-    "answer_bytes_max": Size(1, ANSWER_BYTES_MAX), Is("1 MiB");
+    "max_response_bytes": Size(1, MAX_ANSWER_BYTES), Is("1 MiB");
         "Maximum bytes of a response. A longer response is judged by its status and header fields only."
-    "settles_within": ANY_TIME, Is("1m");
+    "settle_grace": ANY_TIME, Is("1m");
         "How long after its timeout a call may still arrive, because a proxy may have held it."
-    "honours_key": Flag, Is("false");
-        "Whether the receiver deduplicates by key. Without it and without `repeatable`, a call of unknown effect is not repeated: the worker queries the receiver (`reconcile`), or parks the message."
+    "guarantee": Word(&["idempotent", "keyed", "none"]), Is("none");
+        "What a second call would do: `keyed` (nothing, the receiver deduplicates by key), `idempotent` (no harm) or `none` (perhaps a second effect). With `none`, a call of unknown effect is not repeated: the worker queries the receiver (`reconcile`), or parks the message. A call that is repeated as `idempotent` counts as possibly done twice."
     "keeps_keys_for": ANY_TIME, Unset("24h");
-        "How long the receiver remembers a key, from the first call on. Required with `honours_key`."
-    "repeatable": Flag, Is("false");
-        "Whether a second effect is harmless. Calls are then retried without a key, and counted as possibly done twice."
+        "How long the receiver remembers a key, from the first call on. Required with `guarantee = \"keyed\"`."
     "echoes_key": Flag, Is("false");
         "Whether the receiver's responses repeat the key. A response with another key, or without one, is then not a success."
     "key_pointer": Text, Is("/idempotency_key");
@@ -140,7 +138,7 @@ pub(in super::super) const NATS: &[Setting] = settings! {
         "Timeout for connecting."
     "timeout": ANY_TIME, Is("10s");
         "Timeout for a whole call."
-    "settles_within": ANY_TIME, Is("1m");
+    "settle_grace": ANY_TIME, Is("1m");
         "How long after its timeout a publish may still arrive; at least 15s."
 };
 
@@ -166,9 +164,9 @@ pub(in super::super) const MODEL: &[Setting] = settings! {
         "System prompt, with the same placeholders as `prompt`."
     "prompt": Text, Required("Summarise in two sentences: {/title}\n\n{/text}");
         "Prompt. `{/title}` is replaced by the message's value at that JSON pointer. A message without that value becomes a dead letter immediately."
-    "max_tokens": Count(1, MAX_TOKENS_MAX), Is("1024");
+    "max_tokens": Count(1, MAX_TOKENS_LIMIT), Is("1024");
         "Maximum tokens of an answer. A truncated answer is a failure."
-    "form": Path, Unset("summary.schema.json");
+    "schema": Path, Unset("summary.schema.json");
         "File with the JSON Schema that answers must match. Unset, any text is an answer."
     "answers_to": Text, Required("mail");
         "Queue for the answers, one per message: `{ \"message_id\", \"key\", \"answer\", \"model\", \"usage\" }`."
@@ -185,14 +183,14 @@ pub(in super::super) const MODEL: &[Setting] = settings! {
 pub(in super::super) const OPENAI: &[Setting] = settings! {
     "base_urls": References, Is("[\"https://api.openai.com/v1\"]");
         "Servers with OpenAI's chat completions, such as OpenAI, vLLM, Ollama or llama.cpp. The worker calls the least busy one, and avoids one that refuses calls for a while."
-    "form_by": Word(&FormBy::WORDS), Is("json_schema");
-        "How the model gets the schema of `form`: `json_schema`, `json_object` (in words, for servers without schemas) or `nothing`."
+    "schema_mode": Word(&SchemaMode::WORDS), Is("json_schema");
+        "How the model gets `schema`: `json_schema`, `json_object` (in words, for servers without schemas) or `none`."
     "limit_by": Word(&LimitBy::WORDS), Unset("max_tokens");
         "Parameter that carries `max_tokens`. Unset, `max_completion_tokens` for OpenAI's own hosts, else `max_tokens`."
 };
 const ANTHROPIC: &[Setting] = settings! {
     "base_urls": References, Is("[\"https://api.anthropic.com\"]");
         "Servers with Anthropic's messages API."
-    "form_by": Word(&[FormBy::JsonSchema.as_str(), FormBy::Nothing.as_str()]), Is("json_schema");
-        "How the model gets the schema of `form`: `json_schema` or `nothing`."
+    "schema_mode": Word(&[SchemaMode::JsonSchema.as_str(), SchemaMode::None.as_str()]), Is("json_schema");
+        "How the model gets `schema`: `json_schema` or `none`."
 };

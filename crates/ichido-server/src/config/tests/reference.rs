@@ -36,7 +36,7 @@ pub(super) fn reference() -> String {
                     let heading = format!("### `kind = \"{}\"`", variant.word);
                     match variant.presets {
                         None => chapter(&mut out, &heading, "", &variant.table[shared..]),
-                        Some(_) => chapter(&mut out, &heading, PAPER, &[]),
+                        Some(_) => chapter(&mut out, &heading, MOCK, &[]),
                     }
                 }
             }
@@ -46,7 +46,7 @@ pub(super) fn reference() -> String {
     out
 }
 
-const PAPER: &str = "The settings of `kind = \"http\"`, with the defaults of the mock broker: `url` is `http://127.0.0.1:8090/orders`, `honours_key` is `true` for `365d`, and `rules`, `reconcile`, `receipt_pointer`, `echoes_key` and `settles_within` match its responses. `ichido config show` prints them.";
+const MOCK: &str = "The settings of `kind = \"http\"`, with the defaults of the mock broker: `url` is `http://127.0.0.1:8090/orders`, `guarantee` is `keyed` for `365d`, and `rules`, `reconcile`, `receipt_pointer`, `echoes_key` and `settle_grace` match its responses. `ichido config show` prints them.";
 
 /// Whether a group of settings belongs to a top-level table.
 fn is_of(section: &str, group: &[Setting]) -> bool {

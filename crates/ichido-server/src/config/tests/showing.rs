@@ -13,15 +13,15 @@ fn settings_are_shown_with_origin_and_without_secrets() {
     let traced = traced_with(NAMED, &variables).unwrap_or_else(|faults| panic!("{faults}"));
     let text = shown(&traced, &[], true);
     for line in [
-        "[store]\nurl = \"…\"  # the variable ICHIDO__STORE__URL\nconnections_max = 16  # default\n",
+        "[store]\nurl = \"…\"  # the variable ICHIDO__STORE__URL\nmax_connections = 16  # default\n",
         "idle_sleep = \"50ms\"  # the variable OUTBOX_IDLE_SLEEP_MS\n",
         "# audit_key is not set\n",
         "[queue_defaults]\nparallelism = 9  # the variable OUTBOX_PARALLELISM\n",
-        "[queues.Mail-EU]\ndestination = \"paper\"  # ichido.toml:7:15\nparallelism = 5  # ichido.toml:8:15\nbatch_size = 32  # default\n",
+        "[queues.Mail-EU]\ndestination = \"mock\"  # ichido.toml:7:15\nparallelism = 5  # ichido.toml:8:15\nbatch_size = 32  # default\n",
         "lease = \"3m\"  # ichido.toml:5:9\nretry = \"outbox\"  # default\n",
-        "[queues.orders]\ndestination = \"paper\"  # ichido.toml:10:15\nparallelism = 9  # the variable OUTBOX_PARALLELISM\n",
+        "[queues.orders]\ndestination = \"mock\"  # ichido.toml:10:15\nparallelism = 9  # the variable OUTBOX_PARALLELISM\n",
         "lease = \"5m\"  # the variable ICHIDO__QUEUES__ORDERS__LEASE\nretry = \"outbox\"  # ichido.toml:11:9\n",
-        "[destinations.paper]\nkind = \"paper\"  # ichido.toml:13:8\n",
+        "[destinations.mock]\nkind = \"mock\"  # ichido.toml:13:8\n",
     ] {
         assert!(text.contains(line), "{line}\nin\n{text}");
     }
@@ -55,8 +55,8 @@ fn shown_destinations_are_complete_and_read_back() {
         "url = \"http://a.test/\"  # ichido.toml:3:7\n",
         "# signing_secrets is not set\n",
         "connect_timeout = \"2s\"  # default\n",
-        "honours_key = false  # default\n",
-        "[destinations.slow.circuit]\nfailures = 10  # default\nrest = \"9m\"  # ichido.toml:5:20\nrest_max = \"9m\"  # default\n",
+        "guarantee = \"none\"  # default\n",
+        "[destinations.slow.circuit]\nfailures = 10  # default\nrest = \"9m\"  # ichido.toml:5:20\nmax_rest = \"9m\"  # default\n",
     ] {
         assert!(text.contains(line), "{line}\nin\n{text}");
     }

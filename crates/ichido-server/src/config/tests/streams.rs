@@ -14,7 +14,7 @@ urls = ["nats://ann:s3cret@bus:4222", "http://bus"]
 subject = "orders.*"
 credentials = { token = "s3cret", user = "ann" }
 connect_timeout = "20s"
-settles_within = "1s"
+settle_grace = "1s"
 retries = 3
 [destinations.bare]
 kind = "nats"
@@ -34,16 +34,16 @@ lease = "10s"
         ("ichido.toml:9:25 destinations.bus.credentials.token", "write \"env:NAME\""),
         ("ichido.toml:9:15 destinations.bus.credentials", "exactly one kind of credentials"),
         ("ichido.toml:10:19 destinations.bus.connect_timeout", "at most timeout"),
-        ("ichido.toml:11:18 destinations.bus.settles_within", "from 15s"),
+        ("ichido.toml:11:18 destinations.bus.settle_grace", "from 15s"),
         ("ichido.toml:12:1 destinations.bus.retries", "unknown setting"),
         ("ichido.toml:13:15 destinations.bare.urls", "is missing"),
         ("ichido.toml:13:15 destinations.bare.subject", "is missing"),
         ("ichido.toml:21:9 queues.b.lease", "must be longer than the destination's timeout, 10s"),
     ];
-    let all = config_errors.join("\n");
+    let all = problems.join("\n");
     for (place, what) in expected {
         let found =
-            config_errors.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
+            problems.iter().any(|line| line.starts_with(&format!("{place}: ")) && line.contains(what));
         assert!(found, "{place}: {what}\nin\n{all}");
     }
     assert_eq!(problems.len(), expected.len(), "{all}");
@@ -65,9 +65,9 @@ fn a_stream_is_read_offline_and_shows_no_secret() {
             .insert("NATS_SEED", "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY".to_owned());
         let config = resolved_with(&text, &variables).unwrap_or_else(|faults| panic!("{faults}"));
         let [bus] = &config.destinations[..] else { panic!("one destination") };
-        assert_eq!(bus.whereto, "nats://bus:4222, orders.placed");
+        assert_eq!(bus.endpoint, "nats://bus:4222, orders.placed");
         assert_eq!(
-            (bus.timeout(), bus.guarantee(), bus.can_be_asked()),
+            (bus.timeout(), bus.guarantee(), bus.can_reconcile()),
             (Duration::from_secs(2), None, false)
         );
         let shown = format!("{config:?}");

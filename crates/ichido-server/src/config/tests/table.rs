@@ -97,24 +97,24 @@ fn the_schema_and_the_reader_refuse_the_same() {
     let http = "[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\n";
     let claude =
         "[destinations.a]\nkind = \"anthropic\"\nmodel = \"m\"\nprompt = \"{/a}\"\nanswers_to = \"q\"\n";
-    let queue = "[destinations.d]\nkind = \"paper\"\n[queues.q]\ndestination = \"d\"\n";
+    let queue = "[destinations.d]\nkind = \"mock\"\n[queues.q]\ndestination = \"d\"\n";
     for (before, wrong) in [
         ("", "queue = 1"),
         ("", "queues = 1"),
         ("", "store = 1"),
         ("[store]\n", "urll = \"sqlite:a.db\""),
         ("[store]\n", "url = 1"),
-        ("[store]\n", "connections_max = 1"),
-        ("[store]\n", "connections_max = 1001"),
-        ("[store]\n", "connections_max = \"16\""),
+        ("[store]\n", "max_connections = 1"),
+        ("[store]\n", "max_connections = 1001"),
+        ("[store]\n", "max_connections = \"16\""),
         ("[serve]\n", "listen = \"localhost\""),
         ("[serve]\n", "head_timeout = \"0s\""),
         ("[serve]\n", "head_timeout = \"soon\""),
         ("[serve]\n", "head_timeout = 5"),
-        ("[serve]\n", "headers_max = 101"),
-        ("[serve]\n", "head_bytes_max = 1"),
-        ("[serve]\n", "body_bytes_max = \"64 KB\""),
-        ("[serve]\n", "body_bytes_max = true"),
+        ("[serve]\n", "max_headers = 101"),
+        ("[serve]\n", "max_head_bytes = 1"),
+        ("[serve]\n", "max_body_bytes = \"64 KB\""),
+        ("[serve]\n", "max_body_bytes = true"),
         ("[worker]\n", "audit_key = \"0123456789abcdef0123456789abcdef\""),
         ("[alerts]\n", "dead_letter = \"off\""),
         ("[alerts]\n", "dead_letter = { above = -1 }"),
@@ -134,7 +134,7 @@ fn the_schema_and_the_reader_refuse_the_same() {
         ("[destinations.a]\n", "url = \"http://a.test/\""),
         ("[destinations.a]\n", "kind = \"http\""),
         (http, "subject = \"orders\""),
-        (http, "rate_max = 0"),
+        (http, "max_rate = 0"),
         (http, "circuit = { failures = 0 }"),
         (http, "signing_secrets = [\"whsec_\"]"),
         (http, "headers = { Accept = 3 }"),
@@ -142,7 +142,7 @@ fn the_schema_and_the_reader_refuse_the_same() {
         (http, "rules = [{ status = \"200\", means = \"procesed\" }]"),
         (http, "reconcile = { rules = [] }"),
         (claude, "limit_by = \"max_tokens\""),
-        (claude, "form_by = \"json_object\""),
+        (claude, "schema_mode = \"json_object\""),
     ] {
         let text = format!("{before}{wrong}\n");
         let faults = resolved_with(&text, &variables()).map(|_| ()).expect_err(&text).to_string();
@@ -160,11 +160,11 @@ fn defaults_are_those_of_the_library() {
     assert_eq!(format!("{:?}", config.serve.limits), format!("{:?}", Limits::default()));
     assert_eq!(format!("{:?}", config.serve.request_limits), format!("{:?}", RequestLimits::default()));
     assert_eq!(config.serve.listen, LISTEN_DEFAULT);
-    assert_eq!(config.store.connections_max, CONNECTIONS_DEFAULT);
+    assert_eq!(config.store.max_connections, CONNECTIONS_DEFAULT);
     let worker = &config.worker;
     assert_eq!(
-        (worker.idle_sleep, worker.stop_within, worker.keep_finished),
-        (limits::IDLE_SLEEP_DEFAULT, limits::STOP_WITHIN_DEFAULT, limits::KEEP_FINISHED_DEFAULT)
+        (worker.idle_sleep, worker.stop_timeout, worker.keep_finished),
+        (limits::IDLE_SLEEP_DEFAULT, limits::STOP_TIMEOUT_DEFAULT, limits::KEEP_FINISHED_DEFAULT)
     );
     let destination = &config.destinations[0];
     assert_eq!(format!("{:?}", destination.pace()), format!("{:?}", PaceSettings::DEFAULT));
@@ -180,10 +180,10 @@ fn an_unknown_kind_is_a_destinations_only_error() {
 
 #[test]
 fn a_named_schedule_shows_its_own_retries_max_by_default() {
-    let text = "[destinations.d]\nkind = \"paper\"\n[queues.q]\ndestination = \"d\"\nretry = \"job\"\n";
+    let text = "[destinations.d]\nkind = \"mock\"\n[queues.q]\ndestination = \"d\"\nretry = \"job\"\n";
     let traced = traced_with(text, &BTreeMap::new()).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(traced.config.queues[0].retry, Retry::JOB);
-    assert!(shown(&traced, &[], true).contains("retries_max = 2  # default\n"));
-    let text = format!("{text}[queue_defaults]\nretries_max = 5\n");
+    assert!(shown(&traced, &[], true).contains("max_retries = 2  # default\n"));
+    let text = format!("{text}[queue_defaults]\nmax_retries = 5\n");
     assert_eq!(resolved(&text).queues[0].retry.max_attempts.get(), 6);
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use ichido_core::lifecycle::StateName;
 use ichido_store::action::ActionRow;
 use ichido_store::error::StoreError;
-use ichido_store::message::limits::PAGE_MAX;
+use ichido_store::message::limits::MAX_PAGE;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use super::super::caller::ApiCaller;
 use super::super::destinations;
 use super::super::models::{Event, NodeStatus, Queue};
 use super::super::queues;
-use crate::limits::{ALERTS_MAX, FEED_ACTIONS_MAX, FEED_FULL_READS};
+use crate::limits::{FEED_FULL_READS, MAX_ALERTS, MAX_FEED_ACTIONS};
 
 /// The state after the latest poll.
 #[derive(Default)]
@@ -39,7 +39,7 @@ pub(super) struct FeedState {
 /// A message that a listener watches.
 struct WatchedMessage {
     stage: StateName,
-    tries: u32,
+    attempts: u32,
     /// Its transitions as events, in order.
     events: Vec<String>,
 }
@@ -96,8 +96,8 @@ impl FeedState {
         let queues = queues::current_queues(api, |_| true).await?;
         let nodes = queues::current_nodes(api).await?;
         let destinations = destinations::current_destinations(api).await?;
-        let alerts = alerts::firing(api).await?.into_iter().take(ALERTS_MAX as usize).collect::<Vec<_>>();
-        let actions = api.store.actions().list(None, FEED_ACTIONS_MAX).await?;
+        let alerts = alerts::firing(api).await?.into_iter().take(MAX_ALERTS as usize).collect::<Vec<_>>();
+        let actions = api.store.actions().list(None, MAX_FEED_ACTIONS).await?;
         self.poll_messages(api, watched).await?;
         let destinations = sse_event("destinations", &BTreeMap::from([("destinations", destinations)]));
         let alerts = sse_event("alerts", &BTreeMap::from([("alerts", alerts)]));
@@ -160,9 +160,9 @@ impl FeedState {
             .copied()
             .collect();
         self.round = self.round.wrapping_add(FEED_FULL_READS);
-        for part in ids.chunks(PAGE_MAX as usize) {
-            for (id, stage, tries) in api.store.messages().states(part).await? {
-                let is_same = |known: &WatchedMessage| known.stage == stage && known.tries == tries;
+        for part in ids.chunks(MAX_PAGE as usize) {
+            for (id, stage, attempts) in api.store.messages().states(part).await? {
+                let is_same = |known: &WatchedMessage| known.stage == stage && known.attempts == attempts;
                 if self.messages.get(&id).is_some_and(is_same) && !full_reads.contains(&id) {
                     continue;
                 }
@@ -170,7 +170,7 @@ impl FeedState {
                 let events =
                     steps.into_iter().map(|step| MessageEvent { message: id, event: Event::new(step) });
                 let events = events.map(|event| sse_event("message", &event)).collect();
-                self.messages.insert(id, WatchedMessage { stage, tries, events });
+                self.messages.insert(id, WatchedMessage { stage, attempts, events });
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::super::caller::ApiCaller;
 use super::state::{FeedChanges, FeedState};
-use crate::limits::{FEED_HEARTBEAT_INTERVAL, FEED_SLOW_MAX};
+use crate::limits::{FEED_HEARTBEAT_INTERVAL, MAX_FEED_SLOW};
 
 /// How soon a disconnected client reconnects, in milliseconds.
 const RETRY: &str = "retry: 1000\n\n";
@@ -94,7 +94,7 @@ impl Subscriber {
         let text = match self.state {
             SubscriberState::New if changes.has_state => format!("{RETRY}{}", self.snapshot(feed)),
             SubscriberState::Lagging { since } if self.sender.capacity() < self.sender.max_capacity() => {
-                return if now < since + FEED_SLOW_MAX { Ok(()) } else { Err(Disconnected) };
+                return if now < since + MAX_FEED_SLOW { Ok(()) } else { Err(Disconnected) };
             }
             SubscriberState::Lagging { .. } if changes.has_state => format!("{RESET}{}", self.snapshot(feed)),
             SubscriberState::Current if changes.has_state => self.changes(feed, changes),
@@ -274,7 +274,7 @@ mod tests {
         for _ in 0..=BUFFERED {
             assert_eq!(subscriber.publish(&state(), &an_action(), now), Ok(()));
         }
-        assert_eq!(subscriber.publish(&state(), &nothing_new(), now + FEED_SLOW_MAX), Err(Disconnected));
+        assert_eq!(subscriber.publish(&state(), &nothing_new(), now + MAX_FEED_SLOW), Err(Disconnected));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt as _;
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
-use ichido_store::message::limits::{EXCERPT_BYTES_MAX, IDENTITY_BYTES_MAX, QUEUE_BYTES_MAX};
+use ichido_store::message::limits::{MAX_EXCERPT_BYTES, MAX_IDENTITY_BYTES, MAX_QUEUE_BYTES};
 use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
 use jsonschema::{Draft, Validator};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use super::super::caller::ApiCaller;
 use super::super::in_process;
 use super::text;
 use crate::config::{self, ConfigSources};
-use crate::limits::{FEED_MESSAGES_MAX, LIST_MAX, UNKNOWN_MAX};
+use crate::limits::{MAX_FEED_MESSAGES, MAX_LIST, MAX_UNKNOWN};
 
 /// Statuses of requests that are refused for their form.
 const REFUSED: [u16; 5] = [400, 413, 415, 422, 431];
@@ -28,7 +28,7 @@ const CONFIG: &str = r#"
 [destinations.shop]
 kind = "http"
 url = "http://127.0.0.1:9/orders"
-honours_key = true
+guarantee = "keyed"
 keeps_keys_for = "24h"
 
 [queues.orders]
@@ -81,9 +81,9 @@ async fn parameters_that_fit_their_schema_are_accepted() {
 #[tokio::test]
 async fn parameters_one_step_over_their_bounds_are_refused() {
     let app = App::start().await;
-    let (limit, records) = ((LIST_MAX + 1).to_string(), (UNKNOWN_MAX + 1).to_string());
-    let (queue, key) = ("q".repeat(QUEUE_BYTES_MAX + 1), "k".repeat(IdempotencyKey::LEN_MAX + 1));
-    let identity = "i".repeat(IDENTITY_BYTES_MAX + 1);
+    let (limit, records) = ((MAX_LIST + 1).to_string(), (MAX_UNKNOWN + 1).to_string());
+    let (queue, key) = ("q".repeat(MAX_QUEUE_BYTES + 1), "k".repeat(IdempotencyKey::MAX_LEN + 1));
+    let identity = "i".repeat(MAX_IDENTITY_BYTES + 1);
     for (path, name, sample) in [
         ("/v1/messages", "queue", queue.as_str()),
         ("/v1/messages", "queue", ""),
@@ -100,11 +100,11 @@ async fn parameters_one_step_over_their_bounds_are_refused() {
         ("/v1/messages", "field", "/a~2"),
         ("/v1/messages", "limit", "0"),
         ("/v1/messages", "limit", &limit),
-        ("/v1/letters", "state", "sent"),
-        ("/v1/letters", "standing", "closed"),
-        ("/v1/letters", "effect", "maybe"),
-        ("/v1/letters", "text", "\0"),
-        ("/v1/letters", "limit", &limit),
+        ("/v1/dead-letters", "state", "sent"),
+        ("/v1/dead-letters", "standing", "closed"),
+        ("/v1/dead-letters", "effect", "maybe"),
+        ("/v1/dead-letters", "text", "\0"),
+        ("/v1/dead-letters", "limit", &limit),
         ("/v1/alerts", "state", "resolved"),
         ("/v1/ledger/unknown", "limit", "0"),
         ("/v1/ledger/unknown", "limit", &records),
@@ -134,7 +134,7 @@ async fn parameters_one_step_over_their_bounds_are_refused() {
 async fn the_number_of_watched_messages_matches_the_description() {
     let app = App::start().await;
     let events = &app.description["paths"]["/v1/events"]["get"]["parameters"][0]["schema"];
-    assert_eq!(events["maxItems"], FEED_MESSAGES_MAX, "{events}");
+    assert_eq!(events["maxItems"], MAX_FEED_MESSAGES, "{events}");
 }
 
 #[tokio::test]
@@ -144,12 +144,12 @@ async fn bodies_that_fit_their_schema_are_accepted() {
         ("/v1/messages/{id}/cancel", "Because", json!({})),
         ("/v1/messages/{id}/requeue", "Because", json!({})),
         ("/v1/messages/{id}/discard", "Discard", json!({"reason": "x"})),
-        ("/v1/messages/{id}/decide", "Decide", json!({"decision": "sent"})),
+        ("/v1/messages/{id}/decide", "Decide", json!({"decision": "done"})),
         ("/v1/destinations/{name}/pace", "SetPace", json!({"rate": null})),
         (
             "/v1/ledger/decide",
             "DecideRecord",
-            json!({"operation": "o", "identity": "i", "key": "k", "finding": "applied"}),
+            json!({"operation": "o", "identity": "i", "key": "k", "decision": "done"}),
         ),
         ("/v1/operations", "Begin", json!({"action": "requeue", "all": true, "preview": true})),
     ];
@@ -208,10 +208,10 @@ async fn operations_are_refused_exactly_where_their_schema_says() {
 
 #[test]
 fn a_reason_is_refused_exactly_beyond_its_schema() {
-    for fitting in ["", "é", &"é".repeat(EXCERPT_BYTES_MAX)] {
+    for fitting in ["", "é", &"é".repeat(MAX_EXCERPT_BYTES)] {
         assert_eq!(text::Reason::read(fitting).as_deref(), Ok(fitting));
     }
-    for beyond in ["why\0", &"x".repeat(EXCERPT_BYTES_MAX + 1)] {
+    for beyond in ["why\0", &"x".repeat(MAX_EXCERPT_BYTES + 1)] {
         assert!(text::Reason::read(beyond).is_err(), "{beyond}");
     }
 }

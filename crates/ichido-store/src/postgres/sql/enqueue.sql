@@ -2,12 +2,12 @@
 WITH now AS (SELECT clock_timestamp() + $13 * interval '1 microsecond' AS at),
 added AS (
     INSERT INTO ichido.messages
-        (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, due, made_from, created_at, hops)
-    SELECT i.id, i.queue, i.identity, i.key, i.digest, i.content_type, i.request, i.trace, i.priority, i.tries_allowed,
-           now.at + i.delay * interval '1 microsecond', i.made_from, now.at, i.hops
+        (id, queue, identity, key, digest, content_type, request, trace, priority, max_attempts, due, replacement_of, created_at, hops)
+    SELECT i.id, i.queue, i.identity, i.key, i.digest, i.content_type, i.request, i.trace, i.priority, i.max_attempts,
+           now.at + i.delay * interval '1 microsecond', i.replacement_of, now.at, i.hops
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::bytea[], $8::text[],
                 $9::smallint[], $10::integer[], $11::bigint[], $12::uuid[], $14::text[])
-             AS i (id, queue, identity, key, digest, content_type, request, trace, priority, tries_allowed, delay, made_from, hops),
+             AS i (id, queue, identity, key, digest, content_type, request, trace, priority, max_attempts, delay, replacement_of, hops),
          now
     ON CONFLICT (queue, identity, key) DO NOTHING
     RETURNING id, queue, priority, due
@@ -17,7 +17,7 @@ ready AS (
     SELECT queue, priority, id FROM added WHERE due IS NULL
 ),
 scheduled AS (
-    INSERT INTO ichido.scheduled (message_id, queue, priority, state, due, suspect, tries, deaths)
+    INSERT INTO ichido.scheduled (message_id, queue, priority, state, due, suspect, attempts, deaths)
     SELECT id, queue, priority, 'queued', due, false, 0, 0 FROM added WHERE due IS NOT NULL
 ),
 counted AS (

@@ -2,7 +2,7 @@
 -- closed. Those are locked first, because somebody may be requeueing one. Returns the same as retention.sql.
 WITH closed AS (
     SELECT l.message_id AS id
-    FROM ichido.messages m JOIN ichido.letters l ON l.message_id = m.id
+    FROM ichido.messages m JOIN ichido.dead_letters l ON l.message_id = m.id
     WHERE m.queue = $1 AND m.identity = $2 AND l.closed <> 'open'
     LIMIT $3
     FOR UPDATE OF l
@@ -15,7 +15,7 @@ finished AS (
     LIMIT $3 - (SELECT count(*) FROM closed)
 ),
 old AS (SELECT id, 'closed' AS state FROM closed UNION ALL SELECT id, state FROM finished),
-letters AS (DELETE FROM ichido.letters USING closed WHERE message_id = closed.id),
+letters AS (DELETE FROM ichido.dead_letters USING closed WHERE message_id = closed.id),
 events AS (DELETE FROM ichido.events USING old WHERE message_id = old.id RETURNING message_id, position),
 sealed AS (
     SELECT message_id, count(*)::integer AS entries FROM events

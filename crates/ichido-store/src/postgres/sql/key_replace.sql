@@ -3,7 +3,7 @@
 -- when retention ($13) has reached its time as well.
 UPDATE ichido.ledger l
 SET state = 'claimed', fence = nextval('ichido.fence'), claim_id = $4, fingerprint = $5, request_digest = $6,
-    lease_until = now.at + $7 * interval '1 microsecond', claimed_at = now.at, hops = $8, trace = $9, mode = $10,
+    lease_until = now.at + $7 * interval '1 microsecond', claimed_at = now.at, hops = $8, trace = $9, guarantee = $10,
     -- A replaced action started with its first claim; an expired one starts again.
     created_at = CASE WHEN l.state IN ('applied', 'refused') THEN now.at ELSE l.created_at END,
     status = NULL, headers = NULL, body = NULL, result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL

@@ -1,2 +1,2 @@
-WITH unmarked AS (DELETE FROM ichido.begun WHERE fence = ANY ($1))
+WITH unmarked AS (DELETE FROM ichido.start_marks WHERE fence = ANY ($1))
 DELETE FROM ichido.leases WHERE fence = ANY ($1)

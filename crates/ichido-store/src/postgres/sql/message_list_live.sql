@@ -1,7 +1,7 @@
 -- Like message_list.sql, for a state that is not final, read from the small tables of live messages: a rare state is not
 -- searched for among millions of finished messages.
-SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.tries,
-       m.tries_allowed, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.made_from,
+SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.attempts,
+       m.max_attempts, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.replacement_of,
        m.created_at, m.updated_at
 FROM (
     SELECT DISTINCT message_id FROM (
@@ -11,12 +11,12 @@ FROM (
         UNION ALL
         SELECT unnest(message_ids) FROM ichido.leases WHERE $2 = 'sending' AND ($1::text IS NULL OR queue = $1)
         UNION ALL
-        SELECT message_id FROM ichido.letters WHERE state = $2 AND ($1::text IS NULL OR queue = $1)) AS any_of_these
+        SELECT message_id FROM ichido.dead_letters WHERE state = $2 AND ($1::text IS NULL OR queue = $1)) AS any_of_these
     WHERE message_id < $8
     ORDER BY message_id DESC) AS live
 CROSS JOIN LATERAL (
-    SELECT id, queue, identity, idempotency_key, content_type, request, request_digest, status, tries, tries_allowed,
-           next_attempt, last_error, last_error_text, effect, priority, hops, trace, made_from, created_at, updated_at
+    SELECT id, queue, identity, idempotency_key, content_type, request, request_digest, status, attempts, max_attempts,
+           next_attempt, last_error, last_error_text, effect, priority, hops, trace, replacement_of, created_at, updated_at
     FROM ichido.message
     WHERE id = live.message_id
       AND status = $2

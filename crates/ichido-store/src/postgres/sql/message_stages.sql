@@ -1,1 +1,1 @@
-SELECT id, status, tries FROM ichido.message WHERE id = ANY ($1)
+SELECT id, status, attempts FROM ichido.message WHERE id = ANY ($1)

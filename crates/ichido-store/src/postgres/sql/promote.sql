@@ -5,17 +5,17 @@ due AS (
         SELECT message_id FROM ichido.scheduled
         WHERE due <= (SELECT at FROM now)
         ORDER BY due LIMIT $1 FOR UPDATE SKIP LOCKED))
-    RETURNING message_id, queue, priority, suspect, tries, deaths, doubt_since, travels_until, last_fence, state
+    RETURNING message_id, queue, priority, suspect, attempts, deaths, doubt_since, in_flight_until, last_fence, state
 ),
 ready AS (
-    INSERT INTO ichido.ready (message_id, queue, priority, suspect, tries, deaths, doubt_since, travels_until, last_fence)
-    SELECT message_id, queue, priority, suspect, tries, deaths, doubt_since, travels_until, last_fence FROM due
+    INSERT INTO ichido.ready (message_id, queue, priority, suspect, attempts, deaths, doubt_since, in_flight_until, last_fence)
+    SELECT message_id, queue, priority, suspect, attempts, deaths, doubt_since, in_flight_until, last_fence FROM due
 ),
 told AS (
     INSERT INTO ichido.events
-        (message_id, fence, step, at, from_state, to_state, kind, tries, deaths, doubt_since, travels_until, effect)
-    SELECT d.message_id, nextval('ichido.fence'), 0, now.at, 'failed', 'queued', 'came_due', d.tries, d.deaths,
-           d.doubt_since, d.travels_until, CASE WHEN d.doubt_since IS NULL THEN 'not_done' ELSE 'unknown' END
+        (message_id, fence, step, at, from_state, to_state, kind, attempts, deaths, doubt_since, in_flight_until, effect)
+    SELECT d.message_id, nextval('ichido.fence'), 0, now.at, 'failed', 'queued', 'came_due', d.attempts, d.deaths,
+           d.doubt_since, d.in_flight_until, CASE WHEN d.doubt_since IS NULL THEN 'not_done' ELSE 'unknown' END
     FROM due d, now
     WHERE d.state = 'failed'
 ),

@@ -8,19 +8,19 @@ WITH now AS (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at),
 held AS (SELECT fence, node, queue FROM ichido.leases WHERE fence = ANY ($9) ORDER BY fence FOR UPDATE),
 ended AS (
     INSERT INTO ichido.events
-        (message_id, fence, step, claimed_at, at, from_state, to_state, kind, tries, deaths, effect,
+        (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect,
          status, result_digest, receipt, code, excerpt, node)
-    SELECT i.message_id, i.fence, 0, i.claimed_at, now.at, 'sending', 'sent', 'succeeded', i.tries, i.deaths, 'done',
+    SELECT i.message_id, i.fence, 0, i.claimed_at, now.at, 'sending', 'sent', 'succeeded', i.attempts, i.deaths, 'done',
            i.status, i.result_digest, i.receipt, i.code, i.excerpt, held.node
     FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[], $4::integer[], $5::integer[], $6::smallint[], $7::bytea[], $8::text[],
                 $12::text[], $13::text[])
-             AS i (message_id, fence, claimed_at, tries, deaths, status, result_digest, receipt, code, excerpt)
+             AS i (message_id, fence, claimed_at, attempts, deaths, status, result_digest, receipt, code, excerpt)
     JOIN held USING (fence), now
     ON CONFLICT DO NOTHING
     RETURNING message_id, fence
 ),
 over AS (DELETE FROM ichido.leases WHERE fence = ANY ($10) AND fence IN (SELECT fence FROM held)),
-unmarked AS (DELETE FROM ichido.begun WHERE fence = ANY ($10)),
+unmarked AS (DELETE FROM ichido.start_marks WHERE fence = ANY ($10)),
 counted AS (
     INSERT INTO ichido.count_deltas (queue, state, delta)
     SELECT held.queue, c.state, sum(c.sign)

@@ -1,3 +1,3 @@
-SELECT queue, priority, tries_allowed, coalesce(due, created_at) AS due,
+SELECT queue, priority, max_attempts, coalesce(due, created_at) AS due,
        (SELECT clock_timestamp() + $2 * interval '1 microsecond') AS now
 FROM ichido.messages WHERE id = $1

@@ -18,10 +18,10 @@ picked AS (
                 ORDER BY priority, message_id LIMIT $5 FOR UPDATE SKIP LOCKED) AS rest
             LIMIT $5) AS picked_rows
         WHERE NOT EXISTS (SELECT 1 FROM ichido.queues WHERE name = $1 AND paused)))
-    RETURNING message_id, priority, suspect, tries, deaths, doubt_since, travels_until, last_fence
+    RETURNING message_id, priority, suspect, attempts, deaths, doubt_since, in_flight_until, last_fence
 ),
 lease AS (
-    INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, guarantee, keeps_for, travels_for, message_ids)
+    INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, start_marks, suspect, guarantee, keeps_for, max_time_in_flight, message_ids)
     SELECT nextval('ichido.fence'), $1, $2, now.at, now.at + $6 * interval '1 microsecond', $7, false,
            $9, $10::bigint, $11::bigint, array_agg(message_id)
     FROM picked, now GROUP BY now.at
@@ -33,6 +33,6 @@ counted AS (
     FROM (VALUES ('queued', -1), ('sending', 1)) AS c (state, sign)
     WHERE EXISTS (SELECT 1 FROM picked)
 )
-SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.hops, m.trace, m.priority, m.tries_allowed, m.created_at,
-       p.suspect, p.tries, p.deaths, p.doubt_since, p.travels_until, p.last_fence, l.fence, l.claimed_at
+SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.hops, m.trace, m.priority, m.max_attempts, m.created_at,
+       p.suspect, p.attempts, p.deaths, p.doubt_since, p.in_flight_until, p.last_fence, l.fence, l.claimed_at
 FROM picked p JOIN ichido.messages m ON m.id = p.message_id CROSS JOIN lease l

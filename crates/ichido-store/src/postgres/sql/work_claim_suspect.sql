@@ -6,10 +6,10 @@ picked AS (
         SELECT ctid FROM ichido.ready WHERE queue = $1 AND suspect
           AND NOT EXISTS (SELECT 1 FROM ichido.queues WHERE name = $1 AND paused)
         ORDER BY priority, message_id LIMIT 1 FOR UPDATE SKIP LOCKED))
-    RETURNING message_id, priority, suspect, tries, deaths, doubt_since, travels_until, last_fence
+    RETURNING message_id, priority, suspect, attempts, deaths, doubt_since, in_flight_until, last_fence
 ),
 lease AS (
-    INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, marks, suspect, guarantee, keeps_for, travels_for, message_ids)
+    INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, start_marks, suspect, guarantee, keeps_for, max_time_in_flight, message_ids)
     SELECT nextval('ichido.fence'), $1, $2, now.at, now.at + $3 * interval '1 microsecond', true, true,
            $5, $6::bigint, $7::bigint, array_agg(message_id)
     FROM picked, now GROUP BY now.at
@@ -20,6 +20,6 @@ counted AS (
     SELECT $1, c.state, c.sign FROM (VALUES ('queued', -1), ('sending', 1)) AS c (state, sign)
     WHERE EXISTS (SELECT 1 FROM picked)
 )
-SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.hops, m.trace, m.priority, m.tries_allowed, m.created_at,
-       p.suspect, p.tries, p.deaths, p.doubt_since, p.travels_until, p.last_fence, l.fence, l.claimed_at
+SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.hops, m.trace, m.priority, m.max_attempts, m.created_at,
+       p.suspect, p.attempts, p.deaths, p.doubt_since, p.in_flight_until, p.last_fence, l.fence, l.claimed_at
 FROM picked p JOIN ichido.messages m ON m.id = p.message_id CROSS JOIN lease l

@@ -1,5 +1,5 @@
 INSERT INTO ichido_events
-    (message_id, fence, step, claimed_at, at, from_state, to_state, kind, tries, deaths, doubt_since, travels_until, effect,
+    (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, doubt_since, in_flight_until, effect,
      code, status, result_digest, receipt, excerpt, node, actor)
 SELECT unhex(i.value ->> 0), i.value ->> 1, i.value ->> 2, i.value ->> 3, ?2, i.value ->> 4, i.value ->> 5, i.value ->> 6,
        i.value ->> 7, i.value ->> 8, i.value ->> 9, i.value ->> 10, i.value ->> 11, i.value ->> 12, i.value ->> 13,

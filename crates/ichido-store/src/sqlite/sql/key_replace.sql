@@ -3,7 +3,7 @@
 -- clock.
 UPDATE ichido_ledger
 SET state = 'claimed', fence = ?4, claim_id = ?5, fingerprint = ?6, request_digest = ?7,
-    lease_until = ?8, claimed_at = ?9, hops = ?10, trace = ?11, mode = ?12,
+    lease_until = ?8, claimed_at = ?9, hops = ?10, trace = ?11, guarantee = ?12,
     -- A replaced action started with its first claim; an expired one starts again.
     created_at = CASE WHEN state IN ('applied', 'refused') THEN ?9 ELSE created_at END,
     status = NULL, headers = NULL, body = NULL, result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL

@@ -2,8 +2,8 @@
 -- searched for among millions of finished messages. CROSS JOIN fixes that order on SQLite, which would still read all of them
 -- to sort them: so without further filters a page is selected first. A lease of messages being sent also names messages that
 -- have ended.
-SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.tries,
-       m.tries_allowed, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.made_from,
+SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.attempts,
+       m.max_attempts, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.replacement_of,
        m.created_at, m.updated_at
 FROM (
     SELECT DISTINCT message_id FROM (
@@ -13,7 +13,7 @@ FROM (
         UNION ALL
         SELECT unhex(i.value) FROM ichido_leases, json_each(message_ids) AS i WHERE ?2 = 'sending' AND (?1 IS NULL OR queue = ?1)
         UNION ALL
-        SELECT message_id FROM ichido_letters WHERE state = ?2 AND (?1 IS NULL OR queue = ?1))
+        SELECT message_id FROM ichido_dead_letters WHERE state = ?2 AND (?1 IS NULL OR queue = ?1))
     WHERE message_id < ?8
     ORDER BY message_id DESC
     LIMIT CASE WHEN coalesce(?3, ?4, ?5, ?6, ?7) IS NULL AND ?2 <> 'sending' THEN ?9 ELSE -1 END) AS live

@@ -1,2 +1,2 @@
-SELECT v.id, v.status, v.tries
+SELECT v.id, v.status, v.attempts
 FROM json_each(?1) AS i CROSS JOIN ichido_message v ON v.id = unhex(i.value)

@@ -2,10 +2,10 @@
 -- outcome, and read when the current attempt ends. The counts are those of that outcome, because the last event before an
 -- attempt says what was attempted.
 INSERT INTO ichido_events
-    (message_id, fence, step, at, from_state, to_state, kind, tries, deaths, doubt_since, travels_until, effect,
+    (message_id, fence, step, at, from_state, to_state, kind, attempts, deaths, doubt_since, in_flight_until, effect,
      code, status, result_digest, receipt, excerpt, node, actor)
 SELECT e.message_id, e.fence, 2, ?3, 'sending', 'sending', 'late_success',
-       e.tries, e.deaths, e.doubt_since, e.travels_until, 'done', ?4, ?5, ?6, ?7, ?8, e.node, ?9
+       e.attempts, e.deaths, e.doubt_since, e.in_flight_until, 'done', ?4, ?5, ?6, ?7, ?8, e.node, ?9
 FROM ichido_events e
 WHERE e.message_id = ?1 AND e.fence = ?2 AND e.step = 0 AND e.claimed_at IS NOT NULL
 ON CONFLICT (message_id, fence, step) DO NOTHING

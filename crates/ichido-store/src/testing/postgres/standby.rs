@@ -1,6 +1,6 @@
 //! A standby: a second server that follows the first and replaces it when it is gone.
 
-use super::{Cluster, ClusterError, DURABLE, STARTS_MAX, SUPERUSER, free_ports};
+use super::{Cluster, ClusterError, DURABLE, MAX_STARTS, SUPERUSER, free_ports};
 
 impl Cluster {
     /// The setting with which a server acknowledges nothing before a standby has it on disk. Without a standby, writers wait.
@@ -14,7 +14,7 @@ impl Cluster {
         let (synchronous, _) = Self::SYNCHRONOUS;
         Self::made_by(
             ("copy", &from),
-            free_ports().take(STARTS_MAX),
+            free_ports().take(MAX_STARTS),
             &[&[(synchronous, "")], &DURABLE[..]].concat(),
         )
     }

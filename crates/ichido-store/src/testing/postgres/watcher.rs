@@ -9,7 +9,7 @@ use super::ClusterError;
 use super::account::Account;
 
 /// How many lines of the server's log go into an error.
-const LOG_LINES_MAX: usize = 20;
+const MAX_LOG_LINES: usize = 20;
 
 /// The watcher's program, with the folder of the binaries and the cluster's folder as arguments.
 ///
@@ -154,5 +154,5 @@ impl Drop for Watcher {
 
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
+    lines[lines.len().saturating_sub(MAX_LOG_LINES)..].join("\n")
 }

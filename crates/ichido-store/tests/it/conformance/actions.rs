@@ -3,7 +3,7 @@
 
 use ichido_core::audit::verify::Kind;
 use ichido_core::ledger::{OperationGuarantee, Resolution};
-use ichido_store::action::{AuditAction, ActionRow};
+use ichido_store::action::{ActionRow, AuditAction};
 use ichido_store::ledger::KeyResolved;
 use uuid::Uuid;
 

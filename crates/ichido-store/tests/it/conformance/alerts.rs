@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ichido_core::alert::{AlertSubject, Measurement, AlertRule, WINDOW_MAX};
+use ichido_core::alert::{AlertRule, AlertSubject, MAX_WINDOW, Measurement};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
@@ -177,12 +177,12 @@ both_databases! {
                 "INSERT INTO ichido_alerts (id, rule, about, opened_at, value, samples, above) SELECT randomblob(16), 'new_rule', about, opened_at, 1, 1, 0 FROM ichido_alerts",
             ),
             (
-                "INSERT INTO ichido.tallies SELECT minute, 'node 1', kind, slot, count, micros FROM ichido.tallies",
-                "INSERT INTO ichido_tallies SELECT minute, 'node 1', kind, slot, count, micros FROM ichido_tallies",
+                "INSERT INTO ichido.counters SELECT minute, 'node 1', kind, slot, count, micros FROM ichido.counters",
+                "INSERT INTO ichido_counters SELECT minute, 'node 1', kind, slot, count, micros FROM ichido_counters",
             ),
             (
-                "INSERT INTO ichido.tallies SELECT minute, about, 'seen', slot, count, micros FROM ichido.tallies",
-                "INSERT INTO ichido_tallies SELECT minute, about, 'seen', slot, count, micros FROM ichido_tallies",
+                "INSERT INTO ichido.counters SELECT minute, about, 'seen', slot, count, micros FROM ichido.counters",
+                "INSERT INTO ichido_counters SELECT minute, about, 'seen', slot, count, micros FROM ichido_counters",
             ),
         ] {
             execute(&fixture, postgres, sqlite).await;
@@ -244,7 +244,7 @@ both_databases! {
         fixture.pass(HOUR);
         assert_eq!(arrived(QUARTER).await, 0);
         assert_eq!(fixture.store.series().sweep().await.unwrap(), 0, "a longer window still sees it");
-        fixture.pass(WINDOW_MAX);
+        fixture.pass(MAX_WINDOW);
         assert_eq!(fixture.store.series().sweep().await.unwrap(), 1);
         assert_eq!(fixture.store.series().sweep().await.unwrap(), 1);
         assert_eq!(fixture.store.series().sweep().await.unwrap(), 0);
@@ -299,9 +299,9 @@ both_databases! {
 /// Renames the table of counts away, or back.
 async fn rename_tallies(fixture: &StoreFixture, comes_back: bool) {
     let (postgres, sqlite) = if comes_back {
-        ("ALTER TABLE ichido.away RENAME TO tallies", "ALTER TABLE away RENAME TO ichido_tallies")
+        ("ALTER TABLE ichido.away RENAME TO tallies", "ALTER TABLE away RENAME TO ichido_counters")
     } else {
-        ("ALTER TABLE ichido.tallies RENAME TO away", "ALTER TABLE ichido_tallies RENAME TO away")
+        ("ALTER TABLE ichido.counters RENAME TO away", "ALTER TABLE ichido_counters RENAME TO away")
     };
     execute(fixture, postgres, sqlite).await;
 }

@@ -121,12 +121,12 @@ both_databases! {
     async fn an_answer_that_is_too_long_is_refused(fixture: StoreFixture) {
         let (store, ann) = (&fixture.store, Uuid::now_v7());
         ask(store, 1, ann).await;
-        let long = vec![b'x'; limits::ANSWER_BYTES_MAX + 1];
+        let long = vec![b'x'; limits::MAX_ANSWER_BYTES + 1];
         let refused = store.answers().store(question(1), &long).await;
         assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
         let nameless = store.answers().ask(question(2), "", ann, LEASE).await;
         assert!(matches!(nameless, Err(StoreError::Empty { .. })), "{nameless:?}");
-        let many = vec![question(1); limits::FIND_MAX + 1];
+        let many = vec![question(1); limits::MAX_FIND + 1];
         assert!(store.answers().find(&many).await.is_err());
     }
 }

@@ -5,12 +5,12 @@ use ichido_core::audit::AuditKey;
 use ichido_core::audit::entry::EntryId;
 use ichido_core::audit::leaf::{self, Leaf, Previous};
 use ichido_core::audit::seal::SealHead;
-use ichido_core::audit::verify::{Kind, AuditReport};
+use ichido_core::audit::verify::{AuditReport, Kind};
 use ichido_core::lifecycle::{Event, State};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
-use ichido_store::audit::{AuditSealed, SEAL_ENTRIES_MAX};
+use ichido_store::audit::{AuditSealed, MAX_SEAL_ENTRIES};
 use ichido_store::error::StoreError;
 use ichido_store::message::{Note, Settlement, StepResult};
 use ichido_store::testing::while_busy;
@@ -219,7 +219,7 @@ both_databases! {
                 (format!("request = {forged}"), "request = before.request"),
                 ("content_type = 'text/html'".to_owned(), "content_type = before.content_type"),
                 ("priority = 0".to_owned(), "priority = before.priority"),
-                ("tries_allowed = 100".to_owned(), "tries_allowed = before.tries_allowed"),
+                ("max_attempts = 100".to_owned(), "max_attempts = before.max_attempts"),
                 ("due = created_at".to_owned(), "due = NULL"),
             ] {
                 write(&fixture, "CREATE TABLE before AS SELECT * FROM {t}messages").await;
@@ -514,7 +514,7 @@ both_databases! {
         while let Some(ended) = tasks.join_next().await {
             ended.unwrap();
         }
-        seal(&fixture.store, SEAL_ENTRIES_MAX).await;
+        seal(&fixture.store, MAX_SEAL_ENTRIES).await;
         let report = assert_whole(&fixture).await;
         assert!(report.sealed <= COUNT as u64 && report.unsealed == 0, "{report:?}");
         let row = fixture.store.queues().counts().await.unwrap();
@@ -531,7 +531,7 @@ async fn a_late_commit_is_waited_for() {
     assert_eq!(seal(&fixture.store, 10).await, 2);
     let mut connection = PgConnection::connect(fixture.url()).await.unwrap();
     let mut late = connection.begin().await.unwrap();
-    let entry = "INSERT INTO ichido.events (message_id, fence, step, at, from_state, to_state, kind, tries, deaths, effect, about) \
+    let entry = "INSERT INTO ichido.events (message_id, fence, step, at, from_state, to_state, kind, attempts, deaths, effect, about) \
                  VALUES (gen_random_uuid(), nextval('ichido.fence'), 0, now(), 'running', 'paused', 'paused', 0, 0, 'none', 'queue q')";
     late.execute(entry).await.unwrap();
     fixture.enqueue("after").await;

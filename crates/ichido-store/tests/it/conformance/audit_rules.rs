@@ -15,11 +15,11 @@ use crate::fixture::{BACKOFF, DAY, StoreFixture, message, new_id, will_retry};
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::None };
 
 /// Copies the last entry of a message as a success, with a fence that is greater by `fences`, dated when that one was claimed.
-async fn forge(fixture: &StoreFixture, id: Uuid, fences: i64, tries: i64) {
+async fn forge(fixture: &StoreFixture, id: Uuid, fences: i64, attempts: i64) {
     let id = literal(fixture, id);
     let forged = format!(
-        "INSERT INTO {{t}}events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, tries, deaths, effect) \
-         SELECT message_id, fence + {fences}, 0, claimed_at, claimed_at, 'sending', 'sent', 'succeeded', tries + {tries}, deaths, 'done' \
+        "INSERT INTO {{t}}events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect) \
+         SELECT message_id, fence + {fences}, 0, claimed_at, claimed_at, 'sending', 'sent', 'succeeded', attempts + {attempts}, deaths, 'done' \
          FROM {{t}}events WHERE message_id = {id} AND step = 0 ORDER BY fence DESC LIMIT 1"
     );
     assert_eq!(write(fixture, &forged).await, 1);
@@ -167,12 +167,12 @@ both_databases! {
         }
         let id = literal(&fixture, dead);
         let requeued = format!(
-            "INSERT INTO {{t}}events (message_id, fence, step, at, from_state, to_state, kind, tries, deaths, effect, actor) \
+            "INSERT INTO {{t}}events (message_id, fence, step, at, from_state, to_state, kind, attempts, deaths, effect, actor) \
              SELECT message_id, fence + 1, 0, at, 'dead', 'queued', 'requeued', 0, 0, 'not_done', 'olivia' FROM {{t}}events WHERE message_id = {id}"
         );
         write(&fixture, &requeued).await;
         let cancelled = format!(
-            "INSERT INTO {{t}}events (message_id, fence, step, at, from_state, to_state, kind, tries, deaths, effect, actor) \
+            "INSERT INTO {{t}}events (message_id, fence, step, at, from_state, to_state, kind, attempts, deaths, effect, actor) \
              SELECT message_id, fence + 1, 0, at, 'queued', 'cancelled', 'cancelled', 0, 0, 'not_done', 'olivia' FROM {{t}}events \
              WHERE message_id = {id} AND kind = 'requeued'"
         );

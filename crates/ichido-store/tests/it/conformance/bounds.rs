@@ -9,9 +9,9 @@ use ichido_core::ledger::OperationGuarantee;
 use ichido_core::lifecycle::{Event, State};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
+use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaimed, KeySettle, KeySettled, StoredResponse, limits as ledger};
-use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::{
     ClaimOptions, Enqueued, MessageFilter, NewMessage, Note, SameContent, Settlement, StepResult, limits,
 };
@@ -40,11 +40,11 @@ both_databases! {
             let settle = KeySettle { name: name("k1"), fence, outcome: keep(response) };
             fixture.store.keys().settle(settle).await
         };
-        let over = settle(answer(headers(ledger::HEADERS_BYTES_MAX + 1), Vec::new())).await;
-        assert!(matches!(over, Err(StoreError::TooLarge { most: ledger::HEADERS_BYTES_MAX, .. })), "{over:?}");
-        let over = settle(answer(Vec::new(), vec![7; ledger::BODY_BYTES_MAX + 1])).await;
-        assert!(matches!(over, Err(StoreError::TooLarge { most: ledger::BODY_BYTES_MAX, .. })), "{over:?}");
-        let largest = answer(headers(ledger::HEADERS_BYTES_MAX), b"ok".to_vec());
+        let over = settle(answer(headers(ledger::MAX_HEADERS_BYTES + 1), Vec::new())).await;
+        assert!(matches!(over, Err(StoreError::TooLarge { most: ledger::MAX_HEADERS_BYTES, .. })), "{over:?}");
+        let over = settle(answer(Vec::new(), vec![7; ledger::MAX_BODY_BYTES + 1])).await;
+        assert!(matches!(over, Err(StoreError::TooLarge { most: ledger::MAX_BODY_BYTES, .. })), "{over:?}");
+        let largest = answer(headers(ledger::MAX_HEADERS_BYTES), b"ok".to_vec());
         assert_eq!(settle(largest.clone()).await.unwrap(), KeySettled::Settled);
         let replay = fixture.arrive(request("k1", OperationGuarantee::None)).await;
         assert!(replay == KeyClaimed::Replay(largest), "{replay:?}");
@@ -52,18 +52,18 @@ both_databases! {
 
     #[test]
     async fn too_many_attempts_are_refused(fixture: StoreFixture) {
-        let tries = |count: u32| NewMessage {
-            tries_allowed: NonZeroU32::new(count).unwrap(),
+        let attempts = |count: u32| NewMessage {
+            max_attempts: NonZeroU32::new(count).unwrap(),
             ..message(&format!("t{count}"))
         };
-        for over in [limits::ATTEMPTS_MAX + 1, u32::MAX] {
-            let refused = fixture.store.messages().enqueue(tries(over)).await;
-            assert!(matches!(refused, Err(StoreError::OutOfRange { most: limits::ATTEMPTS_MAX, .. })), "{refused:?}");
+        for over in [limits::MAX_ATTEMPTS + 1, u32::MAX] {
+            let refused = fixture.store.messages().enqueue(attempts(over)).await;
+            assert!(matches!(refused, Err(StoreError::OutOfRange { most: limits::MAX_ATTEMPTS, .. })), "{refused:?}");
         }
-        let id = new_id(fixture.put(tries(limits::ATTEMPTS_MAX)).await);
+        let id = new_id(fixture.put(attempts(limits::MAX_ATTEMPTS)).await);
         fixture.enqueue("neighbour").await;
         assert_eq!(fixture.claim(10).await.len(), 2);
-        assert_eq!(fixture.row(id).await.tries_allowed, limits::ATTEMPTS_MAX);
+        assert_eq!(fixture.row(id).await.max_attempts, limits::MAX_ATTEMPTS);
     }
 
     #[test]
@@ -72,8 +72,8 @@ both_databases! {
         fixture.touch();
         let id = fixture.enqueue("k1").await;
         let mut work = fixture.claim_one().await;
-        (work.history.tries, work.history.deaths) = (u32::MAX, u32::MAX);
-        work.history.tries_allowed = NonZeroU32::MAX;
+        (work.history.attempts, work.history.deaths) = (u32::MAX, u32::MAX);
+        work.history.max_attempts = NonZeroU32::MAX;
         let back = Event::GivenBack { fence: work.fence, due: work.claimed_at };
         assert!(matches!(fixture.settle(&work, back).await, StepResult::Now(State::Queued { .. })));
         assert_eq!(fixture.claim(10).await.len(), 1);
@@ -164,8 +164,8 @@ both_databases! {
     async fn a_claim_names_an_operation_and_an_identity_within_bounds(fixture: StoreFixture) {
         type Change = fn(&mut ichido_core::ledger::RecordName, String);
         let changes: [(Change, usize); 2] = [
-            (|name, text| name.operation = text, ledger::OPERATION_BYTES_MAX),
-            (|name, text| name.identity = text, ledger::IDENTITY_BYTES_MAX),
+            (|name, text| name.operation = text, ledger::MAX_OPERATION_BYTES),
+            (|name, text| name.identity = text, ledger::MAX_IDENTITY_BYTES),
         ];
         for (change, most) in changes {
             let claim = async |text: String| {

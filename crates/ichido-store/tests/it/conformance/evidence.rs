@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ichido_core::lifecycle::{Event, State, StepRefusal};
 use ichido_core::verdict::Effect;
-use ichido_store::message::{Note, Settlement, StepResult, ClaimedMessage};
+use ichido_store::message::{ClaimedMessage, Note, Settlement, StepResult};
 use ichido_store::testing::while_busy;
 
 use crate::both_databases;
@@ -43,7 +43,7 @@ async fn ends_with(fixture: StoreFixture, event: impl Fn(&ClaimedMessage) -> Eve
     assert_eq!(fixture.settle(&second, event(&second)).await, StepResult::Now(State::Sent));
     assert_eq!(fixture.settle(&second, event(&second)).await, StepResult::Now(State::Sent), "reported again");
     let row = fixture.row(second.id).await;
-    assert_eq!((row.status.as_str(), row.effect, row.tries), ("sent", Effect::Done, 2));
+    assert_eq!((row.status.as_str(), row.effect, row.attempts), ("sent", Effect::Done, 2));
     never_sent_again(&fixture).await;
 }
 
@@ -101,7 +101,7 @@ both_databases! {
         fixture.settle(&zombie, succeeded(&zombie)).await;
         fixture.settle(&second, will_retry(&second)).await;
         let transitions_seen = fixture.store.messages().transitions(second.id).await.unwrap();
-        let steps: Vec<_> = transitions_seen.iter().map(|step| (step.kind.as_str(), step.tries)).collect();
+        let steps: Vec<_> = transitions_seen.iter().map(|step| (step.kind.as_str(), step.attempts)).collect();
         let expected = [
             ("claimed", 1), ("worker_died", 1), ("late_success", 1), ("came_due", 1), ("claimed", 2), ("failed", 2),
         ];

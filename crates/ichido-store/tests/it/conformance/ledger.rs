@@ -9,7 +9,8 @@ use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::ledger::{
-    Class, OperationGuarantee, Expiry, OnUnknown, RecordPhase, Policy, PolicyDraft, RecordName, Settled, StoredBody,
+    Class, Expiry, OnUnknown, OperationGuarantee, Policy, PolicyDraft, RecordName, RecordPhase, Settled,
+    StoredBody,
 };
 use ichido_core::lifecycle::Event;
 use ichido_core::verdict::Effect;

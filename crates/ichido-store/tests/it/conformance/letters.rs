@@ -1,12 +1,14 @@
 //! Dead letters: filtering, applying events to many, closing, replacing.
 // SPEC D17, E3, E4, F2.
 
-use ichido_core::lifecycle::{Decision, Event, Reconciled, StateName, State, StepRefusal};
+use ichido_core::lifecycle::{Decision, Event, Reconciled, State, StateName, StepRefusal};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
-use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, ReplaceOutcome, Disposition};
+use ichido_store::dead_letter::{
+    DeadLetterFilter, DeadLetterRow, DeadLetterStep, Disposition, ReplaceOutcome,
+};
 use ichido_store::message::{
     DeadLetterState, NewMessage, Note, QueueName, Settlement, StepResult, Transition, limits,
 };
@@ -69,7 +71,7 @@ impl StoreFixture {
         let ids = self.enqueue_many(count).await;
         let mut left = count;
         while 0 < left {
-            let works = self.claim(limits::CLAIM_MAX).await;
+            let works = self.claim(limits::MAX_CLAIM).await;
             left -= works.len();
             let settlements = works
                 .iter()
@@ -151,7 +153,7 @@ both_databases! {
         let letter = only(fixture.store.dead_letters().find(&[id, Uuid::nil()]).await.unwrap());
         assert_eq!((letter.id, letter.queue.clone(), letter.identity.as_str()), (id, queue(), "alice"));
         assert_eq!((letter.code.as_deref(), letter.error.as_deref()), (Some("BAD_REQUEST"), Some("no such symbol")));
-        assert_eq!((letter.history.tries, letter.history.tries_allowed.get()), (1, 3));
+        assert_eq!((letter.history.attempts, letter.history.max_attempts.get()), (1, 3));
         assert_eq!((letter.state, letter.standing, letter.effect), (DeadLetterState::Dead, Disposition::Open, Effect::NotDone));
         assert!(letter.created_at <= letter.since);
         assert_eq!(letter.request_bytes, 2);
@@ -164,7 +166,7 @@ both_databases! {
         assert!(stepped.iter().all(|stepped| name(*stepped) == "queued"), "{stepped:?}");
         fixture.assert_counts(&[("queued", 30)]).await;
         for work in fixture.claim(100).await {
-            assert_eq!(work.history.tries, 1, "the count is back at 0, and this is the first attempt");
+            assert_eq!(work.history.attempts, 1, "the count is back at 0, and this is the first attempt");
             fixture.send(&work).await;
         }
         let steps = fixture.store.messages().transitions(ids[7]).await.unwrap();
@@ -182,7 +184,7 @@ both_databases! {
         let stepped = fixture.take(&[well, unknown, parked, waiting], REQUEUE).await;
         assert_eq!(name(stepped[0]), "queued");
         assert_eq!(stepped[1], DeadLetterStep::Refused(StepRefusal::CouldDoItTwice));
-        assert_eq!(stepped[2], DeadLetterStep::Refused(StepRefusal::NotFromHere));
+        assert_eq!(stepped[2], DeadLetterStep::Refused(StepRefusal::WrongState));
         assert_eq!(stepped[3], DeadLetterStep::NoLetter);
         fixture.assert_counts(&[("dead", 1), ("parked", 1), ("queued", 2)]).await;
     }
@@ -274,7 +276,7 @@ both_databases! {
     #[test]
     async fn a_parked_letter_is_decided_and_not_discarded(fixture: StoreFixture) {
         let (id, _) = fixture.parked("k1").await;
-        assert_eq!(fixture.take(&[id], Event::Discarded).await, [DeadLetterStep::Refused(StepRefusal::NotFromHere)]);
+        assert_eq!(fixture.take(&[id], Event::Discarded).await, [DeadLetterStep::Refused(StepRefusal::WrongState)]);
         let give_up = Event::Decided(Decision::GiveUp);
         assert_eq!(fixture.take(&[id], give_up).await, [DeadLetterStep::Refused(StepRefusal::TooEarly)]);
         fixture.pass(TRAVELS_FOR);
@@ -299,7 +301,7 @@ both_databases! {
         let old = fixture.dead("k1", Effect::NotDone).await;
         let replaced = fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
         let ReplaceOutcome::By { id, effect: Effect::NotDone } = replaced else { panic!("{replaced:?}") };
-        assert_eq!(fixture.row(id).await.made_from, Some(old));
+        assert_eq!(fixture.row(id).await.replacement_of, Some(old));
         let last = fixture.store.messages().transitions(old).await.unwrap().pop().unwrap();
         assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("replaced", Some("olivia")));
         assert_eq!(last.receipt, Some(id.to_string()));
@@ -330,7 +332,7 @@ both_databases! {
         assert_eq!(refused, ReplaceOutcome::Refused(StepRefusal::CouldDoItTwice));
         let (parked, _) = fixture.parked("k3").await;
         let refused = fixture.store.dead_letters().replace(parked, message("k4"), &by_olivia()).await.unwrap();
-        assert_eq!(refused, ReplaceOutcome::Refused(StepRefusal::NotFromHere));
+        assert_eq!(refused, ReplaceOutcome::Refused(StepRefusal::WrongState));
         fixture.assert_counts(&[("dead", 1), ("parked", 1)]).await;
         assert_eq!(fixture.steps(old).await.len(), 2, "nothing was written");
     }

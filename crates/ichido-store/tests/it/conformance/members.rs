@@ -2,7 +2,7 @@
 // SPEC D12.
 
 use ichido_core::lifecycle::{State, StepRefusal};
-use ichido_store::message::{Note, Settlement, StepResult, ClaimedMessage};
+use ichido_store::message::{ClaimedMessage, Note, Settlement, StepResult};
 use uuid::Uuid;
 
 use crate::both_databases;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::{StartMark, Decision, Event, Reconciled, State, StepRefusal};
+use ichido_core::lifecycle::{Decision, Event, Reconciled, StartMark, State, StepRefusal};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
@@ -36,11 +36,11 @@ both_databases! {
         let id = fixture.dead("k1", Effect::NotDone).await;
         assert_eq!(name(fixture.step(id, REQUEUE).await), "queued");
         let row = fixture.row(id).await;
-        assert_eq!((row.status.as_str(), row.tries), ("queued", 0));
+        assert_eq!((row.status.as_str(), row.attempts), ("queued", 0));
         assert_eq!(row.last_error.as_deref(), Some("BAD_REQUEST"), "what went wrong is still seen");
         fixture.assert_counts(&[("queued", 1)]).await;
         let work = fixture.claim_one().await;
-        assert_eq!((work.id, work.history.tries), (id, 1));
+        assert_eq!((work.id, work.history.attempts), (id, 1));
         fixture.send(&work).await;
         let steps = fixture.steps(id).await;
         assert_eq!(
@@ -55,7 +55,7 @@ both_databases! {
         fixture.step(id, REQUEUE).await;
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("requeued", Some("olivia")));
-        assert_eq!((last.from.as_str(), last.to.as_str(), last.tries), ("dead", "queued", 0));
+        assert_eq!((last.from.as_str(), last.to.as_str(), last.attempts), ("dead", "queued", 0));
     }
 
     #[test]
@@ -91,11 +91,11 @@ both_databases! {
     #[test]
     async fn only_a_dead_message_is_requeued(fixture: StoreFixture) {
         let queued = fixture.enqueue("k1").await;
-        assert_eq!(fixture.step(queued, REQUEUE).await, StepResult::Refused(StepRefusal::NotFromHere));
+        assert_eq!(fixture.step(queued, REQUEUE).await, StepResult::Refused(StepRefusal::WrongState));
         let work = fixture.claim_one().await;
-        assert_eq!(fixture.step(queued, REQUEUE).await, StepResult::Refused(StepRefusal::NotFromHere), "sending");
+        assert_eq!(fixture.step(queued, REQUEUE).await, StepResult::Refused(StepRefusal::WrongState), "sending");
         fixture.send(&work).await;
-        assert_eq!(fixture.step(queued, REQUEUE).await, StepResult::Refused(StepRefusal::NotFromHere), "sent");
+        assert_eq!(fixture.step(queued, REQUEUE).await, StepResult::Refused(StepRefusal::WrongState), "sent");
         fixture.assert_counts(&[("sent", 1)]).await;
     }
 
@@ -103,7 +103,7 @@ both_databases! {
     async fn a_refused_step_leaves_the_message_claimable(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         for _ in 0..20 {
-            assert_eq!(fixture.step(id, WAS_DONE).await, StepResult::Refused(StepRefusal::NotFromHere));
+            assert_eq!(fixture.step(id, WAS_DONE).await, StepResult::Refused(StepRefusal::WrongState));
             let work = fixture.claim_one().await;
             fixture.settle(&work, given_back(&work)).await;
         }
@@ -118,9 +118,9 @@ both_databases! {
     async fn a_second_life_ends_like_the_first(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         fixture.step(id, REQUEUE).await;
-        for tries in 1..=3 {
+        for attempts in 1..=3 {
             let work = fixture.claim_one().await;
-            assert_eq!(work.history.tries, tries);
+            assert_eq!(work.history.attempts, attempts);
             fixture.settle(&work, will_retry(&work)).await;
             fixture.pass(BACKOFF);
             fixture.promote().await;
@@ -165,11 +165,11 @@ both_databases! {
     async fn sending_and_sent_messages_are_not_cancelled(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        assert_eq!(fixture.step(id, Event::Cancelled).await, StepResult::Refused(StepRefusal::NotFromHere));
+        assert_eq!(fixture.step(id, Event::Cancelled).await, StepResult::Refused(StepRefusal::WrongState));
         fixture.send(&work).await;
-        assert_eq!(fixture.step(id, Event::Cancelled).await, StepResult::Refused(StepRefusal::NotFromHere));
+        assert_eq!(fixture.step(id, Event::Cancelled).await, StepResult::Refused(StepRefusal::WrongState));
         let (parked, _) = fixture.parked("k2").await;
-        assert_eq!(fixture.step(parked, Event::Cancelled).await, StepResult::Refused(StepRefusal::NotFromHere));
+        assert_eq!(fixture.step(parked, Event::Cancelled).await, StepResult::Refused(StepRefusal::WrongState));
     }
 
     #[test]
@@ -177,7 +177,7 @@ both_databases! {
         let id = fixture.enqueue("k1").await;
         fixture.step(id, Event::Cancelled).await;
         for event in [Event::Cancelled, REQUEUE, SEND_AGAIN] {
-            assert_eq!(fixture.step(id, event).await, StepResult::Refused(StepRefusal::NotFromHere));
+            assert_eq!(fixture.step(id, event).await, StepResult::Refused(StepRefusal::WrongState));
         }
         assert_eq!(fixture.steps(id).await, ["queued>cancelled"]);
     }
@@ -219,7 +219,7 @@ both_databases! {
         fixture.pass(TRAVELS_FOR);
         assert_eq!(name(fixture.step(id, SEND_AGAIN).await), "queued");
         let work = fixture.claim_one().await;
-        assert_eq!((work.id, work.history.tries, work.history.doubt), (id, 1, None));
+        assert_eq!((work.id, work.history.attempts, work.history.doubt), (id, 1, None));
         assert!(first.fence < work.fence);
         assert_eq!(fixture.steps(id).await[..3], ["queued>sending", "sending>parked", "parked>queued"]);
     }
@@ -255,7 +255,7 @@ both_databases! {
         fixture.pass(TRAVELS_FOR);
         assert_eq!(name(fixture.step(id, FOUND_NOT_DONE).await), "queued");
         assert_eq!(fixture.row(id).await.effect, Effect::NotDone);
-        assert_eq!(fixture.claim_one().await.history.tries, 2);
+        assert_eq!(fixture.claim_one().await.history.attempts, 2);
     }
 
     #[test]
@@ -279,10 +279,10 @@ both_databases! {
         let id = fixture.enqueue("k1").await;
         let fence = Fence::new(1_000_000).unwrap();
         let claimed = Event::Claimed { fence, begun: StartMark::NotTracked };
-        assert_eq!(fixture.step(id, claimed).await, StepResult::Refused(StepRefusal::NotFromHere));
+        assert_eq!(fixture.step(id, claimed).await, StepResult::Refused(StepRefusal::WrongState));
         let work = fixture.claim_one().await;
         for event in [succeeded(&work), will_retry(&work), given_back(&work)] {
-            assert_eq!(fixture.step(id, event).await, StepResult::Refused(StepRefusal::NotFromHere));
+            assert_eq!(fixture.step(id, event).await, StepResult::Refused(StepRefusal::WrongState));
         }
         fixture.send(&work).await;
         fixture.assert_counts(&[("sent", 1)]).await;

@@ -30,7 +30,7 @@ both_databases! {
     async fn message_is_enqueued_claimed_and_sent(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        assert_eq!((work.id, work.request.as_slice(), work.history.tries), (id, b"k1".as_slice(), 1));
+        assert_eq!((work.id, work.request.as_slice(), work.history.attempts), (id, b"k1".as_slice(), 1));
         assert!(fixture.claim(10).await.is_empty());
         fixture.send(&work).await;
         assert_eq!(fixture.status(id).await, "sent");
@@ -136,7 +136,7 @@ both_databases! {
 
     #[test]
     async fn in_bulk_one_that_is_too_large_is_refused_alone(fixture: StoreFixture) {
-        let large = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX + 1], ..message("large") };
+        let large = NewMessage { request: vec![b'x'; limits::MAX_REQUEST_BYTES + 1], ..message("large") };
         let answers = fixture.store.messages().enqueue_all(vec![message("k1"), large, message("k2")]).await;
         assert!(matches!(answers[0], Ok(Enqueued::New { .. })), "{answers:?}");
         assert!(matches!(answers[1], Err(StoreError::TooLarge { .. })), "{answers:?}");
@@ -157,16 +157,16 @@ both_databases! {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         let batch = vec![
             NewMessage { trace: Some("trace".to_owned()), ..message("k1") },
-            NewMessage { made_from: Some(dead), priority: 0, ..message("k2") },
-            NewMessage { delay: BACKOFF, tries_allowed: many(9), ..message("k3") },
+            NewMessage { replacement_of: Some(dead), priority: 0, ..message("k2") },
+            NewMessage { delay: BACKOFF, max_attempts: many(9), ..message("k3") },
             message("k4"),
         ];
         let answers = fixture.store.messages().enqueue_all(batch.clone()).await;
         for (new, answer) in batch.iter().zip(answers) {
             let row = fixture.row(new_id(answer.unwrap())).await;
             assert_eq!((&row.key, &row.request, row.request_digest), (&new.key, &new.request, new.digest));
-            assert_eq!((&row.trace, row.made_from), (&new.trace, new.made_from));
-            assert_eq!((row.priority, row.tries_allowed), (new.priority, new.tries_allowed.get()));
+            assert_eq!((&row.trace, row.replacement_of), (&new.trace, new.replacement_of));
+            assert_eq!((row.priority, row.max_attempts), (new.priority, new.max_attempts.get()));
             assert_eq!(row.next_attempt, Some(row.created_at.plus(new.delay)));
         }
     }
@@ -196,15 +196,15 @@ both_databases! {
 
     #[test]
     async fn oversized_values_are_refused(fixture: StoreFixture) {
-        let most = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX], ..message("most") };
+        let most = NewMessage { request: vec![b'x'; limits::MAX_REQUEST_BYTES], ..message("most") };
         new_id(fixture.put(most).await);
-        let request = NewMessage { request: vec![b'x'; limits::REQUEST_BYTES_MAX + 1], ..message("request") };
+        let request = NewMessage { request: vec![b'x'; limits::MAX_REQUEST_BYTES + 1], ..message("request") };
         let identity =
-            NewMessage { identity: "x".repeat(limits::IDENTITY_BYTES_MAX + 1), ..message("identity") };
+            NewMessage { identity: "x".repeat(limits::MAX_IDENTITY_BYTES + 1), ..message("identity") };
         let content_type =
-            NewMessage { content_type: "x".repeat(limits::CONTENT_TYPE_BYTES_MAX + 1), ..message("type") };
-        let hops = NewMessage { hops: Some("x".repeat(limits::HOPS_BYTES_MAX + 1)), ..message("hops") };
-        let trace = NewMessage { trace: Some("x".repeat(limits::TRACE_BYTES_MAX + 1)), ..message("trace") };
+            NewMessage { content_type: "x".repeat(limits::MAX_CONTENT_TYPE_BYTES + 1), ..message("type") };
+        let hops = NewMessage { hops: Some("x".repeat(limits::MAX_HOPS_BYTES + 1)), ..message("hops") };
+        let trace = NewMessage { trace: Some("x".repeat(limits::MAX_TRACE_BYTES + 1)), ..message("trace") };
         for over in [request, identity, content_type, hops, trace] {
             let answer = fixture.store.messages().enqueue(over).await;
             assert!(matches!(answer, Err(StoreError::TooLarge { .. })), "{answer:?}");
@@ -223,7 +223,7 @@ both_databases! {
         assert_eq!(fixture.store.claims().promote(10).await.unwrap(), [(queue(), 1)]);
         fixture.assert_counts(&[("queued", 1)]).await;
         let work = fixture.claim_one().await;
-        assert_eq!((work.id, work.history.tries), (id, 1));
+        assert_eq!((work.id, work.history.attempts), (id, 1));
     }
 
     #[test]
@@ -350,10 +350,10 @@ both_databases! {
     #[test]
     async fn a_message_made_from_another_says_so(fixture: StoreFixture) {
         let dead = fixture.dead("k1", Effect::Unknown).await;
-        let new = NewMessage { made_from: Some(dead), ..message("k2") };
+        let new = NewMessage { replacement_of: Some(dead), ..message("k2") };
         let id = new_id(fixture.put(new).await);
-        assert_eq!(fixture.row(id).await.made_from, Some(dead));
-        assert_eq!(fixture.row(dead).await.made_from, None);
+        assert_eq!(fixture.row(id).await.replacement_of, Some(dead));
+        assert_eq!(fixture.row(dead).await.replacement_of, None);
     }
 
     #[test]

@@ -12,9 +12,9 @@ use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
+use ichido_store::dead_letter::{Disposition, ReplaceOutcome};
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
-use ichido_store::dead_letter::{ReplaceOutcome, Disposition};
-use ichido_store::message::{Enqueued, Note, Settlement, StepResult, ClaimedMessage};
+use ichido_store::message::{ClaimedMessage, Enqueued, Note, Settlement, StepResult};
 use ichido_store::testing::while_busy;
 use uuid::Uuid;
 

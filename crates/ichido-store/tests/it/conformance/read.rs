@@ -7,7 +7,7 @@ use ichido_core::lifecycle::{Decision, Event, Reconciled, StateName};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::message::{DeadLetter, DeadLetterState, MessageFilter, NewMessage, QueueName, limits};
-use ichido_store::node::{SingletonTask, BulkLease, SharedPace};
+use ichido_store::node::{BulkLease, SharedPace, SingletonTask};
 use uuid::Uuid;
 
 use crate::both_databases;
@@ -42,9 +42,9 @@ both_databases! {
         let row = fixture.row(id).await;
         assert_eq!((row.id, row.queue.as_str(), row.identity.as_str()), (id, "orders", "alice"));
         assert_eq!((row.key, row.request_digest), (key("k1"), new.digest));
-        assert_eq!((row.status.as_str(), row.tries, row.tries_allowed), ("queued", 0, 3));
+        assert_eq!((row.status.as_str(), row.attempts, row.max_attempts), ("queued", 0, 3));
         assert_eq!((row.last_error, row.effect, row.priority), (None, Effect::NotDone, 7));
-        assert_eq!((row.hops.as_deref(), row.trace.as_deref(), row.made_from), (Some("bff"), Some("trace"), None));
+        assert_eq!((row.hops.as_deref(), row.trace.as_deref(), row.replacement_of), (Some("bff"), Some("trace"), None));
         assert_eq!(fixture.claim_one().await.hops.as_deref(), Some("bff"), "the worker gets them");
         assert_eq!((row.next_attempt, row.updated_at), (Some(row.created_at), row.created_at));
     }
@@ -60,13 +60,13 @@ both_databases! {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let row = fixture.row(id).await;
-        assert_eq!((row.status.as_str(), row.tries, row.next_attempt), ("sending", 1, None));
+        assert_eq!((row.status.as_str(), row.attempts, row.next_attempt), ("sending", 1, None));
         fixture.settle(&work, will_retry(&work)).await;
-        assert_eq!(fixture.row(id).await.tries, 1);
+        assert_eq!(fixture.row(id).await.attempts, 1);
         fixture.pass(BACKOFF);
         fixture.promote().await;
         fixture.claim_one().await;
-        assert_eq!(fixture.row(id).await.tries, 2);
+        assert_eq!(fixture.row(id).await.attempts, 2);
     }
 
     #[test]
@@ -99,9 +99,9 @@ both_databases! {
 
     #[test]
     async fn a_page_is_bounded_whatever_it_asks_for(fixture: StoreFixture) {
-        fixture.enqueue_many(limits::PAGE_MAX as usize + 1).await;
+        fixture.enqueue_many(limits::MAX_PAGE as usize + 1).await;
         let page = fixture.store.messages().list(&MessageFilter::default(), u32::MAX).await.unwrap();
-        assert_eq!(page.len(), limits::PAGE_MAX as usize);
+        assert_eq!(page.len(), limits::MAX_PAGE as usize);
     }
 
     #[test]
@@ -204,7 +204,7 @@ both_databases! {
         let transitions = fixture.store.messages().transitions(id).await.unwrap();
         let transitions_seen: Vec<_> = transitions
             .iter()
-            .map(|step| (step.from.as_str(), step.to.as_str(), step.kind.as_str(), step.tries))
+            .map(|step| (step.from.as_str(), step.to.as_str(), step.kind.as_str(), step.attempts))
             .collect();
         let expected = [
             ("queued", "sending", "claimed", 1),
@@ -254,7 +254,7 @@ both_databases! {
         assert_eq!(transitions.len(), 1, "{transitions:?}");
         assert_eq!((transitions[0].from.as_str(), transitions[0].to.as_str()), ("queued", "sending"));
         assert_eq!((transitions[0].at, transitions[0].fence), (work.claimed_at, Some(work.fence.get())));
-        assert_eq!((transitions[0].tries, transitions[0].node), (1, Some(terms().node)));
+        assert_eq!((transitions[0].attempts, transitions[0].node), (1, Some(terms().node)));
     }
 
     #[test]
@@ -314,7 +314,7 @@ both_databases! {
     async fn a_letter_says_what_went_wrong_and_when(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
         let letter = only(fixture.store.dead_letters().list(DeadLetterState::Dead, None, None, 10).await.unwrap());
-        assert_eq!((letter.message.id, letter.message.tries, letter.message.tries_allowed), (id, 1, 3));
+        assert_eq!((letter.message.id, letter.message.attempts, letter.message.max_attempts), (id, 1, 3));
         assert_eq!(letter.message.last_error.as_deref(), Some("BAD_REQUEST"));
         assert_eq!(letter.message.last_error_text.as_deref(), Some("no such symbol"));
         assert!(

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ichido_core::lifecycle::{StartMark, Doubt, Event, Failure};
+use ichido_core::lifecycle::{Doubt, Event, Failure, StartMark};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::Effect;
 use ichido_store::message::{ClaimOptions, NewMessage, Note, QueueName, Settlement};
@@ -25,7 +25,7 @@ both_databases! {
         fixture.claim_one().await;
         fixture.store.claims().claim(&other, many(1), terms()).await.unwrap();
         fixture.pass(AFTER_LEASE);
-        let of = |guarantee| move |_: &QueueName| RescueOptions { guarantee, wait: BACKOFF, travels_for: TRAVELS_FOR };
+        let of = |guarantee| move |_: &QueueName| RescueOptions { guarantee, wait: BACKOFF, max_time_in_flight: TRAVELS_FOR };
         let ours = [queue()];
         let rescued = fixture.store.claims().rescue_of(&ours, of(Guarantee::None)).await.unwrap().unwrap();
         assert_eq!((rescued.queue, rescued.count, rescued.parked, rescued.dead), (queue(), 1, vec![id], vec![]));
@@ -71,7 +71,7 @@ both_databases! {
             let work = fixture.claim_one().await;
             let failure = Failure::Retry { due: work.claimed_at.plus(BACKOFF) };
             let (fence, effect, safety) = (work.fence, Effect::Unknown, Safety::Keyed);
-            let unknown = Event::Failed { fence, failure, effect, safety, travels_until: work.claimed_at };
+            let unknown = Event::Failed { fence, failure, effect, safety, in_flight_until: work.claimed_at };
             fixture.settle(&work, unknown).await;
             assert_eq!(fixture.status(id).await, "failed", "in doubt, and to be sent again");
             fixture.pass(BACKOFF);
@@ -90,16 +90,16 @@ both_databases! {
     async fn rescue_uses_the_longer_time_in_flight(fixture: StoreFixture) {
         for (key, longer) in [("k1", TRAVELS_FOR * 2), ("k2", TRAVELS_FOR / 2)] {
             let id = fixture.enqueue(key).await;
-            let terms = ClaimOptions { guarantee: Guarantee::None, travels_for: longer, ..terms() };
+            let terms = ClaimOptions { guarantee: Guarantee::None, max_time_in_flight: longer, ..terms() };
             only(fixture.store.claims().claim(&queue(), many(10), terms).await.unwrap());
             fixture.pass(AFTER_LEASE);
             let before = fixture.store.now().await.unwrap();
             fixture.rescue(Guarantee::None).await;
             let after = fixture.store.now().await.unwrap();
             let letters = fixture.store.dead_letters().find(&[id]).await.unwrap();
-            let Some(Doubt { travels_until, .. }) = only(letters).history.doubt else { panic!("no doubt") };
+            let Some(Doubt { in_flight_until, .. }) = only(letters).history.doubt else { panic!("no doubt") };
             let longest = longer.max(TRAVELS_FOR);
-            assert!((before.plus(longest)..=after.plus(longest)).contains(&travels_until), "{travels_until}");
+            assert!((before.plus(longest)..=after.plus(longest)).contains(&in_flight_until), "{in_flight_until}");
         }
     }
 
@@ -122,7 +122,7 @@ both_databases! {
         fixture.pass(AFTER_LEASE);
         assert_eq!(unserved_since(LEASE).await, [], "nodes that serve it have had no time yet");
         let found = only(unserved_since(Duration::ZERO).await);
-        assert_eq!((found.queue, found.claims, found.messages_max), (other.clone(), 1, 2));
+        assert_eq!((found.queue, found.claims, found.max_messages), (other.clone(), 1, 2));
         assert_eq!(found.since, claimed[0].claimed_at.plus(LEASE));
         fixture.pass(DAY);
         assert_eq!(unserved_since(LEASE).await.into_iter().map(|unserved| unserved.queue).collect::<Vec<_>>(), [other, third]);
@@ -183,11 +183,11 @@ both_databases! {
         fixture.assert_counts(&[("queued", 3)]).await;
         for id in &all {
             let row = fixture.row(*id).await;
-            assert_eq!((row.status.as_str(), row.tries, row.effect), ("queued", 0, Effect::Unknown));
+            assert_eq!((row.status.as_str(), row.attempts, row.effect), ("queued", 0, Effect::Unknown));
             assert_eq!(fixture.steps(*id).await, ["queued>sending", "sending>queued"]);
         }
         let first = fixture.claim_one().await;
-        assert_eq!((first.id, first.history.tries, first.history.deaths), (all[0], 1, 0));
+        assert_eq!((first.id, first.history.attempts, first.history.deaths), (all[0], 1, 0));
         assert!(first.history.suspect);
         assert!(held[0].fence < first.fence);
     }
@@ -233,16 +233,16 @@ both_databases! {
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
         let row = fixture.row(id).await;
-        assert_eq!((row.status.as_str(), row.tries, row.effect), ("failed", 1, Effect::Unknown));
+        assert_eq!((row.status.as_str(), row.attempts, row.effect), ("failed", 1, Effect::Unknown));
         assert!(held.claimed_at.plus(LEASE).plus(BACKOFF) <= row.next_attempt.unwrap());
         fixture.pass(BACKOFF);
         fixture.promote().await;
         let second = fixture.claim_one().await;
-        assert_eq!((second.history.tries, second.history.deaths), (2, 0));
+        assert_eq!((second.history.attempts, second.history.deaths), (2, 0));
         assert_eq!((second.history.suspect, second.start_mark), (true, StartMark::NotYet));
-        let Some(Doubt { since, travels_until }) = second.history.doubt else { panic!("no doubt") };
+        let Some(Doubt { since, in_flight_until }) = second.history.doubt else { panic!("no doubt") };
         assert_eq!(since, held.claimed_at);
-        assert!(held.claimed_at.plus(TRAVELS_FOR) <= travels_until);
+        assert!(held.claimed_at.plus(TRAVELS_FOR) <= in_flight_until);
     }
 
     #[test]
@@ -274,9 +274,9 @@ both_databases! {
     #[test]
     async fn uncalled_message_never_dies(fixture: StoreFixture) {
         for (number, guarantee) in [KEYED, Guarantee::Idempotent, Guarantee::None].into_iter().enumerate() {
-            for tries_allowed in [1, 3] {
-                let key = format!("{number}-{tries_allowed}");
-                let new = NewMessage { tries_allowed: many(tries_allowed), ..message(&key) };
+            for max_attempts in [1, 3] {
+                let key = format!("{number}-{max_attempts}");
+                let new = NewMessage { max_attempts: many(max_attempts), ..message(&key) };
                 let id = new_id(fixture.put(new).await);
                 let terms = ClaimOptions { guarantee, start_marks: guarantee == Guarantee::None, ..terms() };
                 for _ in 0..6 {
@@ -365,7 +365,7 @@ both_databases! {
         fixture.rescue(Guarantee::None).await;
         for id in all {
             let row = fixture.row(id).await;
-            assert_eq!((row.status.as_str(), row.effect, row.tries), ("parked", Effect::Unknown, 1));
+            assert_eq!((row.status.as_str(), row.effect, row.attempts), ("parked", Effect::Unknown, 1));
         }
         fixture.assert_counts(&[("parked", 2)]).await;
     }
@@ -386,7 +386,7 @@ both_databases! {
 
     #[test]
     async fn a_death_counts_as_a_failure_and_the_last_one_is_final(fixture: StoreFixture) {
-        let once = NewMessage { tries_allowed: many(1), ..message("k1") };
+        let once = NewMessage { max_attempts: many(1), ..message("k1") };
         let id = new_id(fixture.put(once).await);
         fixture.start(&only(fixture.claim_with_marks(1).await)).await;
         fixture.pass(AFTER_LEASE);
@@ -475,7 +475,7 @@ both_databases! {
         let terms_of = |name: &QueueName| RescueOptions {
             guarantee: if *name == queue() { Guarantee::None } else { Guarantee::Idempotent },
             wait: BACKOFF,
-            travels_for: TRAVELS_FOR,
+            max_time_in_flight: TRAVELS_FOR,
         };
         fixture.store.claims().rescue(terms_of).await.unwrap();
         assert_eq!(fixture.status(id).await, "parked");
@@ -493,7 +493,7 @@ both_databases! {
             (last.kind.as_str(), last.node, last.effect),
             ("worker_died", Some(terms().node), Effect::Unknown)
         );
-        assert_eq!((last.fence, last.tries), (Some(held.fence.get()), 1));
+        assert_eq!((last.fence, last.attempts), (Some(held.fence.get()), 1));
     }
 
     #[test]

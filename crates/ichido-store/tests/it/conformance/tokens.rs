@@ -78,11 +78,11 @@ both_databases! {
 
     #[test]
     async fn invalid_token_is_refused(fixture: StoreFixture) {
-        let many = vec![queue(); limits::QUEUES_MAX + 1];
+        let many = vec![queue(); limits::MAX_QUEUES + 1];
         let nobody = TokenRole::Producer { identity: String::new(), queues: vec![queue()] };
         for refused in [
             token("", TokenRole::Viewer),
-            token(&"n".repeat(limits::NAME_BYTES_MAX + 1), TokenRole::Viewer),
+            token(&"n".repeat(limits::MAX_NAME_BYTES + 1), TokenRole::Viewer),
             token("nul\0", TokenRole::Viewer),
             token("nowhere", producer(Vec::new())),
             token("everywhere", producer(many)),

@@ -202,7 +202,7 @@ both_databases! {
         let business = Business::open(&fixture).await;
         let mut open = business.begin().await;
         open.order().await;
-        let long = NewMessage { identity: "a".repeat(limits::IDENTITY_BYTES_MAX + 1), ..message("m1") };
+        let long = NewMessage { identity: "a".repeat(limits::MAX_IDENTITY_BYTES + 1), ..message("m1") };
         let refused = open.enqueue(&fixture.store, long).await;
         assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
         for nul in [

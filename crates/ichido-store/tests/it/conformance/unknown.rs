@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ichido_core::ledger::{OperationGuarantee, RecordPhase, RecordName, Resolution, ResolveError};
+use ichido_core::ledger::{OperationGuarantee, RecordName, RecordPhase, Resolution, ResolveError};
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{
     ClaimOrigin, KeyClaim, KeyClaimed, KeyOutcome, KeyResolved, KeySettled, StoredResponse, limits,
@@ -21,7 +21,12 @@ impl StoreFixture {
         fence
     }
 
-    async fn decide(&self, text: &str, resolution: Resolution, response: Option<StoredResponse>) -> KeyResolved {
+    async fn decide(
+        &self,
+        text: &str,
+        resolution: Resolution,
+        response: Option<StoredResponse>,
+    ) -> KeyResolved {
         let policy = policy(OperationGuarantee::None);
         self.store.keys().resolve(&name(text), resolution, response, &policy).await.expect("an answer")
     }
@@ -103,10 +108,10 @@ both_databases! {
         let early = fixture.decide("k1", Resolution::NothingDone, None).await;
         let KeyResolved::Refused(ResolveError::TooEarly { from }) = early else { panic!("{early:?}") };
         let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
-        let settles_within = policy(OperationGuarantee::None).settles_within();
-        assert_eq!(from, found.record.claimed_at.plus(settles_within));
+        let settle_grace = policy(OperationGuarantee::None).settle_grace();
+        assert_eq!(from, found.record.claimed_at.plus(settle_grace));
         assert_eq!(found.record.phase, RecordPhase::Unknown);
-        fixture.pass(settles_within);
+        fixture.pass(settle_grace);
         assert_eq!(fixture.decide("k1", Resolution::NothingDone, None).await, KeyResolved::Resolved);
         fixture.run("k1", OperationGuarantee::None).await;
     }
@@ -214,8 +219,8 @@ both_databases! {
         let claim = || request("k1", OperationGuarantee::None);
         let long = |bytes: usize| Some("h".repeat(bytes));
         for claim in [
-            KeyClaim { hops: long(limits::HOPS_BYTES_MAX + 1), ..claim() },
-            KeyClaim { trace: long(limits::TRACE_BYTES_MAX + 1), ..claim() },
+            KeyClaim { hops: long(limits::MAX_HOPS_BYTES + 1), ..claim() },
+            KeyClaim { trace: long(limits::MAX_TRACE_BYTES + 1), ..claim() },
         ] {
             let refused = fixture.store.keys().claim(claim).await;
             assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
@@ -231,7 +236,7 @@ both_databases! {
             let refused = fixture.store.keys().claim(claim).await;
             assert!(matches!(refused, Err(StoreError::NulInText { .. })), "{refused:?}");
         }
-        let whole = KeyClaim { hops: long(limits::HOPS_BYTES_MAX), ..claim() };
+        let whole = KeyClaim { hops: long(limits::MAX_HOPS_BYTES), ..claim() };
         let claimed = fixture.arrive(whole).await;
         assert!(matches!(claimed, KeyClaimed::Run { .. }), "{claimed:?}");
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ichido_core::digest::Digest;
-use ichido_core::lifecycle::{StartMark, Event, Failure, State, StepRefusal};
+use ichido_core::lifecycle::{Event, Failure, StartMark, State, StepRefusal};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
-use ichido_store::message::{ClaimOptions, NewMessage, Note, Settlement, StepResult, ClaimedMessage, limits};
+use ichido_store::message::{ClaimOptions, ClaimedMessage, NewMessage, Note, Settlement, StepResult, limits};
 use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
@@ -46,10 +46,10 @@ both_databases! {
 
     #[test]
     async fn a_claim_is_bounded_whatever_it_asks_for(fixture: StoreFixture) {
-        let all = fixture.enqueue_many(limits::CLAIM_MAX as usize + 1).await;
+        let all = fixture.enqueue_many(limits::MAX_CLAIM as usize + 1).await;
         let work = fixture.claim(u32::MAX).await;
-        assert_eq!(ids(&work), all[..limits::CLAIM_MAX as usize]);
-        assert_eq!(ids(&fixture.claim(u32::MAX).await), all[limits::CLAIM_MAX as usize..]);
+        assert_eq!(ids(&work), all[..limits::MAX_CLAIM as usize]);
+        assert_eq!(ids(&fixture.claim(u32::MAX).await), all[limits::MAX_CLAIM as usize..]);
     }
 
     #[test]
@@ -77,7 +77,7 @@ both_databases! {
             taken.extend(claimer.await.unwrap());
         }
         // A claimer may find nothing while another one still has the last rows locked.
-        taken.extend(ids(&fixture.claim(limits::CLAIM_MAX).await));
+        taken.extend(ids(&fixture.claim(limits::MAX_CLAIM).await));
         assert_eq!(taken.len(), 10_000);
         assert_eq!(taken.into_iter().collect::<BTreeSet<_>>(), all);
         fixture.assert_counts(&[("sending", 10_000)]).await;
@@ -95,7 +95,7 @@ both_databases! {
         );
         let row = fixture.row(id).await;
         assert_eq!(
-            (row.status.as_str(), row.tries, row.last_error.as_deref()),
+            (row.status.as_str(), row.attempts, row.last_error.as_deref()),
             ("failed", 1, Some("BROKER_5XX"))
         );
         assert_eq!(row.next_attempt, Some(work.claimed_at.plus(BACKOFF)));
@@ -105,7 +105,7 @@ both_databases! {
         assert_eq!(fixture.promote().await, 1);
         assert_eq!(fixture.status(id).await, "queued");
         let second = fixture.claim_one().await;
-        assert_eq!((second.id, second.history.tries), (id, 2));
+        assert_eq!((second.id, second.history.attempts), (id, 2));
         assert!(work.fence < second.fence);
     }
 
@@ -127,17 +127,17 @@ both_databases! {
     #[test]
     async fn message_without_attempts_left_fails_then_dies(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
-        for tries in 1..=3 {
+        for attempts in 1..=3 {
             let work = fixture.claim_one().await;
-            assert_eq!(work.history.tries, tries);
+            assert_eq!(work.history.attempts, attempts);
             let state = now(fixture.settle(&work, will_retry(&work)).await);
-            assert_eq!(state.name(), if tries < 3 { "failed" } else { "dead" });
+            assert_eq!(state.name(), if attempts < 3 { "failed" } else { "dead" });
             fixture.pass(BACKOFF);
             fixture.promote().await;
         }
         let steps = fixture.steps(id).await;
         assert_eq!(steps[steps.len() - 3..], ["queued>sending", "sending>failed", "failed>dead"]);
-        assert_eq!((fixture.row(id).await.tries, fixture.status(id).await), (3, "dead"));
+        assert_eq!((fixture.row(id).await.attempts, fixture.status(id).await), (3, "dead"));
         fixture.assert_counts(&[("dead", 1)]).await;
         assert!(fixture.claim(10).await.is_empty());
     }
@@ -146,7 +146,7 @@ both_databases! {
     async fn a_message_in_doubt_is_parked(fixture: StoreFixture) {
         let (id, work) = fixture.parked("k1").await;
         let row = fixture.row(id).await;
-        assert_eq!((row.status.as_str(), row.effect, row.tries), ("parked", Effect::Unknown, 1));
+        assert_eq!((row.status.as_str(), row.effect, row.attempts), ("parked", Effect::Unknown, 1));
         assert_eq!(fixture.steps(id).await, ["queued>sending", "sending>parked"]);
         fixture.pass(BACKOFF);
         assert_eq!(fixture.promote().await, 0);
@@ -163,7 +163,7 @@ both_databases! {
             failure: Failure::Retry { due: work.claimed_at.plus(BACKOFF) },
             effect: Effect::Unknown,
             safety: Safety::None,
-            travels_until: work.claimed_at.plus(TRAVELS_FOR),
+            in_flight_until: work.claimed_at.plus(TRAVELS_FOR),
         };
         assert_eq!(now(fixture.settle(&work, event).await).name(), "parked");
         assert_eq!(fixture.status(id).await, "parked");
@@ -178,7 +178,7 @@ both_databases! {
             failure: Failure::Retry { due: work.claimed_at.plus(BACKOFF) },
             effect: Effect::Unknown,
             safety: Safety::Keyed,
-            travels_until: work.claimed_at.plus(TRAVELS_FOR),
+            in_flight_until: work.claimed_at.plus(TRAVELS_FOR),
         };
         let State::Failed { history, .. } = now(fixture.settle(&work, event).await) else {
             panic!("not failed")
@@ -194,9 +194,9 @@ both_databases! {
         let id = fixture.enqueue("k1").await;
         for _ in 0..5 {
             let work = fixture.claim_one().await;
-            assert_eq!(work.history.tries, 1);
+            assert_eq!(work.history.attempts, 1);
             assert_eq!(now(fixture.settle(&work, given_back(&work)).await).name(), "queued");
-            assert_eq!((fixture.status(id).await, fixture.row(id).await.tries), ("queued", 0));
+            assert_eq!((fixture.status(id).await, fixture.row(id).await.attempts), ("queued", 0));
         }
         fixture.assert_counts(&[("queued", 1)]).await;
     }
@@ -210,7 +210,7 @@ both_databases! {
         assert!(fixture.claim(1).await.is_empty());
         fixture.pass(BACKOFF);
         fixture.promote().await;
-        assert_eq!(fixture.claim_one().await.history.tries, 1);
+        assert_eq!(fixture.claim_one().await.history.attempts, 1);
     }
 
     #[test]
@@ -322,7 +322,7 @@ both_databases! {
         };
         assert_eq!(fixture.settle_with_note(&work, succeeded(&work), note).await, StepResult::Now(State::Sent));
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
-        assert_eq!((last.to.as_str(), last.effect, last.tries), ("sent", Effect::Done, 1));
+        assert_eq!((last.to.as_str(), last.effect, last.attempts), ("sent", Effect::Done, 1));
         assert_eq!((last.code.as_deref(), last.status), (Some("CONFLICT_PROCESSED"), Some(409)));
         assert_eq!(
             (last.receipt.as_deref(), last.result_digest),
@@ -350,7 +350,7 @@ both_databases! {
         );
         assert_eq!((last.code.as_deref(), last.status), (Some("BROKER_5XX"), Some(503)));
         assert_eq!(last.receipt.as_deref(), Some("ticket 3"));
-        assert_eq!(last.excerpt.map(|text| text.len()), Some(limits::EXCERPT_BYTES_MAX));
+        assert_eq!(last.excerpt.map(|text| text.len()), Some(limits::MAX_EXCERPT_BYTES));
         assert_eq!((last.node, last.fence), (Some(terms().node), Some(work.fence.get())));
     }
 
@@ -377,7 +377,7 @@ both_databases! {
         );
         for id in [sent, failed] {
             let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
-            assert!(last.receipt.unwrap().len() <= limits::EXCERPT_BYTES_MAX);
+            assert!(last.receipt.unwrap().len() <= limits::MAX_EXCERPT_BYTES);
         }
     }
 
@@ -496,7 +496,7 @@ both_databases! {
             failure: Failure::Retry { due: work.claimed_at },
             effect: Effect::Done,
             safety: Safety::Keyed,
-            travels_until: work.claimed_at,
+            in_flight_until: work.claimed_at,
         };
         assert_eq!(fixture.settle(&work, done_but_again).await, StepResult::Refused(StepRefusal::WasDone));
         assert_eq!(fixture.status(id).await, "sending");
@@ -509,7 +509,7 @@ both_databases! {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         let cancelled = fixture.settle(&work[0], Event::Cancelled).await;
-        assert_eq!(cancelled, StepResult::Refused(StepRefusal::NotFromHere));
+        assert_eq!(cancelled, StepResult::Refused(StepRefusal::WrongState));
         fixture.send(&work[1]).await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
@@ -521,7 +521,7 @@ both_databases! {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let began = fixture.settle(&work, Event::Started { fence: work.fence }).await;
-        assert_eq!(began, StepResult::Refused(StepRefusal::NotFromHere));
+        assert_eq!(began, StepResult::Refused(StepRefusal::WrongState));
         assert_eq!(fixture.status(id).await, "sending");
         fixture.send(&work).await;
     }

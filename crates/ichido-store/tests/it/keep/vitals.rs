@@ -5,12 +5,12 @@ use std::time::Duration;
 use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
+use ichido_store::diagnostics::{DatabaseDiagnostics, Diagnostics, PostgresDiagnostics, inspect};
 use ichido_store::error::StoreError;
 use ichido_store::facts::QueueFacts;
 use ichido_store::message::QueueName;
 use ichido_store::testing::postgres::{durable_database, fresh_database};
 use ichido_store::testing::sqlite::fresh_file;
-use ichido_store::diagnostics::{DatabaseDiagnostics, PostgresDiagnostics, Diagnostics, inspect};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
@@ -58,7 +58,10 @@ async fn diagnostics_read_a_file_without_creating_it() {
     let mut connection = SqliteConnection::connect(&file.url).await.unwrap();
     sqlx::query("PRAGMA journal_mode = DELETE").execute(&mut connection).await.unwrap();
     let seen = inspect(&file.url, no_clock, LONG).await.unwrap();
-    assert_eq!(seen.database, DatabaseDiagnostics::Sqlite { journal_mode: "delete".to_owned(), synchronous: 2 });
+    assert_eq!(
+        seen.database,
+        DatabaseDiagnostics::Sqlite { journal_mode: "delete".to_owned(), synchronous: 2 }
+    );
 }
 
 #[tokio::test]
@@ -88,9 +91,9 @@ async fn diagnostics_read_the_server_through_our_connections() {
     );
     let (fsync, full_page_writes, connections, commits) = said.fetch_one(&mut plain).await.unwrap();
     assert_eq!((server.fsync, server.full_page_writes), (fsync == "on", full_page_writes == "on"));
-    assert_eq!(server.connections_max.to_string(), connections);
+    assert_eq!(server.max_connections.to_string(), connections);
     assert_eq!((server.synchronous_commit.as_str(), commits.as_str()), ("on", "off"));
-    assert!(0 < server.connections_reserved && server.connections_reserved < server.connections_max);
+    assert!(0 < server.connections_reserved && server.connections_reserved < server.max_connections);
     assert_eq!((server.nodes, server.follows), (2, false));
 }
 

@@ -5,7 +5,7 @@ use ichido_core::ledger::OperationGuarantee;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::KeyClaimed;
-use ichido_store::message::{ClaimOptions, Note, Settlement, ClaimedMessage};
+use ichido_store::message::{ClaimOptions, ClaimedMessage, Note, Settlement};
 use ichido_store::testing::postgres::{Cluster, PgTestDatabase};
 use ichido_store::testing::while_busy;
 
@@ -102,7 +102,8 @@ async fn claims_renewals_and_settles_of_the_same_keys_never_deadlock() {
             let calls = keys.into_iter().map(|key| {
                 let store = store.clone();
                 async move {
-                    let claimed = while_busy(|| store.keys().claim(claim(&key, OperationGuarantee::None))).await;
+                    let claimed =
+                        while_busy(|| store.keys().claim(claim(&key, OperationGuarantee::None))).await;
                     (key, claimed)
                 }
             });
@@ -170,7 +171,8 @@ async fn renewals_and_beginnings_of_the_same_messages_never_deadlock() {
             let work = nodes.work(round, 2, ClaimOptions { start_marks: true, ..terms() }).await;
             let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
             let back: Vec<_> = calls.iter().rev().copied().collect();
-            let (one, two) = tokio::join!(nodes.one.claims().mark_started(&calls), nodes.two.claims().mark_started(&back));
+            let (one, two) =
+                tokio::join!(nodes.one.claims().mark_started(&calls), nodes.two.claims().mark_started(&back));
             all_stand([one, two]);
             let forth = fences(&work);
             let back: Vec<_> = forth.iter().rev().copied().collect();

@@ -7,7 +7,7 @@ use ichido_core::lifecycle::{Event, State};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{ClaimOrigin, KeyClaimed, KeySettled};
-use ichido_store::message::{Enqueued, Note, Settlement, StepResult, ClaimedMessage};
+use ichido_store::message::{ClaimedMessage, Enqueued, Note, Settlement, StepResult};
 use ichido_store::rescue::RescueOptions;
 use ichido_store::testing::postgres::{PgTestDatabase, fresh_database};
 
@@ -106,7 +106,7 @@ async fn unbatched_call_reports_an_unknown_outcome() {
         assert!(matches!(work, Err(StoreError::Unknown(_))), "{work:?}");
         store.advance_clock(AFTER_LEASE);
         proxy.cut_at("COMMIT");
-        let terms = RescueOptions { guarantee: KEYED, wait: Duration::ZERO, travels_for: TRAVELS_FOR };
+        let terms = RescueOptions { guarantee: KEYED, wait: Duration::ZERO, max_time_in_flight: TRAVELS_FOR };
         let rescued = store.claims().rescue(|_| terms).await;
         assert!(matches!(rescued, Err(StoreError::Unknown(_))), "{rescued:?}");
         assert_eq!(store.claims().rescue(|_| terms).await.unwrap(), None, "it was done");

@@ -141,7 +141,8 @@ async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
         let database = fresh_database().await;
         let store = Store::open(&database.url, 4).await.unwrap();
         let other = Store::open(&database.url, 4).await.unwrap();
-        let neither = RescueOptions { guarantee: Guarantee::None, wait: Duration::ZERO, travels_for: DAY };
+        let neither =
+            RescueOptions { guarantee: Guarantee::None, wait: Duration::ZERO, max_time_in_flight: DAY };
         for round in 0..ROUNDS {
             let puts = (0..CALLS).map(|number| message(&format!("{round}-{number}"))).collect();
             store.messages().enqueue_all(puts).await;
@@ -167,7 +168,10 @@ async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
             while other.claims().rescue(|_| neither).await.unwrap().is_some() {}
             for ((id, _), begun) in calls.iter().zip(begun) {
                 let status = store.messages().get(*id).await.unwrap().unwrap().status;
-                assert!(!begun || status == StateName::Parked, "round {round}: it may begin, and is {status:?}");
+                assert!(
+                    !begun || status == StateName::Parked,
+                    "round {round}: it may begin, and is {status:?}"
+                );
             }
             // Out of the way.
             let queued = MessageFilter { status: Some(StateName::Queued), ..MessageFilter::default() };

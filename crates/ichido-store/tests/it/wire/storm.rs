@@ -22,7 +22,7 @@ const CALLERS: u64 = 12;
 /// The number of kinds of calls.
 const KINDS: u64 = 8;
 /// A caller is cancelled within this time.
-const CANCEL_AFTER_MICROS_MAX: u64 = 6_000;
+const MAX_CANCEL_AFTER_MICROS: u64 = 6_000;
 /// Longer than any backoff or lease here.
 const LATER: Duration = Duration::from_mins(2);
 
@@ -35,7 +35,7 @@ fn dice(seed: &mut u64) -> u64 {
 }
 
 const fn rescue_terms(guarantee: Guarantee) -> RescueOptions {
-    RescueOptions { guarantee, wait: Duration::from_mins(1), travels_for: Duration::from_mins(10) }
+    RescueOptions { guarantee, wait: Duration::from_mins(1), max_time_in_flight: Duration::from_mins(10) }
 }
 
 /// Makes some call; only a caller that is still there sees its result.
@@ -113,7 +113,7 @@ both_databases! {
             for number in 0..CALLERS {
                 let thrown = dice(&mut seed);
                 let calling = call(store.clone(), thrown, round * CALLERS + number);
-                let stays = Duration::from_micros(dice(&mut seed) % CANCEL_AFTER_MICROS_MAX);
+                let stays = Duration::from_micros(dice(&mut seed) % MAX_CANCEL_AFTER_MICROS);
                 tasks.push(tokio::spawn(tokio::time::timeout(stays, calling)));
             }
             for task in tasks {

@@ -30,7 +30,7 @@ fn each_step_is_larger_than_the_one_before() {
 
 #[test]
 fn failure_counts_even_if_message_is_retried() {
-    for (stage, tries, expected) in [
+    for (stage, attempts, expected) in [
         (StateName::Queued, 0, Observation::Pending),
         (StateName::Sending, 1, Observation::Pending),
         (StateName::Sent, 1, Observation::Succeeded),
@@ -43,7 +43,7 @@ fn failure_counts_even_if_message_is_retried() {
         (StateName::Cancelled, 0, Observation::Cancelled),
         (StateName::Cancelled, 1, Observation::Failed),
     ] {
-        assert_eq!(observe(stage, tries), expected, "{stage:?} after {tries}");
+        assert_eq!(observe(stage, attempts), expected, "{stage:?} after {attempts}");
     }
 }
 

@@ -18,7 +18,7 @@ fn queue() -> QueueName {
 /// A dead letter whose first attempt in doubt, if any, was made this long ago.
 fn letter(effect: Effect, doubt_for: Option<Duration>) -> DeadLetterRow {
     let since = doubt_for.map(|ago| Timestamp::from_secs(1_000_000 - i64::try_from(ago.as_secs()).unwrap()));
-    let doubt = since.map(|since| Doubt { since, travels_until: since });
+    let doubt = since.map(|since| Doubt { since, in_flight_until: since });
     DeadLetterRow {
         id: Uuid::nil(),
         queue: queue(),
@@ -31,9 +31,9 @@ fn letter(effect: Effect, doubt_for: Option<Duration>) -> DeadLetterRow {
         error: None,
         since: NOW,
         created_at: NOW,
-        history: History { tries: 3, doubt, ..History::new(NonZeroU32::MIN) },
+        history: History { attempts: 3, doubt, ..History::new(NonZeroU32::MIN) },
         priority: 2,
-        made_from: None,
+        replacement_of: None,
         request_bytes: 0,
     }
 }
@@ -57,7 +57,7 @@ fn unknown_effect_is_requeued_only_while_key_is_remembered_or_repeatable() {
     let fresh = letter(Effect::Unknown, Some(HOUR / 2));
     let old = letter(Effect::Unknown, Some(HOUR));
     assert_eq!(judged(true, KEYED, &fresh), Ok(()));
-    assert_eq!(judged(true, KEYED, &old), Err(RequeueRefusal::KeyForgotten));
+    assert_eq!(judged(true, KEYED, &old), Err(RequeueRefusal::KeyExpired));
     assert_eq!(judged(true, Guarantee::None, &fresh), Err(RequeueRefusal::EffectUnknown));
     assert_eq!(judged(true, Guarantee::Idempotent, &old), Ok(()));
 }

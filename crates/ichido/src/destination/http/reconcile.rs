@@ -15,7 +15,7 @@ use ichido_store::message::Note;
 
 use super::super::ReconcileOutcome;
 use super::response::{ResponsePattern, ResponseReader, document};
-use super::{IDEMPOTENCY_KEY, key_field, endpoint};
+use super::{IDEMPOTENCY_KEY, endpoint, key_field};
 
 ichido_core::words! {
     /// The meaning of a lookup's response.
@@ -72,7 +72,9 @@ impl ReconcileEndpoint {
             ReconcileMeaning::NotDone if is_ours => {
                 ReconcileOutcome::NotDone { note: Note { result_digest: None, receipt: None, ..note } }
             }
-            ReconcileMeaning::Done | ReconcileMeaning::NotDone | ReconcileMeaning::Unknown => ReconcileOutcome::Unknown { note },
+            ReconcileMeaning::Done | ReconcileMeaning::NotDone | ReconcileMeaning::Unknown => {
+                ReconcileOutcome::Unknown { note }
+            }
         }
     }
 

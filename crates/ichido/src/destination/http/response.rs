@@ -10,10 +10,13 @@ use std::ops::RangeInclusive;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use ichido_core::digest::{BodyRules, Digest};
-use ichido_core::json::{Document, Kind, Pointer, JsonValue};
+use ichido_core::json::{Document, JsonValue, Kind, Pointer};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::{Advice, HttpResponse, Echo, Effect, ErrorCode, VerdictRow, AttemptResponse, VerdictTable, Verdict, RowMatch};
+use ichido_core::verdict::{
+    Advice, AttemptResponse, Echo, Effect, ErrorCode, HttpResponse, RowMatch, Verdict, VerdictRow,
+    VerdictTable,
+};
 use ichido_http::client::{FullResponse, NetworkError};
 use ichido_store::message::{Note, limits};
 
@@ -128,7 +131,10 @@ impl ResponseReader {
         let response = match result {
             Ok(response) => response,
             Err(NetworkError { kind, why, .. }) => {
-                return DeliveryOutcome::with_reason(self.table.judge(&AttemptResponse::Network(kind), now), why);
+                return DeliveryOutcome::with_reason(
+                    self.table.judge(&AttemptResponse::Network(kind), now),
+                    why,
+                );
             }
         };
         let document = document(&response);
@@ -214,7 +220,7 @@ pub(super) fn document(response: &FullResponse) -> Option<Document<'_>> {
 fn digest(response: &FullResponse) -> Digest {
     let media_type =
         response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let rules = BodyRules { bytes_max: response.body.len(), ..BodyRules::default() };
+    let rules = BodyRules { max_bytes: response.body.len(), ..BodyRules::default() };
     Digest::of_body(media_type, &response.body, &rules).unwrap_or_else(|_| Digest::of_bytes(&response.body))
 }
 
@@ -222,7 +228,7 @@ fn digest(response: &FullResponse) -> Digest {
 ///
 /// A failure starts with its status, which readers want first.
 fn excerpt(response: &FullResponse) -> Option<String> {
-    let start = &response.body[..response.body.len().min(limits::EXCERPT_BYTES_MAX)];
+    let start = &response.body[..response.body.len().min(limits::MAX_EXCERPT_BYTES)];
     let body_text = (!start.is_empty()).then(|| String::from_utf8_lossy(start));
     let status = StatusCode::from_u16(response.status).ok().filter(|status| !status.is_success());
     match (status, body_text) {

@@ -11,18 +11,18 @@ use ichido_core::retry::Guarantee;
 
 use ichido_core::settings::ConfigErrors;
 
-use super::{ReconcileMeaning, Http, ResponseMeaning};
+use super::{Http, ReconcileMeaning, ResponseMeaning};
 
 /// The most signing secrets: the old and the new one, while receivers change over.
-pub const SECRETS_MAX: usize = 2;
+pub const MAX_SECRETS: usize = 2;
 /// The most rules of a destination.
-pub const RULES_MAX: usize = 64;
+pub const MAX_RULES: usize = 64;
 /// The most header fields of a destination.
-pub const HEADERS_MAX: usize = 32;
+pub const MAX_HEADERS: usize = 32;
 /// The longest timeout of a call.
-pub const TIMEOUT_MAX: Duration = Duration::from_hours(1);
+pub const MAX_TIMEOUT: Duration = Duration::from_hours(1);
 /// The largest limit on the response size.
-pub const ANSWER_BYTES_MAX: usize = 16 << 20;
+pub const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 /// Settings of an HTTP destination. [`HttpSettings::new`] has the defaults.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub struct HttpSettings {
     pub url: String,
     /// Additional header fields, such as `Authorization`: name and value.
     pub headers: Vec<(String, String)>,
-    /// Up to [`SECRETS_MAX`] secrets, `whsec_` and base64; each call is signed with all of them.
+    /// Up to [`MAX_SECRETS`] secrets, `whsec_` and base64; each call is signed with all of them.
     ///
     /// Default: none, unsigned.
     pub signing_secrets: Vec<String>,
@@ -50,11 +50,11 @@ pub struct HttpSettings {
     /// A longer one is judged by status and headers alone.
     ///
     /// Default: 1 MiB.
-    pub answer_bytes_max: usize,
+    pub max_response_bytes: usize,
     /// What the receiver guarantees about repeated calls. Default: nothing.
     pub guarantee: Guarantee,
     /// How long an abandoned call may still be in flight. Default: 1 minute.
-    pub settles_within: Duration,
+    pub settle_grace: Duration,
     /// Whether the receiver promises to echo the key in its responses. Default: no.
     // Spec: D8.
     pub echoes_key: bool,
@@ -125,9 +125,9 @@ impl HttpSettings {
             connect_timeout: Duration::from_secs(3),
             response_timeout: Duration::from_secs(10),
             total_timeout: Duration::from_secs(15),
-            answer_bytes_max: 1 << 20,
+            max_response_bytes: 1 << 20,
             guarantee: Guarantee::None,
-            settles_within: Duration::from_mins(1),
+            settle_grace: Duration::from_mins(1),
             echoes_key: false,
             key_pointer: "/idempotency_key".to_owned(),
             receipt_pointer: None,
@@ -140,14 +140,14 @@ impl HttpSettings {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use ichido::destination::http::{AnswerRule, HttpSettings, Meaning};
+    /// use ichido::destination::http::{DeliveryRule, HttpSettings, Meaning};
     /// use ichido_core::retry::Guarantee;
     ///
     /// let broker = HttpSettings {
-    ///     guarantee: Guarantee::HonoursKeys { keeps_for: Duration::from_hours(24) },
+    ///     guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
     ///     echoes_key: true,
     ///     receipt_pointer: Some("/broker_order_id".to_owned()),
-    ///     rules: vec![AnswerRule {
+    ///     rules: vec![DeliveryRule {
     ///         status: "409".to_owned(),
     ///         at: Some(("/error".to_owned(), "already_processed".to_owned())),
     ///         means: Meaning::Processed,

@@ -12,13 +12,13 @@ use sha2::Sha256;
 /// The prefix of a secret.
 const PREFIX: &str = "whsec_";
 /// The shortest secret in bytes, as defined by the standard.
-const SECRET_BYTES_MIN: usize = 24;
+const MIN_SECRET_BYTES: usize = 24;
 /// The longest secret in bytes, as defined by the standard.
-const SECRET_BYTES_MAX: usize = 64;
+const MAX_SECRET_BYTES: usize = 64;
 
 /// A secret shared with the receiver.
 #[derive(Clone)]
-pub(super) struct Secret(Vec<u8>); // Invariant: SECRET_BYTES_MIN..=SECRET_BYTES_MAX bytes.
+pub(super) struct Secret(Vec<u8>); // Invariant: MIN_SECRET_BYTES..=MAX_SECRET_BYTES bytes.
 
 /// Why a text is not a [`Secret`]. No variant holds a character of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +28,7 @@ pub(super) enum SecretError {
     #[error("a signing secret must be base64 after `{PREFIX}`, including any `=` padding")]
     NotBase64,
     #[error(
-        "a signing secret must have {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes, not {0}; generate a new one \
+        "a signing secret must have {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES} bytes, not {0}; generate a new one \
             from random bytes"
     )]
     Length(usize),
@@ -39,7 +39,7 @@ impl Secret {
         let encoded = text.strip_prefix(PREFIX).ok_or(SecretError::NoPrefix)?;
         let bytes = STANDARD.decode(encoded).map_err(|_| SecretError::NotBase64)?;
         match bytes.len() {
-            SECRET_BYTES_MIN..=SECRET_BYTES_MAX => Ok(Self(bytes)),
+            MIN_SECRET_BYTES..=MAX_SECRET_BYTES => Ok(Self(bytes)),
             len => Err(SecretError::Length(len)),
         }
     }
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(refused("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), Some(SecretError::NoPrefix));
         assert_eq!(refused("whsec_not base64"), Some(SecretError::NotBase64));
         assert_eq!(refused("whsec_plJ3nmyCDGBKInavdOK15jsl"), Some(SecretError::Length(18)));
-        let long = format!("whsec_{}", STANDARD.encode([7; SECRET_BYTES_MAX + 1]));
+        let long = format!("whsec_{}", STANDARD.encode([7; MAX_SECRET_BYTES + 1]));
         assert_eq!(refused(&long), Some(SecretError::Length(65)));
     }
 }

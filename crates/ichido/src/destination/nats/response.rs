@@ -157,7 +157,7 @@ fn note_of(why: impl Into<String>) -> Note {
 /// Digests the acknowledgement.
 // Spec: D10.
 fn digest(payload: &Bytes) -> Digest {
-    let rules = BodyRules { bytes_max: payload.len(), ..BodyRules::default() };
+    let rules = BodyRules { max_bytes: payload.len(), ..BodyRules::default() };
     Digest::of_body("application/json", payload, &rules).unwrap_or_else(|_| Digest::of_bytes(payload))
 }
 

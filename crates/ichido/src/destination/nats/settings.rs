@@ -15,14 +15,14 @@ use super::connection::{CLOSE_WITHIN, NatsServers};
 use super::start::NatsPlan;
 
 /// The most servers.
-pub const URLS_MAX: usize = 16;
+pub const MAX_URLS: usize = 16;
 /// The longest timeout of a call.
-pub const TIMEOUT_MAX: Duration = Duration::from_hours(1);
-/// The smallest `settles_within`: an abandoned connection may still be written to for this long.
-pub const SETTLES_WITHIN_MIN: Duration = CLOSE_WITHIN;
+pub const MAX_TIMEOUT: Duration = Duration::from_hours(1);
+/// The smallest `settle_grace`: an abandoned connection may still be written to for this long.
+pub const MIN_SETTLE_GRACE: Duration = CLOSE_WITHIN;
 
 /// The longest subject: well below the servers' limit on a protocol line.
-const SUBJECT_BYTES_MAX: usize = 1024;
+const MAX_SUBJECT_BYTES: usize = 1024;
 
 /// Settings of a NATS destination. [`NatsSettings::new`] has the defaults.
 #[derive(Clone)]
@@ -41,10 +41,10 @@ pub struct NatsSettings {
     pub connect_timeout: Duration,
     /// The timeout of a whole call, including connecting. Default: 10 s.
     pub timeout: Duration,
-    /// How long an abandoned publish may still be in flight, at least [`SETTLES_WITHIN_MIN`].
+    /// How long an abandoned publish may still be in flight, at least [`MIN_SETTLE_GRACE`].
     ///
     /// Default: 1 minute.
-    pub settles_within: Duration,
+    pub settle_grace: Duration,
 }
 
 /// Credentials for the server.
@@ -92,7 +92,7 @@ impl NatsSettings {
             trusted_roots: None,
             connect_timeout: Duration::from_secs(3),
             timeout: Duration::from_secs(10),
-            settles_within: Duration::from_mins(1),
+            settle_grace: Duration::from_mins(1),
         }
     }
 
@@ -115,7 +115,7 @@ impl NatsSettings {
         let mut problems = ConfigErrors::default();
         self.check_times(&mut problems);
         problems.check("subject", check_subject(&self.subject));
-        problems.within("urls", self.urls.len(), 1..=URLS_MAX);
+        problems.within("urls", self.urls.len(), 1..=MAX_URLS);
         let mut servers = Vec::new();
         for (index, url) in self.urls.iter().enumerate() {
             servers.extend(problems.check(&format!("urls[{index}]"), server(url)));
@@ -130,17 +130,17 @@ impl NatsSettings {
             nats_servers: NatsServers { servers, credentials, tls, connect_timeout: self.connect_timeout },
             subject: self.subject.clone(),
             timeout: self.timeout,
-            settles_within: self.settles_within,
+            settle_grace: self.settle_grace,
         }))
     }
 
     fn check_times(&self, problems: &mut ConfigErrors) {
         let min = Duration::from_millis(1);
-        problems.within("timeout", self.timeout, min..=TIMEOUT_MAX);
+        problems.within("timeout", self.timeout, min..=MAX_TIMEOUT);
         if self.connect_timeout < min || self.timeout < self.connect_timeout {
             problems.add("connect_timeout", "must be at least 1 ms and at most timeout");
         }
-        problems.within("settles_within", self.settles_within, SETTLES_WITHIN_MIN..=TIMEOUT_MAX);
+        problems.within("settle_grace", self.settle_grace, MIN_SETTLE_GRACE..=MAX_TIMEOUT);
     }
 
     /// Configures TLS.
@@ -198,8 +198,8 @@ fn check_subject(subject: &str) -> Result<(), String> {
     let is_token = |token: &str| {
         !token.is_empty() && token.chars().all(|char| !char.is_whitespace() && !char.is_control())
     };
-    if SUBJECT_BYTES_MAX < subject.len() {
-        Err(format!("has {} bytes; at most {SUBJECT_BYTES_MAX} are allowed", subject.len()))
+    if MAX_SUBJECT_BYTES < subject.len() {
+        Err(format!("has {} bytes; at most {MAX_SUBJECT_BYTES} are allowed", subject.len()))
     } else if !subject.split('.').all(is_token) {
         Err(format!(
             "{subject:?} is not a subject; write words separated by dots, without white space: orders.placed"
@@ -222,7 +222,7 @@ mod tests {
         for fine in ["orders", "orders.placed", "orders.eu-1.placed_2", "a*b.c"] {
             assert_eq!(check_subject(fine), Ok(()), "{fine}");
         }
-        let long = "x".repeat(SUBJECT_BYTES_MAX + 1);
+        let long = "x".repeat(MAX_SUBJECT_BYTES + 1);
         for wrong in
             ["", ".", "orders.", "orders..placed", "or ders", "orders.*", "orders.>", "a\r\nPUB", &long]
         {

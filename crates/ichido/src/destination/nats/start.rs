@@ -25,7 +25,7 @@ pub struct NatsPlan {
     pub(super) nats_servers: NatsServers,
     pub(super) subject: String,
     pub(super) timeout: Duration,
-    pub(super) settles_within: Duration,
+    pub(super) settle_grace: Duration,
 }
 
 ichido_core::debug_only! {
@@ -98,7 +98,7 @@ pub enum NatsStartError {
     /// The stream forgets ids while a publish may be in flight.
     #[error(
         "stream {stream} remembers ids for {window:?} (duplicate_window), but a publish may be in flight for \
-            {in_flight:?} (timeout and settles_within); lengthen duplicate_window or shorten those"
+            {in_flight:?} (timeout and settle_grace); lengthen duplicate_window or shorten those"
     )]
     ShortWindow {
         /// The stream.
@@ -125,7 +125,7 @@ impl NatsPlan {
     ///
     /// It ends within three times the timeout.
     pub async fn connect(self) -> Result<Nats, NatsStartError> {
-        let Self { nats_servers, subject, timeout, settles_within } = self;
+        let Self { nats_servers, subject, timeout, settle_grace } = self;
         let servers = nats_servers.names();
         let client = NatsClient::new(nats_servers, subject.clone());
         let connection = client.take(Instant::now() + timeout).await.map_err(NatsStartError::from)?;
@@ -137,7 +137,7 @@ impl NatsPlan {
         if found.sealed {
             return Err(NatsStartError::Sealed { stream: found.name });
         }
-        let mut promise = DeliveryTerms { guarantee: Guarantee::None, timeout, settles_within };
+        let mut promise = DeliveryTerms { guarantee: Guarantee::None, timeout, settle_grace };
         let (window, in_flight) = (found.duplicate_window, max_time_in_flight(&promise));
         if window <= in_flight {
             return Err(NatsStartError::ShortWindow { stream: found.name, window, in_flight });

@@ -9,7 +9,7 @@ use ichido_store::alert::NewAlert;
 use ichido_store::message::{NewMessage, QueueName};
 use serde_json::{Value, json};
 
-use super::{AlertSettings, AlertFormat, AlertReceiver};
+use super::{AlertFormat, AlertReceiver, AlertSettings};
 
 /// The identity of the notifications.
 const IDENTITY: &str = "ichido";
@@ -85,7 +85,7 @@ impl Incident<'_> {
 
 #[cfg(test)]
 mod tests {
-    use ichido_core::alert::{AlertSubject, Measurement, AlertRule};
+    use ichido_core::alert::{AlertRule, AlertSubject, Measurement};
     use uuid::Uuid;
 
     use super::*;
@@ -106,8 +106,11 @@ mod tests {
     }
 
     fn alerts() -> AlertSettings {
-        let receiver =
-            |name: &str, form| AlertReceiver { name: name.to_owned(), destination: "d".to_owned(), format: form };
+        let receiver = |name: &str, form| AlertReceiver {
+            name: name.to_owned(),
+            destination: "d".to_owned(),
+            format: form,
+        };
         AlertSettings {
             receivers: vec![receiver("ops", AlertFormat::Webhook), receiver("chat", AlertFormat::Slack)],
             ..AlertSettings::default()

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ichido_core::alert::measure::{USUAL_WINDOWS, share, surge};
-use ichido_core::alert::{AlertSubject, Measurement, AlertRule, AlertRules};
+use ichido_core::alert::{AlertRule, AlertRules, AlertSubject, Measurement};
 use ichido_core::lifecycle::StateName;
 use ichido_core::pace::Circuit;
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
-use ichido_store::error::StoreError;
-use ichido_store::message::{StateCount, QueueName};
 use ichido_store::counters::SubjectCounts;
+use ichido_store::error::StoreError;
+use ichido_store::message::{QueueName, StateCount};
 
 use super::is_alert_queue;
 use crate::worker::pacer::Paces;
@@ -45,7 +45,10 @@ impl MeasureRound<'_> {
         for (name, rate) in Paces::new(self.store.clone()).list().await? {
             if !mutes(&name) {
                 let is_down = u64::from(self.is_down(rate.pace.circuit));
-                readings.insert((AlertRule::CircuitOpen, AlertSubject::Destination(name)), Measurement::of_count(is_down));
+                readings.insert(
+                    (AlertRule::CircuitOpen, AlertSubject::Destination(name)),
+                    Measurement::of_count(is_down),
+                );
             }
         }
         Ok(readings)
@@ -78,7 +81,8 @@ impl MeasureRound<'_> {
 
     /// Measures arrivals, retries and deliveries.
     async fn traffic(&self, readings: &mut Readings) -> Result<(), StoreError> {
-        let rules = [AlertRule::FailedRetries, AlertRule::Duplicates, AlertRule::ProcessingDelay, AlertRule::LagP95];
+        let rules =
+            [AlertRule::FailedRetries, AlertRule::Duplicates, AlertRule::ProcessingDelay, AlertRule::LagP95];
         let mut windows: Vec<Duration> = rules.iter().flat_map(|rule| self.rules.windows(*rule)).collect();
         windows.sort_unstable();
         windows.dedup();
@@ -122,7 +126,14 @@ impl MeasureRound<'_> {
     }
 
     /// Adds a reading if its window is the one in the subject's terms.
-    fn add(&self, readings: &mut Readings, rule: AlertRule, about: AlertSubject, window: Duration, reading: Measurement) {
+    fn add(
+        &self,
+        readings: &mut Readings,
+        rule: AlertRule,
+        about: AlertSubject,
+        window: Duration,
+        reading: Measurement,
+    ) {
         if self.rules.terms(rule, &about).is_some_and(|terms| terms.window == Some(window)) {
             readings.insert((rule, about), reading);
         }

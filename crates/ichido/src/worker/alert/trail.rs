@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::alert::{AlertSubject, Measurement, AlertRule};
+use ichido_core::alert::{AlertRule, AlertSubject, Measurement};
 use ichido_store::error::StoreError;
 use ichido_store::node::SingletonTask;
 use tokio::time::Instant;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::alert::{AlertSubject, Measurement, AlertRule, AlertStatus, AlertStep, AlertTerms, judge};
+use ichido_core::alert::{AlertRule, AlertStatus, AlertStep, AlertSubject, AlertTerms, Measurement, judge};
 use ichido_core::time::Timestamp;
 use ichido_store::alert::{Alert, NewAlert};
 use ichido_store::error::StoreError;
@@ -105,7 +105,9 @@ impl IncidentJudge<'_> {
             (AlertStep::Clear, Some(open)) => self.node.store.alerts().clear(open.id, Some(self.now)).await,
             (AlertStep::Relapse, Some(open)) => self.node.store.alerts().clear(open.id, None).await,
             (AlertStep::Resolve, Some(open)) => self.resolve(open, false).await,
-            (AlertStep::Stay, _) | (AlertStep::Clear | AlertStep::Relapse | AlertStep::Resolve, None) => Ok(()),
+            (AlertStep::Stay, _) | (AlertStep::Clear | AlertStep::Relapse | AlertStep::Resolve, None) => {
+                Ok(())
+            }
         }
     }
 

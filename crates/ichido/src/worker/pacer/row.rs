@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use ichido_core::pace::{ResponseCounts, Circuit, Evidence, Pace, Paced, PerSecond, PacePhase, Rate, PaceSettings, AcceptedCounts};
+use ichido_core::pace::{
+    AcceptedCounts, Circuit, Evidence, Pace, PacePhase, PaceSettings, Paced, PerSecond, Rate, ResponseCounts,
+};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -17,11 +19,11 @@ pub(super) struct Row {
     pub(super) version: i64,
     pub(super) pace: Pace,
     /// The rate that an operator set instead of the configured one.
-    pub(super) rate_max: Option<PerSecond>,
+    pub(super) max_rate: Option<PerSecond>,
 }
 
 impl Row {
-    pub(super) const NEW: Self = Self { version: SharedPace::NEVER_WRITTEN, pace: Pace::NEW, rate_max: None };
+    pub(super) const NEW: Self = Self { version: SharedPace::NEVER_WRITTEN, pace: Pace::NEW, max_rate: None };
 
     /// Reads the row of a destination.
     ///
@@ -43,7 +45,7 @@ impl Row {
 
     /// Returns the effective settings: an operator's rate overrides the configured one.
     pub(super) fn settings(&self, settings: &PaceSettings) -> PaceSettings {
-        PaceSettings { rate_max: self.rate_max.or(settings.rate_max), ..*settings }
+        PaceSettings { max_rate: self.max_rate.or(settings.max_rate), ..*settings }
     }
 
     pub(super) fn to_bytes(self) -> Vec<u8> {
@@ -93,7 +95,7 @@ impl Row {
             "wanted_until": wanted_until.as_micros(),
             "paused_until": paused_until.as_micros(),
             "asking": asking,
-            "rate_max": self.rate_max.map(PerSecond::get),
+            "max_rate": self.max_rate.map(PerSecond::get),
         })
         .to_string()
         .into_bytes()
@@ -123,7 +125,7 @@ fn from_value(version: i64, value: &Value) -> Option<Row> {
         asking: value["asking"].as_bool().unwrap_or(false),
         circuit: circuit(&value["circuit"])?,
     };
-    Some(Row { version, pace, rate_max: optional(&value["rate_max"]) })
+    Some(Row { version, pace, max_rate: optional(&value["max_rate"]) })
 }
 
 fn rate(value: &Value) -> Option<Rate> {
@@ -239,8 +241,8 @@ mod tests {
         assert!(matches!(down.circuit, Circuit::Open { .. }));
         assert!(matches!(half.circuit, Circuit::HalfOpen { .. }));
         for pace in [Pace::NEW, free, refused, paced, climbing, down, half] {
-            for rate_max in [None, Some(PerSecond::clamped(0.1)), Some(PerSecond::MAX)] {
-                let row = Row { version: 3, pace, rate_max };
+            for max_rate in [None, Some(PerSecond::clamped(0.1)), Some(PerSecond::MAX)] {
+                let row = Row { version: 3, pace, max_rate };
                 assert_eq!(again(row), Some(row));
             }
         }

@@ -5,7 +5,7 @@ use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::node::SharedPace;
 
-use super::ROUNDS_MAX;
+use super::MAX_ROUNDS;
 use super::row::Row;
 
 /// The paces that the workers of one database share.
@@ -18,7 +18,7 @@ pub struct DestinationPace {
     /// How fast it is called, and whether it is paused or down.
     pub pace: Pace,
     /// The rate that an operator set instead of the configured one.
-    pub rate_max: Option<PerSecond>,
+    pub max_rate: Option<PerSecond>,
 }
 
 impl Paces {
@@ -29,15 +29,15 @@ impl Paces {
 
     /// Returns the pace of a destination; [`Pace::NEW`] if it was never called.
     pub async fn read(&self, destination: &str) -> Result<DestinationPace, StoreError> {
-        let Row { pace, rate_max, .. } = Row::read(&self.0, destination).await?;
-        Ok(DestinationPace { pace, rate_max })
+        let Row { pace, max_rate, .. } = Row::read(&self.0, destination).await?;
+        Ok(DestinationPace { pace, max_rate })
     }
 
     /// Returns the pace of every destination that was ever called, by name.
     pub async fn list(&self) -> Result<Vec<(String, DestinationPace)>, StoreError> {
         let rate = |(name, shared): (String, SharedPace)| {
-            let Row { pace, rate_max, .. } = Row::parse(&name, &shared);
-            (name, DestinationPace { pace, rate_max })
+            let Row { pace, max_rate, .. } = Row::parse(&name, &shared);
+            (name, DestinationPace { pace, max_rate })
         };
         Ok(self.0.paces().list().await?.into_iter().map(rate).collect())
     }
@@ -45,12 +45,12 @@ impl Paces {
     /// Sets the maximum rate of all workers together; `None` restores their configuration.
     ///
     /// They follow within a second.
-    pub async fn set_rate_max(
+    pub async fn set_max_rate(
         &self,
         destination: &str,
-        rate_max: Option<PerSecond>,
+        max_rate: Option<PerSecond>,
     ) -> Result<(), StoreError> {
-        self.change(destination, |row| Row { rate_max, ..row }).await
+        self.change(destination, |row| Row { max_rate, ..row }).await
     }
 
     /// Ends the pause that a destination requested.
@@ -61,7 +61,7 @@ impl Paces {
     }
 
     async fn change(&self, destination: &str, change: impl Fn(Row) -> Row) -> Result<(), StoreError> {
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..MAX_ROUNDS {
             let row = Row::read(&self.0, destination).await?;
             let next = change(row);
             if next == row || self.0.paces().write(destination, row.version, &next.to_bytes()).await? {

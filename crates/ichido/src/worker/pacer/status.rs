@@ -5,7 +5,7 @@
 
 use std::sync::Mutex;
 
-use ichido_core::pace::{Circuit, PerSecond, Rate, PaceSettings};
+use ichido_core::pace::{Circuit, PaceSettings, PerSecond, Rate};
 use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 
@@ -29,7 +29,7 @@ impl PaceStatus {
 
     fn new(row: &Row, settings: &PaceSettings, now: Timestamp) -> Self {
         let pace = &row.pace;
-        let paused_until = pace.paused_until.min(now.plus(settings.pause_max));
+        let paused_until = pace.paused_until.min(now.plus(settings.max_pause));
         Self {
             paused_until: Some(paused_until).filter(|until| now < *until),
             circuit: match pace.circuit {
@@ -39,7 +39,7 @@ impl PaceStatus {
                 Circuit::Open { .. } | Circuit::HalfOpen { .. } => CircuitState::HalfOpen,
             },
             is_slowed: matches!(pace.rate, Rate::Paced(_)),
-            set: row.rate_max,
+            set: row.max_rate,
         }
     }
 }

@@ -8,7 +8,7 @@ use ichido_core::digest::Digest;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport};
 
 use super::tried::{conflict, order, outcome, resolved, settings, tried};
-use http_for_tests::{ServerAction, Receiver, json, with};
+use http_for_tests::{Receiver, ServerAction, json, with};
 
 /// A broker with its own rules.
 // Spec: D18.
@@ -142,7 +142,8 @@ async fn result_digest_is_canonical_and_receipt_is_stored() {
         r#"{"broker_order_id":"b-1","accepted_at":"2027-01-15T08:00:00Z","status":"accepted","fills":[],"idempotency_key":"k"}"#,
         r#"{ "idempotency_key": "k", "fills": [], "status": "accepted", "accepted_at": "2027-01-15T08:00:00Z", "broker_order_id": "b-1" }"#,
     ];
-    let receiver = Receiver::start(move |before, _| ServerAction::Answer(json("200 OK", spellings[before]))).await;
+    let receiver =
+        Receiver::start(move |before, _| ServerAction::Answer(json("200 OK", spellings[before]))).await;
     let http = resolved(&broker(&receiver));
     let (_, first) = tried(&http, &order("k")).await;
     let (_, second) = tried(&http, &order("k")).await;
@@ -195,8 +196,9 @@ async fn oversized_response_is_judged_by_status() {
         // It announces a terabyte and sends a part of it.
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: 1000000000000\r\n\r\n");
         let receiver =
-            Receiver::start(move |_, _| ServerAction::AnswerAndHold(format!("{head}{}", "x".repeat(5_000)))).await;
-        let settings = HttpSettings { answer_bytes_max: 4_096, ..settings(receiver.url("/")) };
+            Receiver::start(move |_, _| ServerAction::AnswerAndHold(format!("{head}{}", "x".repeat(5_000))))
+                .await;
+        let settings = HttpSettings { max_response_bytes: 4_096, ..settings(receiver.url("/")) };
         let http = resolved(&settings);
         let (verdict, note) = tried(&http, &order("k")).await;
         assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), expected);
@@ -205,7 +207,7 @@ async fn oversized_response_is_judged_by_status() {
     }
     // Exactly at the limit, it is complete.
     let receiver = Receiver::answering(with("200 OK", &[], &"x".repeat(4_096))).await;
-    let settings = HttpSettings { answer_bytes_max: 4_096, ..settings(receiver.url("/")) };
+    let settings = HttpSettings { max_response_bytes: 4_096, ..settings(receiver.url("/")) };
     let (_, note) = tried(&resolved(&settings), &order("k")).await;
     assert!(note.result_digest.is_some());
 }
@@ -221,11 +223,26 @@ async fn rules_of_destination_apply_first_in_order() {
     for (rules, code, effect) in [
         (vec![], "BROKER_5XX", Effect::Unknown),
         (vec![rule("503", None, ResponseMeaning::NotDone)], "BROKER_5XX", Effect::NotDone),
-        (vec![rule("500-599", Some(("/code", "17")), ResponseMeaning::RateLimited)], "RATE_LIMITED", Effect::NotDone),
-        (vec![rule("503", Some(("/final", "true")), ResponseMeaning::BadRequest)], "BAD_REQUEST", Effect::NotDone),
-        (vec![rule("503", Some(("/final", "false")), ResponseMeaning::BadRequest)], "BROKER_5XX", Effect::Unknown),
         (
-            vec![rule("503", None, ResponseMeaning::Unauthorized), rule("503", None, ResponseMeaning::NotDone)],
+            vec![rule("500-599", Some(("/code", "17")), ResponseMeaning::RateLimited)],
+            "RATE_LIMITED",
+            Effect::NotDone,
+        ),
+        (
+            vec![rule("503", Some(("/final", "true")), ResponseMeaning::BadRequest)],
+            "BAD_REQUEST",
+            Effect::NotDone,
+        ),
+        (
+            vec![rule("503", Some(("/final", "false")), ResponseMeaning::BadRequest)],
+            "BROKER_5XX",
+            Effect::Unknown,
+        ),
+        (
+            vec![
+                rule("503", None, ResponseMeaning::Unauthorized),
+                rule("503", None, ResponseMeaning::NotDone),
+            ],
             "UNAUTHORIZED",
             Effect::NotDone,
         ),

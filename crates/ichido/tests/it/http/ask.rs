@@ -2,11 +2,11 @@
 // Spec: F2.
 
 use ichido::destination::ReconcileOutcome;
-use ichido::destination::http::{ReconcileMeaning, ReconcileRule, HttpSettings, ReconcileSettings};
+use ichido::destination::http::{HttpSettings, ReconcileMeaning, ReconcileRule, ReconcileSettings};
 use ichido_store::message::Note;
 
 use super::tried::{SHORT, asked, resolved, settings};
-use http_for_tests::{ServerAction, Receiver, json};
+use http_for_tests::{Receiver, ServerAction, json};
 
 fn rule(status: &str, at: Option<(&str, &str)>, means: ReconcileMeaning) -> ReconcileRule {
     let at = at.map(|(pointer, text)| (pointer.to_owned(), text.to_owned()));
@@ -38,11 +38,19 @@ fn found_in(asked: ReconcileOutcome) -> (ReconcileMeaning, Note) {
 async fn lookup_response_is_judged_only_by_rules() {
     for (status, body, found) in [
         ("200 OK", r#"{"status":"accepted","broker_order_id":"b-1"}"#, ReconcileMeaning::Done),
-        ("200 OK", r#"{"status":"accepted","idempotency_key":"k","broker_order_id":"b-1"}"#, ReconcileMeaning::Done),
+        (
+            "200 OK",
+            r#"{"status":"accepted","idempotency_key":"k","broker_order_id":"b-1"}"#,
+            ReconcileMeaning::Done,
+        ),
         ("200 OK", r#"{"status":"accepted","idempotency_key":"another"}"#, ReconcileMeaning::Unknown),
         ("200 OK", r#"{"status":"pending"}"#, ReconcileMeaning::Unknown),
         ("404 Not Found", r#"{"error":"no_such_order"}"#, ReconcileMeaning::NotDone),
-        ("404 Not Found", r#"{"error":"no_such_order","idempotency_key":"another"}"#, ReconcileMeaning::Unknown),
+        (
+            "404 Not Found",
+            r#"{"error":"no_such_order","idempotency_key":"another"}"#,
+            ReconcileMeaning::Unknown,
+        ),
         // A wrong path says nothing about the order.
         ("404 Not Found", "<h1>nginx</h1>", ReconcileMeaning::Unknown),
         ("500 Oops", "", ReconcileMeaning::Unknown),
@@ -107,7 +115,10 @@ async fn failed_lookup_is_unknown_and_ends_in_time() {
     let mut settings = asking(receiver.url("/{key}"));
     settings.response_timeout = SHORT;
     let (found, note) = found_in(asked(&resolved(&settings), "k").await);
-    assert_eq!((found, note.excerpt.as_deref()), (ReconcileMeaning::Unknown, Some("no response arrived in time")));
+    assert_eq!(
+        (found, note.excerpt.as_deref()),
+        (ReconcileMeaning::Unknown, Some("no response arrived in time"))
+    );
 
     let nowhere = asking("http://127.0.0.1:1/{key}".to_owned());
     assert_eq!(found_in(asked(&resolved(&nowhere), "k").await).0, ReconcileMeaning::Unknown);

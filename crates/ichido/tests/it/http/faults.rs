@@ -4,7 +4,7 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use tokio::net::TcpListener;
 
 use super::tried::{SHORT, order, outcome, resolved, settings, tried};
-use http_for_tests::{ServerAction, Receiver};
+use http_for_tests::{Receiver, ServerAction};
 
 const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
 const MAYBE_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry);
@@ -65,7 +65,9 @@ async fn connection_closed_after_request_leaves_effect_unknown() {
         ServerAction::AnswerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned()),
         // A body that does not end, by length and by chunks.
         ServerAction::AnswerAndClose("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf".to_owned()),
-        ServerAction::AnswerAndClose("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nha".to_owned()),
+        ServerAction::AnswerAndClose(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nha".to_owned(),
+        ),
     ] {
         let done = act.clone();
         let receiver = Receiver::start(move |_, _| done.clone()).await;

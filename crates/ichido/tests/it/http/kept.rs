@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ichido_core::verdict::{Advice, Effect};
 
 use super::tried::{order, outcome, resolved, settings, tried};
-use http_for_tests::{ServerAction, Receiver, json};
+use http_for_tests::{Receiver, ServerAction, json};
 
 const SENT: (Option<&str>, Effect, Advice) = (None, Effect::Done, Advice::Accept);
 
@@ -22,13 +22,10 @@ async fn connection_is_reused_across_calls() {
 #[tokio::test]
 async fn broken_reused_connection_leaves_effect_unknown_without_retry() {
     let is_second = |before| before == 1;
-    let receiver =
-        Receiver::start(
-            move |before, _| {
-                if is_second(before) { ServerAction::Reset } else { ServerAction::Answer(json("200 OK", "{}")) }
-            },
-        )
-        .await;
+    let receiver = Receiver::start(move |before, _| {
+        if is_second(before) { ServerAction::Reset } else { ServerAction::Answer(json("200 OK", "{}")) }
+    })
+    .await;
     let http = resolved(&settings(receiver.url("/")));
     assert_eq!(outcome(&http, &order("first")).await, SENT);
     let second = outcome(&http, &order("second")).await;

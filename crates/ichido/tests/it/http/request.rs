@@ -7,7 +7,7 @@ use ichido::destination::http::HttpSettings;
 use sha2::Sha256;
 
 use super::tried::{key, order, resolved, settings, tried};
-use http_for_tests::{Receiver, ReceivedRequest, json};
+use http_for_tests::{ReceivedRequest, Receiver, json};
 
 const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEW: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

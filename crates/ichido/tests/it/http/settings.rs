@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use ichido::destination::DeliveryTerms;
 use ichido::destination::http::{
-    DeliveryRule, ReconcileMeaning, ReconcileRule, HttpSettings, ResponseMeaning, ReconcileSettings, SECRETS_MAX,
+    DeliveryRule, HttpSettings, MAX_SECRETS, ReconcileMeaning, ReconcileRule, ReconcileSettings,
+    ResponseMeaning,
 };
 use ichido_core::retry::Guarantee;
 
@@ -22,12 +23,12 @@ fn all_problems_are_reported_together_with_their_settings() {
             ("Authorization".to_owned(), "t0ken\n".to_owned()),
             ("Ichido-Fence".to_owned(), "1".to_owned()),
         ],
-        signing_secrets: vec!["t0psecret".to_owned(); SECRETS_MAX + 1],
+        signing_secrets: vec!["t0psecret".to_owned(); MAX_SECRETS + 1],
         allow_link_local: vec!["elsewhere.example".to_owned()],
         connect_timeout: Duration::from_mins(2),
         response_timeout: Duration::ZERO,
         total_timeout: Duration::from_mins(1),
-        answer_bytes_max: 0,
+        max_response_bytes: 0,
         guarantee: Guarantee::Keyed { keeps_for: Duration::from_secs(1) },
         key_pointer: "key".to_owned(),
         receipt_pointer: Some(String::new()),
@@ -38,7 +39,11 @@ fn all_problems_are_reported_together_with_their_settings() {
         }],
         reconcile: Some(ReconcileSettings {
             url: "https://{key}.example/".to_owned(),
-            rules: vec![ReconcileRule { status: "200-100".to_owned(), at: None, means: ReconcileMeaning::Unknown }],
+            rules: vec![ReconcileRule {
+                status: "200-100".to_owned(),
+                at: None,
+                means: ReconcileMeaning::Unknown,
+            }],
         }),
         ..settings(String::new())
     };
@@ -55,7 +60,7 @@ fn all_problems_are_reported_together_with_their_settings() {
         "allow_link_local:",
         "connect_timeout:",
         "response_timeout:",
-        "answer_bytes_max:",
+        "max_response_bytes:",
         "guarantee:",
         "key_pointer:",
         "receipt_pointer:",
@@ -109,10 +114,10 @@ fn no_secret_is_shown() {
 #[test]
 fn promise_follows_settings() {
     let guarantee = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
-    let settles_within = Duration::from_mins(5);
-    let settings = HttpSettings { guarantee, settles_within, ..HttpSettings::new("http://127.0.0.1/") };
+    let settle_grace = Duration::from_mins(5);
+    let settings = HttpSettings { guarantee, settle_grace, ..HttpSettings::new("http://127.0.0.1/") };
     let timeout = Duration::from_secs(15);
-    assert_eq!(resolved(&settings).terms(), DeliveryTerms { guarantee, timeout, settles_within });
+    assert_eq!(resolved(&settings).terms(), DeliveryTerms { guarantee, timeout, settle_grace });
     let nothing = resolved(&HttpSettings::new("http://127.0.0.1/")).terms();
     assert_eq!(nothing.guarantee, Guarantee::None, "nothing is promised by default");
 }

@@ -5,7 +5,7 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use tokio_rustls::TlsAcceptor;
 
 use super::tried::{order, outcome, resolved, settings, tried};
-use http_for_tests::{ServerAction, Authority, Receiver, json};
+use http_for_tests::{Authority, Receiver, ServerAction, json};
 
 const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
 
@@ -55,7 +55,8 @@ async fn untrusted_receiver_gets_nothing() {
 #[tokio::test]
 async fn receiver_without_tls_gets_nothing() {
     let receiver =
-        Receiver::start(|_, _| ServerAction::AnswerAndClose("HTTP/1.1 400 Bad Request\r\n\r\n".to_owned())).await;
+        Receiver::start(|_, _| ServerAction::AnswerAndClose("HTTP/1.1 400 Bad Request\r\n\r\n".to_owned()))
+            .await;
     // It takes the first flight for the start of a head, and waits for more until we have gone.
     let url = format!("https://{}/", receiver.address);
     let mut settings = HttpSettings { trusted_roots: Some(world("127.0.0.1").roots), ..settings(url) };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use ichido::destination::http::{DeliveryRule, Http, HttpSettings, ResponseMeaning, TIMEOUT_MAX};
+use ichido::destination::http::{DeliveryRule, Http, HttpSettings, MAX_TIMEOUT, ResponseMeaning};
 use ichido::destination::{DeliveryAttempt, DeliveryOutcome, ReconcileOutcome};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
@@ -13,7 +13,7 @@ use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
 
 /// Longer than a test may take: if it ends, it ends for another reason.
-const PLENTY: Duration = TIMEOUT_MAX;
+const PLENTY: Duration = MAX_TIMEOUT;
 /// After this a test hangs. It measures nothing.
 const HUNG: Duration = Duration::from_mins(1);
 /// How long a call waits for a response that never comes. Connecting gets as long, on a slow machine too.

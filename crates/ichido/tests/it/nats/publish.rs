@@ -64,7 +64,8 @@ async fn message_too_large_for_server_or_stream_is_dead() {
     server.make_stream_as(|stream| stream.max_message_size = 1024).await;
     let nats = connected(&settings(server.url())).await;
     for (bytes, says) in [(2048, "max_payload"), (1024, "message size exceeds maximum allowed")] {
-        let call = ichido::destination::DeliveryAttempt { body: Bytes::from(vec![b'x'; bytes]), ..order("large") };
+        let call =
+            ichido::destination::DeliveryAttempt { body: Bytes::from(vec![b'x'; bytes]), ..order("large") };
         assert_eq!(outcome(&nats, &call).await, WRONG, "{bytes}");
         let why = tried(&nats, &call).await.1.excerpt.expect("it says why");
         assert!(why.contains(says), "{why}");
@@ -115,8 +116,10 @@ async fn invalid_media_type_is_not_sent() {
     let server = NatsServer::shared().await;
     server.make_stream().await;
     let nats = connected(&shared_settings(&server)).await;
-    let call =
-        ichido::destination::DeliveryAttempt { content_type: "text/plain\r\nNats-Msg-Id: x".to_owned(), ..order("k") };
+    let call = ichido::destination::DeliveryAttempt {
+        content_type: "text/plain\r\nNats-Msg-Id: x".to_owned(),
+        ..order("k")
+    };
     assert_eq!(outcome(&nats, &call).await, WRONG);
     assert_eq!(server.stored().await.len(), 0);
 }

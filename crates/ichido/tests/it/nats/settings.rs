@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido::destination::nats::{Credentials, NatsSettings, URLS_MAX};
+use ichido::destination::nats::{Credentials, MAX_URLS, NatsSettings};
 
 #[test]
 fn all_problems_are_reported_together_with_their_settings() {
@@ -18,7 +18,7 @@ fn all_problems_are_reported_together_with_their_settings() {
         trusted_roots: Some("no PEM".to_owned()),
         connect_timeout: Duration::from_mins(2),
         timeout: Duration::from_mins(1),
-        settles_within: Duration::from_secs(1),
+        settle_grace: Duration::from_secs(1),
     };
     let problems = wrong.resolve().expect_err("there are many");
     let text = problems.to_string();
@@ -30,7 +30,7 @@ fn all_problems_are_reported_together_with_their_settings() {
         "credentials:",
         "trusted_roots:",
         "connect_timeout:",
-        "settles_within:",
+        "settle_grace:",
     ] {
         assert!(
             text.lines().any(|line| line.trim_start().starts_with(place)),
@@ -46,7 +46,7 @@ fn all_problems_are_reported_together_with_their_settings() {
 
 #[test]
 fn number_of_servers_is_limited() {
-    for count in [0, URLS_MAX + 1] {
+    for count in [0, MAX_URLS + 1] {
         let urls = vec!["nats://broker".to_owned(); count];
         let wrong = NatsSettings { urls, ..NatsSettings::new("", "orders") };
         assert!(wrong.resolve().expect_err("too few, or too many").to_string().contains("\n  urls:"));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ichido::destination::DeliveryTerms;
-use ichido::destination::nats::{NatsSettings, SETTLES_WITHIN_MIN, NatsStartError};
+use ichido::destination::nats::{MIN_SETTLE_GRACE, NatsSettings, NatsStartError};
 use ichido_core::retry::Guarantee;
 use nats_for_tests::NatsServer;
 use tokio::net::TcpListener;
@@ -20,7 +20,7 @@ async fn promise_is_duplicate_window_less_time_in_flight() {
     let promise = DeliveryTerms {
         guarantee: Guarantee::Keyed { keeps_for: Duration::from_mins(2) },
         timeout: Duration::from_secs(10),
-        settles_within: Duration::from_mins(1),
+        settle_grace: Duration::from_mins(1),
     };
     assert_eq!((nats.terms(), nats.stream()), (promise, server.stream()));
 }
@@ -36,7 +36,7 @@ async fn duplicate_window_shorter_than_publish_is_refused() {
         ..shared_settings(&server)
     };
     let error = connect(&short).await.expect_err("it forgets too soon");
-    let in_flight = Duration::from_secs(10) + SETTLES_WITHIN_MIN;
+    let in_flight = Duration::from_secs(10) + MIN_SETTLE_GRACE;
     assert_eq!(error, NatsStartError::ShortWindow { stream: server.stream().to_owned(), window, in_flight });
     assert!(error.to_string().contains("lengthen duplicate_window"), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use ichido::destination::nats::{Nats, NatsSettings, SETTLES_WITHIN_MIN, NatsStartError, TIMEOUT_MAX};
+use ichido::destination::nats::{MAX_TIMEOUT, MIN_SETTLE_GRACE, Nats, NatsSettings, NatsStartError};
 use ichido::destination::{DeliveryAttempt, DeliveryOutcome};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::worker::fixture::key;
 
 /// Longer than a test may take: if it ends, it ends for another reason.
-const PLENTY: Duration = TIMEOUT_MAX;
+const PLENTY: Duration = MAX_TIMEOUT;
 /// After this a test hangs. It measures nothing.
 const HUNG: Duration = Duration::from_mins(2);
 /// How long a call waits for a response that never comes. Sending gets as long, on a slow machine too.
@@ -36,7 +36,7 @@ pub(crate) fn settings(url: String) -> NatsSettings {
     NatsSettings {
         connect_timeout: PLENTY,
         timeout: PLENTY,
-        settles_within: SETTLES_WITHIN_MIN,
+        settle_grace: MIN_SETTLE_GRACE,
         ..NatsSettings::new(url, SUBJECT)
     }
 }

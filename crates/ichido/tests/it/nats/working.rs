@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ichido::destination::nats::{Nats, NatsSettings};
-use ichido::worker::{QueueConfig, DestinationConfig, Worker};
+use ichido::worker::{DestinationConfig, QueueConfig, Worker};
 use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
-use nats_for_tests::{SUBJECT, NatsServer, WINDOW};
+use nats_for_tests::{NatsServer, SUBJECT, WINDOW};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -48,7 +48,7 @@ both_databases! {
         other.pass(AFTER_LEASE);
         let _worker = builder(&other, stream_at(server.url(), SUBJECT).await).start().expect("a worker");
         let row = other.until(id, StateName::Failed).await;
-        assert_eq!((row.tries, row.effect), (1, Effect::Unknown));
+        assert_eq!((row.attempts, row.effect), (1, Effect::Unknown));
         other.pass(BACKOFF);
         other.until(id, StateName::Sent).await;
         let steps = other.transitions(id).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::Method;
-use ichido::once::{OnceConfigError, Class, Guarantee, OnUnknown, Once, limits};
+use ichido::once::{Class, Guarantee, OnUnknown, Once, OnceConfigError, limits};
 use ichido_core::ledger::PolicyError;
 
 use super::fixture::{Mode, OnceFixture, both_databases};
@@ -24,14 +24,14 @@ both_databases! {
             .methods([Method::GET, Method::PUT])
             .ttl(Duration::from_secs(1))
             .lease(Duration::ZERO)
-            .request_bytes_max(limits::BYTES_MAX + 1)
+            .max_request_bytes(limits::MAX_BYTES + 1)
             .on_unknown(OnUnknown::Reconcile);
         let errors = once.build(&fixture.keeper).unwrap_err();
         assert!(errors.contains(&OnceConfigError::OperationName));
         assert!(errors.contains(&OnceConfigError::SafeMethod { method: Method::GET }));
         assert!(errors.contains(&OnceConfigError::ReconcileHalf));
-        let bytes = limits::BYTES_MAX + 1;
-        assert!(errors.contains(&OnceConfigError::BoundTooLarge { what: "request_bytes_max", bytes }));
+        let bytes = limits::MAX_BYTES + 1;
+        assert!(errors.contains(&OnceConfigError::BoundTooLarge { what: "max_request_bytes", bytes }));
         let policy = errors.iter().filter(|error| matches!(error, OnceConfigError::Policy(_))).count();
         assert_eq!(policy, 3, "too short for an external effect, shorter than retries, no lease: {errors}");
     }

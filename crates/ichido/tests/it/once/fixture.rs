@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use ichido::once::{Class, Guarantee, LeaseKeeper, Once, OnceLayer, OnceService, Pool, Tx};
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{RecordPhase, RecordName};
+use ichido_core::ledger::{RecordName, RecordPhase};
 use ichido_store::Store;
 use ichido_store::ledger::KeyRecord;
 use ichido_store::testing::{postgres, sqlite};
@@ -34,7 +34,7 @@ pub(crate) const AFTER_LEASE: Duration = Duration::from_secs(31);
 /// Long enough for any first request here to finish.
 pub(crate) const LONG: Duration = Duration::from_mins(1);
 /// The longest that a test may take.
-const CASE_MAX: Duration = Duration::from_mins(4);
+const MAX_CASE: Duration = Duration::from_mins(4);
 
 /// The three ways an outcome becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -514,7 +514,7 @@ impl TestResponse {
 
 /// Fails a test that waits forever.
 pub(crate) async fn in_time(case: impl Future<Output = ()>) {
-    tokio::time::timeout(CASE_MAX, case).await.expect("the case ends");
+    tokio::time::timeout(MAX_CASE, case).await.expect("the case ends");
 }
 
 /// One behaviour, one test per database.

@@ -12,7 +12,7 @@ use tower::ServiceExt as _;
 use super::fixture::{MODES, Mode, OnceFixture, ProtectedService, both_databases, keyed};
 
 /// More polls than any request here takes.
-const POLLS_MAX: usize = 200;
+const MAX_POLLS: usize = 200;
 
 /// Polls a future this often, and then drops it.
 struct PollsAtMost<F> {
@@ -78,7 +78,7 @@ fn stopping(fixture: &OnceFixture, mode: Mode) -> ProtectedService {
 /// Drops a request at each of its await points in turn. Returns how many there were.
 async fn drop_everywhere(fixture: &OnceFixture, mode: Mode, other_is_in_flight: bool) -> usize {
     let orders = stopping(fixture, mode);
-    for polls in 0..POLLS_MAX {
+    for polls in 0..MAX_POLLS {
         let key = format!("{mode:?}-{polls}-{other_is_in_flight}");
         let before = fixture.effects().await;
         let other = other_is_in_flight.then(|| keyed(&key).start(&orders));
@@ -104,7 +104,7 @@ async fn drop_everywhere(fixture: &OnceFixture, mode: Mode, other_is_in_flight: 
             return polls;
         }
     }
-    panic!("a request took more than {POLLS_MAX} polls");
+    panic!("a request took more than {MAX_POLLS} polls");
 }
 
 both_databases! {

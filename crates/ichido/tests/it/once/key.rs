@@ -2,7 +2,7 @@
 // Spec: A1, C1, C3.
 
 use axum::http::HeaderValue;
-use ichido::once::{KeyNeed, IdentityError};
+use ichido::once::{IdentityError, KeyNeed};
 
 use super::fixture::{MODES, Mode, OnceFixture, TestResponse, both_databases, keyed, name, name_of, post};
 

@@ -86,7 +86,10 @@ async fn case_27_server_down_after_effect_recovers() {
             let cluster = Arc::clone(&stopping);
             async move {
                 run.order().await;
-                tokio::task::spawn_blocking(move || cluster.stop(StopMode::Immediate)).await.unwrap().unwrap();
+                tokio::task::spawn_blocking(move || cluster.stop(StopMode::Immediate))
+                    .await
+                    .unwrap()
+                    .unwrap();
                 run.created()
             }
         });

@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::Frame;
-use ichido::once::{Guarantee, OnUnknown, Once, RequestOutcome, ReconciledRequest};
+use ichido::once::{Guarantee, OnUnknown, Once, ReconciledRequest, RequestOutcome};
 use ichido_core::ledger::{RecordPhase, Resolution, Settled};
 use ichido_store::ledger::KeyResolved;
 
@@ -279,10 +279,10 @@ both_databases! {
         assert_eq!(decide("k1", Resolution::Applied).await, KeyResolved::Resolved);
         let early = decide("k2", Resolution::NothingDone).await;
         assert!(matches!(early, KeyResolved::Refused(_)), "it may still be travelling: {early:?}");
-        fixture.pass(policy.settles_within());
+        fixture.pass(policy.settle_grace());
         assert_eq!(decide("k2", Resolution::NothingDone).await, KeyResolved::Resolved);
         let orders = fixture.serve(once, fixture.ordering());
-        keyed("k1").send(&orders).await.assert_problem(409, "response_not_kept");
+        keyed("k1").send(&orders).await.assert_problem(409, "response_not_stored");
         keyed("k2").send(&orders).await.assert_first(201, "order 1");
         keyed("k3").send(&orders).await.assert_problem(409, "outcome_unknown");
         keyed("k3").body("99 EUR").send(&orders).await.assert_problem(409, "key_conflict");
@@ -319,7 +319,7 @@ both_databases! {
         answer.assert_replay(201, "found");
         assert_eq!(answer.field("location"), Some("/orders/1"));
         keyed("done").send(&orders).await.assert_replay(201, "found");
-        keyed("refused").send(&orders).await.assert_problem(409, "response_not_kept");
+        keyed("refused").send(&orders).await.assert_problem(409, "response_not_stored");
         keyed("unknown").send(&orders).await.assert_problem(409, "outcome_unknown");
         keyed("error").send(&orders).await.assert_problem(409, "outcome_unknown");
         // "Nothing done" does not count while the call may still be in flight.

@@ -193,7 +193,7 @@ both_databases! {
     #[test]
     async fn oversized_response_reaches_first_caller_and_is_not_rerun(fixture: OnceFixture) {
         for mode in MODES {
-            let once = fixture.once(mode).response_bytes_max(10);
+            let once = fixture.once(mode).max_response_bytes(10);
             let whole: fn() -> Response<Body> = || respond(StatusCode::OK, "more than ten bytes");
             let pieces: fn() -> Response<Body> =
                 || respond(StatusCode::OK, fed([data("more than "), data("ten "), data("bytes")]));
@@ -202,7 +202,7 @@ both_databases! {
                 let orders = answering(&fixture, once.clone(), make);
                 keyed(&key).send(&orders).await.assert_first(200, "more than ten bytes");
                 for _ in 0..2 {
-                    keyed(&key).send(&orders).await.assert_problem(409, "response_not_kept");
+                    keyed(&key).send(&orders).await.assert_problem(409, "response_not_stored");
                 }
                 let phase = fixture.phase(&key).await;
                 assert!(matches!(phase, Some(RecordPhase::Settled { kept: StoredBody::WithoutBody, .. })), "{phase:?}");
@@ -239,7 +239,7 @@ both_databases! {
                 feed.send(data(more)).unwrap();
             }
             // It is settled while it still streams.
-            keyed(&key).send(&orders).await.assert_problem(409, "response_not_kept");
+            keyed(&key).send(&orders).await.assert_problem(409, "response_not_stored");
             drop(feed);
             text.extend_from_slice(&body.collect().await.unwrap().to_bytes());
             assert_eq!(text, b"begun, goes on, and on");
@@ -268,7 +268,7 @@ both_databases! {
         let whole = response.into_body().collect().await.unwrap();
         assert_eq!(whole.trailers().unwrap()["grpc-status"], "0");
         assert_eq!(whole.to_bytes(), "a");
-        keyed("k1").send(&orders).await.assert_problem(409, "response_not_kept");
+        keyed("k1").send(&orders).await.assert_problem(409, "response_not_stored");
     }
 
     #[test]

@@ -162,7 +162,7 @@ both_databases! {
             r#"{"idempotency_key":7}"#,
             r#"{"idempotency_key":{"a":"k1"}}"#,
         ] {
-            keyed("k1").json(other).send(&orders).await.assert_problem(422, "key_disagrees");
+            keyed("k1").json(other).send(&orders).await.assert_problem(422, "key_mismatch");
         }
         fixture.assert_effects(0).await;
         let escaped = r#"{"idempotency_key":"\u006b1","qty":1}"#;

@@ -134,7 +134,7 @@ both_databases! {
 
     #[test]
     async fn case_17_oversized_chunked_body_leaves_no_claim(fixture: OnceFixture) {
-        let once = fixture.once(Mode::Opaque).request_bytes_max(10);
+        let once = fixture.once(Mode::Opaque).max_request_bytes(10);
         let server = TestServer::new(fixture.serve(once, fixture.ordering())).await;
         let chunked = head("Idempotency-Key: k1\r\nTransfer-Encoding: chunked\r\n") + "6\r\n10 EUR\r\n6\r\n99 EUR\r\n0\r\n\r\n";
         let sized = head("Idempotency-Key: k1\r\nContent-Length: 11\r\n") + "12345678901";
@@ -150,7 +150,7 @@ both_databases! {
 
     #[test]
     async fn case_18_refusal_by_head_does_not_read_body(fixture: OnceFixture) {
-        let once = fixture.once(Mode::Opaque).request_bytes_max(10);
+        let once = fixture.once(Mode::Opaque).max_request_bytes(10);
         let server = TestServer::new(fixture.serve(once, fixture.ordering())).await;
         for (lines, status) in [
             ("Content-Length: 6\r\n", 400),

@@ -148,7 +148,7 @@ both_databases! {
         });
         let orders = fixture.serve(fixture.once(Mode::Transactional), always.clone());
         keyed("k2").send(&orders).await.assert_first(503, "met another");
-        assert_eq!(always.runs(), usize::try_from(limits::RUNS_MAX).unwrap());
+        assert_eq!(always.runs(), usize::try_from(limits::MAX_RUNS).unwrap());
         assert_eq!(fixture.phase("k2").await, None);
         fixture.assert_effects(1).await;
     }

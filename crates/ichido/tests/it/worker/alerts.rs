@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use ichido::destination::{JobSuccess, JobError, Handler};
-use ichido::worker::{AlertSettings, AlertFormat, AlertReceiver, WorkerHandle, DestinationConfig, Worker};
-use ichido_core::alert::{AlertSubject, AlertRule, RuleChange, AlertRules, TermsChange};
+use ichido::destination::{Handler, JobError, JobSuccess};
+use ichido::worker::{AlertFormat, AlertReceiver, AlertSettings, DestinationConfig, Worker, WorkerHandle};
+use ichido_core::alert::{AlertRule, AlertRules, AlertSubject, RuleChange, TermsChange};
 use ichido_core::audit::AuditKey;
 use ichido_core::lifecycle::{Event, Failure, Reconciled, StateName};
 use ichido_core::pace::CircuitSettings;
@@ -29,8 +29,11 @@ const HOUR: Duration = Duration::from_hours(1);
 const QUARTER: Duration = Duration::from_mins(15);
 
 fn alerts_to(destination: &str) -> AlertSettings {
-    let receiver =
-        AlertReceiver { name: "ops".to_owned(), destination: destination.to_owned(), format: AlertFormat::Webhook };
+    let receiver = AlertReceiver {
+        name: "ops".to_owned(),
+        destination: destination.to_owned(),
+        format: AlertFormat::Webhook,
+    };
     AlertSettings { rules: AlertRules::default(), receivers: vec![receiver] }
 }
 
@@ -91,7 +94,7 @@ impl WorkerFixture {
             lease: HOUR,
             start_marks: false,
             guarantee: Guarantee::None,
-            travels_for: Duration::ZERO,
+            max_time_in_flight: Duration::ZERO,
         };
         let work = self.store.claims().claim(&queue(name), many(1), terms).await.unwrap().remove(0);
         let event = Event::Failed {
@@ -99,7 +102,7 @@ impl WorkerFixture {
             failure: Failure::InDoubt,
             effect: Effect::Unknown,
             safety: Safety::None,
-            travels_until: work.claimed_at,
+            in_flight_until: work.claimed_at,
         };
         let stepped =
             self.store.claims().settle(Settlement::new(&work, event, Note::default())).await.unwrap();
@@ -353,7 +356,7 @@ both_databases! {
             if job.payload.starts_with(b"{\"n\":\"bad") { Err(JobError::unreachable("it broke")) } else { Ok(JobSuccess::default()) }
         });
         let mut target = DestinationConfig::new("broker", handler);
-        let circuit = CircuitSettings { failures: many(3), rest: HOUR, rest_max: HOUR, probes: many(1) };
+        let circuit = CircuitSettings { failures: many(3), rest: HOUR, max_rest: HOUR, probes: many(1) };
         target.pace.circuit = circuit;
         let orders = ichido::worker::QueueConfig::new(QUEUE, "broker");
         let builder = fixture.builder().destination(target).queue(orders);
@@ -382,8 +385,8 @@ both_databases! {
         fixture.poll_until(async || fixture.store.audit().head().await.unwrap()).await;
         fixture
             .execute(
-                "UPDATE ichido.events SET tries = 7 WHERE kind = 'succeeded'",
-                "UPDATE ichido_events SET tries = 7 WHERE kind = 'succeeded'",
+                "UPDATE ichido.events SET attempts = 7 WHERE kind = 'succeeded'",
+                "UPDATE ichido_events SET attempts = 7 WHERE kind = 'succeeded'",
             )
             .await;
         fixture.pass(HOUR);
@@ -391,8 +394,8 @@ both_databases! {
         fixture.until_notified(&ops, "alert.opened", broken.id).await;
         fixture
             .execute(
-                "UPDATE ichido.events SET tries = 1 WHERE tries = 7",
-                "UPDATE ichido_events SET tries = 1 WHERE tries = 7",
+                "UPDATE ichido.events SET attempts = 1 WHERE attempts = 7",
+                "UPDATE ichido_events SET attempts = 1 WHERE attempts = 7",
             )
             .await;
         // Two rounds: it is clear, and it has been clear for long enough.

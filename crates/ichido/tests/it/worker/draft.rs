@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ichido::destination::Job;
-use ichido::worker::{WorkerConfigError, QueueConfig, DestinationConfig, Worker, limits};
+use ichido::worker::{DestinationConfig, QueueConfig, Worker, WorkerConfigError, limits};
 use ichido_core::retry::{Jitter, Retry, Schedule, ScheduleError};
 
 use super::fixture::{FakeReceiver, WorkerFixture, both_databases, many};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use ichido::destination::{JobSuccess, Handler};
-use ichido::worker::{QueueConfig, DestinationConfig};
+use ichido::destination::{Handler, JobSuccess};
+use ichido::worker::{DestinationConfig, QueueConfig};
 use ichido_core::lifecycle::StateName;
 use ichido_core::pace::PerSecond;
 use ichido_core::retry::{Guarantee, Schedule};
@@ -47,7 +47,7 @@ both_databases! {
         other.pass(AFTER_LEASE);
         let _worker = other.work(first_gated(&receiver, &gate).keyed(DAY));
         let row = other.until(id, StateName::Failed).await;
-        assert_eq!((row.tries, row.effect), (1, Effect::Unknown));
+        assert_eq!((row.attempts, row.effect), (1, Effect::Unknown));
         other.pass(BACKOFF);
         other.until(id, StateName::Sent).await;
         let calls = receiver.calls();
@@ -75,7 +75,7 @@ both_databases! {
         assert_eq!(row.effect, Effect::Unknown);
         for id in &ids[1..] {
             let row = other.until_row(*id, |row| row.status == StateName::Sent).await;
-            assert_eq!((row.tries, receiver.calls_of(*id)), (1, 1));
+            assert_eq!((row.attempts, receiver.calls_of(*id)), (1, 1));
         }
         assert_eq!(receiver.calls_of(ids[0]), 1);
     }
@@ -199,7 +199,7 @@ both_databases! {
             gate.open(1);
         }
         for id in ids {
-            assert_eq!(other.until(id, StateName::Sent).await.tries, 1);
+            assert_eq!(other.until(id, StateName::Sent).await.attempts, 1);
         }
     }
 
@@ -216,8 +216,8 @@ both_databases! {
                     Guarantee::Keyed { keeps_for } => receiver.done().keyed(keeps_for),
                 };
                 let mut target = DestinationConfig::new("broker", handler);
-                target.pace.rate_floor = PerSecond::MIN;
-                target.pace.rate_max = Some(PerSecond::clamped(1.0 / SPACING.as_secs_f64()));
+                target.pace.min_rate = PerSecond::MIN;
+                target.pace.max_rate = Some(PerSecond::clamped(1.0 / SPACING.as_secs_f64()));
                 let name = format!("paced{round}");
                 let orders = QueueConfig { lease: LEASE, retry: backoff(), ..QueueConfig::new(&name, "broker") };
                 node.builder().destination(target).queue(orders).handler("mail", FakeReceiver::default().done()).start().unwrap()
@@ -242,7 +242,7 @@ both_databases! {
                     node.until(mail, StateName::Sent).await;
                 }
                 let row = node.row(waits).await;
-                assert_eq!((row.status, row.tries), (StateName::Queued, 0), "{:?}", node.kinds(waits).await);
+                assert_eq!((row.status, row.attempts), (StateName::Queued, 0), "{:?}", node.kinds(waits).await);
                 drop(running.take());
                 node = fixture.another_node().await;
                 passed += AFTER_LEASE;
@@ -251,7 +251,7 @@ both_databases! {
             }
             node.pass(SPACING);
             let row = node.until_row(waits, |row| row.status != StateName::Queued && row.status != StateName::Sending).await;
-            assert_eq!((row.status, row.tries, receiver.calls_of(waits)), (StateName::Sent, 1, 1));
+            assert_eq!((row.status, row.attempts, receiver.calls_of(waits)), (StateName::Sent, 1, 1));
         }
     }
 
@@ -356,7 +356,7 @@ both_databases! {
         let _worker = node.work(receiver.done().idempotent());
         for id in good {
             let row = node.until(id, StateName::Sent).await;
-            assert_eq!(row.tries, 1, "{:?}", node.kinds(id).await);
+            assert_eq!(row.attempts, 1, "{:?}", node.kinds(id).await);
         }
         let row = node.row(bad).await;
         // Once among others, which charges nobody, and twice alone.

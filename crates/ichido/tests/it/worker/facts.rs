@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ichido::destination::JobError;
 use ichido::dead_letters::RequeuePolicies;
+use ichido::destination::JobError;
 use ichido_core::lifecycle::StateName;
 use ichido_core::retry::Guarantee;
-use ichido_store::facts::PublishedQueue;
 use ichido_store::dead_letter::DeadLetterFilter;
+use ichido_store::facts::PublishedQueue;
 
 use super::fixture::{DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, many, only, poll_pause};
 

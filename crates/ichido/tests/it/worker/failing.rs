@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ichido::destination::{JobSuccess, JobError};
+use ichido::destination::{JobError, JobSuccess};
 use ichido_core::lifecycle::StateName;
 use ichido_core::retry::{Jitter, Retry, Schedule};
 use ichido_core::time::Timestamp;
@@ -28,7 +28,7 @@ both_databases! {
         let mut before = before_all;
         let mut passed = Duration::ZERO;
         for failure in 1..=8 {
-            let row = fixture.until_row(id, |row| row.status == StateName::Failed && row.tries == failure).await;
+            let row = fixture.until_row(id, |row| row.status == StateName::Failed && row.attempts == failure).await;
             let now = fixture.store.now().await.unwrap();
             let due = row.next_attempt.unwrap();
             let wait = Duration::from_secs(1 << failure);
@@ -44,7 +44,7 @@ both_databases! {
             fixture.pass(passed);
         }
         let row = fixture.until(id, StateName::Dead).await;
-        assert_eq!((row.tries, row.tries_allowed, receiver.count()), (9, 9, 9));
+        assert_eq!((row.attempts, row.max_attempts, receiver.count()), (9, 9, 9));
         let kinds = fixture.kinds(id).await;
         assert_eq!(kinds.last().map(String::as_str), Some("spent"));
     }
@@ -57,10 +57,10 @@ both_databases! {
         let handler = receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::retry("down")) });
         let _worker = fixture.work(handler);
         let mut message = message("k1");
-        message.tries_allowed = many(1);
+        message.max_attempts = many(1);
         let id = fixture.put_in(message).await;
         let row = fixture.until(id, StateName::Dead).await;
-        assert_eq!((row.tries, receiver.count()), (1, 1));
+        assert_eq!((row.attempts, receiver.count()), (1, 1));
     }
 
     /// It would start while the receiver remembers the key, and could arrive when it does not.
@@ -69,7 +69,7 @@ both_databases! {
     async fn a_call_that_could_arrive_after_its_key_is_forgotten_is_not_made(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::unknown("no answer")) });
-        let _worker = fixture.work(handler.keyed(DAY).settles_within(Duration::from_hours(2)));
+        let _worker = fixture.work(handler.keyed(DAY).settle_grace(Duration::from_hours(2)));
         let id = fixture.put("k1").await;
         fixture.until(id, StateName::Failed).await;
         fixture.pass(Duration::from_hours(23));
@@ -107,7 +107,7 @@ both_databases! {
         fixture.until(next, StateName::Sent).await;
         // A tenth more is jitter.
         fixture.pass(Duration::from_mins(34));
-        assert_eq!(fixture.until(late, StateName::Sent).await.tries, 2);
+        assert_eq!(fixture.until(late, StateName::Sent).await.attempts, 2);
     }
 
     /// One bad message dies, and the others of its batch are sent and not charged.
@@ -134,10 +134,10 @@ both_databases! {
             };
         });
         let bad = fixture.until(bad.unwrap(), StateName::Dead).await;
-        assert_eq!(bad.tries, 9);
+        assert_eq!(bad.attempts, 9);
         for id in good {
             let row = fixture.until(id, StateName::Sent).await;
-            assert_eq!((row.tries, receiver.calls_of(id)), (1, 1));
+            assert_eq!((row.attempts, receiver.calls_of(id)), (1, 1));
         }
     }
 }

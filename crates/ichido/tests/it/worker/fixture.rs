@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ichido::destination::{JobSuccess, JobError, Handler, Job};
-use ichido::worker::{Paces, QueueConfig, WorkerHandle, DestinationConfig, Worker};
+use ichido::destination::{Handler, Job, JobError, JobSuccess};
+use ichido::worker::{DestinationConfig, Paces, QueueConfig, Worker, WorkerHandle};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::StateName;
 use ichido_core::retry::{Jitter, Retry, Schedule};
@@ -30,7 +30,7 @@ pub(crate) const IDLE: Duration = Duration::from_millis(10);
 /// How often a condition is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The longest that a test may take.
-const CASE_MAX: Duration = Duration::from_mins(2);
+const MAX_CASE: Duration = Duration::from_mins(2);
 
 /// A fresh database and one node on it.
 pub(crate) struct WorkerFixture {
@@ -78,7 +78,7 @@ impl WorkerFixture {
 
     /// A builder of a worker that polls often.
     pub(crate) fn builder(&self) -> Worker {
-        Worker::new(self.store.clone()).idle_sleep(IDLE).stop_within(CASE_MAX)
+        Worker::new(self.store.clone()).idle_sleep(IDLE).stop_timeout(MAX_CASE)
     }
 
     /// A worker of one queue with a handler.
@@ -285,7 +285,7 @@ pub(crate) async fn in_time<A: Future<Output = ()>>(
 ) {
     let (store, is_touched) = (fixture.store.clone(), Arc::clone(&fixture.is_touched));
     let _database = fixture.database.clone();
-    if tokio::time::timeout(CASE_MAX, case(fixture)).await.is_ok() {
+    if tokio::time::timeout(MAX_CASE, case(fixture)).await.is_ok() {
         if is_touched.load(Ordering::Relaxed) {
             return;
         }

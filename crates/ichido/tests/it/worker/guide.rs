@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ichido::destination::{JobError, Handler, Job};
-use ichido::worker::{QueueConfig, WorkerHandle, DestinationConfig, Worker};
+use ichido::destination::{Handler, Job, JobError};
+use ichido::worker::{DestinationConfig, QueueConfig, Worker, WorkerHandle};
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::message::{NewMessage, QueueName};

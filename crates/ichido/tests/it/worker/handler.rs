@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido::destination::{JobSuccess, JobError, Handler, Job};
+use ichido::destination::{Handler, Job, JobError, JobSuccess};
 use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 use serde::Deserialize;
@@ -45,7 +45,7 @@ both_databases! {
         let _worker = worker.start().unwrap();
         let id = fixture.put("k1").await;
         let row = fixture.until(id, StateName::Dead).await;
-        assert_eq!((row.tries, row.effect, row.last_error.as_deref()), (1, Effect::NotDone, Some("BAD_REQUEST")));
+        assert_eq!((row.attempts, row.effect, row.last_error.as_deref()), (1, Effect::NotDone, Some("BAD_REQUEST")));
         let why = row.last_error_text.unwrap();
         assert!(why.contains("not the JSON") && why.contains("line 1 column"), "{why}");
     }
@@ -55,7 +55,7 @@ both_databases! {
         let _worker = fixture.work(failing(|| JobError::dead("no such account")));
         let id = fixture.put("k1").await;
         let row = fixture.until(id, StateName::Dead).await;
-        assert_eq!((row.tries, row.effect), (1, Effect::NotDone));
+        assert_eq!((row.attempts, row.effect), (1, Effect::NotDone));
         assert_eq!(row.last_error_text.as_deref(), Some("no such account"));
     }
 
@@ -67,8 +67,8 @@ both_databases! {
         });
         let _worker = fixture.work(handler);
         let id = fixture.put("k1").await;
-        for tries in 1..3 {
-            fixture.until_row(id, |row| row.status == StateName::Failed && row.tries == tries).await;
+        for attempts in 1..3 {
+            fixture.until_row(id, |row| row.status == StateName::Failed && row.attempts == attempts).await;
             fixture.pass(BACKOFF);
         }
         fixture.until(id, StateName::Sent).await;
@@ -121,7 +121,7 @@ both_databases! {
         let _worker = fixture.work(handler.idempotent());
         let id = fixture.put("k1").await;
         let row = fixture.until_row(id, |row| row.status == StateName::Queued && row.next_attempt.is_some() && receiver.count() == 1).await;
-        assert_eq!(row.tries, 0);
+        assert_eq!(row.attempts, 0);
         fixture.pass(Duration::from_mins(6));
         fixture.until(id, StateName::Sent).await;
         assert_eq!(receiver.calls()[1].attempt, 1);
@@ -137,7 +137,7 @@ both_databases! {
         let _worker = fixture.work(handler);
         let id = fixture.put("k1").await;
         let row = fixture.until(id, StateName::Failed).await;
-        assert_eq!((row.tries, row.effect), (1, Effect::NotDone));
+        assert_eq!((row.attempts, row.effect), (1, Effect::NotDone));
         fixture.pass(Duration::from_mins(6));
         fixture.until(id, StateName::Sent).await;
     }
@@ -153,7 +153,7 @@ both_databases! {
         let bad = fixture.put("bad").await;
         let good = fixture.put("good").await;
         let row = fixture.until(bad, StateName::Failed).await;
-        assert_eq!((row.tries, row.effect), (1, Effect::Unknown));
+        assert_eq!((row.attempts, row.effect), (1, Effect::Unknown));
         assert!(row.last_error_text.as_deref().unwrap().starts_with("the handler panicked: "), "{row:?}");
         fixture.until(good, StateName::Sent).await;
     }

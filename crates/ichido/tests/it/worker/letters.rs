@@ -4,18 +4,20 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use ichido::destination::{JobSuccess, JobError};
 use ichido::dead_letters::{
-    BulkOperation, BulkError, Canary, BulkEnd, LiveBulks, RequeuePolicies, Preflight, RequeuePolicy, RequeueRefusal, BulkReport, StopRequest,
-    BulkAction, request_stop, limits,
+    BulkAction, BulkEnd, BulkError, BulkOperation, BulkReport, Canary, LiveBulks, Preflight, RequeuePolicies,
+    RequeuePolicy, RequeueRefusal, StopRequest, limits, request_stop,
 };
+use ichido::destination::{JobError, JobSuccess};
 use ichido_core::lifecycle::{Event, Failure, StateName};
 use ichido_core::retry::{Guarantee, Jitter, Retry, Safety, Schedule};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
 use ichido_store::action::AuditAction;
 use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, Disposition};
-use ichido_store::message::{ClaimOptions, NewMessage, Note, QueueName, Settlement, ClaimedMessage as Claimed};
+use ichido_store::message::{
+    ClaimOptions, ClaimedMessage as Claimed, NewMessage, Note, QueueName, Settlement,
+};
 use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
@@ -24,7 +26,8 @@ use super::fixture::{DAY, FakeReceiver, QUEUE, WorkerFixture, both_databases, ke
 const REQUEUE: BulkAction = BulkAction::Requeue { canary: None };
 /// No test waits this long.
 const WATCH_FOR: Duration = Duration::from_hours(1);
-const CAREFUL: BulkAction = BulkAction::Requeue { canary: Some(Canary { watch_for: WATCH_FOR, ..Canary::DEFAULT }) };
+const CAREFUL: BulkAction =
+    BulkAction::Requeue { canary: Some(Canary { watch_for: WATCH_FOR, ..Canary::DEFAULT }) };
 
 fn policies(requeue: bool, guarantee: Guarantee) -> RequeuePolicies {
     RequeuePolicies::default().with(queue(QUEUE), RequeuePolicy { requeue, guarantee })
@@ -80,7 +83,7 @@ impl WorkerFixture {
             lease: Duration::from_hours(1),
             start_marks: false,
             guarantee: Guarantee::Idempotent,
-            travels_for: Duration::ZERO,
+            max_time_in_flight: Duration::ZERO,
         };
         let works = self.store.claims().claim(queue, many(count), terms).await.unwrap();
         let note = Note { code: Some(ErrorCode::BadRequest), ..Note::default() };
@@ -90,7 +93,7 @@ impl WorkerFixture {
                 failure: Failure::Permanent,
                 effect,
                 safety: Safety::None,
-                travels_until: work.claimed_at,
+                in_flight_until: work.claimed_at,
             };
             Settlement::new(work, event, note.clone())
         };
@@ -145,7 +148,7 @@ both_databases! {
         fixture.until_count(StateName::Sent, 5).await;
         worker.stop();
         let row = fixture.row(ids[0]).await;
-        assert_eq!(row.tries, 1, "the count restarts at 0");
+        assert_eq!(row.attempts, 1, "the count restarts at 0");
         assert_eq!(fixture.kinds(ids[0]).await, ["claimed", "failed", "requeued", "claimed", "succeeded"]);
         let requeued = &fixture.transitions(ids[0]).await[2];
         assert_eq!((requeued.actor.as_deref(), requeued.excerpt.as_deref()), (Some("olivia"), Some("fixed")));
@@ -183,7 +186,7 @@ both_databases! {
         assert_eq!(early.eligible, 2);
         fixture.pass(DAY);
         let late = bulk(&fixture.store, &policies, REQUEUE).preflight().await.unwrap();
-        assert_eq!((late.eligible, late.refused_for(RequeueRefusal::KeyForgotten)), (0, 2));
+        assert_eq!((late.eligible, late.refused_for(RequeueRefusal::KeyExpired)), (0, 2));
         // Counted early, run late: each is judged when it is moved.
         let report = bulk(&fixture.store, &policies, REQUEUE).run(&early, || false, |_| ()).await.unwrap();
         assert_eq!((report.moved, report.refused.values().sum::<u64>()), (0, 2));
@@ -191,16 +194,16 @@ both_databases! {
 
     #[test]
     async fn stopped_bulk_continues_when_run_again(fixture: WorkerFixture) {
-        let all = limits::BATCH_MAX * 3;
+        let all = limits::MAX_BATCH * 3;
         fixture.dead(all).await;
         let policies = allowed();
         let bulk = bulk(&fixture.store, &policies, REQUEUE);
         let found = bulk.preflight().await.unwrap();
         let seen = Cell::new(0);
         let report = bulk.run(&found, || 0 < seen.get(), |progress| seen.set(progress.moved)).await.unwrap();
-        let one_batch = u64::from(limits::BATCH_MAX);
+        let one_batch = u64::from(limits::MAX_BATCH);
         assert_eq!((report.moved, &report.ended), (one_batch, &BulkEnd::Stopped { by: None }));
-        assert_eq!(fixture.count(StateName::Queued).await, i64::from(limits::BATCH_MAX));
+        assert_eq!(fixture.count(StateName::Queued).await, i64::from(limits::MAX_BATCH));
         let entries = fixture.entries(report.operation).await;
         assert_eq!(entries[1].to, "stopped");
         let (found, again) = run(&bulk).await;
@@ -209,7 +212,7 @@ both_databases! {
 
     #[test]
     async fn a_bulk_is_stopped_from_another_process(fixture: WorkerFixture) {
-        fixture.dead(limits::BATCH_MAX * 2).await;
+        fixture.dead(limits::MAX_BATCH * 2).await;
         let policies = allowed();
         let bulk = bulk(&fixture.store, &policies, CAREFUL);
         let found = bulk.preflight().await.unwrap();
@@ -235,8 +238,8 @@ both_databases! {
         fixture.dead(200).await;
         let policies = allowed();
         let operation = killed(&bulk(&fixture.store, &policies, CAREFUL)).await;
-        let begun_at = fixture.store.actions().of(operation).await.unwrap()[0].at;
-        let is_abandoned = async || LiveBulks::query(&fixture.store).await.unwrap().is_abandoned(operation, begun_at);
+        let started_at = fixture.store.actions().of(operation).await.unwrap()[0].at;
+        let is_abandoned = async || LiveBulks::query(&fixture.store).await.unwrap().is_abandoned(operation, started_at);
         assert!(!is_abandoned().await, "it may only be slow");
         assert_eq!(taken_by(&bulk(&fixture.store, &policies, REQUEUE)).await, Some(operation));
         assert_eq!(request_stop(&fixture.store, operation, "pete").await.unwrap(), StopRequest::Accepted);
@@ -257,11 +260,11 @@ both_databases! {
         let (sender, mut operations) = tokio::sync::mpsc::unbounded_channel();
         let looking = async {
             let operation = operations.recv().await.unwrap();
-            let begun_at = fixture.store.actions().of(operation).await.unwrap()[0].at;
+            let started_at = fixture.store.actions().of(operation).await.unwrap()[0].at;
             // As if it had been silent for that long.
             fixture.store.advance_clock(limits::LEASE);
-            assert!(LiveBulks::query(&fixture.store).await.unwrap().is_abandoned(operation, begun_at));
-            while LiveBulks::query(&fixture.store).await.unwrap().is_abandoned(operation, begun_at) {
+            assert!(LiveBulks::query(&fixture.store).await.unwrap().is_abandoned(operation, started_at));
+            while LiveBulks::query(&fixture.store).await.unwrap().is_abandoned(operation, started_at) {
                 tokio::time::sleep(limits::WATCH_EVERY).await;
             }
             request_stop(&fixture.store, operation, "pete").await.unwrap()
@@ -372,7 +375,7 @@ both_databases! {
 
     #[test]
     async fn two_operators_at_once_requeue_each_letter_once(fixture: WorkerFixture) {
-        let all = limits::BATCH_MAX * 3;
+        let all = limits::MAX_BATCH * 3;
         fixture.dead(all).await;
         let other = fixture.another_node().await;
         let policies = allowed();
@@ -393,7 +396,7 @@ both_databases! {
     /// Letters named by id need no claim.
     #[test]
     async fn bulk_and_single_requeues_requeue_each_letter_once(fixture: WorkerFixture) {
-        let all = limits::BATCH_MAX * 3;
+        let all = limits::MAX_BATCH * 3;
         let ids = fixture.dead(all).await;
         let other = fixture.another_node().await;
         let policies = allowed();

@@ -4,10 +4,10 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ichido::destination::{JobSuccess, JobError, Handler};
-use ichido::worker::{Paces, QueueConfig, WorkerHandle, DestinationConfig};
+use ichido::destination::{Handler, JobError, JobSuccess};
+use ichido::worker::{DestinationConfig, Paces, QueueConfig, WorkerHandle};
 use ichido_core::lifecycle::StateName;
-use ichido_core::pace::{Circuit, CircuitSettings, PerSecond, Rate, PaceSettings};
+use ichido_core::pace::{Circuit, CircuitSettings, PaceSettings, PerSecond, Rate};
 use ichido_core::time::Timestamp;
 use ichido_store::message::{MessageFilter, NewMessage};
 
@@ -21,7 +21,7 @@ const REST: Duration = Duration::from_hours(1);
 const CIRCUIT: CircuitSettings = CircuitSettings {
     failures: NonZeroU32::new(3).unwrap(),
     rest: REST,
-    rest_max: Duration::from_hours(8),
+    max_rest: Duration::from_hours(8),
     probes: NonZeroU32::MIN,
 };
 
@@ -37,11 +37,19 @@ fn bad_fail(receiver: &FakeReceiver) -> Handler {
 }
 
 /// A worker whose destination has its own pace.
-fn paced(fixture: &WorkerFixture, handler: Handler, change: impl FnOnce(&mut DestinationConfig)) -> WorkerHandle {
+fn paced(
+    fixture: &WorkerFixture,
+    handler: Handler,
+    change: impl FnOnce(&mut DestinationConfig),
+) -> WorkerHandle {
     let mut target = DestinationConfig::new("broker", handler);
     change(&mut target);
-    let orders =
-        QueueConfig { lease: LEASE, parallelism: many(1), retry: backoff(), ..QueueConfig::new(QUEUE, "broker") };
+    let orders = QueueConfig {
+        lease: LEASE,
+        parallelism: many(1),
+        retry: backoff(),
+        ..QueueConfig::new(QUEUE, "broker")
+    };
     let worker = fixture.builder().destination(target).queue(orders);
     // Another destination, which shows that the worker continues.
     worker.handler("mail", FakeReceiver::default().done()).start().unwrap()
@@ -93,7 +101,7 @@ both_databases! {
             goes_on(&fixture, name).await;
         }
         // If it were claimed, it would be given back with its attempt.
-        fixture.until_row(waiting, |row| row.status == StateName::Queued && row.tries == 0).await;
+        fixture.until_row(waiting, |row| row.status == StateName::Queued && row.attempts == 0).await;
         assert_eq!(receiver.count(), 1);
         for node in [&fixture, &other] {
             node.pass(Duration::from_mins(40));
@@ -113,7 +121,7 @@ both_databases! {
         for number in 0..4 {
             fixture.put(&format!("k{number}")).await;
         }
-        let at_most = |target: &mut DestinationConfig| target.pace.rate_max = Some(PerSecond::clamped(10.0));
+        let at_most = |target: &mut DestinationConfig| target.pace.max_rate = Some(PerSecond::clamped(10.0));
         let _worker = paced(&fixture, handler, at_most);
         fixture.until_count(StateName::Failed, 1).await;
         fixture.until_count(StateName::Queued, 3).await;
@@ -129,7 +137,7 @@ both_databases! {
         let before = fixture.store.now().await.unwrap();
         let receiver = FakeReceiver::default();
         let other = fixture.another_node().await;
-        let at_most = |target: &mut DestinationConfig| target.pace.rate_max = Some(PerSecond::clamped(200.0));
+        let at_most = |target: &mut DestinationConfig| target.pace.max_rate = Some(PerSecond::clamped(200.0));
         let _workers = [paced(&fixture, receiver.done(), at_most), paced(&other, receiver.done(), at_most)];
         for number in 0..40 {
             fixture.put(&format!("k{number}")).await;
@@ -149,14 +157,14 @@ both_databases! {
         fixture.until(id, StateName::Sent).await;
         assert_eq!(paces.read("broker").await.unwrap().pace.last_slot, Timestamp::EPOCH, "nothing limits it");
         let rate = PerSecond::clamped(100.0);
-        paces.set_rate_max("broker", Some(rate)).await.unwrap();
+        paces.set_max_rate("broker", Some(rate)).await.unwrap();
         let before = fixture.store.now().await.unwrap();
         for number in 1..=10 {
             fixture.put(&format!("k{number}")).await;
         }
         fixture.until_count(StateName::Sent, 11).await;
         let shared = paces.read("broker").await.unwrap();
-        assert_eq!(shared.rate_max, Some(rate));
+        assert_eq!(shared.max_rate, Some(rate));
         assert!(before.plus(Duration::from_millis(90)) <= shared.pace.last_slot, "{before} {shared:?}");
     }
 
@@ -196,27 +204,27 @@ both_databases! {
     // Spec: E2.
     #[test]
     async fn failing_messages_do_not_delay_good_ones(fixture: WorkerFixture) {
-        const TRIES: u32 = 4;
+        const ATTEMPTS: u32 = 4;
         let receiver = FakeReceiver::default();
         let _worker = paced(&fixture, bad_fail(&receiver), |target| target.pace = PaceSettings { circuit: CIRCUIT, ..PaceSettings::DEFAULT });
         let paces = Paces::new(fixture.store.clone());
         let (mut bad, mut good) = (Vec::new(), Vec::new());
         // Never as many bad ones in a row as open the circuit, while none has failed before.
         for number in 0..10 {
-            bad.push(fixture.put_in(NewMessage { tries_allowed: many(TRIES), ..message(&format!("bad{number}")) }).await);
+            bad.push(fixture.put_in(NewMessage { max_attempts: many(ATTEMPTS), ..message(&format!("bad{number}")) }).await);
             good.push(fixture.put(&format!("good{number}")).await);
             fixture.until(good[number], StateName::Sent).await;
         }
-        for round in 1..TRIES {
+        for round in 1..ATTEMPTS {
             for id in &bad {
                 let row = fixture.until(*id, StateName::Failed).await;
-                assert_eq!(row.tries, round);
+                assert_eq!(row.attempts, round);
             }
             // All ten come due at once, and fail one after the other.
             fixture.pass(BACKOFF);
-            let stage = if round + 1 == TRIES { StateName::Dead } else { StateName::Failed };
+            let stage = if round + 1 == ATTEMPTS { StateName::Dead } else { StateName::Failed };
             for id in &bad {
-                fixture.until_row(*id, |row| row.status == stage && row.tries == round + 1).await;
+                fixture.until_row(*id, |row| row.status == stage && row.attempts == round + 1).await;
             }
             let circuit = paces.read("broker").await.unwrap().pace.circuit;
             assert!(matches!(circuit, Circuit::Closed { .. }), "{circuit:?}");
@@ -237,7 +245,7 @@ both_databases! {
         let paces = Paces::new(fixture.store.clone());
         let mut bad = Vec::new();
         for number in 0..3 {
-            bad.push(fixture.put_in(NewMessage { tries_allowed: many(3), ..message(&format!("bad{number}")) }).await);
+            bad.push(fixture.put_in(NewMessage { max_attempts: many(3), ..message(&format!("bad{number}")) }).await);
         }
         fixture.until_count(StateName::Failed, 3).await;
         assert!(matches!(paces.read("broker").await.unwrap().pace.circuit, Circuit::Open { .. }));
@@ -260,7 +268,7 @@ both_databases! {
         }
         for id in bad {
             let row = fixture.until(id, StateName::Dead).await;
-            assert_eq!((row.tries, receiver.calls_of(id)), (3, 3));
+            assert_eq!((row.attempts, receiver.calls_of(id)), (3, 3));
         }
     }
 

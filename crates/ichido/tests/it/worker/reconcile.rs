@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ichido::destination::{JobSuccess, JobError, Handler, ReconcileOutcome};
+use ichido::destination::{Handler, JobError, JobSuccess, ReconcileOutcome};
 use ichido::worker::OutboundKey;
 use ichido_core::lifecycle::{Event, StateName};
 use ichido_core::verdict::Effect;
@@ -27,7 +27,7 @@ fn askable(receiver: &FakeReceiver, answer: ReconcileOutcome) -> (Handler, Arc<M
     let handler = receiver.handler(|number, _| async move {
         if number == 1 { Err(JobError::unknown("lost")) } else { Ok(JobSuccess::default()) }
     });
-    let handler = handler.settles_within(SETTLES_WITHIN).reconcile(move |key| {
+    let handler = handler.settle_grace(SETTLES_WITHIN).reconcile(move |key| {
         noted.lock().unwrap().push(key.as_str().to_owned());
         let answer = answer.clone();
         async move { answer }
@@ -73,7 +73,7 @@ both_databases! {
         fixture.until(id, StateName::Parked).await;
         fixture.pass(SETTLES_WITHIN * 2);
         let row = fixture.until(id, StateName::Queued).await;
-        assert_eq!((row.tries, row.effect), (1, Effect::NotDone));
+        assert_eq!((row.attempts, row.effect), (1, Effect::NotDone));
         fixture.pass(BACKOFF);
         fixture.until(id, StateName::Sent).await;
         assert_eq!(receiver.count(), 2);
@@ -109,7 +109,7 @@ both_databases! {
             let (handler, asked) = askable(&receiver, answer);
             // Keys are remembered, so it is not parked; and no attempt is left.
             let worker = fixture.work(handler.keyed(DAY));
-            let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message(key) }).await;
+            let id = fixture.put_in(NewMessage { max_attempts: many(1), ..message(key) }).await;
             let row = fixture.until(id, StateName::Dead).await;
             assert_eq!(row.effect, Effect::Unknown);
             let before = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
@@ -138,7 +138,7 @@ both_databases! {
         let receiver = FakeReceiver::default();
         let (handler, asked) = askable(&receiver, ReconcileOutcome::unknown());
         let worker = fixture.work(handler.keyed(DAY));
-        let id = fixture.put_in(NewMessage { tries_allowed: many(1), ..message("k1") }).await;
+        let id = fixture.put_in(NewMessage { max_attempts: many(1), ..message("k1") }).await;
         fixture.until(id, StateName::Dead).await;
         let known = fixture.transitions(id).await.len();
         for times in 1..3 {

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use ichido::destination::{JobSuccess, Handler};
-use ichido::worker::{OutboundKey, QueueConfig, DestinationConfig};
+use ichido::destination::{Handler, JobSuccess};
+use ichido::worker::{DestinationConfig, OutboundKey, QueueConfig};
 use ichido_core::lifecycle::StateName;
 use ichido_store::message::NewMessage;
 use ichido_store::testing::while_busy;
@@ -121,7 +121,7 @@ both_databases! {
         // On its own: nobody stops it.
         changed.ended().await;
         let row = other.row(waiting).await;
-        assert_eq!((row.status, row.tries, receiver.count()), (StateName::Queued, 0, 1));
+        assert_eq!((row.status, row.attempts, receiver.count()), (StateName::Queued, 0, 1));
         let _again = other.work(receiver.done());
         other.until(waiting, StateName::Sent).await;
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido::destination::{JobSuccess, Handler};
+use ichido::destination::{Handler, JobSuccess};
 use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 
@@ -39,7 +39,7 @@ both_databases! {
         assert_eq!(fixture.row(ids[0]).await.status, StateName::Sent);
         for id in [ids[1], ids[2], ids[3], late] {
             let row = fixture.row(id).await;
-            assert_eq!((row.status, row.tries, row.effect), (StateName::Queued, 0, Effect::NotDone));
+            assert_eq!((row.status, row.attempts, row.effect), (StateName::Queued, 0, Effect::NotDone));
         }
         assert_eq!(receiver.count(), 1);
         // The next worker claims them at once.
@@ -79,14 +79,14 @@ both_databases! {
             let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
             let handler = gated(&receiver, &gate);
             let handler = if key == "keyed" { handler.keyed(day) } else { handler };
-            let builder = fixture.builder_with(handler, |_| ()).stop_within(Duration::from_millis(1));
+            let builder = fixture.builder_with(handler, |_| ()).stop_timeout(Duration::from_millis(1));
             let worker = builder.start().unwrap();
             let id = fixture.put(key).await;
             gate.reached(1).await;
             worker.stop();
             worker.ended().await;
             let row = fixture.row(id).await;
-            assert_eq!((row.status, row.tries, row.effect), (stage, 1, Effect::Unknown));
+            assert_eq!((row.status, row.attempts, row.effect), (stage, 1, Effect::Unknown));
             assert_eq!(row.last_error_text.as_deref(), Some("the worker was stopped before the response arrived"));
         }
     }
@@ -125,6 +125,6 @@ both_databases! {
         worker.stop();
         worker.ended().await;
         let row = fixture.row(second).await;
-        assert_eq!((row.status, row.tries, receiver.count()), (StateName::Queued, 0, 1));
+        assert_eq!((row.status, row.attempts, receiver.count()), (StateName::Queued, 0, 1));
     }
 }

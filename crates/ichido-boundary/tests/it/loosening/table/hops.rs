@@ -197,10 +197,10 @@ pub(super) const REST: &[(&str, ChangeEffect)] = &[
         ),
     ),
     (
-        "/operations/*/effect",
+        "/operations/*/guarantee",
         at(
-            "/operations/orders.create/effect",
-            put("ICH-B081", ADAPTER, r#""keyed""#, "its effect: was opaque, now keyed"),
+            "/operations/orders.create/guarantee",
+            put("ICH-B081", ADAPTER, r#""keyed""#, "its guarantee: was none, now keyed"),
         ),
     ),
     (
@@ -267,9 +267,9 @@ pub(super) const REST: &[(&str, ChangeEffect)] = &[
         free("It is asked for where the time is short, and a cut is found whatever the reason."),
     ),
     (
-        "/operations/*/upstream_keeps_keys_for",
+        "/operations/*/keeps_keys_for",
         at(
-            "/operations/profiles.update/upstream_keeps_keys_for",
+            "/operations/profiles.update/keeps_keys_for",
             put(
                 "ICH-B082",
                 ADAPTER,
@@ -279,23 +279,23 @@ pub(super) const REST: &[(&str, ChangeEffect)] = &[
         ),
     ),
     (
-        "/operations/*/upstream_keeps_keys_for/days",
+        "/operations/*/keeps_keys_for/days",
         at(
-            "/operations/profiles.update/upstream_keeps_keys_for/days",
+            "/operations/profiles.update/keeps_keys_for/days",
             put("ICH-B082", ADAPTER, "2", "was 1 day, now 2 days"),
         ),
     ),
     (
-        "/operations/*/upstream_keeps_keys_for/hours",
+        "/operations/*/keeps_keys_for/hours",
         at(
-            "/operations/profiles.update/upstream_keeps_keys_for/hours",
+            "/operations/profiles.update/keeps_keys_for/hours",
             put("ICH-B082", ADAPTER, "1", "was 1 day, now 25 hours"),
         ),
     ),
     (
-        "/operations/*/upstream_keeps_keys_for/minutes",
+        "/operations/*/keeps_keys_for/minutes",
         at(
-            "/operations/profiles.update/upstream_keeps_keys_for/minutes",
+            "/operations/profiles.update/keeps_keys_for/minutes",
             put("ICH-B082", ADAPTER, "1", "was 1 day, now 1441 minutes"),
         ),
     ),

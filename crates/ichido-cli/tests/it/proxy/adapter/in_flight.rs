@@ -85,7 +85,7 @@ async fn abandoned_requests_are_limited_too() {
         ServiceAction::AnswerWhen(opened.clone(), answer("201 Created", &[], "done"))
     })
     .await;
-    let proxy = adapter(&service, &file.url, &["--connections-max", "2"]);
+    let proxy = adapter(&service, &file.url, &["--max-connections", "2"]);
     for index in 0..2 {
         let mut impatient = ProxyClient::connect(proxy.address).await;
         impatient.write(order(&format!("k{index}")).bytes()).await;

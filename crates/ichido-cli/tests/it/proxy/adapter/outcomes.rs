@@ -59,7 +59,7 @@ async fn lost_response_is_retried_if_service_deduplicates() {
         if before == 0 { ServiceAction::Cut(Vec::new()) } else { ServiceAction::ok("known") }
     })
     .await;
-    let proxy = adapter(&service, &file.url, &["--effect", "keyed"]);
+    let proxy = adapter(&service, &file.url, &["--guarantee", "keyed"]);
     let lost = send(proxy.address, &order("k")).await;
     assert_eq!((lost.status(), lost.code().as_str()), (502, "upstream_lost"));
     let other = ProxyRequest::post("/orders?lang=en").key("k").body("another");
@@ -105,7 +105,7 @@ async fn in_progress_response_is_not_an_outcome() {
         if before == 0 { ServiceAction::Answer(processing.clone()) } else { ServiceAction::ok("done") }
     })
     .await;
-    let proxy = adapter(&service, &file.url, &["--effect", "keyed"]);
+    let proxy = adapter(&service, &file.url, &["--guarantee", "keyed"]);
     let first = send(proxy.address, &order("k")).await;
     assert_eq!((first.status(), first.one("idempotency-status")), (202, Some("processing")));
     assert_eq!(send(proxy.address, &order("k")).await.text(), "done");

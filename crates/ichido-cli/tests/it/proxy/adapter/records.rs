@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::hops::Hops;
-use ichido_core::ledger::{Class, RecordPhase, Policy, PolicyDraft, Settled};
+use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordPhase, Settled};
 use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
 use ichido_store::testing::postgres::fresh_database;

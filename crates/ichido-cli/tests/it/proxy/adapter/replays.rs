@@ -68,7 +68,7 @@ async fn adapter_requires_key_that_matches_the_body() {
     let disagrees =
         ProxyRequest::post("/orders").key("k").field("content-type", "application/json").body(body);
     let refused = send(proxy.address, &disagrees).await;
-    assert_eq!((refused.status(), refused.code().as_str()), (422, "key_disagrees"));
+    assert_eq!((refused.status(), refused.code().as_str()), (422, "key_mismatch"));
     assert_eq!(service.seen().len(), 0);
 }
 

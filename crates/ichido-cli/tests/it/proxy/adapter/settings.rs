@@ -40,8 +40,8 @@ async fn adapter_reads_all_settings_from_boundary_files() {
     let sending = folder.boundary(
         "adapter.json",
         &json!({"identity": {"source": "header", "name": "x-user-id"}, "operations": {
-            "orders.create": {"path": "/orders", "class": "mutate", "effect": "keyed", "upstream_keeps_keys_for": day, "ttl": null},
-            "orders.search": {"methods": ["POST"], "path": "/orders/search", "class": "read", "effect": "opaque"},
+            "orders.create": {"path": "/orders", "class": "mutate", "guarantee": "keyed", "keeps_keys_for": day, "ttl": null},
+            "orders.search": {"methods": ["POST"], "path": "/orders/search", "class": "read", "guarantee": "none"},
             "profiles.update": null}}),
     );
     let service = numbering().await;

@@ -18,7 +18,7 @@ fn prompt() -> Prompt {
 fn request_contains_the_whole_prompt() {
     let schema = prompt().form.expect("a form").schema().clone();
     assert_eq!(
-        body("m", &prompt(), FormBy::JsonSchema, LimitBy::MaxCompletionTokens),
+        body("m", &prompt(), SchemaMode::JsonSchema, LimitBy::MaxCompletionTokens),
         json!({
             "model": "m",
             "messages": [
@@ -34,19 +34,19 @@ fn request_contains_the_whole_prompt() {
     );
     let plain = Prompt { system: None, form: None, ..prompt() };
     assert_eq!(
-        body("m", &plain, FormBy::JsonSchema, LimitBy::MaxTokens),
+        body("m", &plain, SchemaMode::JsonSchema, LimitBy::MaxTokens),
         json!({"model": "m", "messages": [{"role": "user", "content": "How many?"}], "max_tokens": 7})
     );
 }
 
 #[test]
 fn server_without_schemas_gets_schema_in_prompt_or_nothing() {
-    let in_words = body("m", &prompt(), FormBy::JsonObject, LimitBy::MaxTokens);
+    let in_words = body("m", &prompt(), SchemaMode::JsonObject, LimitBy::MaxTokens);
     assert_eq!(in_words["response_format"], json!({"type": "json_object"}));
     let system = in_words["messages"][0]["content"].as_str().expect("words");
     assert!(system.starts_with("Be brief.\n\nAnswer with one JSON object"), "{system}");
     assert!(system.ends_with(r#"{"properties":{"a":{"type":"number"}},"type":"object"}"#), "{system}");
-    let nothing = body("m", &prompt(), FormBy::Nothing, LimitBy::MaxTokens);
+    let nothing = body("m", &prompt(), SchemaMode::None, LimitBy::MaxTokens);
     assert_eq!(nothing.get("response_format"), None);
     assert_eq!(nothing["messages"][0]["content"], "Be brief.");
 }

@@ -11,11 +11,12 @@ use ichido_http::client::CallLimits;
 use ichido_http::url::HttpUrl;
 
 use super::{
-    ANSWER_BYTES_MAX, HEADERS_MAX, HttpSettings, RULES_MAX, ReconcileSettings, ResponseRule, SECRETS_MAX, TIMEOUT_MAX,
+    HttpSettings, MAX_ANSWER_BYTES, MAX_HEADERS, MAX_RULES, MAX_SECRETS, MAX_TIMEOUT, ReconcileSettings,
+    ResponseRule,
 };
 use crate::destination::DeliveryTerms;
 use crate::destination::http::endpoint::EndpointClients;
-use crate::destination::http::reconcile::{ReconcileMeaning, KEY_PLACEHOLDER, ReconcileEndpoint};
+use crate::destination::http::reconcile::{KEY_PLACEHOLDER, ReconcileEndpoint, ReconcileMeaning};
 use crate::destination::http::response::{ResponsePattern, ResponseReader};
 use crate::destination::http::sign::Secret;
 
@@ -49,7 +50,7 @@ impl HttpSettings {
             promise: DeliveryTerms {
                 guarantee: self.guarantee,
                 timeout: self.total_timeout,
-                settles_within: self.settles_within,
+                settle_grace: self.settle_grace,
             },
         })
     }
@@ -59,13 +60,13 @@ impl HttpSettings {
             connect: self.connect_timeout,
             response: self.response_timeout,
             total: self.total_timeout,
-            max_response_bytes: self.answer_bytes_max,
+            max_response_bytes: self.max_response_bytes,
         }
     }
 
     fn check_bounds(&self, problems: &mut ConfigErrors) {
         let min = Duration::from_millis(1);
-        problems.within("total_timeout", self.total_timeout, min..=TIMEOUT_MAX);
+        problems.within("total_timeout", self.total_timeout, min..=MAX_TIMEOUT);
         for (path, timeout) in
             [("connect_timeout", self.connect_timeout), ("response_timeout", self.response_timeout)]
         {
@@ -73,9 +74,9 @@ impl HttpSettings {
                 problems.add(path, "must be at least 1 ms and at most total_timeout");
             }
         }
-        problems.within("answer_bytes_max", self.answer_bytes_max, 1..=ANSWER_BYTES_MAX);
-        problems.within("rules", self.rules.len(), 0..=RULES_MAX);
-        problems.within("headers", self.headers.len(), 0..=HEADERS_MAX);
+        problems.within("max_response_bytes", self.max_response_bytes, 1..=MAX_ANSWER_BYTES);
+        problems.within("rules", self.rules.len(), 0..=MAX_RULES);
+        problems.within("headers", self.headers.len(), 0..=MAX_HEADERS);
         if matches!(self.guarantee, Guarantee::Keyed { keeps_for } if keeps_for < self.total_timeout) {
             problems.add("guarantee", "the receiver must remember a key for at least total_timeout");
         }
@@ -123,7 +124,7 @@ impl HttpSettings {
     }
 
     fn secrets(&self, problems: &mut ConfigErrors) -> Vec<Secret> {
-        problems.within("signing_secrets", self.signing_secrets.len(), 0..=SECRETS_MAX);
+        problems.within("signing_secrets", self.signing_secrets.len(), 0..=MAX_SECRETS);
         let secrets = self.signing_secrets.iter().enumerate();
         secrets
             .filter_map(|(index, text)| {
@@ -138,7 +139,7 @@ fn reconcile(
     reach: &mut EndpointClients<'_>,
     problems: &mut ConfigErrors,
 ) -> Option<ReconcileEndpoint> {
-    problems.within("reconcile.rules", settings.rules.len(), 1..=RULES_MAX);
+    problems.within("reconcile.rules", settings.rules.len(), 1..=MAX_RULES);
     if !settings.rules.iter().any(|rule| rule.means != ReconcileMeaning::Unknown) {
         problems.add(
             "reconcile.rules",

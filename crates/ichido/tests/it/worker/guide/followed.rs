@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use ichido::dead_letters::{BulkOperation, RequeuePolicies, BulkAction};
+use ichido::dead_letters::{BulkAction, BulkOperation, RequeuePolicies};
 use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
 use ichido_store::dead_letter::DeadLetterFilter;

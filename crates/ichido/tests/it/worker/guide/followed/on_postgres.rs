@@ -69,7 +69,7 @@ async fn order_and_mail_commit_together_or_not_at_all() {
             _ => poll_pause().await,
         }
     };
-    assert_eq!(only.tries, 2);
+    assert_eq!(only.attempts, 2);
     let mails = std::fs::read_dir(&folder).unwrap().map(|mail| mail.unwrap().path());
     let mails: Vec<String> = mails.map(|mail| std::fs::read_to_string(mail).unwrap()).collect();
     assert_eq!(mails, [format!("Order {order}: apple")]);

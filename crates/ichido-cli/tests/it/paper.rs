@@ -1,9 +1,0 @@
-//! `ichido paper` as a process, over real sockets.
-
-pub(crate) mod broker;
-mod counting;
-mod delivery;
-mod faults;
-mod orders;
-mod settings;
-mod stopping;

@@ -1,0 +1,1 @@
+DELETE FROM ichido.dead_letters WHERE message_id = ANY ($1)

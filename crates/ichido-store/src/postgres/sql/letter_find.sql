@@ -1,5 +1,0 @@
-SELECT l.message_id, l.queue, m.identity, m.key, l.state, l.closed, l.effect, l.code, l.error, l.since, false AS suspect, l.tries, l.deaths,
-       l.doubt_since, l.travels_until, l.last_fence, m.tries_allowed, m.priority, m.made_from, m.created_at,
-       octet_length(m.request)::bigint AS request_bytes
-FROM ichido.letters l JOIN ichido.messages m ON m.id = l.message_id
-WHERE l.message_id = ANY ($1)

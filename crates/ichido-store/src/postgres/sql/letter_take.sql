@@ -1,1 +1,0 @@
-DELETE FROM ichido.letters WHERE message_id = ANY ($1)

@@ -1,7 +1,0 @@
-INSERT INTO ichido.letters (message_id, queue, tries, deaths, doubt_since, travels_until, last_fence, state, effect, code, error, since, closed)
-SELECT i.message_id, i.queue, i.tries, i.deaths, i.doubt_since, i.travels_until, i.last_fence, i.state, i.effect, i.code, i.error,
-       coalesce(i.since, now.at), i.closed
-FROM unnest($1::uuid[], $2::text[], $3::integer[], $4::integer[], $5::timestamptz[], $6::timestamptz[], $7::bigint[], $8::text[],
-            $9::text[], $10::text[], $11::text[], $12::timestamptz[], $13::text[])
-         AS i (message_id, queue, tries, deaths, doubt_since, travels_until, last_fence, state, effect, code, error, since, closed),
-     (SELECT clock_timestamp() + $14 * interval '1 microsecond' AS at) AS now

@@ -1,2 +1,0 @@
--- A stopping node leaves its singleton tasks to the next one.
-DELETE FROM ichido.caretakers WHERE node = $1

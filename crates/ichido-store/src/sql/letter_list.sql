@@ -1,9 +1,0 @@
--- Lists dead or parked messages, newest first, using their own index. CROSS JOIN prevents SQLite from starting with the
--- messages.
-SELECT v.id, v.queue, v.identity, v.idempotency_key, v.content_type, v.request, v.request_digest, v.status, v.tries,
-       v.tries_allowed, v.next_attempt, v.last_error, v.last_error_text, v.effect, v.priority, v.hops, v.trace, v.made_from,
-       v.created_at, v.updated_at, l.since
-FROM ichido.letters l CROSS JOIN ichido.message v
-WHERE v.id = l.message_id AND l.state = $1 AND l.closed = 'open' AND (l.since, l.message_id) < ($2, $3)
-ORDER BY l.since DESC, l.message_id DESC
-LIMIT $4

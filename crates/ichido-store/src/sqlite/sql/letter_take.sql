@@ -1,1 +1,0 @@
-DELETE FROM ichido_letters WHERE message_id IN (SELECT unhex(value) FROM json_each(?1))

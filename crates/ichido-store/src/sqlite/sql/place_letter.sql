@@ -1,4 +1,0 @@
-INSERT INTO ichido_letters (message_id, queue, tries, deaths, doubt_since, travels_until, last_fence, state, effect, code, error, since, closed)
-SELECT unhex(i.value ->> 0), i.value ->> 1, i.value ->> 2, i.value ->> 3, i.value ->> 4, i.value ->> 5, i.value ->> 6,
-       i.value ->> 7, i.value ->> 8, i.value ->> 9, i.value ->> 10, coalesce(i.value ->> 11, ?2), i.value ->> 12
-FROM json_each(?1) AS i

@@ -1,5 +1,0 @@
-SELECT about, kind, slot, sum(count) AS count, sum(micros) AS micros
-FROM ichido_tallies
-WHERE minute >= ?2 - ?1
-GROUP BY about, kind, slot
-LIMIT ?3

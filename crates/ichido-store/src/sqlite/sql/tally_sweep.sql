@@ -1,2 +1,0 @@
--- Deletes the oldest minute, if no window reaches back that far.
-DELETE FROM ichido_tallies WHERE minute = (SELECT min(minute) FROM ichido_tallies WHERE minute < ?2 - ?1)
