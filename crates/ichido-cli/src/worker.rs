@@ -109,12 +109,12 @@ async fn stop(config: &Config, worker: &WorkerHandle, signals: &mut Signals) -> 
 fn stopping(config: &Config, worker: &WorkerHandle) -> String {
     let (name, id) = (&config.worker.name, worker.id());
     let within = duration::shown(config.worker.stop_timeout);
-    let under_way = match worker.in_flight() {
+    let in_flight = match worker.in_flight() {
         0 => "no calls in flight".to_owned(),
         1 => format!("1 call in flight may end within {within}"),
         many => format!("{many} calls in flight may end within {within}"),
     };
-    format!("ichido: {name} {id} is stopping; {under_way}; a second signal stops it immediately")
+    format!("ichido: {name} {id} is stopping; {in_flight}; a second signal stops it immediately")
 }
 
 /// Prints what the worker serves. The last line says that it is running.

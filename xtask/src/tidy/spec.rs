@@ -37,12 +37,12 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
 fn check_page(
     tree: &Tree,
     page: &'static str,
-    check_cells: impl Fn(&Row<'_>) -> Vec<TidyFinding>,
+    check_cells: impl Fn(&SpecRow<'_>) -> Vec<TidyFinding>,
 ) -> Vec<TidyFinding> {
     let Some(text) = tree.get(page) else {
         return vec![finding(page, 0, "the page is missing".to_owned(), "write it")];
     };
-    let rows: Vec<Row<'_>> = rows(text).collect();
+    let rows: Vec<SpecRow<'_>> = rows(text).collect();
     let mut findings = check_numbers(page, &rows);
     for row in &rows {
         if row.cells.len() == CELLS {
@@ -57,18 +57,18 @@ fn check_page(
 }
 
 /// A table row that begins with a requirement's number.
-struct Row<'a> {
+struct SpecRow<'a> {
     line: usize,
     number: &'a str,
     /// All cells, the number first.
     cells: Vec<&'a str>,
 }
 
-fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
+fn rows(text: &str) -> impl Iterator<Item = SpecRow<'_>> {
     text.lines().enumerate().filter_map(|(index, line)| {
         let cells = cells(line)?;
         let number = *cells.first()?;
-        is_number(number).then_some(Row { line: index + 1, number, cells })
+        is_number(number).then_some(SpecRow { line: index + 1, number, cells })
     })
 }
 
@@ -92,7 +92,7 @@ fn is_number(cell: &str) -> bool {
         && chars.all(|c| c.is_ascii_digit())
 }
 
-fn check_numbers(page: &str, rows: &[Row<'_>]) -> Vec<TidyFinding> {
+fn check_numbers(page: &str, rows: &[SpecRow<'_>]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let wanted: Vec<String> = SECTIONS
         .iter()
@@ -123,7 +123,7 @@ fn check_numbers(page: &str, rows: &[Row<'_>]) -> Vec<TidyFinding> {
     findings
 }
 
-fn check_proof(row: &Row<'_>, tests: &BTreeMap<String, Vec<Test>>) -> Vec<TidyFinding> {
+fn check_proof(row: &SpecRow<'_>, tests: &BTreeMap<String, Vec<Test>>) -> Vec<TidyFinding> {
     let proof = row.cells.last().copied().unwrap_or_default();
     let names = match names(proof) {
         Ok(names) => names,

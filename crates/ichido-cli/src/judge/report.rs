@@ -57,18 +57,8 @@ fn render(report: &JudgeReport<Judgement>, fallbacks: usize) -> String {
 }
 
 fn summary(report: &JudgeReport<Judgement>, fallbacks: usize) -> Value {
-    let Counts {
-        calls,
-        retries,
-        throttled,
-        unusable,
-        repaired: mended,
-        lost,
-        known,
-        tokens_in,
-        tokens_out,
-        ..
-    } = report.counts;
+    let Counts { calls, retries, throttled, unusable, repaired, lost, known, tokens_in, tokens_out, .. } =
+        report.counts;
     json!({
         "articles": report.outcomes.len(),
         "judged": report.outcomes.len() - fallbacks,
@@ -78,7 +68,7 @@ fn summary(report: &JudgeReport<Judgement>, fallbacks: usize) -> Value {
         "retries": retries,
         "throttled": throttled,
         "unusable_answers": unusable,
-        "repaired_answers": mended,
+        "repaired_answers": repaired,
         "possibly_billed": lost,
         "tokens": { "in": tokens_in, "out": tokens_out },
         "ended": match &report.ended {

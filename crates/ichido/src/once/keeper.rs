@@ -112,7 +112,7 @@ impl LeaseKeeper {
 }
 
 ichido_core::debug_only! {
-    LeaseKeeper as keeper { under_way: keeper.in_flight() }
+    LeaseKeeper as keeper { in_flight: keeper.in_flight() }
 }
 
 /// A request in flight, until this is dropped.

@@ -307,15 +307,13 @@ pub(super) fn horizon(queue: &QueueConfig, promise: &DeliveryTerms) -> Duration 
 }
 
 fn warn_of_short_key_retention(queue: &QueueConfig, destination: &Destination) {
-    if let Some(ShortKeyRetention { keeps_for, horizon, help: mend }) =
-        short_key_retention(queue, destination)
-    {
+    if let Some(ShortKeyRetention { keeps_for, horizon, help }) = short_key_retention(queue, destination) {
         let queue = &queue.name;
         tracing::warn!(
             queue,
             ?keeps_for,
             ?horizon,
-            mend,
+            help,
             "destination forgets keys before the last retry; unknown effects are parked from then on"
         );
     }

@@ -5,7 +5,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use super::queueing::{lines, offline, queue_to};
 use crate::folder::{self, TempFolder};
 use crate::send::program::run;
-use crate::send::server::{FakeServer, ServerAction};
+use crate::send::server::{FakeReply, FakeServer};
 
 /// Moves the stored times back, as if hours had passed.
 async fn age_by_hours(folder: &TempFolder, hours: i64) {
@@ -25,9 +25,9 @@ async fn failed_entry_shows_reason_and_retries_with_same_key() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
         if request.key() == "k1" && nth < 1 {
-            ServerAction::Refuse(422, "schema_mismatch")
+            FakeReply::Refuse(422, "schema_mismatch")
         } else {
-            ServerAction::Accept
+            FakeReply::Accept
         }
     })
     .await;
@@ -69,7 +69,7 @@ async fn failed_entry_shows_reason_and_retries_with_same_key() {
 async fn old_entry_is_held_until_released() {
     let folder = folder::fresh();
     let server =
-        FakeServer::start(|nth, _| if nth == 0 { ServerAction::Silence } else { ServerAction::Accept }).await;
+        FakeServer::start(|nth, _| if nth == 0 { FakeReply::Silence } else { FakeReply::Accept }).await;
     folder.write("lines", &lines(1..=1));
     let mut killed = queue_to(&server, &folder, &["--ndjson", "lines"]).spawn().unwrap();
     server.until_seen("k1").await;
@@ -95,7 +95,7 @@ async fn old_entry_is_held_until_released() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn discarded_entry_is_not_sent_and_missing_entry_is_reported() {
     let folder = folder::fresh();
-    let server = FakeServer::start(|_, _| ServerAction::Refuse(422, "schema_mismatch")).await;
+    let server = FakeServer::start(|_, _| FakeReply::Refuse(422, "schema_mismatch")).await;
     run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=1));
     let discarded = offline(&folder, &["discard", "orders.queue", "1", "9"]);
     assert_eq!(discarded.code, Some(1), "{discarded:?}");

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use crate::folder::{self, TempFolder};
 use crate::send::program::{SendOutput, run, send, signal};
-use crate::send::server::{FakeServer, POLL_EVERY, ServerAction};
+use crate::send::server::{FakeReply, FakeServer, POLL_EVERY};
 
 pub(crate) const QUEUE: [&str; 2] = ["--offline-queue", "orders.queue"];
 
@@ -121,10 +121,13 @@ async fn single_message_has_same_result_with_offline_queue() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn login_page_response_removes_no_entry() {
     let folder = folder::fresh();
-    let server = FakeServer::start(|_, request| {
-        if request.key() == "k1" { ServerAction::About("k9") } else { ServerAction::Accept }
-    })
-    .await;
+    let server =
+        FakeServer::start(
+            |_, request| {
+                if request.key() == "k1" { FakeReply::About("k9") } else { FakeReply::Accept }
+            },
+        )
+        .await;
     let sent = run(queue_to(&server, &folder, &["--ndjson", "-"]), &lines(1..=2));
     assert_eq!(sent.code, Some(1), "{sent:?}");
     assert!(
@@ -138,7 +141,7 @@ async fn login_page_response_removes_no_entry() {
 async fn server_wide_refusal_stops_sending_and_entries_wait() {
     let folder = folder::fresh();
     let server = FakeServer::start(|_, request| {
-        if request.key() == "k2" { ServerAction::Refuse(401, "token_missing") } else { ServerAction::Accept }
+        if request.key() == "k2" { FakeReply::Refuse(401, "token_missing") } else { FakeReply::Accept }
     })
     .await;
     folder.write("lines", &lines(1..=5));
@@ -160,7 +163,7 @@ async fn server_wide_refusal_stops_sending_and_entries_wait() {
 async fn second_process_queues_and_first_one_sends() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
-        if request.key() == "k1" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }
+        if request.key() == "k1" && nth == 0 { FakeReply::Silence } else { FakeReply::Accept }
     })
     .await;
     folder.write("lines", &lines(1..=2));
@@ -190,7 +193,7 @@ async fn second_process_queues_and_first_one_sends() {
 async fn signal_stops_sending_and_next_run_continues() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
-        if request.key() == "k3" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }
+        if request.key() == "k3" && nth == 0 { FakeReply::Silence } else { FakeReply::Accept }
     })
     .await;
     folder.write("lines", &lines(1..=6));

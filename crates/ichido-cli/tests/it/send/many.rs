@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use super::program::{run, send, signal};
-use super::server::{FakeServer, POLL_EVERY, ServerAction};
+use super::server::{FakeReply, FakeServer, POLL_EVERY};
 use crate::folder;
 
 fn lines(count: usize) -> String {
@@ -80,9 +80,9 @@ async fn each_line_is_enqueued_once_despite_failures() {
     let server = FakeServer::start(|nth, request| {
         let number: usize = request.key()[1..].parse().unwrap();
         match (nth, number % 3) {
-            (0, 0) => ServerAction::AcceptAndReset,
-            (0, 1) => ServerAction::Refuse(503, "store_unavailable"),
-            _ => ServerAction::Accept,
+            (0, 0) => FakeReply::AcceptAndReset,
+            (0, 1) => FakeReply::Refuse(503, "store_unavailable"),
+            _ => FakeReply::Accept,
         }
     })
     .await;
@@ -115,7 +115,7 @@ async fn server_wide_refusal_stops_sending() {
     let folder = folder::fresh();
     for (status, code) in [(401, "token_missing"), (404, "queue_unknown")] {
         let server = FakeServer::start(move |_, request| {
-            if request.key() == "k2" { ServerAction::Refuse(status, code) } else { ServerAction::Accept }
+            if request.key() == "k2" { FakeReply::Refuse(status, code) } else { FakeReply::Accept }
         })
         .await;
         let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "1"]), &lines(5));
@@ -131,7 +131,7 @@ async fn server_wide_refusal_stops_sending() {
 async fn failing_line_does_not_block_others() {
     let folder = folder::fresh();
     let server = FakeServer::start(|_, request| {
-        if request.key() == "k2" { ServerAction::Refuse(500, "handler_failed") } else { ServerAction::Accept }
+        if request.key() == "k2" { FakeReply::Refuse(500, "handler_failed") } else { FakeReply::Accept }
     })
     .await;
     let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "1"]), &lines(5));
@@ -147,7 +147,7 @@ async fn failing_line_does_not_block_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn repeated_server_failures_stop_sending() {
     let folder = folder::fresh();
-    let server = FakeServer::start(|_, _| ServerAction::Refuse(503, "store_unavailable")).await;
+    let server = FakeServer::start(|_, _| FakeReply::Refuse(503, "store_unavailable")).await;
     let sent = run(server.send(folder.path(), &["--ndjson", "-", "--parallel", "8"]), &lines(500));
     assert_eq!(sent.code, Some(3), "{sent:?}");
     assert!(
@@ -175,7 +175,7 @@ fn unreachable_server_stops_sending() {
 async fn signal_stops_sending_and_lines_can_be_resent() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
-        if request.key() == "k5" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }
+        if request.key() == "k5" && nth == 0 { FakeReply::Silence } else { FakeReply::Accept }
     })
     .await;
     folder.write("lines", &lines(10));
@@ -200,7 +200,7 @@ async fn signal_stops_sending_and_lines_can_be_resent() {
 async fn killed_send_enqueues_nothing_twice() {
     let folder = folder::fresh();
     let server = FakeServer::start(|nth, request| {
-        if request.key() == "k20" && nth == 0 { ServerAction::Silence } else { ServerAction::Accept }
+        if request.key() == "k20" && nth == 0 { FakeReply::Silence } else { FakeReply::Accept }
     })
     .await;
     folder.write("lines", &lines(40));

@@ -1,7 +1,7 @@
 //! One message through a server.
 
 use super::program::{run, send};
-use super::server::{FakeServer, ServerAction};
+use super::server::{FakeReply, FakeServer};
 use crate::folder;
 
 const BODY: &str = "{\"qty\": 1.0, \"symbol\":\"ACME\"}\n";
@@ -61,7 +61,7 @@ async fn key_conflict_is_code_4() {
 async fn refusal_is_code_1() {
     let folder = folder::fresh();
     for (status, code) in [(400, "body_invalid"), (401, "token_missing"), (422, "key_mismatch")] {
-        let server = FakeServer::start(move |_, _| ServerAction::Refuse(status, code)).await;
+        let server = FakeServer::start(move |_, _| FakeReply::Refuse(status, code)).await;
         let refused = run(server.send(folder.path(), &["--key", "k1"]), BODY);
         assert_eq!(refused.code, Some(1), "{refused:?}");
         assert!(refused.err.contains(code) && refused.err.contains("words of the server"), "{refused:?}");
@@ -71,7 +71,7 @@ async fn refusal_is_code_1() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_response_is_retried_and_enqueued_once() {
     let folder = folder::fresh();
-    let acts = [ServerAction::AcceptAndReset, ServerAction::Accept];
+    let acts = [FakeReply::AcceptAndReset, FakeReply::Accept];
     let server = FakeServer::start(move |nth, _| acts[nth]).await;
     let sent = run(server.send(folder.path(), &["--key", "k1"]), BODY);
     assert_eq!((sent.code, sent.out.as_str()), (Some(0), "same id-of-2\n"), "{sent:?}");
@@ -84,7 +84,7 @@ async fn lost_response_is_retried_and_enqueued_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn success_without_message_id_is_unknown() {
     let folder = folder::fresh();
-    let server = FakeServer::start(|_, _| ServerAction::Refuse(201, "anything")).await;
+    let server = FakeServer::start(|_, _| FakeReply::Refuse(201, "anything")).await;
     let ended = run(server.send(folder.path(), &["--key", "k1"]), BODY);
     assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
     assert!(
@@ -95,11 +95,11 @@ async fn success_without_message_id_is_unknown() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn success_about_another_key_is_unknown() {
-    let (folder, server) = (folder::fresh(), FakeServer::start(|_, _| ServerAction::About("another")).await);
+    let (folder, server) = (folder::fresh(), FakeServer::start(|_, _| FakeReply::About("another")).await);
     let ended = run(server.send(folder.path(), &["--key", "k1"]), BODY);
     assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
     assert!(ended.err.contains("about another key"), "{ended:?}");
-    let server = FakeServer::start(|_, _| ServerAction::About("k1")).await;
+    let server = FakeServer::start(|_, _| FakeReply::About("k1")).await;
     assert_eq!(run(server.send(folder.path(), &["--key", "k1"]), BODY).code, Some(0));
 }
 
@@ -163,7 +163,7 @@ async fn redirect_is_not_followed_and_explained() {
     for status in [301, 302, 307, 308] {
         let to = "https://ichido.test/v1/queues/orders/messages?token=s3cret";
         let (folder, server) =
-            (folder::fresh(), FakeServer::start(move |_, _| ServerAction::Redirect(status, to)).await);
+            (folder::fresh(), FakeServer::start(move |_, _| FakeReply::Redirect(status, to)).await);
         let refused = run(server.send(folder.path(), &["--key", "k1"]), BODY);
         assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
         let expected = format!(

@@ -13,7 +13,7 @@ use super::program::send;
 
 /// What to do with a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum ServerAction {
+pub(crate) enum FakeReply {
     /// Accepts the message, and responds.
     Accept,
     /// Accepts it, and resets the connection without a response.
@@ -48,7 +48,7 @@ pub(crate) const POLL_EVERY: Duration = Duration::from_millis(5);
 impl FakeServer {
     /// Starts a server that acts as `script` says, given the number of earlier requests with the same key.
     pub(crate) async fn start(
-        script: impl Fn(usize, &ReceivedRequest) -> ServerAction + Send + Sync + 'static,
+        script: impl Fn(usize, &ReceivedRequest) -> FakeReply + Send + Sync + 'static,
     ) -> Self {
         let book = Arc::new(Mutex::new(AcceptedMessages::default()));
         let shared = Arc::clone(&book);
@@ -57,24 +57,22 @@ impl FakeServer {
             let before = book.keys.iter().filter(|seen| *seen == request.key()).count();
             book.keys.push(request.key().to_owned());
             match script(before, request) {
-                ServerAction::Accept => http_for_tests::ServerAction::Answer(accept(&mut book, request)),
-                ServerAction::AcceptAndReset => {
+                FakeReply::Accept => http_for_tests::FakeReply::Answer(accept(&mut book, request)),
+                FakeReply::AcceptAndReset => {
                     accept(&mut book, request);
-                    http_for_tests::ServerAction::Reset
+                    http_for_tests::FakeReply::Reset
                 }
-                ServerAction::Refuse(status, code) => {
-                    http_for_tests::ServerAction::Answer(problem(status, code))
-                }
-                ServerAction::Redirect(status, location) => {
+                FakeReply::Refuse(status, code) => http_for_tests::FakeReply::Answer(problem(status, code)),
+                FakeReply::Redirect(status, location) => {
                     let status = format!("{status} Elsewhere");
-                    http_for_tests::ServerAction::Answer(with(&status, &[("Location", location)], ""))
+                    http_for_tests::FakeReply::Answer(with(&status, &[("Location", location)], ""))
                 }
-                ServerAction::About(key) => {
+                FakeReply::About(key) => {
                     let body =
                         format!(r#"{{"id":"id-of-another","queue":"orders","idempotency_key":"{key}"}}"#);
-                    http_for_tests::ServerAction::Answer(with("201 Created", &[], &body))
+                    http_for_tests::FakeReply::Answer(with("201 Created", &[], &body))
                 }
-                ServerAction::Silence => http_for_tests::ServerAction::Silence,
+                FakeReply::Silence => http_for_tests::FakeReply::Silence,
             }
         })
         .await;
@@ -82,7 +80,7 @@ impl FakeServer {
     }
 
     pub(crate) async fn accepting() -> Self {
-        Self::start(|_, _| ServerAction::Accept).await
+        Self::start(|_, _| FakeReply::Accept).await
     }
 
     /// Returns `ichido send orders` to this server.

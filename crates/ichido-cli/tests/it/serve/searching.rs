@@ -159,7 +159,7 @@ async fn invalid_search_query_is_refused() {
 }
 
 /// Returns how many requests are in flight, including this one.
-async fn under_way(server: &ServeProcess, token: &str) -> usize {
+async fn in_flight(server: &ServeProcess, token: &str) -> usize {
     let page = server.send(&RawRequest::get("/metrics").token(token)).await;
     let line = page.text().lines().find_map(|line| line.strip_prefix("ichido_http_in_flight "));
     line.expect("it is measured").parse().expect("a count")
@@ -188,12 +188,12 @@ async fn operator_search_precedes_producer_search() {
         client.write(slow.bytes()).await;
         clients.push(client);
     }
-    while under_way(&server, &operator).await <= LISTINGS {
+    while in_flight(&server, &operator).await <= LISTINGS {
         tokio::time::sleep(POLL_EVERY).await;
     }
     let listed = server.send(&RawRequest::get("/v1/messages?limit=1").token(&operator)).await;
     assert_eq!(listed.status(), 200);
     // In one line with them it would have started after all others, four at a time, and at most three would be left.
-    let left = under_way(&server, &operator).await - 1;
+    let left = in_flight(&server, &operator).await - 1;
     assert!(LISTINGS / 2 < left, "{left} of {LISTINGS} have no response yet");
 }

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sender {
+enum WireSender {
     Client,
     Server,
 }
@@ -26,7 +26,7 @@ enum WireFault {
 }
 
 struct FaultRule {
-    sender: Sender,
+    sender: WireSender,
     word: &'static str,
     fault: WireFault,
     always: bool,
@@ -52,7 +52,7 @@ struct WireState {
 }
 
 impl WireState {
-    fn meets(&self, sender: Sender, said: &[u8]) -> Option<WireFault> {
+    fn meets(&self, sender: WireSender, said: &[u8]) -> Option<WireFault> {
         let holds =
             |word: &str| said.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()));
         let mut rule = self.rule.lock().unwrap();
@@ -89,31 +89,31 @@ impl FaultProxy {
 
     /// The next time the server sends this, it is lost with the connection.
     pub(crate) fn cut_at(&self, word: &'static str) {
-        self.arm(Sender::Server, word, WireFault::Cut);
+        self.arm(WireSender::Server, word, WireFault::Cut);
     }
 
     /// The same every time.
     pub(crate) fn cut_always_at(&self, word: &'static str) {
         *self.wire.rule.lock().unwrap() =
-            Some(FaultRule { sender: Sender::Server, word, fault: WireFault::Cut, always: true });
+            Some(FaultRule { sender: WireSender::Server, word, fault: WireFault::Cut, always: true });
     }
 
     /// The next time a client sends this, it arrives, and the client's connection is closed; the server continues.
     pub(crate) fn hang_up_after(&self, word: &'static str) {
-        self.arm(Sender::Client, word, WireFault::HangUp);
+        self.arm(WireSender::Client, word, WireFault::HangUp);
     }
 
     /// The next time the server sends this, it arrives, and the connection is dead from then on.
     pub(crate) fn die_after(&self, word: &'static str) {
-        self.arm(Sender::Server, word, WireFault::Dead);
+        self.arm(WireSender::Server, word, WireFault::Dead);
     }
 
     /// The next time a client sends this, it arrives, and the answer is held until it is released.
     pub(crate) fn hold_after(&self, word: &'static str) {
-        self.arm(Sender::Client, word, WireFault::Hold);
+        self.arm(WireSender::Client, word, WireFault::Hold);
     }
 
-    fn arm(&self, sender: Sender, word: &'static str, fault: WireFault) {
+    fn arm(&self, sender: WireSender, word: &'static str, fault: WireFault) {
         *self.wire.rule.lock().unwrap() = Some(FaultRule { sender, word, fault, always: false });
     }
 
@@ -151,13 +151,13 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, wire: Arc<WireState
             _ = silenced.changed() => Some(WireFault::Dead),
             read = client.read(&mut from_client) => {
                 let Ok(count @ 1..) = read else { return };
-                let fault = wire.meets(Sender::Client, &from_client[..count]);
+                let fault = wire.meets(WireSender::Client, &from_client[..count]);
                 if server.write_all(&from_client[..count]).await.is_err() { return }
                 fault
             }
             read = server.read(&mut from_server) => {
                 let Ok(count @ 1..) = read else { return };
-                let fault = wire.meets(Sender::Server, &from_server[..count]);
+                let fault = wire.meets(WireSender::Server, &from_server[..count]);
                 if fault == Some(WireFault::Cut) || client.write_all(&from_server[..count]).await.is_err() { return }
                 fault
             }

@@ -38,11 +38,11 @@ pub(crate) struct WorkerFixture {
     pub(crate) url: String,
     /// Whether the test wrote what the store would not.
     pub(crate) is_touched: Arc<AtomicBool>,
-    database: Option<Arc<DatabaseGuard>>,
+    database: Option<Arc<WorkerDatabase>>,
 }
 
 /// Removed with the fixture.
-enum DatabaseGuard {
+enum WorkerDatabase {
     Postgres { _database: postgres::PgTestDatabase },
     Sqlite { _file: sqlite::SqliteTestFile },
 }
@@ -51,16 +51,16 @@ impl WorkerFixture {
     pub(crate) async fn postgres() -> Self {
         let database = postgres::fresh_database().await;
         let url = database.url.clone();
-        Self::at(&url, Some(DatabaseGuard::Postgres { _database: database })).await
+        Self::at(&url, Some(WorkerDatabase::Postgres { _database: database })).await
     }
 
     pub(crate) async fn sqlite() -> Self {
         let file = sqlite::fresh_file();
         let url = file.url.clone();
-        Self::at(&url, Some(DatabaseGuard::Sqlite { _file: file })).await
+        Self::at(&url, Some(WorkerDatabase::Sqlite { _file: file })).await
     }
 
-    async fn at(url: &str, database: Option<DatabaseGuard>) -> Self {
+    async fn at(url: &str, database: Option<WorkerDatabase>) -> Self {
         let store = Store::open(url, 4).await.expect("the store opens");
         let (url, is_touched) = (url.to_owned(), Arc::default());
         Self { store, url, is_touched, database: database.map(Arc::new) }
