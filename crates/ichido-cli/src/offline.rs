@@ -148,7 +148,7 @@ async fn decide(
         };
         is_refused |= !is_done;
         if json {
-            out::print_line(json!({ "entry": id.get(), "decided": is_done, "told": text }))?;
+            out::print_line(json!({ "entry": id.get(), "decided": is_done, "result": text }))?;
         } else {
             out::print_line(format_args!("{id}: {text}"))?;
         }

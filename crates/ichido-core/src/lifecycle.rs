@@ -51,7 +51,7 @@ pub enum State {
         /// When it was claimed.
         claimed_at: Timestamp,
         /// Whether the call has started.
-        begun: StartMark,
+        start_mark: StartMark,
         /// Whether a late response proved that an earlier attempt did the work.
         ///
         /// Then the message is sent, however this attempt ends.
@@ -114,7 +114,7 @@ pub enum Event {
         /// A new fence, greater than any before.
         fence: Fence,
         /// [`Begun::NotYet`] if the queue writes start marks, and for every suspect.
-        begun: StartMark,
+        start_mark: StartMark,
     },
     /// The worker is about to call.
     Started {

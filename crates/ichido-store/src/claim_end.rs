@@ -78,7 +78,7 @@ pub(crate) fn settle(
     reports: &[ClaimReport<'_>],
     ends: &mut ClaimEnds,
     holder: impl Fn(&ClaimReport<'_>) -> Option<(Uuid, Timestamp)>,
-    may_have_begun: impl Fn(&ClaimReport<'_>) -> bool,
+    may_have_started: impl Fn(&ClaimReport<'_>) -> bool,
 ) -> (RowChanges, HashMap<usize, StepResult>) {
     let (mut changes, mut settled) = (RowChanges::default(), HashMap::with_capacity(reports.len()));
     for report in reports {
@@ -88,7 +88,7 @@ pub(crate) fn settle(
         };
         let is_proven = ends.proven.contains(&report.settlement.id);
         // The mark decides, whatever the holder remembers.
-        let stepped = if !is_proven && may_have_begun(report) {
+        let stepped = if !is_proven && may_have_started(report) {
             StepResult::Refused(StepRefusal::MayHaveStarted)
         } else {
             let Settlement { state, event, note, claimed_at, .. } = report.settlement;

@@ -100,8 +100,8 @@ impl<'a> ClaimReport<'a> {
     pub(crate) fn proven(&self) -> (State, Option<State>) {
         let Settlement { state, event, claimed_at, .. } = self.settlement;
         match *state {
-            State::Sending { fence, claimed_at: since, begun, history, .. } => {
-                let state = State::Sending { fence, claimed_at: since, begun, proven: true, history };
+            State::Sending { fence, claimed_at: since, start_mark, history, .. } => {
+                let state = State::Sending { fence, claimed_at: since, start_mark, proven: true, history };
                 state.advance(*event, *claimed_at).unwrap_or(self.states)
             }
             _ => self.states,

@@ -138,7 +138,7 @@ impl SubjectCounts {
 
     /// Adds a row of the store.
     fn add_row(&mut self, row: &impl Columns) -> Result<(), StoreError> {
-        let corrupt = |detail: &str| StoreError::Corrupt { table: "tallies", detail: detail.to_owned() };
+        let corrupt = |detail: &str| StoreError::Corrupt { table: "counters", detail: detail.to_owned() };
         let positive =
             |column| u64::try_from(row.number(column)?).map_err(|_| corrupt("a count is negative"));
         let (count, micros) = (positive("count")?, positive("micros")?);

@@ -53,7 +53,7 @@ ichido_core::words! {
 
 /// A filter of dead letters. The default selects every open, dead one.
 ///
-/// State, standing, queue and time of death use an index; the other fields are checked for each remaining letter.
+/// State, disposition, queue and time of death use an index; the other fields are checked for each remaining letter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetterFilter {
     /// Dead or parked.
@@ -101,7 +101,7 @@ pub struct DeadLetterRow {
     /// Dead or parked.
     pub state: DeadLetterState,
     /// Open or closed.
-    pub standing: Disposition,
+    pub disposition: Disposition,
     /// Whether the effect was done, not done, or unknown.
     pub effect: Effect,
     /// The code of the last error.

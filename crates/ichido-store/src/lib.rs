@@ -30,12 +30,12 @@
 //! - `messages`: the requests. Never updated.
 //! - `ready`: messages that can be claimed now. Inserted and deleted, never updated; the primary key is the claim order.
 //! - `scheduled`: messages that are due later. `letters`: dead and parked messages. `leases`: one row per claimed batch.
-//!   `begun`: start marks.
+//!   `start_marks`: the marks before irreversible calls.
 //! - `events`: the end of every attempt and every operator's action, append-only. An attempt is one row: `claimed_at` is its
 //!   queued → sending, `at` its end, so a claim appends nothing.
 //! - `answers`: answers of models, kept until a person deletes them. A row exists before the first call, so the calls of a dead
 //!   run are known.
-//! - `tallies`: counts per minute, from all nodes. `alerts`: incidents, at most one open for each rule and subject.
+//! - `counters`: counts per minute, from all nodes. `alerts`: incidents, at most one open for each rule and subject.
 //! - `queue_facts`: each node's facts about its queues, for commands without a configuration. `queue_keys`: their kind of
 //!   outbound key.
 //! - The view `message` shows all of this as one row. PostgreSQL keeps counts as deltas, which a maintenance task folds;

@@ -397,7 +397,7 @@ impl ClaimedMessage {
         State::Sending {
             fence: self.fence,
             claimed_at: self.claimed_at,
-            begun: self.start_mark,
+            start_mark: self.start_mark,
             proven: false,
             history: self.history,
         }

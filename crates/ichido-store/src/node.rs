@@ -87,7 +87,7 @@ impl SingletonTask<'_> {
 pub(crate) const MAX_DUTY_LEASE: Duration = Duration::from_hours(1);
 
 /// The name of the task of moving dead letters. For one queue, the queue's name follows a colon.
-const LETTERS: &str = "letters";
+const LETTERS: &str = "dead_letters";
 
 /// A bulk operation that holds [`SingletonTask::Letters`] with a valid lease.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -62,14 +62,14 @@ pub(crate) struct LetterColumns {
     pub(crate) error: Option<String>,
     /// When it died or was parked; `None` is now.
     pub(crate) since: Option<Timestamp>,
-    pub(crate) standing: Disposition,
+    pub(crate) disposition: Disposition,
 }
 
 /// The state of a dead letter before an event. Parts of it outlive the event.
 #[derive(Clone, Debug)]
 pub(crate) struct PriorLetter {
     pub(crate) since: Timestamp,
-    pub(crate) standing: Disposition,
+    pub(crate) disposition: Disposition,
     pub(crate) code: Option<String>,
     pub(crate) error: Option<String>,
 }
@@ -133,24 +133,24 @@ impl RowChanges {
         before: PriorLetter,
     ) {
         let stays = from.name() == to.name();
-        let standing = match event {
+        let disposition = match event {
             Event::Discarded => Disposition::Discarded,
             Event::Replaced => Disposition::Replaced,
-            _ if stays => before.standing,
+            _ if stays => before.disposition,
             _ => Disposition::Open,
         };
         let mut closed = |by: i32| {
             *self.deltas.entry((moving.queue.clone(), "dead")).or_default() -= by;
             *self.deltas.entry((moving.queue.clone(), "closed")).or_default() += by;
         };
-        if before.standing != Disposition::Open {
+        if before.disposition != Disposition::Open {
             closed(-1);
         }
-        if standing != Disposition::Open {
+        if disposition != Disposition::Open {
             closed(1);
         }
         if let Some(letter) = self.letters.last_mut().filter(|letter| letter.moving.id == moving.id) {
-            letter.row.standing = standing;
+            letter.row.disposition = disposition;
             if stays {
                 // More is known about it now; it did not die again.
                 letter.row.since = Some(before.since);
@@ -207,7 +207,7 @@ impl RowChanges {
                     code: note.code.map(|code| code.as_str().to_owned()),
                     error: note.excerpt.clone(),
                     since: None,
-                    standing: Disposition::Open,
+                    disposition: Disposition::Open,
                 };
                 self.letters.push(PlacedMessage { moving, history: storable_history(history), row });
             }
@@ -217,9 +217,9 @@ impl RowChanges {
     }
 }
 
-/// Returns the standing of a dead letter; other messages are open.
+/// Returns the disposition of a dead letter; other messages are open.
 pub(crate) fn standing_of(before: Option<&PriorLetter>) -> Disposition {
-    before.map_or(Disposition::Open, |before| before.standing)
+    before.map_or(Disposition::Open, |before| before.disposition)
 }
 
 /// Applies an operator's event to a message.
@@ -228,7 +228,7 @@ pub(crate) fn standing_of(before: Option<&PriorLetter>) -> Disposition {
 /// message forever, and the operator's outcome would leave the lease to be rescued.
 pub(crate) fn apply_operator_event(
     state: State,
-    standing: Disposition,
+    disposition: Disposition,
     event: Event,
     now: Timestamp,
 ) -> Result<(State, Option<State>), StepRefusal> {
@@ -240,7 +240,9 @@ pub(crate) fn apply_operator_event(
         | Event::GivenBack { .. }
         | Event::WorkerDied { .. } => Err(StepRefusal::WrongState),
         // The replacement would run beside it. And a discard, which can be undone, would erase that it was replaced.
-        Event::Requeued { .. } | Event::Replaced | Event::Discarded if standing == Disposition::Replaced => {
+        Event::Requeued { .. } | Event::Replaced | Event::Discarded
+            if disposition == Disposition::Replaced =>
+        {
             Err(StepRefusal::HasSuccessor)
         }
         Event::CameDue
@@ -266,10 +268,10 @@ pub(crate) fn apply_to_letters(
     let mut answers = Vec::with_capacity(found.len());
     for letter in found {
         let (from, event) = (letter.lifecycle(), event(letter, now));
-        let stepped = match apply_operator_event(from, letter.standing, event, now) {
+        let stepped = match apply_operator_event(from, letter.disposition, event, now) {
             Err(why) => DeadLetterStep::Refused(why),
             // It is closed already: there is nothing to record.
-            Ok((first, _)) if event == Event::Discarded && letter.standing != Disposition::Open => {
+            Ok((first, _)) if event == Event::Discarded && letter.disposition != Disposition::Open => {
                 DeadLetterStep::Now(first)
             }
             Ok(states) => {
@@ -291,7 +293,7 @@ pub(crate) fn apply_to_letters(
 impl PriorLetter {
     fn new(letter: &DeadLetterRow) -> Self {
         let (code, error) = (letter.code.clone(), letter.error.clone());
-        Self { since: letter.since, standing: letter.standing, code, error }
+        Self { since: letter.since, disposition: letter.disposition, code, error }
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) struct LapsedLease {
 pub(crate) struct LapsedMessage {
     pub(crate) id: Uuid,
     pub(crate) priority: u8,
-    pub(crate) begun: StartMark,
+    pub(crate) start_mark: StartMark,
     /// Whether an earlier attempt is known to have had its effect.
     pub(crate) proven: bool,
     pub(crate) history: History,
@@ -155,7 +155,7 @@ pub(crate) fn judge(lapsed: &LapsedLease, terms: &RescueOptions) -> RowChanges {
         let state = State::Sending {
             fence: lapsed.fence,
             claimed_at: lapsed.claimed_at,
-            begun: message.begun,
+            start_mark: message.start_mark,
             proven: message.proven,
             history,
         };
@@ -176,21 +176,21 @@ pub(crate) fn judge(lapsed: &LapsedLease, terms: &RescueOptions) -> RowChanges {
         // A message in flight can always lose its worker, so nothing is refused.
         if let Ok(states) = state.advance(event, lapsed.now) {
             let last = states.1.unwrap_or(states.0);
-            changes.add(&moving, state, event, states, &death_note(message.begun, last), stamp);
+            changes.add(&moving, state, event, states, &death_note(message.start_mark, last), stamp);
         }
     }
     changes
 }
 
 /// Explains a message's state after its worker's death, in the audit trail and in the dead letter.
-fn death_note(begun: StartMark, last: State) -> Note {
+fn death_note(start_mark: StartMark, last: State) -> Note {
     let deaths = match last {
         // An earlier attempt had its effect.
         State::Sent => return Note::default(),
         State::Parked { history } | State::Dead { history, .. } => history.deaths,
         State::Queued { .. } | State::Failed { .. } | State::Sending { .. } | State::Cancelled { .. } => 0,
     };
-    let excerpt = match begun {
+    let excerpt = match start_mark {
         _ if History::MAX_DEATHS <= deaths => {
             format!("{deaths} workers died while calling the destination with this message")
         }

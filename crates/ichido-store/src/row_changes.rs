@@ -103,7 +103,7 @@ fn letters(letters: &[PlacedMessage<LetterColumns>]) -> Vec<Column<'_>> {
         column(letters, |letter| letter.row.code.as_deref()),
         column(letters, |letter| letter.row.error.as_deref()),
         column(letters, |letter| letter.row.since.map(DbTimestamp)),
-        column(letters, |letter| letter.row.standing.as_str()),
+        column(letters, |letter| letter.row.disposition.as_str()),
     ]);
     columns
 }

@@ -68,7 +68,7 @@ pub(crate) fn work(
 
 /// Reads a message that a lapsed lease still holds.
 pub(crate) fn lapsed_message(row: &impl Columns, marks: bool) -> Result<LapsedMessage, StoreError> {
-    let begun = match (marks, row.truth("begun")?) {
+    let start_mark = match (marks, row.truth("started")?) {
         (false, _) => StartMark::NotTracked,
         (true, true) => StartMark::Written,
         (true, false) => StartMark::NotYet,
@@ -77,7 +77,7 @@ pub(crate) fn lapsed_message(row: &impl Columns, marks: bool) -> Result<LapsedMe
     Ok(LapsedMessage {
         id: row.uuid("id")?,
         priority: priority(row)?,
-        begun,
+        start_mark,
         proven: row.truth("proven")?,
         history: History { attempts: before.attempts.saturating_add(1), ..before },
     })
@@ -107,7 +107,7 @@ pub(crate) fn letter_state(row: &impl Columns, max_attempts: i32) -> Result<Stat
 pub(crate) fn letter_before(row: &impl Columns) -> Result<PriorLetter, StoreError> {
     Ok(PriorLetter {
         since: row.timestamp("since")?,
-        standing: standing(row)?,
+        disposition: disposition(row)?,
         code: row.text_or_none("code")?,
         error: row.text_or_none("error")?,
     })
@@ -124,7 +124,7 @@ pub(crate) fn letter_row(row: &impl Columns) -> Result<DeadLetterRow, StoreError
             "parked" => DeadLetterState::Parked,
             _ => DeadLetterState::Dead,
         },
-        standing: standing(row)?,
+        disposition: disposition(row)?,
         effect: effect(row)?,
         code: row.text_or_none("code")?,
         error: row.text_or_none("error")?,
@@ -137,7 +137,7 @@ pub(crate) fn letter_row(row: &impl Columns) -> Result<DeadLetterRow, StoreError
     })
 }
 
-fn standing(row: &impl Columns) -> Result<Disposition, StoreError> {
+fn disposition(row: &impl Columns) -> Result<Disposition, StoreError> {
     Disposition::parse(row.text("closed")?).ok_or_else(|| corrupt("unknown state of a dead letter"))
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn held_state(row: &impl Columns, max_attempts: i32) -> Result<State,
     Ok(State::Sending {
         fence: row.fence()?,
         claimed_at: row.timestamp("claimed_at")?,
-        begun: StartMark::NotTracked,
+        start_mark: StartMark::NotTracked,
         proven: false,
         // The history is not needed: no operator's event is allowed in this state.
         history: History::new(allowed(max_attempts)?),

@@ -77,7 +77,7 @@ impl DeadLetterFilter {
         };
         let state = if self.parked { "parked" } else { "dead" };
         let mut all = self.read(clock::now())?;
-        all.extend([("state", state.to_owned()), ("standing", standing.to_owned())]);
+        all.extend([("state", state.to_owned()), ("disposition", standing.to_owned())]);
         Ok(all)
     }
 

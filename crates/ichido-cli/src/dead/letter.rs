@@ -31,7 +31,7 @@ pub(super) fn render_in_full(
     message: &MessageFacts,
     events: &[Event],
 ) -> String {
-    let state = match letter.standing.as_str() {
+    let state = match letter.disposition.as_str() {
         "open" => letter.state,
         closed => format!("{}, {closed}", letter.state),
     };

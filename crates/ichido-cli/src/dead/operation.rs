@@ -25,7 +25,7 @@ const POLL_EVERY: Duration = Duration::from_millis(500);
 ///
 /// The record may say how the operation ended before its result is known.
 fn is_running(operation: &Operation) -> bool {
-    matches!(operation.state.as_str(), "begun" | "stopping") || operation.progress.is_some()
+    matches!(operation.state.as_str(), "started" | "stopping") || operation.progress.is_some()
 }
 
 /// Returns the progress, if it differs from what was shown last.
@@ -203,7 +203,7 @@ impl DeadLetters {
 /// Formats an operation of a list as JSON.
 fn to_json(mut bulk: Map<String, Value>) -> Value {
     let shown_as = [
-        ("begun", "started_at"),
+        ("started_at", "started_at"),
         ("id", "id"),
         ("what", "action"),
         ("who", "by"),

@@ -39,7 +39,7 @@ impl DeadLetters {
                 "no matching dead letters"
             },
             to_json: letter::to_json,
-            ..List::new("/v1/dead-letters", "letters", HEAD)
+            ..List::new("/v1/dead-letters", "dead_letters", HEAD)
         };
         match self.api.list(list, letter::row).await? {
             Some(next) if !self.api.json => {

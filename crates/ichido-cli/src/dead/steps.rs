@@ -119,8 +119,8 @@ impl DeadLetters {
             return self.preview_each(&ids, action).await;
         }
         self.each(&ids, action.as_str(), &json!({ "reason": args.reason }), |id, ended| match ended {
-            Ok(_) => json!({ "id": id, "done": true, "told": action.past_tense() }),
-            Err(why) => json!({ "id": id, "done": false, "told": why }),
+            Ok(_) => json!({ "id": id, "done": true, "result": action.past_tense() }),
+            Err(why) => json!({ "id": id, "done": false, "result": why }),
         })
         .await
     }
@@ -139,7 +139,7 @@ impl DeadLetters {
                 .map_or_else(|| format!("would be {}", action.past_tense()), |why| format!("refused: {why}"));
             self.print_result(
                 &id.to_string(),
-                &json!({ "id": id.to_string(), "done": false, "told": text }),
+                &json!({ "id": id.to_string(), "done": false, "result": text }),
             )?;
         }
         if is_refused { Err(Exit::Findings) } else { Ok(()) }
@@ -153,8 +153,8 @@ impl DeadLetters {
     ) -> Result<(), Exit> {
         let body = json!({ "decision": finding.as_str(), "reason": reason });
         self.each(ids, "decide", &body, |id, ended| match ended {
-            Ok(state) => json!({ "id": id, "decided": true, "told": finding.describe(state) }),
-            Err(why) => json!({ "id": id, "decided": false, "told": why }),
+            Ok(state) => json!({ "id": id, "decided": true, "result": finding.describe(state) }),
+            Err(why) => json!({ "id": id, "decided": false, "result": why }),
         })
         .await
     }
@@ -192,6 +192,6 @@ impl DeadLetters {
         if self.api.json {
             return out::print_line(shown);
         }
-        out::print_line(format_args!("{id}: {}", shown["told"].as_str().map(visible).unwrap_or_default()))
+        out::print_line(format_args!("{id}: {}", shown["result"].as_str().map(visible).unwrap_or_default()))
     }
 }

@@ -91,8 +91,8 @@ impl State {
         let next = match self {
             State::Queued { due, history } => waiting(due, history, event, now),
             State::Failed { due, history } => failed(due, history, event, now),
-            State::Sending { fence, claimed_at, begun, proven, history } => {
-                sending(ActiveClaim { fence, claimed_at, begun, proven, history }, event, now)
+            State::Sending { fence, claimed_at, start_mark, proven, history } => {
+                sending(ActiveClaim { fence, claimed_at, start_mark, proven, history }, event, now)
             }
             State::Parked { history } => parked(history, event, now),
             State::Dead { effect, history } => dead(effect, history, event, now),
@@ -109,9 +109,9 @@ fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Re
         Event::Claimed { .. } if now < due => Err(NotDue),
         Event::Claimed { .. } if !history.has_attempts_left() => Err(NoAttemptLeft),
         Event::Claimed { fence, .. } if Some(fence) <= history.last_fence => Err(StaleFence),
-        Event::Claimed { fence, begun } => {
+        Event::Claimed { fence, start_mark } => {
             let history = history.claimed(fence);
-            Ok(State::Sending { fence, claimed_at: now, begun, proven: false, history })
+            Ok(State::Sending { fence, claimed_at: now, start_mark, proven: false, history })
         }
         // Fewer attempts may be allowed now than when it was enqueued.
         Event::Spent if history.has_attempts_left() => Err(AttemptLeft),
@@ -161,13 +161,13 @@ fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Res
 struct ActiveClaim {
     fence: Fence,
     claimed_at: Timestamp,
-    begun: StartMark,
+    start_mark: StartMark,
     proven: bool,
     history: History,
 }
 
 fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, StepRefusal> {
-    let ActiveClaim { fence: current, claimed_at, begun, proven, history } = claim;
+    let ActiveClaim { fence: current, claimed_at, start_mark, proven, history } = claim;
     match event {
         Event::Started { fence }
         | Event::Succeeded { fence }
@@ -180,7 +180,7 @@ fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, St
         }
         Event::Started { .. } if proven => Err(WasDone),
         Event::Started { .. } => {
-            Ok(State::Sending { fence: current, claimed_at, begun: StartMark::Written, proven, history })
+            Ok(State::Sending { fence: current, claimed_at, start_mark: StartMark::Written, proven, history })
         }
         Event::Succeeded { .. } => Ok(State::Sent),
         // An earlier attempt did the work, so nothing is sent again, whatever this attempt reports.
@@ -191,14 +191,14 @@ fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, St
             after_failure(claim, failure, effect, safety, in_flight_until)
         }
         // Without start marks, the worker guarantees that it did not start; with them, the mark decides.
-        Event::GivenBack { .. } if begun == StartMark::Written => Err(MayHaveStarted),
+        Event::GivenBack { .. } if start_mark == StartMark::Written => Err(MayHaveStarted),
         Event::GivenBack { due, .. } => Ok(State::Queued { due, history: history.given_back() }),
         Event::WorkerDied { alone, safety, due, in_flight_until, .. } => {
             Ok(after_death(claim, Death { alone, safety, due, in_flight_until }, now))
         }
         // The holder is not interrupted: its own success is as good, and the proof counts only without it.
         Event::LateSuccess { fence } if fence < current => {
-            Ok(State::Sending { fence: current, claimed_at, begun, proven: true, history })
+            Ok(State::Sending { fence: current, claimed_at, start_mark, proven: true, history })
         }
         Event::Claimed { .. } | Event::LateSuccess { .. } => Err(StaleFence),
         Event::CameDue
@@ -251,10 +251,10 @@ struct Death {
 /// mark is charged with a death, because the worker may have died while the message still waited for its turn.
 fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
     let Death { alone, safety, due, in_flight_until } = death;
-    let started = claim.begun != StartMark::NotYet;
+    let started = claim.start_mark != StartMark::NotYet;
     let history =
         if started { claim.history.with_doubt(claim.claimed_at, in_flight_until) } else { claim.history };
-    let charged = match claim.begun {
+    let charged = match claim.start_mark {
         StartMark::NotYet => false,
         StartMark::Written => alone || history.suspect,
         // An older program, which writes no marks, claimed this suspect.

@@ -21,11 +21,11 @@ fn allowed(attempts: u32) -> NonZeroU32 {
 }
 
 fn claimed(number: u64) -> Event {
-    Event::Claimed { fence: fence(number), begun: StartMark::NotTracked }
+    Event::Claimed { fence: fence(number), start_mark: StartMark::NotTracked }
 }
 
 fn marked(number: u64) -> Event {
-    Event::Claimed { fence: fence(number), begun: StartMark::NotYet }
+    Event::Claimed { fence: fence(number), start_mark: StartMark::NotYet }
 }
 
 fn began(number: u64) -> Event {
@@ -167,10 +167,13 @@ fn graceful_stop_returns_the_attempt() {
             history: History { last_fence: Some(fence(1)), ..history(State::queued(NOW, allowed(3))) }
         }
     );
-    let marked = Event::Claimed { fence: fence(1), begun: StartMark::NotYet };
+    let marked = Event::Claimed { fence: fence(1), start_mark: StartMark::NotYet };
     assert_eq!(after(&[marked, Event::GivenBack { fence: fence(1), due: NOW }]).name(), "queued");
-    let begun = after(&[marked, Event::Started { fence: fence(1) }]);
-    assert_eq!(refusal(begun, Event::GivenBack { fence: fence(1), due: NOW }), StepRefusal::MayHaveStarted);
+    let start_mark = after(&[marked, Event::Started { fence: fence(1) }]);
+    assert_eq!(
+        refusal(start_mark, Event::GivenBack { fence: fence(1), due: NOW }),
+        StepRefusal::MayHaveStarted
+    );
 }
 
 #[test]
@@ -197,12 +200,12 @@ fn unstarted_call_of_a_dead_worker_is_not_done() {
 fn possibly_started_call_is_parked_if_not_repeatable() {
     for alone in [true, false] {
         assert_eq!(after(&[claimed(1), died(1, alone, Safety::None)]).name(), "parked");
-        let begun = [
-            Event::Claimed { fence: fence(1), begun: StartMark::NotYet },
+        let start_mark = [
+            Event::Claimed { fence: fence(1), start_mark: StartMark::NotYet },
             Event::Started { fence: fence(1) },
             died(1, alone, Safety::None),
         ];
-        assert_eq!(after(&begun).name(), "parked");
+        assert_eq!(after(&start_mark).name(), "parked");
     }
 }
 
@@ -505,7 +508,7 @@ pub(crate) fn events() -> impl Strategy<Value = Event> {
     let fences = || (0_u64..8).prop_map(fence);
     let effects = || prop_oneof![Just(Effect::NotDone), Just(Effect::Unknown)];
     let safeties = || prop_oneof![Just(Safety::Keyed), Just(Safety::Idempotent), Just(Safety::None)];
-    let begun = || prop_oneof![Just(StartMark::NotYet), Just(StartMark::NotTracked)];
+    let start_mark = || prop_oneof![Just(StartMark::NotYet), Just(StartMark::NotTracked)];
     let moments = || (990_i64..1_020).prop_map(Timestamp::from_secs);
     let failures = prop_oneof![
         2 => moments().prop_map(|due| Failure::Retry { due }),
@@ -515,7 +518,7 @@ pub(crate) fn events() -> impl Strategy<Value = Event> {
     let found = prop_oneof![Just(Reconciled::Done), moments().prop_map(|due| Reconciled::NotDone { due })];
     let decisions = prop_oneof![Just(Decision::NotDone), Just(Decision::Done), Just(Decision::GiveUp)];
     prop_oneof![
-        4 => (fences(), begun()).prop_map(|(fence, begun)| Event::Claimed { fence, begun }),
+        4 => (fences(), start_mark()).prop_map(|(fence, start_mark)| Event::Claimed { fence, start_mark }),
         1 => fences().prop_map(|fence| Event::Started { fence }),
         1 => fences().prop_map(|fence| Event::Succeeded { fence }),
         4 => (fences(), failures, effects(), safeties(), moments()).prop_map(

@@ -144,9 +144,9 @@ fn a_destination_that_refuses_at_once_is_paced_at_once() {
 
 #[test]
 fn one_refusal_after_the_first_call_was_accepted_does_not_pace_it() {
-    let begun = Pace::NEW.on_success(&SETTINGS, NOW, count(1));
-    assert_eq!(refused(begun, 1, after(1), None).rate.limit(&SETTINGS), None);
-    assert!(refused(begun, 2, after(1), None).rate.limit(&SETTINGS).is_some());
+    let start_mark = Pace::NEW.on_success(&SETTINGS, NOW, count(1));
+    assert_eq!(refused(start_mark, 1, after(1), None).rate.limit(&SETTINGS), None);
+    assert!(refused(start_mark, 2, after(1), None).rate.limit(&SETTINGS).is_some());
 }
 
 #[test]

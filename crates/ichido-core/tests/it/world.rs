@@ -38,7 +38,7 @@ struct Scenario {
 #[derive(Clone, Copy)]
 struct Assumptions {
     safety: Safety,
-    begun: StartMark,
+    start_mark: StartMark,
 }
 
 fn at(secs: i64) -> Timestamp {
@@ -80,15 +80,15 @@ impl Scenario {
             |name, scenario: Option<Scenario>| scenarios.extend(scenario.map(|scenario| (name, scenario)));
         let fence = Fence::new(self.claims + 1).expect("a small number");
         // The call of a suspect always gets a start mark.
-        let begun = if self.is_suspect() { StartMark::NotYet } else { assumptions.begun };
+        let start_mark = if self.is_suspect() { StartMark::NotYet } else { assumptions.start_mark };
         add(
             "claim",
-            self.after(Event::Claimed { fence, begun }, |next| {
+            self.after(Event::Claimed { fence, start_mark }, |next| {
                 (next.claims, next.called) = (next.claims + 1, false);
             }),
         );
-        if let State::Sending { fence, begun, .. } = self.state {
-            self.at_work(assumptions, fence, begun, &mut add);
+        if let State::Sending { fence, start_mark, .. } = self.state {
+            self.at_work(assumptions, fence, start_mark, &mut add);
         }
         if self.travelling.is_some() {
             add("lands", Some(Scenario { travelling: None, effects: self.effects + 1, ..self }));
@@ -133,7 +133,7 @@ impl Scenario {
         self,
         assumptions: Assumptions,
         fence: Fence,
-        begun: StartMark,
+        start_mark: StartMark,
         add: &mut impl FnMut(&'static str, Option<Scenario>),
     ) {
         let now = at(self.now);
@@ -148,7 +148,7 @@ impl Scenario {
         let again = Failure::Retry { due: now };
         if !self.called {
             add("given back", self.after(Event::GivenBack { fence, due: now }, |_| ()));
-            if begun == StartMark::NotYet {
+            if start_mark == StartMark::NotYet {
                 add("begins", self.after(Event::Started { fence }, Scenario::call));
             } else {
                 let mut calling = self;
@@ -180,7 +180,7 @@ impl Scenario {
     fn violation(self, assumptions: Assumptions) -> Option<&'static str> {
         let happened = 0 < self.effects;
         // Without marks, and if a repetition could apply it twice, a message whose worker died may have been called.
-        let is_known = assumptions.begun == StartMark::NotYet || assumptions.safety != Safety::None;
+        let is_known = assumptions.start_mark == StartMark::NotYet || assumptions.safety != Safety::None;
         match self.state {
             State::Dead { .. } | State::Parked { .. } if !self.ever_called && is_known => {
                 Some("it was never called, but is dead")
@@ -211,7 +211,7 @@ fn explore(assumptions: Assumptions) -> usize {
         let path = paths[&key(&scenario)].clone();
         assert!(paths.len() < MAX_SCENARIOS, "the model does not end");
         if let Some(violation) = scenario.violation(assumptions) {
-            panic!("{violation}: {:?}, {:?}, by {path:?}", assumptions.safety, assumptions.begun);
+            panic!("{violation}: {:?}, {:?}, by {path:?}", assumptions.safety, assumptions.start_mark);
         }
         let next = scenario.next(assumptions);
         assert!(!next.is_empty() || scenario.state.is_final(), "stuck: {scenario:?}, by {path:?}");
@@ -228,9 +228,9 @@ fn explore(assumptions: Assumptions) -> usize {
 #[test]
 fn every_world_has_one_effect_and_true_reports() {
     for safety in [Safety::None, Safety::Keyed, Safety::Idempotent] {
-        for begun in [StartMark::NotYet, StartMark::NotTracked] {
-            let scenarios = explore(Assumptions { safety, begun });
-            assert!(1_000 < scenarios, "{safety:?}, {begun:?}: only {scenarios} worlds were reached");
+        for start_mark in [StartMark::NotYet, StartMark::NotTracked] {
+            let scenarios = explore(Assumptions { safety, start_mark });
+            assert!(1_000 < scenarios, "{safety:?}, {start_mark:?}: only {scenarios} worlds were reached");
         }
     }
 }

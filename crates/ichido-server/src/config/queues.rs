@@ -41,7 +41,7 @@ pub(super) fn read(section: Section<'_>) -> Option<LocatedQueue<'_>> {
         requeue: section.get_or_default("requeue"),
         lease: section.get_or_default("lease"),
         outbound_key: section.word("outbound_key", OutboundKey::parse).unwrap_or(OutboundKey::Derived),
-        start_marks: section.get("marks"),
+        start_marks: section.get("start_marks"),
         ..QueueConfig::new(section.name, section.get::<String>("destination")?)
     };
     Some(LocatedQueue { queue, intake, section })

@@ -221,7 +221,7 @@ pub(super) const QUEUE: &[Setting] = settings! {
         "Whether operators may requeue dead letters."
     "outbound_key": Word(&OutboundKey::WORDS), Is("derived");
         "Idempotency key that calls carry: `derived` from queue, identity and key, so the same key of two identities becomes two keys; or `own`, the message's own key, for keys that are globally unique (UUID, ULID) or for a single identity. The choice of a queue's first worker is permanent, because a retry with another key would take effect again."
-    "marks": Flag, Unset("true");
+    "start_marks": Flag, Unset("true");
         "Whether the worker stores a start mark before each call. After a crash, it shows which calls had not started. Unset, only if the destination's guarantee is none."
     "schema": Path, Unset("order.schema.json");
         "File with a JSON Schema (draft 2020-12, without references to other documents) that messages must match. With a schema, the queue accepts only JSON; without, anything."

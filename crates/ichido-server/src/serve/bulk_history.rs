@@ -12,8 +12,8 @@ const MAX_BULKS: usize = 50;
 /// How many actions are read to find them.
 const MAX_ACTIONS: u32 = 1_000;
 /// The subject of such actions.
-const ABOUT: &str = "letters";
-const BEGUN: &str = "begun";
+const ABOUT: &str = "dead_letters";
+const STARTED: &str = "started";
 const STOPPING: &str = "stopping";
 
 /// A bulk operation: its start and its latest entry.
@@ -79,7 +79,7 @@ impl RecordedBulk {
     /// Merges an earlier entry. The first entry has the filter, and who started it.
     fn merge_earlier(&mut self, row: ActionRow) {
         self.detail = format!("{}; {}", detail(&row), self.detail);
-        if row.action.to == BEGUN {
+        if row.action.to == STARTED {
             (self.started_at, self.by) = (row.at, row.action.actor.unwrap_or_default());
         }
     }
@@ -88,7 +88,7 @@ impl RecordedBulk {
     fn mark_abandoned(&mut self, living: &LiveBulks) {
         let is_gone = living.is_abandoned(self.id, self.started_at);
         self.state = match self.state.as_str() {
-            BEGUN if is_gone => "abandoned".to_owned(),
+            STARTED if is_gone => "abandoned".to_owned(),
             // It was asked to stop, and has.
             STOPPING if is_gone => "stopped".to_owned(),
             _ => return,

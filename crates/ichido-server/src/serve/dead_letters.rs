@@ -39,7 +39,7 @@ pub(super) struct DeadLetterQuery {
     /// `dead` by default.
     state: Option<text::LetterState>,
     /// `open` by default.
-    standing: Option<text::LetterStanding>,
+    disposition: Option<text::LetterStanding>,
     /// In this queue.
     queue: Option<text::QueueName>,
     /// With this code of the last error.
@@ -65,7 +65,7 @@ pub(super) struct DeadLetterQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Letters {
     /// Newest first.
-    letters: Vec<Letter>,
+    dead_letters: Vec<Letter>,
     /// The `cursor` of the next page; null on the last one.
     next: Option<String>,
 }
@@ -77,7 +77,7 @@ pub struct Letter {
     /// `dead` or `parked`.
     pub state: String,
     /// `open`, `discarded`, or `replaced` by a new message.
-    pub standing: String,
+    pub disposition: String,
     pub queue: String,
     pub identity: String,
     pub idempotency_key: String,
@@ -114,7 +114,7 @@ impl Letter {
         Self {
             id: row.id,
             state: row.state.to_string(),
-            standing: row.standing.to_string(),
+            disposition: row.disposition.to_string(),
             queue: row.queue.as_str().to_owned(),
             identity: row.identity.clone(),
             idempotency_key: row.key.as_str().to_owned(),
@@ -168,7 +168,7 @@ pub(super) async fn list_dead_letters(
     let limit = query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
     let filter = DeadLetterFilter {
         state: query.state.map(|state| state.0).unwrap_or_default(),
-        disposition: query.standing.map(|standing| standing.0).unwrap_or_default(),
+        disposition: query.disposition.map(|disposition| disposition.0).unwrap_or_default(),
         queue: query.queue.map(|queue| queue.0),
         code: query.code.map(|code| code.0),
         effect: query.effect.map(|effect| effect.0),
@@ -180,9 +180,9 @@ pub(super) async fn list_dead_letters(
     let now = api.store.now().await?;
     let page = api.store.dead_letters().page(&filter, query.cursor.map(|cursor| cursor.0), limit).await?;
     let published = PublishedQueues::read(&api).await?;
-    let letters: Vec<Letter> = page.iter().map(|row| Letter::new(&published, row, now)).collect();
+    let dead_letters: Vec<Letter> = page.iter().map(|row| Letter::new(&published, row, now)).collect();
     let next = cursor::next(&page, limit, |last| (last.since, last.id));
-    Ok(json(StatusCode::OK, &Letters { letters, next }))
+    Ok(json(StatusCode::OK, &Letters { dead_letters, next }))
 }
 
 /// Returns a dead or parked message, with what prevents a requeue or a discard.

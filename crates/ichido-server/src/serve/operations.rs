@@ -199,7 +199,7 @@ pub struct Operation {
     pub action: String,
     /// Who started it.
     pub by: String,
-    /// `begun`, `stopping`, `ended`, `stopped`, `halted` (by its canary), `failed`, or `abandoned`: its process was killed. If started
+    /// `started`, `stopping`, `ended`, `stopped`, `halted` (by its canary), `failed`, or `abandoned`: its process was killed. If started
     /// again, it continues with the rest.
     pub state: String,
     /// Its filter, and its outcome.

@@ -293,7 +293,7 @@ const fn reason(why: StepRefusal) -> &'static str {
         StepRefusal::NotDue => "not_due",
         StepRefusal::NoAttemptLeft => "no_try_left",
         StepRefusal::AttemptLeft => "try_left",
-        StepRefusal::MayHaveStarted => "may_have_begun",
+        StepRefusal::MayHaveStarted => "may_have_started",
         StepRefusal::TooEarly => "too_early",
         StepRefusal::RequeueNotAllowed => "not_allowed",
         StepRefusal::CouldDoItTwice => "effect_unknown",

@@ -37,7 +37,7 @@ const fn tables(stage: StateName) -> &'static [&'static str] {
     match stage {
         StateName::Queued => &["ready", "scheduled"],
         StateName::Failed => &["scheduled"],
-        StateName::Parked | StateName::Dead => &["letters"],
+        StateName::Parked | StateName::Dead => &["dead_letters"],
         // A message in flight is held by its lease; a finished message is only in history.
         StateName::Sending | StateName::Sent | StateName::Cancelled => &[],
     }
@@ -161,7 +161,7 @@ mod tests {
         let message = Uuid::from_u128(1);
         let attempts = i64::from(last.is_some());
         let row = rows.first().map(|(table, state)| {
-            let effect = (*table == "letters").then_some("not_done");
+            let effect = (*table == "dead_letters").then_some("not_done");
             ((*table).to_owned(), recorded_state(state, effect, attempts))
         });
         let id = EntryId { message, fence: 4, step: 0 };
@@ -177,8 +177,8 @@ mod tests {
             (Some("queued"), &[("ready", "queued")]),
             (Some("queued"), &[("scheduled", "queued")]),
             (Some("failed"), &[("scheduled", "failed")]),
-            (Some("parked"), &[("letters", "parked")]),
-            (Some("dead"), &[("letters", "dead")]),
+            (Some("parked"), &[("dead_letters", "parked")]),
+            (Some("dead"), &[("dead_letters", "dead")]),
             (Some("sent"), &[]),
             (Some("cancelled"), &[]),
         ] {
@@ -203,20 +203,20 @@ mod tests {
             (Some("sent"), &[("ready", "queued")][..], false),
             (Some("cancelled"), &[("scheduled", "queued")], false),
             (Some("dead"), &[("ready", "queued")], false),
-            (Some("dead"), &[("letters", "parked")], false),
-            (Some("dead"), &[("letters", "dead"), ("ready", "queued")], false),
+            (Some("dead"), &[("dead_letters", "parked")], false),
+            (Some("dead"), &[("dead_letters", "dead"), ("ready", "queued")], false),
             (Some("failed"), &[("scheduled", "queued")], false),
             (Some("failed"), &[("ready", "queued")], false),
-            (Some("queued"), &[("letters", "dead")], false),
-            (None, &[("letters", "dead")], false),
+            (Some("queued"), &[("dead_letters", "dead")], false),
+            (None, &[("dead_letters", "dead")], false),
             (Some("queued"), &[("ready", "queued")], true),
-            (Some("dead"), &[("letters", "dead")], true),
+            (Some("dead"), &[("dead_letters", "dead")], true),
             (Some("sent"), &[], true),
         ] {
             let mismatch = location(last, rows).mismatch(is_sending);
             assert!(matches!(mismatch, Some((Kind::StateChanged, _))), "{last:?} {rows:?}: {mismatch:?}");
         }
-        let mut known = location(Some("dead"), &[("letters", "dead")]);
+        let mut known = location(Some("dead"), &[("dead_letters", "dead")]);
         if let Some((_, recorded)) = &mut known.row {
             recorded.effect = Some("done".to_owned());
         }

@@ -50,10 +50,10 @@ impl Postgres {
         let Some(position) = self.with_cursor(queue, |cursor| cursor.start(Instant::now())) else {
             return self.claim_from_start(queue, count, terms, suspects).await;
         };
-        let begun = Instant::now();
+        let start_mark = Instant::now();
         let work = self.claim_after(queue, count, terms, position).await?;
-        self.with_cursor(queue, |cursor| cursor.record_scan(begun.elapsed()));
-        if work.is_empty() && self.with_cursor(queue, |cursor| cursor.should_rescan(begun)) {
+        self.with_cursor(queue, |cursor| cursor.record_scan(start_mark.elapsed()));
+        if work.is_empty() && self.with_cursor(queue, |cursor| cursor.should_rescan(start_mark)) {
             // Nothing is left after the cursor; there may be messages before it.
             return self.claim_from_start(queue, count, terms, suspects).await;
         }
@@ -73,9 +73,9 @@ impl Postgres {
             self.with_cursor(queue, ScanCursor::rescan_next);
             return Ok(suspect);
         }
-        let begun = Instant::now();
+        let start_mark = Instant::now();
         let work = self.claim_after(queue, count, terms, QUEUE_START).await?;
-        self.with_cursor(queue, |cursor| cursor.record_rescan(begun.elapsed()));
+        self.with_cursor(queue, |cursor| cursor.record_rescan(start_mark.elapsed()));
         Ok(work)
     }
 
@@ -295,10 +295,10 @@ impl Postgres {
             back => marks(&mut connection, postgres_only!("start_mark_never"), back).await?,
         };
         let holder = |report: &ClaimReport<'_>| held.get(&report.fence).copied();
-        let may_have_begun = |report: &ClaimReport<'_>| {
+        let may_have_started = |report: &ClaimReport<'_>| {
             report.is_given_back() && !never_begun.contains(&report.message_claim())
         };
-        let (changes, settled) = settle(reports, &mut ends, holder, may_have_begun);
+        let (changes, settled) = settle(reports, &mut ends, holder, may_have_started);
         apply(&mut connection, &changes).await?;
         // A refused message is still held.
         let release = || reports.iter().filter(|report| !is_refused(&settled, report));

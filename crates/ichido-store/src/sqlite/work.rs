@@ -94,7 +94,7 @@ impl Sqlite {
         let mut ends = ends(&mut connection, &reports).await?;
         let back: Vec<MessageClaim> =
             reports.iter().filter(|report| report.is_given_back()).map(ClaimReport::message_claim).collect();
-        let begun = match &*back {
+        let start_mark = match &*back {
             [] => HashSet::new(),
             back => marks(&mut connection, paired!("start_mark_find"), back).await?,
         };
@@ -102,8 +102,8 @@ impl Sqlite {
             let node = held.get(&report.fence).filter(|_| !not_ours.contains(&report.message_claim()));
             node.map(|node| (*node, now))
         };
-        let may_have_begun = |report: &ClaimReport<'_>| begun.contains(&report.message_claim());
-        let (mut changes, settled) = settle(&reports, &mut ends, holder, may_have_begun);
+        let may_have_started = |report: &ClaimReport<'_>| start_mark.contains(&report.message_claim());
+        let (mut changes, settled) = settle(&reports, &mut ends, holder, may_have_started);
         tx.apply(&mut changes).await?;
         let release =
             |report: &&ClaimReport<'_>| held.contains_key(&report.fence) && !is_refused(&settled, report);

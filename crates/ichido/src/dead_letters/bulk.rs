@@ -56,7 +56,7 @@ impl BulkAction {
         letter: &DeadLetterRow,
         now: Timestamp,
     ) -> Result<(), RequeueRefusal> {
-        match (self, letter.state, letter.standing) {
+        match (self, letter.state, letter.disposition) {
             (Self::Requeue { .. }, ..) => policies.judge(letter, now),
             (Self::Discard, DeadLetterState::Parked, _) => Err(RequeueRefusal::Parked),
             (Self::Discard, DeadLetterState::Dead, Disposition::Replaced) => {
@@ -289,7 +289,7 @@ impl BulkOperation {
             match stepped {
                 DeadLetterStep::Now(_) => {
                     // A second discard resolved nothing.
-                    if letter.standing == Disposition::Open {
+                    if letter.disposition == Disposition::Open {
                         record_resolution(&letter.queue, self.action.resolution(), letter.since, now);
                     }
                     moved.push(letter.id);

@@ -69,7 +69,7 @@ impl RequeuePolicies {
         if letter.state == DeadLetterState::Parked {
             return Err(RequeueRefusal::Parked);
         }
-        if letter.standing == Disposition::Replaced {
+        if letter.disposition == Disposition::Replaced {
             return Err(RequeueRefusal::HasSuccessor);
         }
         let Some(policy) = self.0.get(&letter.queue) else { return Err(RequeueRefusal::QueueNotKnown) };

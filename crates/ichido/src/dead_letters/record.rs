@@ -11,7 +11,7 @@ use super::claim::LiveBulks;
 use super::preflight::Preflight;
 
 const ABOUT: &str = "letters";
-const STARTED: &str = "begun";
+const STARTED: &str = "started";
 const STOPPING: &str = "stopping";
 
 /// The result of asking a bulk operation to stop.
@@ -108,7 +108,7 @@ impl BulkOperation {
 fn describe_filter(filter: &DeadLetterFilter) -> String {
     let DeadLetterFilter {
         state,
-        disposition: standing,
+        disposition: disposition,
         queue,
         code,
         effect,
@@ -121,7 +121,7 @@ fn describe_filter(filter: &DeadLetterFilter) -> String {
     let mut add = |name: &str, value: Option<String>| {
         words.extend(value.map(|value| format!("{name}={value}")));
     };
-    add("standing", (*standing != Disposition::Open).then(|| standing.as_str().to_owned()));
+    add("disposition", (*disposition != Disposition::Open).then(|| disposition.as_str().to_owned()));
     add("queue", queue.as_ref().map(|queue| queue.as_str().to_owned()));
     add("error", code.map(|code| code.as_str().to_owned()));
     add("effect", effect.map(|effect| format!("{effect:?}")));

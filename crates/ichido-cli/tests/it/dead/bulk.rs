@@ -139,7 +139,7 @@ both_databases! {
         assert!(at_once.code == Some(4) && at_once.err.contains(&operation), "{at_once:?}");
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
-        assert_eq!(fixture.json(&["operations"])[0]["state"], "begun", "it may only be slow");
+        assert_eq!(fixture.json(&["operations"])[0]["state"], "started", "it may only be slow");
         let text = until_state(&fixture, "abandoned").await;
         assert!(text["detail"].as_str().expect("text").contains("start it again"), "{text}");
         let again = fixture.run(&["requeue", "--queue", "orders", "--yes"]);

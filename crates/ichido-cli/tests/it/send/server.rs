@@ -57,22 +57,24 @@ impl FakeServer {
             let before = book.keys.iter().filter(|seen| *seen == request.key()).count();
             book.keys.push(request.key().to_owned());
             match script(before, request) {
-                FakeReply::Accept => http_for_tests::FakeReply::Answer(accept(&mut book, request)),
+                FakeReply::Accept => http_for_tests::ServerAction::Answer(accept(&mut book, request)),
                 FakeReply::AcceptAndReset => {
                     accept(&mut book, request);
-                    http_for_tests::FakeReply::Reset
+                    http_for_tests::ServerAction::Reset
                 }
-                FakeReply::Refuse(status, code) => http_for_tests::FakeReply::Answer(problem(status, code)),
+                FakeReply::Refuse(status, code) => {
+                    http_for_tests::ServerAction::Answer(problem(status, code))
+                }
                 FakeReply::Redirect(status, location) => {
                     let status = format!("{status} Elsewhere");
-                    http_for_tests::FakeReply::Answer(with(&status, &[("Location", location)], ""))
+                    http_for_tests::ServerAction::Answer(with(&status, &[("Location", location)], ""))
                 }
                 FakeReply::About(key) => {
                     let body =
                         format!(r#"{{"id":"id-of-another","queue":"orders","idempotency_key":"{key}"}}"#);
-                    http_for_tests::FakeReply::Answer(with("201 Created", &[], &body))
+                    http_for_tests::ServerAction::Answer(with("201 Created", &[], &body))
                 }
-                FakeReply::Silence => http_for_tests::FakeReply::Silence,
+                FakeReply::Silence => http_for_tests::ServerAction::Silence,
             }
         })
         .await;

@@ -105,7 +105,7 @@ both_databases! {
         assert!(operation["detail"].as_str().unwrap().contains("moved=3"), "{operation}");
         assert_eq!(
             result(&server, href).await,
-            json!({"moved": 3, "gone": 0, "refused": [], "stopped_by": null, "watched": null, "error": null})
+            json!({"moved": 3, "gone": 0, "refused": [], "stopped_by": null, "canary": null, "error": null})
         );
         for id in dead {
             assert_eq!(fixture.status(id).await, "queued");
@@ -130,11 +130,11 @@ both_databases! {
         let href = begin_canary(&server).await;
         let watched = loop {
             let progress = server.get(&href).await.json()["progress"].clone();
-            if progress["watched"].is_object() {
+            if progress["canary"].is_object() {
                 break progress;
             }
         };
-        assert_eq!(watched, json!({"moved": 1, "of": 20, "watched": {"waiting": 1, "well": 0, "ill": 0}}));
+        assert_eq!(watched, json!({"moved": 1, "total": 20, "canary": {"pending": 1, "succeeded": 0, "failed": 0}}));
         let asked = server.post(&format!("{href}/stop")).await;
         assert_eq!(asked.status(), 202);
         let operation = until_state(&server, &href, "stopped").await;
@@ -169,7 +169,7 @@ both_databases! {
         killed.signal("KILL");
         killed.wait().await;
         let server = serve(&fixture).await;
-        assert_eq!(server.get(&href).await.json()["state"], "begun", "its server may only be slow");
+        assert_eq!(server.get(&href).await.json()["state"], "started", "its server may only be slow");
         until_state(&server, &href, "abandoned").await;
         assert_eq!(problem(&server.post(&format!("{href}/stop")).await), (409, "operation_refused".to_owned()));
         let again = begin(&server, &body).await;

@@ -242,16 +242,16 @@ fn sending(
     claimed_at: Timestamp,
     may_be_proven: bool,
 ) -> impl Iterator<Item = State> {
-    let claimed = state.step(Event::Claimed { fence, begun: StartMark::NotTracked }, claimed_at);
+    let claimed = state.step(Event::Claimed { fence, start_mark: StartMark::NotTracked }, claimed_at);
     let history = claimed.ok().and_then(|claimed| claimed.history());
     let proofs = EITHER.into_iter().filter(move |proven| may_be_proven || !proven);
     let unrecorded = proofs.flat_map(|proven| {
-        EITHER.into_iter().flat_map(move |suspect| BEGUN.map(move |begun| (proven, suspect, begun)))
+        EITHER.into_iter().flat_map(move |suspect| BEGUN.map(move |start_mark| (proven, suspect, start_mark)))
     });
     history.into_iter().flat_map(move |history| {
-        unrecorded.clone().map(move |(proven, suspect, begun)| {
+        unrecorded.clone().map(move |(proven, suspect, start_mark)| {
             let history = History { suspect, ..history };
-            State::Sending { fence, claimed_at, begun, proven, history }
+            State::Sending { fence, claimed_at, start_mark, proven, history }
         })
     })
 }

@@ -87,7 +87,7 @@ impl Life {
         let next = Fence::new(self.fence + 1).unwrap();
         let current = current.unwrap_or(next);
         let event = match event {
-            Event::Claimed { begun, .. } => Event::Claimed { fence: next, begun },
+            Event::Claimed { start_mark, .. } => Event::Claimed { fence: next, start_mark },
             Event::Started { .. } => Event::Started { fence: current },
             Event::Succeeded { .. } => Event::Succeeded { fence: current },
             Event::Failed { failure, effect, safety, in_flight_until, .. } => {
@@ -206,7 +206,7 @@ fn any_fence() -> Fence {
 }
 
 fn claimed() -> Event {
-    Event::Claimed { fence: any_fence(), begun: StartMark::NotTracked }
+    Event::Claimed { fence: any_fence(), start_mark: StartMark::NotTracked }
 }
 
 fn succeeded() -> Event {

@@ -101,7 +101,7 @@ async fn parameters_one_step_over_their_bounds_are_refused() {
         ("/v1/messages", "limit", "0"),
         ("/v1/messages", "limit", &limit),
         ("/v1/dead-letters", "state", "sent"),
-        ("/v1/dead-letters", "standing", "closed"),
+        ("/v1/dead-letters", "disposition", "closed"),
         ("/v1/dead-letters", "effect", "maybe"),
         ("/v1/dead-letters", "text", "\0"),
         ("/v1/dead-letters", "limit", &limit),

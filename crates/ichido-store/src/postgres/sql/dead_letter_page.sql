@@ -1,4 +1,4 @@
--- Lists letters that match a filter, newest first, without their requests. State, standing, queue and time use an index; other
+-- Lists letters that match a filter, newest first, without their requests. State, disposition, queue and time use an index; other
 -- filters skip rows.
 SELECT l.message_id, l.queue, m.identity, m.key, l.state, l.closed, l.effect, l.code, l.error, l.since, false AS suspect, l.attempts, l.deaths,
        l.doubt_since, l.in_flight_until, l.last_fence, m.max_attempts, m.priority, m.replacement_of, m.created_at,

@@ -3,7 +3,7 @@
 SELECT m.id, m.priority, m.max_attempts,
        coalesce(e.attempts, 0) AS attempts, coalesce(e.deaths, 0) AS deaths, e.doubt_since, e.in_flight_until,
        $3::boolean AS suspect, $2::bigint AS last_fence,
-       EXISTS (SELECT 1 FROM ichido.start_marks b WHERE b.fence = $2 AND b.message_id = m.id) AS begun,
+       EXISTS (SELECT 1 FROM ichido.start_marks b WHERE b.fence = $2 AND b.message_id = m.id) AS started,
        EXISTS (SELECT 1 FROM ichido.events p WHERE p.message_id = m.id AND p.step = 2) AS proven
 FROM unnest($1::uuid[]) AS i (id)
 JOIN ichido.messages m ON m.id = i.id

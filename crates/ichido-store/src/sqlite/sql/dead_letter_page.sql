@@ -1,4 +1,4 @@
--- Lists letters that match a filter, newest first, without their requests. State, standing and time use an index; other filters
+-- Lists letters that match a filter, newest first, without their requests. State, disposition and time use an index; other filters
 -- skip rows. The cursor is never NULL, and one queue's letters have a separate statement: SQLite plans a statement once for all
 -- values.
 SELECT l.message_id, l.queue, m.identity, m.key, l.state, l.closed, l.effect, l.code, l.error, l.since, 0 AS suspect, l.attempts, l.deaths,

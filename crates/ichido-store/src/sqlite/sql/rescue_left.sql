@@ -3,7 +3,7 @@
 SELECT m.id, m.priority, m.max_attempts,
        coalesce(e.attempts, 0) AS attempts, coalesce(e.deaths, 0) AS deaths, e.doubt_since, e.in_flight_until,
        ?2 AS suspect, ?1 AS last_fence,
-       EXISTS (SELECT 1 FROM ichido_start_marks b WHERE b.fence = ?1 AND b.message_id = m.id) AS begun,
+       EXISTS (SELECT 1 FROM ichido_start_marks b WHERE b.fence = ?1 AND b.message_id = m.id) AS started,
        EXISTS (SELECT 1 FROM ichido_events p WHERE p.message_id = m.id AND p.step = 2) AS proven
 FROM json_each((SELECT message_ids FROM ichido_leases WHERE fence = ?1)) AS i
 CROSS JOIN ichido_messages m ON m.id = unhex(i.value)

@@ -154,7 +154,7 @@ both_databases! {
         assert_eq!((letter.id, letter.queue.clone(), letter.identity.as_str()), (id, queue(), "alice"));
         assert_eq!((letter.code.as_deref(), letter.error.as_deref()), (Some("BAD_REQUEST"), Some("no such symbol")));
         assert_eq!((letter.history.attempts, letter.history.max_attempts.get()), (1, 3));
-        assert_eq!((letter.state, letter.standing, letter.effect), (DeadLetterState::Dead, Disposition::Open, Effect::NotDone));
+        assert_eq!((letter.state, letter.disposition, letter.effect), (DeadLetterState::Dead, Disposition::Open, Effect::NotDone));
         assert!(letter.created_at <= letter.since);
         assert_eq!(letter.request_bytes, 2);
     }
@@ -228,7 +228,7 @@ both_databases! {
         let discarded = DeadLetterFilter { disposition: Disposition::Discarded, ..DeadLetterFilter::default() };
         assert_eq!(fixture.page(&discarded).await, [id]);
         let after = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
-        assert_eq!(after, DeadLetterRow { standing: Disposition::Discarded, ..before });
+        assert_eq!(after, DeadLetterRow { disposition: Disposition::Discarded, ..before });
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!((last.kind.as_str(), last.from, last.to), ("discarded", StateName::Dead, StateName::Dead));
         assert_eq!((last.actor.as_deref(), last.excerpt.as_deref()), (Some("olivia"), Some("known")));
@@ -269,7 +269,7 @@ both_databases! {
         let learnt = fixture.step(id, Event::Reconciled(Reconciled::NotDone { due: Timestamp::EPOCH })).await;
         assert!(matches!(learnt, StepResult::Now(State::Dead { effect: Effect::NotDone, .. })));
         let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
-        assert_eq!((letter.standing, letter.effect), (Disposition::Discarded, Effect::NotDone));
+        assert_eq!((letter.disposition, letter.effect), (Disposition::Discarded, Effect::NotDone));
         fixture.assert_counts(&[]).await;
     }
 
@@ -343,7 +343,7 @@ both_databases! {
         let refused = fixture.store.dead_letters().replace(old, message("k1"), &by_olivia()).await.unwrap();
         assert_eq!(refused, ReplaceOutcome::KeyUsed { id: old });
         let letter = only(fixture.store.dead_letters().find(&[old]).await.unwrap());
-        assert_eq!(letter.standing, Disposition::Open);
+        assert_eq!(letter.disposition, Disposition::Open);
         assert_eq!(fixture.steps(old).await.len(), 2, "nothing was written");
         let missing = fixture.store.dead_letters().replace(Uuid::nil(), message("k9"), &by_olivia()).await.unwrap();
         assert_eq!(missing, ReplaceOutcome::NoLetter);

@@ -62,12 +62,12 @@ both_databases! {
             fixture.enqueue(&format!("n{round}")).await;
             let work = fixture.claim_with_marks(2).await;
             let (store, calls) = (fixture.store.clone(), [(work[0].id, work[0].fence)]);
-            let begun = tokio::spawn(async move { while_busy(|| store.claims().mark_started(&calls)).await });
+            let start_mark = tokio::spawn(async move { while_busy(|| store.claims().mark_started(&calls)).await });
             let settlement = Settlement::new(&work[0], given_back(&work[0]), Note::default());
             let back = while_busy(|| fixture.store.claims().settle(settlement.clone())).await;
-            let begun = begun.await.unwrap() == [true];
-            assert_eq!(begun, back == StepResult::Refused(StepRefusal::MayHaveStarted), "round {round}: {back:?}");
-            for left in if begun { work } else { [work, fixture.claim(10).await].concat().split_off(1) } {
+            let start_mark = start_mark.await.unwrap() == [true];
+            assert_eq!(start_mark, back == StepResult::Refused(StepRefusal::MayHaveStarted), "round {round}: {back:?}");
+            for left in if start_mark { work } else { [work, fixture.claim(10).await].concat().split_off(1) } {
                 fixture.send(&left).await;
             }
         }

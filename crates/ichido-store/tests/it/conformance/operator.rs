@@ -278,7 +278,7 @@ both_databases! {
     async fn a_workers_event_is_not_an_operators(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let fence = Fence::new(1_000_000).unwrap();
-        let claimed = Event::Claimed { fence, begun: StartMark::NotTracked };
+        let claimed = Event::Claimed { fence, start_mark: StartMark::NotTracked };
         assert_eq!(fixture.step(id, claimed).await, StepResult::Refused(StepRefusal::WrongState));
         let work = fixture.claim_one().await;
         for event in [succeeded(&work), will_retry(&work), given_back(&work)] {

@@ -106,8 +106,8 @@ both_databases! {
             assert!(matches!(learnt, StepResult::Now(State::Dead { effect: Effect::NotDone, .. })), "{learnt:?}");
             let letter = only(fixture.store.dead_letters().find(&[old]).await.unwrap());
             match edited {
-                ReplaceOutcome::By { effect: Effect::NotDone, .. } => assert_eq!(letter.standing, Disposition::Replaced),
-                ReplaceOutcome::Refused(StepRefusal::CouldDoItTwice) => assert_eq!(letter.standing, Disposition::Open),
+                ReplaceOutcome::By { effect: Effect::NotDone, .. } => assert_eq!(letter.disposition, Disposition::Replaced),
+                ReplaceOutcome::Refused(StepRefusal::CouldDoItTwice) => assert_eq!(letter.disposition, Disposition::Open),
                 other => panic!("{other:?}"),
             }
             drain(&fixture.store).await;

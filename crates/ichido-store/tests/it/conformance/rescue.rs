@@ -350,8 +350,8 @@ both_databases! {
         fixture.store.claims().mark_started(&[(work[0].id, work[0].fence)]).await.unwrap();
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(Guarantee::None).await, Some(2));
-        let begun = fixture.row(all[0]).await;
-        assert_eq!((begun.status.as_str(), begun.effect), ("parked", Effect::Unknown));
+        let start_mark = fixture.row(all[0]).await;
+        assert_eq!((start_mark.status.as_str(), start_mark.effect), ("parked", Effect::Unknown));
         let not_begun = fixture.row(all[1]).await;
         assert_eq!((not_begun.status.as_str(), not_begun.effect), ("queued", Effect::NotDone));
         assert_eq!(fixture.claim_one().await.history.doubt, None);

@@ -154,22 +154,22 @@ async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
             }
             store.advance_clock(AFTER_LEASE);
             other.advance_clock(AFTER_LEASE);
-            let begun = tokio::spawn({
+            let start_mark = tokio::spawn({
                 let (store, calls) = (store.clone(), calls.clone());
                 async move { store.claims().mark_started(&calls).await }
             });
             while while_busy(|| other.claims().rescue(|_| neither)).await.is_some() {}
-            let begun = match begun.await.unwrap() {
+            let start_mark = match start_mark.await.unwrap() {
                 // The rescue prevented it: none of them may start.
                 Err(StoreError::Busy) => Vec::new(),
-                begun => begun.unwrap(),
+                start_mark => start_mark.unwrap(),
             };
             // The rescue skipped a claim that was being marked.
             while other.claims().rescue(|_| neither).await.unwrap().is_some() {}
-            for ((id, _), begun) in calls.iter().zip(begun) {
+            for ((id, _), start_mark) in calls.iter().zip(start_mark) {
                 let status = store.messages().get(*id).await.unwrap().unwrap().status;
                 assert!(
-                    !begun || status == StateName::Parked,
+                    !start_mark || status == StateName::Parked,
                     "round {round}: it may begin, and is {status:?}"
                 );
             }

@@ -25,7 +25,7 @@ fn letter(effect: Effect, doubt_for: Option<Duration>) -> DeadLetterRow {
         identity: "alice".to_owned(),
         key: IdempotencyKey::parse("k1").unwrap(),
         state: DeadLetterState::Dead,
-        standing: Disposition::Open,
+        disposition: Disposition::Open,
         effect,
         code: None,
         error: None,
@@ -65,10 +65,10 @@ fn unknown_effect_is_requeued_only_while_key_is_remembered_or_repeatable() {
 #[test]
 fn done_replaced_or_parked_is_not_requeued() {
     assert_eq!(judged(true, KEYED, &letter(Effect::Done, None)), Err(RequeueRefusal::WasDone));
-    let replaced = DeadLetterRow { standing: Disposition::Replaced, ..letter(Effect::NotDone, None) };
+    let replaced = DeadLetterRow { disposition: Disposition::Replaced, ..letter(Effect::NotDone, None) };
     assert_eq!(judged(true, KEYED, &replaced), Err(RequeueRefusal::HasSuccessor));
     let parked = DeadLetterRow { state: DeadLetterState::Parked, ..letter(Effect::Unknown, Some(HOUR)) };
     assert_eq!(judged(true, KEYED, &parked), Err(RequeueRefusal::Parked));
-    let discarded = DeadLetterRow { standing: Disposition::Discarded, ..letter(Effect::NotDone, None) };
+    let discarded = DeadLetterRow { disposition: Disposition::Discarded, ..letter(Effect::NotDone, None) };
     assert_eq!(judged(true, KEYED, &discarded), Ok(()), "an operator can change their mind");
 }

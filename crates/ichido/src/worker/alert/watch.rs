@@ -98,9 +98,9 @@ impl IncidentJudge<'_> {
         open: Option<&Alert>,
     ) -> Result<(), StoreError> {
         let Some(terms) = self.alerts.rules.terms(rule, about) else { return self.close(open).await };
-        let standing =
+        let disposition =
             open.map_or(AlertStatus::Quiet, |alert| AlertStatus::Firing { clear_since: alert.clear_since });
-        match (judge(terms, standing, reading, self.now), open) {
+        match (judge(terms, disposition, reading, self.now), open) {
             (AlertStep::Open, _) => self.open(rule, about, terms, reading).await,
             (AlertStep::Clear, Some(open)) => self.node.store.alerts().clear(open.id, Some(self.now)).await,
             (AlertStep::Relapse, Some(open)) => self.node.store.alerts().clear(open.id, None).await,

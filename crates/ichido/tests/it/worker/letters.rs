@@ -228,7 +228,7 @@ both_databases! {
         let report = report.unwrap();
         assert_eq!(report.ended, BulkEnd::Stopped { by: Some("pete".to_owned()) });
         let states: Vec<String> = fixture.entries(report.operation).await.into_iter().map(|action| action.to).collect();
-        assert_eq!(states, ["begun", "stopping", "stopped"]);
+        assert_eq!(states, ["started", "stopping", "stopped"]);
         assert_eq!(request_stop(&fixture.store, report.operation, "pete").await.unwrap(), StopRequest::Ended);
         assert_eq!(request_stop(&fixture.store, Uuid::nil(), "pete").await.unwrap(), StopRequest::Unknown);
     }
@@ -435,7 +435,7 @@ both_databases! {
         let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
         let entries = fixture.entries(report.operation).await;
         let states: Vec<_> = entries.iter().map(|action| (action.from.as_str(), action.to.as_str())).collect();
-        assert_eq!(states, [("none", "begun"), ("begun", "ended")]);
+        assert_eq!(states, [("none", "started"), ("started", "ended")]);
         assert!(entries.iter().all(|action| action.actor.as_deref() == Some("olivia")));
         assert_eq!(entries[0].detail.as_deref(), Some("state=dead; 3 of 3; fixed"));
         assert_eq!(entries[1].detail.as_deref(), Some("moved=3 refused=0 gone=0"));

@@ -121,7 +121,7 @@ both_databases! {
             let last = fixture.transitions(id).await.pop().unwrap();
             assert_eq!((last.kind.as_str(), last.from, last.to), ("reconciled", StateName::Dead, StateName::Dead));
             let letter = only(fixture.store.dead_letters().find(&[id]).await.unwrap());
-            assert_eq!((letter.since, letter.standing, &letter.error), (before.since, Disposition::Open, &before.error));
+            assert_eq!((letter.since, letter.disposition, &letter.error), (before.since, Disposition::Open, &before.error));
             // A known effect is not looked up again.
             fixture.pass(SETTLES_WITHIN * 2);
             rounds(&fixture.store, worker.id()).await;
