@@ -61,7 +61,7 @@ pub fn loosened(old: &[Boundary], new: &[Boundary]) -> Vec<Finding> {
                 });
             }
             None => {
-                findings.extend(finding(before, &loosening("ICH-B075", "/boundary", "the file was removed")))
+                findings.extend(finding(before, &loosening("ICH-B075", "/boundary", "the file was removed")));
             }
         }
     }

@@ -66,7 +66,7 @@ fn work(store: Store, mailer: Mailer) -> Result<WorkerHandle, Error> {
             // The key is the same on every attempt: a mailer that deduplicates by key sends one mail.
             let sent = mailer.send(job.key.as_str(), &format!("Order {order}: {item}")).await;
             sent.map_err(|why| {
-                println!("not mailed on try {}: {why}", job.attempt);
+                println!("not mailed on attempt {}: {why}", job.attempt);
                 match why.kind() {
                     ErrorKind::NotFound => JobError::unreachable(why),
                     ErrorKind::NotADirectory => JobError::dead(why),
