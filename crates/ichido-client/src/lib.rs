@@ -8,7 +8,7 @@
 //! key only with proof that nothing was done. The outcome says what is known about the effect, without guessing.
 //! Keys, tokens and bodies never appear in logs or debug output.
 //!
-//! Start at [`Client::send`]. [`Client::read`] sends a read, and [`fresh_key`] creates a key. [`next`] decides what
+//! Start at [`Client::send`]. [`Client::read`] sends a read, and [`new_key`] creates a key. [`next`] decides what
 //! follows each attempt, without a clock or a socket. `docs/guides/retrying-client.md` shows everything in five
 //! minutes. With the feature `queue`, the module of that name stores actions in a file while the server is
 //! unreachable and sends them later.

@@ -2,13 +2,13 @@
 //!
 //! It accepts actions now and sends them when the network is back.
 //!
-//! Guarantee: an action that [`Queue::accept`] confirmed is on disk, under its original key, which never changes.
+//! Guarantee: an action that [`OfflineQueue::accept`] confirmed is on disk, under its original key, which never changes.
 //! Entries are sent in order of acceptance per destination, by one sender at a time across all processes. An entry is
 //! removed only when the server reports it as done. Until then it is retried under the same key, or stays as failed
 //! or held with its reason. If the process is killed at any moment, nothing is lost, and nothing is sent that the
 //! server could treat as new.
 //!
-//! Start at [`Queue::open`]. [`Sender`] sends, [`next`] decides, and [`age`] measures how old an entry is.
+//! Start at [`OfflineQueue::open`]. [`Sender`] sends, [`next`] decides, and [`age`] measures how old an entry is.
 //!
 //! ```
 //! use ichido_client::Action;

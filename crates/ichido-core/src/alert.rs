@@ -4,7 +4,7 @@
 //! only once while the incident is open. It resolves the incident only after the measure stayed below its threshold, by
 //! a margin, for [`CLEAR_FOR`]. Nothing here reads a clock or a store: readings are passed in with their time.
 //!
-//! Start at [`Rule`], the built-in alerts; [`Rules`] holds their terms, [`measure`] turns counts into readings,
+//! Start at [`AlertRule`], the built-in alerts; [`AlertRules`] holds their terms, [`measure`] turns counts into readings,
 //! [`words`] formats them for people.
 //!
 //! ```

@@ -25,7 +25,7 @@
 //!   zero before a point.
 //! - Short spellings of long numbers (`1e999`) may make the form longer than the text, but not longer than
 //!   [`MAX_GROWTH`] times the limit given to [`Document::parse`] plus one number; anything longer is refused.
-//! - [`Form::leave_out`] removes members of objects before the form is written. Removed members only have to be
+//! - [`CanonicalForm::leave_out`] removes members of objects before the form is written. Removed members only have to be
 //!   well-formed JSON.
 //!
 //! Where to start: [`Document::parse`] for what is accepted, [`Document::canonical`] for what is written.
@@ -112,7 +112,7 @@ pub enum Unicode {
     AsWritten,
     /// Their code points in Normalization Form C.
     ///
-    /// Refused if it makes two members of an object equal. The tokens of [`Form::leave_out`] are compared in this form
+    /// Refused if it makes two members of an object equal. The tokens of [`CanonicalForm::leave_out`] are compared in this form
     /// too.
     Nfc,
 }

@@ -16,7 +16,7 @@
 //!  queued, failed ─▶ cancelled        dead ─▶ queued (an operator's requeue)
 //! ```
 //!
-//! Start at [`State::advance`]. [`Event::of_try`] turns what [`crate::verdict`] says about an attempt into an event.
+//! Start at [`State::advance`]. [`Event::from_attempt`] turns what [`crate::verdict`] says about an attempt into an event.
 // SPEC D2, D12, D17, E1, E2, F2.
 
 mod attempt;
@@ -113,7 +113,7 @@ pub enum Event {
     Claimed {
         /// A new fence, greater than any before.
         fence: Fence,
-        /// [`Begun::NotYet`] if the queue writes start marks, and for every suspect.
+        /// [`StartMark::NotYet`] if the queue writes start marks, and for every suspect.
         start_mark: StartMark,
     },
     /// The worker is about to call.

@@ -10,7 +10,7 @@
 //! once a second.
 //!
 //! Where to start: a node calls [`Pace::reserve`] before it sends.
-//! [`Verdict::tells_pace`](crate::verdict::Verdict::tells_pace) says which of the three reports a response calls for.
+//! [`Verdict::pace_report`](crate::verdict::Verdict::pace_report) says which of the three reports a response calls for.
 //! [`rate`] explains how the rate is learned, [`circuit`] when a destination counts as down. [`choose`] picks one of
 //! several endpoints; [`permits_left`] and [`first_call_at`] limit how many calls of one node are in flight.
 

@@ -7,7 +7,7 @@
 //! flight up to a timeout. After the second signal it stops at once.
 //!
 //! Start at [`serve`]. A connection gets a seat from `seats` and is read through `wire` and `framing`. A server
-//! implements [`Answers`].
+//! implements [`RequestHandler`].
 
 pub mod body;
 pub mod bounds;

@@ -6,7 +6,7 @@
 //! after it took its slot. The model's limits are shared with everything else that calls it through the same store. A
 //! run with a deadline ends by it.
 //!
-//! The caller decides what is asked: a [`Form`] describes the answers, and they are deserialized into any type.
+//! The caller decides what is asked: a [`AnswerForm`] describes the answers, and they are deserialized into any type.
 //!
 //! ```
 //! use std::sync::Arc;

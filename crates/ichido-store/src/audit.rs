@@ -9,7 +9,7 @@
 //!
 //! [`AuditTrail::seal`](crate::AuditTrail::seal) seals a bounded part, [`AuditTrail::head`](crate::AuditTrail::head) is what to
 //! keep elsewhere, and [`AuditTrail::verify`](crate::AuditTrail::verify) checks everything. Retention continues meanwhile:
-//! [`Messages::forget_keyed`](crate::Messages::forget_keyed) leaves a reason for what is missing, and
+//! [`Messages::delete_sealed`](crate::Messages::delete_sealed) leaves a reason for what is missing, and
 //! [`AuditTrail::prune`](crate::AuditTrail::prune) frees the space of seals whose entries are all deleted.
 //!
 //! ```

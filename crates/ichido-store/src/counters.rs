@@ -1,6 +1,6 @@
 //! Counters for alerts, per minute, over all nodes.
 //!
-//! Guarantee: counting takes no round trip and never fails the counted operation. [`Series::flush`](crate::Tallies::flush)
+//! Guarantee: counting takes no round trip and never fails the counted operation. [`Series::flush`](crate::Series::flush)
 //! adds a process's counts to the store, all or nothing. A process that dies loses only the counts it had not added yet: alerts
 //! about the current state (dead, parked and waiting messages) do not use these counts.
 //!

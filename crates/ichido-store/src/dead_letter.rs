@@ -2,7 +2,7 @@
 //!
 //! Guarantee: a dead letter is kept until an operator's event, checked by the lifecycle, moves it. Each such event is an entry
 //! of the message's history with its actor. A person may close a dead letter without sending it: it stays dead, and is
-//! [closed](Standing).
+//! [closed](Disposition).
 //!
 //! ```
 //! use ichido_core::lifecycle::{Event, State};

@@ -5,8 +5,8 @@
 //!
 //! # A worker
 //!
-//! `ichido_core` judges the outcome of a call: the verdict says what is known of the effect, and [`Event::of_try`] creates the
-//! event to report. Compute the timestamps of an event from [`Work::claimed_at`], which is on the store's clock.
+//! `ichido_core` judges the outcome of a call: the verdict says what is known of the effect, and [`Event::from_attempt`] creates the
+//! event to report. Compute the timestamps of an event from [`ClaimedMessage::claimed_at`], which is on the store's clock.
 //!
 //! ```
 //! use std::num::NonZeroU32;
@@ -335,10 +335,10 @@ pub struct ClaimOptions {
     pub node: Uuid,
     /// How long the claim is valid without renewal.
     pub lease: Duration,
-    /// Whether the start of each call will be marked ([`Begun::NotYet`]) with [`Claims::begin`](crate::Claims::begin). Use it
+    /// Whether the start of each call will be marked ([`StartMark::NotYet`]) with [`Claims::mark_started`](crate::Claims::mark_started). Use it
     /// for irreversible work without keys.
     ///
-    /// A message that a worker died with is always claimed this way ([`Work::begun`] shows it). [`rescue`](crate::rescue) has
+    /// A message that a worker died with is always claimed this way ([`ClaimedMessage::start_mark`] shows it). [`rescue`](crate::rescue) has
     /// an example.
     pub start_marks: bool,
     /// The guarantee about repeated calls, as configured on this node. It is stored with the claim: if the holder dies, a
@@ -379,7 +379,7 @@ pub struct ClaimedMessage {
     pub claimed_at: Timestamp,
     /// The fence of the claim.
     pub fence: Fence,
-    /// Whether the start of its call was marked when it was claimed. [`Claims::begin`](crate::Claims::begin) does not update
+    /// Whether the start of its call was marked when it was claimed. [`Claims::mark_started`](crate::Claims::mark_started) does not update
     /// this field; the store checks the mark and refuses [`Event::GivenBack`] once it is made.
     pub start_mark: StartMark,
     /// Its attempts so far, including this one.

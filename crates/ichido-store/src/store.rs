@@ -159,7 +159,7 @@ impl Store {
         }
     }
 
-    /// Returns the time on the store's clock: the database's, plus what [`Store::skew_by`] added.
+    /// Returns the time on the store's clock: the database's, plus what [`Store::advance_clock`] added.
     ///
     /// Use it for timestamps that go into the store, such as when a failed message is due, or before which messages are
     /// deleted.

@@ -49,7 +49,7 @@
 //! A handler continues after its client disconnects, so await [`LeaseKeeper::drained`] on shutdown, after the server has
 //! stopped. The service deletes expired keys: call `Keys::sweep` periodically on one node ([`ichido_store::node`] shows
 //! how). A key expires by the clock that `key_sweep` advances, so setting the wall clock ahead does not expire keys. The
-//! next request under a key finds what a crash left behind in opaque or keyed mode; so does `Keys::lapse`, which lists it
+//! next request under a key finds what a crash left behind with the guarantee none or keyed; so does `Keys::mark_lapsed_unknown`, which lists it
 //! for a person to decide.
 //!
 //! Start at [`Once`]; then read `service`, which handles a request, and `attempt`, which runs one.

@@ -1,6 +1,6 @@
 //! NATS servers for tests, with JetStream.
 //!
-//! Guarantee: a [`Server`] belongs to one test. It listens on a free loopback port, its files are in a temporary
+//! Guarantee: a [`NatsServer`] belongs to one test. It listens on a free loopback port, its files are in a temporary
 //! folder, and both are gone when the test's process ends in any way. A [`SharedServer`] may have other users, and no
 //! two of its users share a stream or a subject.
 

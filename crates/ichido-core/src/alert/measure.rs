@@ -1,6 +1,6 @@
 //! Turns counts into readings.
 //!
-//! Guarantee: without samples each measure is [`Reading::NOTHING`]; none divides by zero or yields NaN. The 95th
+//! Guarantee: without samples each measure is [`Measurement::NOTHING`]; none divides by zero or yields NaN. The 95th
 //! percentile is off by less than a quarter of itself, whatever was measured.
 
 use std::collections::BTreeMap;

@@ -54,7 +54,7 @@ pub struct AlertTerms {
     pub window: Option<Duration>,
     /// The minimum number of samples.
     pub min_samples: u64,
-    /// The threshold, in the rule's [`Unit`].
+    /// The threshold, in the rule's [`MeasureUnit`].
     pub above: f64,
 }
 

@@ -1,6 +1,6 @@
 //! Verifies the trail: takes seals and entries, in order and in pages, and returns findings.
 //!
-//! Guarantee: any difference from what was sealed is a [`Finding`] that names the entry, or the seal if no entry can be
+//! Guarantee: any difference from what was sealed is a [`AuditFinding`] that names the entry, or the seal if no entry can be
 //! named. So is an entry, sealed or not, that does not follow by the rules, and a message that is not in the state of
 //! its last entry. With the key, a seal that was made or altered without it is found. Memory does not grow with the
 //! trail: at most [`MAX_LISTED`] findings are listed, and all are counted.

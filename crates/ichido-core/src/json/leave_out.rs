@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::{Document, JsonValue, Kind, MAX_LEAVE_OUT, Pointer, Unicode, string};
 
-/// Pointers to the members that a [`Form`](super::Form) leaves out.
+/// Pointers to the members that a [`CanonicalForm`](super::CanonicalForm) leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaveOut(Vec<Pointer>); // Invariant: MAX_LEAVE_OUT pointers at most.
 

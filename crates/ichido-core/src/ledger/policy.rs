@@ -45,7 +45,7 @@ pub mod limits {
 /// It determines the minimum time a key is kept.
 ///
 /// It does not determine how the outcome becomes durable: whatever its class, an operation that declares no
-/// [`OperationGuarantee`] counts as [`OperationGuarantee::Opaque`], because an unknown effect is never guessed.
+/// [`OperationGuarantee`] counts as [`OperationGuarantee::None`], because an unknown effect is never guessed.
 // SPEC C10, C7.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
@@ -101,7 +101,7 @@ pub struct PolicyDraft {
     pub class: Class,
     /// The profile its responses follow.
     pub profile: Profile,
-    /// How its outcome becomes durable; `None` is [`OperationGuarantee::Opaque`].
+    /// How its outcome becomes durable; `None` is [`OperationGuarantee::None`].
     pub guarantee: Option<OperationGuarantee>,
     /// What to do about an unknown outcome; `None` holds operations without a guarantee and reruns the others.
     pub on_unknown: Option<OnUnknown>,
@@ -138,7 +138,7 @@ pub struct PolicyDraft {
 impl PolicyDraft {
     /// Creates a draft with all defaults.
     ///
-    /// The mode is [`OperationGuarantee::Opaque`] for every class: an operation whose effect commits with its outcome, or whose
+    /// The guarantee is [`OperationGuarantee::None`] for every class: an operation whose effect commits with its outcome, or whose
     /// upstream honours the key, must declare it.
     pub fn new(class: Class) -> Self {
         Self { class, ..Self::default() }

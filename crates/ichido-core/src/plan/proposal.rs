@@ -1,6 +1,6 @@
 //! Settings whose worst case fits a deadline.
 //!
-//! Guarantee: of all settings within the [`Bounds`] whose worst case fits, the smallest change is proposed, in this
+//! Guarantee: of all settings within the [`TuningLimits`] whose worst case fits, the smallest change is proposed, in this
 //! order of preference, each used to its limit before the next:
 //!
 //! 1. nothing, if it already fits;

@@ -18,7 +18,7 @@ pub type Anthropic = HttpModel;
 pub struct AnthropicSettings {
     /// Where and how to reach the service.
     pub service: ServiceSettings,
-    /// Whether to send the [form](super::Form) as `output_config.format`. Default: true.
+    /// Whether to send the [form](super::AnswerForm) as `output_config.format`. Default: true.
     ///
     /// The answer is validated in any case. Models before Claude 4.5 and servers that imitate the API do not support
     /// it.

@@ -10,7 +10,7 @@ use super::http_model::{ApiDialect, HttpModel, ServiceSettings};
 pub type OpenAi = HttpModel;
 
 ichido_core::words! {
-    /// How a model learns the [form](super::Form) of its answer. The answer is validated in any case.
+    /// How a model learns the [form](super::AnswerForm) of its answer. The answer is validated in any case.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum SchemaMode {
         /// `response_format` with the JSON Schema: OpenAI, vLLM, Ollama and llama.cpp enforce it.

@@ -65,7 +65,7 @@ impl DeadLetters<'_> {
 
     /// Lists open dead or parked messages with their requests, newest first.
     ///
-    /// [`DeadLetters::page`] filters, and omits requests. `after` is [`Letter::since`] and the id of the last one of the
+    /// [`DeadLetters::page`] filters, and omits requests. `after` is [`DeadLetter::since`] and the id of the last one of the
     /// previous page. At most [`MAX_PAGE`].
     // SPEC E3.
     pub async fn list(

@@ -64,7 +64,7 @@ impl Keys<'_> {
 
     /// Settles a claim within the caller's open PostgreSQL transaction.
     ///
-    /// The caller's writes and the outcome commit together, or not at all. Unless it returns [`KeySettled::Stands`], roll back.
+    /// The caller's writes and the outcome commit together, or not at all. Unless it returns [`KeySettled::Settled`], roll back.
     /// Call [`Keys::wake`] after the commit.
     pub async fn settle_in_postgres(
         self,

@@ -156,7 +156,7 @@ impl Messages<'_> {
     ///
     /// Their history is deleted too; dead and parked ones are kept. The key of a deleted message is new again, so the clock is
     /// trusted no further than by [`Keys::sweep`](crate::Keys::sweep). If seals are made with a key, use
-    /// [`Messages::forget_keyed`], which the audit accepts.
+    /// [`Messages::delete_sealed`], which the audit accepts.
     // SPEC E3.
     pub async fn delete_finished(self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.forget_by(None, finished_before, limit).await

@@ -1,7 +1,7 @@
 //! Delivers messages as HTTP calls: `POST`, signed, with their key.
 //!
 //! Guarantee: one call of [`Http::call`] puts at most one request on the wire. The table of [`ichido_core::verdict`] judges
-//! the response, after the destination's own [rules](AnswerRule). Without a response, the outcome says whether the request
+//! the response, after the destination's own [rules](DeliveryRule). Without a response, the outcome says whether the request
 //! may have arrived; in doubt, that it may have. Redirects are never followed, no proxy is taken from the environment, and
 //! an address where clouds serve credentials is not called unless the [settings](HttpSettings::allow_link_local) name its
 //! host. Connecting, the response and the whole call have timeouts, and the response has a size limit.

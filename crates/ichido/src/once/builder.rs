@@ -84,7 +84,7 @@ impl Once {
         self
     }
 
-    /// Sets how the outcome becomes durable; the default is [`Effect::Opaque`].
+    /// Sets what repeating the effect would do; the default is [`Guarantee::None`].
     pub fn guarantee(self, effect: Guarantee) -> Self {
         Self { effect, ..self }
     }
