@@ -52,7 +52,7 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
                 }
             }
             Err(error) => {
-                tracing::warn!(error = error.with_causes(), "ledger maintenance failed; will retry")
+                tracing::warn!(error = error.with_causes(), "ledger maintenance failed; will retry");
             }
         }
     }

@@ -111,7 +111,7 @@ impl Counters {
             match AlertSubject::parse(&about) {
                 Some(AlertSubject::Queue(name)) => self.count(&self.queues, &name, |to| to.add(&counted)),
                 Some(AlertSubject::Operation(name)) => {
-                    self.count(&self.operations, &name, |to| to.add(&counted))
+                    self.count(&self.operations, &name, |to| to.add(&counted));
                 }
                 Some(AlertSubject::Destination(_) | AlertSubject::Trail) | None => (),
             }

@@ -127,7 +127,7 @@ pub(super) fn diagnostics(vitals: &Diagnostics, max_connections: u32) -> Vec<Doc
     let mut checks = vec![schema(vitals.schema_found, vitals.schema_known)];
     match &vitals.database {
         DatabaseDiagnostics::Sqlite { journal_mode, synchronous } => {
-            checks.push(file(journal_mode, *synchronous))
+            checks.push(file(journal_mode, *synchronous));
         }
         DatabaseDiagnostics::Postgres(server) => {
             checks.extend(durability(server));

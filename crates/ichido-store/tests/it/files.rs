@@ -122,7 +122,7 @@ async fn moved_file_acknowledges_nothing() {
                 "content" => lost(what, path, store.messages().enqueue(by_content("new")).await),
                 "content again" => lost(what, path, store.messages().enqueue(by_content("other")).await),
                 "claim" => {
-                    lost(what, path, store.keys().claim(request("new", OperationGuarantee::None)).await)
+                    lost(what, path, store.keys().claim(request("new", OperationGuarantee::None)).await);
                 }
                 "settle" => lost(what, path, store.keys().settle(settle).await),
                 "settle in a transaction" => {

@@ -108,7 +108,7 @@ impl BulkOperation {
 fn describe_filter(filter: &DeadLetterFilter) -> String {
     let DeadLetterFilter {
         state,
-        disposition: disposition,
+        disposition,
         queue,
         code,
         effect,

@@ -274,10 +274,10 @@ impl Once {
         let is_sqlite = keeper.store().is_sqlite();
         match &self.effect {
             Guarantee::Transactional(Pool::Postgres(_)) if is_sqlite => {
-                errors.push(OnceConfigError::OtherDatabase)
+                errors.push(OnceConfigError::OtherDatabase);
             }
             Guarantee::Transactional(Pool::Sqlite(_)) if !is_sqlite => {
-                errors.push(OnceConfigError::OtherDatabase)
+                errors.push(OnceConfigError::OtherDatabase);
             }
             _ => (),
         }

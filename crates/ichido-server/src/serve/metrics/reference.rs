@@ -20,9 +20,12 @@ The layer's counters (`ichido_once_…`) are in the program that uses the layer,
 |---|---|---|---|
 ";
 
+/// A metric's type, unit and meaning.
+type Described = (&'static str, Option<Unit>, String);
+
 /// Collects descriptions, by name.
 #[derive(Default)]
-struct Descriptions(Mutex<BTreeMap<String, (&'static str, Option<Unit>, String)>>);
+struct Descriptions(Mutex<BTreeMap<String, Described>>);
 
 impl Descriptions {
     fn add(&self, name: &KeyName, kind: &'static str, unit: Option<Unit>, text: &SharedString) {

@@ -92,7 +92,7 @@ fn log(destination: &str, was: PaceStatus, is: PaceStatus, per_second: Option<f6
             tracing::info!(destination, "circuit breaker half-opened; probing the destination");
         }
         CircuitState::Closed => {
-            tracing::warn!(destination, "circuit breaker closed; the destination is up again")
+            tracing::warn!(destination, "circuit breaker closed; the destination is up again");
         }
     }
     if is.is_slowed && !was.is_slowed {
