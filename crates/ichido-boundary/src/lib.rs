@@ -54,7 +54,7 @@
 //! // The BFF, which sends:
 //! let plan = file.http.retry.plan().ok_or("it retries")?;
 //! assert_eq!(plan.attempts.get(), 2); // and `covers`, `wait_after`; `retry::hop_may_repeat` has the last word
-//! assert_eq!(file.http.timeouts.of_a_try(), Some(std::time::Duration::from_secs(3)));
+//! assert_eq!(file.http.timeouts.attempt_timeout(), Some(std::time::Duration::from_secs(3)));
 //! # Ok(())
 //! # }
 //! ```

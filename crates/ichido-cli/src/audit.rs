@@ -155,8 +155,7 @@ fn report_sealed(sealed: Sealed, keyed: bool, format: Format) -> Result<(), Exit
             }
         }
         Format::Json => {
-            let object =
-                json!({ "seals": seals, "entries": entries, "do_not_follow": misfits, "keyed": keyed });
+            let object = json!({ "seals": seals, "entries": entries, "invalid": misfits, "keyed": keyed });
             out::print_line(object)?;
         }
     }

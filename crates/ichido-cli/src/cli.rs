@@ -29,11 +29,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Watch retries, dead letters and alerts work; leaves nothing behind
+    /// Show retries, dead letters and alerts; leaves nothing behind
     Demo(demo::Args),
     /// Accept messages over HTTP and deliver them; needs no setup
     Serve(serve::Args),
-    /// Check idempotency keys (bff, gateway) or add idempotency to a service (adapter)
+    /// Run a proxy that checks keys or adds idempotency
     Proxy(Box<proxy::Args>),
     /// Deliver messages from the outbox, each with exactly-once effects
     Worker(worker::Args),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     /// Commands without `--json`: those that run until stopped, and `completions`.
-    const NOT_FOR_PROGRAMS: [&str; 6] = ["demo", "serve", "proxy", "worker", "mock", "completions"];
+    const NOT_FOR_PROGRAMS: [&str; 6] = ["demo", "serve", "proxy", "worker", "mock-broker", "completions"];
 
     #[test]
     fn every_command_with_a_result_has_json_output() {

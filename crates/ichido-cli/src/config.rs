@@ -33,7 +33,7 @@ pub(crate) struct Args {
 enum Command {
     /// Write a configuration file with every setting explained
     Init {
-        /// File to create, never overwritten; `-` is standard output
+        /// File to create, never overwritten; - is standard output
         #[arg(value_name = "FILE", default_value = FILE_NAME)]
         file: PathBuf,
     },

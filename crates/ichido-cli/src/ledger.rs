@@ -39,7 +39,7 @@ pub(crate) enum Command {
         /// Idempotency key, as listed
         #[arg(long, value_name = "KEY")]
         key: String,
-        /// How long after its claim a call may still take effect; "not-done" counts only later
+        /// How long a call may still take effect; not-done is refused until then
         #[arg(long, value_name = "TIME", default_value = "10m")]
         settle_grace: String,
     },

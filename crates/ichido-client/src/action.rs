@@ -110,7 +110,7 @@ impl Action {
     /// Creates an action for a server that does not support keys.
     ///
     /// It is retried only if nothing can have been done: it never left, or the server rejected it unread (429). In
-    /// any other case the client gives up at the first doubt with [`Why::NoKey`](crate::next::Why::NoKey): even a
+    /// any other case the client gives up at the first doubt with [`Why::NoKey`](crate::decision::GiveUpReason::NoKey): even a
     /// second PUT or DELETE may undo what somebody else did in between.
     pub fn without_key(
         method: Method,

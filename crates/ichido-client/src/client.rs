@@ -46,7 +46,7 @@ pub struct Client {
 /// The outcome of an action.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It was done, now or at an earlier attempt ([`Answer::is_replay`]).
+    /// It was done, now or at an earlier attempt ([`Response::is_replay`]).
     Done {
         /// The response.
         answer: Response,
@@ -57,7 +57,7 @@ pub enum Outcome {
     ///
     /// This is a 4xx other than 408 and 429, a redirect, or a stored failure.
     Refused {
-        /// The response, with the server's reason in [`Answer::problem`].
+        /// The response, with the server's reason in [`Response::problem`].
         answer: Response,
         /// The kind of refusal.
         reason: RefusalReason,

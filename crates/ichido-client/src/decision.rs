@@ -109,7 +109,7 @@ pub enum NextStep {
 ///
 /// ```
 /// use std::time::Duration;
-/// use ichido_client::next::{self, DecisionContext, NextStep, RetryRules, AttemptHistory};
+/// use ichido_client::decision::{self, DecisionContext, NextStep, RetryRules, AttemptHistory};
 /// use ichido_core::ledger::Profile;
 /// use ichido_core::retry::{Budget, BudgetSettings, Retry, Safety};
 /// use ichido_core::time::Timestamp;
@@ -127,14 +127,14 @@ pub enum NextStep {
 /// };
 /// let lost = AttemptResponse::Network(NetworkFault::Broken);
 /// let keyed = next::decide(&rules, Safety::Keyed, AttemptHistory::NONE, &lost, context, 0.5);
-/// let NextStep::Retry { wait, tries } = keyed.next else {
+/// let NextStep::Retry { wait, attempts } = keyed.next else {
 ///     panic!("a lost try of a keyed action is made again");
 /// };
-/// assert_eq!((wait, tries.sent), (Duration::from_millis(1_050), 1));
+/// assert_eq!((wait, attempts.sent), (Duration::from_millis(1_050), 1));
 /// assert_ne!(keyed.budget, context.budget, "it is paid for");
 ///
 /// let unkeyed = next::decide(&rules, Safety::None, AttemptHistory::NONE, &lost, context, 0.5);
-/// assert!(matches!(unkeyed.next, NextStep::GiveUp { why: next::Why::NoKey, .. }));
+/// assert!(matches!(unkeyed.next, NextStep::GiveUp { why: next::GiveUpReason::NoKey, .. }));
 /// ```
 pub fn decide(
     rules: &RetryRules,

@@ -15,7 +15,7 @@ pub struct RandomnessError(getrandom::Error);
 /// known. A new key for a second attempt makes a second action.
 ///
 /// ```
-/// let (first, second) = (ichido_client::fresh_key()?, ichido_client::fresh_key()?);
+/// let (first, second) = (ichido_client::new_key()?, ichido_client::new_key()?);
 /// assert_ne!(first, second);
 /// assert_eq!(first.as_str().len(), 36);
 /// # Ok::<(), ichido_client::RandomnessError>(())

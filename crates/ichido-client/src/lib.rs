@@ -8,7 +8,7 @@
 //! key only with proof that nothing was done. The outcome says what is known about the effect, without guessing.
 //! Keys, tokens and bodies never appear in logs or debug output.
 //!
-//! Start at [`Client::send`]. [`Client::read`] sends a read, and [`new_key`] creates a key. [`next`] decides what
+//! Start at [`Client::send`]. [`Client::read`] sends a read, and [`new_key`] creates a key. [`decision`] decides what
 //! follows each attempt, without a clock or a socket. `docs/guides/retrying-client.md` shows everything in five
 //! minutes. With the feature `queue`, the module of that name stores actions in a file while the server is
 //! unreachable and sends them later.
@@ -34,14 +34,14 @@
 //! [`ClientSettings::profile`] selects how responses about keys are interpreted. The rows are defined in
 //! [`Profile::client_table`](ichido_core::ledger::Profile::client_table).
 //!
-//! | | in flight: retried | the key was used for a different request: [`Refusal::KeyConflict`](next::Refusal::KeyConflict) |
+//! | | in flight: retried | the key was used for a different request: [`Refusal::KeyConflict`](decision::RefusalReason::KeyConflict) |
 //! |---|---|---|
 //! | `ichido` | 202 with `Idempotency-Status: processing` | 409 with the code `key_conflict` |
 //! | `ietf` | 409 with `Retry-After`, or the code `key_in_flight`; a bare 409 counts as a failed attempt | 422 |
 //! | `stripe` | 409 with the code `idempotency_key_in_use` | 400 of the type `idempotency_error` |
 //!
 //! In every profile `Idempotency-Replayed` or `Idempotent-Replayed` marks a replay. A failure with that mark is
-//! stored by the server and is not retried ([`Refusal::KeptFailure`](next::Refusal::KeptFailure)).
+//! stored by the server and is not retried ([`Refusal::KeptFailure`](decision::RefusalReason::KeptFailure)).
 //!
 //! # What it does not do
 //!

@@ -63,25 +63,25 @@
 //! use ichido_core::lifecycle::{Begun, Event, State, AttemptResult};
 //! use ichido_core::retry::{Guarantee, Retry};
 //! use ichido_core::time::Timestamp;
-//! use ichido_core::verdict::{NetworkFault, AttemptResponse, Table};
+//! use ichido_core::verdict::{NetworkFault, AttemptResponse, VerdictTable};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let now = Timestamp::from_secs(1_800_000_000);
-//! let message = State::queued(now, Retry::OUTBOX.tries);
+//! let message = State::queued(now, Retry::OUTBOX.attempts);
 //!
 //! // A worker claims it.
 //! let fence = Fence::new(1).ok_or("the store draws it from a sequence")?;
-//! let (sending, _) = message.advance(Event::Claimed { fence, begun: Begun::NotTracked }, now)?;
+//! let (sending, _) = message.advance(Event::Claimed { fence, start_mark: Begun::NotTracked }, now)?;
 //! let State::Sending { history, .. } = sending else { return Err("it was due".into()) };
 //!
 //! // It calls, and no response comes. The receiver honours keys, so the call may be repeated.
 //! let receiver = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
 //! let safety = history.safety(receiver, now);
-//! let verdict = Table::http().judge(&AttemptResponse::Network(NetworkFault::Timeout), now);
+//! let verdict = VerdictTable::http().judge(&AttemptResponse::Network(NetworkFault::Timeout), now);
 //! let next = verdict.next(safety, history.effect());
 //!
 //! // The next step becomes an event, and the event gives the next state.
-//! let failure = NonZeroU32::new(history.tries).ok_or("the claim counts")?;
+//! let failure = NonZeroU32::new(history.attempts).ok_or("the claim counts")?;
 //! let wait = Retry::OUTBOX.wait(failure, 0.5, verdict.hint);
 //! let tried = AttemptResult {
 //!     fence,
@@ -90,7 +90,7 @@
 //!     due: now.plus(wait),
 //!     in_flight_until: now.plus(Duration::from_mins(10)),
 //! };
-//! let (failed, dead) = sending.advance(Event::of_try(next, tried), now)?;
+//! let (failed, dead) = sending.advance(Event::from_attempt(next, tried), now)?;
 //! assert_eq!((failed.name(), dead), ("failed", None));
 //! # Ok(())
 //! # }

@@ -319,7 +319,7 @@ impl State {
     /// let (now, later) = (Timestamp::from_secs(100), Timestamp::from_secs(160));
     /// let fence = Fence::new(1).unwrap();
     /// let only_try = State::queued(now, NonZeroU32::MIN);
-    /// let (sending, _) = only_try.advance(Event::Claimed { fence, begun: Begun::NotTracked }, now)?;
+    /// let (sending, _) = only_try.advance(Event::Claimed { fence, start_mark: Begun::NotTracked }, now)?;
     ///
     /// let failed = Event::Failed {
     ///     fence,

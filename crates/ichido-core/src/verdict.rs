@@ -4,8 +4,8 @@
 //! known of the effect, and what to do. The table is data: a destination puts its own rows before it. Nothing counts as
 //! a success without proof, and doubt is [`Effect::Unknown`], never guessed.
 //!
-//! Start at [`Table::judge`]. [`Table::http`], [`Table::client`], [`Table::client_ietf`], [`Table::client_stripe`] and
-//! [`Table::llm`] show their rows.
+//! Start at [`VerdictTable::judge`]. [`VerdictTable::http`], [`VerdictTable::client`], [`VerdictTable::client_ietf`], [`VerdictTable::client_stripe`] and
+//! [`VerdictTable::llm`] show their rows.
 // SPEC A8, B1, D7–D9, F2.
 
 mod gate;
@@ -269,7 +269,7 @@ impl VerdictTable {
     /// use std::time::Duration;
     /// use ichido_core::retry::{Retry, Safety};
     /// use ichido_core::time::Timestamp;
-    /// use ichido_core::verdict::{Answer, Echo, Effect, ErrorCode, Next, AttemptResponse, Table};
+    /// use ichido_core::verdict::{HttpResponse, Echo, Effect, ErrorCode, Next, AttemptResponse, VerdictTable};
     ///
     /// let now = Timestamp::from_secs(1_800_000_000);
     /// let answer = Answer {
@@ -278,7 +278,7 @@ impl VerdictTable {
     ///     body: b"",
     ///     echo: Echo::Absent,
     /// };
-    /// let verdict = Table::http().judge(&AttemptResponse::Answer(answer), now);
+    /// let verdict = VerdictTable::http().judge(&AttemptResponse::Http(answer), now);
     /// assert_eq!((verdict.code, verdict.effect), (Some(ErrorCode::RateLimited), Effect::NotDone));
     /// assert_eq!(verdict.next(Safety::None, Effect::NotDone), Next::Retry);
     ///

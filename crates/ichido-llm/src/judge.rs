@@ -11,7 +11,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use ichido_llm::judge::{Judge, Outcome, Settings, Stop};
-//! use ichido_llm::models::{Form, Model, Prompt};
+//! use ichido_llm::models::{AnswerForm, Model, Prompt};
 //! use serde_json::json;
 //!
 //! #[derive(serde::Deserialize)]
@@ -20,7 +20,7 @@
 //! }
 //!
 //! async fn moods(model: Arc<dyn Model>, letters: &[String]) -> Result<(), Box<dyn std::error::Error>> {
-//!     let form = Form::new("mood", json!({
+//!     let form = AnswerForm::new("mood", json!({
 //!         "type": "object",
 //!         "properties": { "mood": { "enum": ["glad", "sad"] } },
 //!         "required": ["mood"],

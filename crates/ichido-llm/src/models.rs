@@ -1,7 +1,7 @@
 //! One call to a language model, and its result.
 //!
 //! Guarantee: a [`Model`] sends at most one request for each call of [`Model::ask`] and never retries automatically:
-//! the caller has the only retry loop. [`Table::llm`](ichido_core::verdict::Table::llm) judges the outcome. No `Debug`
+//! the caller has the only retry loop. [`Table::llm`](ichido_core::verdict::VerdictTable::llm) judges the outcome. No `Debug`
 //! output of these types shows a prompt, an answer or a key.
 //!
 //! Calls to a model are *repeatable*: a second call breaks nothing but may be billed twice. Code that repeats a call of

@@ -137,7 +137,7 @@ pub struct AdapterArgs {
     #[arg(long, value_name = "WHICH")]
     pub service_key: Option<String>,
 
-    /// How long a crash blocks a key [default: 30s]
+    /// How long a key stays locked after a crash [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub lease: Option<String>,
 

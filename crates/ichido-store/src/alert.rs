@@ -5,7 +5,7 @@
 //! once.
 //!
 //! ```
-//! use ichido_core::alert::{About, Reading, Rule};
+//! use ichido_core::alert::{AlertSubject, Reading, Rule};
 //! use ichido_core::key::IdempotencyKey;
 //! use ichido_store::Store;
 //! use ichido_store::alert::NewAlert;
@@ -17,7 +17,7 @@
 //! # let file = ichido_store::testing::sqlite::fresh_file();
 //! # let store = Store::open(&file.url, 4).await?;
 //! let at = store.now().await?;
-//! let (rule, about) = (Rule::DeadLetters, About::Queue("orders".to_owned()));
+//! let (rule, about) = (Rule::DeadLetters, AlertSubject::Queue("orders".to_owned()));
 //! let (reading, terms) = (Reading::of_count(11), rule.terms());
 //! let alert = NewAlert { id: Uuid::now_v7(), rule, about, opened_at: at, reading, terms };
 //! let queue = QueueName::parse("alerts").ok_or("a name")?;

@@ -8,7 +8,7 @@
 //! use ichido_core::lifecycle::{Event, State};
 //! use ichido_core::retry::Safety;
 //! use ichido_store::Store;
-//! use ichido_store::letter::{DeadLetterFilter, DeadLetterStep};
+//! use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterStep};
 //! use ichido_store::message::Note;
 //!
 //! # async fn requeue_all(store: &Store) -> Result<(), Box<dyn std::error::Error>> {

@@ -29,7 +29,7 @@
 //!     horizon: Duration::from_mins(10),
 //! };
 //! store.queues().kind_of_key(&queue, "derived").await?;
-//! store.nodes().beat(node, "web-1").await?;
+//! store.nodes().heartbeat(node, "web-1").await?;
 //! store.facts().publish(node, &[(queue.clone(), facts)]).await?;
 //!
 //! let published = store.facts().list().await?;

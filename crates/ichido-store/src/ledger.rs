@@ -48,7 +48,7 @@
 //!     return Err("nobody was here before".into());
 //! };
 //! assert!(matches!(store.keys().claim(request(b"one apple")).await?, KeyClaimed::InFlight { .. }));
-//! assert_eq!(store.keys().claim(request(b"two apples")).await?, KeyClaimed::Mismatch);
+//! assert_eq!(store.keys().claim(request(b"two apples")).await?, KeyClaimed::Conflict);
 //!
 //! // The work takes long: renew the claim. `false` would mean that it is no longer ours.
 //! assert_eq!(store.keys().renew(&[(name.clone(), fence, policy.lease())]).await?, [true]);
@@ -63,7 +63,7 @@
 //!     ttl: policy.ttl(),
 //! };
 //! let settled = store.keys().settle(KeySettle { name: name.clone(), fence, outcome }).await?;
-//! assert_eq!(settled, KeySettled::Stands);
+//! assert_eq!(settled, KeySettled::Settled);
 //!
 //! // Those who waited for it wake up, and claim again.
 //! assert!(store.keys().wait(&name, Duration::from_secs(2)).await);
@@ -105,12 +105,12 @@
 //! # let request = KeyClaim { name: name.clone(), fingerprint, request_digest, policy: claim_policy, hops, trace };
 //! # assert!(matches!(store.keys().claim(request.clone()).await?, KeyClaimed::Run { .. }));
 //! # // Its owner is gone.
-//! # store.skew_by(policy.lease() + Duration::from_secs(1));
+//! # store.advance_clock(policy.lease() + Duration::from_secs(1));
 //! assert!(matches!(store.keys().claim(request).await?, KeyClaimed::Unknown { .. }));
 //! // The receiver was asked, and reports that it was done.
 //! let response = Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
 //! let resolved = store.keys().resolve(&name, Resolution::Applied, Some(response), &policy).await?;
-//! assert_eq!(resolved, KeyResolved::Stands);
+//! assert_eq!(resolved, KeyResolved::Resolved);
 //! # Ok(())
 //! # }
 //! ```

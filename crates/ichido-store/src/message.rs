@@ -15,10 +15,10 @@
 //! use ichido_core::key::IdempotencyKey;
 //! use ichido_core::lifecycle::{Event, StateName, State, AttemptResult};
 //! use ichido_core::retry::{Guarantee, Retry, Safety};
-//! use ichido_core::verdict::{Answer, Echo, AttemptResponse, Table};
+//! use ichido_core::verdict::{HttpResponse, Echo, AttemptResponse, VerdictTable};
 //! use ichido_store::Store;
 //! use ichido_store::message::{
-//!     ClaimOptions, Enqueued, LetterState, MessageFilter, NewMessage, Note, QueueName, Settlement, Stepped,
+//!     ClaimOptions, Enqueued, DeadLetterState, MessageFilter, NewMessage, Note, QueueName, Settlement, StepResult,
 //! };
 //! use uuid::Uuid;
 //!
@@ -32,21 +32,21 @@
 //! let Enqueued::New { id } = store.messages().enqueue(message.clone()).await? else {
 //!     return Err("nobody put it in before".into());
 //! };
-//! assert_eq!(store.messages().enqueue(message).await?, Enqueued::Same { id });
+//! assert_eq!(store.messages().enqueue(message).await?, Enqueued::Replay { id });
 //!
 //! // Claim. If there is nothing, wait for a wake-up, and claim again after a timeout in any case.
 //! let terms = ClaimOptions {
 //!     node: Uuid::now_v7(),
 //!     lease: Duration::from_secs(30),
-//!     marks: false,
+//!     start_marks: false,
 //!     guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
 //!     max_time_in_flight: Duration::from_mins(1),
 //! };
 //! let few = NonZeroU32::new(32).ok_or("at least one")?;
-//! let mut works = store.claims().take(&queue, few, terms).await?;
+//! let mut works = store.claims().claim(&queue, few, terms).await?;
 //! while works.is_empty() {
 //!     store.queues().wait(&queue, Duration::from_millis(200)).await;
-//!     works = store.claims().take(&queue, few, terms).await?;
+//!     works = store.claims().claim(&queue, few, terms).await?;
 //! }
 //! let work = &works[0];
 //!
@@ -57,8 +57,8 @@
 //! // Judge and settle.
 //! let receiver = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
 //! let safety = work.history.safety(receiver, work.claimed_at);
-//! let verdict = Table::http().judge(&AttemptResponse::Answer(answer), work.claimed_at);
-//! let failure = NonZeroU32::new(work.history.tries).ok_or("this try counts")?;
+//! let verdict = VerdictTable::http().judge(&AttemptResponse::Http(answer), work.claimed_at);
+//! let failure = NonZeroU32::new(work.history.attempts).ok_or("this try counts")?;
 //! let dice = 0.5; // Draw it yourself, from 0 up to 1.
 //! let wait = Retry::OUTBOX.wait(failure, dice, verdict.hint);
 //! let tried = AttemptResult {
@@ -68,15 +68,15 @@
 //!     due: work.claimed_at.plus(wait),
 //!     in_flight_until: work.claimed_at.plus(Duration::from_mins(10)),
 //! };
-//! let event = Event::of_try(verdict.next(safety, work.history.effect()), tried);
+//! let event = Event::from_attempt(verdict.next(safety, work.history.effect()), tried);
 //! let note = Note { code: verdict.code, status: Some(503), ..Note::default() };
 //! let stepped = store.claims().settle(Settlement::new(work, event, note)).await?;
-//! assert!(matches!(stepped, Stepped::Now(State::Failed { .. })));
+//! assert!(matches!(stepped, StepResult::Now(State::Failed { .. })));
 //!
 //! // It is claimable again after its backoff, once somebody promotes it.
-//! # store.skew_by(wait + Duration::from_secs(1));
+//! # store.advance_clock(wait + Duration::from_secs(1));
 //! assert_eq!(store.claims().promote(1_000).await?, [(queue.clone(), 1)]);
-//! # let work = &store.claims().take(&queue, few, terms).await?[0];
+//! # let work = &store.claims().claim(&queue, few, terms).await?[0];
 //! # let failure = ichido_core::lifecycle::Failure::Permanent;
 //! # let (fence, effect) = (work.fence, ichido_core::verdict::Effect::NotDone);
 //! # let in_flight_until = work.claimed_at;
@@ -84,11 +84,11 @@
 //! # store.claims().settle(Settlement::new(work, event, Note::default())).await?;
 //!
 //! // Later it is dead, and a person requeues it.
-//! let dead = store.dead_letters().list(LetterState::Dead, Some(&queue), None, 100).await?;
+//! let dead = store.dead_letters().list(DeadLetterState::Dead, Some(&queue), None, 100).await?;
 //! let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
 //! let requeue = |_now| Event::Requeued { allowed: true, safety: Safety::Keyed };
 //! let stepped = store.messages().step(dead[0].message.id, requeue, &note).await?;
-//! assert!(matches!(stepped, Stepped::Now(State::Queued { .. })));
+//! assert!(matches!(stepped, StepResult::Now(State::Queued { .. })));
 //!
 //! // Its history, its state, and the counts.
 //! let steps = store.messages().transitions(id).await?;
@@ -104,7 +104,7 @@
 //!
 //! // A paused queue accepts messages, and none can be claimed.
 //! store.queues().pause(&queue, true, Some("olivia")).await?;
-//! assert!(store.claims().take(&queue, few, terms).await?.is_empty());
+//! assert!(store.claims().claim(&queue, few, terms).await?.is_empty());
 //! # Ok(())
 //! # }
 //! ```

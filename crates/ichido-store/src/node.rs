@@ -23,7 +23,7 @@
 //! # let store = Store::open(&file.url, 4).await?;
 //! const PART: u32 = 1_000;
 //! let (node, other) = (Uuid::now_v7(), Uuid::now_v7());
-//! store.nodes().beat(node, "web-1").await?;
+//! store.nodes().heartbeat(node, "web-1").await?;
 //! assert_eq!(store.nodes().list().await?[0].name, "web-1");
 //!
 //! assert!(store.nodes().claim_duty(SingletonTask::Ledger, node, Duration::from_secs(30)).await?);
@@ -84,12 +84,12 @@ impl SingletonTask<'_> {
 
 /// The maximum lease of a task, or of a question to a model. One that ends later was taken while the clock was ahead, and
 /// counts as lapsed.
-pub(crate) const MAX_DUTY_LEASE: Duration = Duration::from_hours(1);
+pub(crate) const MAX_TASK_LEASE: Duration = Duration::from_hours(1);
 
 /// The name of the task of moving dead letters. For one queue, the queue's name follows a colon.
 const LETTERS: &str = "dead_letters";
 
-/// A bulk operation that holds [`SingletonTask::Letters`] with a valid lease.
+/// A bulk operation that holds [`SingletonTask::DeadLetters`] with a valid lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkLease {
     /// Its queue; `None` for all queues.

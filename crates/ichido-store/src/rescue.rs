@@ -17,7 +17,7 @@
 //! use ichido_core::key::IdempotencyKey;
 //! use ichido_core::retry::Guarantee;
 //! use ichido_store::Store;
-//! use ichido_store::message::{ClaimOptions, LetterState, NewMessage, QueueName};
+//! use ichido_store::message::{ClaimOptions, DeadLetterState, NewMessage, QueueName};
 //! use ichido_store::rescue::RescueOptions;
 //! use uuid::Uuid;
 //!
@@ -32,14 +32,14 @@
 //! }
 //!
 //! let lease = Duration::from_secs(30);
-//! let (guarantee, max_time_in_flight) = (Guarantee::Nothing, Duration::from_mins(10));
-//! let terms = ClaimOptions { node: Uuid::now_v7(), lease, marks: true, guarantee, max_time_in_flight };
-//! let works = store.claims().take(&queue, NonZeroU32::new(10).ok_or("some")?, terms).await?;
+//! let (guarantee, max_time_in_flight) = (Guarantee::None, Duration::from_mins(10));
+//! let terms = ClaimOptions { node: Uuid::now_v7(), lease, start_marks: true, guarantee, max_time_in_flight };
+//! let works = store.claims().claim(&queue, NonZeroU32::new(10).ok_or("some")?, terms).await?;
 //! // Right before the call: `false` means that the claim was lost, and the call must not be made.
-//! assert_eq!(store.claims().begin(&[(works[0].id, works[0].fence)]).await?, [true]);
+//! assert_eq!(store.claims().mark_started(&[(works[0].id, works[0].fence)]).await?, [true]);
 //!
 //! // The worker dies. When its lease has expired, any node rescues its messages, one claim at a time.
-//! # store.skew_by(lease + Duration::from_secs(1));
+//! # store.advance_clock(lease + Duration::from_secs(1));
 //! let of_queue =
 //!     |_queue: &QueueName| RescueOptions { guarantee, wait: Duration::from_secs(2), max_time_in_flight };
 //! let mut rescued = 0;
@@ -47,7 +47,7 @@
 //!     rescued += count;
 //! }
 //! assert_eq!(rescued, 2);
-//! let parked = store.dead_letters().list(LetterState::Parked, Some(&queue), None, 100).await?;
+//! let parked = store.dead_letters().list(DeadLetterState::Parked, Some(&queue), None, 100).await?;
 //! assert_eq!((parked.len(), parked[0].message.id), (1, works[0].id));
 //! # Ok(())
 //! # }

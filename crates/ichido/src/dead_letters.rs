@@ -7,7 +7,7 @@
 //! queue; one whose process was killed counts as abandoned after [`limits::LEASE`] of silence.
 //!
 //! ```
-//! use ichido::letters::{Bulk, Canary, Ended, RequeuePolicies, Work};
+//! use ichido::dead_letters::{Bulk, Canary, Ended, RequeuePolicies, ClaimedMessage};
 //! # use ichido_store::Store;
 //! use ichido_store::letter::DeadLetterFilter;
 //!
@@ -16,7 +16,7 @@
 //!     // What the workers of the queues have published.
 //!     policies: RequeuePolicies::published(&store).await?,
 //!     store,
-//!     work: Work::Requeue { canary: Some(Canary::DEFAULT) },
+//!     work: ClaimedMessage::Requeue { canary: Some(Canary::DEFAULT) },
 //!     filter: DeadLetterFilter::default(),
 //!     actor: "olivia".to_owned(),
 //!     reason: Some("the broker is back".to_owned()),
@@ -29,7 +29,7 @@
 //! # }
 //! ```
 //!
-//! Start at [`Bulk`]. `canary` and `policy` decide, without a database or a clock.
+//! Start at [`BulkOperation`]. `canary` and `policy` decide, without a database or a clock.
 // Spec: D17, E4.
 
 mod bulk;

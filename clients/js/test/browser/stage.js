@@ -23,7 +23,7 @@ export class Stage {
 
   async startServer() {
     if (!this.mock) {
-      this.mock = await started(built('ichido'), ['mock', '--listen', '127.0.0.1:0'], this.folder, /listening on (http:\S+)/);
+      this.mock = await started(built('ichido'), ['mock-broker', '--listen', '127.0.0.1:0'], this.folder, /listening on (http:\S+)/);
       await writeFile(
         join(this.folder, 'ichido.toml'),
         `[store]\nurl = "sqlite:ichido.db"\n[destinations.broker]\nkind = "http"\nurl = "${this.mock.found}/orders"\nguarantee = "keyed"\nkeeps_keys_for = "24h"\n[queues.orders]\ndestination = "broker"\noutbound_key = "own"\n`,

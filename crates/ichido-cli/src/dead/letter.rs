@@ -36,7 +36,7 @@ pub(super) fn render_in_full(
         closed => format!("{}, {closed}", letter.state),
     };
     let error = last_error_in_full(letter.last_error.as_ref()).unwrap_or_default();
-    let travels = |until| format!("until {until}; a not-done decision counts only after that");
+    let travels = |until| format!("until {until}; not-done is refused until then");
     let replaced = events.iter().rev().find(|event| event.kind == "replaced");
     let all = format::fields([
         ("id", Some(letter.id.to_string())),

@@ -35,7 +35,8 @@ fn disagreement(queue: &PublishedQueue) -> DoctorCheck {
     };
     let said: Vec<String> = queue.nodes.iter().map(says).collect();
     let (name, counts) = (queue.queue.as_str(), described(&queue.facts));
-    let what = format!("queue {name}: its nodes disagree; {}; in effect is {counts}", said.join("; "));
+    let what =
+        format!("queue {name}: its nodes disagree; {}; the setting in effect is: {counts}", said.join("; "));
     let help = format!("give all workers of queue {name} the same settings and restart those that differ");
     DoctorCheck::finding(NAME, what, help)
 }

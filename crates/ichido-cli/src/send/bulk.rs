@@ -159,7 +159,7 @@ pub(super) fn line_label(number: u64) -> String {
 fn finish(stop: StopReason, counts: &SendCounts) -> Result<(), Exit> {
     match stop {
         StopReason::End if 0 < counts.unknown => {
-            Err(Exit::Unreachable(format!("not every line has an outcome: {counts}; {SAFE}")))
+            Err(Exit::Unreachable(format!("some lines have no outcome: {counts}; {SAFE}")))
         }
         StopReason::End => {
             out::eprint(&format!("ichido: {counts}\n"));

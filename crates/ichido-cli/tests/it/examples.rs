@@ -109,7 +109,7 @@ fn example_pages_list_every_covered_requirement() {
 /// Wraps the program so that its mock broker ignores keys.
 fn with_a_broker_without_keys(folder: &TempFolder) -> std::path::PathBuf {
     let script = format!(
-        "#!/bin/sh\n[ \"$1\" = mock ] && set -- \"$@\" --deduplicates false\nexec {} \"$@\"\n",
+        "#!/bin/sh\n[ \"$1\" = mock-broker ] && set -- \"$@\" --deduplicates false\nexec {} \"$@\"\n",
         script::BINARY
     );
     let path = folder.write("ichido", &script);

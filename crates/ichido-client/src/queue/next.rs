@@ -126,7 +126,7 @@ pub enum AfterSend {
 /// ```
 /// use std::time::Duration;
 /// use ichido_client::queue::age::FileClock;
-/// use ichido_client::queue::next::{self, BeforeSend, HoldReason, EntryHistory};
+/// use ichido_client::queue::decision::{self, BeforeSend, HoldReason, EntryHistory};
 /// use ichido_core::time::Timestamp;
 /// use ichido_core::verdict::Effect;
 ///
@@ -168,7 +168,7 @@ pub fn before(
 
 /// Decides after an attempt.
 ///
-/// `decided` is the result of the client's own rules ([`crate::next::decide`]), `fault` is the reason if there was no
+/// `decided` is the result of the client's own rules ([`crate::decision::decide`]), `fault` is the reason if there was no
 /// complete response, and `history` is what was known before the attempt.
 pub fn after(history: &EntryHistory, decided: NextStep, fault: Option<NetworkFault>) -> AfterSend {
     if fault.is_some_and(|fault| !fault.may_have_arrived() && fault != NetworkFault::NotSent) {

@@ -100,7 +100,7 @@ pub struct Event {
 /// The kind of an event.
 #[derive(Debug)]
 pub enum EventKind {
-    /// It was done, now or at an earlier attempt ([`Answer::is_replay`]), and was removed.
+    /// It was done, now or at an earlier attempt ([`Response::is_replay`]), and was removed.
     Sent {
         /// The server's response.
         answer: Response,

@@ -28,9 +28,9 @@ pub struct AuditedRequest<'a> {
 /// The codes of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestCodes {
-    /// [`Request::code`].
+    /// [`AuditedRequest::code`].
     pub code: Code,
-    /// [`Request::code_without_hops`].
+    /// [`AuditedRequest::code_without_hops`].
     pub without_hops: Code,
     /// Whether it has any hops.
     pub has_hops: bool,

@@ -42,7 +42,7 @@ impl VerdictTable {
     // SPEC A8.
     /// The table of a client at the origin of a request.
     ///
-    /// It adds these rows to [`Table::http`].
+    /// It adds these rows to [`VerdictTable::http`].
     ///
     /// A key that was used for a different request leaves the effect unknown: the action may have been done with
     /// another body.
@@ -58,7 +58,7 @@ impl VerdictTable {
 
     /// The table of a client whose server follows the IETF draft.
     ///
-    /// The draft is `draft-ietf-httpapi-idempotency-key-header`. These rows precede those of [`Table::client`].
+    /// The draft is `draft-ietf-httpapi-idempotency-key-header`. These rows precede those of [`VerdictTable::client`].
     ///
     /// In the draft, 409 means "still in flight" and 422 "used for a different request"; it has no name that would
     /// distinguish them from an API's own 409 and 422. So a 409 counts as in flight if it says when to retry, or if our
@@ -80,7 +80,7 @@ impl VerdictTable {
 
     /// The table of a client whose server behaves like Stripe.
     ///
-    /// It adds these rows to [`Table::client`].
+    /// It adds these rows to [`VerdictTable::client`].
     ///
     /// | seen | code | effect | advice |
     /// |---|---|---|---|

@@ -114,10 +114,10 @@ impl AnswerForm {
     /// Reads a value from a reply's text; no error shows any of it.
     ///
     /// ```
-    /// use ichido_llm::models::Form;
+    /// use ichido_llm::models::AnswerForm;
     /// use serde_json::json;
     ///
-    /// let form = Form::new("label", json!({"type": "object", "required": ["label"]}))?;
+    /// let form = AnswerForm::new("label", json!({"type": "object", "required": ["label"]}))?;
     /// let read = form.read("Sure! Here you are:\n```json\n{\"label\": \"FYI\"}\n```").expect("it is in there");
     /// assert_eq!((read.value, read.was_repaired), (json!({"label": "FYI"}), true));
     /// # Ok::<(), ichido_llm::models::FormError>(())

@@ -69,7 +69,7 @@ pub(super) const ROOT: SettingTable = &[settings! {
     "traces": One(&[TRACES]), Members;
         "Traces: a span for each accepted message, and for each attempt."
     "alerts": One(&[ALERT_RULES, ALERTS]), Members;
-        "Alerts. One worker at a time watches for them, and `ichido alerts` lists them. An alert looks back over `window`, needs at least `least` samples, and fires above `above`; it resolves after two minutes below. `false` instead of a table switches it off. All workers on one store should have the same settings here."
+        "Alerts. One worker at a time watches for them, and `ichido alerts` lists them. An alert looks back over `window`, needs at least `min_samples` samples, and fires above `above`; it resolves after two minutes below. `false` instead of a table switches it off. All workers on one store should have the same settings here."
     "queue_defaults": One(&[QUEUE_DEFAULTS]), Members;
         "Defaults for all queues. A queue's own setting wins over them, and over their variables."
     "queues": Named(kind::NamedTables { variants: QUEUE_VARIANTS, fallback: Some("queue_defaults"), has_no_defaults: false }), Unset("");
@@ -91,7 +91,7 @@ const SERVE: &[Setting] = settings! {
     "max_connections": Count(1, MAX_COUNT), Is("1024");
         "Maximum concurrent connections, and concurrent requests over all of them. Others wait up to 5 seconds, then get 503. An idle connection is closed when its slot is needed. `/livez`, `/readyz` and `/metrics` always get a response."
     "max_peer_connections": Count(1, MAX_COUNT), Unset("768");
-        "The same limit for one client address (for IPv6, one /64 network). Unset, three quarters of `max_connections`. Behind a load balancer, which is one address, raise it to `max_connections`."
+        "The same limit for one client address (for IPv6, one /64 network). If unset, three quarters of `max_connections`. Behind a load balancer, which is one address, raise it to `max_connections`."
     "head_timeout": SOME_TIME, Is("15s");
         "Timeout for a request's head, and for an idle connection."
     "body_idle_timeout": SOME_TIME, Is("30s");
@@ -131,7 +131,7 @@ const WORKER: &[Setting] = settings! {
 
 const TRACES: &[Setting] = settings! {
     "endpoint": Reference, Unset("http://127.0.0.1:4318"), by Elsewhere("OTEL_EXPORTER_OTLP_ENDPOINT");
-        "URL of an OTLP collector (JSON over HTTP or HTTPS), without `/v1/traces`. Unset, nothing is traced. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is the whole URL and wins. OTEL_EXPORTER_OTLP_HEADERS can hold a vendor's API key."
+        "URL of an OTLP collector (JSON over HTTP or HTTPS), without `/v1/traces`. If unset, nothing is traced. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is the whole URL and wins. OTEL_EXPORTER_OTLP_HEADERS can hold a vendor's API key."
 };
 
 /// The alerts on queues.
@@ -201,7 +201,7 @@ const QUEUE_DEFAULTS: &[Setting] = settings! {
     "batch_size": Count(1, MAX_CLAIM), Is("32"), by Variable::Number("OUTBOX_BATCH_SIZE", "", "queue_defaults");
         "Maximum messages claimed at once."
     "max_retries": Count(0, MAX_ATTEMPTS - 1), Is("8"), by Variable::Number("OUTBOX_RETRY_MAX", "", "queue_defaults");
-        "Maximum retries after the first attempt. A change applies to messages that arrive later. Unset, a named `retry` schedule has its own maximum: outbox 8, job 2, llm 4, client 2."
+        "Maximum retries after the first attempt. A change applies to messages that arrive later. If unset, a named `retry` schedule has its own maximum: outbox 8, job 2, llm 4, client 2."
     "lease": ANY_TIME, Is("10m"), by Variable::Number("OUTBOX_STUCK_THRESHOLD_MIN", "m", "queue_defaults");
         "How long a claim lasts without renewal. The worker renews its claims; if it dies, another worker rescues its messages after this time. 1s to 24h, and longer than the destination's `total_timeout` or `timeout`."
 };
@@ -222,13 +222,13 @@ pub(super) const QUEUE: &[Setting] = settings! {
     "outbound_key": Word(&OutboundKey::WORDS), Is("derived");
         "Idempotency key that calls carry: `derived` from queue, identity and key, so the same key of two identities becomes two keys; or `own`, the message's own key, for keys that are globally unique (UUID, ULID) or for a single identity. The choice of a queue's first worker is permanent, because a retry with another key would take effect again."
     "start_marks": Flag, Unset("true");
-        "Whether the worker stores a start mark before each call. After a crash, it shows which calls had not started. Unset, only if the destination's guarantee is none."
+        "Whether the worker stores a start mark before each call. After a crash, it shows which calls had not started. If unset, only if the destination's guarantee is none."
     "schema": Path, Unset("order.schema.json");
         "File with a JSON Schema (draft 2020-12, without references to other documents) that messages must match. With a schema, the queue accepts only JSON; without, anything."
     "digest_without": Texts, Unset("[\"/trace_id\"]");
         "JSON pointers to members that the request digest ignores, such as a trace id. Decide early: messages accepted before a change keep their old digest."
     "drain_within": SOME_TIME, Unset("10m");
-        "Maximum time to deliver all waiting messages at the rate of the last minute; above it, the server returns 429. Unset, there is no limit, and messages wait while the receiver is down. With a limit, an outage of the receiver becomes an outage of the API. Delayed messages and retries count as waiting."
+        "Maximum time to deliver all waiting messages at the rate of the last minute; above it, the server returns 429. If unset, there is no limit, and messages wait while the receiver is down. With a limit, an outage of the receiver becomes an outage of the API. Delayed messages and retries count as waiting."
     "max_waiting": Count(1, BILLION), Unset("100000");
         "Maximum waiting messages; above it, the server returns 429. Several servers on one store may exceed it by the messages that the others accept in one second."
 };

@@ -142,7 +142,7 @@ fn recorded_state(row: &impl Columns, prefix: &str) -> Result<RecordedState, Sto
     Ok(RecordedState {
         state: row.text(&state)?.to_owned(),
         effect: row.text_or_none(&format!("{prefix}effect"))?,
-        attempts: row.number_or_none(&format!("{prefix}tries"))?.unwrap_or_default(),
+        attempts: row.number_or_none(&format!("{prefix}attempts"))?.unwrap_or_default(),
         deaths: row.number_or_none(&format!("{prefix}deaths"))?.unwrap_or_default(),
         doubt: (moment("doubt_since")?, moment("in_flight_until")?),
     })

@@ -11,7 +11,7 @@ use crate::check;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::micros;
-use crate::node::MAX_DUTY_LEASE;
+use crate::node::MAX_TASK_LEASE;
 use crate::statement::{SqlValue, paired, shared};
 
 impl Answers<'_> {
@@ -41,9 +41,9 @@ impl Answers<'_> {
         lease: Duration,
     ) -> Result<AskOutcome, StoreError> {
         check::name("the topic's name", topic, MAX_TOPIC_BYTES)?;
-        let lease = micros(lease.min(MAX_DUTY_LEASE)).into();
+        let lease = micros(lease.min(MAX_TASK_LEASE)).into();
         let values =
-            [hash(&id), topic.into(), holder.into(), lease, SqlValue::Now, micros(MAX_DUTY_LEASE).into()];
+            [hash(&id), topic.into(), holder.into(), lease, SqlValue::Now, micros(MAX_TASK_LEASE).into()];
         // A question that is deleted between the two reads is claimed once more.
         for _ in 0..2 {
             if let Some(row) = self.0.driver.write_returning(paired!("answer_ask"), &values).await? {
@@ -75,7 +75,7 @@ impl Answers<'_> {
 
     /// Renews the lease of the run `holder` on its questions.
     pub async fn renew(self, holder: Uuid, lease: Duration) -> Result<(), StoreError> {
-        let values = [holder.into(), micros(lease.min(MAX_DUTY_LEASE)).into(), SqlValue::Now];
+        let values = [holder.into(), micros(lease.min(MAX_TASK_LEASE)).into(), SqlValue::Now];
         self.0.driver.execute(paired!("answer_renew"), &values).await.map(drop)
     }
 

@@ -90,7 +90,7 @@ impl DeadLetters<'_> {
 
     /// Applies an operator's event to each of these dead letters, in one transaction.
     ///
-    /// Returns the outcomes in the same order. At most [`MAX_PAGE`]. [`crate::letter`] has an example.
+    /// Returns the outcomes in the same order. At most [`MAX_PAGE`]. [`crate::dead_letter`] has an example.
     ///
     /// `event` gets the current letter and the store's time. Of two callers that name the same letter, only one gets it.
     pub async fn step(

@@ -8,7 +8,7 @@ use super::Nodes;
 use crate::check;
 use crate::error::StoreError;
 use crate::micros;
-use crate::node::{BulkLease, MAX_DUTY_LEASE, NodeRow, SingletonTask};
+use crate::node::{BulkLease, MAX_TASK_LEASE, NodeRow, SingletonTask};
 use crate::rows;
 use crate::statement::{SqlValue, paired, shared};
 
@@ -20,7 +20,7 @@ impl Nodes<'_> {
         self.0.note_write(self.0.driver.execute(paired!("node_beat"), &values).await.map(drop))
     }
 
-    /// Lists all nodes ever seen, the one seen last first. None is ever deleted; [`Node::seen_at`] tells which are alive.
+    /// Lists all nodes ever seen, the one seen last first. None is ever deleted; [`NodeRow::seen_at`] tells which are alive.
     pub async fn list(self) -> Result<Vec<NodeRow>, StoreError> {
         self.0.driver.all(shared!("node_list"), &[]).await?.iter().map(rows::node).collect()
     }
@@ -32,9 +32,9 @@ impl Nodes<'_> {
         node: Uuid,
         lease: Duration,
     ) -> Result<bool, StoreError> {
-        let (duty, lease) = (duty.name(), micros(lease.min(MAX_DUTY_LEASE)));
+        let (duty, lease) = (duty.name(), micros(lease.min(MAX_TASK_LEASE)));
         let values =
-            [(&*duty).into(), node.into(), lease.into(), SqlValue::Now, micros(MAX_DUTY_LEASE).into()];
+            [(&*duty).into(), node.into(), lease.into(), SqlValue::Now, micros(MAX_TASK_LEASE).into()];
         Ok(self.0.driver.write_returning(paired!("task_claim"), &values).await?.is_some())
     }
 
@@ -45,7 +45,7 @@ impl Nodes<'_> {
 
     /// Lists the holders of [`SingletonTask::Letters`], of any queue, with a valid lease.
     pub async fn bulk_leases(self) -> Result<Vec<BulkLease>, StoreError> {
-        let values = [SqlValue::Now, micros(MAX_DUTY_LEASE).into()];
+        let values = [SqlValue::Now, micros(MAX_TASK_LEASE).into()];
         self.0.driver.all(paired!("bulk_leases"), &values).await?.iter().map(rows::bulk_leases).collect()
     }
 }

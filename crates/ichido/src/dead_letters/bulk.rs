@@ -74,7 +74,7 @@ impl BulkAction {
     }
 }
 
-/// A bulk operation. [`Bulk::preflight`] reports what would happen, [`Bulk::run`] does it.
+/// A bulk operation. [`BulkOperation::preflight`] reports what would happen, [`BulkOperation::run`] does it.
 #[derive(Clone)]
 pub struct BulkOperation {
     /// The store of the letters.

@@ -10,7 +10,7 @@ use super::bulk::{BulkAction, BulkEnd, BulkOperation, BulkReport};
 use super::claim::LiveBulks;
 use super::preflight::Preflight;
 
-const ABOUT: &str = "letters";
+const ABOUT: &str = "dead_letters";
 const STARTED: &str = "started";
 const STOPPING: &str = "stopping";
 

@@ -106,7 +106,7 @@ impl JobError {
 
     /// Nothing was done; retry as the schedule says, but not before `wait` is over.
     ///
-    /// It affects only this message; to slow down all of them, see [`Failed::throttled`].
+    /// It affects only this message; to slow down all of them, see [`JobError::throttled`].
     pub fn retry_after(wait: Duration, why: impl fmt::Display) -> Self {
         Self::judged(ErrorCode::Unknown, Effect::NotDone, Advice::Retry, Some(wait), None, why)
     }

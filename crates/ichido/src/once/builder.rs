@@ -71,7 +71,7 @@ impl Once {
         }
     }
 
-    /// Sets the whole policy, replacing earlier settings. [`Once::effect`] determines its mode.
+    /// Sets the whole policy, replacing earlier settings. [`Once::guarantee`] determines its mode.
     pub fn policy(self, policy: PolicyDraft) -> Self {
         Self { policy, has_class: true, ..self }
     }

@@ -26,7 +26,7 @@ ichido_core::words! {
 
 /// Records the resolution of a letter that died at `since`.
 ///
-/// Call it after moving letters with the store's own methods; a [`Bulk`](crate::letters::Bulk) and a worker record their
+/// Call it after moving letters with the store's own methods; a [`Bulk`](crate::dead_letters::BulkOperation) and a worker record their
 /// own.
 pub fn record_resolution(queue: &QueueName, by: Resolution, since: Timestamp, now: Timestamp) {
     histogram!(RESOLVED, "queue" => queue.as_str().to_owned(), "by" => by.as_str())

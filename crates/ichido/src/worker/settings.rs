@@ -49,7 +49,7 @@ pub mod limits {
     pub const MAX_NAME_BYTES: usize = 128;
 }
 
-/// A queue that a worker serves. [`Queue::new`] has the defaults.
+/// A queue that a worker serves. [`QueueConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct QueueConfig {
     /// Its name.
@@ -142,7 +142,7 @@ impl OutboundKey {
     }
 }
 
-/// A named destination, and how fast it may be called. [`Target::new`] has the defaults.
+/// A named destination, and how fast it may be called. [`DestinationConfig::new`] has the defaults.
 #[derive(Clone, Debug)]
 pub struct DestinationConfig {
     /// Its name. All workers of one database that use a name share its pace.

@@ -212,7 +212,10 @@ async fn invalid_arguments_are_refused_before_anything_is_created() {
         (vec!["--llm", "openai:gpt-5"], "set OPENAI_API_KEY in the environment"),
         (vec!["--llm", "nobody:x"], "unknown provider \"nobody\""),
         (vec!["--llm", "openai:gpt-5", "--llm-url", "nonsense"], "bookmarks: --llm-url: must begin with"),
-        (vec!["--llm", "openai:gpt 5", "--llm-url", "http://127.0.0.1:9"], "bookmarks: --llm: must be 1 to"),
+        (
+            vec!["--llm", "openai:gpt 5", "--llm-url", "http://127.0.0.1:9"],
+            "bookmarks: --llm: must be the provider's model name",
+        ),
         (vec!["--public-url", "bookmarks.example"], "must look like https://bookmarks.example"),
         (vec!["--public-url", "https://bookmarks.example/path"], "without a path"),
     ] {

@@ -60,7 +60,7 @@ impl MockBroker {
     /// Starts a broker on a free loopback port, and waits until it listens.
     pub(crate) fn start(flags: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
-        command.args(["mock", "--listen", "127.0.0.1:0"]).args(flags);
+        command.args(["mock-broker", "--listen", "127.0.0.1:0"]).args(flags);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut line = String::new();
         let out = child.stdout.take().expect("it is piped");

@@ -5,7 +5,7 @@ use super::broker::run;
 #[test]
 fn all_flag_errors_are_reported_together() {
     let (code, err) = run(&[
-        "mock",
+        "mock-broker",
         "--listen",
         "here",
         "--latency",
@@ -34,7 +34,7 @@ fn all_flag_errors_are_reported_together() {
 fn address_in_use_is_reported() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it listens").to_string();
-    let (code, err) = run(&["mock", "--listen", &address]);
+    let (code, err) = run(&["mock-broker", "--listen", &address]);
     assert_eq!(code, Some(1));
     assert!(err.contains(&format!("cannot listen on {address}")), "{err}");
 }

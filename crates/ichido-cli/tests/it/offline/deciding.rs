@@ -49,7 +49,7 @@ async fn failed_entry_shows_reason_and_retries_with_same_key() {
     let again = offline(&folder, &["retry", "orders.queue", "--all", "--json"]);
     assert_eq!(
         (again.code, again.out.as_str()),
-        (Some(0), "{\"decided\":true,\"entry\":1,\"told\":\"waiting for a retry\"}\n")
+        (Some(0), "{\"decided\":true,\"entry\":1,\"result\":\"waiting for a retry\"}\n")
     );
     let sent = run(queue_to(&server, &folder, &[]), "");
     assert_eq!((sent.code, sent.lines()), (Some(0), vec!["new id-of-2 entry 1"]), "{sent:?}");

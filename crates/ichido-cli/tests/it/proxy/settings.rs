@@ -142,7 +142,7 @@ fn adapter_reports_all_missing_settings() {
         "POST d",
         "--operation",
         "POST /a/{c}",
-        "--effect",
+        "--guarantee",
         "magic",
         "--class",
         "big",
@@ -231,7 +231,7 @@ fn unusable_verification_keys_are_refused() {
         ),
         (&["--identity", "api-key:x-api-key", "--api-keys", &api_keys], "line 2 is not"),
         (&["--identity", "api-key:x-api-key"], "the hashes of the API keys"),
-        (&["--identity", "header:a b"], "is no header's name"),
+        (&["--identity", "header:a b"], "is not a header name"),
         (&["--identity", "cookie:a"], "is not an identity source"),
         (&[], "identity is not configured"),
     ] {

@@ -184,7 +184,7 @@ async fn adapter_refuses_unreadable_inputs() {
     let token = ["--jwt-algorithm", "HS256", "--jwt-key", &key, "--jwt-audience", "orders"];
     for (inputs, identity, flags, output) in [
         (["tenant_id"], &by_token, &token[..], "cannot read `tenant_id`"),
-        (["headers.x_tenant"], &by_token, &token, "does not get the header"),
+        (["headers.x_tenant"], &by_token, &token, "does not receive the header"),
         (["claims.tenant_id"], &single, &[], "there are no claims"),
         // The flag overrides the file, and the inputs of the file are still not readable.
         (["claims.tenant_id"], &by_token, &["--identity", "single:shop"], "not identified by a JWT"),

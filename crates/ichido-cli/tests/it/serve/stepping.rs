@@ -111,19 +111,19 @@ both_databases! {
         let server = serve(&fixture).await;
         let decision = |word: &str| json!({"decision": word, "reason": "asked the broker"});
         for (id, word, status, effect) in [
-            (ids[0], "sent", "sent", "done"),
-            (ids[1], "queued", "queued", "not_done"),
-            (ids[2], "dead", "dead", "unknown"),
-            (dead, "queued", "dead", "not_done"),
+            (ids[0], "done", "sent", "done"),
+            (ids[1], "not_done", "queued", "not_done"),
+            (ids[2], "give_up", "dead", "unknown"),
+            (dead, "not_done", "dead", "not_done"),
         ] {
             let answer = step(&server, id, "decide", &decision(word)).await;
             let message = answer.json();
             assert_eq!((answer.status(), &message["status"], &message["effect"]), (200, &status.into(), &effect.into()), "{message}");
             assert_eq!(last(&server, id).await["actor"], "local");
         }
-        assert_eq!(refused(&server, travelling, "decide", &decision("queued")).await, "too_early");
-        assert_eq!(refused(&server, known, "decide", &decision("sent")).await, "wrong_state");
-        assert_eq!(refused(&server, ids[1], "decide", &decision("sent")).await, "not_dead");
+        assert_eq!(refused(&server, travelling, "decide", &decision("not_done")).await, "too_early");
+        assert_eq!(refused(&server, known, "decide", &decision("done")).await, "wrong_state");
+        assert_eq!(refused(&server, ids[1], "decide", &decision("done")).await, "not_dead");
         let maybe = step(&server, travelling, "decide", &decision("maybe")).await;
         assert_eq!(problem(&maybe), (422, "body_unexpected".to_owned()));
     }

@@ -40,11 +40,11 @@ const ANY: &[Setting] = settings! {
 
 pub(in super::super) const PACE: &[Setting] = settings! {
     "max_parallel": Count(1, MAX_PARALLELISM), Unset("4");
-        "Maximum concurrent calls of one worker, over all its queues. Unset, as many as the queues allow."
+        "Maximum concurrent calls of one worker to this destination. If unset, as many as the queues allow."
     "interval": WAIT, Is("0ms");
-        "How long each message waits before its first call, while it occupies a slot of `parallelism`."
+        "Delay before a message's first call; the message occupies a slot of `parallelism` meanwhile."
     "max_rate": RATE, Unset("50");
-        "Maximum calls per second of all workers together. Unset, there is no limit until the receiver returns 429."
+        "Maximum calls per second of all workers together. If unset, there is no limit until the receiver returns 429."
     "min_rate": RATE, Is("0.1");
         "Minimum calls per second, however many the receiver refuses."
     "max_pause": WAIT, Is("1h");
@@ -78,15 +78,15 @@ pub(in super::super) const HTTP: &[Setting] = settings! {
     "connect_timeout": ANY_TIME, AtMost("total_timeout", "3s");
         "Timeout for connecting."
     "response_timeout": ANY_TIME, AtMost("total_timeout", "10s");
-        "Timeout from then until the response begins."
+        "Timeout from connecting until the response begins."
     "total_timeout": ANY_TIME, Is("15s");
         "Timeout for the whole call."
     "max_response_bytes": Size(1, MAX_ANSWER_BYTES), Is("1 MiB");
         "Maximum bytes of a response. A longer response is judged by its status and header fields only."
     "settle_grace": ANY_TIME, Is("1m");
-        "How long after its timeout a call may still arrive, because a proxy may have held it."
+        "How long after the timeout a delayed call may still reach the receiver."
     "guarantee": Word(&["idempotent", "keyed", "none"]), Is("none");
-        "What a second call would do: `keyed` (nothing, the receiver deduplicates by key), `idempotent` (no harm) or `none` (perhaps a second effect). With `none`, a call of unknown effect is not repeated: the worker queries the receiver (`reconcile`), or parks the message. A call that is repeated as `idempotent` counts as possibly done twice."
+        "What the receiver guarantees about a second call: `keyed` (it deduplicates by key), `idempotent` (a second effect does no harm) or `none` (it may act twice). With `none`, a call of unknown effect is not repeated: the worker queries the receiver (`reconcile`), or parks the message. A call that is repeated as `idempotent` counts as possibly done twice."
     "keeps_keys_for": ANY_TIME, Unset("24h");
         "How long the receiver remembers a key, from the first call on. Required with `guarantee = \"keyed\"`."
     "echoes_key": Flag, Is("false");
@@ -159,7 +159,7 @@ pub(in super::super) const MODEL: &[Setting] = settings! {
     "model": Text, Required("gpt-5-mini");
         "Name of the model at its provider."
     "api_key": Secret, Unset("env:OPENAI_API_KEY");
-        "API key. Unset, none is sent."
+        "API key. If unset, none is sent."
     "system": Text, Unset("You write for people in a hurry.");
         "System prompt, with the same placeholders as `prompt`."
     "prompt": Text, Required("Summarise in two sentences: {/title}\n\n{/text}");
@@ -167,7 +167,7 @@ pub(in super::super) const MODEL: &[Setting] = settings! {
     "max_tokens": Count(1, MAX_TOKENS_LIMIT), Is("1024");
         "Maximum tokens of an answer. A truncated answer is a failure."
     "schema": Path, Unset("summary.schema.json");
-        "File with the JSON Schema that answers must match. Unset, any text is an answer."
+        "File with the JSON Schema that answers must match. If unset, any text is an answer."
     "answers_to": Text, Required("mail");
         "Queue for the answers, one per message: `{ \"message_id\", \"key\", \"answer\", \"model\", \"usage\" }`."
     "trusted_roots": Path, Unset("mail-ca.pem");
@@ -184,9 +184,9 @@ pub(in super::super) const OPENAI: &[Setting] = settings! {
     "base_urls": References, Is("[\"https://api.openai.com/v1\"]");
         "Servers with OpenAI's chat completions, such as OpenAI, vLLM, Ollama or llama.cpp. The worker calls the least busy one, and avoids one that refuses calls for a while."
     "schema_mode": Word(&SchemaMode::WORDS), Is("json_schema");
-        "How the model gets `schema`: `json_schema`, `json_object` (in words, for servers without schemas) or `none`."
+        "How the model gets `schema`: `json_schema`, `json_object` (the schema is written into the prompt, for servers without schema support) or `none`."
     "limit_by": Word(&LimitBy::WORDS), Unset("max_tokens");
-        "Parameter that carries `max_tokens`. Unset, `max_completion_tokens` for OpenAI's own hosts, else `max_tokens`."
+        "Parameter that carries `max_tokens`. If unset, `max_completion_tokens` for OpenAI's own hosts, else `max_tokens`."
 };
 const ANTHROPIC: &[Setting] = settings! {
     "base_urls": References, Is("[\"https://api.anthropic.com\"]");

@@ -6,7 +6,7 @@ SELECT m.id AS message_id, e.fence, e.step, e.to_state, e.effect, e.attempts::bi
        coalesce(l.state, s.state, 'queued') AS place_state, l.effect AS place_effect,
        coalesce(l.attempts, s.attempts, r.attempts)::bigint AS place_attempts, coalesce(l.deaths, s.deaths, r.deaths)::bigint AS place_deaths,
        coalesce(l.doubt_since, s.doubt_since, r.doubt_since) AS place_doubt_since,
-       coalesce(l.in_flight_until, s.in_flight_until, r.in_flight_until) AS place_travels_until
+       coalesce(l.in_flight_until, s.in_flight_until, r.in_flight_until) AS place_in_flight_until
 FROM ichido.messages m
 LEFT JOIN ichido.dead_letters l ON l.message_id = m.id
 LEFT JOIN ichido.scheduled s ON s.message_id = m.id

@@ -276,7 +276,7 @@ both_databases! {
         let ids = sent(&fixture, 20).await;
         seal(&fixture.store, 6).await;
         let id = literal(&fixture, ids[3]);
-        let columns = "claimed_at, at, from_state, to_state, kind, tries, deaths, effect";
+        let columns = "claimed_at, at, from_state, to_state, kind, attempts, deaths, effect";
         let inserted = if fixture.store.is_sqlite() {
             write(&fixture, &format!(
                 "INSERT INTO ichido_events (message_id, fence, step, {columns}) SELECT message_id, fence, 1, {columns} FROM ichido_events WHERE message_id = {id};

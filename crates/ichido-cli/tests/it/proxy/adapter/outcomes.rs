@@ -127,7 +127,7 @@ async fn different_callers_get_different_outbound_keys() {
         "header:x-user-id",
         "--operation",
         "POST /orders",
-        "--effect",
+        "--guarantee",
         "keyed",
     ];
     let proxy = ProxyProcess::start("adapter", service.address, &flags);
