@@ -137,7 +137,7 @@ impl Client {
     /// match client.send(&order).await {
     ///     Outcome::Done { answer, .. } => println!("done: {}", answer.status),
     ///     Outcome::Refused { answer, .. } => println!("refused: {:?}", answer.problem()),
-    ///     Outcome::GaveUp { why, effect, .. } => println!("{why}; of the effect is known: {effect:?}"),
+    ///     Outcome::GaveUp { why, effect, .. } => println!("{why}; effect: {effect:?}"),
     /// }
     /// # Ok(())
     /// # }

@@ -126,15 +126,15 @@ pub enum NextStep {
 ///     budget: Some(Budget::full(BudgetSettings::DEFAULT)),
 /// };
 /// let lost = AttemptResponse::Network(NetworkFault::Broken);
-/// let keyed = next::decide(&rules, Safety::Keyed, AttemptHistory::NONE, &lost, context, 0.5);
+/// let keyed = decision::decide(&rules, Safety::Keyed, AttemptHistory::NONE, &lost, context, 0.5);
 /// let NextStep::Retry { wait, attempts } = keyed.next else {
 ///     panic!("a lost try of a keyed action is made again");
 /// };
 /// assert_eq!((wait, attempts.sent), (Duration::from_millis(1_050), 1));
 /// assert_ne!(keyed.budget, context.budget, "it is paid for");
 ///
-/// let unkeyed = next::decide(&rules, Safety::None, AttemptHistory::NONE, &lost, context, 0.5);
-/// assert!(matches!(unkeyed.next, NextStep::GiveUp { why: next::GiveUpReason::NoKey, .. }));
+/// let unkeyed = decision::decide(&rules, Safety::None, AttemptHistory::NONE, &lost, context, 0.5);
+/// assert!(matches!(unkeyed.next, NextStep::GiveUp { why: decision::GiveUpReason::NoKey, .. }));
 /// ```
 pub fn decide(
     rules: &RetryRules,

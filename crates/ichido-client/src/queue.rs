@@ -12,7 +12,7 @@
 //!
 //! ```
 //! use ichido_client::Action;
-//! use ichido_client::queue::{Accepted, Queue};
+//! use ichido_client::queue::{AcceptOutcome, OfflineQueue};
 //! use ichido_core::key::IdempotencyKey;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -20,17 +20,17 @@
 //! # let folder = std::env::temp_dir().join(format!("ichido-doc-{}", std::process::id()));
 //! # std::fs::create_dir(&folder)?;
 //! # let file = folder.join("orders.queue");
-//! let queue = Queue::open(&file).await?;
+//! let queue = OfflineQueue::open(&file).await?;
 //! let order = |body: &'static str| {
 //!     let key = IdempotencyKey::parse("order-1").expect("a key");
 //!     Action::new(http::Method::POST, "/orders", key, "application/json", body)
 //! };
 //! let server = "https://shop.example";
 //! let accepted = queue.accept(server, &[order(r#"{"qty":1}"#)?]).await?;
-//! assert!(matches!(accepted[0], Accepted::New { .. }), "it is on the disk");
+//! assert!(matches!(accepted[0], AcceptOutcome::New { .. }), "it is on the disk");
 //! // The same action again changes nothing, and a different one under its key is not accepted.
-//! assert!(matches!(queue.accept(server, &[order(r#"{"qty":1}"#)?]).await?[0], Accepted::Same { .. }));
-//! assert!(matches!(queue.accept(server, &[order(r#"{"qty":2}"#)?]).await?[0], Accepted::Conflict { .. }));
+//! assert!(matches!(queue.accept(server, &[order(r#"{"qty":1}"#)?]).await?[0], AcceptOutcome::Same { .. }));
+//! assert!(matches!(queue.accept(server, &[order(r#"{"qty":2}"#)?]).await?[0], AcceptOutcome::Conflict { .. }));
 //! # queue.close().await;
 //! # std::fs::remove_dir_all(&folder)?;
 //! # Ok(())
@@ -42,12 +42,12 @@
 //! ```no_run
 //! use std::sync::Arc;
 //! use ichido_client::ClientSettings;
-//! use ichido_client::queue::{Queue, SendSettings};
+//! use ichido_client::queue::{OfflineQueue, SendSettings};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = "https://shop.example";
 //! let client = Arc::new(ClientSettings::new(server).resolve()?);
-//! let queue = Queue::open("orders.queue").await?;
+//! let queue = OfflineQueue::open("orders.queue").await?;
 //! let mut sender = queue.sender(server, client, SendSettings::default()).await?;
 //! // Runs until `stop` completes. `Sender::drain` sends what is there and returns.
 //! let stop = tokio::time::sleep(std::time::Duration::from_secs(60));

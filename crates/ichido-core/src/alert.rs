@@ -8,19 +8,19 @@
 //! [`words`] formats them for people.
 //!
 //! ```
-//! use ichido_core::alert::{CLEAR_FOR, Reading, Rule, Standing, AlertStep, judge};
+//! use ichido_core::alert::{CLEAR_FOR, Measurement, AlertRule, AlertStatus, AlertStep, judge};
 //! use ichido_core::time::Timestamp;
 //!
-//! let terms = Rule::DeadLetters.terms();
+//! let terms = AlertRule::DeadLetters.terms();
 //! let now = Timestamp::from_secs(1_800_000_000);
-//! assert_eq!(judge(terms, Standing::Quiet, Reading::of_count(10), now), AlertStep::Stay);
-//! assert_eq!(judge(terms, Standing::Quiet, Reading::of_count(11), now), AlertStep::Open);
+//! assert_eq!(judge(terms, AlertStatus::Quiet, Measurement::of_count(10), now), AlertStep::Stay);
+//! assert_eq!(judge(terms, AlertStatus::Quiet, Measurement::of_count(11), now), AlertStep::Open);
 //!
-//! let firing = Standing::Firing { clear_since: None };
-//! assert_eq!(judge(terms, firing, Reading::of_count(12), now), AlertStep::Stay);
-//! assert_eq!(judge(terms, firing, Reading::of_count(0), now), AlertStep::Clear);
-//! let clear = Standing::Firing { clear_since: Some(now) };
-//! assert_eq!(judge(terms, clear, Reading::of_count(0), now.plus(CLEAR_FOR)), AlertStep::Resolve);
+//! let firing = AlertStatus::Firing { clear_since: None };
+//! assert_eq!(judge(terms, firing, Measurement::of_count(12), now), AlertStep::Stay);
+//! assert_eq!(judge(terms, firing, Measurement::of_count(0), now), AlertStep::Clear);
+//! let clear = AlertStatus::Firing { clear_since: Some(now) };
+//! assert_eq!(judge(terms, clear, Measurement::of_count(0), now.plus(CLEAR_FOR)), AlertStep::Resolve);
 //! ```
 // SPEC A15, D8, D19, E5.
 

@@ -15,7 +15,7 @@
 //! use ichido_core::fingerprint::{Fingerprint, RequestParts};
 //! use ichido_core::key;
 //! use ichido_core::ledger::{
-//!     Admission, Class, StoredBody, Outcome, Policy, PolicyDraft, Record, Standing, admit, may_settle, settle,
+//!     Admission, Class, StoredBody, RequestOutcome, Policy, PolicyDraft, Record, SettleRight, admit, may_settle, settle,
 //! };
 //! use ichido_core::time::Timestamp;
 //!
@@ -45,8 +45,8 @@
 //! assert!(matches!(admit(Some(&claimed), fingerprint, &policy, now), Admission::Wait { .. }));
 //!
 //! // The work is done: settle it, if the claim still owns it.
-//! assert_eq!(may_settle(&claimed, fence), Standing::Owner);
-//! let settlement = settle(Outcome::Responded { status: 201 }, &policy, now);
+//! assert_eq!(may_settle(&claimed, fence), SettleRight::Owner);
+//! let settlement = settle(RequestOutcome::Responded { status: 201 }, &policy, now);
 //! let phase = settlement.phase(StoredBody::Whole).ok_or("it is kept")?;
 //! let settled = Record { phase, ..claimed };
 //! assert_eq!(admit(Some(&settled), fingerprint, &policy, now), Admission::Replay);
@@ -60,21 +60,21 @@
 //! use std::num::NonZeroU32;
 //! use std::time::Duration;
 //! use ichido_core::fence::Fence;
-//! use ichido_core::lifecycle::{Begun, Event, State, AttemptResult};
+//! use ichido_core::lifecycle::{StartMark, Event, State, AttemptResult};
 //! use ichido_core::retry::{Guarantee, Retry};
 //! use ichido_core::time::Timestamp;
 //! use ichido_core::verdict::{NetworkFault, AttemptResponse, VerdictTable};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let now = Timestamp::from_secs(1_800_000_000);
-//! let message = State::queued(now, Retry::OUTBOX.attempts);
+//! let message = State::queued(now, Retry::OUTBOX.max_attempts);
 //!
 //! // A worker claims it.
 //! let fence = Fence::new(1).ok_or("the store draws it from a sequence")?;
-//! let (sending, _) = message.advance(Event::Claimed { fence, start_mark: Begun::NotTracked }, now)?;
+//! let (sending, _) = message.advance(Event::Claimed { fence, start_mark: StartMark::NotTracked }, now)?;
 //! let State::Sending { history, .. } = sending else { return Err("it was due".into()) };
 //!
-//! // It calls, and no response comes. The receiver honours keys, so the call may be repeated.
+//! // It calls, and no response comes. The receiver deduplicates by key, so the call may be repeated.
 //! let receiver = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
 //! let safety = history.safety(receiver, now);
 //! let verdict = VerdictTable::http().judge(&AttemptResponse::Network(NetworkFault::Timeout), now);

@@ -311,7 +311,7 @@ impl State {
     /// ```
     /// use std::num::NonZeroU32;
     /// use ichido_core::fence::Fence;
-    /// use ichido_core::lifecycle::{Begun, Event, Failure, State};
+    /// use ichido_core::lifecycle::{StartMark, Event, Failure, State};
     /// use ichido_core::retry::Safety;
     /// use ichido_core::time::Timestamp;
     /// use ichido_core::verdict::Effect;
@@ -319,7 +319,7 @@ impl State {
     /// let (now, later) = (Timestamp::from_secs(100), Timestamp::from_secs(160));
     /// let fence = Fence::new(1).unwrap();
     /// let only_try = State::queued(now, NonZeroU32::MIN);
-    /// let (sending, _) = only_try.advance(Event::Claimed { fence, start_mark: Begun::NotTracked }, now)?;
+    /// let (sending, _) = only_try.advance(Event::Claimed { fence, start_mark: StartMark::NotTracked }, now)?;
     ///
     /// let failed = Event::Failed {
     ///     fence,

@@ -48,7 +48,7 @@ impl Limits {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use ichido_core::limits::{Counter, Limits};
+    /// use ichido_core::limits::{LimitCounter, Limits};
     /// use ichido_core::time::Timestamp;
     ///
     /// let now = Timestamp::from_secs(1_800_000_000);
@@ -62,7 +62,7 @@ impl Limits {
     ///     now,
     /// );
     /// let reset = now.plus(Duration::from_secs(1));
-    /// assert_eq!(limits.requests, Some(Counter { limit: 60, remaining: 59, reset }));
+    /// assert_eq!(limits.requests, Some(LimitCounter { limit: 60, remaining: 59, reset }));
     /// assert_eq!(limits.tokens, None, "-1 is no limit");
     /// ```
     pub fn read<N, V>(headers: impl IntoIterator<Item = (N, V)>, now: Timestamp) -> Self

@@ -101,11 +101,11 @@ impl Pace {
     /// ```
     /// use std::num::NonZeroU32;
     /// use std::time::Duration;
-    /// use ichido_core::pace::{Grant, Pace, PerSecond, Settings};
+    /// use ichido_core::pace::{Grant, Pace, PerSecond, PaceSettings};
     /// use ichido_core::time::Timestamp;
     ///
     /// let now = Timestamp::from_secs(1_000);
-    /// let settings = Settings { max_rate: Some(PerSecond::clamped(10.0)), ..Settings::DEFAULT };
+    /// let settings = PaceSettings { max_rate: Some(PerSecond::clamped(10.0)), ..PaceSettings::DEFAULT };
     ///
     /// let (pace, grant) = Pace::NEW.reserve(&settings, now, NonZeroU32::new(3).unwrap());
     /// let Grant::Slots(slots) = grant else { panic!("nothing is in the way") };

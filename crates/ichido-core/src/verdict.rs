@@ -269,10 +269,10 @@ impl VerdictTable {
     /// use std::time::Duration;
     /// use ichido_core::retry::{Retry, Safety};
     /// use ichido_core::time::Timestamp;
-    /// use ichido_core::verdict::{HttpResponse, Echo, Effect, ErrorCode, Next, AttemptResponse, VerdictTable};
+    /// use ichido_core::verdict::{HttpResponse, Echo, Effect, ErrorCode, NextStep, AttemptResponse, VerdictTable};
     ///
     /// let now = Timestamp::from_secs(1_800_000_000);
-    /// let answer = Answer {
+    /// let answer = HttpResponse {
     ///     status: 429,
     ///     headers: &[("Retry-After", b"30")],
     ///     body: b"",
@@ -280,7 +280,7 @@ impl VerdictTable {
     /// };
     /// let verdict = VerdictTable::http().judge(&AttemptResponse::Http(answer), now);
     /// assert_eq!((verdict.code, verdict.effect), (Some(ErrorCode::RateLimited), Effect::NotDone));
-    /// assert_eq!(verdict.next(Safety::None, Effect::NotDone), Next::Retry);
+    /// assert_eq!(verdict.next(Safety::None, Effect::NotDone), NextStep::Retry);
     ///
     /// // The schedule would wait 2 s after the first failure; the server's 30 s are a floor.
     /// let wait = Retry::OUTBOX.wait(NonZeroU32::MIN, 0.5, verdict.hint);

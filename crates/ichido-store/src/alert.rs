@@ -5,7 +5,7 @@
 //! once.
 //!
 //! ```
-//! use ichido_core::alert::{AlertSubject, Reading, Rule};
+//! use ichido_core::alert::{AlertSubject, Measurement, AlertRule};
 //! use ichido_core::key::IdempotencyKey;
 //! use ichido_store::Store;
 //! use ichido_store::alert::NewAlert;
@@ -17,8 +17,8 @@
 //! # let file = ichido_store::testing::sqlite::fresh_file();
 //! # let store = Store::open(&file.url, 4).await?;
 //! let at = store.now().await?;
-//! let (rule, about) = (Rule::DeadLetters, AlertSubject::Queue("orders".to_owned()));
-//! let (reading, terms) = (Reading::of_count(11), rule.terms());
+//! let (rule, about) = (AlertRule::DeadLetters, AlertSubject::Queue("orders".to_owned()));
+//! let (reading, terms) = (Measurement::of_count(11), rule.terms());
 //! let alert = NewAlert { id: Uuid::now_v7(), rule, about, opened_at: at, reading, terms };
 //! let queue = QueueName::parse("alerts").ok_or("a name")?;
 //! let key = IdempotencyKey::derived("alert", &[alert.id.as_bytes(), b"opened"]);

@@ -17,11 +17,11 @@
 //! let question = QuestionId::from_bytes([7; 32]); // A digest of everything the answer depends on.
 //! let (ours, lease) = (Uuid::now_v7(), Duration::from_secs(10));
 //! let asking = store.answers().ask(question, "articles", ours, lease).await?;
-//! assert_eq!(asking, AskOutcome::Ours { lost: 0 }); // Make the call.
-//! store.answers().keep(question, b"a cat").await?;
+//! assert_eq!(asking, AskOutcome::Run { lost: 0 }); // Make the call.
+//! store.answers().store(question, b"a cat").await?;
 //! // The same question later gets the stored answer.
 //! let asking = store.answers().ask(question, "articles", Uuid::now_v7(), lease).await?;
-//! assert!(matches!(asking, AskOutcome::Answered(answer) if answer.bytes == b"a cat"));
+//! assert!(matches!(asking, AskOutcome::Replay(answer) if answer.bytes == b"a cat"));
 //! # Ok(())
 //! # }
 //! ```

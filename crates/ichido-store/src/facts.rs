@@ -26,9 +26,9 @@
 //!     guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
 //!     requeue: true,
 //!     max_attempts: NonZeroU32::MIN,
-//!     horizon: Duration::from_mins(10),
+//!     retry_horizon: Duration::from_mins(10),
 //! };
-//! store.queues().kind_of_key(&queue, "derived").await?;
+//! store.queues().key_kind(&queue, "derived").await?;
 //! store.nodes().heartbeat(node, "web-1").await?;
 //! store.facts().publish(node, &[(queue.clone(), facts)]).await?;
 //!

@@ -14,7 +14,7 @@
 //! use ichido_core::key::IdempotencyKey;
 //! use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Settled};
 //! use ichido_store::Store;
-//! use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, Response};
+//! use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, KeySettled, StoredResponse};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -54,7 +54,7 @@
 //! assert_eq!(store.keys().renew(&[(name.clone(), fence, policy.lease())]).await?, [true]);
 //!
 //! // The work is done. `ichido_core::ledger::settle` decides what to store, from the outcome.
-//! let response = Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
+//! let response = StoredResponse { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
 //! let outcome = KeyOutcome::Keep {
 //!     settled: Settled::Applied,
 //!     response: response.clone(),
@@ -89,7 +89,7 @@
 //! # use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName};
 //! # use ichido_store::Store;
 //! use ichido_core::ledger::Resolution;
-//! # use ichido_store::ledger::{KeyClaim, KeyClaimed, Response};
+//! # use ichido_store::ledger::{KeyClaim, KeyClaimed, StoredResponse};
 //! use ichido_store::ledger::KeyResolved;
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -108,7 +108,7 @@
 //! # store.advance_clock(policy.lease() + Duration::from_secs(1));
 //! assert!(matches!(store.keys().claim(request).await?, KeyClaimed::Unknown { .. }));
 //! // The receiver was asked, and reports that it was done.
-//! let response = Response { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
+//! let response = StoredResponse { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) };
 //! let resolved = store.keys().resolve(&name, Resolution::Applied, Some(response), &policy).await?;
 //! assert_eq!(resolved, KeyResolved::Resolved);
 //! # Ok(())

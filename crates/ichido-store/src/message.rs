@@ -50,9 +50,9 @@
 //! }
 //! let work = &works[0];
 //!
-//! // DeliveryAttempt the destination, and renew the claim if that takes long. It answers 503.
+//! // Call the destination, and renew the claim if that takes long. It answers 503.
 //! assert_eq!(store.claims().renew(&[work.fence], terms.lease).await?, [true]);
-//! let answer = Answer { status: 503, headers: &[], body: b"", echo: Echo::Absent };
+//! let answer = HttpResponse { status: 503, headers: &[], body: b"", echo: Echo::Absent };
 //!
 //! // Judge and settle.
 //! let receiver = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };

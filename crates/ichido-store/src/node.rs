@@ -26,14 +26,14 @@
 //! store.nodes().heartbeat(node, "web-1").await?;
 //! assert_eq!(store.nodes().list().await?[0].name, "web-1");
 //!
-//! assert!(store.nodes().claim_duty(SingletonTask::Ledger, node, Duration::from_secs(30)).await?);
-//! assert!(!store.nodes().claim_duty(SingletonTask::Ledger, other, Duration::from_secs(30)).await?, "one at a time");
+//! assert!(store.nodes().claim_task(SingletonTask::Ledger, node, Duration::from_secs(30)).await?);
+//! assert!(!store.nodes().claim_task(SingletonTask::Ledger, other, Duration::from_secs(30)).await?, "one at a time");
 //! while store.keys().sweep(PART).await? == u64::from(PART) {}
 //! while store.messages().sweep_contents(PART).await? == u64::from(PART) {}
 //! while store.queues().fold_counts(PART).await? == u64::from(PART) {}
 //! let kept_for = 90 * 24 * 3_600 * 1_000_000;
 //! let finished_before = Timestamp::from_micros(store.now().await?.as_micros() - kept_for);
-//! while store.messages().forget(finished_before, PART).await? == u64::from(PART) {}
+//! while store.messages().delete_finished(finished_before, PART).await? == u64::from(PART) {}
 //!
 //! // A pace is read, changed and written; after `false`, read it again.
 //! assert_eq!(store.paces().read("mail.example").await?, None);

@@ -7,7 +7,7 @@
 //! ```
 //! use ichido_core::digest::Digest;
 //! use ichido_store::Store;
-//! use ichido_store::token::{NewToken, Role};
+//! use ichido_store::token::{NewToken, TokenRole};
 //! use uuid::Uuid;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -16,7 +16,7 @@
 //! # let store = Store::open(&file.url, 4).await?;
 //! let secret = b"drawn by the caller, and long enough that nobody guesses it";
 //! let hash = *Digest::of_bytes(secret).as_bytes();
-//! let token = NewToken { id: Uuid::now_v7(), name: "night watch".into(), role: Role::Operator, hash, lives: None };
+//! let token = NewToken { id: Uuid::now_v7(), name: "night watch".into(), role: TokenRole::Operator, hash, ttl: None };
 //! store.tokens().add(&token, "olivia").await?;
 //! assert!(store.tokens().list().await?[0].is_live(store.now().await?));
 //! assert!(store.tokens().revoke(token.id, "olivia").await?);

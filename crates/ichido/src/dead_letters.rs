@@ -7,16 +7,16 @@
 //! queue; one whose process was killed counts as abandoned after [`limits::LEASE`] of silence.
 //!
 //! ```
-//! use ichido::dead_letters::{Bulk, Canary, Ended, RequeuePolicies, ClaimedMessage};
+//! use ichido::dead_letters::{BulkOperation, Canary, BulkEnd, RequeuePolicies, BulkAction};
 //! # use ichido_store::Store;
-//! use ichido_store::letter::DeadLetterFilter;
+//! use ichido_store::dead_letter::DeadLetterFilter;
 //!
 //! # async fn run(store: Store) -> Result<(), Box<dyn std::error::Error>> {
-//! let bulk = Bulk {
+//! let bulk = BulkOperation {
 //!     // What the workers of the queues have published.
 //!     policies: RequeuePolicies::published(&store).await?,
 //!     store,
-//!     work: ClaimedMessage::Requeue { canary: Some(Canary::DEFAULT) },
+//!     action: BulkAction::Requeue { canary: Some(Canary::DEFAULT) },
 //!     filter: DeadLetterFilter::default(),
 //!     actor: "olivia".to_owned(),
 //!     reason: Some("the broker is back".to_owned()),
@@ -24,7 +24,7 @@
 //! let preflight = bulk.preflight().await?;
 //! println!("{} of {} would go", preflight.eligible, preflight.matched);
 //! let report = bulk.run(&preflight, || false, |progress| println!("{progress:?}")).await?;
-//! assert_eq!(report.ended, Ended::Done);
+//! assert_eq!(report.ended, BulkEnd::Done);
 //! # Ok(())
 //! # }
 //! ```

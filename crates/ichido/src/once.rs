@@ -7,7 +7,7 @@
 //!
 //! ```
 //! # use axum::{Router, http::HeaderName, routing::post};
-//! # use ichido::once::{Class, Effect, LeaseKeeper, Once, Tx};
+//! # use ichido::once::{Class, Guarantee, LeaseKeeper, Once, Tx};
 //! # use ichido_store::Store;
 //! # use sqlx::{Postgres, PgPool};
 //! # async fn app(store: Store, pool: PgPool) -> Result<Router, Box<dyn std::error::Error>> {
@@ -21,7 +21,7 @@
 //! let keeper = LeaseKeeper::new(store);
 //! let once = Once::operation("bookmarks.create")
 //!     .class(Class::Mutate)
-//!     .effect(Effect::Transactional(pool.into()))
+//!     .guarantee(Guarantee::Transactional(pool.into()))
 //!     .identity_header(HeaderName::from_static("x-user-id"))
 //!     .build(&keeper)?;
 //! let app = Router::new().route("/v1/bookmarks", post(create).layer(once));

@@ -5,7 +5,7 @@
 //! nothing: unstarted messages return to the queue, started ones count as attempts, and unknown effects are parked.
 //!
 //! ```
-//! use ichido::destination::{Failed, Job};
+//! use ichido::destination::{JobError, Job};
 //! use ichido::worker::Worker;
 //! # use ichido_store::Store;
 //! use serde::Deserialize;
@@ -19,7 +19,7 @@
 //! let worker = Worker::new(store)
 //!     .handle("summarize", |job: Job<Summarize>| async move {
 //!         if job.payload.bookmark_id == 0 {
-//!             return Err(Failed::dead("no bookmark has the number 0"));
+//!             return Err(JobError::dead("no bookmark has the number 0"));
 //!         }
 //!         Ok(())
 //!     })

@@ -126,7 +126,7 @@ pub enum AfterSend {
 /// ```
 /// use std::time::Duration;
 /// use ichido_client::queue::age::FileClock;
-/// use ichido_client::queue::decision::{self, BeforeSend, HoldReason, EntryHistory};
+/// use ichido_client::queue::next::{self, BeforeSend, HoldReason, EntryHistory};
 /// use ichido_core::time::Timestamp;
 /// use ichido_core::verdict::Effect;
 ///

@@ -55,7 +55,7 @@ impl CourseViolation {
 /// use ichido_core::audit::course::Walk;
 ///
 /// let mut walk = Walk::from_the_first();
-/// # let entries: [ichido_core::audit::entry::Entry; 0] = [];
+/// # let entries: [ichido_core::audit::entry::AuditEntry; 0] = [];
 /// # let last_issued = 1;
 /// for entry in &entries {
 ///     if let Err(misfit) = walk.step(entry, last_issued) {

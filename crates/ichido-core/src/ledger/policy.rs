@@ -280,7 +280,7 @@ impl Policy {
     /// assert_eq!(policy.on_unknown(), OnUnknown::Hold, "nothing was declared, so nothing is guessed");
     ///
     /// let hasty = PolicyDraft {
-    ///     mode: Some(OperationGuarantee::Keyed),
+    ///     guarantee: Some(OperationGuarantee::Keyed),
     ///     ttl: Some(Duration::from_mins(10)),
     ///     ..PolicyDraft::new(Class::ExternalEffect)
     /// };

@@ -49,15 +49,15 @@ impl Budget {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use ichido_core::limits::{Budget, Counter, Limits};
+    /// use ichido_core::limits::{Budget, LimitCounter, Limits};
     /// use ichido_core::time::Timestamp;
     ///
     /// let now = Timestamp::from_secs(1_800_000_000);
     /// // 1 of 10 is left, and 9 come back in 9 s.
-    /// let requests = Counter { limit: 10, remaining: 1, reset: now.plus(Duration::from_secs(9)) };
+    /// let requests = LimitCounter { limit: 10, remaining: 1, reset: now.plus(Duration::from_secs(9)) };
     /// let said = Limits { requests: Some(requests), ..Limits::default() };
     ///
-    /// let budget = Budget::NEW.hear(&said, now).take(now, 500)?;
+    /// let budget = Budget::NEW.update(&said, now).take(now, 500)?;
     /// let wait = budget.take(now, 500).expect_err("nothing is left").since(now);
     /// assert!(Duration::from_secs(1) <= wait && wait < Duration::from_millis(1_001));
     /// # Ok::<(), Timestamp>(())

@@ -125,7 +125,7 @@ CREATE TABLE ichido.leases (
     node        uuid        NOT NULL,
     claimed_at  timestamptz NOT NULL,
     lease_until timestamptz NOT NULL,
-    start_marks       boolean     NOT NULL, -- Whether the start of each call is marked in `begun`.
+    start_marks       boolean     NOT NULL, -- Whether the start of each call is marked in `start_marks`.
     suspect     boolean     NOT NULL, -- Whether it was claimed alone because a worker died with it.
     guarantee   text        NOT NULL, -- The holder's guarantee: the rescuer's configuration may differ.
     keeps_for   bigint,               -- Microseconds for which the receiver keeps keys.

@@ -93,7 +93,7 @@ on_both! {
         for printed in [
             format!("node worker ({one}): keys kept for 1d, requeue = true"),
             format!("node worker ({other}): no guarantee, requeue = true"),
-            "in effect is no guarantee, requeue = true".to_owned(),
+            "in effect is: no guarantee, requeue = true".to_owned(),
             "give all workers of queue orders the same settings and restart those that differ".to_owned(),
         ] {
             assert!(found.contains(&printed), "{printed:?} is not in {found}");

@@ -80,22 +80,22 @@ both_databases! {
 
     #[test]
     async fn actions_are_listed_page_by_page_and_by_their_subject(fixture: StoreFixture) {
-        for to in ["begun", "stopping", "stopped"] {
+        for to in ["started", "stopping", "stopped"] {
             fixture.store.actions().add(&operation(to)).await.unwrap();
         }
         fixture.store.queues().pause(&queue(), true, None).await.unwrap();
         let first = fixture.store.actions().list(None, 2).await.unwrap();
         let rest = fixture.store.actions().list(Some(first[1].number), 10).await.unwrap();
         let states = |rows: &[ActionRow]| rows.iter().map(|row| row.action.to.clone()).collect::<Vec<_>>();
-        assert_eq!((states(&first), states(&rest)), (vec!["paused".into(), "stopped".into()], vec!["stopping".into(), "begun".into()]));
+        assert_eq!((states(&first), states(&rest)), (vec!["paused".into(), "stopped".into()], vec!["stopping".into(), "started".into()]));
         let of_one = fixture.store.actions().of(Uuid::from_u128(7)).await.unwrap();
-        assert_eq!(states(&of_one), ["begun", "stopping", "stopped"]);
-        assert_eq!(of_one[0].action, operation("begun"));
+        assert_eq!(states(&of_one), ["started", "stopping", "stopped"]);
+        assert_eq!(of_one[0].action, operation("started"));
     }
 
     #[test]
     async fn actions_are_sealed_and_one_that_was_changed_or_removed_is_named(fixture: StoreFixture) {
-        for to in ["begun", "ended"] {
+        for to in ["started", "ended"] {
             fixture.store.actions().add(&operation(to)).await.unwrap();
         }
         fixture.store.queues().pause(&queue(), true, Some("olivia")).await.unwrap();

@@ -140,7 +140,7 @@ impl HttpSettings {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use ichido::destination::http::{DeliveryRule, HttpSettings, Meaning};
+    /// use ichido::destination::http::{DeliveryRule, HttpSettings, ResponseMeaning};
     /// use ichido_core::retry::Guarantee;
     ///
     /// let broker = HttpSettings {
@@ -150,7 +150,7 @@ impl HttpSettings {
     ///     rules: vec![DeliveryRule {
     ///         status: "409".to_owned(),
     ///         at: Some(("/error".to_owned(), "already_processed".to_owned())),
-    ///         means: Meaning::Processed,
+    ///         means: ResponseMeaning::Processed,
     ///     }],
     ///     ..HttpSettings::new("http://broker.internal:8080/orders")
     /// };
