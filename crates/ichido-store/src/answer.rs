@@ -2,7 +2,7 @@
 //!
 //! Guarantee: a call is recorded in the store before it is made, so after a crash the next run knows which calls may have been
 //! billed without an answer. Of several runs with the same question, one asks at a time. The first answer wins, and only
-//! [`Answers::forget`](crate::Answers::forget) deletes it.
+//! [`Answers::delete`](crate::Answers::delete) deletes it.
 //!
 //! ```
 //! use std::time::Duration;
