@@ -93,7 +93,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     offline_queue: Option<PathBuf>,
 
-    /// How long the server remembers keys; hold older entries [default: 72h]
+    /// How long the server remembers keys; older entries are held [default: 72h]
     #[arg(long, value_name = "TIME", requires = "offline_queue")]
     keeps_keys_for: Option<String>,
 
@@ -127,7 +127,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         (_, Some(file)) => send_many(&args, file).await,
         (Some(key), None) => send_one(&args, key).await,
         // The command line requires one of them.
-        (None, None) => Err(Exit::invalid("--key", "is required; pass it, or many messages with --ndjson")),
+        (None, None) => Err(Exit::invalid("--key", "is required; pass --key, or use --ndjson to send many messages")),
     }
 }
 

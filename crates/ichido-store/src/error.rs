@@ -95,7 +95,7 @@ pub enum StoreError {
         most: usize,
     },
     /// A number is out of range, or meaningless; the same on both databases.
-    #[error("{what} is {found}; it must be from {least} to {most}")]
+    #[error("{what} is {found}; it must be between {least} and {most}")]
     OutOfRange {
         /// The number.
         what: &'static str,

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
 
-    /// Same as --format json; also for --list, --explain and --init
+    /// Print JSON; also works with --list, --explain and --init
     #[arg(long, conflicts_with = "format")]
     pub(super) json: bool,
 

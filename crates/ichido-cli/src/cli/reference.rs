@@ -10,9 +10,8 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
 const HEAD: &str = "\
 # Commands
 
-Every command has `--help`. Commands that end with a result have `--json`, which prints it for programs. Exit codes: 0 for
-success, 1 for a failure, 2 for a usage or configuration error, 3 if a server or store cannot be reached, 4 for a conflict with
-the current state. `--log` and the variable `ICHIDO_LOG` set the log level of standard error.
+Every command has `--help`, which also explains its exit codes. Commands that end with a result have `--json`, which prints it for
+programs. `--log` and the variable `ICHIDO_LOG` set the log level of standard error.
 
 <!-- Generated from the command line: ICHIDO_BLESS=1 cargo test -p ichido-cli reference -->
 ";
@@ -74,7 +73,7 @@ fn meaning(argument: &Arg) -> String {
     if !values.is_empty() {
         parts.push(format!("One of: {}", values.join(", ")));
     }
-    if let [default] = argument.get_default_values() {
+    if let ([default], true) = (argument.get_default_values(), argument.get_action().takes_values()) {
         parts.push(format!("Default: `{}`", default.to_string_lossy()));
     }
     if let Some(variable) = argument.get_env() {

@@ -130,7 +130,7 @@ impl DeadLetters {
                 )))
             }
             "abandoned" => Err(Exit::Interrupted(
-                "the operation stopped responding and another one took over its dead letters; run the command again to continue"
+                "another operation took over, because this one stopped responding; run the command again to continue"
                     .to_owned(),
             )),
             _ => {

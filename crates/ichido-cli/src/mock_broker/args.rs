@@ -12,7 +12,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "true|false", default_value_t = true, action = clap::ArgAction::Set)]
     pub(crate) deduplicates: bool,
 
-    /// Refuse calls with an outdated Ichido-Fence for their key
+    /// Refuse a call whose Ichido-Fence is older than the last
     #[arg(long)]
     pub(crate) refuses_old_fences: bool,
 

@@ -61,7 +61,7 @@ async fn ensure_no_piped_input() -> Result<(), Exit> {
     match timeout(PIPE_WAIT, tokio::io::stdin().read(&mut first)).await {
         Ok(Ok(1..)) => Err(Exit::invalid(
             "--key",
-            "standard input has data, but no key is given; pass one, or many messages with --ndjson -; to send only waiting entries, close \
+            "standard input has data, but no key was given; pass --key, or --ndjson - for many messages; to send only waiting entries, close \
              the input (</dev/null)",
         )),
         // The input has ended, cannot be read, or nothing is written to it.

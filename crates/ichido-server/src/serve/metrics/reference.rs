@@ -11,8 +11,9 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md")
 const HEAD: &str = "\
 # Metrics
 
-`ichido serve` has them at `/metrics`, and `ichido worker` at `/metrics` of the address of `--metrics`, in Prometheus' text format.
-The layer's counters (`ichido_once_…`) are in the program that uses the layer, and in the proxy. No label has a key or an identity.
+`ichido serve` serves them at `/metrics`, and `ichido worker` at `/metrics` of the address of `--metrics`, in Prometheus' text
+format. A program that uses the layer records its counters (`ichido_once_…`) with its own recorder. No label has a key or an
+identity.
 
 <!-- Generated from the metrics' descriptions: ICHIDO_BLESS=1 cargo test -p ichido-server reference -->
 
