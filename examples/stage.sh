@@ -165,7 +165,7 @@ broker_did() {
   if [ $# -eq 2 ]; then
     counts=$(sed -n "s/.*\"$2\":{\([^}]*\)}.*/\1/p" "$place/answer")
   else
-    counts=$(sed 's/"max_effects".*//' "$place/answer")
+    counts=$(sed 's/"keys".*//' "$place/answer")
   fi
   printf '%s calls, %s effects' "$(echo "$counts" | number calls)" "$(echo "$counts" | number effects)"
 }

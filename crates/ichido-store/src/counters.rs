@@ -167,7 +167,7 @@ const RETRY_FAILED: &str = "retry_failed";
 
 /// One row of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TallyRow<'a> {
+pub(crate) struct CounterRow<'a> {
     pub(crate) about: &'a str,
     pub(crate) kind: &'static str,
     pub(crate) slot: i16,
@@ -176,13 +176,13 @@ pub(crate) struct TallyRow<'a> {
 }
 
 /// Converts counts to rows, in the order of their key.
-pub(crate) fn rows(taken: &BTreeMap<String, SubjectCounts>) -> Vec<TallyRow<'_>> {
+pub(crate) fn rows(taken: &BTreeMap<String, SubjectCounts>) -> Vec<CounterRow<'_>> {
     let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let mut rows = Vec::new();
     for (about, counted) in taken {
         let mut add = |kind, slot, count: u64, micros: u64| {
             if 0 < count {
-                rows.push(TallyRow { about, kind, slot, count: number(count), micros: number(micros) });
+                rows.push(CounterRow { about, kind, slot, count: number(count), micros: number(micros) });
             }
         };
         add(ARRIVED, 0, counted.arrived, 0);
@@ -217,35 +217,35 @@ fn micros(took: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn counted_twice(tally: &Counters) {
-        tally.message_arrived("orders", false);
-        tally.message_arrived("orders", true);
-        tally.request_arrived("orders", true);
-        tally.retried("orders", true);
-        tally.left("orders", Duration::from_secs(3));
+    fn counted_twice(counters: &Counters) {
+        counters.message_arrived("orders", false);
+        counters.message_arrived("orders", true);
+        counters.request_arrived("orders", true);
+        counters.retried("orders", true);
+        counters.left("orders", Duration::from_secs(3));
     }
 
     #[test]
     fn failed_counts_are_added_later() {
-        let (tally, once) = (Counters::default(), Counters::default());
-        counted_twice(&tally);
-        let taken = tally.take();
-        counted_twice(&tally);
-        tally.restore(taken);
+        let (counters, once) = (Counters::default(), Counters::default());
+        counted_twice(&counters);
+        let taken = counters.take();
+        counted_twice(&counters);
+        counters.restore(taken);
         for _ in 0..2 {
             counted_twice(&once);
         }
-        assert_eq!(tally.take(), once.take());
-        assert_eq!(tally.take(), BTreeMap::new());
+        assert_eq!(counters.take(), once.take());
+        assert_eq!(counters.take(), BTreeMap::new());
     }
 
     #[test]
     fn rows_come_in_the_order_of_their_key() {
-        let tally = Counters::default();
-        counted_twice(&tally);
-        tally.left("orders", Duration::from_mins(3));
-        tally.left("mail", Duration::ZERO);
-        let taken = tally.take();
+        let counters = Counters::default();
+        counted_twice(&counters);
+        counters.left("orders", Duration::from_mins(3));
+        counters.left("mail", Duration::ZERO);
+        let taken = counters.take();
         let rows = rows(&taken);
         let keys: Vec<_> = rows.iter().map(|row| (row.about, row.kind, row.slot)).collect();
         let mut sorted = keys.clone();
@@ -256,12 +256,12 @@ mod tests {
 
     #[test]
     fn more_subjects_than_the_bound_are_not_counted() {
-        let tally = Counters::default();
+        let counters = Counters::default();
         for number in 0..=MAX_SUBJECTS {
-            tally.message_arrived(&format!("q{number}"), false);
+            counters.message_arrived(&format!("q{number}"), false);
         }
-        tally.message_arrived("q0", false);
-        let taken = tally.take();
+        counters.message_arrived("q0", false);
+        let taken = counters.take();
         assert_eq!(taken.len(), MAX_SUBJECTS);
         assert_eq!(taken["queue q0"].arrived, 2);
     }

@@ -45,7 +45,7 @@ pub struct Store {
     skew: Arc<Skew>,
     write_queues: Arc<WriteQueues>,
     wake_ups: Arc<WakeUps>,
-    tally: Arc<Counters>,
+    counters: Arc<Counters>,
     disk_space: Arc<DiskSpace>,
 }
 
@@ -141,7 +141,7 @@ impl Store {
             driver,
             skew,
             wake_ups,
-            tally: Arc::default(),
+            counters: Arc::default(),
             disk_space: Arc::default(),
         };
         store.begin_retention().await?;
@@ -169,7 +169,7 @@ impl Store {
 
     /// Returns the counters of this process, to count more.
     pub fn counters(&self) -> &Counters {
-        &self.tally
+        &self.counters
     }
 
     /// Begins a transaction on the caller's own pool that may read and then write.

@@ -177,7 +177,7 @@ impl DeadLetters {
                 Err(Exit::Conflict(why) | Exit::Failed(why)) => {
                     is_refused = true;
                     // The output already says that it is refused.
-                    let why = why.strip_prefix("it is not sent again: ").unwrap_or(&why);
+                    let why = why.strip_prefix("the message was not requeued: ").unwrap_or(&why);
                     shown(&text, Err(&format!("refused: {why}")))
                 }
                 Err(exit) => return Err(exit),

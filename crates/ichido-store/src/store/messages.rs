@@ -42,7 +42,7 @@ impl Messages<'_> {
             let bytes = message.request.len() + 500;
             self.0.note_write(self.0.write_queues.message((Uuid::now_v7(), message), bytes).await)?
         };
-        self.0.tally.message_arrived(queue.as_str(), enqueued.is_repeated());
+        self.0.counters.message_arrived(queue.as_str(), enqueued.is_repeated());
         if is_claimable && matches!(enqueued, Enqueued::New { .. }) {
             self.0.queues().wake(&queue);
         }
@@ -77,7 +77,7 @@ impl Messages<'_> {
         for ((_, new), answer) in plain.iter().zip(&written) {
             self.0.disk_space.record(self.0.skew.monotonic(), answer);
             if let Ok(enqueued) = answer {
-                self.0.tally.message_arrived(new.queue.as_str(), enqueued.is_repeated());
+                self.0.counters.message_arrived(new.queue.as_str(), enqueued.is_repeated());
             }
         }
         let mut written = written.into_iter();

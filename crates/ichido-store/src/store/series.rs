@@ -19,7 +19,7 @@ impl Series<'_> {
     ///
     /// Counts that could not be added are counted again, but not after a lost answer, because they may have been added.
     pub async fn flush(self) -> Result<(), StoreError> {
-        let taken = self.0.tally.take();
+        let taken = self.0.counters.take();
         let rows = rows(&taken);
         if rows.is_empty() {
             return Ok(());
@@ -34,7 +34,7 @@ impl Series<'_> {
         let added =
             self.0.driver.execute(paired!("counter_add"), &[SqlValue::Rows(&columns), SqlValue::Now]).await;
         if added.is_err() && !matches!(added, Err(StoreError::Unknown(_))) {
-            self.0.tally.restore(taken);
+            self.0.counters.restore(taken);
         }
         added.map(drop)
     }

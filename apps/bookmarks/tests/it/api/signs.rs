@@ -67,8 +67,8 @@ both_databases! {
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
         let replayed = ["operation=\"bookmarks.create\"", "result=\"replayed\""];
         let keyless = ["operation=\"bookmarks.create\"", "result=\"refused\""];
-        let auto = ["try=\"auto\"", "success=\"true\""];
-        let manual = ["try=\"manual\"", "success=\"true\""];
+        let auto = ["attempt=\"auto\"", "success=\"true\""];
+        let manual = ["attempt=\"manual\"", "success=\"true\""];
         let before = [
             service.measured(REQUESTS, &replayed).await,
             service.measured(REQUESTS, &keyless).await,

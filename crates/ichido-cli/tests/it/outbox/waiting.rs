@@ -20,7 +20,7 @@ both_databases! {
                      [queues.other]\ndestination = \"elsewhere\"\noutbound_key = \"own\"";
         let slow = |rate: &str| {
             let elsewhere = format!("[destinations.elsewhere]\nkind = \"mock\"\nurl = \"http://{}/orders\"", mock.address);
-            config(&database, &mock, queue, &format!("total_timeout = \"2s\"\nrate_floor = 0.0001\nmax_rate = {rate}\n{elsewhere}"))
+            config(&database, &mock, queue, &format!("total_timeout = \"2s\"\nmin_rate = 0.0001\nmax_rate = {rate}\n{elsewhere}"))
         };
         folder.write("ichido.toml", &slow("0.001"));
         let first = WorkerProcess::start(folder.path(), &[]);

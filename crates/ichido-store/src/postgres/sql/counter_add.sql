@@ -4,4 +4,4 @@ INSERT INTO ichido.counters (minute, about, kind, slot, count, micros)
 SELECT now.minute, i.about, i.kind, i.slot, i.count, i.micros
 FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bigint[], $5::bigint[]) AS i (about, kind, slot, count, micros), now
 ON CONFLICT (minute, about, kind, slot)
-DO UPDATE SET count = tallies.count + excluded.count, micros = tallies.micros + excluded.micros
+DO UPDATE SET count = counters.count + excluded.count, micros = counters.micros + excluded.micros
