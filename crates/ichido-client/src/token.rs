@@ -78,6 +78,6 @@ mod tests {
         }
         let long = "a".repeat(Token::MAX_LEN + 1);
         assert_eq!(Token::parse(&long).err(), Some(TokenError::TooLong { len: long.len() }));
-        assert!(TokenError::TooLong { len: 5000 }.to_string().contains("at most 4096"));
+        assert!(TokenError::TooLong { len: 5000 }.to_string().contains("the limit is 4096"));
     }
 }

@@ -32,7 +32,7 @@
 //! # Report more than a status
 //!
 //! The status decides what is stored ([`ichido_core::ledger::settle`]). A handler or a forwarding service that knows more
-//! adds it to its response's extensions: an [`Outcome`], a [`RunAgain`], a [`EnqueuedMessage`] message. The request's extensions hold
+//! adds it to its response's extensions: a [`RequestOutcome`], a [`RetryTransaction`] or an [`EnqueuedMessage`]. The request's extensions hold
 //! its [`Claim`] and, in transactional mode, its [`Tx`]. With the feature `axum`, on by default, handlers can take both as
 //! arguments.
 //!

@@ -51,7 +51,7 @@ fn safety(name: &Value) -> Safety {
     match name.as_str() {
         Some("keyed") => Safety::Keyed,
         Some("idempotent") => Safety::Idempotent,
-        Some("neither") => Safety::None,
+        Some("none") => Safety::None,
         other => panic!("no safety: {other:?}"),
     }
 }

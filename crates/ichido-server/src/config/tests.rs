@@ -410,11 +410,11 @@ kind = "mock"
 fn variables_named_after_settings_win_over_the_file() {
     let variables = BTreeMap::from([
         ("ICHIDO__STORE__URL", "postgres://ann:s3cret@db/ichido".to_owned()),
-        ("ICHIDO__WORKER__STOP_WITHIN", "7s".to_owned()),
+        ("ICHIDO__WORKER__STOP_TIMEOUT", "7s".to_owned()),
         ("ICHIDO__QUEUES__MAIL_EU__PARALLELISM", "8".to_owned()),
         ("ICHIDO__QUEUES__ORDERS__REQUEUE", "true".to_owned()),
         ("ICHIDO__QUEUES__ORDERS__RETRY", "{ waits = [\"1s\", \"5s\"] }".to_owned()),
-        ("ICHIDO__DESTINATIONS__PAPER__TOTAL_TIMEOUT", "9s".to_owned()),
+        ("ICHIDO__DESTINATIONS__MOCK__TOTAL_TIMEOUT", "9s".to_owned()),
     ]);
     let config = resolved_with(NAMED, &variables).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(config.store.url.as_deref(), Some("postgres://ann:s3cret@db/ichido"));
@@ -506,7 +506,7 @@ fn sizes_are_read_and_shown_with_units() {
         "max_body_bytes = \"64 KiB\"  # ichido.toml:2:18\n",
         "max_batch_bytes = \"3 MiB\"  # ichido.toml:3:19\n",
         "max_head_bytes = \"2000\"  # ichido.toml:4:18\n",
-        "max_response_bytes = \"2 KiB\"  # ichido.toml:10:20\n",
+        "max_response_bytes = \"2 KiB\"  # ichido.toml:10:22\n",
         "max_batch_lines = 7  # the variable ICHIDO__SERVE__MAX_BATCH_LINES\n",
         "max_headers = 64  # default\n",
     ] {

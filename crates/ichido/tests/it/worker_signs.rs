@@ -463,7 +463,7 @@ async fn child() {
     let leaks: Vec<&str> = log.lines().filter(|line| line.contains("SECRET")).collect();
     assert!(leaks.is_empty(), "{leaks:#?}");
     let hash = message_of("", "SECRET-dead").key.log_hash();
-    let dead: Vec<&str> = log.lines().filter(|line| line.contains("dead_letter")).collect();
+    let dead: Vec<&str> = log.lines().filter(|line| line.contains("dead_letter:")).collect();
     assert_eq!(dead.len(), 2, "{dead:#?}");
     for line in dead {
         assert!(line.contains(&hash) && line.contains("queue=\"orders\""), "{line}");

@@ -92,7 +92,7 @@ async fn refused_entry_fails_at_once_and_the_next_continues() {
     let reason = failed.reason.as_ref().unwrap();
     assert_eq!(
         (reason.code.as_str(), reason.text.as_str()),
-        ("key_conflict", "the server answered 409: used for another")
+        ("key_conflict", "the server returned 409: used for another")
     );
 }
 

@@ -85,7 +85,7 @@ dead_letter = true
         "dead_letter = false  # ichido.toml:3:15\n",
         "circuit_open = false  # ichido.toml:5:16\naudit_broken = true  # default\n",
         "lag_p95 = { ",
-        "[alerts.dead_letters]\nwindow = \"1h\"  # default\nleast = 1  # default\nabove = 20  # ichido.toml:4:26\n",
+        "[alerts.dead_letters]\nwindow = \"1h\"  # default\nmin_samples = 1  # default\nabove = 20  # ichido.toml:4:26\n",
         "[alerts.queues.mail]\n",
     ] {
         assert!(shown.contains(line), "{line}\nin\n{shown}");
@@ -150,7 +150,7 @@ url = "https://ops.example.com/hook"
         "is 3h; write a duration from 2m to 2h",
         "ichido.toml:7:36 alerts.lag_p95.above",
         "is not a valid queue name",
-        "ichido.toml:9:26 alerts.queues.no name.dead_letters.min_samples",
+        "ichido.toml:9:32 alerts.queues.no name.dead_letters.min_samples",
         "ichido.toml:10:1 alerts.queues.no name.circuit_open",
         "[destinations.hok] does not exist; did you mean hook; add it, or name an existing one",
         "alerts.to.chat.destination",

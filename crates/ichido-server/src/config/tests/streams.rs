@@ -34,7 +34,7 @@ lease = "10s"
         ("ichido.toml:9:25 destinations.bus.credentials.token", "write \"env:NAME\""),
         ("ichido.toml:9:15 destinations.bus.credentials", "exactly one kind of credentials"),
         ("ichido.toml:10:19 destinations.bus.connect_timeout", "at most timeout"),
-        ("ichido.toml:11:18 destinations.bus.settle_grace", "from 15s"),
+        ("ichido.toml:11:16 destinations.bus.settle_grace", "from 15s"),
         ("ichido.toml:12:1 destinations.bus.retries", "unknown setting"),
         ("ichido.toml:13:15 destinations.bare.urls", "is missing"),
         ("ichido.toml:13:15 destinations.bare.subject", "is missing"),

@@ -103,7 +103,7 @@ both_databases! {
         let whole = fixture.store.audit().verify(Some(&key()), None).await.unwrap();
         assert!(whole.is_whole() && whole.sealed == 3, "{whole:?}");
         write(&fixture, "UPDATE {t}events SET actor = 'nobody' WHERE kind = 'paused'").await;
-        write(&fixture, "UPDATE {t}events SET about = 'nothing' WHERE to_state = 'begun'").await;
+        write(&fixture, "UPDATE {t}events SET about = 'nothing' WHERE to_state = 'started'").await;
         write(&fixture, "DELETE FROM {t}events WHERE to_state = 'ended'").await;
         let report = fixture.store.audit().verify(Some(&key()), None).await.unwrap();
         let mut kinds: Vec<Kind> = report.findings.iter().map(|finding| finding.kind).collect();

@@ -117,9 +117,9 @@ both_databases! {
         let unknown = fixture.dead("unknown", Effect::Unknown).await;
         assert_whole(&fixture).await;
         let id = literal(&fixture, unknown);
-        write(&fixture, &format!("UPDATE {{t}}letters SET effect = 'not_done' WHERE message_id = {id}")).await;
+        write(&fixture, &format!("UPDATE {{t}}dead_letters SET effect = 'not_done' WHERE message_id = {id}")).await;
         assert_eq!(found(&fixture).await, [(Kind::StateChanged, unknown)]);
-        write(&fixture, &format!("UPDATE {{t}}letters SET effect = 'unknown' WHERE message_id = {id}")).await;
+        write(&fixture, &format!("UPDATE {{t}}dead_letters SET effect = 'unknown' WHERE message_id = {id}")).await;
         assert_whole(&fixture).await;
         let id = literal(&fixture, ids[1]);
         let again = format!("INSERT INTO {{t}}ready (queue, priority, message_id) SELECT queue, priority, id FROM {{t}}messages WHERE id = {id}");
@@ -178,7 +178,7 @@ both_databases! {
         );
         write(&fixture, &cancelled).await;
         assert_eq!(found(&fixture).await, [(Kind::StateChanged, dead)], "its row of dead letters shows it");
-        write(&fixture, &format!("DELETE FROM {{t}}letters WHERE message_id = {id}")).await;
+        write(&fixture, &format!("DELETE FROM {{t}}dead_letters WHERE message_id = {id}")).await;
         assert_whole(&fixture).await;
     }
 }

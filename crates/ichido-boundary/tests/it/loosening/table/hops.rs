@@ -167,10 +167,10 @@ pub(super) const REST: &[(&str, ChangeEffect)] = &[
             "the caller's identity: was jwt_claim sub, now jwt_claim email",
         ),
     ),
-    ("/operations", gone("ICH-B081", ADAPTER, "the operation was there, now gone")),
+    ("/operations", gone("ICH-B081", ADAPTER, "the operation was removed")),
     (
         "/operations/*",
-        at("/operations/orders.create", gone("ICH-B081", ADAPTER, "the operation was there, now gone")),
+        at("/operations/orders.create", gone("ICH-B081", ADAPTER, "the operation was removed")),
     ),
     (
         "/operations/*/methods",

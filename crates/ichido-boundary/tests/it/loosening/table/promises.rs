@@ -66,7 +66,7 @@ pub(super) const PROMISES: &[(&str, ChangeEffect)] = &[
     ),
     (
         "/fingerprint/body_hash/on_body_too_large",
-        put("ICH-B035", GATEWAY, r#""skip_hash""#, r#"is "skip_hash""#),
+        put("ICH-B035", GATEWAY, r#""skip_hash""#, r#"now "skip_hash""#),
     ),
     (
         "/fingerprint/body_hash/on_body_too_large/action",
@@ -83,7 +83,7 @@ pub(super) const PROMISES: &[(&str, ChangeEffect)] = &[
     ("/conflict_rule", gone("ICH-B040", GATEWAY, "now not set")),
     (
         "/conflict_rule/same_key_different_fingerprint",
-        put("ICH-B040", GATEWAY, r#""replay""#, r#"is "replay""#),
+        put("ICH-B040", GATEWAY, r#""replay""#, r#"now "replay""#),
     ),
     (
         "/conflict_rule/same_key_different_fingerprint/action",
@@ -100,7 +100,7 @@ pub(super) const PROMISES: &[(&str, ChangeEffect)] = &[
     ),
     ("/conflict_rule/same_key_different_fingerprint/error_code", free(NAME_ONLY)),
     ("/response_replay", gone("ICH-B044", GATEWAY, "`location`: was repeated by a replay, now is not")),
-    ("/response_replay/on_duplicate_after_success", put("ICH-B041", GATEWAY, r#""run""#, r#"is "run""#)),
+    ("/response_replay/on_duplicate_after_success", put("ICH-B041", GATEWAY, r#""run""#, r#"now "run""#)),
     ("/response_replay/on_duplicate_after_success/action", put("ICH-B041", GATEWAY, r#""run""#, "run")),
     (
         "/response_replay/on_duplicate_after_success/status",
