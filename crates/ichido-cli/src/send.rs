@@ -127,7 +127,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         (_, Some(file)) => send_many(&args, file).await,
         (Some(key), None) => send_one(&args, key).await,
         // The command line requires one of them.
-        (None, None) => Err(Exit::invalid("--key", "is required; pass --key, or use --ndjson to send many messages")),
+        (None, None) => {
+            Err(Exit::invalid("--key", "is required; pass --key, or use --ndjson to send many messages"))
+        }
     }
 }
 

@@ -58,7 +58,11 @@ fn every_fault_has_its_named_effect_and_is_counted() {
         let behaviour = Behaviour { rates, ..behaviour(true) };
         let mut log = EffectLog::default();
         let outcome = log.take(&order_request("k", None, "x"), &behaviour, 0.5, NOW);
-        assert_eq!(meaning.ends_with("no effect"), matches!(outcome, OrderOutcome::Failed(_)), "{name}");
+        assert_eq!(
+            meaning.ends_with("without the effect"),
+            matches!(outcome, OrderOutcome::Failed(_)),
+            "{name}"
+        );
         assert_eq!(effects(&log, "k"), u64::from(fault.has_effect()), "{name}");
         assert_eq!(log.faults, BTreeMap::from([(fault, 1)]), "{name}");
         // Whatever the response was, a second call under the key has no second effect.

@@ -35,7 +35,8 @@ async fn add_history(connection: &mut PgConnection, from: i64, to: i64) {
     for statement in statements {
         connection.execute(AssertSqlSafe(statement)).await.expect("history");
     }
-    for table in ["messages", "events", "ledger", "ready", "leases", "letters", "scheduled", "contents"] {
+    for table in ["messages", "events", "ledger", "ready", "leases", "dead_letters", "scheduled", "contents"]
+    {
         connection.execute(AssertSqlSafe(format!("VACUUM ANALYZE ichido.{table}"))).await.expect("vacuumed");
     }
 }
@@ -208,7 +209,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     assert!(!scans(&serde_json::from_str(&oldest.text).expect("a plan"), "messages"));
     let oldest = include_str!("../../src/sql/dead_letter_oldest.sql");
     let oldest = plan(&mut connection, oldest, "'dead', 'mail'").await;
-    oldest.assert_uses_index("letters_newest");
+    oldest.assert_uses_index("dead_letters_newest");
     assert!(oldest.buffers < 50, "{} pages: {}", oldest.buffers, oldest.text);
     let left = "ARRAY['019b76da-a800-7000-8000-0000000003e8']::uuid[], 1, false";
     plan(&mut connection, include_str!("../../src/postgres/sql/rescue_left.sql"), left)
@@ -234,10 +235,10 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
         include_str!("../../src/sql/dead_letter_list_queue.sql"),
     );
     for (sql, page, index) in [
-        (all, format!("'dead', {after_all}, 50"), "letters_newest_of_all"),
-        (all, format!("'dead', {before}, 50"), "letters_newest_of_all"),
-        (of_queue, format!("'dead', {after_all}, 50, 'mail'"), "letters_newest"),
-        (of_queue, format!("'dead', {before}, 50, 'mail'"), "letters_newest"),
+        (all, format!("'dead', {after_all}, 50"), "dead_letters_newest_of_all"),
+        (all, format!("'dead', {before}, 50"), "dead_letters_newest_of_all"),
+        (of_queue, format!("'dead', {after_all}, 50, 'mail'"), "dead_letters_newest"),
+        (of_queue, format!("'dead', {before}, 50, 'mail'"), "dead_letters_newest"),
     ] {
         let letters = plan_as(&mut connection, anew, sql, &page).await;
         assert!(letters.buffers < 5_000, "{page} touched {} pages: {}", letters.buffers, letters.text);
@@ -245,9 +246,9 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
         letters.assert_uses_index(index);
     }
     for (filter, index) in [
-        (format!("NULL, {before}, '-infinity'"), "letters_newest_of_all"),
-        (format!("NULL, {after_all}, now() - interval '1 hour'"), "letters_newest_of_all"),
-        (format!("'mail', {before}, '-infinity'"), "letters_newest"),
+        (format!("NULL, {before}, '-infinity'"), "dead_letters_newest_of_all"),
+        (format!("NULL, {after_all}, now() - interval '1 hour'"), "dead_letters_newest_of_all"),
+        (format!("'mail', {before}, '-infinity'"), "dead_letters_newest"),
     ] {
         let sql = include_str!("../../src/postgres/sql/dead_letter_page.sql");
         let arguments = format!("'dead', 'open', {filter}, NULL, NULL, NULL, NULL, 50");
@@ -258,7 +259,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     let sql = include_str!("../../src/postgres/sql/dead_letter_counts.sql");
     let span = "ARRAY['orders', 'mail'], now() - interval '1 hour', now(), 10000";
     let counts = plan(&mut connection, sql, span).await;
-    counts.assert_uses_index("letters_newest");
+    counts.assert_uses_index("dead_letters_newest");
     assert!(counts.buffers < 200, "{} pages for deaths of an hour: {}", counts.buffers, counts.text);
     let promote = plan(&mut connection, include_str!("../../src/postgres/sql/promote.sql"), "100, 0").await;
     assert!(!scans(&serde_json::from_str(&promote.text).expect("a plan"), "messages"));
@@ -281,7 +282,7 @@ async fn the_counts_of_a_window_are_found_among_many() {
         (include_str!("../../src/postgres/sql/counter_sweep.sql"), "300000000, 0"),
     ] {
         let found = plan(&mut connection, sql, arguments).await;
-        found.assert_uses_index("tallies_pkey");
+        found.assert_uses_index("counters_pkey");
         assert!(found.buffers < 200, "{} pages: {}", found.buffers, found.text);
     }
     drop(store);
