@@ -87,7 +87,7 @@ both_databases! {
         service.until_measured("outbox_send_total", &["queue=\"extraction\"", "outcome=\"dead\""], 1.0).await;
         service.until_measured("outbox_messages", &["queue=\"extraction\"", "state=\"dead\""], 1.0).await;
         service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
-        service.until_measured("outbox_letter_resolve_seconds_count", &["queue=\"extraction\""], 1.0).await;
+        service.until_measured("outbox_dead_letter_resolve_seconds_count", &["queue=\"extraction\""], 1.0).await;
     }
 
     /// The names and buckets are those of the engine's own programs, so rules and dashboards apply to both.

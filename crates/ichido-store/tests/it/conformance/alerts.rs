@@ -253,9 +253,9 @@ both_databases! {
     #[test]
     async fn failed_counts_are_stored_later(fixture: StoreFixture) {
         fixture.enqueue("k1").await;
-        rename_tallies(&fixture, false).await;
+        rename_counters(&fixture, false).await;
         fixture.store.series().flush().await.unwrap_err();
-        rename_tallies(&fixture, true).await;
+        rename_counters(&fixture, true).await;
         fixture.store.series().flush().await.unwrap();
         let sums = fixture.store.series().sums(QUARTER).await.unwrap();
         assert_eq!(sums.values().map(|counted| counted.arrived).sum::<u64>(), 1);
@@ -297,9 +297,9 @@ both_databases! {
 }
 
 /// Renames the table of counts away, or back.
-async fn rename_tallies(fixture: &StoreFixture, comes_back: bool) {
+async fn rename_counters(fixture: &StoreFixture, comes_back: bool) {
     let (postgres, sqlite) = if comes_back {
-        ("ALTER TABLE ichido.away RENAME TO tallies", "ALTER TABLE away RENAME TO ichido_counters")
+        ("ALTER TABLE ichido.away RENAME TO counters", "ALTER TABLE away RENAME TO ichido_counters")
     } else {
         ("ALTER TABLE ichido.counters RENAME TO away", "ALTER TABLE ichido_counters RENAME TO away")
     };

@@ -96,7 +96,7 @@ both_databases! {
             }
             assert_whole(&fixture).await;
             for (table, id) in [
-                ("letters", dead), ("letters", parked), ("scheduled", failed.id), ("scheduled", scheduled), ("ready", ready),
+                ("dead_letters", dead), ("dead_letters", parked), ("scheduled", failed.id), ("scheduled", scheduled), ("ready", ready),
             ] {
                 write(&fixture, &format!("CREATE TABLE before AS SELECT * FROM {{t}}{table}")).await;
                 let id_literal = literal(&fixture, id);

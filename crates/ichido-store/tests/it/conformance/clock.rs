@@ -69,7 +69,9 @@ async fn backdate_rows(fixture: &StoreFixture, time: Duration) {
     let by = micros(time);
     let by =
         if fixture.store.is_sqlite() { by.to_string() } else { format!("{by} * interval '1 microsecond'") };
-    for (table, column) in [("ledger", "expires_at"), ("contents", "until"), ("caretakers", "lease_until")] {
+    for (table, column) in
+        [("ledger", "expires_at"), ("contents", "until"), ("singleton_tasks", "lease_until")]
+    {
         write(fixture, &format!("UPDATE {{t}}{table} SET {column} = {column} - {by}")).await;
     }
 }
