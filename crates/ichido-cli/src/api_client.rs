@@ -56,7 +56,7 @@ pub(crate) struct ConnectArgs {
         long,
         global = true,
         value_name = "URL",
-        help = "URL of a running server; set its token in ICHIDO_TOKEN [env: ICHIDO_SERVER]"
+        help = "Server URL; set its token in ICHIDO_TOKEN [env: ICHIDO_SERVER]"
     )]
     server: Option<String>,
 
@@ -64,7 +64,7 @@ pub(crate) struct ConnectArgs {
         long,
         global = true,
         value_name = "URL",
-        help = "Store URL, to work without a server: sqlite:FILE or postgres://… [env: ICHIDO_STORE] \
+        help = "Store URL instead: sqlite:FILE or postgres://… [env: ICHIDO_STORE] \
                 [default: from the configuration]"
     )]
     store: Option<String>,

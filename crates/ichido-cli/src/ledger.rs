@@ -39,7 +39,7 @@ pub(crate) enum Command {
         /// Idempotency key, as listed
         #[arg(long, value_name = "KEY")]
         key: String,
-        /// How long a call may still take effect; not-done is refused until then
+        /// How long to refuse not-done after the claim
         #[arg(long, value_name = "TIME", default_value = "10m")]
         settle_grace: String,
     },

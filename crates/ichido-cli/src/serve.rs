@@ -28,7 +28,7 @@ use setup::{DEMO, Setup};
 /// Arguments of `ichido serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Listen address; port 0 is any free port; beyond loopback requires tokens [default: from the configuration, else 127.0.0.1:4180]
+    /// Listen address; beyond loopback requires tokens; port 0: any free [default: from the configuration, else 127.0.0.1:4180]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
     listen: Option<SocketAddr>,
 

@@ -18,11 +18,11 @@ pub struct Args {
     #[arg(long, value_name = "http://HOST:PORT")]
     pub upstream: String,
 
-    /// Listen address; port 0 picks a free one, 0.0.0.0 accepts other hosts
+    /// Listen address; port 0: any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: String,
 
-    /// Boundary file of the receiving or sending side; repeatable, flags override it
+    /// Boundary file; may be repeated; flags override it
     #[arg(long, value_name = "FILE")]
     pub boundary: Vec<PathBuf>,
 
@@ -75,7 +75,7 @@ pub struct ForwardArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub allow_headers: Option<Vec<String>>,
 
-    /// Request headers to drop; names with _ or other symbols are always dropped
+    /// Request headers to drop; unusual names are always dropped
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub drop_headers: Option<Vec<String>>,
 
@@ -91,7 +91,7 @@ pub struct ForwardArgs {
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<String>,
 
-    /// bff, gateway: attempts of a keyed POST after network errors, 502, 503, 504 [default: 1]
+    /// bff, gateway: attempts of a keyed POST [default: 1]
     #[arg(long, value_name = "COUNT")]
     pub attempts: Option<String>,
 

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "format")]
     pub(super) json: bool,
 
-    /// Compare old files with new ones, or two folders: report loosened guarantees
+    /// Compare old and new files or folders: report loosened guarantees
     #[arg(long)]
     diff: bool,
 
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RULE=REASON")]
     pub(super) allow: Vec<String>,
 
-    /// Explain a rule and how to fix its findings, by ICH-B020, b020 or 20
+    /// Explain a rule, such as ICH-B020, b020 or 20
     #[arg(long, value_name = "RULE", conflicts_with_all = ["files", "format", "diff", "allow", "list", "init"])]
     explain: Option<String>,
 

@@ -28,7 +28,7 @@ pub(super) struct DeadLetterFilter {
     /// From this identity
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
-    /// Dead or parked since: a time, or an age such as 2h
+    /// Dead or parked since a time, or an age (2h)
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
     /// Dead or parked before: a time, or an age

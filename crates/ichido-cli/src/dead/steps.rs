@@ -29,7 +29,7 @@ pub(super) struct Args {
     /// Do not ask for confirmation
     #[arg(long)]
     pub(super) yes: bool,
-    /// Requeue 1 %, 5 %, 25 %, then the rest; halt above 10 % failures
+    /// Requeue in growing steps; halt above 10 % failures
     #[arg(long)]
     pub(super) canary: bool,
     /// Reason, for the audit trail

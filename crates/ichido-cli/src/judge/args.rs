@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 4, env = "BEDROCK_MAX_RETRIES")]
     pub(super) retries: u32,
 
-    /// First retry delay; doubles each time, plus up to 50 % jitter
+    /// First retry delay; doubles, plus up to 50 % jitter
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = seconds::parse, env = "BEDROCK_RETRY_BASE_DELAY")]
     pub(super) base_delay: Duration,
 
