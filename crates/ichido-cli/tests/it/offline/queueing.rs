@@ -47,7 +47,7 @@ async fn piped_message_without_key_is_refused() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
     let sent = run(queue_to(&server, &folder, &[]), r#"{"qty":1}"#);
     assert_eq!(sent.code, Some(2), "{sent:?}");
-    assert!(sent.err.contains("standard input has data, but no key is given"), "{sent:?}");
+    assert!(sent.err.contains("standard input has data, but no key was given"), "{sent:?}");
     assert!(!folder.path().join("orders.queue").exists(), "nothing was made");
     assert_eq!(run(queue_to(&server, &folder, &[]), "").code, Some(0), "what waits is sent without one");
 }
