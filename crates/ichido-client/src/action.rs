@@ -38,7 +38,7 @@ pub(crate) const OURS: [HeaderName; 13] = [
 
 /// A state-changing request under one key.
 ///
-/// Every attempt is the same, byte for byte, except for its number. An action without a key ([`Action::unkeyed`]) is
+/// Every attempt is the same, byte for byte, except for its number. An action without a key ([`Action::without_key`]) is
 /// retried only with proof that nothing was done.
 // Spec: C4.
 #[derive(Clone)]
