@@ -4,10 +4,10 @@
 //! different leaves. What was sealed under a key cannot be altered without the key unnoticed by [`verify::Verifier`].
 //! Nothing here reads a database: callers pass in pages of it and get findings.
 //!
-//! An [`entry::Entry`] is hashed into a [`leaf::Leaf`], which also holds the hash of the same message's previous entry:
-//! a message's entries are a chain that begins with the code of the request ([`request::Request`]). The leaves of one
+//! An [`entry::AuditEntry`] is hashed into a [`leaf::Leaf`], which also holds the hash of the same message's previous entry:
+//! a message's entries are a chain that begins with the code of the request ([`request::AuditedRequest`]). The leaves of one
 //! span are a Merkle tree, whose root is in a [`seal::Seal`]. Each seal holds the code of the previous one, and its own
-//! code is an HMAC under a key that is not in the database. The last seal's [`seal::Head`], kept elsewhere, proves all
+//! code is an HMAC under a key that is not in the database. The last seal's [`seal::SealHead`], kept elsewhere, proves all
 //! the others.
 //!
 //! [`course`] decides whether an entry may follow the previous one by the rules of the lifecycle. An entry that may not

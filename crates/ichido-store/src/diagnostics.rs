@@ -1,6 +1,6 @@
 //! Database diagnostics, as seen over our own connections.
 //!
-//! Guarantee: [`look`] only reads. It does not migrate, creates no file, and returns within seconds. Open transactions are
+//! Guarantee: [`inspect`] only reads. It does not migrate, creates no file, and returns within seconds. Open transactions are
 //! reported by process and user, never by their statements.
 
 mod postgres;

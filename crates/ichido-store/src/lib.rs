@@ -10,12 +10,12 @@
 //! - the **outbox**, for a message that must leave: [`Messages::enqueue`](crate::Messages::enqueue) (or, inside your own
 //!   transaction, [`Messages::enqueue_in_postgres`](crate::Messages::enqueue_in_postgres) and
 //!   [`Messages::enqueue_in_sqlite`](crate::Messages::enqueue_in_sqlite)). A worker then calls
-//!   [`Claims::take`](crate::Claims::take), delivers, and calls [`Claims::settle`](crate::Claims::settle). [`message`] has an
+//!   [`Claims::claim`](crate::Claims::claim), delivers, and calls [`Claims::settle`](crate::Claims::settle). [`message`] has an
 //!   example of a worker, [`rescue`] of the rescue of a dead one.
 //!
 //! Without the worker of the crate `ichido`, call [`Claims::promote`](crate::Claims::promote),
 //! [`Claims::rescue`](crate::Claims::rescue), [`Keys::sweep`](crate::Keys::sweep),
-//! [`Messages::forget`](crate::Messages::forget) and [`Queues::fold_counts`](crate::Queues::fold_counts) periodically. [`node`]
+//! [`Messages::delete_finished`](crate::Messages::delete_finished) and [`Queues::fold_counts`](crate::Queues::fold_counts) periodically. [`node`]
 //! has an example.
 //!
 //! `ichido_core` makes all decisions; events, verdicts and policies come from there. [`error`] lists what to do about each

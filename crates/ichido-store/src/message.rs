@@ -461,7 +461,7 @@ pub struct Note {
 pub enum StepResult {
     /// It was applied; the message is now in this state.
     Now(State),
-    /// It is not allowed, and nothing was changed. A worker that gets [`StaleFence`](ichido_core::lifecycle::Why::StaleFence)
+    /// It is not allowed, and nothing was changed. A worker that gets [`StaleFence`](ichido_core::lifecycle::StepRefusal::StaleFence)
     /// has lost its claim, and somebody else may have the message.
     Refused(ichido_core::lifecycle::StepRefusal),
     /// There is no such message.

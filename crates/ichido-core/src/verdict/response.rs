@@ -33,7 +33,7 @@ pub struct HttpResponse<'a> {
     pub headers: &'a [(&'a str, &'a [u8])],
     /// The body, or its beginning.
     pub body: &'a [u8],
-    /// Whether it echoes our key ([`Echo::of`]).
+    /// Whether it echoes our key ([`Echo::read`]).
     pub echo: Echo,
 }
 

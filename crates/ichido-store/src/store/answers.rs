@@ -31,7 +31,7 @@ impl Answers<'_> {
 
     /// Claims a question for a call by the run `holder`. [`crate::answer`] has an example.
     ///
-    /// The run that gets it makes one call and then reports the outcome with [`Answers::keep`] or [`Answers::fail`]. Until then
+    /// The run that gets it makes one call and then reports the outcome with [`Answers::store`] or [`Answers::fail`]. Until then
     /// it [renews](Answers::renew) its lease.
     pub async fn ask(
         self,

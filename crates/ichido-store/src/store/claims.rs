@@ -42,7 +42,7 @@ impl Claims<'_> {
         on!(&*self.0.driver, driver => driver.claim(queue, count, terms, true).await)
     }
 
-    /// Claims like [`Claims::take`], but skips messages that were held when a worker died.
+    /// Claims like [`Claims::claim`], but skips messages that were held when a worker died.
     ///
     /// It is for a worker that holds one of them already. With two, the next death would be charged to both.
     // SPEC E2.
@@ -59,7 +59,7 @@ impl Claims<'_> {
     /// Marks that these calls are about to start. Returns which of them may.
     ///
     /// A call may not start if the claim was lost, or if an earlier attempt has meanwhile proven to have had its effect; any
-    /// report then settles the message. For claims with [`ClaimOptions::marks`]; [`crate::rescue`] has an example.
+    /// report then settles the message. For claims with [`ClaimOptions::start_marks`]; [`crate::rescue`] has an example.
     pub async fn mark_started(self, calls: &[(Uuid, Fence)]) -> Result<Vec<bool>, StoreError> {
         on!(&*self.0.driver, driver => driver.begin(calls).await)
     }
@@ -106,7 +106,7 @@ impl Claims<'_> {
 
     /// Renews claims of messages for `lease` from now. Returns which are still valid, in the same order.
     ///
-    /// Messages of one [`Claims::take`] share a fence: pass it once.
+    /// Messages of one [`Claims::claim`] share a fence: pass it once.
     pub async fn renew(self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
         let lease = lease.min(MAX_LEASE);
         let numbers: Vec<i64> = fences.iter().copied().map(number).collect();

@@ -13,7 +13,7 @@ impl Facts<'_> {
     /// Publishes a node's facts about the queues that it serves.
     ///
     /// They replace what it published before about these queues. Facts of nodes that are long gone are deleted. Publish after
-    /// [`Queues::key_kind`](crate::Queues::key_kind) and [`Nodes::beat`](crate::Nodes::beat): without these the facts are
+    /// [`Queues::key_kind`](crate::Queues::key_kind) and [`Nodes::heartbeat`](crate::Nodes::heartbeat): without these the facts are
     /// not listed.
     pub async fn publish(self, node: Uuid, queues: &[(QueueName, QueueFacts)]) -> Result<(), StoreError> {
         let columns = [

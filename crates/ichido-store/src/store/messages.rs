@@ -179,7 +179,7 @@ impl Messages<'_> {
         on!(&*self.0.driver, driver => driver.forget(key, statement, &values).await)
     }
 
-    /// Deletes like [`Messages::forget`], for seals made with a key. The key proves that its holder deleted the entries.
+    /// Deletes like [`Messages::delete_finished`], for seals made with a key. The key proves that its holder deleted the entries.
     pub async fn delete_sealed(
         self,
         key: &AuditKey,

@@ -43,7 +43,7 @@ impl Nodes<'_> {
         self.0.driver.execute(shared!("task_release"), &[node.into()]).await.map(drop)
     }
 
-    /// Lists the holders of [`SingletonTask::Letters`], of any queue, with a valid lease.
+    /// Lists the holders of [`SingletonTask::DeadLetters`], of any queue, with a valid lease.
     pub async fn bulk_leases(self) -> Result<Vec<BulkLease>, StoreError> {
         let values = [SqlValue::Now, micros(MAX_TASK_LEASE).into()];
         self.0.driver.all(paired!("bulk_leases"), &values).await?.iter().map(rows::bulk_leases).collect()
