@@ -109,7 +109,7 @@ impl<T: DeserializeOwned> Judge<T> {
 
     /// Creates a judge that stores answers in a store and shares the model's pace.
     ///
-    /// Answers stay until [`Answers::delete`](ichido_store::Answers::forget) deletes those of its topic. The pace is
+    /// Answers stay until [`Answers::delete`](ichido_store::Answers::delete) deletes those of its topic. The pace is
     /// shared with everything that calls the model through that store.
     pub fn with_store(
         model: Arc<dyn Model>,
