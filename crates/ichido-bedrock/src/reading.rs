@@ -1,7 +1,7 @@
 //! Reads a response: an answer, or why there is none.
 // SPEC B1.
 
-use aws_sdk_bedrockruntime::config::http::HttpResponse;
+use aws_sdk_bedrockruntime::config::http::HttpResponse as SdkResponse;
 use aws_sdk_bedrockruntime::error::{ProvideErrorMetadata as _, SdkError};
 use aws_sdk_bedrockruntime::operation::RequestId as _;
 use aws_sdk_bedrockruntime::operation::converse::{ConverseError, ConverseOutput};
@@ -60,7 +60,7 @@ fn usage(counted: &TokenUsage) -> Usage {
 
 /// Returns why there is no answer. Its verdict is never a success.
 pub(crate) fn call_error(
-    error: &SdkError<ConverseError, HttpResponse>,
+    error: &SdkError<ConverseError, SdkResponse>,
     was_sent: bool,
     prompt: &Prompt,
     now: Timestamp,
@@ -91,7 +91,7 @@ fn unusable(why: String) -> CallError {
 /// Handles a response that refuses the call.
 fn refused(
     error: &ConverseError,
-    raw: &HttpResponse,
+    raw: &SdkResponse,
     body: &[u8],
     prompt: &Prompt,
     now: Timestamp,
@@ -138,7 +138,7 @@ fn status_of_model(error: &ConverseError) -> Option<u16> {
 }
 
 /// Handles a call without a complete response, or one that was not made.
-fn unanswered(error: &SdkError<ConverseError, HttpResponse>, was_sent: bool, now: Timestamp) -> CallError {
+fn unanswered(error: &SdkError<ConverseError, SdkResponse>, was_sent: bool, now: Timestamp) -> CallError {
     let not_done = |code| Verdict::declared(Some(code), Effect::NotDone, Advice::GiveUp, None, None);
     let (verdict, what) = match call_fault::classify(error, was_sent) {
         CallFault::NoKeys => (
