@@ -54,5 +54,5 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     if args.json {
         return out::print_line(json!({ "file": file.to_string(), "bytes": bytes, "schema": schema }));
     }
-    out::print_line(format_args!("copied the store to {file}, {}", size::shown(bytes)))
+    out::print_line(format_args!("copied the store to {file}, {}", size::format(bytes)))
 }

@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
         Command::Show { file, store, listen, bounds, origin } => {
             let traced = load_traced(file)?;
             let overrides = overrides(store.as_deref(), *listen, bounds)?;
-            let shown = traced.shown(&overrides);
+            let shown = traced.display(&overrides);
             if args.json {
                 out::print_line(show::json(&shown))
             } else {

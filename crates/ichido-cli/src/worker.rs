@@ -108,7 +108,7 @@ async fn stop(config: &Config, worker: &WorkerHandle, signals: &mut Signals) -> 
 /// Describes the stop and how long it may take.
 fn stopping(config: &Config, worker: &WorkerHandle) -> String {
     let (name, id) = (&config.worker.name, worker.id());
-    let within = duration::shown(config.worker.stop_timeout);
+    let within = duration::format(config.worker.stop_timeout);
     let in_flight = match worker.in_flight() {
         0 => "no calls in flight".to_owned(),
         1 => format!("1 call in flight may end within {within}"),

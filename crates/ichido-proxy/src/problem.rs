@@ -115,7 +115,7 @@ impl Problem {
         };
         let detail = format!(
             "the bodies in flight{whose} have reached the limit of {}; nothing was done; send the same request again",
-            size::told(most)
+            size::format_in_text(most)
         );
         Self::new(Code::BodiesFull, detail).under(status).with_effect(Effect::NotDone).after(BUSY_RETRY_AFTER)
     }

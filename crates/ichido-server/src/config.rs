@@ -127,7 +127,7 @@ pub struct Traced {
 
 impl Traced {
     /// Returns every setting with its effective value and origin.
-    pub fn shown(&self, over: &[Override]) -> Vec<DisplayedConfig> {
+    pub fn display(&self, over: &[Override]) -> Vec<DisplayedConfig> {
         let mut all = self.shown.clone();
         for shown in &mut all {
             let path = format!("{}.{}", shown.table, shown.name);

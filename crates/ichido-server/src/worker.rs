@@ -25,7 +25,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 pub fn cut(max_lease: Duration) -> String {
     format!(
         "stopped immediately; a running worker rescues the messages in flight after their lease (at most {}) expires",
-        duration::shown(max_lease)
+        duration::format(max_lease)
     )
 }
 

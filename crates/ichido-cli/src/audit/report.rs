@@ -65,7 +65,7 @@ fn render_clock(set_back: &SetBack) -> String {
         secs @ ..60 => secs,
         secs => secs.div_ceil(60) * 60,
     };
-    let by = duration::shown(Duration::from_secs(secs));
+    let by = duration::format(Duration::from_secs(secs));
     format!(
         "the database's clock was set back by up to {by}, or dates were forged before sealing: {entries} entries are dated before their predecessors, and {seals} seals before entries that were sealed earlier; compare with another log before you rely on these dates"
     )

@@ -9,7 +9,7 @@ use ichido::worker::{ShortKeyRetention, short_key_retention};
 use ichido_core::ledger::limits::{MAX_CLIENT_CALL, MAX_CLIENT_HINT};
 use ichido_core::retry::{Guarantee, Retry};
 use ichido_core::settings::ConfigErrors;
-use ichido_core::settings::duration::shown;
+use ichido_core::settings::duration;
 use ichido_server::config::Config;
 use ichido_store::diagnostics::{ClockReading, DatabaseDiagnostics, Diagnostics, PostgresDiagnostics};
 
@@ -94,8 +94,8 @@ pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> V
 pub(super) fn short_memory_finding(queue: &str, receiver: &str, memory: &ShortKeyRetention) -> DoctorCheck {
     let what = format!(
         "queue {queue}: {receiver} remembers keys for {}, but the last attempt may end after {}; unknown outcomes after that are parked",
-        shown(memory.keeps_for),
-        shown(memory.horizon)
+        duration::format(memory.keeps_for),
+        duration::format(memory.horizon)
     );
     DoctorCheck::finding("memory", what, &memory.help)
 }
@@ -106,19 +106,21 @@ pub(super) fn short_memory_finding(queue: &str, receiver: &str, memory: &ShortKe
 fn retention(keep_finished: Duration) -> DoctorCheck {
     let horizon = Retry::CLIENT.horizon(MAX_CLIENT_CALL, MAX_CLIENT_HINT);
     if horizon <= keep_finished {
-        let what =
-            format!("finished messages are kept for {}, longer than clients retry", shown(keep_finished));
+        let what = format!(
+            "finished messages are kept for {}, longer than clients retry",
+            duration::format(keep_finished)
+        );
         return DoctorCheck::passed("retention", what);
     }
     let what = format!(
         "finished messages are kept for {}, but a client may retry for {}: its retry would create a new message",
-        shown(keep_finished),
-        shown(horizon)
+        duration::format(keep_finished),
+        duration::format(horizon)
     );
     DoctorCheck::finding(
         "retention",
         what,
-        format!("set keep_finished under [worker] to {} or more", shown(horizon)),
+        format!("set keep_finished under [worker] to {} or more", duration::format(horizon)),
     )
 }
 
@@ -262,7 +264,10 @@ fn clock(reading: ClockReading) -> DoctorCheck {
     if apart <= MAX_SKEW {
         return DoctorCheck::passed(
             NAME,
-            format!("the clocks of this machine and the database differ by at most {}", shown(MAX_SKEW)),
+            format!(
+                "the clocks of this machine and the database differ by at most {}",
+                duration::format(MAX_SKEW)
+            ),
         );
     }
     let which = if behind < ahead { "ahead of" } else { "behind" };
@@ -308,7 +313,7 @@ fn transactions(server: &PostgresDiagnostics) -> Vec<DoctorCheck> {
     if checks.is_empty() && server.sees_everybody {
         checks.push(DoctorCheck::passed(
             NAME,
-            format!("no transaction has been open for longer than {}", shown(MAX_OPEN_FOR)),
+            format!("no transaction has been open for longer than {}", duration::format(MAX_OPEN_FOR)),
         ));
     }
     if !server.sees_everybody {

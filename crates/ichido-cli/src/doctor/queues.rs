@@ -2,7 +2,7 @@
 
 use ichido::worker::ShortKeyRetention;
 use ichido_core::retry::Guarantee;
-use ichido_core::settings::duration::shown;
+use ichido_core::settings::duration;
 use ichido_store::facts::{PublishedQueue, QueueFacts};
 use ichido_store::node::NodeRow;
 
@@ -44,11 +44,11 @@ fn disagreement(queue: &PublishedQueue) -> DoctorCheck {
 fn described(facts: &QueueFacts) -> String {
     let guarantee = match facts.guarantee {
         Guarantee::Idempotent => "calls may be repeated".to_owned(),
-        Guarantee::Keyed { keeps_for } => format!("keys kept for {}", shown(keeps_for)),
+        Guarantee::Keyed { keeps_for } => format!("keys kept for {}", duration::format(keeps_for)),
         Guarantee::None => "no guarantee".to_owned(),
     };
     let QueueFacts { requeue, max_attempts, retry_horizon: horizon, .. } = facts;
-    format!("{guarantee}, requeue = {requeue}, {max_attempts} attempts within {}", shown(*horizon))
+    format!("{guarantee}, requeue = {requeue}, {max_attempts} attempts within {}", duration::format(*horizon))
 }
 
 fn forgets_early(queue: &PublishedQueue) -> Option<DoctorCheck> {

@@ -1,6 +1,6 @@
 //! Durations as people write them: `250ms`, `3s`, `5m`, `72h`, `3d`.
 //!
-//! Guarantee: [`parse`] reads what [`shown`] writes as the same duration.
+//! Guarantee: [`parse`] reads what [`format`] writes as the same duration.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
 }
 
 /// Formats a duration as it would be given, in the largest exact unit: `10m`.
-pub fn shown(duration: Duration) -> String {
+pub fn format(duration: Duration) -> String {
     let millis = duration.as_millis();
     let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
     let fitting = units.iter().find(|(_, size)| 0 < millis && millis.is_multiple_of(*size));
@@ -60,7 +60,7 @@ mod tests {
             assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
         }
         for text in ["0ms", "250ms", "90s", "10m", "36h", "3d"] {
-            assert_eq!(shown(parse(text).unwrap()), text);
+            assert_eq!(format(parse(text).unwrap()), text);
         }
         assert_eq!(parse("3d"), Ok(Duration::from_hours(72)));
         for text in ["", "3", "s", "3 s", "1.5s", "-1s", "3sec", "3S", "½s"] {

@@ -1,6 +1,6 @@
 //! Sizes as people write them: `2 MiB`, `512 KiB`, `1000`.
 //!
-//! Guarantee: [`parse`] reads what [`shown`] writes as the same number of bytes.
+//! Guarantee: [`parse`] reads what [`format`] writes as the same number of bytes.
 //!
 //! The units are binary. `KB` and `K` are 1000 bytes to some and 1024 to others, so they are refused with both numbers.
 
@@ -77,14 +77,14 @@ pub fn parse(text: &str) -> Result<u64, SizeError> {
 /// Formats a size as it would be given, in the largest exact unit.
 ///
 /// Examples are `64 KiB`, or `1000` if no unit is exact.
-pub fn shown(bytes: u64) -> String {
+pub fn format(bytes: u64) -> String {
     let fitting = UNITS.iter().find(|unit| 0 < bytes && bytes.is_multiple_of(unit.bytes));
     fitting.map_or_else(|| bytes.to_string(), |unit| format!("{} {}", bytes / unit.bytes, unit.name))
 }
 
 /// Formats a size for a sentence: `64 KiB`, `1000 bytes`.
-pub fn told(bytes: usize) -> String {
-    let text = shown(bytes as u64);
+pub fn format_in_text(bytes: usize) -> String {
+    let text = format(bytes as u64);
     match bytes {
         1 => "1 byte".to_owned(),
         _ if text.ends_with('B') => text,
@@ -102,11 +102,11 @@ mod tests {
             [("0", 0), ("1000", 1_000), ("512 KiB", 512 << 10), ("2 MiB", 2 << 20), ("3 GiB", 3 << 30)]
         {
             assert_eq!(parse(text), Ok(bytes), "{text}");
-            assert_eq!(shown(bytes), text);
+            assert_eq!(format(bytes), text);
         }
         assert_eq!(parse("2MiB"), parse("2 MiB"));
-        assert_eq!([1024, 1025, 1536 << 10].map(shown), ["1 KiB", "1025", "1536 KiB"]);
-        assert_eq!([1, 1025, 2048].map(told), ["1 byte", "1025 bytes", "2 KiB"]);
+        assert_eq!([1024, 1025, 1536 << 10].map(format), ["1 KiB", "1025", "1536 KiB"]);
+        assert_eq!([1, 1025, 2048].map(format_in_text), ["1 byte", "1025 bytes", "2 KiB"]);
     }
 
     #[test]

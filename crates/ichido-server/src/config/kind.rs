@@ -97,11 +97,13 @@ impl Kind {
             Self::Number(min, max) => format!("a number from {min} to {max}"),
             Self::Share => "a number below 1, such as 0.05 for 5 %".to_owned(),
             Self::Time(Duration::ZERO, Duration::MAX) => "a duration, such as \"3s\"".to_owned(),
-            Self::Time(min, Duration::MAX) => format!("a duration, {} or more", duration::shown(*min)),
+            Self::Time(min, Duration::MAX) => format!("a duration, {} or more", duration::format(*min)),
             Self::Time(min, max) => {
-                format!("a duration from {} to {}", duration::shown(*min), duration::shown(*max))
+                format!("a duration from {} to {}", duration::format(*min), duration::format(*max))
             }
-            Self::Size(min, max) => format!("a size from {} to {}", size::told(*min), size::told(*max)),
+            Self::Size(min, max) => {
+                format!("a size from {} to {}", size::format_in_text(*min), size::format_in_text(*max))
+            }
             Self::Texts | Self::References => "a list of strings, such as [\"one\", \"two\"]".to_owned(),
             Self::Secrets => "a list of references, such as [\"env:NAME\"]".to_owned(),
             Self::Fields | Self::Table(_) => "a table, such as { name = value }".to_owned(),
@@ -139,14 +141,14 @@ impl Kind {
             Self::Time(min, max) => match value.as_str().map(duration::parse) {
                 Some(Err(error)) => return Some(error.to_string()),
                 Some(Ok(time)) if !(*min..=*max).contains(&time) => {
-                    return instead(&format!("is {}", duration::shown(time)));
+                    return instead(&format!("is {}", duration::format(time)));
                 }
                 time => time.is_some(),
             },
             Self::Size(min, max) => match bytes(value) {
                 Some(Err(error)) => return Some(error.to_string()),
                 Some(Ok(bytes)) if !(*min as u64..=*max as u64).contains(&bytes) => {
-                    return instead(&format!("is {}", size::shown(bytes)));
+                    return instead(&format!("is {}", size::format(bytes)));
                 }
                 bytes => bytes.is_some(),
             },

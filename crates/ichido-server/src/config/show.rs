@@ -74,7 +74,7 @@ pub(super) fn is_hidden(path: &str, value: &DeValue<'_>, is_by_variable: bool) -
 /// Formats a value for display, with redacted URLs.
 pub(super) fn redacted(kind: &Kind, value: &DeValue<'_>) -> String {
     match (kind, usize::read(value)) {
-        (Kind::Size(..), Some(bytes)) => format!("{:?}", size::shown(bytes as u64)),
+        (Kind::Size(..), Some(bytes)) => format!("{:?}", size::format(bytes as u64)),
         _ => to_toml(value, &crate::redacted::url),
     }
 }

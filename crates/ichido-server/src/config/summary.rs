@@ -60,7 +60,7 @@ pub fn json(config: &Config) -> Value {
             "parallelism": queue.parallelism,
             "batch_size": queue.batch_size,
             "max_retries": queue.retry.max_attempts.get() - 1,
-            "lease": duration::shown(queue.lease),
+            "lease": duration::format(queue.lease),
             "requeue": queue.requeue,
         })
     };
@@ -74,8 +74,8 @@ pub fn json(config: &Config) -> Value {
             "endpoint": destination.endpoint,
             // A stream deduplicates by key for as long as its own configuration says.
             "guarantee": guarantee.map_or("keyed", Guarantee::as_str),
-            "keeps_keys_for": keeps_for.map(duration::shown),
-            "timeout": duration::shown(destination.timeout()),
+            "keeps_keys_for": keeps_for.map(duration::format),
+            "timeout": duration::format(destination.timeout()),
             "can_reconcile": destination.can_reconcile(),
         })
     };
@@ -91,9 +91,9 @@ pub fn json(config: &Config) -> Value {
         "store": store_summary(config),
         "worker": {
             "name": worker.name,
-            "idle_sleep": duration::shown(worker.idle_sleep),
-            "stop_timeout": duration::shown(worker.stop_timeout),
-            "keep_finished": duration::shown(worker.keep_finished),
+            "idle_sleep": duration::format(worker.idle_sleep),
+            "stop_timeout": duration::format(worker.stop_timeout),
+            "keep_finished": duration::format(worker.keep_finished),
             "has_audit_key": worker.audit_key.is_some(),
         },
         "alerts": common,
@@ -164,7 +164,7 @@ fn cell(value: &Value) -> String {
 fn guarantee_text(guarantee: Option<Guarantee>) -> String {
     match guarantee {
         Some(Guarantee::Keyed { keeps_for }) => {
-            format!("keyed: deduplicates for {}", duration::shown(keeps_for))
+            format!("keyed: deduplicates for {}", duration::format(keeps_for))
         }
         Some(Guarantee::Idempotent) => "idempotent: may be repeated".to_owned(),
         Some(Guarantee::None) => "none: unknown effects are parked".to_owned(),

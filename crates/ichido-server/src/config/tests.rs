@@ -60,7 +60,7 @@ pub(super) fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Res
 }
 
 pub(super) fn shown(traced: &Traced, over: &[Override], with_origin: bool) -> String {
-    show::text(&traced.shown(over), with_origin)
+    show::text(&traced.display(over), with_origin)
 }
 
 /// Returns the commented file with every setting uncommented.

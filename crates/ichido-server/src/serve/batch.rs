@@ -419,8 +419,10 @@ impl BodyLines {
             }
             self.scanned = self.buffer.len();
             if MAX_LINE_BYTES < self.scanned {
-                let detail =
-                    format!("the line is longer than {}; the rest was not read", size::told(MAX_LINE_BYTES));
+                let detail = format!(
+                    "the line is longer than {}; the rest was not read",
+                    size::format_in_text(MAX_LINE_BYTES)
+                );
                 return Err(Problem::new(Code::BatchTooLarge, detail));
             }
             if self.is_complete {
@@ -444,7 +446,7 @@ impl BodyLines {
                 if most < self.read_bytes {
                     let detail = format!(
                         "the batch is larger than {}; the rest was not read; send it in another batch",
-                        size::told(most)
+                        size::format_in_text(most)
                     );
                     return Err(Problem::new(Code::BatchTooLarge, detail));
                 }

@@ -56,7 +56,7 @@ fn check_head(request: &Request, request_limits: RequestLimits) -> Result<(), Pr
     if max_headers < request.headers().len() || max_head_bytes < fields + target {
         let detail = format!(
             "the request has more than {max_headers} header fields or {} of them; send fewer",
-            size::told(max_head_bytes)
+            size::format_in_text(max_head_bytes)
         );
         return Err(Problem::new(Code::HeadTooLarge, detail));
     }

@@ -162,7 +162,7 @@ impl Problem {
                 Code::BodiesFull,
                 format!(
                     "the request bodies in flight take {}, the maximum; nothing was done; send the same request again",
-                    size::told(MAX_BODIES_BYTES)
+                    size::format_in_text(MAX_BODIES_BYTES)
                 ),
             )
             .after(BODIES_RETRY_AFTER),
@@ -171,7 +171,7 @@ impl Problem {
                 format!(
                     "the request bodies in flight with this token take {}, the maximum; nothing was done; send the same request again, \
                      with fewer at once",
-                    size::told(MAX_BODIES_BYTES_OF_ONE)
+                    size::format_in_text(MAX_BODIES_BYTES_OF_ONE)
                 ),
             )
             .after(BODIES_RETRY_AFTER),

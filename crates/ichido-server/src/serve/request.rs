@@ -232,7 +232,7 @@ pub(super) async fn read_body(
 }
 
 pub(super) fn too_large(max_bytes: usize) -> Problem {
-    let most = size::told(max_bytes);
+    let most = size::format_in_text(max_bytes);
     let detail = format!("the body has more than {most}; nothing was done; send less, or a reference to it");
     Problem::new(Code::BodyTooLarge, detail)
 }

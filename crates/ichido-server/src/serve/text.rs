@@ -203,7 +203,7 @@ fn parse_wait(text: &str) -> Result<Duration, String> {
         Ok(wait) if wait <= MAX_WAIT => Ok(wait),
         Ok(_) => Err(format!(
             "is longer than {}; shorten it, and send the request again to wait longer",
-            duration::shown(MAX_WAIT)
+            duration::format(MAX_WAIT)
         )),
         Err(_) => Err("is not a duration; write a whole number and a unit, such as 250ms or 5s".to_owned()),
     }

@@ -121,7 +121,7 @@ impl<'a> Section<'a> {
         }
         let by_other = |other: &str, value: &str, choose: fn(Duration, Duration) -> Duration| {
             let own = duration::parse(value).unwrap_or_default();
-            setting.toml(&duration::shown(choose(own, self.get(other).unwrap_or(own))))
+            setting.toml(&duration::format(choose(own, self.get(other).unwrap_or(own))))
         };
         match setting.absent {
             _ if self.has_no_defaults => None,

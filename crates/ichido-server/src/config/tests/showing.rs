@@ -66,7 +66,7 @@ fn shown_destinations_are_complete_and_read_back() {
 fn possible_secrets_in_urls_are_not_shown() {
     let text = "[destinations.a]\nkind = \"http\"\nurl = \"https://a.test/in?apikey=s3cret\"\nreconcile = { url = \"https://a.test/by-key/{key}?apikey=s3cret\", rules = [{ status = \"200\", means = \"done\" }] }\n[destinations.b]\nkind = \"http\"\nurl = \"https://hooks.slack.test/services/T0AAAAAAA/B0BBBBBBB/s3cretABCDEFGHIJKLMNOP\"\n";
     let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
-    let all = traced.shown(&[]);
+    let all = traced.display(&[]);
     for text in [show::text(&all, true), show::json(&all).to_string()] {
         assert!(!text.contains("s3cret"), "{text}");
         assert!(
@@ -88,7 +88,7 @@ fn possible_secrets_in_destinations_are_not_shown() {
         ("ICHIDO__DESTINATIONS__B__URL", "https://b.test/s3cret".to_owned()),
     ]);
     let traced = traced_with(text, &variables).unwrap_or_else(|faults| panic!("{faults}"));
-    let all = traced.shown(&[]);
+    let all = traced.display(&[]);
     for text in [show::text(&all, true), show::json(&all).to_string()] {
         assert!(!text.contains("s3cret") && !text.contains(SECRET), "{text}");
         assert!(
