@@ -1,6 +1,6 @@
 //! Durations as people write them: `250ms`, `3s`, `5m`, `72h`, `3d`.
 //!
-//! Guarantee: [`parse`] reads what [`format`] writes as the same duration.
+//! Guarantee: [`parse`] reads what [`format()`] writes as the same duration.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Sizes as people write them: `2 MiB`, `512 KiB`, `1000`.
 //!
-//! Guarantee: [`parse`] reads what [`format`] writes as the same number of bytes.
+//! Guarantee: [`parse`] reads what [`format()`] writes as the same number of bytes.
 //!
 //! The units are binary. `KB` and `K` are 1000 bytes to some and 1024 to others, so they are refused with both numbers.
 
