@@ -116,10 +116,33 @@ impl Default for BodyRules {
     }
 }
 
+/// The media type of a body without a `Content-Type` (RFC 9110, 8.3).
+pub const MEDIA_TYPE_DEFAULT: &str = "application/octet-stream";
+
+/// Returns the media type under which a body is compared: type and subtype, in lower case.
+///
+/// Parameters do not count, because a proxy between two attempts may add a charset.
+pub fn media_type(content_type: &str) -> String {
+    let essence = essence(content_type);
+    if essence.is_empty() { MEDIA_TYPE_DEFAULT.to_owned() } else { essence.to_ascii_lowercase() }
+}
+
+/// Returns whether two bodies under one key, each with its `Content-Type`, are the same request.
+///
+/// The digest alone does not say: `1` as text and `1.0` as JSON have the same. [`crate::fingerprint`] compares the same
+/// two values, so every way into Ichido has this one rule.
+// SPEC C9, D1.
+pub fn is_same_body(one: (&str, Digest), other: (&str, Digest)) -> bool {
+    one.1 == other.1 && media_type(one.0) == media_type(other.0)
+}
+
+fn essence(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
 /// Returns whether a media type is JSON: `application/json`, `text/json`, or any type with the suffix `+json`.
 pub fn is_json(media_type: &str) -> bool {
-    let essence = media_type.split(';').next().unwrap_or_default().trim();
-    let Some((kind, subtype)) = essence.split_once('/') else {
+    let Some((kind, subtype)) = essence(media_type).split_once('/') else {
         return false;
     };
     let plain = subtype.eq_ignore_ascii_case("json")

@@ -9,7 +9,7 @@ mod inputs;
 
 pub use inputs::Inputs;
 
-use crate::digest::{Digest, Hasher, hash, is_json};
+use crate::digest::{Digest, Hasher, hash, media_type};
 
 hash! {
     /// `v1:` and 64 hex digits: a hash of everything that identifies a request.
@@ -31,7 +31,7 @@ pub struct RequestParts<'a> {
     pub path: &'a str,
     /// The query without its question mark; empty when there is none.
     pub query: &'a str,
-    /// The value of `Content-Type`; empty when there is none.
+    /// The value of `Content-Type`, empty when there is none; compared as [`media_type`] returns it.
     pub media_type: &'a str,
     /// The digest of the body.
     pub digest: Digest,
@@ -43,7 +43,7 @@ impl Fingerprint {
     /// Computes the fingerprint of a request.
     pub fn new(parts: &RequestParts<'_>) -> Self {
         let mut hasher = Hasher::new("ichido/fingerprint/1");
-        let media_type = normal_media_type(parts.media_type);
+        let media_type = media_type(parts.media_type);
         for text in
             [parts.operation, parts.identity, parts.method, parts.path, parts.query, media_type.as_str()]
         {
@@ -56,19 +56,6 @@ impl Fingerprint {
         }
         Self(hasher.finish())
     }
-}
-
-/// Normalizes a media type.
-///
-/// Type and subtype become lower case. JSON loses its parameters, which have no meaning; other types keep theirs,
-/// because a charset changes what bytes mean.
-fn normal_media_type(media_type: &str) -> String {
-    let (essence, parameters) = match media_type.split_once(';') {
-        Some((essence, parameters)) => (essence, parameters.trim()),
-        None => (media_type, ""),
-    };
-    let essence = essence.trim().to_ascii_lowercase();
-    if is_json(&essence) || parameters.is_empty() { essence } else { format!("{essence};{parameters}") }
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ pub(crate) async fn find_existing(
     };
     let found = store.messages().list(&filter, 1).await?.pop();
     Ok(found.map(|found| {
-        let is_same = found.request_digest == message.digest;
+        let is_same = message.is_same_request(&found.content_type, found.request_digest);
         if is_same { Enqueued::Replay { id: found.id } } else { Enqueued::Conflict { id: found.id } }
     }))
 }

@@ -24,7 +24,8 @@ pub(crate) async fn find_first(
     rows.iter()
         .map(|row| {
             let position = usize::try_from(row.number("position")?).unwrap_or(usize::MAX);
-            Ok((position, FirstMessage { id: row.uuid("id")?, digest: row.digest("digest")? }))
+            let content_type = row.text("content_type")?.to_owned();
+            Ok((position, FirstMessage { id: row.uuid("id")?, digest: row.digest("digest")?, content_type }))
         })
         .collect()
 }
@@ -41,7 +42,7 @@ pub(crate) async fn find_duplicate(
     let (id, new) = message;
     // The key first: a repetition of the same action is that action, not merely equal content.
     if let Some(first) = find_first(connection, &[message]).await?.remove(&0) {
-        return Ok(Some(compare_with_first(message, first)));
+        return Ok(Some(compare_with_first(message, &first)));
     }
     let Some(same) = &new.same_content else { return Ok(None) };
     let content = SqlValue::from(&same.content.as_bytes()[..]);

@@ -114,7 +114,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::digest::Digest;
+use ichido_core::digest::{Digest, MEDIA_TYPE_DEFAULT, is_same_body};
 use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{Event, History, StartMark, State, StateName};
@@ -237,7 +237,7 @@ impl NewMessage {
             queue,
             identity: identity.to_owned(),
             key,
-            content_type: "application/octet-stream".to_owned(),
+            content_type: MEDIA_TYPE_DEFAULT.to_owned(),
             request,
             digest,
             hops: None,
@@ -248,6 +248,11 @@ impl NewMessage {
             replacement_of: None,
             same_content: None,
         }
+    }
+
+    /// Returns whether a message with this request, under the same key, is this message.
+    pub fn is_same_request(&self, content_type: &str, digest: Digest) -> bool {
+        is_same_body((&self.content_type, self.digest), (content_type, digest))
     }
 
     /// Refuses values that a database cannot hold, before they join a batch.
@@ -280,8 +285,8 @@ pub enum Enqueued {
         /// Its id.
         id: Uuid,
     },
-    /// The same message was enqueued before: its request has the same digest. Priority, attempts, delay and media type are not
-    /// compared; those of the first message apply.
+    /// The same message was enqueued before: its request has the same digest and media type. Priority, attempts and delay are
+    /// not compared; those of the first message apply.
     Replay {
         /// The id of the first message.
         id: Uuid,
@@ -312,19 +317,21 @@ impl Enqueued {
 pub(crate) type NumberedMessage = (Uuid, NewMessage);
 
 /// The first message under a key.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FirstMessage {
     pub(crate) id: Uuid,
     pub(crate) digest: Digest,
+    pub(crate) content_type: String,
 }
 
 /// Compares a message with the first message under the same key.
-pub(crate) fn compare_with_first((id, new): &NumberedMessage, first: FirstMessage) -> Enqueued {
-    match first {
+pub(crate) fn compare_with_first((own, new): &NumberedMessage, first: &FirstMessage) -> Enqueued {
+    let FirstMessage { id, digest, content_type } = first;
+    match *id {
         // Our own insert, whose answer was lost.
-        FirstMessage { id: first, .. } if first == *id => Enqueued::New { id: first },
-        FirstMessage { id, digest } if digest == new.digest => Enqueued::Replay { id },
-        FirstMessage { id, .. } => Enqueued::Conflict { id },
+        id if id == *own => Enqueued::New { id },
+        id if new.is_same_request(content_type, *digest) => Enqueued::Replay { id },
+        id => Enqueued::Conflict { id },
     }
 }
 

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::digest::{BodyRules, is_same_body};
 
 const PARTS: RequestParts<'static> = RequestParts {
     operation: "orders.create",
@@ -63,12 +64,39 @@ fn every_part_counts() {
     assert_eq!(Fingerprint::new(&PARTS), first);
 }
 
+/// Every way into Ichido compares by the fingerprint, or by digest and media type; both give these results.
 #[test]
-fn media_types_that_mean_the_same_are_one() {
-    let of = |media_type| Fingerprint::new(&RequestParts { media_type, ..PARTS });
-    assert_eq!(of("application/json"), of("Application/JSON ; charset=utf-8"));
-    assert_eq!(of("text/plain"), of("TEXT/plain"));
-    assert_ne!(of("text/plain; charset=utf-8"), of("text/plain; charset=latin1"));
+fn one_rule_says_whether_a_body_under_another_content_type_is_the_same() {
+    const JSON: &str = "application/json";
+    let rules = BodyRules::default();
+    for (one, other, is_same) in [
+        ((JSON, "[1, 2]"), ("Application/JSON ; charset=utf-8", "[1,2.0]"), true),
+        (("text/plain", "a"), ("TEXT/plain", "a"), true),
+        // A charset that a proxy adds, or another one, is not another request.
+        (("text/plain", "a"), ("text/plain; charset=utf-8", "a"), true),
+        (("text/plain; charset=utf-8", "a"), ("text/plain; charset=latin1", "a"), true),
+        (("", "a"), ("application/octet-stream", "a"), true),
+        // The same bytes under another type are another request, whether they are canonical JSON or not.
+        ((JSON, "[1,2]"), ("text/plain", "[1,2]"), false),
+        ((JSON, "[1, 2]"), ("text/plain", "[1, 2]"), false),
+        ((JSON, "[1,2]"), ("", "[1,2]"), false),
+        ((JSON, "1.0"), ("text/plain", "1"), false),
+        ((JSON, "{}"), ("application/merge-patch+json", "{}"), false),
+        (("text/plain", "a"), ("text/csv", "a"), false),
+        (("text/plain", "a"), ("", "a"), false),
+        // And so are other bytes under the same type.
+        (("text/plain", "1"), ("text/plain", "1.0"), false),
+        ((JSON, "1"), (JSON, "2"), false),
+    ] {
+        let digest = |(media_type, body): (&str, &str)| {
+            Digest::of_body(media_type, body.as_bytes(), &rules).expect("it is valid")
+        };
+        let print = |body: (&'static str, &str)| {
+            Fingerprint::new(&RequestParts { media_type: body.0, digest: digest(body), ..PARTS })
+        };
+        assert_eq!(print(one) == print(other), is_same, "{one:?} {other:?}");
+        assert_eq!(is_same_body((one.0, digest(one)), (other.0, digest(other))), is_same, "{one:?} {other:?}");
+    }
 }
 
 #[test]

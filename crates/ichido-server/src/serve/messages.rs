@@ -12,6 +12,7 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderValue, StatusCode};
+use ichido_core::digest::MEDIA_TYPE_DEFAULT;
 use ichido_core::key::{self, IdempotencyKey, KeyError};
 use ichido_core::ledger::Profile;
 use ichido_http::server::body::BodyError;
@@ -32,8 +33,6 @@ use super::text;
 use crate::accept::{ParsedSubmission, Submission, SubmissionError, find_existing};
 use crate::traces::{self, Accepting};
 
-/// The media type of a body without one (RFC 9110).
-const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 /// Why the response does not wait for the message to end.
@@ -187,7 +186,7 @@ pub(super) fn read_key(headers: &HeaderMap) -> Result<IdempotencyKey, Problem> {
 pub(super) fn content_type(headers: &HeaderMap) -> Result<String, Problem> {
     let mut lines = headers.get_all(CONTENT_TYPE).iter();
     match (lines.next(), lines.next()) {
-        (None, _) => Ok(CONTENT_TYPE_DEFAULT.to_owned()),
+        (None, _) => Ok(MEDIA_TYPE_DEFAULT.to_owned()),
         (Some(line), None) => match line.to_str() {
             Ok(text) => Ok(text.to_owned()),
             Err(_) => Err(Problem::new(
@@ -264,7 +263,7 @@ pub(super) async fn get_message_request(
     let mut response = Response::new(PermittedBody::body(row.request, permit));
     let headers = response.headers_mut();
     let content_type = HeaderValue::try_from(row.content_type);
-    headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static(CONTENT_TYPE_DEFAULT)));
+    headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static(MEDIA_TYPE_DEFAULT)));
     // These bytes come from the caller: a browser must neither show them as our page nor run them.
     headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

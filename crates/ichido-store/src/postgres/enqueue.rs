@@ -111,7 +111,7 @@ impl Postgres {
             let found = find_first(&mut self.connection(connection), &wanted).await?;
             for (position, index) in rest.into_iter().enumerate() {
                 answers[index] =
-                    found.get(&position).map(|found| compare_with_first(&messages[index], *found));
+                    found.get(&position).map(|found| compare_with_first(&messages[index], found));
             }
         }
         answers.into_iter().map(|answer| answer.ok_or(StoreError::Busy)).collect()

@@ -91,7 +91,7 @@ pub(super) async fn enqueue_at(
     }
     // This also finds the messages that were just inserted; their ids identify them.
     let found = find_first(&mut without_clock(connection), messages).await?;
-    let first = |position| found.get(&position).copied().ok_or(StoreError::Busy);
+    let first = |position| found.get(&position).ok_or(StoreError::Busy);
     messages
         .iter()
         .enumerate()

@@ -71,6 +71,24 @@ on_both! {
         assert_eq!(server.send(&text("1.00")).await.status(), 409);
     }
 
+    /// One by one or in a batch. `10` and `10.0` are one number as JSON, and canonical JSON has the bytes of a text.
+    async fn same_bytes_under_another_content_type_are_a_conflict(fixture) {
+        let server = fixture.serve(&[]);
+        let path = "/v1/queues/demo/messages";
+        let typed = |content_type: &str, body: &str| RawRequest::post(path).key("k").field("Content-Type", content_type).body(body);
+        assert_eq!(server.send(&typed("application/json", "10")).await.status(), 201);
+        assert_eq!(server.send(&typed("application/json; charset=utf-8", "10.0")).await.status(), 201);
+        for other in ["text/plain", "application/merge-patch+json"] {
+            assert_eq!(problem(&server.send(&typed(other, "10")).await), (409, "key_conflict".to_owned()), "{other}");
+        }
+        assert_eq!(server.send(&RawRequest::post(path).key("k").body("10")).await.status(), 409);
+        let lines = ["{\"key\":\"k\",\"body\":10.0}", "{\"key\":\"k\",\"body\":10,\"content_type\":\"text/plain\"}"];
+        let batch = RawRequest::post("/v1/queues/demo/messages:batch").field("Content-Type", "application/x-ndjson");
+        let answer = server.send(&batch.body(lines.join("\n"))).await;
+        let results: Vec<serde_json::Value> = answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((&results[0]["status"], &results[1]["status"]), (&201.into(), &409.into()), "{}", answer.text());
+    }
+
     /// The same key of another identity is another action, and reveals nobody else's message.
     async fn same_key_from_another_identity_is_another_action(fixture) {
         let server = fixture.serve(&[]);

@@ -56,6 +56,19 @@ both_databases! {
         fixture.assert_counts(&[("queued", 1)]).await;
     }
 
+    /// Also inside a batch, where duplicates are found by another statement.
+    #[test]
+    async fn the_same_key_with_another_content_type_is_refused(fixture: StoreFixture) {
+        let typed = |content_type: &str| NewMessage { content_type: content_type.to_owned(), ..message("k1") };
+        let id = new_id(fixture.put(typed("text/plain")).await);
+        assert_eq!(fixture.put(typed("Text/Plain; charset=utf-8")).await, Enqueued::Replay { id });
+        assert_eq!(fixture.put(typed("text/csv")).await, Enqueued::Conflict { id });
+        let batch = vec![typed("text/csv"), typed("text/plain")];
+        let answers = fixture.store.messages().enqueue_all(batch).await.into_iter().map(Result::unwrap);
+        assert_eq!(answers.collect::<Vec<_>>(), [Enqueued::Conflict { id }, Enqueued::Replay { id }]);
+        fixture.assert_counts(&[("queued", 1)]).await;
+    }
+
     #[test]
     async fn a_key_is_its_own_in_each_queue_and_for_each_identity(fixture: StoreFixture) {
         let mut all = BTreeSet::from([fixture.enqueue("k1").await]);

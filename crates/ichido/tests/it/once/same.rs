@@ -121,6 +121,21 @@ both_databases! {
     }
 
     #[test]
+    async fn same_bytes_under_another_content_type_are_a_conflict(fixture: OnceFixture) {
+        let orders = fixture.orders(Mode::Opaque);
+        let typed = |content_type: &'static str, body: &'static str| {
+            keyed("k1").body(body).field("content-type", content_type)
+        };
+        typed("application/json", "10").send(&orders).await.assert_first(201, "order 1");
+        typed("application/json; charset=utf-8", "10.0").send(&orders).await.assert_replay(201, "order 1");
+        for other in ["text/plain", "application/merge-patch+json"] {
+            typed(other, "10").send(&orders).await.assert_problem(409, "key_conflict");
+        }
+        keyed("k1").body("10").send(&orders).await.assert_problem(409, "key_conflict");
+        fixture.assert_effects(1).await;
+    }
+
+    #[test]
     async fn an_encoded_body_counts_by_its_bytes(fixture: OnceFixture) {
         let orders = fixture.orders(Mode::Opaque);
         let encoded = |bytes: &'static [u8]| keyed("k1").json(bytes).field("content-encoding", "gzip");

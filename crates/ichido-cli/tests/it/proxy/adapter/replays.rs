@@ -49,6 +49,13 @@ async fn key_reuse_with_different_request_is_refused() {
         assert_eq!((refused.status(), refused.code().as_str()), (409, "key_conflict"), "{other:?}");
         assert!(!refused.text().contains("order 0"));
     }
+    // `order` sends JSON; the same bytes as a text are another request, and a charset is not.
+    let typed = |content_type: &str| {
+        let request = ProxyRequest::post("/orders?lang=en").key("k").field("Content-Type", content_type);
+        request.body("{\"qty\": 1}")
+    };
+    assert_eq!(send(proxy.address, &typed("text/plain")).await.code(), "key_conflict");
+    assert_eq!(send(proxy.address, &typed("application/json; charset=utf-8")).await.status(), 201);
     assert_eq!(service.seen().len(), 1);
     // Another operation is another action: its name is the route's pattern, not the path. Spec: C3.
     assert_eq!(send(proxy.address, &json("/orders/7", "{\"qty\": 1}")).await.status(), 201);
