@@ -61,8 +61,11 @@ impl<'a> HopChain<'a> {
         of: Traffic,
     ) -> impl Iterator<Item = (&'a Boundary, &'a str, &'a HeaderLists)> {
         self.files().flat_map(move |file| {
-            let lists = file.headers.iter().flat_map(super::NamedValues::iter);
-            let lists = lists.filter(move |(direction, _)| model::traffic(direction) == of);
+            // The list of hop-by-hop headers is about both.
+            let is_about = move |direction: &str| {
+                direction == model::HOP_BY_HOP || model::traffic(direction, file.name()) == of
+            };
+            let lists = file.headers.lists().filter(move |(direction, _)| is_about(direction));
             lists.map(move |(direction, lists)| (file, direction, lists))
         })
     }

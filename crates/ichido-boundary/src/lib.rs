@@ -6,7 +6,7 @@
 //! reports. The proxy runs on the same files.
 //!
 //! Guarantee: nothing in this crate does I/O, reads a clock or draws a random number. A text becomes a [`Boundary`] or
-//! one error with its line and column, never a panic; unknown members are kept and ignored. The same files always give
+//! all its errors, each with its line and column, never a panic; unknown members are kept and ignored. The same files always give
 //! the same findings in the same order, each with its rule, its location and how to fix it.
 //!
 //! Where to start: [`Boundary::read`] parses a file, [`check`] finds what is wrong with a set of files, [`loosened`] finds the
@@ -83,11 +83,11 @@ mod timing;
 pub use diff::loosened;
 pub use hop_chain::{HopChain, hop_chains};
 pub use member::{
-    MAX_COUNT, MAX_NAME_BYTES, MAX_UNKNOWN, MAX_WHOLE, Member, MisspelledMember, NamedValues, Schema,
+    MAX_COUNT, MAX_INVALID, MAX_NAME_BYTES, MAX_UNKNOWN, MAX_WHOLE, Member, MisspelledMember, NamedValues, Schema,
 };
 pub use model::*;
 pub use page::{BoundaryRule, Example, Severity};
-pub use read::{Boundary, Location, MAX_BYTES, ReadError, ReadErrorKind, schema};
+pub use read::{Boundary, Location, MAX_BYTES, ReadError, ReadErrorKind, ReadErrors, schema};
 pub use rules::{Finding, UNREADABLE, check, rule, rules};
 pub use starting::{STARTING, STARTING_README};
 

@@ -1,6 +1,6 @@
 //! Members: turns a JSON value into a value of the model.
 //!
-//! An invalid value gives one error with its location and reason.
+//! Each invalid value gives one error with its location and reason, and the rest of the file is still read.
 //!
 //! Every type of the model declares its [`Schema`] next to its reader, so the published schema, the list of members and
 //! the reader cannot drift apart.
@@ -29,6 +29,9 @@ pub const MAX_COUNT: usize = 1_000;
 /// A file with more is not a boundary file.
 pub const MAX_UNKNOWN: usize = 100;
 
+/// The maximum number of invalid values that are reported for one file.
+pub const MAX_INVALID: usize = 100;
+
 /// The greatest integer that every JSON library reads exactly.
 pub const MAX_WHOLE: u64 = (1 << 53) - 1;
 
@@ -55,8 +58,15 @@ pub enum Schema {
     Array(Box<Schema>),
     /// An object with these members; others are kept and ignored.
     Object(Vec<Member>),
-    /// An object whose member names the file chooses.
-    Map(Box<Schema>),
+    /// An object whose members may also be next to it, in the object that contains it.
+    Flattened(Vec<Member>),
+    /// An object whose member names the file chooses, apart from these members.
+    Map {
+        /// The members with fixed names.
+        members: Vec<Member>,
+        /// The values under all other names.
+        others: Box<Schema>,
+    },
     /// One of these schemas.
     AnyOf(Vec<Schema>),
     /// Anything.
@@ -101,6 +111,17 @@ pub(super) struct ReadContext {
     pub(super) unknown: Vec<String>,
     /// Those whose name is almost a known one, at most [`MAX_UNKNOWN`].
     pub(super) misspelled: Vec<MisspelledMember>,
+    /// Values that do not match their schema, at most [`MAX_INVALID`].
+    pub(super) invalid: Vec<InvalidValue>,
+}
+
+impl ReadContext {
+    /// Records an invalid value, so the rest of the file is read.
+    pub(super) fn refuse(&mut self, invalid: InvalidValue) {
+        if self.invalid.len() < MAX_INVALID {
+            self.invalid.push(invalid);
+        }
+    }
 }
 
 /// A value and the path to it.
@@ -122,19 +143,16 @@ pub(super) trait FromJson: Sized {
     fn schema() -> Schema;
     fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue>;
 
-    /// Reads the member of this name. An absent member gives the default.
-    fn read_member(
-        holder: LocatedValue<'_>,
-        name: &str,
-        context: &mut ReadContext,
-    ) -> Result<Self, InvalidValue>
+    /// Reads the member of this name. An absent or invalid member gives the default.
+    fn read_member(holder: LocatedValue<'_>, name: &str, context: &mut ReadContext) -> Self
     where
         Self: Default,
     {
-        match holder.value.get(name) {
-            Some(value) => Self::read(holder.member(name, value), context),
-            None => Ok(Self::default()),
-        }
+        let Some(value) = holder.value.get(name) else { return Self::default() };
+        Self::read(holder.member(name, value), context).unwrap_or_else(|invalid| {
+            context.refuse(invalid);
+            Self::default()
+        })
     }
 }
 
@@ -209,11 +227,17 @@ impl<'d> LocatedValue<'d> {
         }
     }
 
-    /// Returns the value that the text names.
-    pub(super) fn one_of<T: Copy>(self, all: &[T], word: fn(T) -> &'static str) -> Result<T, InvalidValue> {
-        let known = || all.iter().map(|one| word(*one)).collect::<Vec<_>>().join(", ");
+    /// Returns the value that the text names, by its word or by an alias.
+    pub(super) fn one_of<T: Copy>(
+        self,
+        all: &[T],
+        word: fn(T) -> &'static str,
+        aliases: &[(&'static str, T)],
+    ) -> Result<T, InvalidValue> {
+        let words = || all.iter().map(|one| (word(*one), *one)).chain(aliases.iter().copied());
+        let known = || words().map(|(word, _)| word).collect::<Vec<_>>().join(", ");
         let text = self.text().ok_or_else(|| self.mismatch(&format!("one of {}", known())))?;
-        all.iter().copied().find(|one| word(*one) == text).ok_or_else(|| {
+        words().find(|(word, _)| *word == text).map(|(_, one)| one).ok_or_else(|| {
             let found: String = text.chars().take(MAX_SHOWN_CHARS).collect();
             self.wrong(format!("expected one of {}, found \"{}\"", known(), found.escape_debug()))
         })

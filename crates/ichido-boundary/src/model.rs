@@ -6,6 +6,7 @@
 mod adapter;
 mod body;
 mod claim;
+mod encoding;
 mod headers;
 mod http;
 mod idempotency;
@@ -15,26 +16,29 @@ mod observability;
 mod owner;
 mod reaction;
 mod redaction;
+mod require_key;
 mod retry;
 
 pub use adapter::{Guarantee, Identity, IdentitySource, Operation, OperationClass};
 pub use body::BodyRulesError;
+pub use encoding::{EncodingRuleMembers, EncodingRules};
 pub use claim::{ClaimPath, MAX_CLAIM_DEPTH};
-pub use headers::{Cors, Crossing, HeaderLists, Items, Traffic};
+pub use headers::{Cors, Crossing, HeaderLists, HeaderSteps, Headers, Items, Traffic};
 pub use http::{Http, Methods, Timeouts};
 pub use idempotency::{Idempotency, IdempotencyMembers, Mode, ValidateOnly};
+pub use require_key::{KeyRequirement, RequireKey, RouteOperations};
 pub use identity::{IdentityError, IdentityNames, IdentityRule, MAX_IDENTITY_CLAIMS};
 pub use input::{FingerprintInput, InputError, is_portable};
-pub use observability::{Observability, RequestId, Traceparent};
+pub use observability::{Observability, RequestId, RequestIdHandling, Traceparent};
 pub use owner::{
-    BodyHash, ConflictRule, Enabled, Encoding, EncodingRules, Fingerprint, InFlightLock, Input, Length,
+    BodyHash, ConflictRule, Enabled, Encoding, Fingerprint, InFlightLock, Input, Length,
     ResponseReplay, Storage, Ttl, WhileInFlight,
 };
 pub use reaction::Reaction;
 pub use redaction::Redaction;
 pub use retry::{Backoff, Retry, RetryGate, RetryPlan};
 
-pub(super) use headers::{applies, is_token, malformed_name, traffic};
+pub(super) use headers::{HOP_BY_HOP, applies, is_token, list_pointer, malformed_names, traffic};
 
 use super::member::{NamedValues, object, words};
 
@@ -50,6 +54,7 @@ words! {
         /// The adapter sends, the service with the side effect receives.
         Adapter = "adapter",
     }
+    "adapter_to_external" = Adapter,
 }
 
 ichido_core::words! {
@@ -91,8 +96,9 @@ object! {
         /// Methods, idempotency, retries and timeouts.
         http: Http,
         /// The headers that pass, by direction: `inbound`, `outbound`, `bff_outbound`, `gateway_inbound` and so on. A
-        /// direction whose name contains `response` applies to responses, any other to requests.
-        headers: Option<NamedValues<HeaderLists>>,
+        /// direction whose name contains `response`, and `outbound` in `browser_to_bff`, applies to responses, any other to
+        /// requests.
+        headers: Headers,
         /// The headers that pages on other origins may send and read. Default: only pages of the same origin call.
         cors: Option<Cors>,
         /// Logs and traces.
@@ -101,5 +107,13 @@ object! {
         identity: Option<Identity>,
         /// Adapter only: the operations, by name.
         operations: Option<NamedValues<Operation>>,
+    }
+}
+
+impl Members {
+    /// Takes the state-changing methods from the key's requirement, if the file lists them only there.
+    pub(super) fn derive_methods(&mut self) {
+        let required = self.http.idempotency.key_requirement().and_then(|required| required.apply_to_methods.clone());
+        self.http.methods.state_changing = self.http.methods.state_changing.take().or(required);
     }
 }

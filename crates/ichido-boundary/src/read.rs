@@ -1,11 +1,11 @@
-//! Parses a file's bytes into a [`Boundary`], or into one error with its line and column.
+//! Parses a file's bytes into a [`Boundary`], or into all its errors, each with its line and column.
 
 use ichido_core::json::{Document, JsonError, JsonErrorKind, LineColumn};
 
 use super::member::{
-    FromJson, InvalidValue, LocatedValue, MisspelledMember, NamedValues, ReadContext, Schema,
+    FromJson, InvalidValue, LocatedValue, MisspelledMember, ReadContext, Schema,
 };
-use super::model::{Crossing, Members, Name, Party, Traffic, applies, malformed_name, traffic};
+use super::model::{Crossing, Members, Name, Party, Traffic, applies, malformed_names, traffic};
 
 /// The largest file that is read: a boundary file has a few kilobytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -43,6 +43,45 @@ pub struct ReadError {
     /// What is wrong.
     pub kind: ReadErrorKind,
 }
+
+/// Everything that is wrong with a file that is not a valid boundary file, from its beginning on; at least one error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadErrors(Vec<ReadError>);
+
+impl ReadErrors {
+    /// Returns the errors.
+    pub fn iter(&self) -> std::slice::Iter<'_, ReadError> {
+        self.0.iter()
+    }
+}
+
+impl IntoIterator for ReadErrors {
+    type Item = ReadError;
+    type IntoIter = std::vec::IntoIter<ReadError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a ReadErrors {
+    type Item = &'a ReadError;
+    type IntoIter = std::slice::Iter<'a, ReadError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Writes one error on each line.
+impl std::fmt::Display for ReadErrors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for ReadErrors {}
 
 /// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +123,7 @@ impl Boundary {
     /// Parses a file that messages call `file`.
     ///
     /// It reads at most [`MAX_BYTES`] bytes.
-    pub fn read(file: &str, bytes: &[u8]) -> Result<Self, ReadError> {
+    pub fn read(file: &str, bytes: &[u8]) -> Result<Self, ReadErrors> {
         let refuse = |position: usize, kind: ReadErrorKind| ReadError {
             file: file.to_owned(),
             at: LineColumn::new(bytes, position),
@@ -92,26 +131,31 @@ impl Boundary {
         };
         let document = Document::parse(bytes, MAX_BYTES).map_err(|JsonError { position, fault }| {
             let is_too_large = matches!(fault, JsonErrorKind::TooLarge { .. });
-            refuse(
-                position,
-                if is_too_large { ReadErrorKind::TooLarge } else { ReadErrorKind::NotJson(fault) },
-            )
+            let kind = if is_too_large { ReadErrorKind::TooLarge } else { ReadErrorKind::NotJson(fault) };
+            ReadErrors(vec![refuse(position, kind)])
         })?;
-        let mut context = ReadContext::default();
-        let members = Members::read(LocatedValue::root(document.root()), &mut context).map_err(
-            |InvalidValue { position, pointer, what }| {
+        let (members, ReadContext { unknown, misspelled, mut invalid }) = read_members(&document);
+        // By position, because people read a file from its beginning on.
+        invalid.sort_by_key(|one| one.position);
+        let has_invalid_name = invalid.iter().any(|one| one.pointer.is_empty() || one.pointer == "/boundary");
+        let mut errors: Vec<ReadError> = invalid
+            .into_iter()
+            .map(|InvalidValue { position, pointer, what }| {
                 refuse(position, ReadErrorKind::InvalidValue { pointer, what })
-            },
-        )?;
-        let name =
-            members.boundary.ok_or_else(|| refuse(document.root().position(), ReadErrorKind::NoName))?;
-        if let Some((pointer, what)) = malformed_name(&members) {
-            return Err(refuse(position(&document, &pointer), ReadErrorKind::InvalidValue { pointer, what }));
+            })
+            .collect();
+        match members.boundary {
+            Some(name) if errors.is_empty() => {
+                // It was parsed as UTF-8, so nothing is replaced.
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                return Ok(Self { file: file.to_owned(), text, name, members, unknown, misspelled });
+            }
+            None if !has_invalid_name => {
+                errors.insert(0, refuse(document.root().position(), ReadErrorKind::NoName));
+            }
+            Some(_) | None => (),
         }
-        // It was parsed as UTF-8, so nothing is replaced.
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        let ReadContext { unknown, misspelled } = context;
-        Ok(Self { file: file.to_owned(), text, name, members, unknown, misspelled })
+        Err(ReadErrors(errors))
     }
 
     /// Returns the file's name in messages.
@@ -145,9 +189,11 @@ impl Boundary {
     ///
     /// For responses the crossing makes no difference.
     pub fn passes(&self, party: Party, crossing: Crossing, of: Traffic, header: &str) -> bool {
-        let lists = self.headers.iter().flat_map(NamedValues::iter);
-        lists
-            .filter(|(direction, _)| traffic(direction) == of)
+        // Both ends of a boundary drop these.
+        let is_hop_by_hop = self.headers.drop_hop_by_hop.drops(header);
+        let lists = self.headers.directions.iter();
+        !is_hop_by_hop && lists
+            .filter(|(direction, _)| traffic(direction, self.name) == of)
             .filter(|(direction, _)| match of {
                 Traffic::Requests => applies(direction, self.name, party, crossing),
                 Traffic::Responses => {
@@ -176,6 +222,25 @@ impl std::ops::Deref for Boundary {
 ichido_core::debug_only! {
     /// Without the text, which would hide the rest.
     Boundary as boundary { file, name, members, unknown }
+}
+
+/// Reads all members, with everything that is wrong in the context.
+fn read_members(document: &Document<'_>) -> (Members, ReadContext) {
+    let mut context = ReadContext::default();
+    let root = LocatedValue::root(document.root());
+    let mut members = Members::read(root, &mut context).unwrap_or_else(|invalid| {
+        context.refuse(invalid);
+        Members::default()
+    });
+    members.derive_methods();
+    let list = |pointer: &str| pointer.rsplit_once('/').map(|(list, _)| list.to_owned());
+    for (pointer, what) in malformed_names(&members) {
+        // An entry that could not be read would shift the indices of those after it.
+        if !context.invalid.iter().any(|one| list(&one.pointer) == list(&pointer)) {
+            context.refuse(InvalidValue { position: position(document, &pointer), pointer, what });
+        }
+    }
+    (members, context)
 }
 
 /// Returns the position of the value at the pointer, or of the nearest one around it.

@@ -12,6 +12,7 @@ mod observability;
 mod outcome;
 mod owner;
 mod refusal;
+mod request_id;
 mod retention;
 mod retry;
 mod time;
@@ -80,13 +81,14 @@ macro_rules! rule {
 pub static UNREADABLE: BoundaryRule = rule!("ICH-B000", |_| Vec::new());
 
 /// All other rules, in the order of their ids.
-static RULES: [BoundaryRule; 58] = [
+static RULES: [BoundaryRule; 62] = [
     rule!("ICH-B001", key::mode_is_declared),            // SPEC C2, C8
     rule!("ICH-B002", key::key_is_required),             // SPEC A1, C1, C2, C8
     rule!("ICH-B003", key::missing_key_is_refused),      // SPEC A1, C1
     rule!("ICH-B004", key::unsafe_methods_change_state), // SPEC C4, C8
     rule!("ICH-B005", key::safe_methods_change_nothing), // SPEC C11
     rule!("ICH-B006", key::members_are_spelled_right),   // SPEC C8
+    rule!("ICH-B007", key::requirement_is_kept),         // SPEC C3, C8
     rule!("ICH-B010", |chain| headers::stopped(chain, Traffic::Requests, &NAMES)), // SPEC C1, C8
     rule!("ICH-B011", headers::key_passes_cors),         // SPEC C1, C8
     rule!("ICH-B012", headers::one_spelling_passes_all), // SPEC C1, C8
@@ -96,11 +98,13 @@ static RULES: [BoundaryRule; 58] = [
     rule!("ICH-B016", headers::answers::pass),           // SPEC C5, C6, A8
     rule!("ICH-B017", headers::answers::are_exposed),    // SPEC C5, C6, A8
     rule!("ICH-B018", headers::type_passes),             // SPEC C8, C9
+    rule!("ICH-B019", headers::order::is_kept),          // SPEC C3, C8
     rule!("ICH-B020", retry::retries_need_the_key),      // SPEC C4
     rule!("ICH-B021", retry::hops_retry_post_alone),     // SPEC C4
     rule!("ICH-B022", retry::statuses_are_repeatable),   // SPEC C4, A8
     rule!("ICH-B023", retry::retries_are_bounded),       // SPEC C8
     rule!("ICH-B024", retry::unguarded_calls_are_not_repeated), // SPEC C4, F2
+    rule!("ICH-B025", retry::waits_are_used),            // SPEC C8
     rule!("ICH-B030", fingerprint::inputs_are_there),    // SPEC C3, C8, C12
     rule!("ICH-B031", fingerprint::inputs_are_stable),   // SPEC C3, C12
     rule!("ICH-B032", fingerprint::hash_is_strong),      // SPEC C9
@@ -139,6 +143,7 @@ static RULES: [BoundaryRule; 58] = [
     rule!("ICH-B085", adapter::path::differ),            // SPEC C3
     rule!("ICH-B086", adapter::operation::reads_are_safe), // SPEC C10, C11
     rule!("ICH-B090", observability::keys_are_redacted), // SPEC C5
+    rule!("ICH-B091", request_id::is_handled),           // SPEC C3, C5
 ];
 
 /// Returns every rule in the order of its id, [`UNREADABLE`] first.

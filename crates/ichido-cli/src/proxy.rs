@@ -15,7 +15,9 @@ use crate::store::open;
 /// Runs a proxy until it is stopped.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut faults = ConfigErrors::default();
-    let files = args.boundary.iter().map(|path| read_file(path).map_err(|error| error.add_to(&mut faults)));
+    let files = args.boundary.iter().map(|path| {
+        read_file(path).map_err(|errors| errors.iter().for_each(|error| error.add_to(&mut faults)))
+    });
     let files = files.flatten().collect();
     let settings = resolve(&args, files, faults)?;
     // Before the first connection, so a signal never arrives when connections could not be drained.

@@ -5,7 +5,7 @@ use ichido_core::key::NAMES;
 use super::{Loosening, Pair, list, loosening};
 use crate::member::escape;
 use crate::model::{applies, traffic};
-use crate::{Boundary, Crossing, HOPS_HEADER, HeaderLists, Name, NamedValues, Party, STATUS_HEADER, Traffic};
+use crate::{Boundary, Crossing, HOPS_HEADER, HeaderLists, Name, Party, STATUS_HEADER, Traffic};
 
 /// The headers that must pass, each with its rule.
 ///
@@ -52,25 +52,25 @@ fn renamed<'a>(pair: &Pair<'a>, old: &'a str) -> &'a str {
         let crossings = [Crossing::Arriving, Crossing::Leaving];
         let who = Party::ALL
             .map(|party| crossings.map(|crossing| applies(direction, pair.after.name(), party, crossing)));
-        (traffic(direction), who)
+        (traffic(direction, pair.after.name()), who)
     };
     let mut others = names(pair.after).filter(|new| !names(pair.before).any(|known| known == *new));
     others.find(|new| meaning(new) == meaning(old)).unwrap_or(old)
 }
 
 fn names(file: &Boundary) -> impl Iterator<Item = &str> {
-    file.headers.iter().flat_map(NamedValues::iter).map(|(direction, _)| direction)
+    file.headers.lists().map(|(direction, _)| direction)
 }
 
 /// Returns the lists of a direction; without any, everything passes.
 fn lists(file: &Boundary, direction: &str) -> HeaderLists {
-    let mut all = file.headers.iter().flat_map(NamedValues::iter);
+    let mut all = file.headers.lists();
     all.find(|(name, _)| *name == direction).map(|(_, lists)| lists.clone()).unwrap_or_default()
 }
 
 fn direction_of(pair: &Pair<'_>, was: &str, is: &str) -> Vec<Loosening> {
     let (old, new) = (lists(pair.before, was), lists(pair.after, is));
-    let traffic = traffic(is);
+    let traffic = traffic(is, pair.after.name());
     let pointer = format!("/headers/{}", escape(is));
     let wanted: &[(&str, &str)] = match traffic {
         Traffic::Requests => &OF_REQUESTS,
@@ -121,7 +121,7 @@ fn relied_on_headers(
     let allowed: Vec<String> = if let Some(allow) = &old.allow {
         allow.clone()
     } else {
-        let directions = names(before).filter(|direction| traffic(direction) == of);
+        let directions = names(before).filter(|direction| traffic(direction, before.name()) == of);
         directions.flat_map(|direction| lists(before, direction).allow.unwrap_or_default()).collect()
     };
     relied_on_headers.extend(allowed.iter().map(|name| name.to_ascii_lowercase()));

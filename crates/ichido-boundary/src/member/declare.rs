@@ -35,10 +35,10 @@ macro_rules! members {
             fn read_members(
                 at: $crate::member::LocatedValue<'_>,
                 context: &mut $crate::member::ReadContext,
-            ) -> Result<Self, $crate::member::InvalidValue> {
-                Ok(Self { $(
-                    $member: $crate::member::FromJson::read_member(at, $crate::member::plain(stringify!($member)), context)?,
-                )+ })
+            ) -> Self {
+                Self { $(
+                    $member: $crate::member::FromJson::read_member(at, $crate::member::plain(stringify!($member)), context),
+                )+ }
             }
         }
     };
@@ -59,37 +59,42 @@ macro_rules! object {
                 context: &mut $crate::member::ReadContext,
             ) -> Result<Self, $crate::member::InvalidValue> {
                 at.object(Self::NAMES, context)?;
-                Self::read_members(at, context)
+                Ok(Self::read_members(at, context))
             }
         }
     };
 }
 
-/// Declares a closed set of words: an enum, and how each value is spelled.
+/// Declares a closed set of words: an enum, and how each value is spelled, with other words for the same values.
 macro_rules! words {
-    ($(#[doc = $doc:literal])+ $name:ident $words:tt) => {
+    ($(#[doc = $doc:literal])+ $name:ident $words:tt $( $alias:literal = $variant:ident, )*) => {
         ichido_core::words! {
             $(#[doc = $doc])+
             #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
             pub enum $name $words
         }
-        $crate::member::one_of! { $name }
+        $crate::member::one_of! { $name $(, $alias = $variant )* }
     };
 }
 
 /// Implements the reader of an enum of words.
 macro_rules! one_of {
-    ($name:ty) => {
+    ($name:ty $(, $alias:literal = $variant:ident )*) => {
         impl $crate::member::FromJson for $name {
             fn schema() -> $crate::member::Schema {
-                $crate::member::Schema::OneOf(&Self::WORDS)
+                const ALIASES: &[&str] = &[$( $alias ),*];
+                let words = $crate::member::Schema::OneOf(&Self::WORDS);
+                match ALIASES {
+                    [] => words,
+                    _ => $crate::member::Schema::AnyOf(vec![words, $crate::member::Schema::OneOf(ALIASES)]),
+                }
             }
 
             fn read(
                 at: $crate::member::LocatedValue<'_>,
                 _: &mut $crate::member::ReadContext,
             ) -> Result<Self, $crate::member::InvalidValue> {
-                at.one_of(&Self::ALL, Self::as_str)
+                at.one_of(&Self::ALL, Self::as_str, &[$( ($alias, Self::$variant) ),*])
             }
         }
     };

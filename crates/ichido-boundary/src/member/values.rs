@@ -69,8 +69,14 @@ impl<T: FromJson> FromJson for Vec<T> {
             return Err(at.mismatch("an array"));
         }
         at.count(at.value.elements().count())?;
-        let elements = at.value.elements().enumerate();
-        elements.map(|(index, value)| T::read(at.element(index, value), context)).collect()
+        let mut read = Vec::new();
+        for (index, value) in at.value.elements().enumerate() {
+            match T::read(at.element(index, value), context) {
+                Ok(element) => read.push(element),
+                Err(invalid) => context.refuse(invalid),
+            }
+        }
+        Ok(read)
     }
 }
 
@@ -87,21 +93,35 @@ impl<T> NamedValues<T> {
 
 impl<T: FromJson> FromJson for NamedValues<T> {
     fn schema() -> Schema {
-        Schema::Map(Box::new(T::schema()))
+        Schema::Map { members: Vec::new(), others: Box::new(T::schema()) }
     }
 
     fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
+        Self::read_except(at, &[], context)
+    }
+}
+
+impl<T: FromJson> NamedValues<T> {
+    /// Reads all members but those with fixed names.
+    pub(crate) fn read_except(
+        at: LocatedValue<'_>,
+        fixed: &[&str],
+        context: &mut ReadContext,
+    ) -> Result<Self, InvalidValue> {
         if at.kind() != Kind::Object {
             return Err(at.mismatch("an object"));
         }
         at.count(at.value.members().count())?;
         let mut named = Vec::new();
-        for (name, value) in at.value.members() {
+        for (name, value) in at.value.members().filter(|(name, _)| !fixed.contains(&name.as_ref())) {
             if MAX_NAME_BYTES < name.len() {
-                return Err(at.wrong(format!("a member name is longer than {MAX_NAME_BYTES} bytes")));
+                context.refuse(at.wrong(format!("a member name is longer than {MAX_NAME_BYTES} bytes")));
+                continue;
             }
-            let value = T::read(at.member(&name, value), context)?;
-            named.push((name.into_owned(), value));
+            match T::read(at.member(&name, value), context) {
+                Ok(value) => named.push((name.into_owned(), value)),
+                Err(invalid) => context.refuse(invalid),
+            }
         }
         Ok(Self(named))
     }

@@ -1,7 +1,66 @@
 //! Which headers cross a boundary.
 
 use super::{Members, Name, Party};
-use crate::member::{MAX_SHOWN_CHARS, NamedValues, escape, object};
+use crate::member::{
+    FromJson, InvalidValue, LocatedValue, MAX_SHOWN_CHARS, NamedValues, ReadContext, Schema, escape, members,
+    object,
+};
+
+members! {
+    /// The members of `headers` that are not directions.
+    HeaderSteps {
+        /// The steps that proxies apply to headers, in order: removing (`drop_hop_by_hop`, `allow`, `drop`), checking and
+        /// setting. Default: this order.
+        pipeline_order: Option<Vec<String>>,
+        /// Headers that both ends of the boundary remove from requests and responses, in addition to the hop-by-hop headers of
+        /// HTTP, which are always removed.
+        drop_hop_by_hop: Option<Vec<String>>,
+    }
+}
+
+/// Which headers cross a boundary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    /// The order of the steps, as the file has it.
+    pub pipeline_order: Option<Vec<String>>,
+    /// What both ends remove.
+    pub drop_hop_by_hop: HeaderLists,
+    /// The lists by direction.
+    pub directions: NamedValues<HeaderLists>,
+}
+
+/// The name of the list that is no direction.
+pub(crate) const HOP_BY_HOP: &str = "drop_hop_by_hop";
+
+impl FromJson for Headers {
+    fn schema() -> Schema {
+        let others = Box::new(HeaderLists::schema());
+        Schema::Map { members: HeaderSteps::members(), others }
+    }
+
+    fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
+        let directions = NamedValues::read_except(at, HeaderSteps::NAMES, context)?;
+        let HeaderSteps { pipeline_order, drop_hop_by_hop } = HeaderSteps::read_members(at, context);
+        let drop_hop_by_hop = HeaderLists { allow: None, drop: drop_hop_by_hop };
+        Ok(Self { pipeline_order, drop_hop_by_hop, directions })
+    }
+}
+
+impl Headers {
+    /// Returns every list with its direction; [`HOP_BY_HOP`] for the one that has none.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (&str, &HeaderLists)> {
+        let hop_by_hop = self.drop_hop_by_hop.drop.is_some().then_some((HOP_BY_HOP, &self.drop_hop_by_hop));
+        self.directions.iter().chain(hop_by_hop)
+    }
+}
+
+/// Returns the JSON pointer to a member of a direction's lists.
+pub(crate) fn list_pointer(direction: &str, member: &str) -> String {
+    match direction {
+        HOP_BY_HOP => format!("/headers/{HOP_BY_HOP}"),
+        _ => format!("/headers/{}/{member}", escape(direction)),
+    }
+}
 
 object! {
     /// Which headers pass in one direction.
@@ -81,16 +140,15 @@ fn names(list: &[String], header: &str) -> bool {
     })
 }
 
-/// Finds the first entry of a list of headers that cannot be a header name.
+/// Finds the entries of lists of headers that cannot be a header name.
 ///
-/// Returns its pointer, and what is wrong.
+/// Returns their pointers, and what is wrong.
 ///
 /// Such an entry matches nothing: a list that names ` idempotency-key` passes no key, and one that drops `*-id` drops
 /// nothing.
-pub(crate) fn malformed_name(members: &Members) -> Option<(String, String)> {
-    let by_direction = members.headers.iter().flat_map(NamedValues::iter).flat_map(|(direction, lists)| {
-        let base = format!("/headers/{}", escape(direction));
-        [(format!("{base}/allow"), &lists.allow), (format!("{base}/drop"), &lists.drop)]
+pub(crate) fn malformed_names(members: &Members) -> Vec<(String, String)> {
+    let by_direction = members.headers.lists().flat_map(|(direction, lists)| {
+        [("allow", &lists.allow), ("drop", &lists.drop)].map(|(member, list)| (list_pointer(direction, member), list))
     });
     let by_cors = members.cors.iter().flat_map(|cors| {
         let lists = [("allowed_headers", &cors.allowed_headers), ("exposed_headers", &cors.exposed_headers)];
@@ -100,15 +158,20 @@ pub(crate) fn malformed_name(members: &Members) -> Option<(String, String)> {
     let replayed = &idempotency.enabled.response_replay.response_headers_subset_allowlist;
     let pointer =
         format!("{}/response_replay/response_headers_subset_allowlist", idempotency.enabled_pointer());
-    by_direction.chain(by_cors).chain([(pointer, replayed)]).find_map(|(pointer, list)| {
-        let index = list.iter().flatten().position(|entry| !is_name(entry))?;
-        let entry: String = list.as_ref()?.get(index)?.chars().take(MAX_SHOWN_CHARS).collect();
-        let what = format!(
-            "expected a header name such as content-type, or a prefix that ends with `*`, found \"{}\"",
-            entry.escape_debug()
-        );
-        Some((format!("{pointer}/{index}"), what))
-    })
+    let lists = by_direction.chain(by_cors).chain([(pointer, replayed)]);
+    let malformed = lists.flat_map(|(pointer, list)| {
+        let entries = list.iter().flatten().enumerate().filter(|(_, entry)| !is_name(entry));
+        entries.map(move |(index, entry)| (format!("{pointer}/{index}"), not_a_name(entry)))
+    });
+    malformed.collect()
+}
+
+fn not_a_name(entry: &str) -> String {
+    let entry: String = entry.chars().take(MAX_SHOWN_CHARS).collect();
+    format!(
+        "expected a header name such as content-type, or a prefix that ends with `*`, found \"{}\"",
+        entry.escape_debug()
+    )
 }
 
 /// Returns whether it is a token, apart from a final `*`, which stands for any ending.
@@ -125,8 +188,24 @@ pub(crate) fn is_token(name: &str) -> bool {
 }
 
 /// Returns whether the direction is about requests or about responses, in any case.
-pub(crate) fn traffic(direction: &str) -> Traffic {
-    if direction.to_ascii_lowercase().contains("response") { Traffic::Responses } else { Traffic::Requests }
+///
+/// Plain `outbound` at the browser is what the BFF answers with: no proxy handles what leaves a browser.
+pub(crate) fn traffic(direction: &str, name: Name) -> Traffic {
+    let direction = direction.to_ascii_lowercase();
+    if direction.contains("response") || is_answer_to_browser(&direction, name) {
+        Traffic::Responses
+    } else {
+        Traffic::Requests
+    }
+}
+
+fn is_answer_to_browser(direction: &str, name: Name) -> bool {
+    name == Name::BrowserToBff && direction.contains("outbound") && named_party(direction).is_none()
+}
+
+/// Returns the party that a direction names, in lower case.
+fn named_party(direction: &str) -> Option<Party> {
+    Party::ALL.into_iter().find(|party| direction.contains(party.as_str()))
 }
 
 /// Returns whether `party` applies the lists of this direction, in the file `name`, to requests at this crossing.
@@ -141,10 +220,9 @@ pub(crate) fn applies(direction: &str, name: Name, party: Party, crossing: Cross
     };
     let (arrives, leaves) = (direction.contains("inbound"), direction.contains("outbound"));
     let fits_crossing = direction.contains(word) || !(arrives || leaves);
-    let owner = Party::ALL.into_iter().find(|party| direction.contains(party.as_str()));
-    let is_ours = match owner {
+    let is_ours = match named_party(&direction) {
         Some(owner) => owner == party,
-        None if arrives => party == name.receiver(),
+        None if arrives || is_answer_to_browser(&direction, name) => party == name.receiver(),
         None if leaves => party == name.sender(),
         None => party == name.sender() || party == name.receiver(),
     };

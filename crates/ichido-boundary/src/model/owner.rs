@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ichido_core::ledger::Profile;
 
-use super::Reaction;
+use super::{EncodingRules, Reaction, RequireKey};
 use crate::member::object;
 
 object! {
@@ -12,8 +12,8 @@ object! {
     Enabled {
         /// The owner of the outcome: `adapter`.
         owner: Option<String>,
-        /// Whether a state-changing request without a key is refused.
-        require_key: Option<bool>,
+        /// Whether a state-changing request without a key is refused. It may be next to `mode` in any mode.
+        require_key: Option<RequireKey>,
         /// The response to a state-changing request without a key.
         on_missing_key: Option<Reaction>,
         /// The values that must be equal for two requests with the same key to count as the same request.
@@ -72,18 +72,6 @@ object! {
         r#type: Option<String>,
         /// The rules of the canonical form.
         rules: EncodingRules,
-    }
-}
-
-object! {
-    /// The rules of canonical JSON.
-    EncodingRules {
-        /// The order of members: `sorted`.
-        object_member_order: Option<String>,
-        /// How numbers are compared: `exact`, `exact_no_exponent` (exponents are refused) or `double`.
-        number_representation: Option<String>,
-        /// How strings are compared: `as_written` or `nfc`.
-        unicode_normalization: Option<String>,
     }
 }
 

@@ -159,7 +159,7 @@ impl FromJson for Reaction {
             Kind::Number => Ok(Self { status: Some(u16::read(at, context)?), ..Self::default() }),
             Kind::Object => {
                 at.object(Self::NAMES, context)?;
-                let members = Self::read_members(at, context)?;
+                let members = Self::read_members(at, context);
                 Ok(Self {
                     status: members.status.or_else(|| status_in(members.action.as_deref()?)),
                     ..members

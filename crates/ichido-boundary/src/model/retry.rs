@@ -22,7 +22,8 @@ object! {
         retry_on_status: Option<Vec<u16>>,
         /// Whether the request is retried if there was no response.
         retry_on_network_error: Option<bool>,
-        /// The waits before the second, third and later attempts, in milliseconds. The last one repeats.
+        /// The waits before the second, third and later attempts, in milliseconds. The last one repeats. All of them count
+        /// towards the time of the hop above.
         backoff_ms: Option<Backoff>,
         /// What a retry requires.
         retry_gate: RetryGate,
@@ -131,8 +132,16 @@ impl RetryPlan {
     }
 
     /// Returns all waits of a request that fails at every attempt.
+    ///
+    /// Waits of the file that are never used count too: an author who writes one per attempt means all of them.
     pub fn waits_in_all(&self) -> Duration {
         let failures = (1..self.attempts.get()).filter_map(NonZeroU32::new);
-        failures.filter_map(|failure| self.wait_after(failure)).fold(Duration::ZERO, Duration::saturating_add)
+        let used = failures.filter_map(|failure| self.wait_after(failure));
+        used.chain(self.unused_waits().iter().copied()).fold(Duration::ZERO, Duration::saturating_add)
+    }
+
+    /// Returns the waits for which there are too few attempts.
+    pub fn unused_waits(&self) -> &[Duration] {
+        self.waits.get(self.attempts.get() as usize - 1..).unwrap_or_default()
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn normal_form_is_declared<'a>(chain: &HopChain<'a>) -> Vec<Violation
             let name = member.rsplit('/').next().unwrap_or(member);
             (format!("input/encoding/{member}"), format!("`{name}` is missing"))
         });
-        let wrong = body_hash.body_rules().err();
+        let wrong = body_hash.body_rules_errors().into_iter();
         let wrong = wrong.map(|error| (error.member().replace('.', "/"), error.to_string()));
         silent.chain(wrong).map(|(member, what)| (format!("fingerprint/body_hash/{member}"), what))
     })

@@ -2,11 +2,12 @@
 // SPEC C1, C5, C6, C8, F1.
 
 pub(super) mod answers;
+pub(super) mod order;
 
 use ichido_core::key::NAMES;
 
 use super::Violation;
-use crate::member::escape;
+use crate::model::list_pointer;
 use crate::{HeaderLists, HopChain, Name, Traceparent, Traffic};
 
 /// Finds the lists of this traffic that stop a header, given by its spellings.
@@ -19,8 +20,7 @@ pub(super) fn stopped<'a>(chain: &HopChain<'a>, of: Traffic, spellings: &[&str])
             let is_dropped = spellings.iter().any(|header| lists.allows(header));
             let (member, what) =
                 if is_dropped { ("drop", "is dropped") } else { ("allow", "is not allowed") };
-            let pointer = format!("/headers/{}/{member}", escape(direction));
-            Violation::new(file, pointer, format!("{header} {what}"))
+            Violation::new(file, list_pointer(direction, member), format!("{header} {what}"))
         })
         .collect()
 }
@@ -36,7 +36,7 @@ pub(super) fn key_passes_cors<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
 pub(super) fn one_spelling_passes_all<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     // The rules about single lists find a list that stops both.
     let by_lists = chain.lists(Traffic::Requests).map(|(file, direction, lists)| {
-        (file, format!("/headers/{}/allow", escape(direction)), NAMES.map(|header| lists.passes(header)))
+        (file, list_pointer(direction, "allow"), NAMES.map(|header| lists.passes(header)))
     });
     let by_cors = chain.files().filter_map(|file| {
         let allowed = &file.cors.as_ref()?.allowed_headers;
@@ -72,7 +72,7 @@ pub(super) fn lists_name_headers<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>>
     chain
         .lists(Traffic::Requests)
         .filter_map(|(file, direction, lists)| {
-            let pointer = format!("/headers/{}/allow/{}", escape(direction), wide(lists)?);
+            let pointer = format!("{}/{}", list_pointer(direction, "allow"), wide(lists)?);
             Some(Violation::new(file, pointer, "`*` allows every header"))
         })
         .collect()

@@ -3,7 +3,7 @@
 
 use super::Violation;
 use super::refusal::not_refused;
-use crate::{Boundary, HopChain, Methods, MisspelledMember, Mode, Name};
+use crate::{Boundary, HopChain, Methods, MisspelledMember, Mode, Name, RouteOperations};
 
 /// The methods that change nothing (RFC 9110): they need no key.
 pub(crate) const SAFE_METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
@@ -31,10 +31,10 @@ pub(super) fn key_is_required<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
         let idempotency = &file.http.idempotency;
         let pointer = match idempotency.mode? {
-            Mode::ValidateOnly => {
+            Mode::ValidateOnly if idempotency.key_requirement().is_none() => {
                 "/http/idempotency/validate_only/require_header_when_state_changing".to_owned()
             }
-            Mode::Enabled => format!("{}/require_key", idempotency.enabled_pointer()),
+            Mode::ValidateOnly | Mode::Enabled => idempotency.require_key_pointer(),
             Mode::Disabled => return None,
         };
         let what = "a state-changing request without a key is not refused here";
@@ -46,15 +46,13 @@ pub(super) fn key_is_required<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
 pub(super) fn missing_key_is_refused<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
     let found = |file: &'a Boundary| {
         let idempotency = &file.http.idempotency;
-        let pointer = match idempotency.mode? {
-            Mode::ValidateOnly => "/http/idempotency/validate_only/on_missing_key".to_owned(),
-            Mode::Enabled => format!("{}/on_missing_key", idempotency.enabled_pointer()),
-            Mode::Disabled => return None,
-        };
+        if idempotency.mode? == Mode::Disabled {
+            return None;
+        }
         let what = match (idempotency.on_missing_key(), idempotency.mode?) {
             // The owner refuses in any case: `require_key` says so.
             (None, Mode::Enabled | Mode::Disabled) => return None,
-            (None, Mode::ValidateOnly) => "`on_missing_key` is missing".to_owned(),
+            (None, Mode::ValidateOnly) => "the response to a missing key is not declared".to_owned(),
             (Some(reaction), _) => match (not_refused(reaction), reaction.status) {
                 (Some(what), _) => what,
                 (None, Some(MISSING_KEY_STATUS)) => return None,
@@ -62,9 +60,51 @@ pub(super) fn missing_key_is_refused<'a>(chain: &HopChain<'a>) -> Vec<Violation<
                 (None, None) => "`status` is missing".to_owned(),
             },
         };
-        Some(Violation::new(file, pointer, what))
+        Some(Violation::new(file, idempotency.missing_key_pointer(), what))
     };
     chain.files().filter_map(found).collect()
+}
+
+/// A detailed `require_key` must say what proxies do: they require the key by method, for all state-changing ones.
+pub(super) fn requirement_is_kept<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let mut found = Vec::new();
+    for file in chain.files() {
+        let idempotency = &file.http.idempotency;
+        let Some(required) = idempotency.key_requirement() else { continue };
+        let base = idempotency.require_key_pointer();
+        let methods = &file.http.methods;
+        if let Some(listed) = &required.apply_to_methods {
+            let pointer = format!("{base}/apply_to_methods");
+            let changing = methods.state_changing.iter().flatten();
+            let without = changing.filter(|method| !listed.contains(method));
+            found.extend(without.map(|method| {
+                Violation::new(file, pointer.clone(), format!("{method} changes state, but is not listed"))
+            }));
+            let unchanging = listed.iter().enumerate().filter(|(_, method)| !methods.changes_state(method));
+            found.extend(unchanging.map(|(index, method)| {
+                let what = format!("{method} is not listed in `state_changing`, so no proxy requires a key");
+                Violation::new(file, format!("{pointer}/{index}"), what)
+            }));
+        }
+        if let Some(RouteOperations::Named(names)) = &required.require_header_on_route_operations {
+            let pointer = format!("{base}/require_header_on_route_operations");
+            found.extend(names.iter().enumerate().filter_map(|(index, name)| {
+                let what = uncovered_operation(chain, methods, name)?;
+                Some(Violation::new(file, format!("{pointer}/{index}"), what))
+            }));
+        }
+    }
+    found
+}
+
+/// Returns why a key would not be required for the operation; `None` if the adapter's file is not checked too.
+fn uncovered_operation(chain: &HopChain<'_>, methods: &Methods, name: &str) -> Option<String> {
+    let operations = chain.file(Name::Adapter)?.operations.as_ref()?;
+    let Some((_, operation)) = operations.iter().find(|(known, _)| *known == name) else {
+        return Some(format!("the adapter has no operation `{name}`"));
+    };
+    let method = operation.methods.iter().flatten().find(|method| !methods.changes_state(method))?;
+    Some(format!("`{name}` has the method {method}, which is not listed in `state_changing`"))
 }
 
 pub(super) fn unsafe_methods_change_state<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {

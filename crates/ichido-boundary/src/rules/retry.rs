@@ -84,6 +84,23 @@ pub(super) fn retries_are_bounded<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>
     found
 }
 
+pub(super) fn waits_are_used<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
+    let mut found = Vec::new();
+    for file in chain.files() {
+        let Some(plan) = file.http.retry.plan() else { continue };
+        let used = plan.attempts.get() as usize - 1;
+        found.extend(plan.unused_waits().iter().enumerate().map(|(index, wait)| {
+            let what = format!(
+                "{} attempts have {used} waits, so the wait of {} ms is never used",
+                plan.attempts,
+                wait.as_millis()
+            );
+            Violation::new(file, format!("/http/retry/backoff_ms/{}", used + index), what)
+        }));
+    }
+    found
+}
+
 /// Returns what is wrong with the methods that are retried.
 fn unknown_methods<'a>(chain: &HopChain<'a>, file: &'a Boundary) -> Vec<Violation<'a>> {
     const POINTER: &str = "/http/retry/apply_to_methods";

@@ -11,17 +11,18 @@ pub(crate) fn members() -> Vec<(String, Schema)> {
 
 fn gather(pointer: &str, schema: &Schema, members: &mut Vec<(String, Schema)>) {
     match schema {
-        Schema::Object(inside) => {
+        Schema::Object(inside) | Schema::Flattened(inside) => {
             for member in inside {
                 let pointer = format!("{pointer}/{}", member.name);
                 members.push((pointer.clone(), member.schema.clone()));
                 gather(&pointer, &member.schema, members);
             }
         }
-        Schema::Map(inside) => {
+        Schema::Map { members: fixed, others } => {
+            gather(pointer, &Schema::Object(fixed.clone()), members);
             let pointer = format!("{pointer}/*");
-            members.push((pointer.clone(), (**inside).clone()));
-            gather(&pointer, inside, members);
+            members.push((pointer.clone(), (**others).clone()));
+            gather(&pointer, others, members);
         }
         Schema::Array(inside) => gather(pointer, inside, members),
         Schema::AnyOf(schemas) => schemas.iter().for_each(|schema| gather(pointer, schema, members)),

@@ -16,7 +16,9 @@ use table::{MemberGuard, TABLE};
 /// list.
 pub(crate) fn pattern(pointer: &str) -> String {
     let mut steps: Vec<&str> = pointer.split('/').collect();
-    if let [_, "headers" | "operations", name, ..] = &mut steps[..] {
+    if let [_, "headers" | "operations", name, ..] = &mut steps[..]
+        && !matches!(*name, "pipeline_order" | "drop_hop_by_hop")
+    {
         *name = "*";
     }
     // The redaction is read in any form.

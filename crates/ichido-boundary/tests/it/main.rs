@@ -11,6 +11,7 @@ mod published;
 mod refusing;
 mod reports;
 mod set;
+mod team;
 
 use ichido_boundary::Boundary;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ichido_boundary::{Boundary, Name, NamedValues, STARTING, STARTING_README, Schema, check, rules, schema};
+use ichido_boundary::{Boundary, Member, Name, STARTING, STARTING_README, Schema, check, rules, schema};
 use serde_json::{Map, Value, json};
 
 fn docs() -> PathBuf {
@@ -104,13 +104,14 @@ const MEMBERS_HEAD: &str = "# Boundary files, member by member
 A boundary file is a JSON file about one boundary between a sender and a receiver. `browser_to_bff` is between the
 browser and the BFF, and so on; `adapter` is between the adapter and the service with the side effect. Retries and
 timeouts in a file apply to the sender, and keys to the receiver. Each list of headers applies to the party that its
-direction names: `bff_outbound` to the BFF when it sends, plain `inbound` to the receiver.
+direction names: `bff_outbound` to the BFF when it sends, plain `inbound` to the receiver. Plain `outbound` is the
+sender's, but in `browser_to_bff` it is what the BFF answers with, because no proxy handles what leaves a browser.
 
 `ichido check --init` writes a starting set into the current folder, and `ichido check .` checks it
 ([guide](guides/check-boundaries.md)). `ichido proxy --boundary FILE` runs on the same files. It uses those in which its
 role receives or sends, and does not start if one of them has errors ([guide](guides/run-proxies.md)).
 
-Unknown members are ignored. The table gives the default of a member that may be missing, and
+Unknown members are ignored, except in `encoding/rules`, where they could change which bodies are equal. The table gives the default of a member that may be missing, and
 [the rules](rules/README.md) say which members are required. `*` is a name of your own.
 
 | member | value | meaning |
@@ -119,7 +120,7 @@ Unknown members are ignored. The table gives the default of a member that may be
 
 fn list_members(pointer: &str, schema: &Schema, page: &mut String) {
     match schema {
-        Schema::Object(members) => {
+        Schema::Object(members) | Schema::Flattened(members) => {
             for member in members {
                 let pointer = format!("{pointer}/{}", member.name);
                 let doc = member.doc.replace('|', "\\|");
@@ -127,7 +128,10 @@ fn list_members(pointer: &str, schema: &Schema, page: &mut String) {
                 list_members(&pointer, &member.schema, page);
             }
         }
-        Schema::Map(inside) => list_members(&format!("{pointer}/*"), inside, page),
+        Schema::Map { members, others } => {
+            list_members(pointer, &Schema::Object(members.clone()), page);
+            list_members(&format!("{pointer}/*"), others, page);
+        }
         Schema::Array(inside) => list_members(pointer, inside, page),
         Schema::AnyOf(schemas) => schemas.iter().for_each(|schema| list_members(pointer, schema, page)),
         Schema::Bool | Schema::Integer { .. } | Schema::String | Schema::OneOf(_) | Schema::Any => (),
@@ -142,8 +146,8 @@ fn in_words(schema: &Schema) -> String {
         Schema::String => "string".to_owned(),
         Schema::OneOf(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Schema::Array(inside) => format!("list: {}", in_words(inside)),
-        Schema::Object(_) => "object".to_owned(),
-        Schema::Map(_) => "object by name".to_owned(),
+        Schema::Object(_) | Schema::Flattened(_) => "object".to_owned(),
+        Schema::Map { .. } => "object by name".to_owned(),
         Schema::AnyOf(schemas) => schemas.iter().map(in_words).collect::<Vec<_>>().join(", or "),
         Schema::Any => "anything".to_owned(),
     }
@@ -156,12 +160,16 @@ fn schema_of(schema: &Schema) -> Map<String, Value> {
         Schema::String => json!({ "type": "string" }),
         Schema::OneOf(words) => json!({ "enum": words }),
         Schema::Array(inside) => json!({ "type": "array", "items": schema_of(inside) }),
-        Schema::Map(inside) => json!({ "type": "object", "additionalProperties": schema_of(inside) }),
+        Schema::Map { members, others } => {
+            let mut schema = schema_of(&Schema::Object(members.clone()));
+            schema.insert("additionalProperties".to_owned(), json!(schema_of(others)));
+            Value::Object(schema)
+        }
         Schema::AnyOf(schemas) => json!({ "anyOf": schemas.iter().map(schema_of).collect::<Vec<_>>() }),
         Schema::Any => json!({}),
-        Schema::Object(members) => {
+        Schema::Object(members) | Schema::Flattened(members) => {
             let mut properties = Map::new();
-            for member in members {
+            for member in beside(members).chain(members) {
                 let mut property = schema_of(&member.schema);
                 property.insert("description".to_owned(), json!(member.doc));
                 properties.insert(member.name.to_owned(), Value::Object(property));
@@ -173,6 +181,27 @@ fn schema_of(schema: &Schema) -> Map<String, Value> {
         Value::Object(schema) => schema,
         other => panic!("{other} is not a schema"),
     }
+}
+
+/// The members that may be next to these, instead of inside one of them.
+fn beside(members: &[Member]) -> impl Iterator<Item = &Member> {
+    let flattened = members.iter().filter_map(|member| match &member.schema {
+        Schema::Flattened(inside) => Some(inside),
+        _ => None,
+    });
+    flattened.flatten()
+}
+
+#[test]
+fn published_schema_types_the_members_next_to_the_mode() {
+    let text = std::fs::read_to_string(docs().join("boundary.schema.json")).expect("it is readable");
+    let schema: Value = serde_json::from_str(&text).expect("it is JSON");
+    let idempotency = &schema["properties"]["http"]["properties"]["idempotency"]["properties"];
+    let enabled = &idempotency["enabled"]["properties"];
+    for (name, inside) in enabled.as_object().expect("it has members") {
+        assert_eq!(&idempotency[name], inside, "{name}");
+    }
+    assert_eq!(idempotency["storage"]["properties"]["ttl"]["properties"]["days"]["type"], "integer");
 }
 
 #[test]
@@ -195,7 +224,7 @@ fn a_browsers_preflight_passes_the_starting_set() {
     for (file, text) in STARTING {
         let boundary = Boundary::read(file, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         assert!(boundary.http.methods.allows("OPTIONS"), "{file}");
-        for (direction, lists) in boundary.headers.iter().flat_map(NamedValues::iter) {
+        for (direction, lists) in boundary.headers.directions.iter() {
             let stopped: Vec<&str> = sent.into_iter().filter(|header| !lists.passes(header)).collect();
             assert_eq!(stopped, [""; 0], "{file} {direction}");
         }

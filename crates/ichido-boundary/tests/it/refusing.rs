@@ -1,8 +1,8 @@
-//! What is refused: one error, where it is and what is wrong.
+//! What is refused: each error, where it is and what is wrong.
 
-use ichido_boundary::{Boundary, MAX_BYTES, MAX_COUNT, MAX_NAME_BYTES};
+use ichido_boundary::{Boundary, MAX_BYTES, MAX_COUNT, MAX_INVALID, MAX_NAME_BYTES};
 
-/// The one error for a text.
+/// The errors for a text, one on each line.
 #[track_caller]
 fn refusal(text: impl AsRef<[u8]>) -> String {
     Boundary::read("b.json", text.as_ref()).expect_err("it is no boundary file").to_string()
@@ -67,7 +67,7 @@ fn wrong_type_is_refused_with_pointer_and_location() {
         ),
         (
             r#""http":{"idempotency":{"mode":"on"}}"#,
-            "b.json:2:31: /http/idempotency/mode: expected one of validate_only, enabled, disabled, found \"on\"",
+            "b.json:2:31: /http/idempotency/mode: expected one of validate_only, enabled, disabled, require_key_for_state_changing, found \"on\"",
         ),
         (
             r#""headers":{"a/b":{"allow":null}}"#,
@@ -92,7 +92,7 @@ fn file_without_a_boundary_is_refused() {
     );
     assert_eq!(
         refusal("{\"boundary\":\"bff\\n\"}"),
-        format!("b.json:1:13: /boundary: expected one of {words}, found \"bff\\n\"")
+        format!("b.json:1:13: /boundary: expected one of {words}, adapter_to_external, found \"bff\\n\"")
     );
     assert_eq!(refusal("[1]"), "b.json:1:1: the file: expected an object, found an array");
 }
@@ -124,4 +124,45 @@ fn too_long_name_is_refused() {
     let name = "d".repeat(MAX_NAME_BYTES + 1);
     let text = format!("{{\"boundary\":\"adapter\",\"headers\":{{\"{name}\":{{}}}}}}");
     assert_eq!(refusal(text), "b.json:1:33: /headers: a member name is longer than 255 bytes");
+}
+
+#[test]
+fn all_errors_of_a_file_are_reported_at_once() {
+    let text = r#"{
+  "boundary": "bff_to_adapter",
+  "http": {
+    "methods": { "allowed": "POST", "state_changing": [true, "POST", 7] },
+    "idempotency": { "mode": "on", "require_key": "yes" },
+    "retry": { "max_attempts": -1, "backoff_ms": "100" }
+  },
+  "headers": { "pipeline_order": "drop", "inbound": { "allow": ["accept ", "x-*-id"] }, "outbound": [] },
+  "observability": { "request_id": true }
+}"#;
+    let errors = Boundary::read("b.json", text.as_bytes()).expect_err("it is not a boundary file");
+    let pointers: Vec<&str> = errors.iter().map(|error| error.kind.pointer()).collect();
+    let expected = [
+        "/boundary",
+        "/http/methods/allowed",
+        "/http/methods/state_changing/0",
+        "/http/methods/state_changing/2",
+        "/http/idempotency/mode",
+        "/http/idempotency/require_key",
+        "/http/retry/max_attempts",
+        "/http/retry/backoff_ms",
+        "/headers/pipeline_order",
+        "/headers/inbound/allow/0",
+        "/headers/inbound/allow/1",
+        "/headers/outbound",
+        "/observability/request_id",
+    ];
+    assert_eq!(pointers, expected, "{errors}");
+    assert_eq!(errors.to_string().lines().count(), expected.len());
+    assert!(errors.iter().map(|error| error.at).is_sorted());
+}
+
+#[test]
+fn a_list_of_wrong_values_gives_a_limited_number_of_errors() {
+    let text = format!("{{\"boundary\":\"adapter\",\"http\":{{\"methods\":{{\"allowed\":[{}]}}}}}}", vec!["1"; 999].join(","));
+    let errors = Boundary::read("b.json", text.as_bytes()).expect_err("a number is not a method");
+    assert_eq!(errors.iter().count(), MAX_INVALID);
 }

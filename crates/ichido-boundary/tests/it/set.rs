@@ -1,6 +1,6 @@
 //! The starting set, and changes to it.
 
-use ichido_boundary::{Boundary, Finding, ReadError, STARTING, check};
+use ichido_boundary::{Boundary, Finding, ReadErrors, STARTING, check};
 use serde_json::Value;
 
 pub(crate) const BROWSER: &str = "browser_to_bff.json";
@@ -42,7 +42,7 @@ impl Set {
         self
     }
 
-    pub(crate) fn read(&self) -> Result<Vec<Boundary>, ReadError> {
+    pub(crate) fn read(&self) -> Result<Vec<Boundary>, ReadErrors> {
         let text = |value: &Value| serde_json::to_string_pretty(value).expect("a value has a text");
         self.0.iter().map(|(file, value)| Boundary::read(file, text(value).as_bytes())).collect()
     }
@@ -51,7 +51,7 @@ impl Set {
     pub(crate) fn findings(&self) -> Vec<Finding> {
         match self.read() {
             Ok(files) => check(&files),
-            Err(error) => vec![error.into()],
+            Err(errors) => errors.into_iter().map(Finding::from).collect(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Reads boundary files, or returns one error for each unreadable path or file.
+//! Reads boundary files, or returns all errors of unreadable paths and files.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -104,7 +104,7 @@ pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Boundary>, UnreadableFil
         }
         match read_file(&file) {
             Ok(boundary) => boundaries.push(boundary),
-            Err(error) => unread.push(error),
+            Err(errors) => unread.extend(errors),
         }
     }
     if unread.is_empty() { Ok(boundaries) } else { Err(UnreadableFiles(unread)) }
@@ -148,10 +148,11 @@ pub(super) fn has_no_files(path: &Path) -> bool {
     }
 }
 
-/// Reads one file.
-pub(crate) fn read_file(path: &Path) -> Result<Boundary, Unreadable> {
-    let bytes = read_bounded(path)?;
-    Boundary::read(&display_path(path), &bytes).map_err(|error| Unreadable::NoBoundary(error.into()))
+/// Reads one file, or returns everything that is wrong with it.
+pub(crate) fn read_file(path: &Path) -> Result<Boundary, Vec<Unreadable>> {
+    let bytes = read_bounded(path).map_err(|error| vec![error])?;
+    Boundary::read(&display_path(path), &bytes)
+        .map_err(|errors| errors.into_iter().map(|error| Unreadable::NoBoundary(error.into())).collect())
 }
 
 /// Reads at most one byte more than allowed, to detect large files.

@@ -37,7 +37,7 @@ pub(super) fn rules(args: &Args, files: &Files, faults: &mut ConfigErrors) -> Op
     Some(FilterRules {
         name: name?,
         is_edge: role == Role::Bff,
-        request_id: observed.iter().find_map(|says| says.request_id).unwrap_or(RequestId::Keep),
+        request_id: request_id(role, files),
         traceparent: observed.iter().find_map(|says| says.traceparent).unwrap_or(Traceparent::Pass),
         methods,
         key: key_rule(args, files, faults)?,
@@ -45,6 +45,21 @@ pub(super) fn rules(args: &Args, files: &Files, faults: &mut ConfigErrors) -> Op
         lists,
         relied_on: Vec::new(),
     })
+}
+
+/// Returns what happens to a request's own id, as the file about the receiving side says.
+///
+/// Without a file, a browser's id is replaced: it could repeat the id of another request, and mislead those who search
+/// the logs.
+// Spec: C5.
+fn request_id(role: Role, files: &Files) -> RequestId {
+    // The adapter may have only its own file.
+    let own = files.sending.as_ref().filter(|_| role == Role::Adapter);
+    match files.receiving.as_ref().or(own) {
+        Some(file) => file.observability.request_id_at(file.name()),
+        None if role == Role::Bff => RequestId::New,
+        None => RequestId::Keep,
+    }
 }
 
 fn methods(args: &Args, files: &Files, faults: &mut ConfigErrors) -> Methods {

@@ -21,6 +21,10 @@ pub(in crate::rules) fn are_in_the_right_member<'a>(chain: &HopChain<'a>) -> Vec
             let what = "`validate_only` allows requests without a key, but the mode is `enabled`";
             found.push(Violation::new(file, "/http/idempotency/validate_only", what));
         }
+        if idempotency.has_two_reactions() {
+            let what = "`missing_key` and `on_missing_key` declare different responses";
+            found.push(Violation::new(file, idempotency.require_key_pointer(), what));
+        }
         let guarantees = &idempotency.enabled;
         let only_names_owner = Enabled { owner: Some("adapter".to_owned()), ..Enabled::default() };
         if !is_enabled && *guarantees != Enabled::default() && *guarantees != only_names_owner {

@@ -71,6 +71,30 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
         gone("ICH-B002", GATEWAY, "/http/idempotency/enabled/require_key"),
     ),
     (
+        "/http/idempotency/enabled/require_key/apply_to_methods",
+        free("ICH-B007 compares it with the state-changing methods; the starting set has a plain true here."),
+    ),
+    (
+        "/http/idempotency/enabled/require_key/require_header_on_route_operations",
+        free("ICH-B007 looks for the operations; the starting set has a plain true here."),
+    ),
+    (
+        "/http/idempotency/enabled/require_key/missing_key",
+        free("ICH-B003 checks it like `on_missing_key`; the starting set has a plain true here."),
+    ),
+    (
+        "/http/idempotency/enabled/require_key/missing_key/action",
+        free("ICH-B003 checks it like `on_missing_key`; the starting set has a plain true here."),
+    ),
+    (
+        "/http/idempotency/enabled/require_key/missing_key/status",
+        free("ICH-B003 checks it like `on_missing_key`; the starting set has a plain true here."),
+    ),
+    (
+        "/http/idempotency/enabled/require_key/missing_key/error_code",
+        free("Clients depend on the status; the code is for people and logs."),
+    ),
+    (
         "/http/idempotency/enabled/on_missing_key",
         put("ICH-B003", GATEWAY, "/http/idempotency/enabled/on_missing_key", r#""generate""#),
     ),
@@ -141,6 +165,51 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
             GATEWAY,
             "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/unicode_normalization",
             r#""nfkc""#,
+        ),
+    ),
+    (
+        "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/array_order",
+        put(
+            "ICH-B033",
+            GATEWAY,
+            "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/array_order",
+            r#""sorted""#,
+        ),
+    ),
+    (
+        "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/string_encoding",
+        put(
+            "ICH-B033",
+            GATEWAY,
+            "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/string_encoding",
+            r#""latin1""#,
+        ),
+    ),
+    (
+        "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/string_escaping",
+        put(
+            "ICH-B033",
+            GATEWAY,
+            "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/string_escaping",
+            r#""all""#,
+        ),
+    ),
+    (
+        "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/trim_strings",
+        put(
+            "ICH-B033",
+            GATEWAY,
+            "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/trim_strings",
+            r#"true"#,
+        ),
+    ),
+    (
+        "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/whitespace",
+        put(
+            "ICH-B033",
+            GATEWAY,
+            "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/whitespace",
+            r#""kept""#,
         ),
     ),
     (
@@ -349,6 +418,11 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
             "Without lists every header passes, the key too; who may not be believed is ICH-B083's to find.",
         ),
     ),
+    (
+        "/headers/pipeline_order",
+        put("ICH-B019", BFF, "/headers/pipeline_order", r#"["set", "drop_hop_by_hop"]"#),
+    ),
+    ("/headers/drop_hop_by_hop", put("ICH-B010", BFF, "/headers/drop_hop_by_hop", r#"["idempotency-key"]"#)),
     ("/headers/*", put("ICH-B010", BFF, "/headers/gateway_inbound", r#"{ "allow": ["accept"] }"#)),
     ("/headers/*/allow", put("ICH-B010", BFF, "/headers/gateway_inbound/allow", r#"["accept"]"#)),
     ("/headers/*/drop", put("ICH-B010", BFF, "/headers/gateway_inbound/drop", r#"["idempotency-key"]"#)),
@@ -362,6 +436,18 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
     (
         "/observability/request_id",
         free("Kept or new, every request has one of its own, and ICH-B045 keeps a replay from repeating it."),
+    ),
+    (
+        "/observability/request_id/header",
+        free("ICH-B091 accepts x-request-id only; the starting set has a word here."),
+    ),
+    (
+        "/observability/request_id/trust_inbound",
+        free("Kept or new, every request has one of its own, and ICH-B045 keeps a replay from repeating it."),
+    ),
+    (
+        "/observability/request_id/generate_if_missing",
+        free("ICH-B091 accepts true only; the starting set has a word here."),
     ),
     ("/observability/traceparent", put("ICH-B014", BFF, "/observability/traceparent", r#""drop""#)),
     ("/identity", gone("ICH-B080", ADAPTER, "/identity")),

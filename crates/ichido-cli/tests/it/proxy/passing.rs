@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use ichido_core::hops::Hops;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -106,6 +106,60 @@ async fn request_id_is_kept_or_generated() {
 }
 
 #[tokio::test]
+async fn browsers_request_id_is_replaced_unless_the_file_trusts_it() {
+    let service = FakeService::plain().await;
+    let folder = folder::fresh();
+    let file = |name: &str, request_id: Value| {
+        folder.boundary(name, &json!({"observability": {"request_id": request_id}}))
+    };
+    let silent = file("browser_to_bff.json", Value::Null);
+    // What the gateway does is not what the BFF does.
+    let below = file("bff_to_gateway.json", json!("keep"));
+    let mut cases = vec![(vec![], false), (vec!["--boundary", &below], false)];
+    cases.push((vec!["--boundary", &silent, "--boundary", &below], false));
+    let other_folder = folder::fresh();
+    let trusts = json!({"observability": {"request_id": {"header": "x-request-id", "trust_inbound": true}}});
+    let trusting = other_folder.boundary("browser_to_bff.json", &trusts);
+    cases.push((vec!["--boundary", &trusting], true));
+    for (flags, is_kept) in cases {
+        let proxy = ProxyProcess::start("bff", service.address, &flags);
+        let request = ProxyRequest::get("/").field("x-request-id", "mine");
+        let answer = send(proxy.address, &request).await;
+        let id = answer.one("x-request-id").expect("there is one").to_owned();
+        assert_eq!(id == "mine", is_kept, "{flags:?}");
+        assert_eq!(service.seen().last().and_then(|seen| seen.one("x-request-id")), Some(id.as_str()));
+    }
+}
+
+/// The files are those of a team, in its own dialect; each thing that they say is done.
+#[tokio::test]
+async fn proxy_runs_on_a_teams_own_files() {
+    let service = FakeService::start(|_, _| {
+        let fields = [("location", "/1"), ("server", "x"), ("x-debug-token", "s")];
+        ServiceAction::Answer(answer("200 OK", &fields, "ok"))
+    })
+    .await;
+    let folder = folder::fresh();
+    let browser = include_str!("../../../../ichido-boundary/tests/it/team/browser_to_bff.json");
+    let bff = include_str!("../../../../ichido-boundary/tests/it/team/bff_to_gateway.json");
+    let files = [folder.write("browser_to_bff.json", browser), folder.write("bff_to_gateway.json", bff)];
+    let proxy =
+        ProxyProcess::start("bff", service.address, &["--boundary", &files[0], "--boundary", &files[1]]);
+    for method in ["POST", "DELETE"] {
+        let missing = send(proxy.address, &ProxyRequest::new(method, "/v1/orders")).await;
+        assert_eq!((missing.status(), missing.code().as_str()), (400, "IDEMPOTENCY_KEY_REQUIRED"), "{method}");
+    }
+    let request = ProxyRequest::post("/v1/orders").field("X-Idempotency-Key", "k").field("x-request-id", "mine");
+    let passed = send(proxy.address, &request.field("x-debug-token", "s").field("accept", "*/*")).await;
+    let seen = service.only();
+    assert_eq!((seen.one("x-idempotency-key"), seen.one("accept")), (Some("k"), Some("*/*")));
+    assert_eq!(seen.one("x-debug-token"), None, "the list of hop-by-hop headers names it");
+    assert_ne!(seen.one("x-request-id"), Some("mine"), "the file does not trust a browser");
+    assert_eq!((passed.status(), passed.one("location")), (200, Some("/1")));
+    assert_eq!((passed.one("server"), passed.one("x-debug-token")), (None, None), "`outbound` does not allow them");
+}
+
+#[tokio::test]
 async fn each_hop_is_appended_and_client_hops_are_dropped() {
     let service = FakeService::plain().await;
     let gateway = ProxyProcess::start("gateway", service.address, &["--name", "gateway-eu"]);
@@ -115,7 +169,9 @@ async fn each_hop_is_appended_and_client_hops_are_dropped() {
     assert_eq!(send(bff.address, &request).await.status(), 200);
     let hops = Hops::read(service.only().all("ichido-hops"));
     let told: Vec<_> = hops.iter().map(|hop| (hop.name.as_str(), hop.request_id.as_str())).collect();
-    assert_eq!(told, [("bff", "r-1"), ("gateway-eu", "r-1")]);
+    let id = told[0].1;
+    assert_eq!(told, [("bff", id), ("gateway-eu", id)]);
+    assert_ne!(id, "r-1", "a browser's own id is not trusted");
     let times: Vec<_> = hops.iter().map(|hop| hop.at).collect();
     assert!(times.is_sorted(), "by the clock of one machine: {times:?}");
 }

@@ -92,6 +92,14 @@ pub(super) const REST: &[(&str, ChangeEffect)] = &[
     ),
     ("/headers", gone("ICH-B015", BFF, "allowed headers: was a list, now all headers")),
     (
+        "/headers/pipeline_order",
+        put("ICH-B019", BFF, r#"["set", "drop_hop_by_hop"]"#, "comes after `set`, but proxies set headers last"),
+    ),
+    (
+        "/headers/drop_hop_by_hop",
+        put("ICH-B010", BFF, r#"["idempotency-key"]"#, "`idempotency-key`: was passed on, now dropped"),
+    ),
+    (
         "/headers/*",
         at("/headers/inbound", gone("ICH-B083", BROWSER, "`x-user-id`: was dropped, now passed on")),
     ),
@@ -152,6 +160,15 @@ pub(super) const REST: &[(&str, ChangeEffect)] = &[
         ),
     ),
     ("/observability/request_id", free("Kept or new, every request has one of its own.")),
+    (
+        "/observability/request_id/header",
+        free("The rule ICH-B091 accepts x-request-id only; the starting set has a word here."),
+    ),
+    ("/observability/request_id/trust_inbound", free("Kept or new, every request has one of its own.")),
+    (
+        "/observability/request_id/generate_if_missing",
+        free("The rule ICH-B091 accepts true only; the starting set has a word here."),
+    ),
     ("/observability/traceparent", put("ICH-B014", BFF, r#""drop""#, r#"was "pass", now "drop""#)),
     ("/identity", gone("ICH-B080", ADAPTER, "the caller's identity: was jwt_claim sub, now not set")),
     (

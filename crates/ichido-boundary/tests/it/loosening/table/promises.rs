@@ -8,6 +8,27 @@ pub(super) const PROMISES: &[(&str, ChangeEffect)] = &[
     ("/owner", put("ICH-B071", GATEWAY, r#""gateway""#, r#"was "adapter", now "gateway""#)),
     ("/require_key", put("ICH-B002", GATEWAY, "false", "the key was required, now is not")),
     (
+        "/require_key/apply_to_methods",
+        free("The rule ICH-B007 finds what no longer fits; the starting set has a plain true here."),
+    ),
+    (
+        "/require_key/require_header_on_route_operations",
+        free("The rule ICH-B007 finds what no longer fits; the starting set has a plain true here."),
+    ),
+    (
+        "/require_key/missing_key",
+        free("As for /on_missing_key, which the same lines compare; the starting set has a plain true here."),
+    ),
+    (
+        "/require_key/missing_key/action",
+        free("As for /on_missing_key, which the same lines compare; the starting set has a plain true here."),
+    ),
+    (
+        "/require_key/missing_key/status",
+        free("As for /on_missing_key, which the same lines compare; the starting set has a plain true here."),
+    ),
+    ("/require_key/missing_key/error_code", free(NAME_ONLY)),
+    (
         "/on_missing_key",
         put("ICH-B003", GATEWAY, r#""generate""#, "a missing key: was reject 400, now generate"),
     ),
@@ -50,6 +71,26 @@ pub(super) const PROMISES: &[(&str, ChangeEffect)] = &[
     (
         "/fingerprint/body_hash/input/encoding/rules/unicode_normalization",
         put("ICH-B033", GATEWAY, r#""nfc""#, "strings: was compared as written, now compared in NFC"),
+    ),
+    (
+        "/fingerprint/body_hash/input/encoding/rules/array_order",
+        put("ICH-B033", GATEWAY, r#""sorted""#, r#"was not set, now "sorted""#),
+    ),
+    (
+        "/fingerprint/body_hash/input/encoding/rules/string_encoding",
+        put("ICH-B033", GATEWAY, r#""latin1""#, r#"was not set, now "latin1""#),
+    ),
+    (
+        "/fingerprint/body_hash/input/encoding/rules/string_escaping",
+        put("ICH-B033", GATEWAY, r#""all""#, r#"was not set, now "all""#),
+    ),
+    (
+        "/fingerprint/body_hash/input/encoding/rules/trim_strings",
+        put("ICH-B033", GATEWAY, r#"true"#, r#"was not set, now true"#),
+    ),
+    (
+        "/fingerprint/body_hash/input/encoding/rules/whitespace",
+        put("ICH-B033", GATEWAY, r#""kept""#, r#"was not set, now "kept""#),
     ),
     (
         "/fingerprint/body_hash/input/leave_out",
