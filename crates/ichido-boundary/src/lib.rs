@@ -83,7 +83,8 @@ mod timing;
 pub use diff::loosened;
 pub use hop_chain::{HopChain, hop_chains};
 pub use member::{
-    MAX_COUNT, MAX_INVALID, MAX_NAME_BYTES, MAX_UNKNOWN, MAX_WHOLE, Member, MisspelledMember, NamedValues, Schema,
+    MAX_COUNT, MAX_INVALID, MAX_NAME_BYTES, MAX_UNKNOWN, MAX_WHOLE, Member, MisspelledMember, NamedValues,
+    Schema,
 };
 pub use model::*;
 pub use page::{BoundaryRule, Example, Severity};

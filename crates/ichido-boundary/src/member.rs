@@ -11,6 +11,7 @@ mod values;
 
 pub(super) use declare::{members, object, one_of, plain, words};
 pub use values::NamedValues;
+pub(super) use values::read_except;
 
 use std::borrow::Cow;
 

@@ -21,21 +21,21 @@ mod retry;
 
 pub use adapter::{Guarantee, Identity, IdentitySource, Operation, OperationClass};
 pub use body::BodyRulesError;
-pub use encoding::{EncodingRuleMembers, EncodingRules};
 pub use claim::{ClaimPath, MAX_CLAIM_DEPTH};
+pub use encoding::{EncodingRuleMembers, EncodingRules};
 pub use headers::{Cors, Crossing, HeaderLists, HeaderSteps, Headers, Items, Traffic};
 pub use http::{Http, Methods, Timeouts};
 pub use idempotency::{Idempotency, IdempotencyMembers, Mode, ValidateOnly};
-pub use require_key::{KeyRequirement, RequireKey, RouteOperations};
 pub use identity::{IdentityError, IdentityNames, IdentityRule, MAX_IDENTITY_CLAIMS};
 pub use input::{FingerprintInput, InputError, is_portable};
 pub use observability::{Observability, RequestId, RequestIdHandling, Traceparent};
 pub use owner::{
-    BodyHash, ConflictRule, Enabled, Encoding, Fingerprint, InFlightLock, Input, Length,
-    ResponseReplay, Storage, Ttl, WhileInFlight,
+    BodyHash, ConflictRule, Enabled, Encoding, Fingerprint, InFlightLock, Input, Length, ResponseReplay,
+    Storage, Ttl, WhileInFlight,
 };
 pub use reaction::Reaction;
 pub use redaction::Redaction;
+pub use require_key::{KeyRequirement, RequireKey, RouteOperations};
 pub use retry::{Backoff, Retry, RetryGate, RetryPlan};
 
 pub(super) use headers::{HOP_BY_HOP, applies, is_token, list_pointer, malformed_names, traffic};
@@ -113,7 +113,8 @@ object! {
 impl Members {
     /// Takes the state-changing methods from the key's requirement, if the file lists them only there.
     pub(super) fn derive_methods(&mut self) {
-        let required = self.http.idempotency.key_requirement().and_then(|required| required.apply_to_methods.clone());
+        let required =
+            self.http.idempotency.key_requirement().and_then(|required| required.apply_to_methods.clone());
         self.http.methods.state_changing = self.http.methods.state_changing.take().or(required);
     }
 }

@@ -2,9 +2,7 @@
 
 use ichido_core::json::{Document, JsonError, JsonErrorKind, LineColumn};
 
-use super::member::{
-    FromJson, InvalidValue, LocatedValue, MisspelledMember, ReadContext, Schema,
-};
+use super::member::{FromJson, InvalidValue, LocatedValue, MisspelledMember, ReadContext, Schema};
 use super::model::{Crossing, Members, Name, Party, Traffic, applies, malformed_names, traffic};
 
 /// The largest file that is read: a boundary file has a few kilobytes.
@@ -192,16 +190,17 @@ impl Boundary {
         // Both ends of a boundary drop these.
         let is_hop_by_hop = self.headers.drop_hop_by_hop.drops(header);
         let lists = self.headers.directions.iter();
-        !is_hop_by_hop && lists
-            .filter(|(direction, _)| traffic(direction, self.name) == of)
-            .filter(|(direction, _)| match of {
-                Traffic::Requests => applies(direction, self.name, party, crossing),
-                Traffic::Responses => {
-                    let arrives = applies(direction, self.name, party, Crossing::Arriving);
-                    arrives || applies(direction, self.name, party, Crossing::Leaving)
-                }
-            })
-            .all(|(_, lists)| lists.passes(header))
+        !is_hop_by_hop
+            && lists
+                .filter(|(direction, _)| traffic(direction, self.name) == of)
+                .filter(|(direction, _)| match of {
+                    Traffic::Requests => applies(direction, self.name, party, crossing),
+                    Traffic::Responses => {
+                        let arrives = applies(direction, self.name, party, Crossing::Arriving);
+                        arrives || applies(direction, self.name, party, Crossing::Leaving)
+                    }
+                })
+                .all(|(_, lists)| lists.passes(header))
     }
 }
 
@@ -234,9 +233,10 @@ fn read_members(document: &Document<'_>) -> (Members, ReadContext) {
     });
     members.derive_methods();
     let list = |pointer: &str| pointer.rsplit_once('/').map(|(list, _)| list.to_owned());
+    // An entry that could not be read would shift the indices of those after it.
+    let unread: Vec<_> = context.invalid.iter().map(|one| list(&one.pointer)).collect();
     for (pointer, what) in malformed_names(&members) {
-        // An entry that could not be read would shift the indices of those after it.
-        if !context.invalid.iter().any(|one| list(&one.pointer) == list(&pointer)) {
+        if !unread.contains(&list(&pointer)) {
             context.refuse(InvalidValue { position: position(document, &pointer), pointer, what });
         }
     }

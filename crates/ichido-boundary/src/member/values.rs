@@ -97,32 +97,30 @@ impl<T: FromJson> FromJson for NamedValues<T> {
     }
 
     fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
-        Self::read_except(at, &[], context)
+        read_except(at, &[], context)
     }
 }
 
-impl<T: FromJson> NamedValues<T> {
-    /// Reads all members but those with fixed names.
-    pub(crate) fn read_except(
-        at: LocatedValue<'_>,
-        fixed: &[&str],
-        context: &mut ReadContext,
-    ) -> Result<Self, InvalidValue> {
-        if at.kind() != Kind::Object {
-            return Err(at.mismatch("an object"));
-        }
-        at.count(at.value.members().count())?;
-        let mut named = Vec::new();
-        for (name, value) in at.value.members().filter(|(name, _)| !fixed.contains(&name.as_ref())) {
-            if MAX_NAME_BYTES < name.len() {
-                context.refuse(at.wrong(format!("a member name is longer than {MAX_NAME_BYTES} bytes")));
-                continue;
-            }
-            match T::read(at.member(&name, value), context) {
-                Ok(value) => named.push((name.into_owned(), value)),
-                Err(invalid) => context.refuse(invalid),
-            }
-        }
-        Ok(Self(named))
+/// Reads all members but those with fixed names.
+pub(crate) fn read_except<T: FromJson>(
+    at: LocatedValue<'_>,
+    fixed: &[&str],
+    context: &mut ReadContext,
+) -> Result<NamedValues<T>, InvalidValue> {
+    if at.kind() != Kind::Object {
+        return Err(at.mismatch("an object"));
     }
+    at.count(at.value.members().count())?;
+    let mut named = Vec::new();
+    for (name, value) in at.value.members().filter(|(name, _)| !fixed.contains(&name.as_ref())) {
+        if MAX_NAME_BYTES < name.len() {
+            context.refuse(at.wrong(format!("a member name is longer than {MAX_NAME_BYTES} bytes")));
+            continue;
+        }
+        match T::read(at.member(&name, value), context) {
+            Ok(value) => named.push((name.into_owned(), value)),
+            Err(invalid) => context.refuse(invalid),
+        }
+    }
+    Ok(NamedValues(named))
 }

@@ -27,7 +27,9 @@ pub enum BodyRulesError {
         rule: String,
     },
     /// Strings are to be trimmed.
-    #[error("`input.encoding.rules.trim_strings` is true, but white space in strings counts; set it to false")]
+    #[error(
+        "`input.encoding.rules.trim_strings` is true, but white space in strings counts; set it to false"
+    )]
     TrimmedStrings,
     /// An invalid pointer in `leave_out`.
     #[error("`input.leave_out` has \"{pointer}\": {error}")]
@@ -93,11 +95,17 @@ impl BodyHash {
         let rules = &self.input.encoding.rules;
         let words = [
             self.encoding().err(),
-            word("input.encoding.rules.object_member_order", rules.object_member_order.as_ref(), MEMBER_ORDERS).err(),
+            word(
+                "input.encoding.rules.object_member_order",
+                rules.object_member_order.as_ref(),
+                MEMBER_ORDERS,
+            )
+            .err(),
             self.numbers().err(),
             self.unicode().err(),
             word("input.encoding.rules.array_order", rules.array_order.as_ref(), ARRAY_ORDERS).err(),
-            word("input.encoding.rules.string_encoding", rules.string_encoding.as_ref(), STRING_ENCODINGS).err(),
+            word("input.encoding.rules.string_encoding", rules.string_encoding.as_ref(), STRING_ENCODINGS)
+                .err(),
             word("input.encoding.rules.string_escaping", rules.string_escaping.as_ref(), ESCAPES).err(),
             word("input.encoding.rules.whitespace", rules.whitespace.as_ref(), WHITESPACE).err(),
             (rules.trim_strings == Some(true)).then_some(BodyRulesError::TrimmedStrings),

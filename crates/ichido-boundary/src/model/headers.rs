@@ -3,7 +3,7 @@
 use super::{Members, Name, Party};
 use crate::member::{
     FromJson, InvalidValue, LocatedValue, MAX_SHOWN_CHARS, NamedValues, ReadContext, Schema, escape, members,
-    object,
+    object, read_except,
 };
 
 members! {
@@ -39,7 +39,7 @@ impl FromJson for Headers {
     }
 
     fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
-        let directions = NamedValues::read_except(at, HeaderSteps::NAMES, context)?;
+        let directions = read_except(at, HeaderSteps::NAMES, context)?;
         let HeaderSteps { pipeline_order, drop_hop_by_hop } = HeaderSteps::read_members(at, context);
         let drop_hop_by_hop = HeaderLists { allow: None, drop: drop_hop_by_hop };
         Ok(Self { pipeline_order, drop_hop_by_hop, directions })
@@ -148,7 +148,8 @@ fn names(list: &[String], header: &str) -> bool {
 /// nothing.
 pub(crate) fn malformed_names(members: &Members) -> Vec<(String, String)> {
     let by_direction = members.headers.lists().flat_map(|(direction, lists)| {
-        [("allow", &lists.allow), ("drop", &lists.drop)].map(|(member, list)| (list_pointer(direction, member), list))
+        [("allow", &lists.allow), ("drop", &lists.drop)]
+            .map(|(member, list)| (list_pointer(direction, member), list))
     });
     let by_cors = members.cors.iter().flat_map(|cors| {
         let lists = [("allowed_headers", &cors.allowed_headers), ("exposed_headers", &cors.exposed_headers)];

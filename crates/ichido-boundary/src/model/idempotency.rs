@@ -94,7 +94,11 @@ impl Idempotency {
     }
 
     fn require_key(&self) -> Option<&RequireKey> {
-        if self.mode == Some(Mode::Enabled) { self.enabled.require_key.as_ref() } else { self.require_key.as_ref() }
+        if self.mode == Some(Mode::Enabled) {
+            self.enabled.require_key.as_ref()
+        } else {
+            self.require_key.as_ref()
+        }
     }
 
     /// Returns which requests need a key, if the file says so in detail.
@@ -145,15 +149,17 @@ impl Idempotency {
 impl FromJson for Idempotency {
     fn schema() -> Schema {
         let mut members = IdempotencyMembers::members();
-        for member in members.iter_mut().filter(|member| member.name == "enabled") {
-            member.schema = Schema::Flattened(Enabled::members());
+        for member in &mut members {
+            if let ("enabled", Schema::Object(inside)) = (member.name, &mut member.schema) {
+                member.schema = Schema::Flattened(std::mem::take(inside));
+            }
         }
         Schema::Object(members)
     }
 
     fn read(at: LocatedValue<'_>, context: &mut ReadContext) -> Result<Self, InvalidValue> {
         // Read twice, because the mode says where the members are; the second time an invalid mode is reported.
-        let mode = Option::read_member(at, "mode", &mut ReadContext::default());
+        let mode = Option::<Mode>::read_member(at, "mode", &mut ReadContext::default());
         let is_flat = mode == Some(Mode::Enabled) && !at.has("enabled");
         let beside = if is_flat { Enabled::NAMES } else { &["require_key"] };
         at.object(&[IdempotencyMembers::NAMES, beside].concat(), context)?;

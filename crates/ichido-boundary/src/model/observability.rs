@@ -55,9 +55,10 @@ impl FromJson for RequestIdHandling {
                 at.object(Self::NAMES, context)?;
                 Ok(Self::read_members(at, context))
             }
-            Kind::Null | Kind::Bool | Kind::Number | Kind::Array => {
-                Err(at.mismatch(&format!("one of {}, or an object with trust_inbound", RequestId::WORDS.join(", "))))
-            }
+            Kind::Null | Kind::Bool | Kind::Number | Kind::Array => Err(at.mismatch(&format!(
+                "one of {}, or an object with trust_inbound",
+                RequestId::WORDS.join(", ")
+            ))),
         }
     }
 }

@@ -44,17 +44,20 @@ pub(super) fn one_spelling_passes_all<'a>(chain: &HopChain<'a>) -> Vec<Violation
     });
     let lists: Vec<_> = by_cors.chain(by_lists).filter(|(_, _, passes)| passes.contains(&true)).collect();
     let mut left = [true; NAMES.len()];
+    let mut found = Vec::new();
     for (file, pointer, passes) in lists {
         let still = [left[0] && passes[0], left[1] && passes[1]];
         if still == [false; NAMES.len()] {
             let (here, before) = if passes[0] { (NAMES[0], NAMES[1]) } else { (NAMES[1], NAMES[0]) };
             let what = format!("only {here} passes here, but only {before} passes earlier hops")
                 .to_ascii_lowercase();
-            return vec![Violation::new(file, pointer, what)];
+            // The lists after it are compared with the same ones before it.
+            found.push(Violation::new(file, pointer, what));
+        } else {
+            left = still;
         }
-        left = still;
     }
-    Vec::new()
+    found
 }
 
 pub(super) fn trace_passes<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {

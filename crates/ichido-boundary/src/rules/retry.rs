@@ -3,7 +3,7 @@
 
 use super::Violation;
 use super::key::{SAFE_METHODS, is_method};
-use crate::{Boundary, Guarantee, HopChain, Name, OperationClass, Party};
+use crate::{Boundary, Guarantee, HopChain, Name, NamedValues, OperationClass, Party};
 
 /// The maximum number of attempts of a boundary.
 ///
@@ -120,19 +120,19 @@ fn unknown_methods<'a>(chain: &HopChain<'a>, file: &'a Boundary) -> Vec<Violatio
 }
 
 pub(super) fn unguarded_calls_are_not_repeated<'a>(chain: &HopChain<'a>) -> Vec<Violation<'a>> {
-    let found = |file: &'a Boundary| {
-        file.http.retry.plan()?;
-        let operations = file.operations.as_ref()?.iter();
-        let mut unguarded = operations.filter(|(_, operation)| {
+    let own = chain.files().filter(|file| file.name() == Name::Adapter && file.http.retry.plan().is_some());
+    let unguarded = own.flat_map(|file| {
+        let operations = file.operations.iter().flat_map(NamedValues::iter);
+        let unguarded = operations.filter(|(_, operation)| {
             let changes = operation.class != Some(OperationClass::Read);
             changes && operation.guarantee.is_none_or(|guarantee| guarantee == Guarantee::None)
         });
-        let (name, _) = unguarded.next()?;
-        Some(Violation::new(
-            file,
-            "/http/retry/mode",
-            format!("`{name}` has no guarantee and would be retried"),
-        ))
-    };
-    chain.files().filter(|file| file.name() == Name::Adapter).filter_map(found).collect()
+        unguarded.map(move |(name, _)| (file, name))
+    });
+    unguarded
+        .map(|(file, name)| {
+            let what = format!("`{name}` has no guarantee and would be retried");
+            Violation::new(file, "/http/retry/mode", what)
+        })
+        .collect()
 }

@@ -162,7 +162,10 @@ fn all_errors_of_a_file_are_reported_at_once() {
 
 #[test]
 fn a_list_of_wrong_values_gives_a_limited_number_of_errors() {
-    let text = format!("{{\"boundary\":\"adapter\",\"http\":{{\"methods\":{{\"allowed\":[{}]}}}}}}", vec!["1"; 999].join(","));
+    let text = format!(
+        "{{\"boundary\":\"adapter\",\"http\":{{\"methods\":{{\"allowed\":[{}]}}}}}}",
+        vec!["1"; 999].join(",")
+    );
     let errors = Boundary::read("b.json", text.as_bytes()).expect_err("a number is not a method");
     assert_eq!(errors.iter().count(), MAX_INVALID);
 }

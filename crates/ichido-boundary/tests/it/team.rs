@@ -27,7 +27,8 @@ fn a_teams_own_files_have_no_errors() {
     let errors: Vec<&Finding> = findings.iter().filter(|one| one.rule.severity == Severity::Error).collect();
     assert!(errors.is_empty(), "{errors:#?}");
     // The wait that is never used, and nothing else about retries or headers.
-    let mut warnings: Vec<&str> = findings.iter().map(|one| one.rule.id).filter(|id| *id != "ICH-B090").collect();
+    let mut warnings: Vec<&str> =
+        findings.iter().map(|one| one.rule.id).filter(|id| *id != "ICH-B090").collect();
     warnings.dedup();
     assert_eq!(warnings, ["ICH-B025"], "{findings:#?}");
 }
@@ -46,7 +47,10 @@ fn required_key_in_detail_is_the_key_rule_of_the_hop() {
         let idempotency = &file.http.idempotency;
         assert!(idempotency.requires_key(), "{}", file.name());
         let reaction = idempotency.on_missing_key().expect("it is declared");
-        assert_eq!((reaction.status, reaction.error_code.as_deref()), (Some(400), Some("IDEMPOTENCY_KEY_REQUIRED")));
+        assert_eq!(
+            (reaction.status, reaction.error_code.as_deref()),
+            (Some(400), Some("IDEMPOTENCY_KEY_REQUIRED"))
+        );
         // Two of the files list the methods only in the requirement.
         assert!(file.http.methods.changes_state("DELETE") && !file.http.methods.changes_state("GET"));
     }
@@ -57,12 +61,15 @@ fn required_key_in_detail_is_the_key_rule_of_the_hop() {
 #[test]
 fn mode_that_requires_the_key_needs_no_further_member_but_can_be_contradicted() {
     let text = |more: &str| {
-        format!(r#"{{"boundary":"bff_to_gateway","http":{{"idempotency":{{"mode":"require_key_for_state_changing"{more}}}}}}}"#)
+        format!(
+            r#"{{"boundary":"bff_to_gateway","http":{{"idempotency":{{"mode":"require_key_for_state_changing"{more}}}}}}}"#
+        )
     };
     assert!(read(&text("")).http.idempotency.requires_key());
     let off = r#","validate_only":{"require_header_when_state_changing":false}"#;
     assert!(!read(&text(off)).http.idempotency.requires_key());
-    let plain = r#"{"boundary":"bff_to_gateway","http":{"idempotency":{"mode":"validate_only","require_key":true}}}"#;
+    let plain =
+        r#"{"boundary":"bff_to_gateway","http":{"idempotency":{"mode":"validate_only","require_key":true}}}"#;
     assert!(read(plain).http.idempotency.requires_key());
     for none in [r#"false"#, r#"[]"#] {
         let object = format!(r#"{{ "require_header_on_route_operations": {none} }}"#);
@@ -97,7 +104,11 @@ fn hop_by_hop_list_is_dropped_from_requests_and_responses_at_both_ends() {
     for (file, party) in [(&browser, Party::Bff), (&bff, Party::Bff), (&bff, Party::Gateway)] {
         for traffic in [Traffic::Requests, Traffic::Responses] {
             for crossing in [Crossing::Arriving, Crossing::Leaving] {
-                assert!(!file.passes(party, crossing, traffic, "X-Debug-Token"), "{} {traffic:?}", file.name());
+                assert!(
+                    !file.passes(party, crossing, traffic, "X-Debug-Token"),
+                    "{} {traffic:?}",
+                    file.name()
+                );
             }
         }
     }
@@ -115,7 +126,9 @@ fn pipeline_order_is_that_of_proxies_or_refused() {
     ] {
         finds(BFF, "/headers/pipeline_order", kept, &[]);
     }
-    for other in [r#"["inject", "allow"]"#, r#"["encrypt"]"#, r#"["drop", "set", "verify", "Drop_Hop_By_Hop"]"#] {
+    for other in
+        [r#"["inject", "allow"]"#, r#"["encrypt"]"#, r#"["drop", "set", "verify", "Drop_Hop_By_Hop"]"#]
+    {
         finds(BFF, "/headers/pipeline_order", other, &["ICH-B019"]);
     }
 }
@@ -143,7 +156,11 @@ fn browsers_request_id_is_new_unless_the_file_trusts_it() {
     for (request_id, at_browser, elsewhere) in [
         ("", RequestId::New, RequestId::Keep),
         (r#""request_id":{}"#, RequestId::New, RequestId::Keep),
-        (r#""request_id":{"header":"x-request-id","generate_if_missing":true}"#, RequestId::New, RequestId::Keep),
+        (
+            r#""request_id":{"header":"x-request-id","generate_if_missing":true}"#,
+            RequestId::New,
+            RequestId::Keep,
+        ),
         (r#""request_id":{"trust_inbound":true}"#, RequestId::Keep, RequestId::Keep),
         (r#""request_id":"keep""#, RequestId::Keep, RequestId::Keep),
         (r#""request_id":{"trust_inbound":false}"#, RequestId::New, RequestId::New),

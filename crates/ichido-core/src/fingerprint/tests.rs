@@ -95,7 +95,11 @@ fn one_rule_says_whether_a_body_under_another_content_type_is_the_same() {
             Fingerprint::new(&RequestParts { media_type: body.0, digest: digest(body), ..PARTS })
         };
         assert_eq!(print(one) == print(other), is_same, "{one:?} {other:?}");
-        assert_eq!(is_same_body((one.0, digest(one)), (other.0, digest(other))), is_same, "{one:?} {other:?}");
+        assert_eq!(
+            is_same_body((one.0, digest(one)), (other.0, digest(other))),
+            is_same,
+            "{one:?} {other:?}"
+        );
     }
 }
 

@@ -8,7 +8,17 @@ use crate::HopChain;
 ///
 /// A header passes if every such step passes it, so their order makes no difference.
 const REMOVING: [&str; 12] = [
-    "allow", "allowlist", "deny", "denylist", "drop", "filter", "lowercase", "normalise", "normalize", "remove", "strip",
+    "allow",
+    "allowlist",
+    "deny",
+    "denylist",
+    "drop",
+    "filter",
+    "lowercase",
+    "normalise",
+    "normalize",
+    "remove",
+    "strip",
     "whitelist",
 ];
 /// Words that begin the name of a step that checks headers, of which none that is checked can be removed.

@@ -422,7 +422,10 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
         "/headers/pipeline_order",
         put("ICH-B019", BFF, "/headers/pipeline_order", r#"["set", "drop_hop_by_hop"]"#),
     ),
-    ("/headers/drop_hop_by_hop", put("ICH-B010", BFF, "/headers/drop_hop_by_hop", r#"["idempotency-key"]"#)),
+    (
+        "/headers/drop_hop_by_hop",
+        put("ICH-B010", BFF, "/headers/drop_hop_by_hop", r#"["idempotency-key", "x-idempotency-key"]"#),
+    ),
     ("/headers/*", put("ICH-B010", BFF, "/headers/gateway_inbound", r#"{ "allow": ["accept"] }"#)),
     ("/headers/*/allow", put("ICH-B010", BFF, "/headers/gateway_inbound/allow", r#"["accept"]"#)),
     ("/headers/*/drop", put("ICH-B010", BFF, "/headers/gateway_inbound/drop", r#"["idempotency-key"]"#)),

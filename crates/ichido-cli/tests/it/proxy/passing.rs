@@ -147,16 +147,25 @@ async fn proxy_runs_on_a_teams_own_files() {
         ProxyProcess::start("bff", service.address, &["--boundary", &files[0], "--boundary", &files[1]]);
     for method in ["POST", "DELETE"] {
         let missing = send(proxy.address, &ProxyRequest::new(method, "/v1/orders")).await;
-        assert_eq!((missing.status(), missing.code().as_str()), (400, "IDEMPOTENCY_KEY_REQUIRED"), "{method}");
+        assert_eq!(
+            (missing.status(), missing.code().as_str()),
+            (400, "IDEMPOTENCY_KEY_REQUIRED"),
+            "{method}"
+        );
     }
-    let request = ProxyRequest::post("/v1/orders").field("X-Idempotency-Key", "k").field("x-request-id", "mine");
+    let request =
+        ProxyRequest::post("/v1/orders").field("X-Idempotency-Key", "k").field("x-request-id", "mine");
     let passed = send(proxy.address, &request.field("x-debug-token", "s").field("accept", "*/*")).await;
     let seen = service.only();
     assert_eq!((seen.one("x-idempotency-key"), seen.one("accept")), (Some("k"), Some("*/*")));
     assert_eq!(seen.one("x-debug-token"), None, "the list of hop-by-hop headers names it");
     assert_ne!(seen.one("x-request-id"), Some("mine"), "the file does not trust a browser");
     assert_eq!((passed.status(), passed.one("location")), (200, Some("/1")));
-    assert_eq!((passed.one("server"), passed.one("x-debug-token")), (None, None), "`outbound` does not allow them");
+    assert_eq!(
+        (passed.one("server"), passed.one("x-debug-token")),
+        (None, None),
+        "`outbound` does not allow them"
+    );
 }
 
 #[tokio::test]

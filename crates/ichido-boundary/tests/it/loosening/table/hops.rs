@@ -93,7 +93,12 @@ pub(super) const REST: &[(&str, ChangeEffect)] = &[
     ("/headers", gone("ICH-B015", BFF, "allowed headers: was a list, now all headers")),
     (
         "/headers/pipeline_order",
-        put("ICH-B019", BFF, r#"["set", "drop_hop_by_hop"]"#, "comes after `set`, but proxies set headers last"),
+        put(
+            "ICH-B019",
+            BFF,
+            r#"["set", "drop_hop_by_hop"]"#,
+            "comes after `set`, but proxies set headers last",
+        ),
     ),
     (
         "/headers/drop_hop_by_hop",
