@@ -111,8 +111,9 @@ sender's, but in `browser_to_bff` it is what the BFF answers with, because no pr
 ([guide](guides/check-boundaries.md)). `ichido proxy --boundary FILE` runs on the same files. It uses those in which its
 role receives or sends, and does not start if one of them has errors ([guide](guides/run-proxies.md)).
 
-Unknown members are ignored, except in `encoding/rules`, where they could change which bodies are equal. The table gives the default of a member that may be missing, and
-[the rules](rules/README.md) say which members are required. `*` is a name of your own.
+Unknown members are ignored, except in `encoding/rules`, where they could change which bodies are equal. The table
+gives the default of a member that may be missing, and [the rules](rules/README.md) say which members are required.
+`*` is a name of your own.
 
 | member | value | meaning |
 |---|---|---|
