@@ -173,6 +173,8 @@ function mayRepeat(safety, effect) {
 
 /** @type {Verdict} */
 const IN_FLIGHT = { advice: 'ask_again', effect: 'unknown' };
+/** @type {Verdict} */
+const HELD = { advice: 'refuse', effect: 'unknown' };
 /** The key was used for a different request: the action may have been done, with other bytes. @type {Verdict} */
 const KEY_CONFLICT = { advice: 'refuse', effect: 'unknown', isConflict: true };
 
@@ -190,6 +192,8 @@ function judge(profile, seen) {
   if (answer.echo === 'other') return { advice: 'doubt', effect: 'unknown' };
   // An idempotency layer's "still in flight" is never an outcome.
   if (answer.status === 202 && isField(answer.headers, 'idempotency-status', 'processing')) return IN_FLIGHT;
+  // The server holds the key until a person decides: a retry would get 409.
+  if (500 <= answer.status && answer.status <= 599 && isField(answer.headers, 'idempotency-status', 'unknown')) return HELD;
   return OF_PROFILE[profile](answer) ?? ofStatus(answer.status);
 }
 

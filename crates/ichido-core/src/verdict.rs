@@ -148,6 +148,9 @@ pub enum RowMatch {
     /// An idempotency layer's "still in flight": 202 and `Idempotency-Status: processing`.
     // SPEC C6.
     InFlight,
+    /// An idempotency layer's "unknown, and held": a 5xx with `Idempotency-Status: unknown`.
+    // SPEC F2.
+    Held,
     /// The request never reached the receiver.
     NeverSent,
     /// The request may have reached the receiver, and no complete response came back.
@@ -328,6 +331,7 @@ impl RowMatch {
             Self::StatusAndName(wanted, name) => status == Some(*wanted) && is_called(name),
             Self::StatusAndWait(wanted) => status == Some(*wanted) && hint.is_some(),
             Self::InFlight => seen.answer().is_some_and(HttpResponse::says_in_flight),
+            Self::Held => seen.answer().is_some_and(HttpResponse::says_held),
             Self::NeverSent => matches!(seen, AttemptResponse::Network(fault) if !fault.may_have_arrived()),
             Self::Lost => matches!(seen, AttemptResponse::Network(fault) if fault.may_have_arrived()),
             Self::UnusableAnswer => matches!(seen, AttemptResponse::UnusableAnswer),

@@ -89,6 +89,7 @@ pub(crate) fn build(
             None => OperationGuard::None,
             Some(protection) => {
                 let service_key = protection.service_key;
+                let holds_unknown = matches!(protection.draft.guarantee, None | Some(OperationGuarantee::None));
                 let layer = layer(&name, &methods, protection, keeper)?;
                 let (rules, upstream) = (Arc::clone(&rules), Arc::clone(&upstream));
                 OperationGuard::Once(layer.layer(UpstreamHandler {
@@ -96,6 +97,7 @@ pub(crate) fn build(
                     upstream,
                     response_timeout,
                     service_key,
+                    holds_unknown,
                 }))
             }
         };
@@ -115,6 +117,7 @@ fn layer(
 ) -> Result<OnceLayer, ConfigErrors> {
     let Protection { draft, identity, extra_inputs, form, max_request_bytes, .. } = protection;
     let effect = match draft.guarantee {
+        Some(OperationGuarantee::Idempotent) => once::Guarantee::Idempotent,
         Some(OperationGuarantee::Keyed) => once::Guarantee::Keyed,
         // Transactional was refused earlier; none guarantees nothing.
         Some(OperationGuarantee::None | OperationGuarantee::Transactional) | None => once::Guarantee::None,
@@ -226,6 +229,8 @@ pub(crate) struct UpstreamHandler {
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) response_timeout: Duration,
     pub(crate) service_key: ServiceKey,
+    /// Whether a retry after an unknown outcome finds its key held.
+    pub(crate) holds_unknown: bool,
 }
 
 /// Which key the service gets.
@@ -263,10 +268,10 @@ impl UpstreamHandler {
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
             // The layer has already read the whole body, so this does not happen; if it did, nothing was sent.
-            Err(fault) => return failed(Failure::Upload(fault), Effect::NotDone),
+            Err(fault) => return failed(Failure::Upload(fault), Effect::NotDone, self.holds_unknown),
         };
         let Some(target) = head.uri.path_and_query().cloned() else {
-            return failed(Failure::Upload(BodyError::Cut), Effect::NotDone);
+            return failed(Failure::Upload(BodyError::Cut), Effect::NotDone, self.holds_unknown);
         };
         let mut headers = head.headers;
         if let (ServiceKey::Derived, Some(claim)) = (self.service_key, head.extensions.get::<Claim>()) {
@@ -286,7 +291,7 @@ impl UpstreamHandler {
                 response.extensions_mut().insert(outcome);
                 response
             }
-            Err(failure) => failed(failure, failure.effect()),
+            Err(failure) => failed(failure, failure.effect(), self.holds_unknown),
         }
     }
 }
@@ -301,8 +306,12 @@ fn replace_key(headers: &mut HeaderMap, key: &IdempotencyKey) {
 }
 
 /// Builds our own response instead of the service's, with the outcome for the ledger.
-fn failed(failure: Failure, effect: Effect) -> Response<ResponseBody> {
-    let mut response = Problem::no_response(failure, effect).into_response();
+fn failed(failure: Failure, effect: Effect, holds_unknown: bool) -> Response<ResponseBody> {
+    let problem = match effect {
+        Effect::Unknown if holds_unknown => Problem::held(failure),
+        Effect::NotDone | Effect::Done | Effect::Unknown => Problem::no_response(failure, effect),
+    };
+    let mut response = problem.into_response();
     response.extensions_mut().insert(match effect {
         Effect::NotDone => RequestOutcome::NotStarted,
         Effect::Done | Effect::Unknown => RequestOutcome::Lost,

@@ -113,7 +113,7 @@ pub struct AdapterArgs {
     #[arg(long, value_name = "PATTERN")]
     pub operation: Vec<String>,
 
-    /// keyed: the service deduplicates by key; none: it does not [default: none]
+    /// idempotent: repeats are harmless; keyed: the service deduplicates by key; none [default: none]
     #[arg(long, value_name = "MODE")]
     pub guarantee: Option<String>,
 

@@ -77,7 +77,7 @@ impl Proxy {
         let Settings { rules, timeouts, limits, adapter, .. } = settings;
         let adapter = adapter.ok_or_else(|| ConfigErrors::one("--role", "only the adapter has a ledger"))?;
         let keeper = LeaseKeeper::new(store.clone());
-        let operations = adapter.guarded();
+        let operations = adapter.with_unknown_outcomes();
         let role = adapter::build(adapter, &keeper, rules, limits, upstream, timeouts.attempt_timeout)?;
         Ok(Self {
             limits,

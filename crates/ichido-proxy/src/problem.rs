@@ -122,10 +122,6 @@ impl Problem {
 
     /// There was no response; `effect` is what is known after all attempts.
     pub(crate) fn no_response(failure: Failure, effect: Effect) -> Self {
-        let (code, what) = match failure {
-            Failure::Network(fault) => network_problem(fault),
-            Failure::Upload(fault) => upload_problem(fault),
-        };
         let known = match effect {
             Effect::NotDone => "nothing was done; the same request can be sent again",
             Effect::Done => "the request took effect",
@@ -133,6 +129,21 @@ impl Problem {
                 "it is not known whether the request took effect; if it has an idempotency key, send it again with \
                  the same key"
             }
+        };
+        Self::without_response(failure, effect, known)
+    }
+
+    /// There was no response, and the adapter holds the key, because the operation has no guarantee.
+    pub(crate) fn held(failure: Failure) -> Self {
+        let known = "it is not known whether the request took effect, so its key is held: the same request gets 409 \
+                     outcome_unknown until the outcome is decided (`ichido ledger decide`)";
+        Self::without_response(failure, Effect::Unknown, known)
+    }
+
+    fn without_response(failure: Failure, effect: Effect, known: &str) -> Self {
+        let (code, what) = match failure {
+            Failure::Network(fault) => network_problem(fault),
+            Failure::Upload(fault) => upload_problem(fault),
         };
         let problem = Self::new(code, format!("{what}; {known}")).with_effect(effect);
         match failure {

@@ -167,12 +167,12 @@ pub fn admit(
 
 /// Returns whether running a lapsed or lost action again cannot apply it twice.
 ///
-/// That is so if it was rolled back, or if its upstream honours the key and still remembers it, which cannot be known
+/// That is so if it was rolled back, if a repetition does no harm, or if its upstream honours the key and still remembers it, which cannot be known
 /// of a claim in the future. An action that was claimed under a stricter mode than today's is judged by that mode.
 fn may_run_again(record: &Record, policy: &Policy, now: Timestamp) -> bool {
     policy.on_unknown() == OnUnknown::RunAgain
         && match record.mode.stricter(policy.guarantee()) {
-            OperationGuarantee::Transactional => true,
+            OperationGuarantee::Transactional | OperationGuarantee::Idempotent => true,
             OperationGuarantee::Keyed => {
                 age(record.first_claimed_at, now).is_some_and(|age| age < policy.keeps_keys_for())
             }

@@ -67,6 +67,8 @@ words! {
     pub enum OperationGuarantee {
         /// The effect and its outcome commit in one transaction: without an outcome, nothing happened.
         Transactional = "transactional",
+        /// A repetition does no harm: a lost outcome is found by running again.
+        Idempotent = "idempotent",
         /// The upstream honours the key: asking again with the same key returns a lost outcome.
         Keyed = "keyed",
         /// Neither: a lost outcome is unknown. This is the default.
@@ -151,7 +153,7 @@ pub struct Policy {
     class: Class,
     profile: Profile,
     mode: OperationGuarantee,
-    on_unknown: OnUnknown, // Invariant: never RunAgain where mode is Opaque, always where it is Transactional.
+    on_unknown: OnUnknown, // Invariant: never RunAgain where mode is None, always where it is Transactional.
     key_need: KeyNeed,
     ttl: Duration, // Invariant: at least the retry horizon.
     dedupe_window: Option<Duration>,
@@ -233,7 +235,7 @@ pub enum PolicyError {
     },
     /// The upstream forgets the key before the first claim can lapse, so the key protects no second claim.
     #[error(
-        "the upstream keeps keys for {keeps_for:?}, which is less than the lease of {lease:?}, so it would never prevent a repetition; shorten the lease, or declare the operation opaque"
+        "the upstream keeps keys for {keeps_for:?}, which is less than the lease of {lease:?}, so it would never prevent a repetition; shorten the lease, or declare the guarantee none"
     )]
     UpstreamForgetsTooSoon {
         /// How long the upstream keeps keys.
@@ -427,7 +429,7 @@ impl OperationGuarantee {
 
     const fn default_on_unknown(self) -> OnUnknown {
         match self {
-            Self::Transactional | Self::Keyed => OnUnknown::RunAgain,
+            Self::Transactional | Self::Idempotent | Self::Keyed => OnUnknown::RunAgain,
             Self::None => OnUnknown::Hold,
         }
     }

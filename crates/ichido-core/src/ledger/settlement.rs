@@ -103,6 +103,8 @@ pub fn settle(outcome: RequestOutcome, policy: &Policy, now: Timestamp) -> Settl
                 // Rolled back. A COMMIT with an unknown result is read back first; if it succeeded after all, the
                 // release finds no claim to release.
                 OperationGuarantee::Transactional => Settlement::Release,
+                // Whatever was done, the next request may do it again.
+                OperationGuarantee::Idempotent => Settlement::Release,
                 // Held, so the key stays bound to this request. While the upstream remembers the key, the next request
                 // under it takes over and gets the outcome.
                 OperationGuarantee::Keyed | OperationGuarantee::None => Settlement::Hold,

@@ -176,7 +176,9 @@ fn claim_from_a_clock_ahead_reruns_only_if_transactional() {
 #[test]
 fn lapsed_claim_is_taken_over_only_if_rerun_is_harmless() {
     let lapsed = record(RecordPhase::Claimed { lease_until: NOW });
-    for mode in [OperationGuarantee::Transactional, OperationGuarantee::Keyed] {
+    for mode in
+        [OperationGuarantee::Transactional, OperationGuarantee::Idempotent, OperationGuarantee::Keyed]
+    {
         let admission = admit(Some(&lapsed), SAME, &policy(mode), NOW);
         assert_eq!(admission, Admission::TakeOver { from: fence(7) }, "{mode:?}");
     }
@@ -258,6 +260,26 @@ fn a_lost_outcome_leaves_the_key_bound_to_its_request() {
             Admission::Mismatch,
             "{mode:?}"
         );
+    }
+}
+
+#[test]
+fn an_idempotent_operation_leaves_no_unknown_outcome() {
+    use OperationGuarantee::{Idempotent, Keyed, None};
+    for outcome in
+        [RequestOutcome::Lost, RequestOutcome::Panicked, RequestOutcome::Responded { status: 503 }]
+    {
+        assert_eq!(settle(outcome, &policy(Idempotent), NOW), Settlement::Release, "{outcome:?}");
+    }
+    let ages_later = Timestamp::MAX;
+    let lapsed = Record { mode: Idempotent, ..record(RecordPhase::Claimed { lease_until: NOW }) };
+    let admission = admit(Some(&lapsed), SAME, &policy(Idempotent), ages_later);
+    assert_eq!(admission, Admission::TakeOver { from: fence(7) });
+    // What was lost before the operation was declared idempotent stays as it was judged then.
+    for claimed in [Keyed, None] {
+        let lapsed = Record { mode: claimed, ..lapsed };
+        let admission = admit(Some(&lapsed), SAME, &policy(Idempotent), ages_later);
+        assert_eq!(admission, Admission::MarkUnknown { fence: fence(7) }, "{claimed:?}");
     }
 }
 
@@ -410,7 +432,9 @@ fn the_class_sets_the_defaults() {
 
 #[test]
 fn repeatable_modes_rerun_by_default() {
-    for mode in [OperationGuarantee::Transactional, OperationGuarantee::Keyed] {
+    for mode in
+        [OperationGuarantee::Transactional, OperationGuarantee::Idempotent, OperationGuarantee::Keyed]
+    {
         assert_eq!(policy(mode).on_unknown(), OnUnknown::RunAgain, "{mode:?}");
     }
 }

@@ -101,12 +101,13 @@ pub fn may_repeat(safety: Safety, effect: Effect) -> Result<(), RepeatRefused> {
 /// Returns whether a hop that does not own idempotency (a BFF, a gateway) may repeat a request.
 ///
 /// It may repeat only POST, with a key, after a network fault or a 502, 503 or 504. Everything else is the origin's
-/// decision: the hop passes the response on.
+/// decision: the hop passes the response on. So it does if the owner holds the key: a repetition would get 409 instead
+/// of the service's own response.
 // SPEC C4.
 pub fn hop_may_repeat(method: &str, has_key: bool, seen: &AttemptResponse<'_>) -> bool {
     let passing = match seen {
         AttemptResponse::Network(_) => true,
-        AttemptResponse::Http(answer) => matches!(answer.status, 502..=504),
+        AttemptResponse::Http(answer) => matches!(answer.status, 502..=504) && !answer.says_held(),
         AttemptResponse::Named(_) | AttemptResponse::UnusableAnswer => false,
     };
     method == "POST" && has_key && passing

@@ -119,10 +119,18 @@ impl<'a> HttpResponse<'a> {
     /// An idempotency layer's word for "still in flight".
     // SPEC C6.
     pub(super) fn says_in_flight(&self) -> bool {
-        self.status == 202
-            && self
-                .header("idempotency-status")
-                .is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(b"processing"))
+        self.status == 202 && self.has_idempotency_status(b"processing")
+    }
+
+    /// An idempotency layer's word for "unknown, and held": a retry with the key would not run.
+    // SPEC F2.
+    pub(super) fn says_held(&self) -> bool {
+        matches!(self.status, 500..=599) && self.has_idempotency_status(b"unknown")
+    }
+
+    fn has_idempotency_status(&self, word: &[u8]) -> bool {
+        let status = self.header("idempotency-status");
+        status.is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(word))
     }
 }
 

@@ -9,7 +9,7 @@ use ErrorCode::{
     AnswerUnusable, BadRequest, Broker5xx, InProgress, KeyConflict, NetworkTimeout, QuotaSpent, RateLimited,
     Unauthorized,
 };
-use RowMatch::{Anything, InFlight, Lost, NeverSent, Status, StatusAndWait, StatusFrom};
+use RowMatch::{Anything, Held, InFlight, Lost, NeverSent, Status, StatusAndWait, StatusFrom};
 
 impl VerdictTable {
     // SPEC D9.
@@ -51,6 +51,7 @@ impl VerdictTable {
     /// |---|---|---|---|
     /// | 409, `key_conflict` | `KEY_CONFLICT` | unknown | give up |
     /// | 425 | `NETWORK_TIMEOUT` | not done | give up |
+    /// | 5xx, key held | `BROKER_5XX` | unknown | give up |
     /// | 600 to 999 | `UNKNOWN` | unknown | give up |
     pub const fn client() -> Self {
         Self { own_rows: Vec::new(), base: &[CLIENT, HTTP], expects_echo: false }
@@ -194,6 +195,8 @@ pub(super) const CLIENT: &[VerdictRow] = &[
     // A caller that builds the body anew for each attempt has done the work once, with the first body.
     row(named(409, "key_conflict"), KeyConflict, Unknown, GiveUp),
     row(Status(425), NetworkTimeout, NotDone, GiveUp),
+    // The key is held until a person decides: a retry would get 409.
+    row(Held, Broker5xx, Unknown, GiveUp),
     row(StatusFrom(600, 999), ErrorCode::Unknown, Unknown, GiveUp),
 ];
 

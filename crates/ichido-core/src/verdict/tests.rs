@@ -166,6 +166,19 @@ fn in_flight_202_is_not_a_success() {
     );
 }
 
+#[test]
+fn a_held_key_ends_the_retries_of_clients_and_hops() {
+    let headers: &[(&str, &[u8])] = &[("Idempotency-Status", b" Unknown ")];
+    let held = AttemptResponse::Http(HttpResponse { headers, ..answer(503) });
+    for table in [VerdictTable::client(), VerdictTable::client_ietf(), VerdictTable::client_stripe()] {
+        assert_eq!(judge(&table, held), ("BROKER_5XX", Unknown, GiveUp));
+    }
+    assert!(!hop_may_repeat("POST", true, &held));
+    assert!(hop_may_repeat("POST", true, &AttemptResponse::Http(answer(503))));
+    // The outbox has its own guarantee for a destination, and its own record of what it did.
+    assert_eq!(judge(&VerdictTable::http(), held), ("BROKER_5XX", Unknown, Retry));
+}
+
 /// A row as the docs of its table show it.
 fn doc_row(row: &VerdictRow) -> String {
     let when = match &row.when {
@@ -175,6 +188,7 @@ fn doc_row(row: &VerdictRow) -> String {
         RowMatch::StatusAndName(status, name) => format!("{status}, `{name}`"),
         RowMatch::StatusAndWait(status) => format!("{status}, with a time to wait"),
         RowMatch::InFlight => "202, in flight".to_owned(),
+        RowMatch::Held => "5xx, key held".to_owned(),
         RowMatch::NeverSent => "never sent".to_owned(),
         RowMatch::Lost => "lost".to_owned(),
         RowMatch::UnusableAnswer => "unusable answer".to_owned(),

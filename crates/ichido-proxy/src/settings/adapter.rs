@@ -28,10 +28,15 @@ pub(crate) struct AdapterSettings {
 }
 
 impl AdapterSettings {
-    /// Returns the names of the operations that go through the ledger.
-    pub(crate) fn guarded(&self) -> Vec<String> {
-        let guarded = self.operations.iter().filter(|operation| operation.protection.is_some());
-        guarded.map(|operation| operation.name.clone()).collect()
+    /// Returns the names of the operations whose lost outcomes are unknown.
+    ///
+    /// An idempotent one simply runs again.
+    pub(crate) fn with_unknown_outcomes(&self) -> Vec<String> {
+        let is_unknown = |protection: &Protection| {
+            protection.draft.guarantee != Some(OperationGuarantee::Idempotent)
+        };
+        let found = self.operations.iter().filter(|one| one.protection.as_ref().is_some_and(is_unknown));
+        found.map(|operation| operation.name.clone()).collect()
     }
 
     /// Returns the header fields that identify callers or are compared between requests.
@@ -173,7 +178,7 @@ fn operation_from_file<'a>(
     if operation.guarantee == Some(Guarantee::Transactional) {
         faults.add(
             &location,
-            "a proxy cannot commit in the service's transaction; use keyed or none, or use the library",
+            "a proxy cannot commit in the service's transaction; use idempotent, keyed or none, or use the library",
         );
         return None;
     }
@@ -256,7 +261,8 @@ fn overlay(policy: &mut PolicyDraft, args: &Args, faults: &mut ConfigErrors) {
     ];
     let classes = classes.map(|class| (class.as_str(), class.class()));
     policy.class = pick("--class", flags.class.as_ref(), &classes, faults).unwrap_or(policy.class);
-    let modes = [("keyed", OperationGuarantee::Keyed), ("none", OperationGuarantee::None)];
+    let modes = [OperationGuarantee::Idempotent, OperationGuarantee::Keyed, OperationGuarantee::None];
+    let modes = modes.map(|mode| (mode.as_str(), mode));
     policy.guarantee = pick("--guarantee", flags.guarantee.as_ref(), &modes, faults).or(policy.guarantee);
     let profiles = [("ichido", Profile::Ichido), ("ietf", Profile::Ietf), ("stripe", Profile::Stripe)];
     policy.profile = pick("--profile", flags.profile.as_ref(), &profiles, faults).unwrap_or(policy.profile);

@@ -29,7 +29,7 @@ CREATE TABLE ichido.ledger (
     hops           text,                 -- The hops of the request, from its header; bounded.
     trace          text,
     CONSTRAINT ledger_hashes CHECK (octet_length(name) = 32 AND octet_length(fingerprint) = 32 AND octet_length(request_digest) = 32),
-    CONSTRAINT ledger_guarantee CHECK (guarantee IN ('transactional', 'keyed', 'none')),
+    CONSTRAINT ledger_guarantee CHECK (guarantee IN ('transactional', 'idempotent', 'keyed', 'none')),
     CONSTRAINT ledger_state CHECK (state IN ('claimed', 'applied', 'refused', 'unknown')),
     CONSTRAINT ledger_lease CHECK ((state = 'claimed') = (lease_until IS NOT NULL)),
     -- Only settled records have an outcome and expire.

@@ -38,7 +38,7 @@ CREATE TABLE ichido_ledger (
     hops           TEXT,                         -- The hops of the request, from its header; bounded.
     trace          TEXT,
     CONSTRAINT ledger_hashes CHECK (length(name) = 32 AND length(fingerprint) = 32 AND length(request_digest) = 32),
-    CONSTRAINT ledger_guarantee CHECK (guarantee IN ('transactional', 'keyed', 'none')),
+    CONSTRAINT ledger_guarantee CHECK (guarantee IN ('transactional', 'idempotent', 'keyed', 'none')),
     CONSTRAINT ledger_state CHECK (state IN ('claimed', 'applied', 'refused', 'unknown')),
     CONSTRAINT ledger_lease CHECK ((state = 'claimed') = (lease_until IS NOT NULL)),
     -- Only settled records have an outcome and expire.

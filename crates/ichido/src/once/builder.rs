@@ -223,6 +223,7 @@ impl Once {
         let mut errors = self.config_errors(keeper);
         let (mode, pool) = match self.effect {
             Guarantee::Transactional(pool) => (OperationGuarantee::Transactional, Some(pool)),
+            Guarantee::Idempotent => (OperationGuarantee::Idempotent, None),
             Guarantee::Keyed => (OperationGuarantee::Keyed, None),
             Guarantee::None => (OperationGuarantee::None, None),
         };

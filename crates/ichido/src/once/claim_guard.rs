@@ -19,6 +19,7 @@ use super::arrival::Arrival;
 use super::attempt::{AttemptOutcome, ResponseSender, respond};
 use super::body::Body;
 use super::claim::Claim;
+use super::fields;
 use super::keeper::KeyClaims;
 use super::metrics;
 use super::problem::{Code, Problem};
@@ -149,9 +150,10 @@ impl ClaimGuard {
         response: Result<Response<Body<R>>, E>,
         reply: ResponseSender<R, E>,
     ) {
-        if matches!(outcome, KeyOutcome::Hold) {
-            metrics::count(metrics::HELD, &self.arrival.name.operation);
-        }
+        let response = match outcome {
+            KeyOutcome::Hold => self.held(response),
+            KeyOutcome::Keep { .. } | KeyOutcome::Release => response,
+        };
         let mut settling = pin!(self.settle(outcome.clone()));
         let Ok(settled) = timeout(self.settings.store_wait(), settling.as_mut()).await else {
             tracing::error!("storing an outcome timed out; still trying");
@@ -170,6 +172,23 @@ impl ClaimGuard {
                 self.settle_later(outcome).await;
             }
         }
+    }
+
+    /// Reports an unknown outcome, and marks the response if the next request under the key will not run.
+    ///
+    /// The caller gets the handler's own response, and learns that a retry is useless. A handler that says "processing"
+    /// knows more.
+    // Spec: F2.
+    fn held<R: Payload, E>(&self, mut response: Result<Response<Body<R>>, E>) -> Result<Response<Body<R>>, E> {
+        metrics::count(metrics::HELD, &self.arrival.name.operation);
+        if self.settings.holds_unknown() {
+            let status = response.as_ref().ok().map(|response| response.status().as_u16());
+            tracing::warn!(status, "outcome unknown; key held");
+            if let Ok(response) = &mut response {
+                response.headers_mut().entry(fields::STATUS_NAME).or_insert(fields::UNKNOWN);
+            }
+        }
+        response
     }
 
     /// Keeps settling after the store was unreachable.

@@ -8,11 +8,15 @@ use http::request::Parts;
 use ichido_core::key;
 use uuid::Uuid;
 
-/// The header for the progress of an action in flight; its value is `processing`.
-// Spec: C6.
+/// The header for an action without an outcome: `processing` while it is in flight, `unknown` if its key is held.
+// Spec: C6, F2.
 pub const STATUS: &str = "Idempotency-Status";
 
 pub(crate) const STATUS_NAME: HeaderName = HeaderName::from_static("idempotency-status");
+/// The value of [`STATUS`] for an action in flight.
+pub(crate) const PROCESSING: HeaderValue = HeaderValue::from_static("processing");
+/// The value of [`STATUS`] for an action whose outcome is unknown and whose key is held.
+pub(crate) const UNKNOWN: HeaderValue = HeaderValue::from_static("unknown");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) const HOPS: HeaderName = HeaderName::from_static("ichido-hops");
 pub(crate) const TRACE: HeaderName = HeaderName::from_static("traceparent");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode};
+use http::{Response, StatusCode};
 use ichido_core::key::KeyError;
 use ichido_core::ledger::ProfileNumbers;
 use ichido_http::problem::code_of_key;
@@ -80,13 +80,15 @@ impl Problem {
         Self::new(Code::KeyInFlight, detail)
             .under(status(numbers.in_flight_status))
             .after(IN_FLIGHT_RETRY_AFTER)
-            .with_field(fields::STATUS_NAME, HeaderValue::from_static("processing"))
+            .with_field(fields::STATUS_NAME, fields::PROCESSING)
     }
 
     pub(crate) fn unknown(numbers: ProfileNumbers) -> Self {
         let detail = "an earlier request with this key started, and it is unknown whether it took effect; \
                       it is not run again until its outcome is known";
-        Self::new(Code::OutcomeUnknown, detail).under(status(numbers.unknown_status))
+        Self::new(Code::OutcomeUnknown, detail)
+            .under(status(numbers.unknown_status))
+            .with_field(fields::STATUS_NAME, fields::UNKNOWN)
     }
 
     pub(crate) fn not_stored(numbers: ProfileNumbers, first: u16) -> Self {

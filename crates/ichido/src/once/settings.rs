@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method};
 use ichido_core::digest::BodyRules;
 use ichido_core::fingerprint::Inputs;
-use ichido_core::ledger::{Policy, ProfileNumbers};
+use ichido_core::ledger::{OnUnknown, Policy, ProfileNumbers};
 use ichido_store::Store;
 use sqlx::{PgPool, SqlitePool};
 
@@ -62,6 +62,10 @@ pub enum Guarantee {
     ///
     /// Outcome and writes commit together.
     Transactional(Pool),
+    /// A repetition does no harm.
+    ///
+    /// After a lost outcome, the key is released, and the next request runs.
+    Idempotent,
     /// The upstream deduplicates by key.
     ///
     /// A lost outcome is recovered by running again with the same key.
@@ -152,6 +156,11 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn store(&self) -> &Store {
         self.keeper.store()
+    }
+
+    /// Returns whether a key of unknown outcome is held: the next request under it does not run.
+    pub(crate) fn holds_unknown(&self) -> bool {
+        self.policy.on_unknown() != OnUnknown::RunAgain
     }
 
     /// Returns how long a request waits for the store.

@@ -370,6 +370,22 @@ async fn unknown_outcomes_are_decided_without_duplicates_on_postgres() {
     service_without_keys_never_counts_two_effects(&database.url).await;
 }
 
+/// The hops do not repeat a request whose key is held: the caller would get 409 instead of the service's response.
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_5xx_reaches_the_caller_through_the_chain() {
+    let file = fresh_file();
+    let service =
+        FakeService::start(|_, _| ServiceAction::Answer(answer("503 Service Unavailable", &[], "down"))).await;
+    let chain = Chain::start(service.address, &file.url, "none");
+    let first = send_once(chain.bff.address, "plain-0").await.expect("a response");
+    assert_eq!((first.status(), first.text()), (503, "down"));
+    assert_eq!(first.one("idempotency-status"), Some("unknown"));
+    let again = send_once(chain.bff.address, "plain-0").await.expect("a response");
+    assert_eq!((again.status(), again.code().as_str()), (409, "outcome_unknown"));
+    assert_eq!(again.one("idempotency-status"), Some("unknown"));
+    assert_eq!(service.seen().len(), 1);
+}
+
 /// Returns what the command lists, by key.
 fn unknown(store: &str) -> BTreeMap<String, Value> {
     let (code, out, err) = run(&["ledger", "unknown", "--json", "--store", store]);

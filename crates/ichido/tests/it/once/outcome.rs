@@ -289,6 +289,37 @@ both_databases! {
     }
 
     #[test]
+    async fn held_failure_reaches_the_caller_and_says_so(fixture: OnceFixture) {
+        let once = fixture.once(Mode::Opaque);
+        let orders = failing(&fixture, once);
+        let first = keyed("k1").send(&orders).await;
+        first.assert_first(502, "failed");
+        assert_eq!(first.field("idempotency-status"), Some("unknown"));
+        let again = keyed("k1").send(&orders).await;
+        again.assert_problem(409, "outcome_unknown");
+        assert_eq!(again.field("idempotency-status"), Some("unknown"));
+        // Where the next request runs, nothing is held.
+        let orders = failing(&fixture, fixture.once(Mode::Keyed));
+        let first = keyed("k2").send(&orders).await;
+        first.assert_first(502, "failed");
+        assert_eq!(first.field("idempotency-status"), None);
+    }
+
+    #[test]
+    async fn idempotent_operation_runs_again_after_a_failure(fixture: OnceFixture) {
+        let once = fixture.once(Mode::Opaque).guarantee(ichido::once::Guarantee::Idempotent);
+        let failed = keyed("k1").send(&failing(&fixture, once.clone())).await;
+        failed.assert_first(502, "failed");
+        assert_eq!(failed.field("idempotency-status"), None);
+        assert_eq!(fixture.phase("k1").await, None, "nothing is held");
+        let orders = fixture.serve(once, fixture.ordering());
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        keyed("k1").send(&orders).await.assert_replay(201, "order 1");
+        let record = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap().record;
+        assert_eq!(record.mode, ichido_core::ledger::OperationGuarantee::Idempotent);
+    }
+
+    #[test]
     async fn unknown_outcome_is_looked_up_if_possible(fixture: OnceFixture) {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);

@@ -75,6 +75,41 @@ async fn lost_response_is_retried_if_service_deduplicates() {
 }
 
 #[tokio::test]
+async fn idempotent_operation_is_not_held_after_a_failure() {
+    let file = fresh_file();
+    let service = FakeService::start(|_, before| match before {
+        0 => ServiceAction::Cut(Vec::new()),
+        1 => ServiceAction::status("503 Service Unavailable"),
+        _ => ServiceAction::ok("done"),
+    })
+    .await;
+    let proxy = adapter(&service, &file.url, &["--guarantee", "idempotent"]);
+    let lost = send(proxy.address, &order("k")).await;
+    assert_eq!((lost.status(), lost.code().as_str()), (502, "upstream_lost"));
+    let down = send(proxy.address, &order("k")).await;
+    assert_eq!((down.status(), down.one("idempotency-status")), (503, None));
+    assert_eq!(send(proxy.address, &order("k")).await.text(), "done");
+    assert_eq!(send(proxy.address, &order("k")).await.one("idempotency-replayed"), Some("true"));
+    assert_eq!(service.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn lost_response_says_what_a_retry_will_get() {
+    let file = fresh_file();
+    for (guarantee, advice, held) in
+        [("none", "gets 409 outcome_unknown", Some("unknown")), ("keyed", "send it again with the same key", None)]
+    {
+        let service = FakeService::start(|_, _| ServiceAction::Cut(Vec::new())).await;
+        let proxy = adapter(&service, &file.url, &["--guarantee", guarantee]);
+        let lost = send(proxy.address, &order(guarantee)).await;
+        assert_eq!((lost.status(), lost.code().as_str()), (502, "upstream_lost"));
+        assert_eq!(lost.json()["effect"], "unknown");
+        assert!(lost.json()["detail"].as_str().expect("a text").contains(advice), "{}", lost.text());
+        assert_eq!(lost.one("idempotency-status"), held, "{guarantee}");
+    }
+}
+
+#[tokio::test]
 async fn lost_response_is_unknown_if_service_ignores_keys() {
     let file = fresh_file();
     for act in [
