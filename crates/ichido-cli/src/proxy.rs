@@ -4,6 +4,8 @@ use ichido_core::settings::ConfigErrors;
 use ichido_http::server::ServerEnd;
 pub(crate) use ichido_proxy::Args;
 use ichido_proxy::{Proxy, resolve};
+use ichido_server::serve::metrics::{Health, Metrics};
+use ichido_server::serve::{Access, is_open};
 
 use crate::check::read_file;
 use crate::exit::Exit;
@@ -22,7 +24,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let settings = resolve(&args, files, faults)?;
     // Before the first connection, so a signal never arrives when connections could not be drained.
     let signals = Signals::listen()?;
-    let address = settings.listen;
+    let (address, admin) = (settings.listen, settings.admin);
     let store = match settings.store() {
         Some(url) => Some(open(url).await?),
         None => None,
@@ -32,9 +34,21 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Some(store) => Proxy::adapter(settings, store.clone()),
     }?;
     let (listener, address) = bind(address).await?;
-    let role = args.role.party().as_str();
-    out::print_line(format_args!("ichido: {role} listening on http://{address} for {}", args.upstream))?;
+    let metrics = Metrics::listen(admin, "--admin").await?;
+    let admin = metrics.address();
+    let access = store.clone().map(|store| Access::new(store, admin));
+    // Beyond this machine a token is required, as for a server.
+    if let Some(access) = &access {
+        is_open(access, admin, "--admin").await?;
+    }
+    let health = Health { store: store.clone(), worker_lives: None };
+    let serving = tokio::spawn(metrics.serve(health, access));
+    let (role, upstream) = (args.role.party().as_str(), &args.upstream);
+    out::print_line(format_args!(
+        "ichido: {role} listening on http://{address} for {upstream}; health and metrics at http://{admin}"
+    ))?;
     let ended = proxy.until(listener, &signals.stops()).await;
+    serving.abort();
     if let Some(store) = store {
         store.check_files().map_err(|lost| Exit::StoreLost(lost.to_string()))?;
     }

@@ -48,7 +48,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     // Before anything is claimed, so a signal never arrives when claims could not be returned.
     let mut signals = Signals::listen()?;
     let metrics = match args.metrics {
-        Some(address) => Some(Metrics::listen(address).await?),
+        Some(address) => Some(Metrics::listen(address, "--metrics").await?),
         None => None,
     };
     let exporting = traces::start(config.traces_endpoint.as_deref())?;
@@ -67,8 +67,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     check_keys(&store, &config, &args.config).await?;
     let worker = Arc::new(start(&store, &config, targets)?);
     announce(&config, store.is_sqlite(), &worker, metrics.as_ref())?;
-    let health = Health { store: store.clone(), worker_lives: lives(&worker) };
-    let serving = metrics.zip(access).map(|(metrics, access)| tokio::spawn(metrics.serve(health, access)));
+    let health = Health { store: Some(store.clone()), worker_lives: Some(lives(&worker)) };
+    let serving = metrics.zip(access).map(|(metrics, access)| tokio::spawn(metrics.serve(health, Some(access))));
     let ended = tokio::select! {
         () = signals.next() => stop(&config, &worker, &mut signals).await,
         lost = store.files_lost() => {

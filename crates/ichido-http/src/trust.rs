@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
+pub use rustls::ClientConfig;
+use rustls::RootCertStore;
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]

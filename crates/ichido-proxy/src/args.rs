@@ -14,13 +14,21 @@ pub struct Args {
     #[arg(long, value_enum)]
     pub role: Role,
 
-    /// URL of the upstream service
-    #[arg(long, value_name = "http://HOST:PORT")]
+    /// URL of the upstream service, http:// or https://
+    #[arg(long, value_name = "URL")]
     pub upstream: String,
+
+    /// Root certificates for an https:// upstream, in PEM [default: the system's]
+    #[arg(long, value_name = "FILE")]
+    pub trusted_roots: Option<PathBuf>,
 
     /// Listen address; port 0: any free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: String,
+
+    /// Address for /livez, /readyz and /metrics [default: 127.0.0.1:9465 (bff), 9466 (gateway), 9467 (adapter)]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub admin: Option<String>,
 
     /// Boundary file; may be repeated; flags override it
     #[arg(long, value_name = "FILE")]
@@ -54,6 +62,15 @@ pub enum Role {
 }
 
 impl Role {
+    /// Returns the default port of `--admin`: one of each role can run on one machine.
+    pub(crate) const fn admin_port(self) -> u16 {
+        match self {
+            Self::Bff => 9465,
+            Self::Gateway => 9466,
+            Self::Adapter => 9467,
+        }
+    }
+
     pub const fn party(self) -> Party {
         match self {
             Self::Bff => Party::Bff,

@@ -30,11 +30,13 @@ use std::sync::Arc;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use ichido::once::LeaseKeeper;
+use ichido::prometheus::count_request;
 use ichido_core::settings::ConfigErrors;
 use ichido_http::server::body::ResponseBody;
 use ichido_http::server::limits::{Limits, MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE};
 use ichido_http::server::permits::Permits;
 use ichido_http::server::{RequestHandler, ServerEnd, Stops, serve};
+use ichido_http::trust;
 use ichido_store::Store;
 use tokio::net::TcpListener;
 
@@ -104,7 +106,9 @@ impl Proxy {
 }
 
 fn upstream(settings: &Settings) -> Result<Upstream, ConfigErrors> {
-    let upstream = Upstream::new(&settings.upstream, &settings.limits, settings.connect);
+    let tls = settings.upstream.is_tls.then(|| trust::https(settings.trusted_roots.as_deref()));
+    let tls = tls.transpose().map_err(|error| ConfigErrors::one("--trusted-roots", error.to_string()))?;
+    let upstream = Upstream::new(&settings.upstream, tls, &settings.limits, settings.connect);
     upstream.map_err(|error| ConfigErrors::one("--upstream", error.to_string()))
 }
 
@@ -133,6 +137,7 @@ impl RequestHandler for ProxyRole {
         let mut response = answered.unwrap_or_else(Problem::into_response);
         self.rules().finish_response(&mut response, &context);
         let (status, request_id) = (response.status().as_u16(), context.request_id.as_str());
+        count_request(Some(&method), status);
         tracing::info!(%method, status, request_id, key = context.key_hash(), "answered");
         response
     }
@@ -140,6 +145,7 @@ impl RequestHandler for ProxyRole {
     fn overloaded(&self, request: &Request<Incoming>) -> Response<ResponseBody> {
         let mut response = Problem::overloaded().into_response();
         self.rules().finish_response(&mut response, &self.rules().context(request.headers()));
+        count_request(Some(request.method()), response.status().as_u16());
         response
     }
 }

@@ -168,9 +168,12 @@ const fn network_problem(fault: NetworkFault) -> (Code, &'static str) {
     match fault {
         Fault::NameNotResolved
         | Fault::ConnectRefused
-        | Fault::Tls
         | Fault::StreamRefused
         | Fault::NotSent => (Code::UpstreamUnreachable, "cannot connect to the upstream"),
+        Fault::Tls => (
+            Code::UpstreamUnreachable,
+            "cannot connect to the upstream: its certificate is not trusted or not for this host, or it does not speak TLS",
+        ),
         Fault::ConnectTimeout => (Code::UpstreamUnreachable, "connecting to the upstream timed out"),
         Fault::ClosedUnused => {
             (Code::UpstreamUnreachable, "the upstream closed its connections before the request was written")

@@ -28,6 +28,10 @@ pub(crate) use files::Files;
 pub struct Settings {
     /// Where it listens.
     pub listen: SocketAddr,
+    /// Where it serves health and metrics.
+    pub admin: SocketAddr,
+    /// The root certificates in PEM that an `https` upstream is checked against, instead of the system's.
+    pub(crate) trusted_roots: Option<String>,
     pub(crate) upstream: HttpUrl,
     pub(crate) rules: FilterRules,
     pub(crate) timeouts: RetryTimeouts,
@@ -54,8 +58,10 @@ pub fn resolve(
     mut faults: ConfigErrors,
 ) -> Result<Settings, ConfigErrors> {
     let files = files::sort(args.role.party(), files, &mut faults);
-    let listen = listen(&args.listen, &mut faults);
+    let listen = address("--listen", &args.listen, &mut faults);
+    let admin = admin(args, &mut faults);
     let upstream = upstream(&args.upstream, &mut faults);
+    let trusted_roots = trusted_roots(args, upstream.as_ref(), &mut faults);
     let limits = args.bounds.resolve(Limits::default(), &mut faults);
     let connect = time("--connect-timeout", &args.connect_timeout, &mut faults);
     let rules = hop::rules(args, &files, &mut faults);
@@ -71,8 +77,9 @@ pub fn resolve(
     let built = (|| {
         let mut rules = rules?;
         rules.relied_on = adapter.iter().flat_map(AdapterSettings::relied_on).collect();
-        let (listen, upstream, connect) = (listen?, upstream?, connect?);
-        Some(Settings { listen, upstream, rules, timeouts: timeouts?, limits, connect, adapter })
+        let (listen, admin, upstream, connect) = (listen?, admin?, upstream?, connect?);
+        let timeouts = timeouts?;
+        Some(Settings { listen, admin, trusted_roots, upstream, rules, timeouts, limits, connect, adapter })
     })();
     faults.or(built)
 }
@@ -124,21 +131,49 @@ fn refuse_given(flags: &[(&str, bool)], what: &str, faults: &mut ConfigErrors) {
     }
 }
 
-fn listen(text: &str, faults: &mut ConfigErrors) -> Option<SocketAddr> {
+fn address(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<SocketAddr> {
     let address = text.parse().map_err(|_| {
         format!("\"{text}\" is not an IP address and port; use for example 127.0.0.1:8080, or 0.0.0.0:8080 to accept other hosts")
     });
-    faults.check("--listen", address)
+    faults.check(flag, address)
+}
+
+/// Resolves the address for health and metrics, which needs tokens beyond this machine.
+fn admin(args: &Args, faults: &mut ConfigErrors) -> Option<SocketAddr> {
+    let default = || SocketAddr::from(([127, 0, 0, 1], args.role.admin_port()));
+    let found = args.admin.as_ref().map_or_else(|| Some(default()), |text| address("--admin", text, faults))?;
+    if args.role != Role::Adapter && !found.ip().is_loopback() {
+        faults.add(
+            "--admin",
+            format!(
+                "{found} can be reached from other machines, and this role has no store for the tokens that metrics need \
+                 there; use 127.0.0.1:{}",
+                found.port()
+            ),
+        );
+        return None;
+    }
+    Some(found)
+}
+
+/// Reads the root certificates. [`trust`](ichido_http::trust) checks them.
+fn trusted_roots(args: &Args, upstream: Option<&HttpUrl>, faults: &mut ConfigErrors) -> Option<String> {
+    let path = args.trusted_roots.as_ref()?;
+    if upstream.is_some_and(|upstream| !upstream.is_tls) {
+        faults.add("--trusted-roots", "only an https:// upstream has a certificate; use one, or remove the flag");
+    }
+    let read = std::fs::read_to_string(path);
+    let read = read.map_err(|error| format!("cannot read {}: {error}; check the path", path.display()));
+    faults.check("--trusted-roots", read)
 }
 
 fn upstream(text: &str, faults: &mut ConfigErrors) -> Option<HttpUrl> {
     let what = match HttpUrl::parse(text) {
-        Ok(url) if url.is_tls => "uses TLS, which this proxy does not support for its upstream",
         Ok(url) if url.target != "/" => "has a path, but requests keep their own path",
         Ok(url) => return Some(url),
         Err(UrlError::UserInfo) => "contains a user name or a password",
         Err(_) => "is not a URL",
     };
-    faults.add("--upstream", format!("\"{text}\" {what}; use http://HOST:PORT"));
+    faults.add("--upstream", format!("\"{text}\" {what}; use http://HOST:PORT or https://HOST:PORT"));
     None
 }

@@ -4,6 +4,7 @@
 //! says whether the upstream may have seen the request.
 // Spec: C4.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::HOST;
@@ -14,6 +15,7 @@ use ichido_core::verdict::NetworkFault;
 use ichido_http::client::{HttpClient, ServerNameError};
 use ichido_http::server::body::BodyError;
 use ichido_http::server::limits::Limits;
+use ichido_http::trust::ClientConfig;
 use ichido_http::url::HttpUrl;
 use tokio::time::Instant;
 
@@ -48,8 +50,15 @@ pub(crate) enum Failure {
 
 impl Upstream {
     /// Creates the upstream without connecting.
-    pub(crate) fn new(url: &HttpUrl, limits: &Limits, connect: Duration) -> Result<Self, ServerNameError> {
-        let client = HttpClient::new(url, None, |_| true)?;
+    ///
+    /// `tls` is for an `https` URL.
+    pub(crate) fn new(
+        url: &HttpUrl,
+        tls: Option<Arc<ClientConfig>>,
+        limits: &Limits,
+        connect: Duration,
+    ) -> Result<Self, ServerNameError> {
+        let client = HttpClient::new(url, tls, |_| true)?;
         Ok(Self { client, connect, max_upload: limits.body, body_idle: limits.body_idle })
     }
 
@@ -82,7 +91,12 @@ impl Upstream {
                 Ok(response)
             }
             (Err(_), Some(fault)) => Err(Failure::Upload(fault)),
-            (Err(error), None) => Err(Failure::Network(error.kind)),
+            (Err(error), None) => {
+                if error.kind == NetworkFault::Tls {
+                    tracing::warn!(error = error.why, "upstream refused over TLS; check --trusted-roots");
+                }
+                Err(Failure::Network(error.kind))
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! can be added. Each histogram is complete, unlike the exporter's own output.
 // Spec: A14, E6.
 
+use http::Method;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 /// From a pickup on an idle queue to a full retry horizon, in seconds.
@@ -18,6 +19,9 @@ const RETRIES: &str = "outbox_retry_count";
 // Spec: D5.
 const RETRY_BUCKETS: [f64; 12] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 12.0, 20.0, 50.0];
 
+/// The number of responses, by method and status.
+const REQUESTS: &str = "ichido_http_requests_total";
+
 /// Installs the recorder, once per program.
 ///
 /// Call [`PrometheusHandle::run_upkeep`] periodically, or recorded values accumulate in memory until the page is rendered.
@@ -25,12 +29,38 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
     let handle = builder()?.install_recorder()?;
     crate::worker::describe_metrics();
     crate::once::describe_metrics();
+    describe_requests();
     Ok(handle)
 }
 
 /// Renders the current page.
 pub fn render(handle: &PrometheusHandle) -> String {
     with_count_suffix(&handle.render())
+}
+
+/// Describes the count of requests to the installed recorder.
+pub fn describe_requests() {
+    metrics::describe_counter!(REQUESTS, "Requests with a response");
+}
+
+/// Counts a request with its response; `None` if its method is unknown.
+pub fn count_request(method: Option<&Method>, status: u16) {
+    let method = method.map_or("other", method_label);
+    metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);
+}
+
+/// Returns the method as a label; clients may invent any number of methods.
+pub fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
 }
 
 fn builder() -> Result<PrometheusBuilder, BuildError> {

@@ -1,6 +1,7 @@
 //! `ichido proxy` as a process, between real sockets.
 
 mod adapter;
+mod admin;
 mod boundary;
 mod chain;
 mod client;
@@ -17,5 +18,6 @@ mod service;
 mod settings;
 mod stopping;
 mod tenants;
+mod tls;
 mod unguarded;
 mod wire;

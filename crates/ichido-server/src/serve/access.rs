@@ -96,7 +96,7 @@ impl Access {
         authenticate(&cached.tokens, headers, clock::now())
     }
 
-    /// Authorizes a request for a worker's metrics.
+    /// Authorizes a request for the metrics of a worker or proxy.
     ///
     /// On loopback it must name this machine; beyond it, the caller needs a role that may see everything.
     pub(crate) async fn admit_to_metrics(
@@ -210,7 +210,7 @@ fn bearer(field: &str) -> Option<&str> {
 /// Checks that the host is this machine.
 ///
 /// Another name could be pointed here by somebody else's DNS; `localhost` cannot.
-fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let lines: Vec<_> = headers.get_all(HOST).iter().collect();
     let named = lines.iter().map(|line| Authority::try_from(line.as_bytes()).ok());
     // HTTP/2 may have its host only in the target.

@@ -67,23 +67,31 @@ struct ReadinessQuery {
 )]
 pub(super) async fn readyz(State(api): State<Arc<ApiState>>, uri: Uri) -> Result<Response, Problem> {
     let works = *api.worker_lives.borrow();
-    ready(&api.store, works, &uri).await
+    ready(Some(&api.store), Some(works), &uri).await
 }
 
-/// Reports whether the store responds and the worker runs.
+/// Reports whether the store responds and the worker runs, if there are any.
 ///
 /// Every server of this program uses it.
-pub(crate) async fn ready(store: &Store, works: bool, uri: &Uri) -> Result<Response, Problem> {
+pub(crate) async fn ready(
+    store: Option<&Store>,
+    works: Option<bool>,
+    uri: &Uri,
+) -> Result<Response, Problem> {
     let ReadinessQuery { verbose } = parse_query(uri)?;
-    let store = match timeout(READY_TIMEOUT, store.check_ready()).await {
-        Ok(Ok(())) => (true, "responds".to_owned()),
-        Ok(Err(error)) => (false, error.to_string()),
-        Err(_) => (false, format!("did not respond within {} seconds", READY_TIMEOUT.as_secs())),
-    };
-    let worker = (works, if works { "runs" } else { "has stopped; see the log" }.to_owned());
-    let checks = [("store", store), ("worker", worker)];
-    let checks: Vec<ReadinessCheck> =
-        checks.into_iter().map(|(name, (ok, detail))| ReadinessCheck { name, ok, detail }).collect();
+    let mut checks = Vec::new();
+    if let Some(store) = store {
+        let (ok, detail) = match timeout(READY_TIMEOUT, store.check_ready()).await {
+            Ok(Ok(())) => (true, "responds".to_owned()),
+            Ok(Err(error)) => (false, error.to_string()),
+            Err(_) => (false, format!("did not respond within {} seconds", READY_TIMEOUT.as_secs())),
+        };
+        checks.push(ReadinessCheck { name: "store", ok, detail });
+    }
+    if let Some(ok) = works {
+        let detail = if ok { "runs" } else { "has stopped; see the log" }.to_owned();
+        checks.push(ReadinessCheck { name: "worker", ok, detail });
+    }
     if checks.iter().all(|check| check.ok) {
         return Ok(json(StatusCode::OK, &Ready { status: "ready", checks: verbose.map(|_| checks) }));
     }
@@ -124,7 +132,7 @@ mod tests {
         let file = fresh_file();
         let store = Store::open(&file.url, 1).await.unwrap();
         let uri = Uri::from_static("/readyz?verbose");
-        assert_eq!(ready(&store, true, &uri).await.unwrap().status(), StatusCode::OK);
+        assert_eq!(ready(Some(&store), Some(true), &uri).await.unwrap().status(), StatusCode::OK);
 
         let writer = store.sqlite_writer().unwrap();
         let pages: i64 = sqlx::query("PRAGMA page_count").fetch_one(writer).await.unwrap().get(0);
@@ -137,7 +145,7 @@ mod tests {
         assert_eq!(refused.code, Code::StoreUnavailable);
         assert!(refused.detail.contains("nothing was done"), "{}", refused.detail);
 
-        let unready = ready(&store, true, &uri).await.unwrap_err();
+        let unready = ready(Some(&store), Some(true), &uri).await.unwrap_err();
         assert_eq!(unready.code, Code::NotReady);
         assert!(unready.to_json().to_string().contains("the disk is full"), "{}", unready.to_json());
     }

@@ -1,4 +1,4 @@
-//! The metrics endpoint of a worker: Prometheus metrics, liveness and readiness.
+//! The admin endpoint of a worker or proxy: Prometheus metrics, liveness and readiness.
 //!
 //! Guarantee: beyond loopback, metrics need a token that may see everything; on loopback, a request must name this machine as its
 //! host. Health is public. Every page is served however many connections others hold.
@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::access::Access;
+use super::access::{Access, check_host};
 use super::health;
 use super::problem::Problem;
 use super::response::with_type;
@@ -62,11 +62,12 @@ pub async fn run_upkeep(recorder: PrometheusHandle) {
 }
 
 /// What the health endpoints report on.
+#[derive(Default)]
 pub struct Health {
-    /// The store whose readiness is checked.
-    pub store: Store,
-    /// Whether the worker is running.
-    pub worker_lives: watch::Receiver<bool>,
+    /// The store whose readiness is checked, if there is one.
+    pub store: Option<Store>,
+    /// Whether the worker is running, if there is one.
+    pub worker_lives: Option<watch::Receiver<bool>>,
 }
 
 /// The metrics endpoint.
@@ -77,12 +78,15 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Installs the recorder, and binds the address.
-    pub async fn listen(address: SocketAddr) -> Result<Self, Error> {
+    /// Installs the recorder, and binds the address that `flag` sets.
+    pub async fn listen(address: SocketAddr, flag: &str) -> Result<Self, Error> {
         let taken = TcpListener::bind(address).await;
         let taken = taken.and_then(|listener| Ok((listener.local_addr()?, listener)));
-        let (address, listener) = taken
-            .map_err(|error| Error::Failed(format!("cannot listen on {address} for metrics: {error}")))?;
+        let (address, listener) = taken.map_err(|error| {
+            Error::Failed(format!(
+                "cannot listen on {address} for health and metrics: {error}; choose another address or port with {flag}"
+            ))
+        })?;
         Ok(Self { listener, address, handle: install_recorder()? })
     }
 
@@ -92,7 +96,9 @@ impl Metrics {
     }
 
     /// Serves until it is aborted.
-    pub async fn serve(self, health: Health, access: Access) {
+    ///
+    /// Without `access` there are no tokens, and the address must be a loopback address.
+    pub async fn serve(self, health: Health, access: Option<Access>) {
         let Self { listener, handle, .. } = self;
         let pages = Arc::new(Pages { handle: handle.clone(), health, access });
         let never = Stops::default();
@@ -106,7 +112,7 @@ impl Metrics {
 struct Pages {
     handle: PrometheusHandle,
     health: Health,
-    access: Access,
+    access: Option<Access>,
 }
 
 impl RequestHandler for Pages {
@@ -132,11 +138,14 @@ impl Pages {
         match uri.path() {
             "/livez" if is_read => Ok(health::livez().await),
             "/readyz" if is_read => {
-                let works = *self.health.worker_lives.borrow();
-                health::ready(&self.health.store, works, uri).await
+                let works = self.health.worker_lives.as_ref().map(|lives| *lives.borrow());
+                health::ready(self.health.store.as_ref(), works, uri).await
             }
             "/metrics" if is_read => {
-                self.access.admit_to_metrics(method, uri, request.headers()).await?;
+                match &self.access {
+                    Some(access) => access.admit_to_metrics(method, uri, request.headers()).await?,
+                    None => check_host(uri, request.headers())?,
+                }
                 Ok(with_type(StatusCode::OK, health::METRICS_TYPE, render(&self.handle)))
             }
             _ => {

@@ -13,6 +13,7 @@ use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use ichido::prometheus::{count_request, method_label};
 use ichido_core::key;
 use ichido_http::server::RequestHandler;
 use ichido_http::server::body::{ResponseBody, Timed};
@@ -34,8 +35,6 @@ use super::waiting::WAITING;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The number of requests in flight.
 const IN_FLIGHT: &str = "ichido_http_in_flight";
-/// The number of responses, by method and status.
-const REQUESTS: &str = "ichido_http_requests_total";
 
 /// The service behind the HTTP server.
 pub(super) struct ApiServer {
@@ -87,7 +86,7 @@ impl RequestHandler for ApiServer {
         );
         let status = problem.status.as_u16();
         let id = Uuid::now_v7().to_string();
-        metrics::counter!(REQUESTS, "method" => "other", "status" => status.to_string()).increment(1);
+        count_request(None, status);
         tracing::info!(status, request_id = id, "request rejected");
         let mut response = problem.response();
         response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
@@ -104,7 +103,7 @@ impl RequestHandler for ApiServer {
 /// What is logged and counted of a request.
 struct RequestLog {
     id: String,
-    method: &'static str,
+    method: Method,
     key: Option<String>,
 }
 
@@ -112,7 +111,7 @@ impl RequestLog {
     fn new(request: &Request<Incoming>) -> Self {
         Self {
             id: Uuid::now_v7().to_string(),
-            method: method_label(request.method()),
+            method: request.method().clone(),
             key: tracing::enabled!(Level::INFO).then(|| key_hash(request.headers())).flatten(),
         }
     }
@@ -120,8 +119,8 @@ impl RequestLog {
     fn finish(self, mut response: Response<Body>) -> Response<ResponseBody> {
         let Self { id, method, key } = self;
         let status = response.status().as_u16();
-        metrics::counter!(REQUESTS, "method" => method, "status" => status.to_string()).increment(1);
-        tracing::info!(method, status, request_id = id, key, "request completed");
+        count_request(Some(&method), status);
+        tracing::info!(method = method_label(&method), status, request_id = id, key, "request completed");
         // A UUID consists of hexadecimal digits and hyphens.
         response.headers_mut().extend(HeaderValue::try_from(id).ok().map(|id| (REQUEST_ID, id)));
         response.map(|body| body.map_err(Into::into).boxed_unsync())
@@ -146,7 +145,6 @@ impl Drop for InFlightGuard<'_> {
 
 /// Describes the metrics of the server.
 pub(super) fn describe_metrics() {
-    metrics::describe_counter!(REQUESTS, "Requests with a response");
     arrivals::describe();
     feed::describe();
     metrics::describe_gauge!(IN_FLIGHT, "Requests in flight");
@@ -159,18 +157,4 @@ pub(super) fn describe_metrics() {
 fn key_hash(headers: &HeaderMap) -> Option<String> {
     let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     key::read(fields).ok().flatten().map(|key| key.log_hash())
-}
-
-/// Returns the method as a metrics label; clients may invent any number of methods.
-fn method_label(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::PATCH => "PATCH",
-        Method::DELETE => "DELETE",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
-    }
 }

@@ -10,6 +10,8 @@ pub(crate) struct ProxyProcess {
     /// `None` after waiting for it.
     child: Option<Child>,
     pub(crate) address: SocketAddr,
+    /// Where it serves health and metrics.
+    pub(crate) admin: SocketAddr,
     /// Collects its standard error, if a test reads it.
     log: Option<JoinHandle<String>>,
 }
@@ -17,17 +19,23 @@ pub(crate) struct ProxyProcess {
 impl ProxyProcess {
     /// Starts a proxy on a free loopback port, and waits until it listens.
     pub(crate) fn start(role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
+        Self::spawn("127.0.0.1:0", role, &format!("http://{upstream}"), flags, Stdio::inherit())
+    }
+
+    /// Starts a proxy for an upstream with a URL of its own.
+    pub(crate) fn start_for(role: &str, upstream: &str, flags: &[&str]) -> Self {
         Self::spawn("127.0.0.1:0", role, upstream, flags, Stdio::inherit())
     }
 
     /// Starts a proxy on a given address.
     pub(crate) fn start_on(listen: SocketAddr, role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
-        Self::spawn(&listen.to_string(), role, upstream, flags, Stdio::inherit())
+        Self::spawn(&listen.to_string(), role, &format!("http://{upstream}"), flags, Stdio::inherit())
     }
 
     /// Starts a proxy whose standard error can be read at the end.
     pub(crate) fn start_logged(role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
-        let mut proxy = Self::spawn("127.0.0.1:0", role, upstream, flags, Stdio::piped());
+        let upstream = format!("http://{upstream}");
+        let mut proxy = Self::spawn("127.0.0.1:0", role, &upstream, flags, Stdio::piped());
         let mut err = proxy.child.as_mut().and_then(|child| child.stderr.take()).expect("it is piped");
         proxy.log = Some(std::thread::spawn(move || {
             let mut text = String::new();
@@ -37,18 +45,19 @@ impl ProxyProcess {
         proxy
     }
 
-    fn spawn(listen: &str, role: &str, upstream: SocketAddr, flags: &[&str], err: Stdio) -> Self {
-        let upstream = format!("http://{upstream}");
+    fn spawn(listen: &str, role: &str, upstream: &str, flags: &[&str], err: Stdio) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
-        command.args(["proxy", "--role", role, "--upstream", &upstream, "--listen", listen]).args(flags);
+        command.args(["proxy", "--role", role, "--upstream", upstream, "--listen", listen]);
+        command.args(["--admin", "127.0.0.1:0"]).args(flags);
         let mut child = command.stdout(Stdio::piped()).stderr(err).spawn().expect("the binary starts");
         let mut line = String::new();
         let out = child.stdout.take().expect("it is piped");
         BufReader::new(out).read_line(&mut line).expect("it says something");
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split(' ').next());
-        let address = address.and_then(|address| address.parse().ok());
-        let address = address.unwrap_or_else(|| panic!("no address in {line:?}"));
-        Self { child: Some(child), address, log: None }
+        let after = |word: &str| line.split(word).nth(1)?.split_whitespace().next()?.parse().ok();
+        let (Some(address), Some(admin)) = (after("listening on http://"), after("metrics at http://")) else {
+            panic!("no addresses in {line:?}")
+        };
+        Self { child: Some(child), address, admin, log: None }
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -11,8 +11,8 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md")
 const HEAD: &str = "\
 # Metrics
 
-`ichido serve` serves them at `/metrics`, and `ichido worker` at `/metrics` of the address of `--metrics`, in Prometheus' text
-format. A program that uses the layer records its counters (`ichido_once_…`) with its own recorder. No label has a key or an
+`ichido serve` serves them at `/metrics`, `ichido worker` at `/metrics` of the address of `--metrics`, and `ichido proxy` at
+`/metrics` of the address of `--admin`, in Prometheus' text format. A program that uses the layer records its counters (`ichido_once_…`) with its own recorder. No label has a key or an
 identity.
 
 <!-- Generated from the metrics' descriptions: ICHIDO_BLESS=1 cargo test -p ichido-server reference -->
@@ -65,6 +65,7 @@ fn reference() -> String {
     metrics::with_local_recorder(&descriptions, || {
         ichido::worker::describe_metrics();
         ichido::once::describe_metrics();
+        ichido::prometheus::describe_requests();
         ichido_llm::judge::describe_metrics();
         crate::serve::server::describe_metrics();
         crate::traces::describe_metrics();
