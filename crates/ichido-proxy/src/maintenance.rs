@@ -1,11 +1,12 @@
 //! Maintenance of the ledger.
 //!
 //! One adapter at a time deletes expired keys. Every adapter marks claims that a crash left behind as unknown, so a
-//! person sees them even if nobody repeats the request.
+//! person sees them even if nobody repeats the request, and reports how many keys wait for a person.
 // Spec: A5, F2.
 
 use std::time::Duration;
 
+use ichido::unknown_outcomes;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::node::SingletonTask;
@@ -28,6 +29,8 @@ struct MaintenanceCounts {
     lapsed: u64,
     /// Expired keys and message contents that were deleted.
     forgotten: u64,
+    /// Keys of unknown outcome that wait for a person.
+    unknown: u64,
 }
 
 /// Maintains the store and the operations of this adapter until it is dropped.
@@ -37,16 +40,24 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
     let node = Uuid::now_v7();
     let mut look = interval(EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut unknown_before = 0;
     loop {
         look.tick().await;
         match run_once(&store, &operations, node).await {
-            Ok(MaintenanceCounts { lapsed, forgotten }) => {
+            Ok(MaintenanceCounts { lapsed, forgotten, unknown }) => {
                 if 0 < lapsed {
                     tracing::warn!(
                         lapsed,
                         "claims expired with unknown outcome; see `ichido ledger unknown`"
                     );
                 }
+                if unknown_before < unknown {
+                    tracing::warn!(
+                        unknown,
+                        "alert: keys of unknown outcome wait for a person; see `ichido ledger unknown`"
+                    );
+                }
+                unknown_before = unknown;
                 if 0 < forgotten {
                     tracing::info!(forgotten, "deleted expired keys and message contents");
                 }
@@ -68,7 +79,9 @@ async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Ma
         forgotten += in_batches(|| store.keys().sweep(MAX_ROWS)).await?;
         forgotten += in_batches(|| store.messages().sweep_contents(MAX_ROWS)).await?;
     }
-    Ok(MaintenanceCounts { lapsed, forgotten })
+    let unknown = unknown_outcomes::report(store, store.now().await?).await?;
+    let unknown = unknown.iter().map(|found| found.count).sum();
+    Ok(MaintenanceCounts { lapsed, forgotten, unknown })
 }
 
 /// Repeats a statement until it finds fewer rows than its limit. Returns the number of rows.

@@ -152,6 +152,7 @@ pub struct KeyClaim {
 /// Limits of a record.
 pub mod limits {
     use std::ops::RangeInclusive;
+    use std::time::Duration;
 
     /// The maximum length of an operation's name.
     pub const MAX_OPERATION_BYTES: usize = 256;
@@ -169,6 +170,10 @@ pub mod limits {
     pub const MAX_TRACE_BYTES: usize = 256;
     /// The maximum number of records on a page.
     pub const MAX_PAGE: u32 = 1_000;
+    /// The maximum number of unknown outcomes that are counted. Beyond it an alert has long fired.
+    pub const MAX_UNKNOWN_COUNTED: u32 = 10_000;
+    /// How long a key that may run again is left to its caller's retries before it counts as unknown.
+    pub const RETRIED_WITHIN: Duration = Duration::from_hours(1);
 }
 
 impl KeyClaim {
@@ -180,6 +185,17 @@ impl KeyClaim {
         check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::MAX_HOPS_BYTES)?;
         check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::MAX_TRACE_BYTES)
     }
+}
+
+/// The keys of an operation whose outcome is unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownCount {
+    /// The operation.
+    pub operation: String,
+    /// How many there are, up to [`limits::MAX_UNKNOWN_COUNTED`] in all.
+    pub count: u64,
+    /// When the oldest was first claimed.
+    pub oldest: Timestamp,
 }
 
 /// The outcome of a claim.

@@ -26,6 +26,8 @@ mod lease;
 pub mod once;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
+#[cfg(any(feature = "once", feature = "worker"))]
+pub mod unknown_outcomes;
 #[cfg(feature = "worker")]
 pub mod worker;
 

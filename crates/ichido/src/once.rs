@@ -50,7 +50,8 @@
 //! stopped. The service deletes expired keys: call `Keys::sweep` periodically on one node ([`ichido_store::node`] shows
 //! how). A key expires by the clock that `key_sweep` advances, so setting the wall clock ahead does not expire keys. The
 //! next request under a key finds what a crash left behind with the guarantee none or keyed; so does `Keys::mark_lapsed_unknown`, which lists it
-//! for a person to decide.
+//! for a person to decide. [`crate::unknown_outcomes::report`] sets the metrics of such keys; a worker on the same store
+//! does that too, and raises the alert `unknown_outcome`.
 //!
 //! Start at [`Once`]; then read `service`, which handles a request, and `attempt`, which runs one.
 // Spec: A1 to A6, C1 to C7, C9, C10, D11, F2.

@@ -44,6 +44,9 @@ words! {
         /// The audit trail differs from what was sealed.
         // SPEC F5.
         AuditBroken = "audit_broken",
+        /// The outcome of requests is unknown and a person must decide.
+        // SPEC F2.
+        UnknownOutcome = "unknown_outcome",
     }
 }
 
@@ -77,9 +80,12 @@ impl AlertRule {
     /// Returns its unit.
     pub const fn unit(self) -> MeasureUnit {
         match self {
-            Self::DeadLetter | Self::DeadLetters | Self::Parked | Self::CircuitOpen | Self::AuditBroken => {
-                MeasureUnit::Count
-            }
+            Self::DeadLetter
+            | Self::DeadLetters
+            | Self::Parked
+            | Self::CircuitOpen
+            | Self::AuditBroken
+            | Self::UnknownOutcome => MeasureUnit::Count,
             Self::FailedRetries | Self::Duplicates => MeasureUnit::Share,
             Self::ProcessingDelay | Self::LagP95 | Self::OldestWaiting => MeasureUnit::Seconds,
             Self::DeadSurge => MeasureUnit::Times,
@@ -88,7 +94,7 @@ impl AlertRule {
 
     /// Returns whether it is about queues, which may each have their own terms.
     pub const fn is_of_queues(self) -> bool {
-        !matches!(self, Self::CircuitOpen | Self::AuditBroken)
+        !matches!(self, Self::CircuitOpen | Self::AuditBroken | Self::UnknownOutcome)
     }
 
     /// Returns the default terms.
@@ -116,7 +122,7 @@ impl AlertRule {
                 AlertTerms { window: Some(Duration::from_mins(5)), min_samples: 20, above: 120.0 }
             }
             Self::OldestWaiting => AlertTerms { window: None, min_samples: 1, above: 600.0 },
-            Self::Parked | Self::CircuitOpen | Self::AuditBroken => {
+            Self::Parked | Self::CircuitOpen | Self::AuditBroken | Self::UnknownOutcome => {
                 AlertTerms { window: None, min_samples: 1, above: 0.0 }
             }
         }

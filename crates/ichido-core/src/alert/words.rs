@@ -42,6 +42,9 @@ pub fn opened(rule: AlertRule, about: &AlertSubject, terms: AlertTerms, reading:
                 "{value} of its entries or seals differ from what was sealed; run `ichido audit verify` to list them"
             )
         }
+        AlertRule::UnknownOutcome => {
+            format!("{value} keys of unknown outcome; a person must decide (`ichido ledger unknown` lists them)")
+        }
     };
     format!("{about}: {what}")
 }
@@ -63,6 +66,7 @@ pub fn resolved(rule: AlertRule, about: &AlertSubject, lasted: Duration) -> Stri
         AlertRule::Parked => "no message is parked",
         AlertRule::CircuitOpen => "circuit closed: it is up again",
         AlertRule::AuditBroken => "its entries and seals are as sealed",
+        AlertRule::UnknownOutcome => "no key has an unknown outcome",
     };
     format!("{about}: resolved after {}: {what}", format_duration(lasted))
 }

@@ -182,6 +182,8 @@ const ALERTS: &[Setting] = settings! {
         "A destination's circuit breaker is open. This alert has no thresholds."
     "audit_broken": Flag, Is("true");
         "The audit trail differs from its seals. This alert has no thresholds."
+    "unknown_outcome": Flag, Is("true");
+        "Keys of unknown outcome wait for a person. This alert has no thresholds."
     "queues": Named(kind::NamedTables { variants: &[Variant { word: "", table: &[ALERT_RULES], presets: None }], fallback: None, has_no_defaults: true }), Unset("");
         "Thresholds for one queue. Settings left out are as above; `true` switches an alert on that is off above."
     "to": Named(kind::NamedTables { variants: &[Variant { word: "", table: &[RECEIVER], presets: None }], fallback: None, has_no_defaults: true }), Unset("");

@@ -18,7 +18,8 @@ use crate::columns::{Columns as _, number};
 use crate::driver::{Driver, on, retry_read};
 use crate::error::StoreError;
 use crate::ledger::{
-    KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, StoredResponse, limits,
+    KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, StoredResponse,
+    UnknownCount, limits,
 };
 use crate::message::limits::MAX_EXCERPT_BYTES;
 use crate::micros;
@@ -160,6 +161,24 @@ impl Keys<'_> {
         let rows = self.0.driver.all(shared!("key_unknown"), &values).await?;
         // Nothing is judged here, so the time does not matter.
         rows.iter().map(|row| Ok(read_record(row, Timestamp::EPOCH.into())?.key)).collect()
+    }
+
+    /// Counts keys of unknown outcome that wait for a person, by operation.
+    ///
+    /// A key that its next request may run again counts only after [`limits::RETRIED_WITHIN`]: until then its caller
+    /// retries. `now` is the store's time.
+    // SPEC F2.
+    pub async fn count_unknown(self, now: Timestamp) -> Result<Vec<UnknownCount>, StoreError> {
+        let retried_since = now.as_micros().saturating_sub(micros(limits::RETRIED_WITHIN));
+        let values =
+            [Timestamp::from_micros(retried_since).into(), i64::from(limits::MAX_UNKNOWN_COUNTED).into()];
+        let rows = self.0.driver.all(shared!("key_unknown_count"), &values).await?;
+        let counts = rows.iter().map(|row| {
+            let (operation, oldest) = (row.text("operation")?.to_owned(), row.timestamp("oldest")?);
+            let count = u64::try_from(row.number("count")?).unwrap_or_default();
+            Ok(UnknownCount { operation, count, oldest })
+        });
+        counts.collect()
     }
 
     /// Marks at most `limit` lapsed claims of these operations as unknown. Returns how many.

@@ -200,6 +200,9 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     plan(&mut connection, include_str!("../../src/sql/key_unknown.sql"), unknown)
         .await
         .assert_uses_index("ledger_unknown");
+    plan(&mut connection, include_str!("../../src/sql/key_unknown_count.sql"), "now(), 10000")
+        .await
+        .assert_uses_index("ledger_unknown");
     let contents =
         plan(&mut connection, include_str!("../../src/postgres/sql/content_sweep.sql"), "100, now()").await;
     contents.assert_uses_index("contents_until");

@@ -137,7 +137,7 @@ macro_rules! expected {
 /// SQLite's own name for the index on a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [ExpectedPlan; 44] {
+fn statements() -> [ExpectedPlan; 45] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -149,6 +149,7 @@ fn statements() -> [ExpectedPlan; 44] {
         // Unknown outcomes.
         "key_lapse" by ["USING INDEX ichido_ledger_lapse (lease_until>? AND lease_until<?)", "INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         "key_unknown" by ["SEARCH l USING INDEX ichido_ledger_unknown"];
+        "key_unknown_count" by ["SCAN l USING INDEX ichido_ledger_unknown"];
         // The outcome of a key.
         "key_settle" by ["ichido_ledger USING INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         // The sweep.

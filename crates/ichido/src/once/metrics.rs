@@ -83,6 +83,7 @@ pub fn describe_metrics() {
     ] {
         describe_counter!(name, Unit::Count, what);
     }
+    crate::unknown_outcomes::describe_metrics();
 }
 
 /// Increments one of these counters.

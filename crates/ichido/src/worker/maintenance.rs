@@ -17,6 +17,7 @@ use ichido_store::rescue::RescueOptions;
 use super::metrics::{self, Outcome};
 use super::node::WorkerNode;
 use super::pacer::FRESH_FOR;
+use crate::unknown_outcomes;
 
 /// The time between heartbeats, which also read the store's clock.
 const BEAT_EVERY: Duration = Duration::from_secs(10);
@@ -213,7 +214,7 @@ impl WorkerNode {
         }
     }
 
-    /// Measures waiting messages, their age, and the state of destinations.
+    /// Measures waiting messages, their age, keys of unknown outcome, and the state of destinations.
     ///
     /// Every node does, so the metrics do not vanish with one.
     async fn measure(&self) {
@@ -230,6 +231,8 @@ impl WorkerNode {
                 self.measure_waiting(queue, &counts).await;
             }
         }
+        let unknown = unknown_outcomes::report(&self.store, self.clock.now()).await;
+        ok_or_log("failed to count keys of unknown outcome", unknown);
         for dispatcher in &self.dispatchers {
             dispatcher.pacer.refresh(self.clock.elapsed().saturating_sub(FRESH_FOR)).await;
         }

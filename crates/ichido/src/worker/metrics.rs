@@ -89,6 +89,7 @@ pub fn describe_metrics() {
     describe_histogram!("outbox_lag_seconds", Unit::Seconds, lag);
     describe_histogram!("outbox_retry_count", Unit::Count, "Retries of messages that were sent or dead");
     super::resolved::describe_resolved();
+    crate::unknown_outcomes::describe_metrics();
 }
 
 /// Registers a queue's counters at zero.

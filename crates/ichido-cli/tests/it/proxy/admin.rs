@@ -1,10 +1,12 @@
 //! The proxy's own health and metrics, on an address of their own.
 // Spec: E6, F2.
 
+use ichido_store::Store;
 use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
 
-use super::client::{ProxyRequest, send, send_bytes};
+use super::client::{HUNG, ProxyRequest, send, send_bytes};
+use super::ledger::add_unknown;
 use super::program::{ProxyProcess, run};
 use super::service::{FakeService, ServiceAction};
 
@@ -16,9 +18,13 @@ async fn page(proxy: &ProxyProcess, path: &str) -> (u16, String) {
     (found.status(), found.text().to_owned())
 }
 
-/// Returns the value of a series.
-fn value(metrics: &str, series: &str) -> Option<f64> {
-    metrics.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+/// Returns the value of the series with these labels.
+fn value(metrics: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let has_labels = |line: &&str| {
+        let mut labels = labels.iter().map(|(label, value)| format!("{label}=\"{value}\""));
+        line.starts_with(name) && labels.all(|label| line.contains(&label))
+    };
+    metrics.lines().find(has_labels)?.rsplit(' ').next()?.parse().ok()
 }
 
 #[tokio::test]
@@ -49,17 +55,14 @@ async fn metrics_count_requests_and_held_keys(store: &str) {
         send(proxy.address, &order(key, body)).await;
     }
     let (_, metrics) = page(&proxy, "/metrics").await;
-    let once = |result: &str, success: &str| {
-        format!(
-            "ichido_once_requests_total{{operation=\"POST /orders\",result=\"{result}\",attempt=\"unknown\",success=\"{success}\"}}"
-        )
-    };
-    for series in [once("first", "true"), once("replayed", "true"), once("first", "false")] {
-        assert_eq!(value(&metrics, &series), Some(1.0), "{series} in {metrics}");
+    let once = "ichido_once_requests_total";
+    for (result, success) in [("first", "true"), ("replayed", "true"), ("first", "false")] {
+        let labels = [("operation", "POST /orders"), ("result", result), ("success", success)];
+        assert_eq!(value(&metrics, once, &labels), Some(1.0), "{result} {success} in {metrics}");
     }
-    assert_eq!(value(&metrics, "ichido_once_held_total{operation=\"POST /orders\"}"), Some(1.0), "{metrics}");
-    let served = "ichido_http_requests_total{method=\"POST\",status=\"503\"}";
-    assert_eq!(value(&metrics, served), Some(1.0), "{metrics}");
+    assert_eq!(value(&metrics, "ichido_once_held_total", &[("operation", "POST /orders")]), Some(1.0), "{metrics}");
+    let served = [("method", "POST"), ("status", "503")];
+    assert_eq!(value(&metrics, "ichido_http_requests_total", &served), Some(1.0), "{metrics}");
     assert!(!metrics.contains("k2"), "no label has a key");
 }
 
@@ -73,6 +76,44 @@ async fn metrics_count_requests_and_held_keys_on_sqlite() {
 async fn metrics_count_requests_and_held_keys_on_postgres() {
     let database = fresh_database().await;
     metrics_count_requests_and_held_keys(&database.url).await;
+}
+
+/// Without a worker, the metric and the log are the alert.
+async fn keys_of_unknown_outcome_are_reported(url: &str) {
+    let store = Store::open(url, 2).await.expect("the store");
+    add_unknown(&store, "POST /orders", "shop", "k-1").await;
+    add_unknown(&store, "POST /orders", "shop", "k-2").await;
+    let service = FakeService::plain().await;
+    let flags = ["--store", url, "--identity", "single:shop", "--operation", "POST /orders"];
+    let mut proxy = ProxyProcess::start_logged("adapter", service.address, &flags);
+    let measured = async {
+        loop {
+            let (_, metrics) = page(&proxy, "/metrics").await;
+            if let Some(count) = value(&metrics, "ichido_ledger_unknown ", &[]) {
+                return (count, value(&metrics, "ichido_ledger_unknown_oldest_seconds ", &[]));
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let (count, oldest) = tokio::time::timeout(HUNG, measured).await.expect("it is measured");
+    assert!((count - 2.0).abs() < 0.1 && oldest.is_some_and(|age| 0.0 < age), "{count} {oldest:?}");
+    proxy.signal("TERM");
+    proxy.wait().await;
+    let log = proxy.log();
+    assert!(log.contains("alert: keys of unknown outcome wait for a person"), "{log}");
+    assert!(log.contains("unknown=2") && !log.contains("k-1"), "{log}");
+}
+
+#[tokio::test]
+async fn keys_of_unknown_outcome_are_reported_on_sqlite() {
+    let file = fresh_file();
+    keys_of_unknown_outcome_are_reported(&file.url).await;
+}
+
+#[tokio::test]
+async fn keys_of_unknown_outcome_are_reported_on_postgres() {
+    let database = fresh_database().await;
+    keys_of_unknown_outcome_are_reported(&database.url).await;
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use super::program::{ProxyProcess, run};
 use super::service::{FakeService, ReleaseGate, ServiceAction};
 
 /// Adds an action of unknown outcome to the ledger.
-async fn add_unknown(store: &Store, operation: &str, identity: &str, key: &str) {
+pub(crate) async fn add_unknown(store: &Store, operation: &str, identity: &str, key: &str) {
     let key = IdempotencyKey::parse(key).expect("a key");
     let name = RecordName { operation: operation.to_owned(), identity: identity.to_owned(), key };
     let policy = Arc::new(Policy::build(PolicyDraft::new(Class::ExternalEffect)).expect("a policy"));

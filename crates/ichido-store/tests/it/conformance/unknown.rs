@@ -6,7 +6,8 @@ use std::time::Duration;
 use ichido_core::ledger::{OperationGuarantee, RecordName, RecordPhase, Resolution, ResolveError};
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{
-    ClaimOrigin, KeyClaim, KeyClaimed, KeyOutcome, KeyResolved, KeySettled, StoredResponse, limits,
+    ClaimOrigin, KeyClaim, KeyClaimed, KeyOutcome, KeyResolved, KeySettled, StoredResponse,
+    UnknownCount, limits,
 };
 
 use super::ledger::{TTL, keep, name, policy, request, response};
@@ -79,6 +80,30 @@ both_databases! {
         assert_eq!(fixture.decide("k2", Resolution::Applied, None).await, KeyResolved::Resolved);
         let next = fixture.arrive(request("k3", OperationGuarantee::None)).await;
         assert_eq!(next, KeyClaimed::Unknown { fence: fences[2] });
+    }
+
+    #[test]
+    async fn keys_of_unknown_outcome_are_counted_by_operation(fixture: StoreFixture) {
+        let count = async || fixture.store.keys().count_unknown(fixture.store.now().await.unwrap()).await.unwrap();
+        assert_eq!(count().await, []);
+        fixture.unknown("k1").await;
+        fixture.pass(Duration::from_mins(1));
+        fixture.unknown("k2").await;
+        fixture.run("running", OperationGuarantee::None).await;
+        fixture.settled("done", OperationGuarantee::None, b"done").await;
+        let oldest = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap().record.first_claimed_at;
+        let held = |count| [UnknownCount { operation: "orders.create".to_owned(), count, oldest }];
+        assert_eq!(count().await, held(2));
+        // The caller of a keyed operation retries: it waits for a person only if nobody asks again.
+        let fence = fixture.run("keyed", OperationGuarantee::Keyed).await;
+        fixture.report("keyed", fence, KeyOutcome::Hold).await;
+        assert_eq!(count().await, held(2));
+        fixture.pass(limits::RETRIED_WITHIN + Duration::from_secs(1));
+        assert_eq!(count().await, held(3));
+        for key in ["k1", "k2"] {
+            fixture.decide(key, Resolution::Applied, None).await;
+        }
+        assert_eq!(count().await.iter().map(|found| found.count).collect::<Vec<_>>(), [1]);
     }
 
     #[test]

@@ -42,6 +42,10 @@ impl MeasureRound<'_> {
         self.deaths(&queues, &mut readings).await?;
         self.traffic(&mut readings).await?;
         self.waiting(&queues, &counts, &mut readings).await?;
+        for found in self.store.keys().count_unknown(self.now).await? {
+            let about = AlertSubject::Operation(found.operation);
+            readings.insert((AlertRule::UnknownOutcome, about), Measurement::of_count(found.count));
+        }
         for (name, rate) in Paces::new(self.store.clone()).list().await? {
             if !mutes(&name) {
                 let is_down = u64::from(self.is_down(rate.pace.circuit));
@@ -165,6 +169,7 @@ fn traffic_reading(rule: AlertRule, counted: &SubjectCounts) -> Measurement {
         | AlertRule::OldestWaiting
         | AlertRule::Parked
         | AlertRule::CircuitOpen
-        | AlertRule::AuditBroken => Measurement::NOTHING,
+        | AlertRule::AuditBroken
+        | AlertRule::UnknownOutcome => Measurement::NOTHING,
     }
 }

@@ -1,17 +1,22 @@
 //! Alerts: each opens and resolves once, whichever node watches.
-// Spec: A15, D8, D19, E5.
+// Spec: A15, D8, D19, E5, F2.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::destination::{Handler, JobError, JobSuccess};
 use ichido::worker::{AlertFormat, AlertReceiver, AlertSettings, DestinationConfig, Worker, WorkerHandle};
 use ichido_core::alert::{AlertRule, AlertRules, AlertSubject, RuleChange, TermsChange};
 use ichido_core::audit::AuditKey;
+use ichido_core::digest::Digest;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Resolution};
 use ichido_core::lifecycle::{Event, Failure, Reconciled, StateName};
 use ichido_core::pace::CircuitSettings;
 use ichido_core::retry::{Guarantee, Jitter, Retry, Safety, Schedule};
 use ichido_core::verdict::Effect;
 use ichido_store::alert::Alert;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
 use ichido_store::message::{ClaimOptions, MessageFilter, NewMessage, Note, Settlement, StepResult};
 use serde_json::Value;
 use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
@@ -330,6 +335,34 @@ both_databases! {
         let cancelled = fixture.store.messages().step(id, |_| Event::Cancelled, &Note::default()).await.unwrap();
         assert!(matches!(cancelled, StepResult::Now(_)), "{cancelled:?}");
         fixture.until_over(waits.id).await;
+    }
+
+    // Spec: F2.
+    #[test]
+    async fn key_of_unknown_outcome_alerts_until_decided(fixture: WorkerFixture) {
+        let (receiver, ops) = (FakeReceiver::default(), FakeReceiver::default());
+        let _worker = watching(&fixture, receiver.done(), &ops).start().unwrap();
+        let policy = Arc::new(Policy::build(PolicyDraft::new(Class::ExternalEffect)).unwrap());
+        let name = RecordName { operation: "charge".to_owned(), identity: "alice".to_owned(), key: key("k1") };
+        let claim = KeyClaim {
+            name: name.clone(),
+            fingerprint: Fingerprint::from_bytes([7; 32]),
+            request_digest: Digest::of_bytes(b"10 EUR"),
+            policy: Arc::clone(&policy),
+            hops: None,
+            trace: None,
+        };
+        let claimed = fixture.store.keys().claim(claim).await.unwrap();
+        let KeyClaimed::Run { fence, .. } = claimed else { panic!("{claimed:?}") };
+        let held = KeySettle { name: name.clone(), fence, outcome: KeyOutcome::Hold };
+        fixture.store.keys().settle(held).await.unwrap();
+        let about = AlertSubject::Operation("charge".to_owned());
+        let open = fixture.until_firing(AlertRule::UnknownOutcome, &about).await;
+        assert_eq!(open.reading.samples, 1);
+        fixture.until_notified(&ops, "alert.opened", open.id).await;
+        fixture.store.keys().resolve(&name, Resolution::Applied, None, &policy).await.unwrap();
+        fixture.until_over(open.id).await;
+        fixture.until_notified(&ops, "alert.resolved", open.id).await;
     }
 
     /// Parked with an alert.
