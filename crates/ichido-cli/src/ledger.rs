@@ -7,7 +7,7 @@
 // Spec: F2.
 
 use clap::Subcommand;
-use ichido_core::key::IdempotencyKey;
+use ichido_core::key::{IdempotencyKey, KeySyntax};
 use ichido_core::ledger::limits;
 use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
@@ -76,7 +76,7 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
 /// Reports all errors in the flags at once, before anything is opened.
 fn check(key: &str, settle_grace: &str) -> Result<(), ConfigErrors> {
     let mut faults = ConfigErrors::default();
-    faults.check("--key", IdempotencyKey::parse(key));
+    faults.check("--key", IdempotencyKey::parse_as(key, KeySyntax::AnyString));
     faults.check("--settle-grace", duration::parse(settle_grace));
     faults.or(Some(()))
 }

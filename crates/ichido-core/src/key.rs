@@ -1,7 +1,7 @@
 //! The idempotency key: one name for one action of one caller.
 //!
-//! Guarantee: an [`IdempotencyKey`] is 1 to 255 visible ASCII characters, however it was spelled on the wire. Two
-//! spellings of one key are equal. A key never appears in logs or debug output, only its hash.
+//! Guarantee: an [`IdempotencyKey`] is 1 to 255 visible ASCII characters, however it was spelled on the wire; where
+//! [`KeySyntax::AnyString`] is allowed, spaces too. Two spellings of one key are equal. A key never appears in logs or debug output, only its hash.
 //!
 //! Start at [`read`], which takes a request's header fields and returns the key, `None` or an error.
 //! [`IdempotencyKey::fresh`] and [`IdempotencyKey::derived`] create keys.
@@ -9,7 +9,7 @@
 
 mod field;
 
-pub use field::{MAX_FIELD_BYTES, NAMES, read};
+pub use field::{MAX_FIELD_BYTES, NAMES, read, read_as};
 
 use crate::digest::{Hasher, hex};
 use crate::time::Timestamp;
@@ -20,7 +20,16 @@ use crate::time::Timestamp;
 ///
 /// The text is opaque: case matters, and no character has a meaning.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct IdempotencyKey(String); // Invariant: 1..=MAX_LEN visible ASCII bytes.
+pub struct IdempotencyKey(String); // Invariant: 1..=MAX_LEN visible ASCII bytes or spaces.
+
+/// Which characters a key may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeySyntax {
+    /// Visible ASCII.
+    Visible,
+    /// Visible ASCII and spaces: any structured-field string, as in the IETF draft. A bare key still has no space.
+    AnyString,
+}
 
 impl IdempotencyKey {
     /// The maximum number of characters in a key.
@@ -28,8 +37,13 @@ impl IdempotencyKey {
 
     /// Parses a key without quotes, as in a body field, a column or a flag.
     pub fn parse(raw: &str) -> Result<Self, KeyError> {
+        Self::parse_as(raw, KeySyntax::Visible)
+    }
+
+    /// Parses a key without quotes that may have these characters.
+    pub fn parse_as(raw: &str, syntax: KeySyntax) -> Result<Self, KeyError> {
         // Visibility first: a length in characters is meaningful only if each is one byte.
-        if let Some(index) = first_not_visible(raw.as_bytes()) {
+        if let Some(index) = first_not_in(syntax, raw.as_bytes()) {
             return Err(KeyError::NotVisible { index });
         }
         match raw.len() {
@@ -74,6 +88,14 @@ impl IdempotencyKey {
         format!("\"{}\"", self.0.replace('\\', "\\\\").replace('"', "\\\""))
     }
 
+    /// Returns the key as a header value: bare, or quoted where a bare one would be misread.
+    ///
+    /// Parsers treat a value that starts with a quote as a structured-field string, and trim spaces.
+    pub fn to_header_value(&self) -> String {
+        let is_misread = self.0.starts_with('"') || self.0.contains(' ');
+        if is_misread { self.to_field_value() } else { self.0.clone() }
+    }
+
     /// Returns what logs contain instead of the key: the first 16 hex digits of its SHA-256.
     ///
     /// Anyone who has the key can compute and search for it: `printf %s "$KEY" | sha256sum | cut -c1-16`.
@@ -98,9 +120,15 @@ impl std::fmt::Debug for IdempotencyKey {
     }
 }
 
+impl KeySyntax {
+    const fn allows(self, byte: u8) -> bool {
+        byte.is_ascii_graphic() || (byte == b' ' && matches!(self, Self::AnyString))
+    }
+}
+
 /// Returns how many characters precede the first invalid one, if there is one.
-fn first_not_visible(raw: &[u8]) -> Option<usize> {
-    raw.iter().position(|byte| !byte.is_ascii_graphic())
+fn first_not_in(syntax: KeySyntax, raw: &[u8]) -> Option<usize> {
+    raw.iter().position(|byte| !syntax.allows(*byte))
 }
 
 /// Why a request has no valid key. No variant contains a character of the value.

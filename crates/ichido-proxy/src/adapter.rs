@@ -300,7 +300,7 @@ impl UpstreamHandler {
 fn replace_key(headers: &mut HeaderMap, key: &IdempotencyKey) {
     for name in [KEY, X_KEY] {
         if headers.contains_key(&name) {
-            super::headers::set(headers, name, key.as_str());
+            super::headers::set(headers, name, &key.to_header_value());
         }
     }
 }

@@ -10,7 +10,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use ichido_boundary::{Methods, RequestId as RequestIdRule, Traceparent};
 use ichido_core::hops::{Hop, HopName, Hops, RequestId};
-use ichido_core::key::{self, IdempotencyKey, KeyError};
+use ichido_core::key::{self, IdempotencyKey, KeyError, KeySyntax};
 use ichido_http::clock;
 use ichido_http::server::Peer;
 use ichido_http::server::body::Timed;
@@ -21,6 +21,9 @@ use super::headers::{self, HOPS, HeaderFilter, KEY, REQUEST_ID, TRACEPARENT, TRA
 use super::problem::Problem;
 use super::upstream::UpstreamRequest;
 use super::validate::validated_target;
+
+/// The keys that a proxy passes on. The adapter's ledger refuses those that its profile does not allow.
+const KEY_SYNTAX: KeySyntax = KeySyntax::AnyString;
 
 /// The rules for all requests of one proxy.
 #[derive(Clone, Debug)]
@@ -88,7 +91,7 @@ impl RequestContext {
     // Spec: C5.
     pub(crate) fn key_hash(&self) -> Option<String> {
         let field = self.key_field.as_ref()?.as_bytes();
-        key::read([(KEY.as_str(), field)]).ok().flatten().map(|key| key.log_hash())
+        key::read_as([(KEY.as_str(), field)], KEY_SYNTAX).ok().flatten().map(|key| key.log_hash())
     }
 }
 
@@ -152,7 +155,7 @@ impl FilterRules {
     /// Reads the key of a state-changing request. On other requests a key has no meaning and is not read.
     fn read_key(&self, headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {
         let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-        match (key::read(fields), &self.key) {
+        match (key::read_as(fields, KEY_SYNTAX), &self.key) {
             (Ok(None), KeyRule::Required { status, code }) => {
                 Err(Problem::key_error(KeyError::Missing).with_code(*status, code))
             }

@@ -3,7 +3,7 @@
 use ichido_core::clock::Now;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
-use ichido_core::key::IdempotencyKey;
+use ichido_core::key::{IdempotencyKey, KeySyntax};
 use ichido_core::ledger::{
     Admission, Expiry, OperationGuarantee, Record, RecordName, RecordPhase, Settled, StoredBody, admit,
 };
@@ -106,7 +106,8 @@ pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, S
         _ => None,
     };
     let phase = phase(row, response.as_ref())?;
-    let key = IdempotencyKey::parse(row.text("key")?).map_err(|error| corrupt(&error.to_string()))?;
+    let key = IdempotencyKey::parse_as(row.text("key")?, KeySyntax::AnyString)
+        .map_err(|error| corrupt(&error.to_string()))?;
     let name = RecordName {
         operation: row.text("operation")?.to_owned(),
         identity: row.text("identity")?.to_owned(),

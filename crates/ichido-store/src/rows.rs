@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use ichido_core::key::IdempotencyKey;
+use ichido_core::key::{IdempotencyKey, KeySyntax};
 use ichido_core::lifecycle::{Doubt, History, StartMark, State, StateName};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
@@ -340,7 +340,8 @@ pub(crate) fn priority(row: &impl Columns) -> Result<u8, StoreError> {
 }
 
 fn key(row: &impl Columns, column: &str) -> Result<IdempotencyKey, StoreError> {
-    IdempotencyKey::parse(row.text(column)?).map_err(|error| corrupt(&error.to_string()))
+    let key = IdempotencyKey::parse_as(row.text(column)?, KeySyntax::AnyString);
+    key.map_err(|error| corrupt(&error.to_string()))
 }
 
 fn stage(row: &impl Columns, column: &str) -> Result<StateName, StoreError> {

@@ -80,13 +80,11 @@ impl ClientCall<'_> {
 
 /// Builds the key's header value, marked as sensitive. Valid keys always succeed.
 fn key_field(key: &IdempotencyKey, profile: Profile) -> Option<HeaderValue> {
-    let text = key.as_str();
     let value = match profile {
         // The draft requires quotes for every key.
         Profile::Ietf => key.to_field_value(),
-        // Only a value that begins with a quote is read as a structured-field string.
-        Profile::Ichido if text.starts_with('"') => key.to_field_value(),
-        Profile::Ichido | Profile::Stripe => text.to_owned(),
+        Profile::Ichido => key.to_header_value(),
+        Profile::Stripe => key.as_str().to_owned(),
     };
     let mut value = HeaderValue::from_str(&value).ok()?;
     value.set_sensitive(true);

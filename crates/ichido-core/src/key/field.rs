@@ -2,9 +2,9 @@
 //!
 //! A value that begins with a quote is read only as a structured-field string. Any other value is the bare key,
 //! including commas and semicolons, because the specification allows every visible ASCII character. Two lines that a
-//! proxy joined with a comma and a space are refused because of the space.
+//! proxy joined with a comma and a space are refused because of the space, which only a quoted key may have.
 
-use super::{IdempotencyKey, KeyError, first_not_visible};
+use super::{IdempotencyKey, KeyError, KeySyntax, first_not_in};
 
 /// The two names of the header in our spelling; requests may use any case.
 pub const NAMES: [&str; 2] = ["Idempotency-Key", "X-Idempotency-Key"];
@@ -34,6 +34,18 @@ where
     N: AsRef<str>,
     V: AsRef<[u8]>,
 {
+    read_as(fields, KeySyntax::Visible)
+}
+
+/// Finds the key as [`read`] does; a quoted key may have these characters.
+pub fn read_as<N, V>(
+    fields: impl IntoIterator<Item = (N, V)>,
+    syntax: KeySyntax,
+) -> Result<Option<IdempotencyKey>, KeyError>
+where
+    N: AsRef<str>,
+    V: AsRef<[u8]>,
+{
     let mut lines: [(usize, Option<V>); NAMES.len()] = [(0, None), (0, None)];
     for (name, value) in fields {
         let Some(known) = NAMES.iter().position(|known| name.as_ref().eq_ignore_ascii_case(known)) else {
@@ -47,7 +59,7 @@ where
     for (name, line) in NAMES.into_iter().zip(lines) {
         let key = match line {
             (_, None) => continue,
-            (1, Some(value)) => parse_value(value.as_ref())?,
+            (1, Some(value)) => parse_value(value.as_ref(), syntax)?,
             (count, Some(_)) => return Err(KeyError::ManyLines { name, count }),
         };
         match &found {
@@ -62,7 +74,7 @@ where
 ///
 /// A value that begins with a quote is read only as quoted, so a broken quoted string is never taken for a bare key
 /// that contains a quote.
-fn parse_value(value: &[u8]) -> Result<IdempotencyKey, KeyError> {
+fn parse_value(value: &[u8], syntax: KeySyntax) -> Result<IdempotencyKey, KeyError> {
     if MAX_FIELD_BYTES < value.len() {
         return Err(KeyError::FieldTooLong { len: value.len() });
     }
@@ -70,14 +82,14 @@ fn parse_value(value: &[u8]) -> Result<IdempotencyKey, KeyError> {
     if value.first() == Some(&b'"') {
         let item = sfv::Parser::new(value).parse_item::<sfv::Item>();
         return match item.as_ref().map(|item| &item.bare_item) {
-            Ok(sfv::BareItem::String(text)) => IdempotencyKey::parse(text.as_str()),
-            _ => Err(fault_of_quoted(value)),
+            Ok(sfv::BareItem::String(text)) => IdempotencyKey::parse_as(text.as_str(), syntax),
+            _ => Err(fault_of_quoted(value, syntax)),
         };
     }
     match std::str::from_utf8(value) {
         Ok(text) => IdempotencyKey::parse(text),
         Err(fault) => {
-            let index = first_not_visible(value).unwrap_or(fault.valid_up_to());
+            let index = first_not_in(KeySyntax::Visible, value).unwrap_or(fault.valid_up_to());
             Err(KeyError::NotVisible { index })
         }
     }
@@ -86,7 +98,7 @@ fn parse_value(value: &[u8]) -> Result<IdempotencyKey, KeyError> {
 /// Returns what is wrong with a value that begins with a quote.
 ///
 /// That is an invalid character before the closing quote, else the quoting.
-fn fault_of_quoted(value: &[u8]) -> KeyError {
+fn fault_of_quoted(value: &[u8], syntax: KeySyntax) -> KeyError {
     let mut bytes = value.iter().skip(1);
     let mut index = 0;
     while let Some(byte) = bytes.next() {
@@ -94,7 +106,7 @@ fn fault_of_quoted(value: &[u8]) -> KeyError {
             b'"' => break,
             // An escape stands for one character, whichever it is.
             b'\\' => _ = bytes.next(),
-            byte if !byte.is_ascii_graphic() => return KeyError::NotVisible { index },
+            byte if !syntax.allows(*byte) => return KeyError::NotVisible { index },
             _ => (),
         }
         index += 1;

@@ -107,6 +107,33 @@ fn bad_values_are_refused_with_their_reason() {
     }
 }
 
+/// Any structured-field string is a key in the IETF draft.
+#[test]
+fn a_quoted_key_may_have_spaces_where_any_string_is_allowed() {
+    let read_any = |value: &'static [u8]| read_as([("Idempotency-Key", value)], KeySyntax::AnyString);
+    for (value, text) in
+        [(b"\"order 4711\"".as_slice(), "order 4711"), (b" \" a \";v=1", " a "), (b"\" \"", " "), (b"k", "k")]
+    {
+        let found = read_any(value).unwrap().unwrap();
+        assert_eq!(found.as_str(), text);
+        assert_eq!(IdempotencyKey::parse_as(text, KeySyntax::AnyString), Ok(found.clone()));
+        // On the wire it stays one valid value, whose blanks no receiver trims.
+        let header = found.to_header_value();
+        let again = read_as([("idempotency-key", header.as_bytes())], KeySyntax::AnyString);
+        assert_eq!(again, Ok(Some(found)), "{header}");
+    }
+    assert_ne!(read_any(b"\"a\""), read_any(b"\" a\""), "a space is part of the key");
+    for (value, error) in [
+        (b"order 4711".as_slice(), KeyError::NotVisible { index: 5 }),
+        (b"a, b", KeyError::NotVisible { index: 2 }),
+        (b"\"a\tb\"", KeyError::NotVisible { index: 1 }),
+        (b"\"a b", KeyError::BadQuoting),
+        (b"\"\"", KeyError::Empty),
+    ] {
+        assert_eq!(read_any(value), Err(error));
+    }
+}
+
 #[test]
 fn a_key_has_1_to_255_characters() {
     for len in [1, 2, 254, 255] {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::key::KeySyntax;
 use crate::verdict::VerdictTable;
 
 /// The API convention that an operation's responses follow.
@@ -41,6 +42,15 @@ impl Profile {
             Self::Ichido => VerdictTable::client(),
             Self::Ietf => VerdictTable::client_ietf(),
             Self::Stripe => VerdictTable::client_stripe(),
+        }
+    }
+
+    /// Returns which keys its requests may have.
+    // SPEC C1.
+    pub const fn key_syntax(self) -> KeySyntax {
+        match self {
+            Self::Ichido | Self::Stripe => KeySyntax::Visible,
+            Self::Ietf => KeySyntax::AnyString,
         }
     }
 

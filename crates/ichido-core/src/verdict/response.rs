@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use super::{ErrorCode, PaceReport};
 use crate::json::{Document, Pointer};
-use crate::key::{self, IdempotencyKey};
+use crate::key::{self, IdempotencyKey, KeySyntax};
 
 /// How much of an error body is searched for the error's name.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -62,7 +62,7 @@ impl Echo {
         N: AsRef<str>,
         V: AsRef<[u8]>,
     {
-        match key::read(headers) {
+        match key::read_as(headers, KeySyntax::AnyString) {
             Ok(None) => Self::Absent,
             Ok(Some(echoed)) if echoed == *ours => Self::Same,
             Ok(Some(_)) | Err(_) => Self::Other,

@@ -11,7 +11,7 @@ use axum::response::Response as HttpResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
-use ichido_core::key::IdempotencyKey;
+use ichido_core::key::{IdempotencyKey, KeySyntax};
 use ichido_core::ledger::{Class, Expiry, Policy, PolicyDraft, RecordName, RecordPhase, Resolution};
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
@@ -41,7 +41,7 @@ pub(super) struct RecordLookup {
     /// Its identity.
     identity: text::Identity,
     /// Its idempotency key.
-    #[param(value_type = text::IdempotencyKey)]
+    #[param(value_type = text::LedgerKey)]
     key: String,
 }
 
@@ -157,7 +157,7 @@ pub(super) struct LedgerRecords {
 pub(super) struct DecideRecord {
     operation: text::OperationName,
     identity: text::Identity,
-    #[schema(value_type = text::IdempotencyKey)]
+    #[schema(value_type = text::LedgerKey)]
     key: String,
     decision: OperatorDecision,
     /// How long after its claim a call may still take effect; `10m` by default. `not_done` is accepted only after that.
@@ -212,7 +212,7 @@ impl OperatorDecision {
 pub(super) async fn get_ledger_entry(
     AuthorizedRequest { api, caller, query: RecordLookup { operation, identity, key }, .. }: AuthorizedRequest<Viewer, RecordLookup>,
 ) -> Result<HttpResponse, Problem> {
-    let key = IdempotencyKey::parse(&key).map_err(Problem::from_key)?;
+    let key = IdempotencyKey::parse_as(&key, KeySyntax::AnyString).map_err(Problem::from_key)?;
     let found =
         api.store.keys().get(&RecordName { operation: operation.0, identity: identity.0, key }).await?;
     Ok(json(StatusCode::OK, &LedgerRecord::new(found.ok_or_else(unknown_record)?, &caller)))
@@ -252,7 +252,7 @@ pub(super) async fn decide_ledger_entry(
     JsonBody(body): JsonBody<DecideRecord>,
 ) -> Result<HttpResponse, Problem> {
     let policy = policy(body.settle_grace.as_deref())?;
-    let key = IdempotencyKey::parse(&body.key).map_err(Problem::from_key)?;
+    let key = IdempotencyKey::parse_as(&body.key, KeySyntax::AnyString).map_err(Problem::from_key)?;
     let name = RecordName { operation: body.operation.0, identity: body.identity.0, key };
     let (resolution, response) = (body.decision.resolution(), body.decision.response());
     match api.store.keys().decide(&name, resolution, response, &policy, &caller.name).await? {

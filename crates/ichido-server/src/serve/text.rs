@@ -77,6 +77,8 @@ texts! {
         string("^[A-Za-z0-9._:-]+$", 1, MAX_QUEUE_BYTES);
     /// An idempotency key: visible ASCII characters.
     IdempotencyKey, string("^[!-~]+$", 1, Key::MAX_LEN);
+    /// An idempotency key of the ledger: visible ASCII characters and, in the profile `ietf`, spaces.
+    LedgerKey, string("^[ -~]+$", 1, Key::MAX_LEN);
     /// An idempotency key, bare. A value that begins with a quote is read as a quoted string (RFC 9651).
     IdempotencyKeyField, string("^[!#-~][!-~]*$", 1, Key::MAX_LEN);
     /// The party that a message belongs to.

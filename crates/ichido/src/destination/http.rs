@@ -145,10 +145,7 @@ impl Http {
 
 /// Formats the key as a header value, marked as sensitive.
 fn key_field(key: &IdempotencyKey) -> Option<HeaderValue> {
-    let text = key.as_str();
-    // Parsers treat a value that starts with a quote as a structured-field string.
-    let value = if text.starts_with('"') { key.to_field_value() } else { text.to_owned() };
-    let mut value = HeaderValue::from_str(&value).ok()?;
+    let mut value = HeaderValue::from_str(&key.to_header_value()).ok()?;
     value.set_sensitive(true);
     Some(value)
 }

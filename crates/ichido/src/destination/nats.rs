@@ -98,9 +98,9 @@ impl Nats {
     /// Fails if the media type is not a valid header value.
     fn headers(&self, call: &DeliveryAttempt) -> Result<HeaderMap, ParseHeaderValueError> {
         let mut headers = HeaderMap::new();
-        headers.insert(NATS_MESSAGE_ID, HeaderValue::from_str(call.key.as_str())?);
+        headers.insert(NATS_MESSAGE_ID, HeaderValue::from_str(&call.key.to_header_value())?);
         headers.insert(NATS_EXPECTED_STREAM, HeaderValue::from_str(&self.stream)?);
-        headers.insert("Idempotency-Key", HeaderValue::from_str(call.key.as_str())?);
+        headers.insert("Idempotency-Key", HeaderValue::from_str(&call.key.to_header_value())?);
         headers.insert("Ichido-Fence", HeaderValue::from(call.fence.get()));
         headers.insert("Ichido-Attempt", HeaderValue::from(call.attempt));
         headers.insert("Ichido-Message-Id", HeaderValue::from_str(&call.message.to_string())?);

@@ -69,7 +69,8 @@ pub(crate) fn read_head(
     settings: &Settings,
 ) -> Result<Option<RequestHead>, Problem> {
     let fields = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let key = key::read(fields).and_then(|key| settings.policy.require(key)).map_err(Problem::of_key)?;
+    let key = key::read_as(fields, settings.policy.profile().key_syntax());
+    let key = key.and_then(|key| settings.policy.require(key)).map_err(Problem::of_key)?;
     let Some(key) = key else { return Ok(None) };
     if !is_name(operation, limits::MAX_OPERATION_BYTES) {
         let detail = "the operation of this request has an invalid name; nothing was run";

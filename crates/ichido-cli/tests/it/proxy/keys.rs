@@ -54,9 +54,9 @@ async fn key_is_forwarded_byte_for_byte() {
     let service = FakeService::plain().await;
     let gateway = ProxyProcess::start("gateway", service.address, &[]);
     let bff = ProxyProcess::start("bff", gateway.address, &["--allow-headers", "accept"]);
+    // A hop does not know the adapter's profile, and one of them allows spaces.
     let spellings = ["\"a \\\" b\";v=1", "\"quoted\"", "bare:/*%00'", "K"];
     for (index, spelling) in spellings.into_iter().enumerate() {
-        let spelling = if index == 0 { "\"a\\\"b\";v=1" } else { spelling };
         let request = ProxyRequest::post("/").field("Idempotency-Key", spelling);
         assert_eq!(send(bff.address, &request).await.status(), 200, "{spelling}");
         assert_eq!(service.seen()[index].all("idempotency-key"), [spelling]);

@@ -3,6 +3,8 @@
 
 use axum::http::HeaderValue;
 use ichido::once::{IdentityError, KeyNeed};
+use ichido_core::key::{IdempotencyKey, KeySyntax};
+use ichido_core::ledger::RecordName;
 
 use super::fixture::{MODES, Mode, OnceFixture, TestResponse, both_databases, keyed, name, name_of, post};
 
@@ -52,6 +54,24 @@ both_databases! {
             let answer = post().field("idempotency-key", bad).send(&orders).await;
             assert_refused(&fixture, &answer, "key_invalid").await;
         }
+    }
+
+    /// Any structured-field string is a key in the IETF draft, a space included.
+    #[test]
+    async fn quoted_key_with_a_space_is_a_key_in_profile_ietf(fixture: OnceFixture) {
+        let orders = fixture.orders(Mode::Opaque);
+        let answer = keyed("\"order 4711\"").send(&orders).await;
+        assert_refused(&fixture, &answer, "key_invalid").await;
+        let ietf = fixture.once(Mode::Opaque).profile(ichido::once::Profile::Ietf);
+        let orders = fixture.serve(ietf, fixture.ordering());
+        keyed("\"order 4711\"").send(&orders).await.assert_first(201, "order 1");
+        keyed("\"order 4711\"").send(&orders).await.assert_replay(201, "order 1");
+        keyed("\"order  4711\"").send(&orders).await.assert_first(201, "order 2");
+        keyed("order 4711").send(&orders).await.assert_problem(400, "key_invalid");
+        let key = IdempotencyKey::parse_as("order 4711", KeySyntax::AnyString).unwrap();
+        let stored = fixture.store.keys().get(&RecordName { key, ..name("k") }).await.unwrap();
+        assert!(stored.is_some(), "under the key as it was sent");
+        fixture.assert_effects(2).await;
     }
 
     #[test]

@@ -75,6 +75,29 @@ async fn adapter_reads_all_settings_from_boundary_files() {
     assert!(record.keys().get(&name).await.expect("readable").is_some(), "under the file's name");
 }
 
+/// Any structured-field string is a key in the IETF draft, a space included.
+#[tokio::test]
+async fn key_with_a_space_is_a_key_in_profile_ietf() {
+    let store = fresh_file();
+    let service = numbering().await;
+    let key = "\"order 4711\"";
+    let strict = adapter(&service, &store.url, &[]);
+    assert_eq!(send(strict.address, &order(key)).await.code(), "key_invalid");
+    let proxy = adapter(&service, &store.url, &["--profile", "ietf"]);
+    let gateway = ProxyProcess::start("gateway", proxy.address, &[]);
+    assert_eq!(send(gateway.address, &order(key)).await.text(), "order 0");
+    assert_eq!(send(gateway.address, &order(key)).await.one("idempotency-replayed"), Some("true"));
+    assert_eq!(service.only().one("idempotency-key"), Some(key), "byte for byte");
+    // With several callers and a service that deduplicates, it gets a derived key, which is a UUID.
+    let flags = ["--store", &store.url, "--identity", "header:x-user-id", "--operation", "POST /orders"];
+    let flags = [&flags[..], &["--guarantee", "keyed", "--profile", "ietf"]].concat();
+    let proxy = ProxyProcess::start("adapter", service.address, &flags);
+    assert_eq!(send(proxy.address, &order(key).field("x-user-id", "alice")).await.status(), 201);
+    let seen = service.seen();
+    let derived = seen[1].one("idempotency-key").expect("a key");
+    assert!(uuid::Uuid::parse_str(derived).is_ok(), "{derived}");
+}
+
 #[tokio::test]
 async fn unopenable_store_error_hides_the_password() {
     let service = numbering().await;
