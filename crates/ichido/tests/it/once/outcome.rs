@@ -307,7 +307,7 @@ both_databases! {
 
     #[test]
     async fn idempotent_operation_runs_again_after_a_failure(fixture: OnceFixture) {
-        let once = fixture.once(Mode::Opaque).guarantee(ichido::once::Guarantee::Idempotent);
+        let once = fixture.once(Mode::Opaque).guarantee(Guarantee::Idempotent);
         let failed = keyed("k1").send(&failing(&fixture, once.clone())).await;
         failed.assert_first(502, "failed");
         assert_eq!(failed.field("idempotency-status"), None);

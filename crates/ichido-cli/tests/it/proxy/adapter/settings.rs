@@ -6,7 +6,7 @@ use ichido_store::Store;
 use ichido_store::testing::sqlite::fresh_file;
 use serde_json::json;
 
-use super::{numbering, order};
+use super::{adapter, numbering, order};
 use crate::folder;
 use crate::proxy::client::{ProxyRequest, send};
 use crate::proxy::program::{ProxyProcess, run};
