@@ -73,10 +73,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 
 /// Returns the store's URL: from the flag or the environment, then from the configuration.
 ///
-/// A configuration without queues is an error.
+/// A configuration without queues is an error, unless it only watches: for alerts about requests behind proxies.
 pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> Result<String, ConfigErrors> {
     let mut faults = ConfigErrors::default();
-    if config.queues.is_empty() {
+    if config.queues.is_empty() && config.alerts.receivers.is_empty() {
         let what = "has no queue; add one, such as [queues.orders]";
         faults.add(file.display().to_string(), what);
     }

@@ -12,3 +12,4 @@ mod standing_still;
 mod storm;
 mod stream;
 mod waiting;
+mod watching;
