@@ -68,7 +68,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let worker = Arc::new(start(&store, &config, targets)?);
     announce(&config, store.is_sqlite(), &worker, metrics.as_ref())?;
     let health = Health { store: Some(store.clone()), worker_lives: Some(lives(&worker)) };
-    let serving = metrics.zip(access).map(|(metrics, access)| tokio::spawn(metrics.serve(health, Some(access))));
+    let serving =
+        metrics.zip(access).map(|(metrics, access)| tokio::spawn(metrics.serve(health, Some(access))));
     let ended = tokio::select! {
         () = signals.next() => stop(&config, &worker, &mut signals).await,
         lost = store.files_lost() => {

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 pub use rustls::ClientConfig;
 use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]

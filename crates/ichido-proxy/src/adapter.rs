@@ -89,7 +89,8 @@ pub(crate) fn build(
             None => OperationGuard::None,
             Some(protection) => {
                 let service_key = protection.service_key;
-                let holds_unknown = matches!(protection.draft.guarantee, None | Some(OperationGuarantee::None));
+                let holds_unknown =
+                    matches!(protection.draft.guarantee, None | Some(OperationGuarantee::None));
                 let layer = layer(&name, &methods, protection, keeper)?;
                 let (rules, upstream) = (Arc::clone(&rules), Arc::clone(&upstream));
                 OperationGuard::Once(layer.layer(UpstreamHandler {

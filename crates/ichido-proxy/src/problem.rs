@@ -166,10 +166,9 @@ impl Problem {
 const fn network_problem(fault: NetworkFault) -> (Code, &'static str) {
     use NetworkFault as Fault;
     match fault {
-        Fault::NameNotResolved
-        | Fault::ConnectRefused
-        | Fault::StreamRefused
-        | Fault::NotSent => (Code::UpstreamUnreachable, "cannot connect to the upstream"),
+        Fault::NameNotResolved | Fault::ConnectRefused | Fault::StreamRefused | Fault::NotSent => {
+            (Code::UpstreamUnreachable, "cannot connect to the upstream")
+        }
         Fault::Tls => (
             Code::UpstreamUnreachable,
             "cannot connect to the upstream: its certificate is not trusted or not for this host, or it does not speak TLS",

@@ -141,7 +141,8 @@ fn address(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<SocketAd
 /// Resolves the address for health and metrics, which needs tokens beyond this machine.
 fn admin(args: &Args, faults: &mut ConfigErrors) -> Option<SocketAddr> {
     let default = || SocketAddr::from(([127, 0, 0, 1], args.role.admin_port()));
-    let found = args.admin.as_ref().map_or_else(|| Some(default()), |text| address("--admin", text, faults))?;
+    let found =
+        args.admin.as_ref().map_or_else(|| Some(default()), |text| address("--admin", text, faults))?;
     if args.role != Role::Adapter && !found.ip().is_loopback() {
         faults.add(
             "--admin",
@@ -160,7 +161,10 @@ fn admin(args: &Args, faults: &mut ConfigErrors) -> Option<SocketAddr> {
 fn trusted_roots(args: &Args, upstream: Option<&HttpUrl>, faults: &mut ConfigErrors) -> Option<String> {
     let path = args.trusted_roots.as_ref()?;
     if upstream.is_some_and(|upstream| !upstream.is_tls) {
-        faults.add("--trusted-roots", "only an https:// upstream has a certificate; use one, or remove the flag");
+        faults.add(
+            "--trusted-roots",
+            "only an https:// upstream has a certificate; use one, or remove the flag",
+        );
     }
     let read = std::fs::read_to_string(path);
     let read = read.map_err(|error| format!("cannot read {}: {error}; check the path", path.display()));

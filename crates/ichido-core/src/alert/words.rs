@@ -43,7 +43,9 @@ pub fn opened(rule: AlertRule, about: &AlertSubject, terms: AlertTerms, reading:
             )
         }
         AlertRule::UnknownOutcome => {
-            format!("{value} keys of unknown outcome; a person must decide (`ichido ledger unknown` lists them)")
+            format!(
+                "{value} keys of unknown outcome; a person must decide (`ichido ledger unknown` lists them)"
+            )
         }
     };
     format!("{about}: {what}")

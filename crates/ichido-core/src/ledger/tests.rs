@@ -176,8 +176,7 @@ fn claim_from_a_clock_ahead_reruns_only_if_transactional() {
 #[test]
 fn lapsed_claim_is_taken_over_only_if_rerun_is_harmless() {
     let lapsed = record(RecordPhase::Claimed { lease_until: NOW });
-    for mode in
-        [OperationGuarantee::Transactional, OperationGuarantee::Idempotent, OperationGuarantee::Keyed]
+    for mode in [OperationGuarantee::Transactional, OperationGuarantee::Idempotent, OperationGuarantee::Keyed]
     {
         let admission = admit(Some(&lapsed), SAME, &policy(mode), NOW);
         assert_eq!(admission, Admission::TakeOver { from: fence(7) }, "{mode:?}");
@@ -266,8 +265,7 @@ fn a_lost_outcome_leaves_the_key_bound_to_its_request() {
 #[test]
 fn an_idempotent_operation_leaves_no_unknown_outcome() {
     use OperationGuarantee::{Idempotent, Keyed, None};
-    for outcome in
-        [RequestOutcome::Lost, RequestOutcome::Panicked, RequestOutcome::Responded { status: 503 }]
+    for outcome in [RequestOutcome::Lost, RequestOutcome::Panicked, RequestOutcome::Responded { status: 503 }]
     {
         assert_eq!(settle(outcome, &policy(Idempotent), NOW), Settlement::Release, "{outcome:?}");
     }
@@ -432,8 +430,7 @@ fn the_class_sets_the_defaults() {
 
 #[test]
 fn repeatable_modes_rerun_by_default() {
-    for mode in
-        [OperationGuarantee::Transactional, OperationGuarantee::Idempotent, OperationGuarantee::Keyed]
+    for mode in [OperationGuarantee::Transactional, OperationGuarantee::Idempotent, OperationGuarantee::Keyed]
     {
         assert_eq!(policy(mode).on_unknown(), OnUnknown::RunAgain, "{mode:?}");
     }

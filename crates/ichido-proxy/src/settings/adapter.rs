@@ -32,9 +32,8 @@ impl AdapterSettings {
     ///
     /// An idempotent one simply runs again.
     pub(crate) fn with_unknown_outcomes(&self) -> Vec<String> {
-        let is_unknown = |protection: &Protection| {
-            protection.draft.guarantee != Some(OperationGuarantee::Idempotent)
-        };
+        let is_unknown =
+            |protection: &Protection| protection.draft.guarantee != Some(OperationGuarantee::Idempotent);
         let found = self.operations.iter().filter(|one| one.protection.as_ref().is_some_and(is_unknown));
         found.map(|operation| operation.name.clone()).collect()
     }

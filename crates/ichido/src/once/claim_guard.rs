@@ -179,7 +179,10 @@ impl ClaimGuard {
     /// The caller gets the handler's own response, and learns that a retry is useless. A handler that says "processing"
     /// knows more.
     // Spec: F2.
-    fn held<R: Payload, E>(&self, mut response: Result<Response<Body<R>>, E>) -> Result<Response<Body<R>>, E> {
+    fn held<R: Payload, E>(
+        &self,
+        mut response: Result<Response<Body<R>>, E>,
+    ) -> Result<Response<Body<R>>, E> {
         metrics::count(metrics::HELD, &self.arrival.name.operation);
         if self.settings.holds_unknown() {
             let status = response.as_ref().ok().map(|response| response.status().as_u16());

@@ -60,7 +60,11 @@ async fn metrics_count_requests_and_held_keys(store: &str) {
         let labels = [("operation", "POST /orders"), ("result", result), ("success", success)];
         assert_eq!(value(&metrics, once, &labels), Some(1.0), "{result} {success} in {metrics}");
     }
-    assert_eq!(value(&metrics, "ichido_once_held_total", &[("operation", "POST /orders")]), Some(1.0), "{metrics}");
+    assert_eq!(
+        value(&metrics, "ichido_once_held_total", &[("operation", "POST /orders")]),
+        Some(1.0),
+        "{metrics}"
+    );
     let served = [("method", "POST"), ("status", "503")];
     assert_eq!(value(&metrics, "ichido_http_requests_total", &served), Some(1.0), "{metrics}");
     assert!(!metrics.contains("k2"), "no label has a key");
@@ -144,12 +148,14 @@ async fn taken_admin_port_is_refused_with_the_fix() {
 
 #[tokio::test]
 async fn admin_address_beyond_loopback_needs_tokens() {
-    let upstream = ["proxy", "--upstream", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--admin", "0.0.0.0:0"];
+    let upstream =
+        ["proxy", "--upstream", "http://127.0.0.1:1", "--listen", "127.0.0.1:0", "--admin", "0.0.0.0:0"];
     let (code, _, err) = run(&[&upstream[..], &["--role", "gateway"]].concat());
     assert_eq!(code, Some(2));
     assert!(err.contains("--admin: 0.0.0.0:0 can be reached from other machines"), "{err}");
     let file = fresh_file();
-    let adapter = ["--role", "adapter", "--store", &file.url, "--identity", "single:shop", "--operation", "POST /a"];
+    let adapter =
+        ["--role", "adapter", "--store", &file.url, "--identity", "single:shop", "--operation", "POST /a"];
     let (code, _, err) = run(&[&upstream[..], &adapter].concat());
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("no token exists"), "{err}");

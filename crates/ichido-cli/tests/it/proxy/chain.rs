@@ -375,7 +375,8 @@ async fn unknown_outcomes_are_decided_without_duplicates_on_postgres() {
 async fn plain_5xx_reaches_the_caller_through_the_chain() {
     let file = fresh_file();
     let service =
-        FakeService::start(|_, _| ServiceAction::Answer(answer("503 Service Unavailable", &[], "down"))).await;
+        FakeService::start(|_, _| ServiceAction::Answer(answer("503 Service Unavailable", &[], "down")))
+            .await;
     let chain = Chain::start(service.address, &file.url, "none");
     let first = send_once(chain.bff.address, "plain-0").await.expect("a response");
     assert_eq!((first.status(), first.text()), (503, "down"));

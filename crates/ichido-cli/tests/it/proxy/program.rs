@@ -54,7 +54,8 @@ impl ProxyProcess {
         let out = child.stdout.take().expect("it is piped");
         BufReader::new(out).read_line(&mut line).expect("it says something");
         let after = |word: &str| line.split(word).nth(1)?.split_whitespace().next()?.parse().ok();
-        let (Some(address), Some(admin)) = (after("listening on http://"), after("metrics at http://")) else {
+        let (Some(address), Some(admin)) = (after("listening on http://"), after("metrics at http://"))
+        else {
             panic!("no addresses in {line:?}")
         };
         Self { child: Some(child), address, admin, log: None }

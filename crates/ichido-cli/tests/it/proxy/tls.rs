@@ -8,7 +8,8 @@ use super::program::{ProxyProcess, run};
 use crate::folder;
 
 async fn secure(authority: &Authority, host: &str) -> Receiver {
-    Receiver::start_tls(authority.acceptor(host), |_, _| ServerAction::Answer(with("200 OK", &[], "secret"))).await
+    Receiver::start_tls(authority.acceptor(host), |_, _| ServerAction::Answer(with("200 OK", &[], "secret")))
+        .await
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use ichido_core::ledger::{OperationGuarantee, RecordName, RecordPhase, Resolution, ResolveError};
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{
-    ClaimOrigin, KeyClaim, KeyClaimed, KeyOutcome, KeyResolved, KeySettled, StoredResponse,
-    UnknownCount, limits,
+    ClaimOrigin, KeyClaim, KeyClaimed, KeyOutcome, KeyResolved, KeySettled, StoredResponse, UnknownCount,
+    limits,
 };
 
 use super::ledger::{TTL, keep, name, policy, request, response};

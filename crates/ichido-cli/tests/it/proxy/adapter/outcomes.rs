@@ -96,9 +96,10 @@ async fn idempotent_operation_is_not_held_after_a_failure() {
 #[tokio::test]
 async fn lost_response_says_what_a_retry_will_get() {
     let file = fresh_file();
-    for (guarantee, advice, held) in
-        [("none", "gets 409 outcome_unknown", Some("unknown")), ("keyed", "send it again with the same key", None)]
-    {
+    for (guarantee, advice, held) in [
+        ("none", "gets 409 outcome_unknown", Some("unknown")),
+        ("keyed", "send it again with the same key", None),
+    ] {
         let service = FakeService::start(|_, _| ServiceAction::Cut(Vec::new())).await;
         let proxy = adapter(&service, &file.url, &["--guarantee", guarantee]);
         let lost = send(proxy.address, &order(guarantee)).await;
