@@ -189,7 +189,7 @@ impl Worker {
 
     fn errors(&self) -> Vec<WorkerConfigError> {
         let mut errors = Vec::new();
-        if self.queues.is_empty() {
+        if self.all_queues().is_empty() {
             errors.push(WorkerConfigError::NoQueue);
         }
         if self.idle_sleep.is_zero() {
