@@ -4,7 +4,7 @@
 //!
 //! Guarantee: a command is written once, against the API, and means the same with both transports. A read is retried
 //! if that helps. A change is sent once, and if its outcome is unknown, the error says so. Tokens are read from the
-//! environment only, and never shown.
+//! environment or `.env` only, and never shown.
 
 mod address;
 pub(crate) mod format;
@@ -28,6 +28,7 @@ pub(crate) use address::Address;
 use ichido_core::settings::ConfigErrors;
 use ichido_core::text::table;
 use ichido_server::config::Config;
+use ichido_server::environment;
 use ichido_server::serve::InProcessApi;
 pub(crate) use outcome::{ApiProblem, describe_failure, describe_redirect};
 
@@ -35,7 +36,7 @@ use crate::exit::Exit;
 use crate::out;
 use crate::store::{load_config, open_existing};
 
-/// The caller's token. Only the environment holds it: every user of a machine can read a program's flags.
+/// The caller's token. It is never a flag: every user of a machine can read a program's flags.
 const TOKEN: &str = "ICHIDO_TOKEN";
 const NOWHERE: &str =
     "no store or server given; use --store, ICHIDO_STORE, `[store] url`, --server or ICHIDO_SERVER";
@@ -346,7 +347,7 @@ pub(crate) fn store_url(
 
 /// Returns the settings of a client with the token of the environment.
 pub(crate) fn client_settings(url: String, faults: &mut ConfigErrors) -> Option<ClientSettings> {
-    let token = match std::env::var(TOKEN) {
+    let token = match environment::variable(TOKEN) {
         Ok(text) => faults.check(TOKEN, Token::parse(&text)).map(Some),
         Err(std::env::VarError::NotPresent) => Some(None),
         Err(std::env::VarError::NotUnicode(_)) => {

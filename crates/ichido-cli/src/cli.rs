@@ -1,5 +1,7 @@
 //! The commands, and the code that they share.
 
+mod env_file;
+
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
@@ -83,7 +85,11 @@ const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 
 /// Parses the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
-    let matches = with_exit_codes(Cli::command(), exit::HELP).get_matches();
+    let command = match env_file::apply(with_exit_codes(Cli::command(), exit::HELP)) {
+        Ok(command) => command,
+        Err(faults) => return Exit::from(faults).report("cannot start"),
+    };
+    let matches = command.get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // The demo reports each fault itself, as part of its scenario.
     let usual = if matches!(cli.command, Command::Demo(_)) { LevelFilter::ERROR } else { LevelFilter::WARN };

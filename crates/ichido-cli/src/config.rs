@@ -11,6 +11,7 @@ use ichido_http::server::bounds::ConnectionLimits;
 use ichido_http::server::limits::Limits;
 use ichido_server::config::show::Override;
 use ichido_server::config::{FILE_NAME, commented_file, json_schema, load, load_traced, show, summary};
+use ichido_server::environment;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -111,10 +112,10 @@ fn overrides(
     let mut faults = ConfigErrors::default();
     let resolved = bounds.resolve(Limits::default(), &mut faults);
     faults.or(Some(resolved))?;
-    let by_variable = std::env::var(STORE).ok().filter(|url| !url.is_empty());
+    let by_variable = environment::variable(STORE).ok().filter(|url| !url.is_empty());
     let store = match (store, &by_variable) {
         (Some(url), _) => Some(Override::store(url, "the flag --store")),
-        (None, Some(url)) => Some(Override::store(url, "the variable ICHIDO_STORE")),
+        (None, Some(url)) => Some(Override::store(url, &environment::origin(STORE))),
         (None, None) => None,
     };
     let listen = listen.map(|address| address.to_string());

@@ -4,7 +4,7 @@
 //! line and column, what is wrong, and how to fix it. Secrets are given by reference only, and are never shown. The commented
 //! file that `ichido config init` writes lists every setting with its default.
 //!
-//! Later sources win: the file, then the environment (`env_overlay`), then flags.
+//! Later sources win: the file, then `.env`, then the environment (`env_overlay`), then flags.
 //!
 //! Start at [`load`]. `table` declares every setting once; `document` checks a file against it, and each section has a module
 //! that reads it.
@@ -39,7 +39,6 @@ use ichido_core::audit::AuditKey;
 use toml::de::DeTable;
 
 pub use destinations::DestinationSettings;
-pub use env_overlay::named_variables;
 pub use init::commented_file;
 pub use intake::Intake;
 pub use json_schema::json_schema;
@@ -147,13 +146,7 @@ pub fn load_traced(path: &Path) -> Result<Traced, ConfigErrors> {
         ConfigErrors::one(&name, what)
     })?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    let outside = ConfigSources {
-        variable: &|name| std::env::var(name).ok(),
-        file: &sources::read_file,
-        folder,
-        named: named_variables(),
-    };
-    traced(&name, &text, &outside)
+    traced(&name, &text, &ConfigSources::of_process(folder))
 }
 
 /// Parses a configuration, or returns all of its errors.

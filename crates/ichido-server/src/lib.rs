@@ -7,6 +7,7 @@ pub mod accept;
 pub mod admin;
 pub mod body_key;
 pub mod config;
+pub mod environment;
 mod error;
 mod limits;
 mod redacted;

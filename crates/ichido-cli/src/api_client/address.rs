@@ -1,6 +1,7 @@
 //! Which server or store a command talks to.
 
 use ichido_core::settings::ConfigErrors;
+use ichido_server::environment;
 
 /// Environment variables for the address. Flags take precedence.
 const SERVER: &str = "ICHIDO_SERVER";
@@ -22,7 +23,7 @@ impl Address {
         store: Option<&str>,
         faults: &mut ConfigErrors,
     ) -> Self {
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let variable = |name: &str| environment::variable(name).ok().filter(|value| !value.is_empty());
         Self::resolve(server, store, variable, faults)
     }
 

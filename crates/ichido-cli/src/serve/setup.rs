@@ -51,11 +51,5 @@ fn built_in(mock_broker: &InProcess) -> Result<Config, ConfigErrors> {
         "[destinations.mock]\nkind = \"mock\"\nurl = \"http://{}/orders\"\n\n[queues.{DEMO}]\ndestination = \"mock\"\nrequeue = true\n",
         mock_broker.address
     );
-    let outside = ConfigSources {
-        variable: &|name| std::env::var(name).ok(),
-        file: &|path| std::fs::read_to_string(path),
-        named: config::named_variables(),
-        folder: PathBuf::new(),
-    };
-    config::resolve(BUILT_IN, &text, &outside)
+    config::resolve(BUILT_IN, &text, &ConfigSources::of_process(PathBuf::new()))
 }

@@ -20,7 +20,11 @@ const KEY: &str = "0123456789abcdef0123456789abcdef0123456789abcdef\n";
 
 /// Runs the binary to its end; returns exit code, standard output and standard error.
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_ichido")).args(arguments).output().expect("it runs");
+    let output = Command::new(env!("CARGO_BIN_EXE_ichido"))
+        .current_dir("/")
+        .args(arguments)
+        .output()
+        .expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     (output.status.code(), text(output.stdout), text(output.stderr))
 }

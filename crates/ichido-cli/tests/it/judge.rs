@@ -5,6 +5,8 @@ mod asking;
 mod bad_input;
 mod crashing;
 mod ending;
+mod env_file;
 mod failing;
+mod metrics;
 mod planning;
 pub(crate) mod program;

@@ -39,10 +39,10 @@ impl Source<'_> {
         self.text.len() + 1
     }
 
-    /// Formats a position: `ichido.toml:3:9`, or the variable.
+    /// Formats a position: `ichido.toml:3:9`, or the origin of the variable.
     pub(super) fn location(&self, offset: usize) -> String {
         if let Some(variable) = offset.checked_sub(self.end()).and_then(|index| self.variables.get(index)) {
-            return format!("the variable {}", variable.name);
+            return variable.origin.clone();
         }
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;

@@ -18,6 +18,7 @@ use super::kind::Kind;
 use super::setting::Variable;
 use super::sources::ConfigSources;
 use super::table::ROOT;
+use crate::environment;
 
 /// The prefix of the names.
 pub(super) const PREFIX: &str = "ICHIDO__";
@@ -26,21 +27,15 @@ const SEPARATOR: &str = "__";
 /// The tables whose members have user-chosen names.
 const USER_NAMED: [&str; 2] = ["queues", "destinations"];
 
-/// Returns this process's variables that are named after settings, sorted by name.
-pub fn named_variables() -> Vec<(String, String)> {
-    let named = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
-        Some((name, value.to_string_lossy().into_owned()))
-    });
-    let mut named: Vec<_> = named.collect();
-    named.sort_unstable();
-    named
+/// Returns the variables that are named after settings, sorted by name.
+pub(super) fn named_variables() -> Vec<(String, String)> {
+    environment::variables_with(PREFIX)
 }
 
 /// A setting from the environment.
 pub(super) struct Override {
-    /// The name of the variable.
-    pub(super) name: String,
+    /// The variable, and the line if it is in a file.
+    pub(super) origin: String,
     /// The setting, as the name of the variable named after it.
     setting: String,
     value: String,
@@ -51,8 +46,9 @@ pub(super) struct Override {
 /// Variables with names of their own follow those named after settings, and win.
 pub(super) fn overrides(outside: &ConfigSources<'_>, faults: &mut ConfigErrors) -> Vec<Override> {
     let named = outside.named.iter().cloned();
-    let mut all: Vec<_> =
-        named.map(|(name, value)| Override { setting: name.clone(), name, value }).collect();
+    let mut all: Vec<_> = named
+        .map(|(name, value)| Override { origin: environment::origin(&name), setting: name, value })
+        .collect();
     for section in ROOT.iter().copied().flatten() {
         let Kind::Table(table) = section.kind else { continue };
         for setting in table.iter().copied().flatten() {
@@ -60,11 +56,15 @@ pub(super) fn overrides(outside: &ConfigSources<'_>, faults: &mut ConfigErrors) 
             let Some(text) = (outside.variable)(name) else { continue };
             let Ok(number) = text.trim().parse::<u64>() else {
                 let what = format!("{text:?} is not a whole number; fix or unset the variable");
-                faults.add(format!("the variable {name}"), what);
+                faults.add(environment::origin(name), what);
                 continue;
             };
             let setting = format!("{PREFIX}{}{SEPARATOR}{}", section.name, setting.name);
-            all.push(Override { name: name.to_owned(), setting, value: format!("{number}{unit}") });
+            all.push(Override {
+                origin: environment::origin(name),
+                setting,
+                value: format!("{number}{unit}"),
+            });
         }
     }
     all
@@ -81,7 +81,7 @@ pub(super) fn apply<'a>(
 ) {
     for (index, variable) in variables.iter().enumerate() {
         if let Err(what) = set(document, &variable.setting, &variable.value, end + index) {
-            faults.add(format!("the variable {}", variable.name), what);
+            faults.add(&variable.origin, what);
         }
     }
 }

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::sqlite_file;
+use super::{env_overlay, sqlite_file};
+use crate::environment;
 
 /// Maximum size of a secret or certificate.
 const MAX_BYTES: usize = 1 << 20;
@@ -14,7 +15,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// Reads the text of a file, up to one byte beyond the limit.
 ///
 /// Devices and pipes are refused: they may have no end, or block.
-pub(super) fn read_file(path: &Path) -> io::Result<String> {
+fn read_file(path: &Path) -> io::Result<String> {
     // Check before opening, because opening a pipe blocks until it has a writer.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
@@ -50,6 +51,16 @@ const VARIABLE: &str = "env:";
 const FILE: &str = "file:";
 
 impl ConfigSources<'_> {
+    /// Returns the environment of this process and its files, for a configuration in a folder.
+    pub fn of_process(folder: PathBuf) -> Self {
+        Self {
+            variable: &|name| environment::variable(name).ok(),
+            file: &read_file,
+            named: env_overlay::named_variables(),
+            folder,
+        }
+    }
+
     /// Returns the text, or what it refers to. Errors contain no character of a secret.
     pub(super) fn resolve(&self, text: &str) -> Result<String, String> {
         if let Some(name) = text.strip_prefix(VARIABLE) {

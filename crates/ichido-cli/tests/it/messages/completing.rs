@@ -3,7 +3,11 @@
 use std::process::Command;
 
 fn script(shell: &str) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_ichido")).args(["completions", shell]).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_ichido"))
+        .current_dir("/")
+        .args(["completions", shell])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }

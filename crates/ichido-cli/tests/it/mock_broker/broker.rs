@@ -60,7 +60,7 @@ impl MockBroker {
     /// Starts a broker on a free loopback port, and waits until it listens.
     pub(crate) fn start(flags: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
-        command.args(["mock-broker", "--listen", "127.0.0.1:0"]).args(flags);
+        command.current_dir("/").args(["mock-broker", "--listen", "127.0.0.1:0"]).args(flags);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
         let mut line = String::new();
         let out = child.stdout.take().expect("it is piped");
@@ -158,7 +158,7 @@ pub(crate) fn request_of(order: &BrokerOrder) -> Request<Full<Bytes>> {
 /// Runs the binary to its end; returns exit code and standard error.
 pub(crate) fn run(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
-    let child = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let child = command.current_dir("/").args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut child = child.expect("the binary starts");
     let mut err = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut err).expect("text");

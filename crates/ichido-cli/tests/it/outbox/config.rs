@@ -1,6 +1,6 @@
 //! `ichido config`.
 
-use super::program::run;
+use super::program::{ichido, run};
 use crate::folder;
 
 #[test]
@@ -144,6 +144,37 @@ fn config_show_includes_flags_and_json() {
     assert_eq!(checked["problems"][1]["place"], "mine.toml:2:1 queues.orders.paralel");
     let (code, made) = object(&["init", "new.toml"]);
     assert_eq!((code, &made["written"]), (Some(0), &"new.toml".into()));
+}
+
+// Spec: B5.
+#[test]
+fn env_file_is_the_origin_of_its_settings() {
+    let folder = folder::fresh();
+    assert_eq!(run(folder.path(), &["config", "init"], "").code, Some(0));
+    folder.write(
+        ".env",
+        "OUTBOX_PARALLELISM=9\nICHIDO_STORE=postgres://ann:s3cret@db/ichido\nICHIDO__WORKER__NAME='night shift'\nOUTBOX_IDLE_SLEEP_MS=70\n",
+    );
+    let mut command = ichido(folder.path());
+    command.args(["config", "show", "--origin"]).env("OUTBOX_IDLE_SLEEP_MS", "50");
+    let shown = String::from_utf8(command.output().expect("it runs").stdout).expect("text");
+    for line in [
+        "url = \"…\"  # .env:2 ICHIDO_STORE\n",
+        "name = \"night shift\"  # .env:3 ICHIDO__WORKER__NAME\n",
+        "[queue_defaults]\nparallelism = 9  # .env:1 OUTBOX_PARALLELISM\n",
+        "idle_sleep = \"50ms\"  # the variable OUTBOX_IDLE_SLEEP_MS\n",
+    ] {
+        assert!(shown.contains(line), "{line} in {shown}");
+    }
+    folder.write(".env", "\nOUTBOX_PARALLELISM=nine\nICHIDO__WORKER__NAM=x\n");
+    let checked = run(folder.path(), &["config", "check"], "");
+    assert_eq!(checked.code, Some(2), "{checked:?}");
+    assert!(
+        checked.err.contains(".env:2 OUTBOX_PARALLELISM: \"nine\" is not a whole number"),
+        "{}",
+        checked.err
+    );
+    assert!(checked.err.contains(".env:3 ICHIDO__WORKER__NAM"), "{}", checked.err);
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl ProxyProcess {
 
     fn spawn(listen: &str, role: &str, upstream: &str, flags: &[&str], err: Stdio) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
-        command.args(["proxy", "--role", role, "--upstream", upstream, "--listen", listen]);
+        command.current_dir("/").args(["proxy", "--role", role, "--upstream", upstream, "--listen", listen]);
         command.args(["--admin", "127.0.0.1:0"]).args(flags);
         let mut child = command.stdout(Stdio::piped()).stderr(err).spawn().expect("the binary starts");
         let mut line = String::new();
@@ -100,7 +100,8 @@ impl Drop for ProxyProcess {
 /// Runs the binary to its end; returns exit code, standard output and standard error.
 pub(crate) fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
-    let child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child =
+        command.current_dir("/").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.expect("the binary starts");
     let (mut out, mut err) = (String::new(), String::new());
     child.stdout.take().expect("piped").read_to_string(&mut out).expect("text");

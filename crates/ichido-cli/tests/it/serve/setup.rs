@@ -55,6 +55,20 @@ async fn existing_configuration_is_used() {
     assert_eq!(elsewhere.queue("orders").await["counts"]["sent"], 0, "--store wins over the file");
 }
 
+/// The server reads `.env` of its folder, and a flag wins.
+// Spec: B5.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn env_file_sets_the_servers_settings() {
+    let folder = folder::fresh();
+    folder.write(".env", "ICHIDO_STORE=sqlite:from-file.db\nOUTBOX_RETRY_MAX=2\nICHIDO_LOG=error\n");
+    let server = ServeProcess::start(folder.path(), &[]);
+    assert!(folder.path().join("from-file.db").is_file() && !folder.path().join("ichido.db").exists());
+    let message = server.send(&RawRequest::put("k", "{}")).await.json();
+    assert_eq!(message["max_attempts"], 3, "{message}");
+    let _flagged = ServeProcess::start(folder.path(), &["--store", "sqlite:by-flag.db"]);
+    assert!(folder.path().join("by-flag.db").is_file());
+}
+
 /// Several machines are one system: one accepts, another delivers, and both show it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_share_one_store() {
