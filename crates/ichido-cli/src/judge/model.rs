@@ -106,6 +106,7 @@ fn endpoint_of(text: &str) -> ichido_bedrock::EndpointSettings {
 #[cfg(not(feature = "bedrock"))]
 #[expect(clippy::unused_async, reason = "with the feature it asks for credentials")]
 async fn bedrock(_: &Args, _: Option<&str>, faults: &mut ConfigErrors) -> Option<Arc<dyn Model>> {
-    faults.add("--llm", "this ichido was built without Bedrock; build it with --features bedrock");
+    let command = "cargo install --locked --path crates/ichido-cli --features bedrock";
+    faults.add("--llm", format!("this ichido was built without Bedrock; build it with `{command}`"));
     None
 }

@@ -74,3 +74,15 @@ fn missing_api_key_is_reported_before_any_call() {
         JudgeOutput::new(command.env_remove(key).output().unwrap()).ended_with(2).says(&format!("set {key}"));
     }
 }
+
+/// The command in the message is the one in the guide.
+#[cfg(not(feature = "bedrock"))]
+#[test]
+fn build_without_bedrock_names_the_build_command() {
+    let guide = include_str!("../../../../../docs/guides/judge.md");
+    let command = guide.lines().find(|line| line.ends_with(" --features bedrock")).unwrap();
+    assert!(command.starts_with("cargo install --locked --path crates/ichido-cli "), "{command}");
+    let fixture = JudgeFixture::new(1, &json!({}));
+    let asked = fixture.command(&["articles.jsonl", "--out", "o", "--llm", "bedrock:m"]).output().unwrap();
+    JudgeOutput::new(asked).ended_with(2).says(&format!("built without Bedrock; build it with `{command}`"));
+}

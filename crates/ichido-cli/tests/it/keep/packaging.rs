@@ -9,6 +9,7 @@ use crate::serve::program::ichido;
 
 const UNIT: &str = include_str!("../../../../../packaging/ichido.service");
 const DOCKERFILE: &str = include_str!("../../../../../packaging/Dockerfile");
+const IGNORED: &str = include_str!("../../../../../packaging/Dockerfile.dockerignore");
 const COMPOSE: &str = include_str!("../../../../../packaging/compose.yaml");
 const GUIDE: &str = include_str!("../../../../../docs/guides/packaging.md");
 const PROGRAM: &str = "/usr/local/bin/ichido";
@@ -104,6 +105,17 @@ fn container_uses_valid_commands_and_is_not_root() {
         DOCKERFILE.contains("--package ichido-cli")
             && DOCKERFILE.contains("COPY --from=build /src/target/dist/ichido ")
     );
+}
+
+/// The image can call models on Bedrock, and holds no secrets of the folder it was built in.
+// Spec: B5.
+#[test]
+fn container_image_has_bedrock_and_no_env_file() {
+    let build = DOCKERFILE.lines().find(|line| line.starts_with("RUN cargo build ")).unwrap();
+    assert!(build.contains(" --package ichido-cli --features bedrock "), "{build}");
+    let manifest = include_str!("../../../Cargo.toml");
+    assert!(manifest.lines().any(|line| line.starts_with("bedrock = ")), "the feature exists");
+    assert!(IGNORED.lines().any(|line| line == "**/.env"), "{IGNORED}");
 }
 
 #[test]
