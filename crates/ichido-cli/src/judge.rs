@@ -4,13 +4,15 @@
 //! fallback, with the reason. Judgements are stored, and not paid for again until `--forget`. With `--deadline` the
 //! run ends in time. Logs contain no keys, prompts or responses.
 //!
-//! `plan` is the estimate before a run, `model` selects the model, `watch` shows progress, and `output` writes the
-//! results; the prompts are in [`ichido_llm::articles`].
+//! `plan` is the estimate before a run, `model` selects the model, `watch` shows progress, `metrics_file` exports
+//! metrics, and `output` writes the results; the prompts are in [`ichido_llm::articles`].
 // Spec: B.
 
 mod args;
+mod metrics_file;
 mod model;
 mod output;
+mod part_file;
 mod plan;
 mod report;
 mod seconds;
@@ -32,6 +34,7 @@ use crate::exit::Exit;
 use crate::out;
 use crate::store;
 pub(crate) use args::Args;
+use metrics_file::MetricsFile;
 use output::Output;
 use plan::{Plan, PlanInputs};
 
@@ -73,6 +76,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     };
     let ready = task.zip(model).zip(output);
     let ((task, model), output) = faults.or(ready)?;
+    let metrics = args.metrics_file.as_deref().map(|path| MetricsFile::start(path, &args)).transpose()?;
     let store = store::open(&args.store).await?;
     let name = model.name().to_owned();
     let form = task.profile.form().map_err(|error| Exit::Failed(error.to_string()))?;
@@ -84,7 +88,13 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let known = judge.known(&task.prompts).await.map_err(|error| unreachable(&error.with_causes()))?;
     let plan = make_plan(&args, &task, known);
     match output {
-        Some(output) if !args.dry_run => ask(&args, task, &judge, &name, &plan, output).await,
+        Some(output) if !args.dry_run => {
+            let ended = ask(&args, task, &judge, &name, &plan, output, metrics.as_ref()).await;
+            if let Some(metrics) = &metrics {
+                metrics.write();
+            }
+            ended
+        }
         _ => print_plan(&args, &plan),
     }
 }
@@ -112,7 +122,7 @@ fn read(file: &Path) -> Result<Vec<Article>, ConfigErrors> {
     articles::read(BufReader::new(faults.or(opened)?), &name)
 }
 
-/// Returns files that `--out` must not overwrite: the inputs and the store.
+/// Returns files that nothing may overwrite: the inputs and the store.
 fn protected_files(args: &Args) -> Vec<&Path> {
     let store = ichido_server::config::sqlite_file(&args.store);
     [args.articles.as_deref(), args.profile.as_deref(), store].into_iter().flatten().collect()
@@ -140,6 +150,7 @@ async fn ask(
     model: &str,
     plan: &Plan,
     output: Output,
+    metrics: Option<&MetricsFile>,
 ) -> Result<(), Exit> {
     // Standard output must contain only judgements.
     let quiet = args.json || output.is_stdout();
@@ -153,6 +164,7 @@ async fn ask(
     let report = tokio::select! {
         report = run => report.map_err(|error| unreachable(&error.with_causes())),
         signals = watch::signals(&stop) => Err(signals.err().unwrap_or(Exit::Interrupted("stopped".to_owned()))),
+        () = metrics_file::keep_current(metrics) => Err(Exit::Interrupted("stopped".to_owned())),
         () = watch::progress(judge) => Err(Exit::Interrupted("stopped".to_owned())),
     }?;
     if report.ended == JudgeEnd::Stopped {

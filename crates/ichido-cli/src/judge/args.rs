@@ -25,6 +25,9 @@ ones. A fallback counts as missing. --forget deletes all of them.
 API keys are read from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, or the usual AWS credentials. --endpoint is the base URL of the \
 API, such as http://127.0.0.1:8000/v1 for your own server, or a Bedrock region; several endpoints share the load.
 
+--metrics-file is replaced every second and at the end: calls, retries, throttled calls, unusable answers, fallbacks, calls that may be \
+billed twice, and the share of retries.
+
 Exit code: 0 if every article was judged, 1 if some have a fallback or the model cannot be called, 2 for a usage or configuration error, \
 and 3 if the store cannot be reached or the command was stopped.
 
@@ -100,6 +103,10 @@ pub(crate) struct Args {
     /// Price per million tokens; the plan then shows the maximum cost
     #[arg(long, value_name = "IN,OUT", value_parser = price)]
     pub(super) price: Option<Price>,
+
+    /// File for the run's metrics, in Prometheus' text format
+    #[arg(long, value_name = "FILE")]
+    pub(super) metrics_file: Option<PathBuf>,
 
     /// Only print the plan; needs neither model nor store
     #[arg(long)]

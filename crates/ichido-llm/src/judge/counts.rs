@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use ichido_core::sync::lock;
-use metrics::{Counter, counter, describe_counter};
+use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
 
 use crate::models::Usage;
 
@@ -15,6 +15,7 @@ const THROTTLED: &str = "ichido_llm_throttled_total";
 const UNUSABLE: &str = "ichido_llm_unusable_answers_total";
 const FALLBACKS: &str = "ichido_llm_fallbacks_total";
 const BILLED_TWICE: &str = "ichido_llm_possibly_billed_twice_total";
+const RETRY_RATIO: &str = "ichido_llm_retry_ratio";
 
 /// Counts of a run or of a judge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +57,12 @@ impl Counts {
         self.answering.checked_div(answers)
     }
 
+    /// Returns the share of the calls that were retries, from 0 to 1.
+    #[expect(clippy::cast_precision_loss, reason = "counts of calls are far below 2^52")]
+    pub fn retry_ratio(&self) -> f64 {
+        self.retries as f64 / self.calls.max(1) as f64
+    }
+
     /// Returns the difference to earlier counts.
     pub(super) fn since(&self, before: &Self) -> Self {
         Self {
@@ -86,6 +93,7 @@ pub(crate) struct CallMetrics {
     unusable: Counter,
     fallbacks: Counter,
     billed_twice: Counter,
+    retry_ratio: Gauge,
 }
 
 /// Describes the metrics of calls to models; call it once the recorder is installed.
@@ -100,6 +108,10 @@ pub fn describe_metrics() {
     ] {
         describe_counter!(name, what);
     }
+    describe_gauge!(
+        RETRY_RATIO,
+        "Share of the calls to a model, since the process started, that were retries"
+    );
 }
 
 impl CallMetrics {
@@ -113,6 +125,7 @@ impl CallMetrics {
             unusable: counter(UNUSABLE),
             fallbacks: counter(FALLBACKS),
             billed_twice: counter(BILLED_TWICE),
+            retry_ratio: gauge!(RETRY_RATIO, "model" => model.to_owned()),
         }
     }
 
@@ -133,6 +146,7 @@ impl CallMetrics {
         totals.retries += u64::from(!is_first);
         self.calls.increment(1);
         self.retries.increment(u64::from(!is_first));
+        self.retry_ratio.set(totals.retry_ratio());
     }
 
     /// Records that a call has ended, whatever its outcome.
