@@ -1,7 +1,7 @@
 //! Selects crates of the workspace, as arguments for cargo.
 
 /// The crates that compile AWS's SDK.
-pub(crate) const BEDROCK: [&str; 2] = ["ichido-bedrock", "ichido-bench-llm"];
+pub(crate) const BEDROCK: [&str; 3] = ["ichido-bedrock", "ichido-bench-llm", "ichido-example-lambda"];
 
 /// Returns the arguments that select the crates of a usual run.
 pub(crate) fn usual() -> Vec<String> {

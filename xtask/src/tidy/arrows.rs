@@ -12,7 +12,7 @@ use super::TidyFinding;
 use crate::command_line::CommandLine;
 
 /// Each crate, and those of our crates that it may use. A crate may always use itself in its own tests.
-const ARROWS: [(&str, &[&str]); 18] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("ichido-core", &[]),
     ("ichido-boundary", &["ichido-core"]),
     ("ichido-store", &["ichido-core"]),
@@ -51,6 +51,11 @@ const ARROWS: [(&str, &[&str]); 18] = [
     (
         "ichido-bench-llm",
         &["ichido-core", "ichido-store", "ichido", "ichido-llm", "ichido-bedrock", "fake-llm"],
+    ),
+    // Shows what a user may write.
+    (
+        "ichido-example-lambda",
+        &["ichido-core", "ichido-http", "ichido-llm", "ichido-bedrock", "fake-llm", "http-for-tests"],
     ),
     // Imitates an external service, so it knows only what is on the wire.
     ("fake-llm", &[]),

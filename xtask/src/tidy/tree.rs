@@ -43,7 +43,9 @@ impl Tree {
     /// Returns the Rust files of our crates.
     pub fn rust(&self) -> impl Iterator<Item = (&str, &str)> {
         let is_ours = |path: &str| {
-            ["crates/", "apps/", "testing/", "xtask/"].iter().any(|folder| path.starts_with(folder))
+            ["crates/", "apps/", "examples/", "testing/", "xtask/"]
+                .iter()
+                .any(|folder| path.starts_with(folder))
         };
         self.files().filter(move |(path, _)| is_ours(path) && extension(path) == Some("rs"))
     }
