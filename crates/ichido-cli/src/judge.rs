@@ -4,11 +4,12 @@
 //! fallback, with the reason. Judgements are stored, and not paid for again until `--forget`. With `--deadline` the
 //! run ends in time. Logs contain no keys, prompts or responses.
 //!
-//! `plan` is the estimate before a run, `model` selects the model, `watch` shows progress, `metrics_file` exports
+//! `plan` is the estimate before a run, `model` selects the model, `watch` shows progress, `export` sends
 //! metrics, and `output` writes the results; the prompts are in [`ichido_llm::articles`].
 // Spec: B.
 
 mod args;
+mod export;
 mod metrics_file;
 mod model;
 mod output;
@@ -21,6 +22,7 @@ mod watch;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+use std::time::Duration;
 
 use ichido_core::settings::ConfigErrors;
 use ichido_llm::articles::{self, Article, Judgement, Profile};
@@ -34,7 +36,7 @@ use crate::exit::Exit;
 use crate::out;
 use crate::store;
 pub(crate) use args::Args;
-use metrics_file::MetricsFile;
+use export::MetricsExport;
 use output::Output;
 use plan::{Plan, PlanInputs};
 
@@ -76,7 +78,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     };
     let ready = task.zip(model).zip(output);
     let ((task, model), output) = faults.or(ready)?;
-    let metrics = args.metrics_file.as_deref().map(|path| MetricsFile::start(path, &args)).transpose()?;
+    let export = MetricsExport::start(&args, model.name())?;
     let store = store::open(&args.store).await?;
     let name = model.name().to_owned();
     let form = task.profile.form().map_err(|error| Exit::Failed(error.to_string()))?;
@@ -89,10 +91,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let plan = make_plan(&args, &task, known);
     match output {
         Some(output) if !args.dry_run => {
-            let ended = ask(&args, task, &judge, &name, &plan, output, metrics.as_ref()).await;
-            if let Some(metrics) = &metrics {
-                metrics.write();
-            }
+            let ended = ask(&args, task, &judge, &name, &plan, output, &export).await;
+            let left = args.deadline.map_or(Duration::MAX, |all| all.saturating_sub(began.elapsed()));
+            export.finish(&judge, left).await;
             ended
         }
         _ => print_plan(&args, &plan),
@@ -150,7 +151,7 @@ async fn ask(
     model: &str,
     plan: &Plan,
     output: Output,
-    metrics: Option<&MetricsFile>,
+    export: &MetricsExport,
 ) -> Result<(), Exit> {
     // Standard output must contain only judgements.
     let quiet = args.json || output.is_stdout();
@@ -164,7 +165,7 @@ async fn ask(
     let report = tokio::select! {
         report = run => report.map_err(|error| unreachable(&error.with_causes())),
         signals = watch::signals(&stop) => Err(signals.err().unwrap_or(Exit::Interrupted("stopped".to_owned()))),
-        () = metrics_file::keep_current(metrics) => Err(Exit::Interrupted("stopped".to_owned())),
+        () = export.keep_current(judge) => Err(Exit::Interrupted("stopped".to_owned())),
         () = watch::progress(judge) => Err(Exit::Interrupted("stopped".to_owned())),
     }?;
     if report.ended == JudgeEnd::Stopped {

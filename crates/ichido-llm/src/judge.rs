@@ -57,7 +57,7 @@ mod outcome;
 mod settings;
 mod stop;
 
-pub use counts::{Counts, describe_metrics};
+pub use counts::{Counts, RETRY_RATIO, describe_metrics};
 pub use outcome::{FallbackReason, JudgeEnd, JudgeReport, JudgedAnswer, Outcome};
 pub use settings::{Settings, SettingsError, limits};
 pub use stop::Stop;

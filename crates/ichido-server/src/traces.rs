@@ -5,9 +5,10 @@
 //!
 //! A message is stored with a `traceparent` whose parent is the span of its acceptance, so every attempt, on whichever node and
 //! however much later, is a child of that span. `context` parses that field, `delivery_layer` receives attempts from the worker,
-//! `export` sends spans, and `settings` finds the collector.
+//! `export` sends spans, `counts` sends the counts of a batch, and `settings` finds the collector.
 
 mod context;
+pub mod counts;
 mod delivery_layer;
 mod export;
 mod json;

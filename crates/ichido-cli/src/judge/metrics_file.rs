@@ -2,11 +2,9 @@
 // Spec: B12.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ichido::prometheus::render;
 use ichido_server::serve::metrics::install_recorder;
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::part_file::PartFile;
 use super::{Args, protected_files};
@@ -14,8 +12,6 @@ use crate::exit::Exit;
 
 /// The flag that names the file.
 const FLAG: &str = "--metrics-file";
-/// How often the file is replaced during a run.
-const WRITE_EVERY: Duration = Duration::from_secs(1);
 
 /// The file, and how to render the metrics of this process.
 pub(super) struct MetricsFile {
@@ -43,16 +39,5 @@ impl MetricsFile {
         if let Err(why) = written {
             tracing::warn!(why, "failed to write the metrics file");
         }
-    }
-}
-
-/// Replaces the file, if there is one, again and again until it is dropped.
-pub(super) async fn keep_current(file: Option<&MetricsFile>) {
-    let Some(file) = file else { return std::future::pending().await };
-    let mut tick = interval(WRITE_EVERY);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tick.tick().await;
-        file.write();
     }
 }

@@ -1,5 +1,5 @@
 //! Traces as a collector receives them.
 
-mod collector;
+pub(crate) mod collector;
 mod spans;
 mod vendor;

@@ -15,7 +15,8 @@ const THROTTLED: &str = "ichido_llm_throttled_total";
 const UNUSABLE: &str = "ichido_llm_unusable_answers_total";
 const FALLBACKS: &str = "ichido_llm_fallbacks_total";
 const BILLED_TWICE: &str = "ichido_llm_possibly_billed_twice_total";
-const RETRY_RATIO: &str = "ichido_llm_retry_ratio";
+/// The name of the gauge for [`Counts::retry_ratio`].
+pub const RETRY_RATIO: &str = "ichido_llm_retry_ratio";
 
 /// Counts of a run or of a judge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +62,18 @@ impl Counts {
     #[expect(clippy::cast_precision_loss, reason = "counts of calls are far below 2^52")]
     pub fn retry_ratio(&self) -> f64 {
         self.retries as f64 / self.calls.max(1) as f64
+    }
+
+    /// Returns the totals that are exported as counters, by the names of their metrics.
+    pub const fn totals(&self) -> [(&'static str, u64); 6] {
+        [
+            (CALLS, self.calls),
+            (RETRIES, self.retries),
+            (THROTTLED, self.throttled),
+            (UNUSABLE, self.unusable),
+            (FALLBACKS, self.fallbacks),
+            (BILLED_TWICE, self.lost),
+        ]
     }
 
     /// Returns the difference to earlier counts.

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::settings::{self, Collector};
+use super::settings::{self, Collector, TRACES};
 use super::{LOST_SPANS, MAX_QUEUED_SPANS, SPANS, TraceSpan, json};
 
 /// Maximum spans in one request.
@@ -26,7 +26,7 @@ pub struct Exporting(Option<(oneshot::Sender<()>, JoinHandle<()>)>);
 ///
 /// The environment names it, or the given endpoint of the configuration.
 pub fn start(endpoint: Option<&str>) -> Result<Exporting, ConfigErrors> {
-    let Some(collector) = settings::resolve(endpoint, |name| std::env::var(name))? else {
+    let Some(collector) = settings::resolve(TRACES, endpoint, |name| std::env::var(name))? else {
         return Ok(Exporting(None));
     };
     describe_metrics();

@@ -56,11 +56,11 @@ fn span(span: &TraceSpan) -> Value {
     json
 }
 
-fn nanos(moment: Timestamp) -> String {
+pub(super) fn nanos(moment: Timestamp) -> String {
     u64::try_from(moment.as_micros()).unwrap_or_default().saturating_mul(1_000).to_string()
 }
 
-fn attributes<'a, N: AsRef<str>>(all: impl IntoIterator<Item = (N, &'a String)>) -> Vec<Value> {
+pub(super) fn attributes<'a, N: AsRef<str>>(all: impl IntoIterator<Item = (N, &'a String)>) -> Vec<Value> {
     let attribute =
         |(name, value): (N, _)| json!({ "key": name.as_ref(), "value": { "stringValue": value } });
     all.into_iter().map(attribute).collect()

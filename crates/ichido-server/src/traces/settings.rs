@@ -12,15 +12,30 @@ use ichido_core::settings::ConfigErrors;
 use ichido_http::url::{HttpUrl, UrlError, percent_decoded};
 use uuid::Uuid;
 
-/// The environment variables; the first one wins.
-const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
-const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
+/// What is exported.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Signal {
+    /// The environment variables; the first one wins.
+    endpoints: [&'static str; 2],
+    headers: [&'static str; 2],
+    /// The path at an endpoint for all signals.
+    path: &'static str,
+}
+
+pub(super) const TRACES: Signal = Signal {
+    endpoints: ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"],
+    headers: ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"],
+    path: "/v1/traces",
+};
+pub(super) const METRICS: Signal = Signal {
+    endpoints: ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"],
+    headers: ["OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"],
+    path: "/v1/metrics",
+};
 const RESOURCE_ATTRIBUTES: [&str; 1] = ["OTEL_RESOURCE_ATTRIBUTES"];
 const SERVICE_NAME: [&str; 1] = ["OTEL_SERVICE_NAME"];
 /// The setting that applies if no variable is set.
 const SETTING: &str = "traces.endpoint";
-/// The path of traces at an endpoint for all signals.
-const PATH: &str = "/v1/traces";
 /// The attribute that `OTEL_SERVICE_NAME` sets.
 const NAME: &str = "service.name";
 /// Time limit for a batch, including retries.
@@ -42,12 +57,13 @@ pub(super) struct Collector {
 ///
 /// Other variables are read only if there is one.
 pub(super) fn resolve(
+    signal: Signal,
     endpoint: Option<&str>,
     variable: impl Fn(&str) -> Result<String, VarError>,
 ) -> Result<Option<Collector>, ConfigErrors> {
-    let mut variables = Variables { variable, faults: ConfigErrors::default() };
+    let mut variables = Variables { signal, variable, faults: ConfigErrors::default() };
     let set = endpoint.map(|url| (SETTING, url.to_owned()));
-    let Some((place, url)) = variables.first(ENDPOINTS).or(set) else {
+    let Some((place, url)) = variables.first(signal.endpoints).or(set) else {
         return variables.faults.or(Some(None));
     };
     let client = variables.client(place, &url);
@@ -57,6 +73,7 @@ pub(super) fn resolve(
 
 /// The environment, and its errors so far.
 struct Variables<V> {
+    signal: Signal,
     variable: V,
     faults: ConfigErrors,
 }
@@ -96,10 +113,11 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
         entries
     }
 
-    /// Returns a client of the collector, and the path of traces.
+    /// Returns a client of the collector, and the path of the signal.
     fn client(&mut self, place: &'static str, url: &str) -> Option<(Client, String)> {
-        let headers = self.first(HEADERS).map(|(place, list)| (place, self.headers(place, &list)));
-        let (base, path) = self.faults.check(place, endpoint(place, url))?;
+        let headers =
+            self.first(self.signal.headers).map(|(place, list)| (place, self.headers(place, &list)));
+        let (base, path) = self.faults.check(place, endpoint(self.signal, place, url))?;
         let settings = ClientSettings { total_timeout: SEND_TIMEOUT, ..ClientSettings::new(base) };
         let client = settings.resolve().map_err(|ClientConfigErrors(problems)| {
             for problem in problems {
@@ -144,11 +162,11 @@ impl<V: Fn(&str) -> Result<String, VarError>> Variables<V> {
     }
 }
 
-/// Returns the URL of the server, and the path of traces.
+/// Returns the URL of the server, and the path of a signal.
 ///
-/// An endpoint for traces is used unchanged.
-fn endpoint(place: &str, text: &str) -> Result<(String, String), UrlError> {
-    let (url, path) = if place == ENDPOINTS[0] {
+/// An endpoint for one signal is used unchanged.
+fn endpoint(signal: Signal, place: &str, text: &str) -> Result<(String, String), UrlError> {
+    let (url, path) = if place == signal.endpoints[0] {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(UrlError::Malformed);
         }
@@ -157,7 +175,7 @@ fn endpoint(place: &str, text: &str) -> Result<(String, String), UrlError> {
         (url, path)
     } else {
         let (url, prefix) = HttpUrl::parse_base(text)?;
-        (url, format!("{prefix}{PATH}"))
+        (url, format!("{prefix}{}", signal.path))
     };
     let scheme = if url.is_tls { "https" } else { "http" };
     Ok((format!("{scheme}://{}", url.authority), path))

@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::program::{JudgeFixture, JudgeOutput};
+use crate::traces::collector::Collector;
 
 /// Returns a metric of the file; `None` if the file or the metric is missing.
 fn metric(fixture: &JudgeFixture, name: &str) -> Option<f64> {
@@ -62,4 +63,26 @@ fn metrics_file_overwrites_no_other_file_of_the_run() {
         ran.ended_with(2).says("--metrics-file: ");
     }
     assert_eq!(fixture.requests(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn judge_metrics_reach_a_collector() {
+    let script = json!({ "rules": [{ "do": { "fail": "throttle" }, "item": "0", "first": 1 }] });
+    let fixture = JudgeFixture::new(3, &script);
+    let collector = Collector::start().await;
+    let mut command = fixture.judging(&[]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}/otlp", collector.address));
+    JudgeOutput::new(command.output().unwrap()).ended_with(0);
+    let requests = collector.requests();
+    let last = requests.last().expect("the final counts");
+    assert_eq!(last.first, "POST /otlp/v1/metrics HTTP/1.1");
+    let exported = last.json()["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].clone();
+    let metric = |name: &str| {
+        let all = exported.as_array().unwrap().iter();
+        all.clone().find(|metric| metric["name"] == name).unwrap_or_else(|| panic!("{name} in {exported}"))
+    };
+    let calls = &metric("ichido_llm_calls_total")["sum"]["dataPoints"][0];
+    assert_eq!((&calls["asInt"], &calls["attributes"][0]["key"]), (&"4".into(), &"model".into()));
+    assert_eq!(metric("ichido_llm_retries_total")["sum"]["dataPoints"][0]["asInt"], "1");
+    assert_eq!(metric("ichido_llm_retry_ratio")["gauge"]["dataPoints"][0]["asDouble"], 0.25);
 }

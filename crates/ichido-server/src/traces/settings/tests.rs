@@ -5,7 +5,7 @@ use super::*;
 const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
 
 fn resolved(endpoint: Option<&str>, variables: &[(&str, &str)]) -> Result<Option<Collector>, ConfigErrors> {
-    resolve(endpoint, |name| {
+    resolve(TRACES, endpoint, |name| {
         let found = variables.iter().find(|(set, _)| *set == name);
         found.map(|(_, value)| (*value).to_owned()).ok_or(VarError::NotPresent)
     })
@@ -32,12 +32,12 @@ fn an_endpoint_for_traces_is_used_as_it_is() {
     let traces = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://otlp.example/in?tenant=1")];
     for (place, url, path) in [
         (SETTING, base, "/otlp/v1/traces"),
-        (ENDPOINTS[1], base, "/otlp/v1/traces"),
-        (ENDPOINTS[0], base, "/otlp/"),
-        (ENDPOINTS[0], "https://otlp.example", "/"),
-        (ENDPOINTS[0], "https://otlp.example?tenant=1", "/?tenant=1"),
+        (TRACES.endpoints[1], base, "/otlp/v1/traces"),
+        (TRACES.endpoints[0], base, "/otlp/"),
+        (TRACES.endpoints[0], "https://otlp.example", "/"),
+        (TRACES.endpoints[0], "https://otlp.example?tenant=1", "/?tenant=1"),
     ] {
-        let found = endpoint(place, url).unwrap();
+        let found = endpoint(TRACES, place, url).unwrap();
         assert_eq!(found, ("https://otlp.example".to_owned(), path.to_owned()), "{place} {url}");
     }
     assert_eq!(collector(&traces).path, "/in?tenant=1", "it wins over the endpoint of all signals");
@@ -47,9 +47,13 @@ fn an_endpoint_for_traces_is_used_as_it_is() {
 
 #[test]
 fn a_list_is_decoded_and_its_blanks_are_dropped() {
-    let mut variables =
-        Variables { variable: |_: &str| Err(VarError::NotPresent), faults: ConfigErrors::default() };
-    let entries = variables.entries(HEADERS[0], " Authorization = Basic%20YTpi== ,, api-key=a%2Cb+c,empty=,");
+    let mut variables = Variables {
+        signal: TRACES,
+        variable: |_: &str| Err(VarError::NotPresent),
+        faults: ConfigErrors::default(),
+    };
+    let entries =
+        variables.entries(TRACES.headers[0], " Authorization = Basic%20YTpi== ,, api-key=a%2Cb+c,empty=,");
     let expected = [(1, "Authorization", "Basic YTpi=="), (3, "api-key", "a,b+c"), (4, "empty", "")];
     let expected = expected.map(|(position, name, value)| (position, name.to_owned(), value.to_owned()));
     assert_eq!(entries, expected);
@@ -58,9 +62,12 @@ fn a_list_is_decoded_and_its_blanks_are_dropped() {
 
 #[test]
 fn headers_for_traces_replace_those_for_all_signals() {
-    let mut variables =
-        Variables { variable: |name: &str| Ok(format!("x-from={name}")), faults: ConfigErrors::default() };
-    let (place, list) = variables.first(HEADERS).unwrap();
+    let mut variables = Variables {
+        signal: TRACES,
+        variable: |name: &str| Ok(format!("x-from={name}")),
+        faults: ConfigErrors::default(),
+    };
+    let (place, list) = variables.first(TRACES.headers).unwrap();
     let headers = variables.headers(place, &list);
     assert_eq!(headers["x-from"], "OTEL_EXPORTER_OTLP_TRACES_HEADERS");
     assert_eq!(headers.len(), 1);
@@ -128,7 +135,7 @@ fn a_variable_that_is_not_text_is_refused() {
         "OTEL_EXPORTER_OTLP_ENDPOINT" => Err(VarError::NotUnicode(OsString::new())),
         _ => Err(VarError::NotPresent),
     };
-    let shown = resolve(None, read).unwrap_err().to_string();
+    let shown = resolve(TRACES, None, read).unwrap_err().to_string();
     assert!(shown.contains("OTEL_EXPORTER_OTLP_ENDPOINT: is not UTF-8"), "{shown}");
 }
 
