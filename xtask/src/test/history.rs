@@ -34,6 +34,7 @@ pub(super) const BEDROCK: Lane = Lane {
         "crates/ichido-bedrock/*",
         "crates/ichido-cli/src/judge/*",
         "crates/ichido-cli/tests/it/judge_bedrock*",
+        "examples/lambda/*",
     ],
     interfaces: &[
         "crates/ichido-core/src/debug_only*",
@@ -49,6 +50,7 @@ pub(super) const BEDROCK: Lane = Lane {
         "crates/ichido/src/destination/http*",
         "crates/ichido-llm/src/*",
         "testing/fake-llm/src/*",
+        "testing/http/src/*",
     ],
 };
 

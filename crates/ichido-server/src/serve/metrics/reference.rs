@@ -12,8 +12,9 @@ const HEAD: &str = "\
 # Metrics
 
 `ichido serve` serves them at `/metrics`, `ichido worker` at `/metrics` of the address of `--metrics`, and `ichido proxy` at
-`/metrics` of the address of `--admin`, in Prometheus' text format. A program that uses the layer records its counters (`ichido_once_…`) with its own recorder. No label has a key or an
-identity.
+`/metrics` of the address of `--admin`, in Prometheus' text format. `ichido judge` writes those of its calls (`ichido_llm_…`) to the
+file of `--metrics-file`. A program that uses the layer records its counters (`ichido_once_…`) with its own recorder. No label has a
+key or an identity.
 
 <!-- Generated from the metrics' descriptions: ICHIDO_BLESS=1 cargo test -p ichido-server reference -->
 
