@@ -63,7 +63,8 @@ async fn env_file_sets_the_servers_settings() {
     folder.write(".env", "ICHIDO_STORE=sqlite:from-file.db\nOUTBOX_RETRY_MAX=2\nICHIDO_LOG=error\n");
     let server = ServeProcess::start(folder.path(), &[]);
     assert!(folder.path().join("from-file.db").is_file() && !folder.path().join("ichido.db").exists());
-    let message = server.send(&RawRequest::put("k", "{}")).await.json();
+    let accepted = server.send(&RawRequest::put("k", "{}")).await.json();
+    let message = server.get(accepted["href"].as_str().expect("a path")).await.json();
     assert_eq!(message["max_attempts"], 3, "{message}");
     let _flagged = ServeProcess::start(folder.path(), &["--store", "sqlite:by-flag.db"]);
     assert!(folder.path().join("by-flag.db").is_file());
