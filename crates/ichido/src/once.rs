@@ -32,8 +32,8 @@
 //! # Report more than a status
 //!
 //! The status decides what is stored ([`ichido_core::ledger::settle`]). A handler or a forwarding service that knows more
-//! adds it to its response's extensions: a [`RequestOutcome`], a [`RetryTransaction`] or an [`EnqueuedMessage`]. The request's extensions hold
-//! its [`Claim`] and, in transactional mode, its [`Tx`]. With the feature `axum`, on by default, handlers can take both as
+//! adds it to its response's extensions: a [`RequestOutcome`], a [`RetryTransaction`], an [`EnqueuedMessage`] or
+//! [`SameContent`]. The request's extensions hold its [`Claim`] and, in transactional mode, its [`Tx`]. With the feature `axum`, on by default, handlers can take both as
 //! arguments.
 //!
 //! # Transactional mode
@@ -78,7 +78,7 @@ mod transactional;
 
 pub use body::Body;
 pub use builder::{Once, OnceConfigError, OnceConfigErrors};
-pub use claim::{Claim, EnqueuedMessage, RetryTransaction};
+pub use claim::{Claim, EnqueuedMessage, RetryTransaction, SameContent};
 #[cfg(feature = "axum")]
 pub use extract::MissingLayer;
 pub use fields::STATUS;

@@ -12,7 +12,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
-use ichido::once::{Claim, EnqueuedMessage};
+use ichido::once::{Claim, EnqueuedMessage, SameContent};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -83,6 +83,9 @@ pub(super) async fn save(
     if let Some(made) = made {
         // The key is kept while the message may still be sent (SPEC A5).
         response.extensions_mut().insert(made);
+    } else {
+        // It counts as a duplicate, though its key is new (SPEC A14).
+        response.extensions_mut().insert(SameContent);
     }
     Ok(response)
 }

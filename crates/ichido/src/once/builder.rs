@@ -14,6 +14,7 @@ use ichido_core::ledger::{
 
 use super::BoxError;
 use super::keeper::LeaseKeeper;
+use super::metrics;
 use super::reconcile::{ReconcileFn, ReconciledRequest};
 use super::service::OnceLayer;
 use super::settings::{
@@ -231,6 +232,9 @@ impl Once {
         let policy =
             policy.map_err(|found| errors.extend(found.iter().cloned().map(OnceConfigError::Policy))).ok();
         let (policy, caller) = OnceConfigErrors::or(errors, policy.zip(self.caller))?;
+        if let OperationName::Named(name) = &self.operation {
+            metrics::register_operation(name);
+        }
         Ok(OnceLayer::new(Settings {
             keeper: keeper.clone(),
             operation: self.operation,

@@ -36,6 +36,15 @@ impl Claim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnqueuedMessage(pub Uuid);
 
+/// Says that an earlier request had done the same under another key, in a response's extensions.
+///
+/// The handler finds this out by content, such as a URL that was saved before, and responds with the earlier result. The
+/// layer stores the response under the request's own key and counts the request as a duplicate, in its metrics and for
+/// the alert `duplicates`.
+// Spec: A7, A14.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SameContent;
+
 /// Requests another run of the transaction, in a response's extensions.
 ///
 /// Use it in transactional mode after a serialisation failure or deadlock: the layer rolls back and runs the handler again.

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use ichido_core::client_attempt::ClientAttempt;
-use metrics::{SharedString, Unit, counter, describe_counter};
+use metrics::{Counter, SharedString, Unit, counter, describe_counter};
 
 ichido_core::words! {
     /// The result of a request; each request counts once.
@@ -10,6 +10,8 @@ ichido_core::words! {
     pub(crate) enum Result {
         /// It ran.
         First = "first",
+        /// It ran and found that an earlier request had done the same under another key.
+        SameContent = "same_content",
         /// It received a stored outcome.
         Replayed = "replayed",
         /// Its key belongs to a different request.
@@ -24,7 +26,7 @@ ichido_core::words! {
         Refused = "refused",
         /// The store failed.
         Unavailable = "unavailable",
-        /// It had no key and needed none.
+        /// It had no key: it ran if it needed none, and was refused otherwise.
         Keyless = "keyless",
     }
 }
@@ -34,9 +36,16 @@ impl Result {
     pub(crate) const fn is_repeated(self) -> Option<bool> {
         match self {
             Self::First | Self::Mismatched => Some(false),
-            Self::Replayed | Self::InFlight | Self::Unknown | Self::NotStored => Some(true),
+            Self::SameContent | Self::Replayed | Self::InFlight | Self::Unknown | Self::NotStored => {
+                Some(true)
+            }
             Self::Refused | Self::Unavailable | Self::Keyless => None,
         }
+    }
+
+    /// Returns whether the response is the handler's, so its status says whether the request succeeded.
+    const fn is_answer(self) -> bool {
+        matches!(self, Self::First | Self::SameContent | Self::Replayed | Self::Keyless)
     }
 }
 
@@ -47,15 +56,30 @@ pub(crate) fn count_request(
     result: Result,
     status: Option<StatusCode>,
 ) {
-    let is_answer = matches!(result, Result::First | Result::Replayed | Result::Keyless);
-    let is_success = is_answer && status.is_some_and(|status| status.is_success() || status.is_redirection());
+    let is_ok = status.is_some_and(|status| status.is_success() || status.is_redirection());
+    requests(operation, attempt, result, result.is_answer() && is_ok).increment(1);
+}
+
+/// Exports every counter of an operation's requests as 0, so a share has its terms from the start and the first request
+/// counts as an increase.
+pub(crate) fn register_operation(operation: &str) {
+    for attempt in ClientAttempt::ALL {
+        for result in Result::ALL {
+            for is_success in [false, true].into_iter().filter(|is_success| result.is_answer() || !is_success) {
+                requests(operation, attempt, result, is_success).increment(0);
+            }
+        }
+    }
+}
+
+fn requests(operation: &str, attempt: ClientAttempt, result: Result, is_success: bool) -> Counter {
     let labels = [
         ("operation", operation.to_owned().into()),
         ("result", result.as_str().into()),
         ("attempt", attempt.as_str().into()),
         ("success", SharedString::from(if is_success { "true" } else { "false" })),
     ];
-    counter!(REQUESTS, &labels).increment(1);
+    counter!(REQUESTS, &labels)
 }
 
 /// The requests.
@@ -74,7 +98,7 @@ pub fn describe_metrics() {
     for (name, what) in [
         (
             REQUESTS,
-            "Requests, by operation, result (first, replayed, mismatched, in_flight, …), the client's attempt and whether they succeeded",
+            "Requests, by operation, result (first, same_content, replayed, mismatched, in_flight, …), the client's attempt and whether they succeeded",
         ),
         (WAITED, "Duplicates that waited for the first request, by operation"),
         (EXPIRED, "Keys that had expired and ran as new, by operation"),

@@ -17,6 +17,7 @@ use tracing::{Instrument as _, Span};
 use super::arrival::{Arrival, RequestHead, read_head, read_request};
 use super::attempt::{AttemptOutcome, attempt};
 use super::body::Body;
+use super::claim::SameContent;
 use super::fields;
 use super::handler;
 use super::metrics;
@@ -145,7 +146,8 @@ async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
 
 fn refused<R: Payload, E>(problem: Problem) -> ServedResponse<R, E> {
     tracing::debug!(code = problem.code.as_str(), "request refused");
-    problem_response(metrics::Result::Refused, problem)
+    let result = if problem.code == Code::KeyMissing { metrics::Result::Keyless } else { metrics::Result::Refused };
+    problem_response(result, problem)
 }
 
 fn problem_response<R: Payload, E>(result: metrics::Result, problem: Problem) -> ServedResponse<R, E> {
@@ -170,6 +172,12 @@ fn finished<R: http_body::Body, E>(
     response
 }
 
+/// Says what the handler found out: the request is the first, or repeats the content of another.
+fn ran<R: Payload, E>(mut response: Result<Response<Body<R>>, E>) -> ServedResponse<R, E> {
+    let same = response.as_mut().ok().and_then(|response| response.extensions_mut().remove::<SameContent>());
+    (if same.is_some() { metrics::Result::SameContent } else { metrics::Result::First }, response)
+}
+
 /// Runs a request, or responds with what prevents it.
 async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
     settings: &Arc<Settings>,
@@ -189,7 +197,7 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
         };
         tokio::spawn(work.instrument(Span::current()));
         let found = match receiver.await {
-            Ok(AttemptOutcome::Responded(response)) => return (metrics::Result::First, response),
+            Ok(AttemptOutcome::Responded(response)) => return ran(response),
             Ok(AttemptOutcome::Blocked(found)) => found,
             Ok(AttemptOutcome::StoreFailed(error)) => {
                 tracing::error!(error = error.with_causes(), "failed to claim a key; nothing was run");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use ichido::once::KeyNeed;
+use ichido::once::{KeyNeed, SameContent};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
 use crate::once::fixture::{AFTER_LEASE, Mode, OnceFixture, RequestGate, keyed, post, respond};
@@ -63,6 +63,11 @@ async fn assert_counts(fixture: &OnceFixture, counts: &CounterRecorder) {
         async move {
             match run.request.uri().path() {
                 "/fails" => respond(StatusCode::BAD_GATEWAY, "failed"),
+                "/same" => {
+                    let mut response = run.created();
+                    response.extensions_mut().insert(SameContent);
+                    response
+                }
                 "/large" => respond(StatusCode::OK, "x".repeat(100)),
                 "/waits" => {
                     gate.pass().await;
@@ -88,6 +93,12 @@ async fn assert_counts(fixture: &OnceFixture, counts: &CounterRecorder) {
     }
     keyed("").send(&orders).await;
     post().send(&orders).await;
+    // The second of the two is a duplicate by its key too.
+    for _ in 0..2 {
+        keyed("k6").uri("/same").send(&orders).await;
+    }
+    let needs_key = fixture.serve(once(Mode::Opaque).key(KeyNeed::Required), handler.clone());
+    post().send(&needs_key).await;
     let waits = || keyed("k4").uri("/waits");
     let keyed_mode = fixture.serve(once(Mode::Keyed), handler);
     let first = waits().start(&keyed_mode);
@@ -109,6 +120,8 @@ async fn assert_counts(fixture: &OnceFixture, counts: &CounterRecorder) {
         // k1, k3, k4 three times, and k2, which failed.
         (requests("first,attempt=first,success=true"), 5),
         (requests("first,attempt=first,success=false"), 1),
+        (requests("same_content,attempt=first,success=true"), 1),
+        (requests("replayed,attempt=first,success=true"), 1),
         (requests("replayed,attempt=auto,success=true"), 1),
         (requests("replayed,attempt=manual,success=true"), 1),
         (requests("mismatched,attempt=first,success=false"), 1),
@@ -116,6 +129,7 @@ async fn assert_counts(fixture: &OnceFixture, counts: &CounterRecorder) {
         (requests("not_stored,attempt=first,success=false"), 1),
         (requests("refused,attempt=first,success=false"), 1),
         (requests("keyless,attempt=first,success=true"), 1),
+        (requests("keyless,attempt=first,success=false"), 1),
         (requests("in_flight,attempt=first,success=false"), 1),
         (requests("unavailable,attempt=first,success=false"), 1),
         ("ichido_once_waited_total{operation=orders.create}".to_owned(), 1),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::{HeaderName, Method, StatusCode};
-use ichido::once::{Class, Once};
+use ichido::once::{Class, Once, SameContent};
 use ichido_core::alert::AlertSubject;
 use ichido_core::json::{CanonicalForm, LeaveOut, Pointer, Unicode};
 
@@ -88,6 +88,26 @@ both_databases! {
         let sums = fixture.store.series().sums(Duration::from_mins(15)).await.unwrap();
         let [(AlertSubject::Operation(_), counted)] = &sums.iter().collect::<Vec<_>>()[..] else { panic!("{sums:?}") };
         assert_eq!((counted.arrived, counted.repeated), (5, 3));
+    }
+
+    /// Another key, the same content: the handler notices and says so.
+    // Spec: A7, A14.
+    #[test]
+    async fn same_content_under_another_key_counts_as_repeated(fixture: OnceFixture) {
+        let handler = fixture.handler(|run| async move {
+            let mut response = run.created();
+            if run.request.uri().path() == "/same" {
+                response.extensions_mut().insert(SameContent);
+            }
+            response
+        });
+        let orders = fixture.serve(fixture.once(Mode::Opaque), handler);
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        keyed("k2").uri("/same").send(&orders).await.assert_first(201, "order 2");
+        fixture.store.series().flush().await.unwrap();
+        let sums = fixture.store.series().sums(Duration::from_mins(15)).await.unwrap();
+        let [(AlertSubject::Operation(_), counted)] = &sums.iter().collect::<Vec<_>>()[..] else { panic!("{sums:?}") };
+        assert_eq!((counted.arrived, counted.repeated), (2, 1));
     }
 
     #[test]
