@@ -36,12 +36,12 @@ use std::time::Duration;
 
 use ichido::destination::{DeliveryAttempt, DeliveryOutcome, DeliveryTerms, Destination, Handler, JobError};
 use ichido_core::retry::Guarantee;
-use ichido_core::verdict::{Advice, AttemptResponse, Effect, ErrorCode, Verdict, VerdictTable};
+use ichido_core::verdict::{Advice, AttemptResponse, Effect, Verdict, VerdictTable};
 use ichido_http::clock;
 use ichido_store::Store;
 use ichido_store::message::Note;
 
-use crate::judge::counts::CallMetrics;
+use crate::judge::CallMetrics;
 use crate::models::{CallError, FinishReason, Reply};
 use answer::{AnswerMessage, ENQUEUE_TIMEOUT};
 use endpoints::Endpoints;
@@ -103,10 +103,7 @@ impl Llm {
             Ok(endpoint) => endpoint,
             Err(until) => return DeliveryOutcome::Snoozed { wait: until.since(now).max(MIN_SNOOZE) },
         };
-        self.metrics.call(call.attempt <= 1);
-        let mut unresolved = BillingGuard(Some(&self.metrics));
-        let report = self.plan.model.ask(endpoint, &prompt).await;
-        unresolved.0 = None;
+        let report = self.metrics.ask(&*self.plan.model, endpoint, &prompt, call.attempt <= 1).await;
         let outcome = report.outcome.as_ref();
         let verdict = self.endpoints.record_outcome(
             call.message,
@@ -117,7 +114,7 @@ impl Llm {
         );
         match outcome {
             Ok(reply) => self.handle_reply(call, reply).await,
-            Err(call_error) => self.handle_error(verdict, call_error),
+            Err(call_error) => without_answer(verdict, call_error),
         }
     }
 
@@ -142,17 +139,12 @@ impl Llm {
         }
         outcome
     }
+}
 
-    /// Handles a call without an answer. The verdict, from the endpoints, drives the destination's pace.
-    fn handle_error(&self, verdict: Verdict, call_error: &CallError) -> DeliveryOutcome {
-        if call_error.verdict.code == Some(ErrorCode::RateLimited) {
-            self.metrics.throttled();
-        }
-        self.metrics.lost(u32::from(call_error.may_be_billed()));
-        let note =
-            Note { status: call_error.status, excerpt: Some(call_error.why.clone()), ..Note::default() };
-        DeliveryOutcome::judged(verdict, note)
-    }
+/// Returns the outcome of a call without an answer. The verdict, from the endpoints, drives the destination's pace.
+fn without_answer(verdict: Verdict, call_error: &CallError) -> DeliveryOutcome {
+    let note = Note { status: call_error.status, excerpt: Some(call_error.why.clone()), ..Note::default() };
+    DeliveryOutcome::judged(verdict, note)
 }
 
 impl From<Llm> for Destination {
@@ -165,16 +157,5 @@ impl From<Llm> for Destination {
         });
         // Repeating a call is harmless, though it may be billed twice.
         handler.idempotent().timeout(timeout).settle_grace(settle_grace).into()
-    }
-}
-
-/// Guards a call in flight: dropped before its end, the call may be billed and the message is retried.
-struct BillingGuard<'a>(Option<&'a CallMetrics>);
-
-impl Drop for BillingGuard<'_> {
-    fn drop(&mut self) {
-        if let Some(metrics) = self.0 {
-            metrics.lost(1);
-        }
     }
 }

@@ -50,14 +50,14 @@
 mod answers;
 mod attempt;
 mod batch;
-pub(crate) mod counts;
+mod counts;
 mod endpoints;
 mod next;
 mod outcome;
 mod settings;
 mod stop;
 
-pub use counts::{Counts, RETRY_RATIO, describe_metrics};
+pub use counts::{CallMetrics, Counts, RETRY_RATIO, describe_metrics};
 pub use outcome::{FallbackReason, JudgeEnd, JudgeReport, JudgedAnswer, Outcome};
 pub use settings::{Settings, SettingsError, limits};
 pub use stop::Stop;
@@ -76,7 +76,6 @@ use crate::models::{AnswerForm, Model, Prompt};
 use answers::AnswerStore;
 use attempt::Asker;
 use batch::BatchRun;
-use counts::CallMetrics;
 use endpoints::EndpointPool;
 
 /// Asks a model many questions and deserializes its answers as `T`.

@@ -5,9 +5,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use ichido_core::sync::lock;
+use ichido_core::verdict::ErrorCode;
 use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
 
-use crate::models::Usage;
+use crate::models::{CallReport, Model, Prompt, Usage};
 
 const CALLS: &str = "ichido_llm_calls_total";
 const RETRIES: &str = "ichido_llm_retries_total";
@@ -98,7 +99,7 @@ impl Counts {
 }
 
 /// Counts the calls to one model, for the run's report and for metrics.
-pub(crate) struct CallMetrics {
+pub struct CallMetrics {
     totals: Mutex<Counts>,
     calls: Counter,
     retries: Counter,
@@ -128,7 +129,8 @@ pub fn describe_metrics() {
 }
 
 impl CallMetrics {
-    pub(crate) fn new(model: &str) -> Self {
+    /// Exports the counters of a model, from 0; create it once the recorder is installed.
+    pub fn new(model: &str) -> Self {
         let counter = |name: &'static str| counter!(name, "model" => model.to_owned());
         Self {
             totals: Mutex::default(),
@@ -146,13 +148,37 @@ impl CallMetrics {
         lock(&self.totals)
     }
 
+    /// Makes one call, and counts it, whether the model throttled it, and whether it may be billed without an answer.
+    ///
+    /// A call that is dropped before its end may be billed.
+    pub async fn ask(
+        &self,
+        model: &dyn Model,
+        endpoint: usize,
+        prompt: &Prompt,
+        is_first: bool,
+    ) -> CallReport {
+        self.call(is_first);
+        let mut unresolved = BillingGuard(Some(self));
+        let report = model.ask(endpoint, prompt).await;
+        unresolved.0 = None;
+        self.ended();
+        if let Err(error) = &report.outcome {
+            if error.verdict.code == Some(ErrorCode::RateLimited) {
+                self.throttled();
+            }
+            self.lost(u32::from(error.may_be_billed()));
+        }
+        report
+    }
+
     pub(super) fn batch(&self, missing: usize, known: usize) {
         let mut totals = self.totals();
         totals.missing += missing as u64;
         totals.known += known as u64;
     }
 
-    pub(crate) fn call(&self, is_first: bool) {
+    pub(super) fn call(&self, is_first: bool) {
         let mut totals = self.totals();
         totals.calls += 1;
         totals.in_flight += 1;
@@ -181,12 +207,13 @@ impl CallMetrics {
         totals.repaired += u64::from(was_repaired);
     }
 
-    pub(crate) fn unusable(&self) {
+    /// Counts an answer that does not have the requested form.
+    pub fn unusable(&self) {
         self.totals().unusable += 1;
         self.unusable.increment(1);
     }
 
-    pub(crate) fn throttled(&self) {
+    pub(super) fn throttled(&self) {
         self.totals().throttled += 1;
         self.throttled.increment(1);
     }
@@ -196,7 +223,8 @@ impl CallMetrics {
         self.billed_twice.increment(u64::from(count));
     }
 
-    pub(super) fn fallback(&self) {
+    /// Counts a question that is abandoned without an answer.
+    pub fn fallback(&self) {
         self.totals().fallbacks += 1;
         self.fallbacks.increment(1);
     }
@@ -204,4 +232,20 @@ impl CallMetrics {
     pub(super) fn counts(&self) -> Counts {
         *self.totals()
     }
+}
+
+/// Guards a call in flight: dropped before its end, the call may be billed, and its question is asked again.
+struct BillingGuard<'a>(Option<&'a CallMetrics>);
+
+impl Drop for BillingGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(metrics) = self.0 {
+            metrics.ended();
+            metrics.lost(1);
+        }
+    }
+}
+
+ichido_core::debug_only! {
+    CallMetrics as call_metrics { totals: call_metrics.counts() }
 }
