@@ -68,7 +68,7 @@ pub(crate) fn router(app: &Arc<App>, keeper: &LeaseKeeper) -> Result<Router, Onc
 fn protected(once: Once, app: &App) -> Once {
     once.class(ichido::once::Class::Mutate)
         .guarantee(ichido::once::Guarantee::Transactional(app.database.pool()))
-        .ttl(limits::KEYS_KEPT_FOR)
+        .ttl(app.settings.keep_responses)
         .lease(limits::KEY_LEASE)
         .identity(|parts| {
             let caller = parts.extensions.get::<AuthenticatedCaller>();

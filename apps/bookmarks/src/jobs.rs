@@ -14,7 +14,7 @@ use std::time::Duration;
 use ichido::dead_letters::{Resolution, record_resolution};
 use ichido::destination::Handler;
 use ichido::worker::{
-    AlertSettings, DestinationConfig, QueueConfig, Worker, WorkerConfigErrors, WorkerHandle,
+    AlertReceiver, AlertSettings, DestinationConfig, QueueConfig, Worker, WorkerConfigErrors, WorkerHandle,
 };
 use ichido_core::alert::{AlertRule, RuleChange};
 use ichido_core::key::IdempotencyKey;
@@ -27,6 +27,8 @@ use ichido_store::message::{Enqueued, NewMessage, Note, QueueName};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use self::llm_processing::Summariser;
+use crate::alert_webhook::AlertWebhook;
 use crate::app::App;
 use crate::database::DbConnection;
 use crate::fetch::Fetcher;
@@ -35,6 +37,8 @@ use crate::settings::limits;
 
 const EXTRACTION: &str = "extraction";
 const LLM_PROCESSING: &str = "llm_processing";
+/// The receiver of alerts, and its destination.
+const ALERTS: &str = "webhook";
 /// What an attempt takes in addition to the call: reading the page, and the database.
 const BESIDES: Duration = Duration::from_secs(20);
 /// How much longer than an attempt its lease is, so the messages of a dead process come back soon.
@@ -142,12 +146,14 @@ pub(crate) fn start(app: &Arc<App>) -> Result<WorkerHandle, WorkerConfigErrors> 
         async move { extraction::run(&app, &fetcher, job).await }
     });
     let summarising = Arc::clone(app);
+    let summariser = app.settings.model.as_ref().map(|model| Arc::new(Summariser::new(model)));
     let llm_processing = Handler::json(move |job| {
-        let app = Arc::clone(&summarising);
-        async move { llm_processing::run(&app, job).await }
+        let (app, summariser) = (Arc::clone(&summarising), summariser.clone());
+        async move { llm_processing::run(&app, summariser.as_deref(), job).await }
     });
-    Worker::new(app.store.clone())
+    let worker = Worker::new(app.store.clone())
         .name("bookmarks")
+        .keep_finished(app.settings.keep_finished)
         .destination(DestinationConfig::new(EXTRACTION, extraction.idempotent().timeout(page_within)))
         .queue(queue(EXTRACTION, page_within, &app.settings.retry))
         .destination(DestinationConfig::new(
@@ -155,16 +161,25 @@ pub(crate) fn start(app: &Arc<App>) -> Result<WorkerHandle, WorkerConfigErrors> 
             llm_processing.idempotent().timeout(model_within),
         ))
         .queue(queue(LLM_PROCESSING, model_within, &app.settings.retry))
-        .alerts(alerts())
-        .start()
+        .alerts(alerts(app.settings.alert_webhook.as_ref()));
+    let worker = match &app.settings.alert_webhook {
+        Some(webhook) => worker.destination(DestinationConfig::new(ALERTS, webhook.destination.clone())),
+        None => worker,
+    };
+    worker.start()
 }
 
 /// One page that is missing or may not be read is not an incident: this is expected, and the person who saved it sees
 /// it. Many in an hour are one. A failed summary is always one, because the operator must fix it. Each is logged in any
 /// case.
 // SPEC A15, E5.
-fn alerts() -> AlertSettings {
-    let mut alerts = AlertSettings::default();
+fn alerts(webhook: Option<&AlertWebhook>) -> AlertSettings {
+    let receiver = webhook.map(|webhook| AlertReceiver {
+        name: ALERTS.to_owned(),
+        destination: ALERTS.to_owned(),
+        format: webhook.format,
+    });
+    let mut alerts = AlertSettings { receivers: receiver.into_iter().collect(), ..AlertSettings::default() };
     alerts.rules.change_for(AlertRule::DeadLetter, EXTRACTION, RuleChange::Off);
     alerts
 }

@@ -15,6 +15,7 @@
 // SPEC A.
 
 mod access;
+mod alert_webhook;
 mod api;
 mod app;
 mod assets;
@@ -37,6 +38,7 @@ mod settings;
 mod store_url;
 mod summary;
 
+pub use alert_webhook::AlertWebhook;
 pub use app::{App, StartError};
 pub use canonical::{UrlError, canonical};
 pub use credential::Credential;

@@ -28,6 +28,7 @@ static RECORDER: OnceLock<Result<PrometheusHandle, String>> = OnceLock::new();
 pub(crate) fn begin() -> Result<(), String> {
     let started = RECORDER.get_or_init(|| {
         let handle = prometheus::install().map_err(|error| error.to_string())?;
+        ichido_llm::judge::describe_metrics();
         Ok(handle)
     });
     started.as_ref().map(|_| ()).map_err(Clone::clone)

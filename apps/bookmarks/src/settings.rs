@@ -7,15 +7,20 @@ use std::time::Duration;
 use ichido_core::retry::Retry;
 use ichido_llm::models::Model;
 
+use crate::alert_webhook::AlertWebhook;
 use crate::fetch::guard::is_public;
 
 /// The limits of the service.
 pub mod limits {
     use std::time::Duration;
 
-    /// How long the response under a key is kept.
-    // SPEC A2.
-    pub const KEYS_KEPT_FOR: Duration = Duration::from_hours(72);
+    /// Default and minimum for how long the response under a key is kept: devices hold back what they sent longer ago.
+    // SPEC A2, A13.
+    pub const KEEP_RESPONSES: Duration = Duration::from_hours(72);
+    /// Default for how long a finished job is kept.
+    pub const KEEP_FINISHED: Duration = Duration::from_hours(90 * 24);
+    /// Minimum for the same.
+    pub const MIN_KEEP_FINISHED: Duration = Duration::from_hours(1);
     /// How long a key stays blocked by a process that died with it. The claim is renewed meanwhile, so a short lease
     /// costs little.
     pub const KEY_LEASE: Duration = Duration::from_secs(5);
@@ -94,6 +99,14 @@ pub struct Settings {
     /// How often a job is attempted, and the backoff between attempts.
     // SPEC A10.
     pub retry: Retry,
+    /// How long the response under a key is kept.
+    // SPEC A2.
+    pub keep_responses: Duration,
+    /// How long a finished job is kept. A dead letter is kept until somebody retries its bookmark or deletes it.
+    pub keep_finished: Duration,
+    /// Where alerts are sent; `None` only records them.
+    // SPEC A15.
+    pub alert_webhook: Option<AlertWebhook>,
     /// Which addresses pages may be fetched from.
     pub may_reach: fn(IpAddr) -> bool,
     /// Timeout for a page.
@@ -111,6 +124,9 @@ impl Settings {
             public_origin: None,
             same_url_for: limits::SAME_URL_FOR,
             retry: Retry::JOB,
+            keep_responses: limits::KEEP_RESPONSES,
+            keep_finished: limits::KEEP_FINISHED,
+            alert_webhook: None,
             may_reach: is_public,
             page_within: limits::PAGE_WITHIN,
             model: None,

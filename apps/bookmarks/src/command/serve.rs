@@ -1,9 +1,14 @@
 //! `bookmarks serve`, the default command.
 
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bookmarks::{App, Credential, Settings, StoreUrl};
+use bookmarks::{AlertWebhook, App, Credential, Settings, StoreUrl, limits};
+use ichido::worker::AlertFormat;
+use ichido_core::retry::{MAX_ATTEMPTS, Retry};
+use ichido_core::settings::duration;
 use ichido_http::signals::Signals;
 use tokio::net::TcpListener;
 
@@ -34,6 +39,40 @@ pub(super) struct Serve {
     /// Base URL of the model's API [default: the provider's own]
     #[arg(long, value_name = "URL", requires = "llm")]
     llm_url: Option<String>,
+
+    /// URL to send alerts to [default: only record them]
+    #[arg(long, value_name = "URL", env = "BOOKMARKS_ALERT_WEBHOOK", hide_env_values = true)]
+    alert_webhook: Option<String>,
+
+    /// Format of alerts: webhook (a JSON event) or slack
+    #[arg(long, value_name = "FORMAT", env = "BOOKMARKS_ALERT_FORMAT", default_value = "webhook", value_parser = alert_format)]
+    alert_format: AlertFormat,
+
+    /// Attempts of a job before it fails permanently
+    #[arg(long, value_name = "COUNT", env = "BOOKMARKS_MAX_ATTEMPTS", default_value_t = Retry::JOB.max_attempts, value_parser = attempts)]
+    max_attempts: NonZeroU32,
+
+    /// How long a response is replayed to the same key
+    #[arg(long, value_name = "DURATION", env = "BOOKMARKS_KEEP_RESPONSES", default_value = "72h", value_parser = |text: &str| at_least(text, limits::KEEP_RESPONSES))]
+    keep_responses: Duration,
+
+    /// How long finished jobs are kept; dead letters are kept until handled
+    #[arg(long, value_name = "DURATION", env = "BOOKMARKS_KEEP_FINISHED", default_value = "90d", value_parser = |text: &str| at_least(text, limits::MIN_KEEP_FINISHED))]
+    keep_finished: Duration,
+}
+
+fn alert_format(text: &str) -> Result<AlertFormat, String> {
+    AlertFormat::parse(text).ok_or_else(|| format!("use one of {}", AlertFormat::WORDS.join(", ")))
+}
+
+fn attempts(text: &str) -> Result<NonZeroU32, String> {
+    let count = text.parse::<NonZeroU32>().ok().filter(|count| count.get() <= MAX_ATTEMPTS);
+    count.ok_or_else(|| format!("use a number from 1 to {MAX_ATTEMPTS}"))
+}
+
+fn at_least(text: &str, min: Duration) -> Result<Duration, String> {
+    let kept_for = duration::parse(text).map_err(|error| error.to_string())?;
+    if kept_for < min { Err(format!("use at least {}", duration::format(min))) } else { Ok(kept_for) }
 }
 
 impl Serve {
@@ -49,6 +88,10 @@ impl Serve {
         let named =
             self.llm.as_deref().map(|llm| NamedModel::new(llm, self.llm_url.as_deref())).transpose()?;
         settings.model = named.as_ref().map(|named| Arc::clone(&named.model));
+        settings.alert_webhook = self.webhook()?;
+        settings.retry.max_attempts = self.max_attempts;
+        settings.keep_responses = self.keep_responses;
+        settings.keep_finished = self.keep_finished;
         if self.allow_private_addresses {
             settings.may_reach = |_: IpAddr| true;
         }
@@ -62,6 +105,15 @@ impl Serve {
         app.serve(listener, &stops).await?;
         app.close().await;
         Ok(())
+    }
+
+    fn webhook(&self) -> Result<Option<AlertWebhook>, CommandError> {
+        let Some(url) = &self.alert_webhook else { return Ok(None) };
+        let webhook = AlertWebhook::new(url, self.alert_format).map_err(|errors| {
+            let lines = errors.0.iter().map(|error| format!("--alert-webhook: {}", error.what));
+            lines.collect::<Vec<_>>().join("\n")
+        })?;
+        Ok(Some(webhook))
     }
 }
 
@@ -77,6 +129,11 @@ fn announce(
     match named {
         Some(named) => println!("bookmarks: summariser: {named}"),
         None => println!("bookmarks: summariser: sentences from the page; pass --llm to use a model"),
+    }
+    // The URL is often a secret.
+    match settings.alert_webhook {
+        Some(_) => println!("bookmarks: alerts: sent to the webhook"),
+        None => println!("bookmarks: alerts: recorded only; pass --alert-webhook to send them"),
     }
     if !address.ip().is_loopback() && settings.public_origin.is_none() {
         println!(

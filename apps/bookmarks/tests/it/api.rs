@@ -1,6 +1,7 @@
 //! The service from outside: over a real socket, on each database. Nothing sleeps: a case waits for a condition or
 //! moves the store's clock.
 
+mod alerts;
 mod fixture;
 mod jobs;
 mod letters;

@@ -1,6 +1,7 @@
 //! A model summarises: its answers, and its failures.
 // SPEC A10.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,9 @@ use fake_llm::{Fake, start};
 use ichido_core::alert::AlertSubject;
 use ichido_llm::models::{OpenAiSettings, ServiceSettings};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use super::fixture::ApiFixture;
+use super::fixture::{ApiFixture, look_again};
 use super::pages::{Pages, story};
 use crate::both_databases;
 
@@ -21,10 +23,15 @@ pub(crate) fn playing(rules: Vec<ScriptRule>) -> Fake {
 }
 
 /// Uses a fake provider as the model.
-pub(crate) fn asks(fake: &Fake) -> impl FnOnce(&mut Settings) {
+pub(crate) fn asks(fake: &Fake) -> impl FnOnce(&mut Settings) + use<> {
+    asks_model("a-model", fake)
+}
+
+/// The same, under a name.
+fn asks_model(name: &str, fake: &Fake) -> impl FnOnce(&mut Settings) + use<> {
     let service = ServiceSettings {
         api_key: Some("sk-not-to-be-shown".to_owned()),
-        ..ServiceSettings::new("a-model", format!("{}/v1", fake.url()))
+        ..ServiceSettings::new(name, format!("{}/v1", fake.url()))
     };
     let model = Arc::new(OpenAiSettings::new(service).resolve().expect("settings"));
     move |settings| settings.model = Some(model)
@@ -85,6 +92,45 @@ both_databases! {
             service.pass(Duration::from_mins(5));
             let done = service.until(&id, "done").await;
             assert_eq!((&done["summary"], pages.requests(&path)), (&json!("A fox."), 1), "{action:?}");
+        }
+    }
+
+    /// Calls, retries, throttled calls, unusable answers, abandoned summaries, and calls that may be billed twice.
+    // SPEC B12.
+    #[test]
+    async fn calls_to_the_model_are_counted(fixture: ApiFixture) {
+        let fake = playing(vec![
+            first(ScriptedAction::Fail(ProviderFault::Throttle)),
+            first(ScriptedAction::DropCompleted),
+            first(ScriptedAction::Answer(AnswerShape::CutOff)),
+        ]);
+        // Counters are global to the program, so this case has a model of its own.
+        let model = format!("model-{}", Uuid::now_v7());
+        let asks = asks_model(&model, &fake);
+        let three_attempts = |settings: &mut Settings| {
+            asks(settings);
+            settings.retry.max_attempts = NonZeroU32::new(3).unwrap();
+        };
+        let service = fixture.work_as(three_attempts).await;
+        let pages = Pages::start(|_, _| story()).await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        for attempt in 1..3 {
+            while service.until(&id, "retrying").await["attempt"] != attempt {
+                look_again().await;
+            }
+            service.pass(Duration::from_mins(10));
+        }
+        service.until(&id, "failed").await;
+        let label = format!("model=\"{model}\"");
+        for (counted, times) in [
+            ("calls", 3.0),
+            ("retries", 2.0),
+            ("throttled", 1.0),
+            ("unusable_answers", 1.0),
+            ("fallbacks", 1.0),
+            ("possibly_billed_twice", 1.0),
+        ] {
+            service.until_measured(&format!("ichido_llm_{counted}_total"), &[&label], times).await;
         }
     }
 

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use bookmarks::Settings;
 use http::{Method, StatusCode};
 use ichido_core::retry::Schedule;
 use ichido_store::message::MessageFilter;
 use serde_json::json;
 
-use super::fixture::ApiFixture;
+use super::fixture::{ApiFixture, look_again};
 use super::pages::{Pages, story};
 use crate::both_databases;
 
@@ -107,6 +108,36 @@ both_databases! {
         service.pass(Duration::from_hours(2));
         let second = service.saved("k1", &pages.url("/")).await;
         assert_ne!(first, second);
+    }
+
+    /// Longer than the default: the URL alone would make a second bookmark.
+    #[test]
+    async fn a_response_is_kept_as_long_as_configured(fixture: ApiFixture) {
+        let longer = |settings: &mut Settings| {
+            settings.keep_responses = Duration::from_hours(100);
+            settings.same_url_for = Duration::from_hours(1);
+        };
+        let service = fixture.work_as(longer).await;
+        let pages = Pages::start(|_, _| story()).await;
+        let first = service.saved("k1", &pages.url("/")).await;
+        service.until(&first, "done").await;
+        service.pass(AFTER_KEYS);
+        assert_eq!(service.save("k1", &pages.url("/")).send().await.text("/id"), first);
+    }
+
+    /// The bookmark stays when the messages of its jobs are deleted.
+    #[test]
+    async fn finished_jobs_are_kept_as_long_as_configured(fixture: ApiFixture) {
+        let service = fixture.work_as(|settings| settings.keep_finished = Duration::from_hours(1)).await;
+        let pages = Pages::start(|_, _| story()).await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        let done = service.until(&id, "done").await;
+        service.pass(Duration::from_hours(2));
+        while !service.store().messages().list(&MessageFilter::default(), 9).await.unwrap().is_empty() {
+            look_again().await;
+        }
+        let kept = service.bookmark(&id).await;
+        assert_eq!((&kept["state"], &kept["summary"]), (&json!("done"), &done["summary"]));
     }
 
     /// Whatever fails on the way, nothing is stored, and the key is free.

@@ -1,23 +1,14 @@
-//! Metrics and alerts of the service.
-// SPEC A14, A15.
-
-use std::time::Duration;
+//! Metrics of the service.
+// SPEC A14, B12.
 
 use http::{Method, StatusCode};
-use ichido_core::alert::{AlertRule, AlertSubject};
 
 use super::fixture::{ApiFixture, RunningService, look_again};
-use super::pages::{Pages, http_response, story};
 use crate::both_databases;
-
-/// Slightly longer than the interval of the watch.
-const A_ROUND: Duration = Duration::from_secs(11);
-/// How many checks there are between two steps of time.
-const LOOKS_A_STEP: u32 = 40;
 
 impl RunningService {
     /// Returns the metrics by name and labels. Counters are global to the program, whatever else runs in it.
-    async fn measured(&self, name: &str, labels: &[&str]) -> f64 {
+    pub(crate) async fn measured(&self, name: &str, labels: &[&str]) -> f64 {
         let page = self.bare(Method::GET, "/metrics").send().await;
         assert_eq!(page.status, StatusCode::OK);
         let page = String::from_utf8(page.body.to_vec()).unwrap();
@@ -28,22 +19,8 @@ impl RunningService {
     }
 
     /// Waits until a metric has at least this value.
-    async fn until_measured(&self, name: &str, labels: &[&str], least: f64) {
+    pub(crate) async fn until_measured(&self, name: &str, labels: &[&str], least: f64) {
         while self.measured(name, labels).await < least {
-            look_again().await;
-        }
-    }
-
-    /// Waits until an alert is open, and moves the clock meanwhile.
-    pub(crate) async fn until_firing(&self, rule: AlertRule, about: &AlertSubject) {
-        for look in 1_u32.. {
-            let firing = self.store().alerts().firing().await.unwrap();
-            if firing.iter().any(|alert| alert.rule == rule && alert.about == *about) {
-                return;
-            }
-            if look % LOOKS_A_STEP == 0 {
-                self.pass(A_ROUND);
-            }
             look_again().await;
         }
     }
@@ -66,7 +43,8 @@ both_databases! {
         const REQUESTS: &str = "ichido_once_requests_total";
         let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
         let replayed = ["operation=\"bookmarks.create\"", "result=\"replayed\""];
-        let keyless = ["operation=\"bookmarks.create\"", "result=\"refused\""];
+        let same_content = ["operation=\"bookmarks.create\"", "result=\"same_content\""];
+        let keyless = ["operation=\"bookmarks.create\"", "result=\"keyless\""];
         let auto = ["attempt=\"auto\"", "success=\"true\""];
         let manual = ["attempt=\"manual\"", "success=\"true\""];
         let before = [
@@ -74,16 +52,20 @@ both_databases! {
             service.measured(REQUESTS, &keyless).await,
             service.measured(REQUESTS, &auto).await,
             service.measured(REQUESTS, &manual).await,
+            service.measured(REQUESTS, &same_content).await,
         ];
         let id = service.saved("k1", "http://127.0.0.1/").await;
         service.save("k1", "http://127.0.0.1/").header("ichido-attempt", "2; auto").send().await;
         service.save("k1", "http://127.0.0.1/").header("ichido-attempt", "3; manual").send().await;
         service.ask(Method::POST, "/v1/bookmarks").send().await;
+        // Another press for the same page, under its own key.
+        service.save("k2", "http://127.0.0.1/?utm_source=mail").send().await;
         service.until(&id, "failed").await;
         service.until_measured(REQUESTS, &replayed, before[0] + 2.0).await;
         service.until_measured(REQUESTS, &keyless, before[1] + 1.0).await;
         service.until_measured(REQUESTS, &auto, before[2] + 1.0).await;
         service.until_measured(REQUESTS, &manual, before[3] + 1.0).await;
+        service.until_measured(REQUESTS, &same_content, before[4] + 1.0).await;
         service.until_measured("outbox_send_total", &["queue=\"extraction\"", "outcome=\"dead\""], 1.0).await;
         service.until_measured("outbox_messages", &["queue=\"extraction\"", "state=\"dead\""], 1.0).await;
         service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
@@ -104,55 +86,5 @@ both_databases! {
         let page = String::from_utf8(page.body.to_vec()).unwrap();
         assert!(page.contains("# TYPE outbox_retry_count histogram\n"), "{page}");
         assert!(!page.contains("\noutbox_retry_count{"), "the histogram has no sample under its bare name");
-    }
-
-    /// More than 10 dead letters an hour.
-    // SPEC A15.
-    #[test]
-    async fn many_dead_letters_open_an_alert(fixture: ApiFixture) {
-        let service = fixture.work_as(|settings| settings.may_reach = |_| false).await;
-        for number in 0..11 {
-            service.saved(&format!("k{number}"), &format!("http://127.0.0.1/{number}")).await;
-        }
-        service.until_firing(AlertRule::DeadLetters, &AlertSubject::Queue("extraction".to_owned())).await;
-        let alerts = service.store().alerts().list(None, 10).await.unwrap();
-        assert!(!alerts.iter().any(|alert| alert.rule == AlertRule::DeadLetter), "a single dead letter does not alert");
-    }
-
-    /// More than 50 % duplicates.
-    // SPEC A15.
-    #[test]
-    async fn many_duplicates_open_an_alert(fixture: ApiFixture) {
-        let service = fixture.start().await;
-        for _ in 0..110 {
-            assert_eq!(service.save("k1", "https://example.com/").send().await.status, StatusCode::CREATED);
-        }
-        service.until_firing(AlertRule::Duplicates, &AlertSubject::Operation("bookmarks.create".to_owned())).await;
-    }
-
-    /// More than 5 % of retries failing.
-    // SPEC A15.
-    #[test]
-    async fn many_failing_retries_open_an_alert(fixture: ApiFixture) {
-        let service = fixture.work().await;
-        let pages = Pages::start(|path, _| if path.ends_with('0') { story() } else { http_response("500 Oh", "", b"") }).await;
-        for number in 0..24 {
-            service.saved(&format!("k{number}"), &pages.url(&format!("/{number}"))).await;
-        }
-        service.until_firing(AlertRule::FailedRetries, &AlertSubject::Queue("extraction".to_owned())).await;
-    }
-
-    /// A mean delay over 5 minutes until pages are summarised.
-    // SPEC A15.
-    #[test]
-    async fn a_long_delay_opens_an_alert(fixture: ApiFixture) {
-        let service = fixture.start().await;
-        let pages = Pages::start(|_, _| story()).await;
-        for number in 0..6 {
-            service.saved(&format!("k{number}"), &pages.url(&format!("/{number}"))).await;
-        }
-        service.pass(Duration::from_mins(10));
-        service.go_on().await;
-        service.until_firing(AlertRule::ProcessingDelay, &AlertSubject::Queue("extraction".to_owned())).await;
     }
 }

@@ -1,0 +1,27 @@
+//! The webhook that alerts are sent to.
+// SPEC A15.
+
+use ichido::destination::Destination;
+use ichido::destination::http::HttpSettings;
+use ichido::worker::AlertFormat;
+use ichido_core::retry::Guarantee;
+use ichido_core::settings::ConfigErrors;
+
+/// A receiver of alerts: the engine delivers them like any message, until they arrive.
+#[derive(Clone, Debug)]
+pub struct AlertWebhook {
+    pub(crate) destination: Destination,
+    pub(crate) format: AlertFormat,
+}
+
+impl AlertWebhook {
+    /// Checks the URL; nothing is called yet.
+    pub fn new(url: &str, format: AlertFormat) -> Result<Self, ConfigErrors> {
+        let settings = HttpSettings {
+            // A repeated alert is harmless, and a lost one is not.
+            guarantee: Guarantee::Idempotent,
+            ..HttpSettings::new(url)
+        };
+        Ok(Self { destination: settings.resolve()?.into(), format })
+    }
+}
