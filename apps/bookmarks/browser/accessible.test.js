@@ -38,7 +38,7 @@ test('axe-core finds no serious violation on any page', async (t) => {
     }
   }
   await stage.context.setOffline(false);
-  for (const path of ['/sign-in', '/save?url=https://example.com/&title=Example']) {
+  for (const path of ['/sign-in', '/stats', '/save?url=https://example.com/&title=Example']) {
     const small = await stage.context.newPage();
     await small.goto(stage.url + path);
     await small.waitForSelector('html[data-ready]');

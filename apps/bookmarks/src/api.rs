@@ -26,7 +26,7 @@ use crate::access::{self, AuthenticatedCaller};
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::settings::limits;
-use crate::{assets, jobs, metrics};
+use crate::{assets, jobs, metrics, stats};
 
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; manifest-src 'self'; \
@@ -54,6 +54,7 @@ pub(crate) fn router(app: &Arc<App>, keeper: &LeaseKeeper) -> Result<Router, Onc
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(metrics::ready))
         .route("/metrics", get(metrics::page))
+        .route("/stats", get(stats::page))
         .fallback(unknown)
         .method_not_allowed_fallback(async || {
             Problem::new(Code::MethodNotAllowed, "method not allowed for this path")

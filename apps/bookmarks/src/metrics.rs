@@ -13,7 +13,7 @@ use ichido_store::error::StoreError;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::access::{is_bearer, needs_own_host};
+use crate::access::allow_totals;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::settings::limits::READY_WITHIN;
@@ -58,17 +58,16 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, P
     }
 }
 
-/// Returns the metrics for Prometheus: to everybody on this machine who names it, and from elsewhere with a token.
+/// Returns the metrics for Prometheus.
 pub(crate) async fn page(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Problem> {
-    let is_inner = app.settings.listen.ip().is_loopback() && app.settings.public_origin.is_none();
-    if is_inner {
-        needs_own_host(&headers)?;
-    } else if !is_bearer(&app, &headers).await? {
-        return Err(Problem::signed_out());
-    }
-    let text = match RECORDER.get() {
+    allow_totals(&app, &headers).await?;
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text()).into_response())
+}
+
+/// Returns the metrics in Prometheus' text format.
+pub(crate) fn text() -> String {
+    match RECORDER.get() {
         Some(Ok(handle)) => prometheus::render(handle),
         Some(Err(_)) | None => String::new(),
-    };
-    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+    }
 }

@@ -15,4 +15,5 @@ mod retries;
 mod same_url;
 mod saving;
 mod signs;
+mod stats;
 mod tls;

@@ -23,12 +23,12 @@ pub(crate) fn playing(rules: Vec<ScriptRule>) -> Fake {
 }
 
 /// Uses a fake provider as the model.
-pub(crate) fn asks(fake: &Fake) -> impl FnOnce(&mut Settings) + use<> {
+pub(crate) fn asks(fake: &Fake) -> impl FnOnce(&mut Settings) {
     asks_model("a-model", fake)
 }
 
 /// The same, under a name.
-fn asks_model(name: &str, fake: &Fake) -> impl FnOnce(&mut Settings) + use<> {
+fn asks_model(name: &str, fake: &Fake) -> impl FnOnce(&mut Settings) {
     let service = ServiceSettings {
         api_key: Some("sk-not-to-be-shown".to_owned()),
         ..ServiceSettings::new(name, format!("{}/v1", fake.url()))

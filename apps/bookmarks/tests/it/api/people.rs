@@ -21,7 +21,7 @@ impl RunningService {
     }
 
     /// Signs ann in and returns the cookie that her browser then sends.
-    async fn cookie(&self) -> String {
+    pub(crate) async fn cookie(&self) -> String {
         let answer = self.sign_in(&self.token).await;
         assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
         answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
