@@ -71,9 +71,11 @@ fn shares(metrics: &str) -> [Share; 4] {
 
 /// Adds up the samples of a metric that have these labels, in Prometheus' text format.
 fn total(metrics: &str, name: &str, labels: &[(&str, &str)]) -> u64 {
-    let samples = metrics.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} "));
+    let samples =
+        metrics.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} "));
     // No label has a foreign value, so a label is found as text.
-    let has = |sample: &str| labels.iter().all(|(name, value)| sample.contains(&format!("{name}=\"{value}\"")));
+    let has =
+        |sample: &str| labels.iter().all(|(name, value)| sample.contains(&format!("{name}=\"{value}\"")));
     samples.filter(|(sample, _)| has(sample)).filter_map(|(_, value)| value.parse::<u64>().ok()).sum()
 }
 

@@ -45,19 +45,43 @@ pub(super) struct Serve {
     alert_webhook: Option<String>,
 
     /// Format of alerts: webhook (a JSON event) or slack
-    #[arg(long, value_name = "FORMAT", env = "BOOKMARKS_ALERT_FORMAT", default_value = "webhook", value_parser = alert_format)]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        env = "BOOKMARKS_ALERT_FORMAT",
+        default_value = "webhook",
+        value_parser = alert_format
+    )]
     alert_format: AlertFormat,
 
     /// Attempts of a job before it fails permanently
-    #[arg(long, value_name = "COUNT", env = "BOOKMARKS_MAX_ATTEMPTS", default_value_t = Retry::JOB.max_attempts, value_parser = attempts)]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "BOOKMARKS_MAX_ATTEMPTS",
+        default_value_t = Retry::JOB.max_attempts,
+        value_parser = attempts
+    )]
     max_attempts: NonZeroU32,
 
     /// How long a response is replayed to the same key
-    #[arg(long, value_name = "DURATION", env = "BOOKMARKS_KEEP_RESPONSES", default_value = "72h", value_parser = |text: &str| at_least(text, limits::KEEP_RESPONSES))]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "BOOKMARKS_KEEP_RESPONSES",
+        default_value = "72h",
+        value_parser = |text: &str| at_least(text, limits::KEEP_RESPONSES)
+    )]
     keep_responses: Duration,
 
     /// How long finished jobs are kept; dead letters are kept until handled
-    #[arg(long, value_name = "DURATION", env = "BOOKMARKS_KEEP_FINISHED", default_value = "90d", value_parser = |text: &str| at_least(text, limits::MIN_KEEP_FINISHED))]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "BOOKMARKS_KEEP_FINISHED",
+        default_value = "90d",
+        value_parser = |text: &str| at_least(text, limits::MIN_KEEP_FINISHED)
+    )]
     keep_finished: Duration,
 }
 

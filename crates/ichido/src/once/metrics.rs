@@ -65,8 +65,9 @@ pub(crate) fn count_request(
 pub(crate) fn register_operation(operation: &str) {
     for attempt in ClientAttempt::ALL {
         for result in Result::ALL {
-            for is_success in [false, true].into_iter().filter(|is_success| result.is_answer() || !is_success) {
-                requests(operation, attempt, result, is_success).increment(0);
+            let successes: &[bool] = if result.is_answer() { &[false, true] } else { &[false] };
+            for is_success in successes {
+                requests(operation, attempt, result, *is_success).increment(0);
             }
         }
     }

@@ -146,7 +146,8 @@ async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
 
 fn refused<R: Payload, E>(problem: Problem) -> ServedResponse<R, E> {
     tracing::debug!(code = problem.code.as_str(), "request refused");
-    let result = if problem.code == Code::KeyMissing { metrics::Result::Keyless } else { metrics::Result::Refused };
+    let result =
+        if problem.code == Code::KeyMissing { metrics::Result::Keyless } else { metrics::Result::Refused };
     problem_response(result, problem)
 }
 

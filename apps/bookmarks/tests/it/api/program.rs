@@ -217,7 +217,10 @@ async fn invalid_arguments_are_refused_before_anything_is_created() {
             "bookmarks: --llm: must be the provider's model name",
         ),
         (vec!["--alert-webhook", "chat.example"], "bookmarks: --alert-webhook: must begin with"),
-        (vec!["--alert-webhook", "https://chat.example", "--alert-format", "mail"], "use one of webhook, slack"),
+        (
+            vec!["--alert-webhook", "https://chat.example", "--alert-format", "mail"],
+            "use one of webhook, slack",
+        ),
         (vec!["--max-attempts", "0"], "use a number from 1 to 1000"),
         (vec!["--keep-responses", "71h"], "use at least 3d"),
         (vec!["--keep-finished", "90"], "write a whole number and a unit"),
