@@ -37,12 +37,11 @@ CREATE TABLE IF NOT EXISTS bookmarks (
 
 CREATE INDEX IF NOT EXISTS bookmarks_newest ON bookmarks (person_id, id DESC);
 
--- The bookmark of a URL, and until when a second save returns it. A separate row, so two concurrent saves meet on it.
+-- The bookmark of a URL, which a second save returns. A separate row, so two concurrent saves meet on it.
 CREATE TABLE IF NOT EXISTS saved_urls (
     person_id   uuid    NOT NULL,
     url         text    NOT NULL,
     bookmark_id uuid    NOT NULL,
-    until       bigint  NOT NULL,
     PRIMARY KEY (person_id, url)
 );
 
@@ -59,16 +58,17 @@ SELECT b.id, b.person_id, b.url, b.title, b.summary, b.summary_by, b.source_hint
 FROM bookmarks b
 LEFT JOIN ichido.message m ON m.id = b.job;
 
--- The dead letters of this app. The error begins with its code.
+-- The open failures of this app: the dead letters of jobs that nobody has retried, replaced or discarded. The message begins with
+-- the error's code, and the payload has the number of the last attempt.
 CREATE VIEW failed_jobs AS
 SELECT m.id,
-       convert_from(m.request, 'UTF8')::jsonb ->> 'bookmark_id' AS bookmark_id,
+       b.id AS bookmark_id,
        m.queue AS job_type,
-       m.last_error_text AS error,
-       convert_from(m.request, 'UTF8') AS payload,
+       m.last_error_text AS error_message,
+       jsonb_set(convert_from(m.request, 'UTF8')::jsonb, '{attempt}', to_jsonb(l.attempts)) AS payload,
        l.since AS failed_at,
        coalesce(split_part(m.last_error_text, ':', 1), '')
-           NOT IN ('page_not_found', 'page_refused', 'page_too_large', 'page_not_text', 'address_refused') AS can_retry
-FROM ichido.dead_letters l
-JOIN ichido.message m ON m.id = l.message_id
-WHERE l.state = 'dead' AND l.queue IN ('extraction', 'llm_processing');
+           NOT IN ('page_not_found', 'page_refused', 'page_too_large', 'page_not_text', 'address_refused') AS retryable
+FROM bookmarks b
+JOIN ichido.dead_letters l ON l.message_id = b.job AND l.state = 'dead' AND l.closed = 'open'
+JOIN ichido.message m ON m.id = l.message_id;

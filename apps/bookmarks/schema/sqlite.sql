@@ -37,12 +37,11 @@ CREATE TABLE IF NOT EXISTS bookmarks (
 
 CREATE INDEX IF NOT EXISTS bookmarks_newest ON bookmarks (person_id, id DESC);
 
--- The bookmark of a URL, and until when a second save returns it. A separate row, so two concurrent saves meet on it.
+-- The bookmark of a URL, which a second save returns. A separate row, so two concurrent saves meet on it.
 CREATE TABLE IF NOT EXISTS saved_urls (
     person_id   BLOB    NOT NULL,
     url         TEXT    NOT NULL,
     bookmark_id BLOB    NOT NULL,
-    until       INTEGER NOT NULL,
     PRIMARY KEY (person_id, url)
 ) STRICT, WITHOUT ROWID;
 
@@ -59,17 +58,18 @@ SELECT b.id, b.person_id, b.url, b.title, b.summary, b.summary_by, b.source_hint
 FROM bookmarks b
 LEFT JOIN ichido_message m ON m.id = b.job;
 
--- The dead letters of this app, for people: ids and times are text here. The error begins with its code.
+-- The open failures of this app: the dead letters of jobs that nobody has retried, replaced or discarded. The message begins with
+-- the error's code, and the payload has the number of the last attempt. For people: ids and times are text here.
 CREATE VIEW failed_jobs AS
 SELECT lower(substr(hex(m.id), 1, 8) || '-' || substr(hex(m.id), 9, 4) || '-' || substr(hex(m.id), 13, 4) || '-' ||
              substr(hex(m.id), 17, 4) || '-' || substr(hex(m.id), 21)) AS id,
        json_extract(CAST(m.request AS TEXT), '$.bookmark_id') AS bookmark_id,
        m.queue AS job_type,
-       m.last_error_text AS error,
-       CAST(m.request AS TEXT) AS payload,
+       m.last_error_text AS error_message,
+       json_set(CAST(m.request AS TEXT), '$.attempt', l.attempts) AS payload,
        strftime('%Y-%m-%dT%H:%M:%fZ', l.since / 1000000.0, 'unixepoch') AS failed_at,
        coalesce(substr(m.last_error_text, 1, instr(m.last_error_text, ':') - 1), '')
-           NOT IN ('page_not_found', 'page_refused', 'page_too_large', 'page_not_text', 'address_refused') AS can_retry
-FROM ichido_dead_letters l
-JOIN ichido_message m ON m.id = l.message_id
-WHERE l.state = 'dead' AND l.queue IN ('extraction', 'llm_processing');
+           NOT IN ('page_not_found', 'page_refused', 'page_too_large', 'page_not_text', 'address_refused') AS retryable
+FROM bookmarks b
+JOIN ichido_dead_letters l ON l.message_id = b.job AND l.state = 'dead' AND l.closed = 'open'
+JOIN ichido_message m ON m.id = l.message_id;

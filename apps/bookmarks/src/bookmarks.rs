@@ -8,36 +8,37 @@ use uuid::Uuid;
 
 use crate::bookmark::{Bookmark, Row, State};
 use crate::database::{DbConnection, on};
+use crate::source::{CreatedFrom, SourceHint};
 
 /// A bookmark to insert.
 pub(crate) struct NewBookmark {
     pub(crate) id: Uuid,
     pub(crate) person: Uuid,
     pub(crate) url: String,
+    /// The client's title, until the page's own is known.
+    pub(crate) title: Option<String>,
     pub(crate) idempotency_key: String,
-    pub(crate) source_hint: Option<String>,
-    pub(crate) created_from: Option<String>,
+    pub(crate) source_hint: SourceHint,
+    pub(crate) created_from: Option<CreatedFrom>,
     pub(crate) now: Timestamp,
 }
 
-/// Returns the bookmark of a URL: the person's earlier one if it is recent enough, else this one.
+/// Returns the bookmark of a URL: the person's earlier one if it still exists, else this one.
 ///
 /// Two concurrent saves meet on the row, and the second gets what the first inserted.
 // SPEC A7.
 pub(crate) async fn claim_url(
     connection: &mut DbConnection<'_>,
     new: &NewBookmark,
-    until: Timestamp,
 ) -> Result<Uuid, sqlx::Error> {
+    // The update changes nothing: it locks the row and returns it.
     const SQL: &str = "\
-        INSERT INTO saved_urls (person_id, url, bookmark_id, until) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (person_id, url) DO UPDATE SET
-            bookmark_id = CASE WHEN saved_urls.until <= $5 THEN excluded.bookmark_id ELSE saved_urls.bookmark_id END,
-            until = CASE WHEN saved_urls.until <= $5 THEN excluded.until ELSE saved_urls.until END
+        INSERT INTO saved_urls (person_id, url, bookmark_id) VALUES ($1, $2, $3)
+        ON CONFLICT (person_id, url) DO UPDATE SET bookmark_id = saved_urls.bookmark_id
         RETURNING bookmark_id";
     on!(connection, c => {
         let claimed = sqlx::query_scalar(SQL).bind(new.person).bind(&new.url).bind(new.id);
-        claimed.bind(until.as_micros()).bind(new.now.as_micros()).fetch_one(&mut **c).await
+        claimed.fetch_one(&mut **c).await
     })
 }
 
@@ -48,12 +49,15 @@ pub(crate) async fn insert(
     job: Uuid,
 ) -> Result<(), sqlx::Error> {
     const SQL: &str = "\
-        INSERT INTO bookmarks (id, person_id, url, idempotency_key, source_hint, created_from, created_at, search, job)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        INSERT INTO bookmarks
+            (id, person_id, url, title, idempotency_key, source_hint, created_from, created_at, search, job)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let search = search(&new.url, new.title.as_deref(), None);
     on!(connection, c => {
-        let insert = sqlx::query(SQL).bind(new.id).bind(new.person).bind(&new.url).bind(&new.idempotency_key);
-        let insert = insert.bind(&new.source_hint).bind(&new.created_from).bind(new.now.as_micros());
-        insert.bind(new.url.to_lowercase()).bind(job).execute(&mut **c).await.map(drop)
+        let insert = sqlx::query(SQL).bind(new.id).bind(new.person).bind(&new.url).bind(&new.title);
+        let insert = insert.bind(&new.idempotency_key).bind(new.source_hint.as_str());
+        let insert = insert.bind(new.created_from.map(CreatedFrom::as_str)).bind(new.now.as_micros());
+        insert.bind(search).bind(job).execute(&mut **c).await.map(drop)
     })
 }
 
@@ -201,14 +205,18 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
-/// Stores a page's content if this is still the bookmark's job; returns whether it is.
+/// Stores a page's content if this is still the bookmark's job; returns whether it is. A page without a title leaves the
+/// one that the client sent.
 pub(crate) async fn write_page(
     connection: &mut DbConnection<'_>,
     (id, job): (Uuid, Uuid),
     url: &str,
     page: &Page,
 ) -> Result<bool, sqlx::Error> {
-    const SQL: &str = "UPDATE bookmarks SET title = $1, text = $2, search = $3 WHERE id = $4 AND job = $5";
+    const SQL: &str = "\
+        UPDATE bookmarks SET title = coalesce($1, title), text = $2,
+            search = CASE WHEN $1 IS NULL THEN search ELSE $3 END
+        WHERE id = $4 AND job = $5";
     let search = search(url, page.title.as_deref(), None);
     on!(connection, c => {
         let written = sqlx::query(SQL).bind(&page.title).bind(&page.text).bind(search).bind(id).bind(job);

@@ -128,7 +128,7 @@ mod tests {
     fn the_view_of_failed_jobs_agrees_about_retries() {
         let hopeless = JobErrorCode::ALL.iter().filter(|job_error| !job_error.can_retry());
         let listed: Vec<String> = hopeless.map(|job_error| format!("'{}'", job_error.as_str())).collect();
-        let expected = format!("NOT IN ({}) AS can_retry", listed.join(", "));
+        let expected = format!("NOT IN ({}) AS retryable", listed.join(", "));
         for schema in [include_str!("../schema/sqlite.sql"), include_str!("../schema/postgres.sql")] {
             assert!(schema.contains(&expected), "no `{expected}` in the schema");
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::dead_letters::{Resolution, record_resolution};
-use ichido::destination::Handler;
+use ichido::destination::{Handler, Job};
 use ichido::worker::{
     AlertReceiver, AlertSettings, DestinationConfig, QueueConfig, Worker, WorkerConfigErrors, WorkerHandle,
 };
@@ -35,7 +35,7 @@ use crate::fetch::Fetcher;
 use crate::people::Person;
 use crate::settings::limits;
 
-const EXTRACTION: &str = "extraction";
+pub(crate) const EXTRACTION: &str = "extraction";
 const LLM_PROCESSING: &str = "llm_processing";
 /// The receiver of alerts, and its destination.
 const ALERTS: &str = "webhook";
@@ -44,11 +44,13 @@ const BESIDES: Duration = Duration::from_secs(20);
 /// How much longer than an attempt its lease is, so the messages of a dead process come back soon.
 const LEASE_BESIDES: Duration = Duration::from_secs(10);
 
-/// The payload of a job's message. The engine counts the attempts; this is the number of the first.
+/// The payload of a job's message.
 // SPEC A10.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct JobPayload {
     pub(crate) bookmark_id: Uuid,
+    /// The number of the attempt. A stored message never changes, so it has the first; [`counted`] and the view
+    /// `failed_jobs` replace it.
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
     pub(crate) original_request: OriginalRequest,
@@ -71,6 +73,12 @@ impl JobPayload {
         let max_attempts = retry.max_attempts.get();
         Self { bookmark_id, attempt: 1, max_attempts, original_request, replaces: None }
     }
+}
+
+/// Returns the job with the number of this attempt in its payload.
+fn counted(mut job: Job<JobPayload>) -> Job<JobPayload> {
+    job.payload.attempt = job.attempt;
+    job
 }
 
 pub(crate) fn extraction_queue() -> QueueName {
@@ -143,13 +151,13 @@ pub(crate) fn start(app: &Arc<App>) -> Result<WorkerHandle, WorkerConfigErrors> 
     let reading = Arc::clone(app);
     let extraction = Handler::json(move |job| {
         let (app, fetcher) = (Arc::clone(&reading), Arc::clone(&fetcher));
-        async move { extraction::run(&app, &fetcher, job).await }
+        async move { extraction::run(&app, &fetcher, counted(job)).await }
     });
     let summarising = Arc::clone(app);
     let summariser = app.settings.model.as_ref().map(|model| Arc::new(Summariser::new(model)));
     let llm_processing = Handler::json(move |job| {
         let (app, summariser) = (Arc::clone(&summarising), summariser.clone());
-        async move { llm_processing::run(&app, summariser.as_deref(), job).await }
+        async move { llm_processing::run(&app, summariser.as_deref(), counted(job)).await }
     });
     let worker = Worker::new(app.store.clone())
         .name("bookmarks")

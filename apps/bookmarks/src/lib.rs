@@ -35,6 +35,7 @@ mod removal;
 mod retries;
 mod server;
 mod settings;
+mod source;
 mod stats;
 mod store_url;
 mod summary;

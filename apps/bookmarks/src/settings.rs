@@ -24,9 +24,6 @@ pub mod limits {
     /// How long a key stays blocked by a process that died with it. The claim is renewed meanwhile, so a short lease
     /// costs little.
     pub const KEY_LEASE: Duration = Duration::from_secs(5);
-    /// Default window in which a second save of the same URL is the first bookmark.
-    // SPEC A7.
-    pub const SAME_URL_FOR: Duration = Duration::from_hours(72);
     /// How long a session lasts.
     pub const SESSION_FOR: Duration = Duration::from_hours(90 * 24);
     /// Maximum wrong tokens per minute, over all callers, that are simply refused; further callers have to wait.
@@ -43,8 +40,6 @@ pub mod limits {
     pub const MAX_BODY_BYTES: usize = 16 * 1024;
     /// Maximum length of a URL, before and after canonicalization.
     pub const MAX_URL_BYTES: usize = 2_048;
-    /// Maximum length of the hint where a link was found, in characters.
-    pub const MAX_HINT_CHARS: usize = 200;
     /// Maximum length of a search query, in characters.
     pub const MAX_SEARCH_CHARS: usize = 200;
     /// Maximum number of bookmarks on one page of the list.
@@ -93,9 +88,6 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The public origin, such as `https://bookmarks.example`, if it is not the listen address.
     pub public_origin: Option<String>,
-    /// The window in which a second save of the same URL is the first bookmark.
-    // SPEC A7.
-    pub same_url_for: Duration,
     /// How often a job is attempted, and the backoff between attempts.
     // SPEC A10.
     pub retry: Retry,
@@ -122,7 +114,6 @@ impl Settings {
             store: store.into(),
             listen,
             public_origin: None,
-            same_url_for: limits::SAME_URL_FOR,
             retry: Retry::JOB,
             keep_responses: limits::KEEP_RESPONSES,
             keep_finished: limits::KEEP_FINISHED,

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::{answer, as_json};
 use crate::access::AuthenticatedCaller;
 use crate::app::App;
+use crate::bookmark::Bookmark;
 use crate::bookmarks::{self, BookmarkFilter};
 use crate::problem::{Code, Problem};
 use crate::settings::limits::{MAX_PAGE, MAX_SEARCH_CHARS, PAGE_DEFAULT};
@@ -32,6 +33,7 @@ pub(super) async fn list(
     let is_more = wanted.limit < u32::try_from(found.len()).unwrap_or(u32::MAX);
     found.truncate(usize::try_from(wanted.limit).unwrap_or(usize::MAX));
     let next = found.last().filter(|_| is_more).map(|last| last.id);
+    let found: Vec<_> = found.iter().map(Bookmark::to_json).collect();
     let body = json!({ "bookmarks": found, "next": next });
     let tag = format!("\"{}\"", Digest::of_bytes(body.to_string().as_bytes()));
     let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| *known == tag);

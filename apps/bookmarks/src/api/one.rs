@@ -25,7 +25,7 @@ pub(super) async fn show(
     let id = parsed(id)?;
     let mut pooled = app.database.connect().await?;
     let found = bookmarks::find(&mut pooled.connection(), caller.person.id, id).await?;
-    Ok(answer(StatusCode::OK, &found.ok_or_else(Problem::no_bookmark)?))
+    Ok(answer(StatusCode::OK, &found.ok_or_else(Problem::no_bookmark)?.to_json()))
 }
 
 /// Deletes a bookmark, and cancels its job if the job waits or has failed.

@@ -41,7 +41,7 @@ pub(super) async fn reprocess(
         open.commit().await?;
         retried
     };
-    let mut response = answer(StatusCode::ACCEPTED, &bookmark);
+    let mut response = answer(StatusCode::ACCEPTED, &bookmark.to_json());
     if let Some(replaced) = replaced {
         response.extensions_mut().insert(replaced);
     }

@@ -24,7 +24,9 @@ use crate::canonical::canonical;
 use crate::database::LayerTransaction;
 use crate::jobs::{self, JobPayload};
 use crate::problem::{Code, Problem};
-use crate::settings::limits::MAX_HINT_CHARS;
+use crate::reading;
+use crate::settings::limits::MAX_TITLE_CHARS;
+use crate::source::{CreatedFrom, SourceHint};
 
 /// The number of a bookmark's first job; each retry by a person adds one.
 const FIRST_JOB: i64 = 0;
@@ -34,6 +36,10 @@ const FIRST_JOB: i64 = 0;
 #[serde(deny_unknown_fields)]
 struct SaveRequest {
     url: String,
+    /// Shown until the page is read, and after that if the page has no title.
+    #[serde(default)]
+    title: Option<String>,
+    /// Detected from the URL if it is missing.
     #[serde(default)]
     source_hint: Option<String>,
     #[serde(default)]
@@ -51,21 +57,10 @@ pub(super) async fn save(
     transaction: LayerTransaction,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let save_request = read(&body)?;
-    let new = NewBookmark {
-        id: Uuid::now_v7(),
-        person: caller.person.id,
-        url: canonical(&save_request.url)
-            .map_err(|why| Problem::new(Code::UrlRefused, format!("`url` cannot be saved: {why}")))?,
-        idempotency_key: claim.name.key.as_str().to_owned(),
-        source_hint: save_request.source_hint,
-        created_from: save_request.created_from,
-        now: caller.now,
-    };
+    let new = read(&body, &caller, &claim)?;
     let mut guard = transaction.lock().await?;
     let mut connection = guard.connection();
-    let until = new.now.plus(app.settings.same_url_for);
-    let id = bookmarks::claim_url(&mut connection, &new, until).await?;
+    let id = bookmarks::claim_url(&mut connection, &new).await?;
     let mut made = None;
     if id == new.id {
         let task = JobPayload::first(new.id, &new.url, &new.idempotency_key, &app.settings.retry);
@@ -76,7 +71,7 @@ pub(super) async fn save(
     }
     let bookmark = bookmarks::find(&mut connection, new.person, id).await?.ok_or(sqlx::Error::RowNotFound)?;
     let status = if made.is_some() { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = answer(status, &bookmark);
+    let mut response = answer(status, &bookmark.to_json());
     if let Ok(location) = HeaderValue::try_from(format!("/v1/bookmarks/{id}")) {
         response.headers_mut().insert(LOCATION, location);
     }
@@ -90,19 +85,36 @@ pub(super) async fn save(
     Ok(response)
 }
 
-fn read(body: &[u8]) -> Result<SaveRequest, Problem> {
+/// Reads the body of a request.
+fn read(body: &[u8], caller: &AuthenticatedCaller, claim: &Claim) -> Result<NewBookmark, Problem> {
     let save_request: SaveRequest = serde_json::from_slice(body).map_err(|error| {
-        let form = r#"{"url": "https://…", "source_hint": "…", "created_from": "web"}"#;
+        let form = r#"{"url": "https://…", "title": "…", "source_hint": "article", "created_from": "web"}"#;
         Problem::new(Code::BodyInvalid, format!("the body does not match {form}: {error}"))
     })?;
-    for (member, text) in
-        [("source_hint", &save_request.source_hint), ("created_from", &save_request.created_from)]
-    {
-        let text = text.as_deref().unwrap_or_default();
-        if MAX_HINT_CHARS < text.chars().count() || text.contains('\0') {
-            let detail = format!("`{member}` must have at most {MAX_HINT_CHARS} characters and no NUL");
-            return Err(Problem::new(Code::BodyInvalid, detail));
-        }
-    }
-    Ok(save_request)
+    let url = canonical(&save_request.url)
+        .map_err(|why| Problem::new(Code::UrlRefused, format!("`url` cannot be saved: {why}")))?;
+    let hint = save_request.source_hint.as_deref();
+    let hint = hint.map(|word| known("source_hint", word, SourceHint::parse, &SourceHint::WORDS)).transpose()?;
+    let from = save_request.created_from.as_deref();
+    let from = from.map(|word| known("created_from", word, CreatedFrom::parse, &CreatedFrom::WORDS)).transpose()?;
+    let title = save_request.title.as_deref().unwrap_or_default();
+    let title = reading::cut(&reading::words(title), MAX_TITLE_CHARS);
+    Ok(NewBookmark {
+        id: Uuid::now_v7(),
+        person: caller.person.id,
+        title: Some(title).filter(|title| !title.is_empty()),
+        idempotency_key: claim.name.key.as_str().to_owned(),
+        source_hint: hint.unwrap_or_else(|| SourceHint::detect(&url)),
+        created_from: from,
+        now: caller.now,
+        url,
+    })
+}
+
+/// Parses a member that has one of a few values.
+fn known<T>(member: &str, word: &str, parse: fn(&str) -> Option<T>, words: &[&str]) -> Result<T, Problem> {
+    parse(word).ok_or_else(|| {
+        let detail = format!("`{member}` must be one of {}", words.join(", "));
+        Problem::new(Code::BodyInvalid, detail)
+    })
 }

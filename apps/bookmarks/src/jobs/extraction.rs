@@ -25,7 +25,8 @@ pub(super) async fn run(app: &App, fetcher: &Fetcher, job: Job<JobPayload>) -> R
 
     // The page and the next job commit together or not at all (SPEC D4).
     let key = format!("{LLM_PROCESSING}-{this}");
-    let next = JobPayload { replaces: None, ..task.clone() };
+    // Its bytes are the same whatever attempt of this job writes them.
+    let next = JobPayload { attempt: 1, replaces: None, ..task.clone() };
     let next = message(llm_processing_queue(), &identity, &key, &next, &app.settings.retry);
     let mut open = app.database.begin().await?;
     let mut connection = open.connection();

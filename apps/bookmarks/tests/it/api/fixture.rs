@@ -151,7 +151,7 @@ impl RunningService {
     pub(crate) async fn until(&self, id: &str, state: &str) -> Value {
         loop {
             let bookmark = self.bookmark(id).await;
-            if bookmark["state"] == state {
+            if bookmark["status"] == state {
                 return bookmark;
             }
             look_again().await;

@@ -48,7 +48,7 @@ both_databases! {
         let pages = Pages::start(|path, _| if path == "/gone" { http_response("410 Gone", "", b"") } else { http_response("502 Oh", "", b"") }).await;
         let gone = service.saved("k1", &pages.url("/gone")).await;
         service.until(&gone, "failed").await;
-        let columns = "SELECT CAST(bookmark_id AS text), job_type, error, CAST(can_retry AS text), payload, CAST(failed_at AS text), CAST(id AS text) FROM failed_jobs";
+        let columns = "SELECT CAST(bookmark_id AS text), job_type, error_message, CAST(retryable AS text), CAST(payload AS text), CAST(failed_at AS text), CAST(id AS text) FROM failed_jobs";
         let row = service.row(columns).await;
         let text = |column: usize| row[column].clone().unwrap();
         assert_eq!((text(0), text(1)), (gone, "extraction".to_owned()));
@@ -56,15 +56,60 @@ both_databases! {
         assert!(["0", "false"].contains(&text(3).as_str()), "{row:?}");
         let payload: Value = serde_json::from_str(&text(4)).unwrap();
         assert_eq!(payload["original_request"], json!({ "url": pages.url("/gone"), "idempotency_key": "k1" }));
+        assert_eq!((&payload["attempt"], &payload["max_attempts"]), (&json!(1), &json!(3)));
         let letter = service.store().dead_letters().list(DeadLetterState::Dead, None, None, 1).await.unwrap().remove(0);
         assert_eq!(text(6), letter.message.id.to_string(), "the id is the one that the engine's tools show");
         let failed_at = Timestamp::parse(&text(5).replace(' ', "T").replace("+00", "Z")).unwrap();
         assert!(failed_at.as_micros().abs_diff(letter.since.as_micros()) <= 1_000, "{row:?}, {letter:?}");
 
         let failing = service.saved("k2", &pages.url("/failing")).await;
-        assert_eq!(service.until_failed(&failing).await["canRetry"], true);
+        assert_eq!(service.until_failed(&failing).await["can_retry"], true);
         assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 2);
-        assert_eq!(service.number("SELECT count(*) FROM failed_jobs WHERE can_retry").await, 1);
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs WHERE retryable").await, 1);
+    }
+
+    /// The payload is JSON to the database, and its attempt is the one that failed. The stored message keeps its bytes.
+    // SPEC A11.
+    #[test]
+    async fn the_payload_of_a_failed_job_has_the_true_attempt(fixture: ApiFixture) {
+        let service = fixture.work().await;
+        let pages = Pages::start(|_, _| http_response("502 Oh", "", b"")).await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        service.until_failed(&id).await;
+        let attempt = if service.store().is_sqlite() {
+            "SELECT json_extract(payload, '$.attempt') FROM failed_jobs WHERE json_valid(payload)"
+        } else {
+            "SELECT (payload -> 'attempt')::bigint FROM failed_jobs WHERE pg_typeof(payload) = 'jsonb'::regtype"
+        };
+        assert_eq!(service.number(attempt).await, 3);
+        let stored = service.store().messages().list(&MessageFilter::default(), 1).await.unwrap().remove(0);
+        let stored: Value = serde_json::from_slice(&stored.request).unwrap();
+        assert_eq!(stored["attempt"], 1);
+    }
+
+    /// A failure is listed once, and only while nobody has acted on it: not while its replacement waits either.
+    // SPEC A11.
+    #[test]
+    async fn a_replaced_failure_is_not_listed(fixture: ApiFixture) {
+        let service = fixture.work().await;
+        let (release, gate) = PageGate::shut();
+        let pages = Pages::start(move |_, count| {
+            if 1 < count {
+                gate.pass();
+            }
+            http_response("404 Not Found", "", b"")
+        })
+        .await;
+        let id = service.saved("k1", &pages.url("/")).await;
+        service.until(&id, "failed").await;
+        let first = service.row("SELECT CAST(id AS text) FROM failed_jobs").await;
+        assert_eq!(service.reprocess(&id).send().await.status, StatusCode::ACCEPTED);
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 0, "it is being retried");
+        release.send(()).unwrap();
+        service.until(&id, "failed").await;
+        let second = service.row("SELECT CAST(id AS text) FROM failed_jobs").await;
+        assert_ne!(first, second, "the new failure is listed, and the old one is not");
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1);
     }
 
     /// A bookmark fails with a reason, a person retries it, and it is done.
@@ -85,7 +130,7 @@ both_databases! {
         assert_eq!((&done["title"], &done["errorMessage"], &done["canRetry"]), (&json!("The fox"), &Value::Null, &json!(false)));
         let open = service.store().dead_letters().list(DeadLetterState::Dead, None, None, 10).await.unwrap();
         assert!(open.is_empty(), "the dead letter is closed");
-        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 0);
         let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let dead = messages.iter().find(|message| message.status == StateName::Dead).unwrap();
         assert!(messages.iter().any(|message| message.replacement_of == Some(dead.id)), "the new message names the one it replaced");
@@ -173,7 +218,7 @@ both_databases! {
         service.ask(Method::DELETE, &format!("/v1/bookmarks/{id}")).send().await;
         let open = service.store().dead_letters().list(DeadLetterState::Dead, None, None, 10).await.unwrap();
         assert!(open.is_empty());
-        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 1, "it is kept");
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs").await, 0);
     }
 
     /// The page arrives after the bookmark was deleted: nothing is written, and nothing fails.

@@ -144,12 +144,12 @@ both_databases! {
         let id = service.saved("k1", &pages.url("/")).await;
         let failed = service.until(&id, "failed").await;
         assert_eq!((&failed["errorCode"], &failed["canRetry"], &failed["attempt"]), (&json!("model_refused"), &json!(true), &json!(1)));
-        assert_eq!(service.number("SELECT count(*) FROM failed_jobs WHERE job_type = 'llm_processing' AND can_retry").await, 1);
+        assert_eq!(service.number("SELECT count(*) FROM failed_jobs WHERE job_type = 'llm_processing' AND retryable").await, 1);
+        let row = service.row("SELECT error_message, CAST(payload AS text) FROM failed_jobs").await;
+        assert!(!format!("{row:?}").contains("sk-not-to-be-shown"));
         service.until_firing(ichido_core::alert::AlertRule::DeadLetter, &AlertSubject::Queue("llm_processing".to_owned())).await;
         let again = service.ask(http::Method::POST, &format!("/v1/bookmarks/{id}/reprocess")).send().await;
         assert_eq!(again.status, http::StatusCode::ACCEPTED);
         assert_eq!(service.until(&id, "done").await["summary"], "A fox.");
-        let row = service.row("SELECT error, payload FROM failed_jobs").await;
-        assert!(!format!("{row:?}").contains("sk-not-to-be-shown"));
     }
 }

@@ -44,16 +44,16 @@ both_databases! {
         assert_eq!(service.count().await, 5);
     }
 
+    /// Also long after the keys are forgotten.
     #[test]
-    async fn after_the_window_the_same_url_is_a_new_bookmark(fixture: ApiFixture) {
-        let service = fixture.start_as(|settings| settings.same_url_for = Duration::from_hours(1)).await;
+    async fn a_url_returns_its_bookmark_for_as_long_as_it_exists(fixture: ApiFixture) {
+        let service = fixture.start().await;
         let first = service.saved("k1", "https://example.com/").await;
-        service.pass(Duration::from_mins(59));
-        assert_eq!(service.save("k2", "https://example.com/").send().await.text("/id"), first);
-        service.pass(Duration::from_mins(2));
-        let second = service.saved("k3", "https://example.com/").await;
-        assert_ne!(first, second);
-        assert_eq!(service.save("k4", "https://example.com/").send().await.text("/id"), second);
+        for (key, days) in [("k2", 1), ("k3", 400)] {
+            service.pass(Duration::from_hours(24 * days));
+            let again = service.save(key, "https://example.com/").send().await;
+            assert_eq!((again.status, again.text("/id")), (StatusCode::OK, first.clone()), "{days}");
+        }
     }
 
     #[test]

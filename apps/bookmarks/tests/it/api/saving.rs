@@ -10,7 +10,7 @@ use ichido_store::message::MessageFilter;
 use serde_json::json;
 
 use super::fixture::{ApiFixture, look_again};
-use super::pages::{Pages, story};
+use super::pages::{Pages, http_response, story};
 use crate::both_databases;
 
 /// Longer than keys are kept.
@@ -34,14 +34,15 @@ both_databases! {
     #[test]
     async fn a_save_stores_bookmark_message_and_response(fixture: ApiFixture) {
         let service = fixture.start().await;
-        let payload = json!({ "url": "https://example.com/a#part", "source_hint": "news", "created_from": "ios" });
+        let payload = json!({ "url": "https://example.com/a#part", "title": " A\tpage ", "source_hint": "paper", "created_from": "ios" });
         let answer = service.save("k1", "").json(&payload).send().await;
         assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
         let bookmark = answer.json();
         assert_eq!(bookmark["url"], "https://example.com/a");
-        assert_eq!((&bookmark["sourceHint"], &bookmark["createdFrom"]), (&json!("news"), &json!("ios")));
-        assert_eq!((&bookmark["state"], &bookmark["jobType"]), (&json!("processing"), &json!("extraction")));
-        assert_eq!((&bookmark["canRetry"], &bookmark["maxAttempts"]), (&json!(false), &json!(3)));
+        assert_eq!(bookmark["title"], "A page");
+        assert_eq!((&bookmark["source_hint"], &bookmark["created_from"]), (&json!("paper"), &json!("ios")));
+        assert_eq!((&bookmark["status"], &bookmark["llm_status"], &bookmark["job_type"]), (&json!("processing"), &json!("waiting"), &json!("extraction")));
+        assert_eq!((&bookmark["can_retry"], &bookmark["max_attempts"], &bookmark["error_message"]), (&json!(false), &json!(3), &json!(null)));
         assert_eq!(answer.header("location"), Some(format!("/v1/bookmarks/{}", bookmark["id"].as_str().unwrap()).as_str()));
         let messages = service.store().messages().list(&MessageFilter::default(), 10).await.unwrap();
         let first = messages.last().unwrap();
@@ -94,7 +95,7 @@ both_databases! {
         assert_eq!(service.number("SELECT count(*) FROM bookmarks").await, 1);
     }
 
-    /// An expired key counts as new; by then the URL does, too.
+    /// An expired key counts as new: it can be used for another request.
     // SPEC A2, A5.
     #[test]
     async fn an_expired_key_counts_as_new(fixture: ApiFixture) {
@@ -105,8 +106,10 @@ both_databases! {
         service.pass(Duration::from_hours(71));
         let kept = service.save("k1", &pages.url("/")).send().await;
         assert_eq!(kept.text("/id"), first);
+        let other = service.save("k1", &pages.url("/other")).send().await;
+        assert_eq!(other.refusal(), (409, "key_conflict".to_owned()));
         service.pass(Duration::from_hours(2));
-        let second = service.saved("k1", &pages.url("/")).await;
+        let second = service.saved("k1", &pages.url("/other")).await;
         assert_ne!(first, second);
     }
 
@@ -138,6 +141,117 @@ both_databases! {
         }
         let kept = service.bookmark(&id).await;
         assert_eq!((&kept["state"], &kept["summary"]), (&json!("done"), &done["summary"]));
+    }
+
+    /// Each name of before beside the new one, in every answer.
+    // SPEC A12.
+    #[test]
+    async fn answers_have_snake_case_and_camel_case_names(fixture: ApiFixture) {
+        let service = fixture.work().await;
+        let pages = Pages::start(|_, _| http_response("500 Oh", "", b"")).await;
+        let saved = service.save("k1", &pages.url("/")).send().await;
+        let id = saved.text("/id");
+        let one = service.until(&id, "retrying").await;
+        let listed = service.get("/v1/bookmarks").send().await.json()["bookmarks"][0].clone();
+        let retried = service.ask(Method::POST, &format!("/v1/bookmarks/{id}/reprocess")).send().await.json();
+        for bookmark in [saved.json(), one.clone(), listed, retried] {
+            for (name, other) in [
+                ("status", "state"),
+                ("summary_by", "summaryBy"),
+                ("error_code", "errorCode"),
+                ("error_message", "errorMessage"),
+                ("can_retry", "canRetry"),
+                ("job_type", "jobType"),
+                ("max_attempts", "maxAttempts"),
+                ("retry_at", "retryAt"),
+                ("source_hint", "sourceHint"),
+                ("created_from", "createdFrom"),
+                ("created_at", "createdAt"),
+            ] {
+                let value = bookmark.get(name);
+                assert!(value.is_some() && value == bookmark.get(other), "{name}: {bookmark}");
+            }
+        }
+        assert_eq!((&one["status"], &one["llm_status"], &one["can_retry"]), (&json!("retrying"), &json!("waiting"), &json!(true)));
+        assert_eq!(one["error_message"], "The site has a problem at the moment");
+        // Requests have one form of names.
+        let camel = json!({ "url": "https://example.com/", "createdFrom": "web" });
+        assert_eq!(service.save("k2", "").json(&camel).send().await.refusal(), (400, "body_invalid".to_owned()));
+    }
+
+    /// The kind of page is the client's, or detected. How it was saved is another thing.
+    // SPEC A7.
+    #[test]
+    async fn the_kind_of_page_is_detected_where_it_is_missing(fixture: ApiFixture) {
+        let service = fixture.start().await;
+        for (key, members, expected) in [
+            ("k1", json!({ "url": "https://youtu.be/1" }), (json!("video"), json!(null))),
+            ("k2", json!({ "url": "https://github.com/ann/fox", "created_from": "bookmarklet" }), (json!("code"), json!("bookmarklet"))),
+            ("k3", json!({ "url": "https://youtu.be/2", "source_hint": "article", "created_from": "share" }), (json!("article"), json!("share"))),
+        ] {
+            let saved = service.save(key, "").json(&members).send().await.json();
+            assert_eq!((saved["source_hint"].clone(), saved["created_from"].clone()), expected, "{members}");
+        }
+    }
+
+    // SPEC A7.
+    #[test]
+    async fn unknown_kinds_and_clients_are_refused_with_the_known_ones(fixture: ApiFixture) {
+        let service = fixture.start().await;
+        for (member, expected) in [
+            ("source_hint", "`source_hint` must be one of article, video, audio, image, code, paper, social"),
+            ("created_from", "`created_from` must be one of web, bookmarklet, share, ios, api"),
+        ] {
+            let answer = service.save(member, "").json(&json!({ "url": "https://example.com/", member: "page" })).send().await;
+            assert_eq!(answer.refusal(), (400, "body_invalid".to_owned()));
+            assert_eq!(answer.text("/detail"), expected);
+        }
+        assert_eq!(service.count().await, 0);
+    }
+
+    /// The client's title is shown and found until the page is read, and after that if the page has none.
+    // SPEC A7.
+    #[test]
+    async fn the_title_of_a_client_stays_until_the_page_has_one(fixture: ApiFixture) {
+        let service = fixture.start().await;
+        let pages = Pages::start(|path, _| if path == "/fox" { story() } else { http_response("200 OK", "Content-Type: text/plain\r\n", b"A fox.") }).await;
+        let mut ids = Vec::new();
+        for path in ["/fox", "/plain"] {
+            let members = json!({ "url": pages.url(path), "title": "A shared name" });
+            ids.push(service.save(path, "").json(&members).send().await.text("/id"));
+            assert_eq!(service.bookmark(ids.last().unwrap()).await["title"], "A shared name");
+        }
+        let found = service.get("/v1/bookmarks?q=shared").send().await;
+        assert_eq!(found.json()["bookmarks"].as_array().unwrap().len(), 2);
+        service.go_on().await;
+        assert_eq!(service.until(&ids[0], "done").await["title"], "The fox");
+        assert_eq!(service.until(&ids[1], "done").await["title"], "A shared name");
+        let found = service.get("/v1/bookmarks?q=shared").send().await;
+        assert_eq!(found.json()["bookmarks"][0]["id"], json!(ids[1]));
+    }
+
+    /// While the first request is in flight, a duplicate waits, and then gets a bookmark that is being saved.
+    // SPEC A12, C6.
+    #[test]
+    async fn a_save_in_flight_is_shown_as_saving(fixture: ApiFixture) {
+        let service = fixture.start().await;
+        service.saved("k1", "https://example.com/").await;
+        // As if the process that runs the first request had not settled it yet.
+        service
+            .tamper(
+                "UPDATE ichido.ledger SET state = 'claimed', lease_until = '2100-01-01', status = NULL, headers = NULL, body = NULL,
+                 result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL",
+                "UPDATE ichido_ledger SET state = 'claimed', lease_until = 4102444800000000, status = NULL, headers = NULL, body = NULL,
+                 result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL",
+            )
+            .await;
+        let answer = service.save("k1", "https://example.com/").send().await;
+        assert_eq!((answer.status, answer.header("idempotency-status")), (StatusCode::ACCEPTED, Some("processing")));
+        assert_eq!((answer.header("content-type"), answer.header("retry-after")), (Some("application/json"), Some("1")));
+        let saving = answer.json();
+        assert_eq!((&saving["status"], &saving["state"], &saving["llm_status"]), (&json!("saving"), &json!("saving"), &json!("waiting")));
+        assert_eq!((&saving["can_retry"], &saving["error_message"], saving.get("id")), (&json!(false), &json!(null), None));
+        assert_eq!(saving["code"], "key_in_flight");
     }
 
     /// Whatever fails on the way, nothing is stored, and the key is free.
@@ -174,14 +288,14 @@ both_databases! {
     #[test]
     async fn invalid_saves_are_refused_with_a_code(fixture: ApiFixture) {
         let service = fixture.start().await;
-        let long = "a".repeat(201);
         for (number, (body, expected)) in [
             ("{".to_owned(), (400, "body_invalid")),
             ("[]".to_owned(), (400, "body_invalid")),
             (json!({}).to_string(), (400, "body_invalid")),
             (json!({ "url": 1 }).to_string(), (400, "body_invalid")),
             (json!({ "url": "https://example.com/", "uri": 1 }).to_string(), (400, "body_invalid")),
-            (json!({ "url": "https://example.com/", "source_hint": long }).to_string(), (400, "body_invalid")),
+            (json!({ "url": "https://example.com/", "source_hint": "" }).to_string(), (400, "body_invalid")),
+            (json!({ "url": "https://example.com/", "title": 1 }).to_string(), (400, "body_invalid")),
             (json!({ "url": "https://example.com/", "created_from": "a\0" }).to_string(), (400, "body_invalid")),
             (json!({ "url": "javascript:alert(1)" }).to_string(), (400, "url_refused")),
             (json!({ "url": "https://ann:secret@example.com/" }).to_string(), (400, "url_refused")),

@@ -182,7 +182,7 @@ impl SimulatedPerson<'_> {
 
     async fn saves_one(&self) {
         let save = self.log.begin();
-        let body = json!({ "url": save.url, "created_from": "test" }).to_string();
+        let body = json!({ "url": save.url, "created_from": "api" }).to_string();
         let key = IdempotencyKey::parse(&save.key).unwrap();
         let action = Action::new(http::Method::POST, "/v1/bookmarks", key, "application/json", body).unwrap();
         let accepted = self.queue.accept(DESTINATION, &[action]).await.unwrap();
