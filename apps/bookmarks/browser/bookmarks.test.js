@@ -17,7 +17,8 @@ test('five fast presses make one bookmark', onBoth({}, async (stage) => {
     for (let press = 0; press < 5; press++) button.click();
   });
   await untilRows(page, 'one row that is done', (found) => found.length === 1 && found[0].state === 'done' && found[0].title === 'The fox');
-  assert.equal((await stage.bookmarks()).length, 1);
+  const saved = await stage.bookmarks();
+  assert.deepEqual(saved.map(({ created_from, source_hint }) => [created_from, source_hint]), [['web', 'article']]);
   // Once more after the first is saved: another key, and the same bookmark.
   await save(page, `${url}#again`);
   await until('it says that the page is already saved', async () => /already saved/.test(await page.textContent('#said')));
@@ -185,11 +186,16 @@ test('the small window saves only on a press, after signing in if necessary', as
   assert.deepEqual(await stage.bookmarks(), []);
   await page.click('#go');
   await until('it says that it is saved', async () => /^Saved/.test(await page.textContent('#said')));
-  assert.equal((await stage.bookmarks()).length, 1);
+  assert.deepEqual((await stage.bookmarks()).map(({ created_from }) => created_from), ['share']);
   const list = await stage.tab();
   const bookmarklet = await list.getAttribute('#bookmarklet', 'href');
   assert.match(bookmarklet, /^javascript:void\(open\("http:\/\/localhost:\d+\/save\?from=bookmarklet&url="/);
   assert.doesNotMatch(bookmarklet, /bm_/, 'it contains no token');
+  const window = await stage.tab(`/save?from=bookmarklet&title=A+dog&url=${encodeURIComponent(`${stage.site.url}/not-there`)}`);
+  await window.click('#go');
+  await until('it says that it is saved', async () => /^Saved/.test(await window.textContent('#said')));
+  const [newest] = await stage.bookmarks();
+  assert.deepEqual([newest.created_from, newest.title], ['bookmarklet', 'A dog']);
 });
 
 test('search finds bookmarks, and delete removes them', async (t) => {

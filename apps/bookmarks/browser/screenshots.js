@@ -12,30 +12,30 @@ const DESK = { width: 1100, height: 820 };
 
 /** A bookmark as the server returns it, saved this many minutes ago. */
 const bookmark = (id, minutes, rest) => ({
-  id, state: 'done', title: null, summary: null, summaryBy: null, errorCode: null, errorMessage: null, canRetry: false, retryAt: null,
-  createdAt: new Date(Date.now() - minutes * 60_000).toISOString(), ...rest,
+  id, status: 'done', title: null, summary: null, summary_by: null, error_code: null, error_message: null, can_retry: false, retry_at: null,
+  created_at: new Date(Date.now() - minutes * 60_000).toISOString(), ...rest,
 });
 
 const LINKS = [
-  bookmark('1', 0, { url: 'https://www.postgresql.org/docs/current/wal-intro.html', state: 'processing' }),
+  bookmark('1', 0, { url: 'https://www.postgresql.org/docs/current/wal-intro.html', status: 'processing' }),
   bookmark('2', 4, {
-    url: 'https://www.rfc-editor.org/rfc/rfc9110.html', title: 'RFC 9110: HTTP Semantics', summaryBy: 'model',
+    url: 'https://www.rfc-editor.org/rfc/rfc9110.html', title: 'RFC 9110: HTTP Semantics', summary_by: 'model',
     summary: 'Defines the meaning of HTTP requests in every version of the protocol: methods, status codes and fields. A method is idempotent if sending it several times is meant to have the same effect as sending it once.',
   }),
   bookmark('3', 19, {
-    url: 'https://status.example.com/incidents/7', title: 'Elevated error rates', state: 'retrying', errorCode: 'page_busy', canRetry: true, errorMessage: 'The site is too busy at the moment',
-    retryAt: new Date(Date.now() + 8 * 60_000).toISOString(),
+    url: 'https://status.example.com/incidents/7', title: 'Elevated error rates', status: 'retrying', error_code: 'page_busy', can_retry: true, error_message: 'The site is too busy at the moment',
+    retry_at: new Date(Date.now() + 8 * 60_000).toISOString(),
   }),
   bookmark('4', 95, {
-    url: 'https://news.example.jp/2026/11/coffee', title: '山の喫茶店が百年続いた理由', summaryBy: 'extract',
+    url: 'https://news.example.jp/2026/11/coffee', title: '山の喫茶店が百年続いた理由', summary_by: 'extract',
     summary: '駅から歩いて一時間、山の中腹に一軒の喫茶店がある。三代目の店主は毎朝四時に起き、湧き水を汲みに行く。',
   }),
   bookmark('5', 60 * 5, {
-    url: 'https://intranet.example.com/wiki/runbook', title: 'intranet.example.com/wiki/runbook', state: 'failed', errorCode: 'page_refused',
-    errorMessage: 'The site did not show the page; you may have to sign in there',
+    url: 'https://intranet.example.com/wiki/runbook', title: 'intranet.example.com/wiki/runbook', status: 'failed', error_code: 'page_refused',
+    error_message: 'The site did not show the page; you may have to sign in there',
   }),
   bookmark('6', 60 * 50, {
-    url: 'https://sqlite.org/wal.html', title: 'Write-Ahead Logging', summaryBy: 'model',
+    url: 'https://sqlite.org/wal.html', title: 'Write-Ahead Logging', summary_by: 'model',
     summary: 'Changes are appended to a log beside the database instead of being written into it: readers do not block the writer, and the writer does not block readers.',
   }),
 ];

@@ -7,14 +7,14 @@
  * @property {string} url
  * @property {string | null} title
  * @property {string | null} summary
- * @property {'model' | 'extract' | null} summaryBy
- * @property {'processing' | 'retrying' | 'done' | 'failed'} state
- * @property {string | null} errorCode
- * @property {string | null} errorMessage
- * @property {boolean} canRetry
- * @property {string | null} jobType
- * @property {string | null} retryAt
- * @property {string} createdAt
+ * @property {'model' | 'extract' | null} summary_by
+ * @property {'processing' | 'retrying' | 'done' | 'failed'} status
+ * @property {string | null} error_code
+ * @property {string | null} error_message
+ * @property {boolean} can_retry
+ * @property {string | null} job_type
+ * @property {string | null} retry_at
+ * @property {string} created_at
  */
 
 /** @typedef {{ id: string, name: string }} Person */

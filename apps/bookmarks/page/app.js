@@ -161,7 +161,7 @@ async function add(queue) {
   field.setAttribute('aria-invalid', String(address === null));
   if (address === null) return field.focus();
   try {
-    pressed.add((await save(queue, address, 'page')).id);
+    pressed.add((await save(queue, address, 'web')).id);
     // Cleared only when the link is stored. Otherwise the person can still copy it.
     if (addressOf(field.value) === address) field.value = '';
     await changed(queue);

@@ -16,7 +16,8 @@ const given = new URLSearchParams(location.search);
 // Phones often put the address into the text.
 const inText = /https?:\/\/\S+/.exec(given.get('text') ?? '')?.[0] ?? '';
 const address = addressOf(given.get('url') || inText || ' ');
-const hint = given.get('from') === 'bookmarklet' ? 'bookmarklet' : 'share';
+const from = given.get('from') === 'bookmarklet' ? 'bookmarklet' : 'share';
+const title = given.get('title') ?? '';
 const go = /** @type {HTMLButtonElement} */ (at('go'));
 let unheed = () => {};
 
@@ -29,7 +30,7 @@ async function toSignIn() {
 /** @param {Person} person @param {string} url */
 async function keep(person, url) {
   const queue = await openQueue(person);
-  const first = await save(queue, url, hint);
+  const first = await save(queue, url, from, title);
   const showResult = (/** @type {import('./ichido/ichido.js').Entry | null} */ entry) => {
     if (entry?.state === 'done') {
       at('said').textContent = entry.answer?.status === 200 ? words().savedBefore : words().saved;
@@ -61,7 +62,6 @@ async function press(url) {
 
 async function start() {
   speak(document);
-  const title = given.get('title') ?? '';
   at('title').textContent = title;
   at('title').hidden = title === '';
   at('host').textContent = address ?? '';

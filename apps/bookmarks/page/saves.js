@@ -54,12 +54,15 @@ export function addressOf(text) {
   }
 }
 
-/** Stores a save in the queue, which sends it. @param {Queue} queue @param {string} url @param {'page' | 'bookmarklet' | 'share'} hint */
-export function save(queue, url, hint) {
+/**
+ * Stores a save in the queue, which sends it. The server detects the kind of page.
+ * @param {Queue} queue @param {string} url @param {'web' | 'bookmarklet' | 'share'} from @param {string} [title]
+ */
+export function save(queue, url, from, title = '') {
   return queue.enqueue({
     url: PATH,
-    body: { url, source_hint: hint, created_from: 'web' },
-    intent: intentOf(url),
+    body: { url, created_from: from, ...(title && { title }) },
+    intent: intentOf(url, from, title),
     cause: 'manual',
   });
 }

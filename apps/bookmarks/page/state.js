@@ -23,11 +23,15 @@
 
 const INTENT = 'save ';
 
-/** The intent of a save. While the save is open, a second press is the same action. @param {string} url */
-export const intentOf = (url) => INTENT + url;
+/**
+ * The intent of a save. While the save is open, a second press in the same place is the same action. The same link from another place is
+ * another request; the server returns the same bookmark for both.
+ * @param {string} url @param {string} from @param {string} title
+ */
+export const intentOf = (url, from, title) => `${INTENT}${url} ${from} ${title}`;
 
-/** @param {Entry} entry */
-export const urlOf = (entry) => (entry.intent?.startsWith(INTENT) ? entry.intent.slice(INTENT.length) : '');
+/** A URL contains no blank. @param {Entry} entry */
+export const urlOf = (entry) => (entry.intent?.startsWith(INTENT) ? (entry.intent.slice(INTENT.length).split(' ', 1)[0] ?? '') : '');
 
 /**
  * Returns the rows, newest first: saves that wait here, then bookmarks.
@@ -79,7 +83,8 @@ function ofEntry(entry, isOnline) {
     id: String(entry.id),
     url,
     title: bare(url),
-    state: entry.state,
+    // The server has the request and has not answered it: to the person, the page is still being saved.
+    state: entry.state === 'processing' ? 'saving' : entry.state,
     text: textOfEntry(entry, isOnline),
     steps: stepsOfEntry(entry),
     createdAt: entry.createdAt,
@@ -126,29 +131,29 @@ function ofBookmark(bookmark) {
     id: bookmark.id,
     url: bookmark.url,
     title: bookmark.title || bare(bookmark.url),
-    state: bookmark.state,
+    state: bookmark.status,
     text: textOfBookmark(bookmark),
-    steps: bookmark.canRetry ? ['retry', 'remove'] : ['remove'],
-    createdAt: Date.parse(bookmark.createdAt),
+    steps: bookmark.can_retry ? ['retry', 'remove'] : ['remove'],
+    createdAt: Date.parse(bookmark.created_at),
   };
 }
 
 /** @param {Bookmark} bookmark @returns {Item['text']} */
 function textOfBookmark(bookmark) {
-  const code = bookmark.errorCode ?? 'job_failed';
-  switch (bookmark.state) {
+  const code = bookmark.error_code ?? 'job_failed';
+  switch (bookmark.status) {
     case 'failed':
-      return { kind: 'error', code, message: bookmark.errorMessage };
+      return { kind: 'error', code, message: bookmark.error_message };
     case 'retrying':
-      return bookmark.retryAt
-        ? { kind: 'retryAt', at: Date.parse(bookmark.retryAt), code: bookmark.errorCode }
+      return bookmark.retry_at
+        ? { kind: 'retryAt', at: Date.parse(bookmark.retry_at), code: bookmark.error_code }
         : going(bookmark);
     case 'done':
-      return { kind: 'summary', summary: bookmark.summary ?? '', by: bookmark.summaryBy };
+      return { kind: 'summary', summary: bookmark.summary ?? '', by: bookmark.summary_by };
     default:
       return going(bookmark);
   }
 }
 
 /** The step that the job is at. @param {Bookmark} bookmark @returns {Item['text']} */
-const going = (bookmark) => ({ kind: bookmark.jobType === 'llm_processing' ? 'summarising' : 'reading' });
+const going = (bookmark) => ({ kind: bookmark.job_type === 'llm_processing' ? 'summarising' : 'reading' });

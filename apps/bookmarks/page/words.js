@@ -26,7 +26,8 @@ const en = {
   bookmarklet: 'Save to Bookmarks',
   bookmarkletHow: 'Drag this button to your bookmarks bar. Click it there to save the page you are on.',
   keys: 'Shortcuts: / search, n add, j and k move, Enter full summary, r retry, d delete.',
-  phoneHow: 'Add this page to your home screen. Other apps can then share pages to it.',
+  phoneHow:
+    'On Android, add this page to your home screen; other apps can then share pages to it. An iPhone cannot share to web pages: use a shortcut there. The person who runs this service can help you set it up.',
   toList: 'Go to your bookmarks',
   saved: 'Saved.',
   savedBefore: 'You have already saved this page. It is in the list.',
@@ -104,7 +105,8 @@ const ja = {
   bookmarklet: 'しおりに保存',
   bookmarkletHow: 'このボタンをブックマークバーにドラッグしてください。クリックすると、開いているページを保存できます。',
   keys: 'ショートカット: / 検索、n 追加、j・k 移動、Enter 要約の全文、r 再試行、d 削除。',
-  phoneHow: 'このページをホーム画面に追加すると、ほかのアプリの「共有」から保存できます。',
+  phoneHow:
+    'Androidでは、このページをホーム画面に追加すると、ほかのアプリの「共有」から保存できます。iPhoneの「共有」はウェブページに対応していないため、「ショートカット」を使います。設定方法は、このサービスの管理者にお尋ねください。',
   toList: '一覧へ',
   saved: '保存しました。',
   savedBefore: 'このページは保存済みです。一覧にあります。',
