@@ -14,6 +14,7 @@ mod removal;
 mod retries;
 mod same_url;
 mod saving;
+mod shortcut;
 mod signs;
 mod stats;
 mod tls;

@@ -9,12 +9,23 @@ use ichido_core::retry::Schedule;
 use ichido_store::message::MessageFilter;
 use serde_json::json;
 
-use super::fixture::{ApiFixture, look_again};
+use super::fixture::{ApiFixture, RunningService, look_again};
 use super::pages::{Pages, http_response, story};
 use crate::both_databases;
 
 /// Longer than keys are kept.
 const AFTER_KEYS: Duration = Duration::from_hours(73);
+
+impl RunningService {
+    /// Undoes the end of every request, as if the process that runs it had not settled it yet.
+    pub(crate) async fn leave_in_flight(&self) {
+        let postgres = "UPDATE ichido.ledger SET state = 'claimed', lease_until = '2100-01-01', status = NULL, headers = NULL, \
+                        body = NULL, result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL";
+        let sqlite = "UPDATE ichido_ledger SET state = 'claimed', lease_until = 4102444800000000, status = NULL, headers = NULL, \
+                      body = NULL, result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL";
+        self.tamper(postgres, sqlite).await;
+    }
+}
 
 both_databases! {
     // SPEC A1.
@@ -236,15 +247,7 @@ both_databases! {
     async fn a_save_in_flight_is_shown_as_saving(fixture: ApiFixture) {
         let service = fixture.start().await;
         service.saved("k1", "https://example.com/").await;
-        // As if the process that runs the first request had not settled it yet.
-        service
-            .tamper(
-                "UPDATE ichido.ledger SET state = 'claimed', lease_until = '2100-01-01', status = NULL, headers = NULL, body = NULL,
-                 result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL",
-                "UPDATE ichido_ledger SET state = 'claimed', lease_until = 4102444800000000, status = NULL, headers = NULL, body = NULL,
-                 result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL",
-            )
-            .await;
+        service.leave_in_flight().await;
         let answer = service.save("k1", "https://example.com/").send().await;
         assert_eq!((answer.status, answer.header("idempotency-status")), (StatusCode::ACCEPTED, Some("processing")));
         assert_eq!((answer.header("content-type"), answer.header("retry-after")), (Some("application/json"), Some("1")));
