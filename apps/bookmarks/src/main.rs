@@ -4,7 +4,12 @@ mod command;
 
 use std::process::ExitCode;
 
+use bookmarks::StartError;
 use clap::Parser as _;
+
+/// The database file was removed or replaced. A service manager must not restart the program: it would create a new,
+/// empty file. The code is that of `ichido`.
+const STORE_LOST: u8 = 5;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -13,7 +18,10 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("bookmarks: {why}");
-            ExitCode::FAILURE
+            match why.downcast_ref() {
+                Some(StartError::Lost(_)) => ExitCode::from(STORE_LOST),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -76,6 +76,18 @@ async fn only_the_first_start_prints_a_sign_in_link() {
     .await;
 }
 
+/// A service manager must not restart it then: a new, empty file would hide the loss.
+#[tokio::test]
+async fn a_lost_store_has_its_own_exit_code() {
+    in_time(async {
+        let file = sqlite::fresh_file();
+        let (mut child, _) = start(&file.url).await;
+        std::fs::remove_file(file.path()).unwrap();
+        assert_eq!(child.wait().await.unwrap().code(), Some(5));
+    })
+    .await;
+}
+
 /// The token is alone on standard output, for programs; the link is on standard error, for people.
 #[tokio::test]
 async fn people_are_added_renewed_removed_and_listed() {

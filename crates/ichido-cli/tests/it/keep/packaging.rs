@@ -10,6 +10,7 @@ use crate::serve::program::ichido;
 const UNIT: &str = include_str!("../../../../../packaging/ichido.service");
 const DOCKERFILE: &str = include_str!("../../../../../packaging/Dockerfile");
 const IGNORED: &str = include_str!("../../../../../packaging/Dockerfile.dockerignore");
+const BOOKMARKS: &str = include_str!("../../../../../packaging/bookmarks.Dockerfile");
 const COMPOSE: &str = include_str!("../../../../../packaging/compose.yaml");
 const GUIDE: &str = include_str!("../../../../../docs/guides/packaging.md");
 const PROGRAM: &str = "/usr/local/bin/ichido";
@@ -116,6 +117,19 @@ fn container_image_has_bedrock_and_no_env_file() {
     let manifest = include_str!("../../../Cargo.toml");
     assert!(manifest.lines().any(|line| line.starts_with("bedrock = ")), "the feature exists");
     assert!(IGNORED.lines().any(|line| line == "**/.env"), "{IGNORED}");
+}
+
+/// The rest of this file is tested with Bookmarks itself.
+#[test]
+fn bookmarks_container_checks_its_health_with_ichido() {
+    let check = BOOKMARKS.lines().find(|line| line.starts_with("HEALTHCHECK ")).unwrap();
+    let [command] = &list(check, "CMD ")[..] else { panic!("{check}") };
+    assert_eq!(command[0], PROGRAM);
+    assert!(help(&command[1..]).is_some(), "{command:?}");
+    assert!(
+        BOOKMARKS.contains("--package ichido-cli")
+            && BOOKMARKS.contains("COPY --from=build /src/target/dist/ichido /usr/local/bin/ichido")
+    );
 }
 
 #[test]
