@@ -203,3 +203,40 @@ fn queue(name: &str, within: Duration, retry: &Retry) -> QueueConfig {
         ..QueueConfig::new(name, name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ichido::destination::JobError;
+    use ichido_core::retry::Schedule;
+    use ichido_store::testing::sqlite;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    /// A stored message has the number of the first attempt. A handler receives the number of its own.
+    // SPEC A10.
+    #[tokio::test]
+    async fn the_attempt_in_a_payload_counts_up() {
+        let file = sqlite::fresh_file();
+        let store = Store::open(&file.url, limits::MAX_CONNECTIONS).await.unwrap();
+        let retry = Retry { schedule: Schedule::List(vec![Duration::from_millis(1); 2]), ..Retry::JOB };
+        let (seen, mut attempts) = mpsc::unbounded_channel();
+        let handler = Handler::json(move |job| {
+            seen.send(counted(job).payload.attempt).unwrap();
+            async { Err::<(), _>(JobError::retry("not yet")) }
+        });
+        let worker = Worker::new(store.clone())
+            .destination(DestinationConfig::new(EXTRACTION, handler.idempotent()))
+            .queue(queue(EXTRACTION, BESIDES, &retry))
+            .start()
+            .unwrap();
+        let task = JobPayload::first(Uuid::nil(), "https://example.com/", "k1", &retry);
+        let message = message(extraction_queue(), "ann", "job-1", &task, &retry);
+        store.messages().enqueue(message).await.unwrap();
+        for attempt in 1..=retry.max_attempts.get() {
+            assert_eq!(attempts.recv().await, Some(attempt));
+        }
+        worker.stop();
+        worker.ended().await;
+    }
+}
