@@ -44,7 +44,10 @@ pub(crate) fn router(app: &Arc<App>, keeper: &LeaseKeeper) -> Result<Router, Onc
     let retry_layer = retry_layer.max_request_bytes(limits::MAX_BODY_BYTES).build(keeper)?;
     let data = Router::new()
         .route("/v1/me", get(me))
-        .route("/v1/bookmarks", post(save::save).layer(save).layer(from_fn(in_flight::show_saving)).get(list::list))
+        .route(
+            "/v1/bookmarks",
+            post(save::save).layer(save).layer(from_fn(in_flight::show_saving)).get(list::list),
+        )
         .route("/v1/bookmarks/{id}", get(one::show).delete(one::delete))
         .route("/v1/bookmarks/{id}/reprocess", post(reprocess::reprocess).layer(retry_layer))
         .layer(from_fn_with_state(Arc::clone(app), wake))

@@ -58,7 +58,14 @@ const HOSTS: [(SourceHint, &[&str]); 6] = [
     ),
     (
         SourceHint::Paper,
-        &["arxiv.org", "doi.org", "dl.acm.org", "ieeexplore.ieee.org", "pubmed.ncbi.nlm.nih.gov", "openreview.net"],
+        &[
+            "arxiv.org",
+            "doi.org",
+            "dl.acm.org",
+            "ieeexplore.ieee.org",
+            "pubmed.ncbi.nlm.nih.gov",
+            "openreview.net",
+        ],
     ),
     (
         SourceHint::Social,

@@ -94,9 +94,9 @@ fn read(body: &[u8], caller: &AuthenticatedCaller, claim: &Claim) -> Result<NewB
     let url = canonical(&save_request.url)
         .map_err(|why| Problem::new(Code::UrlRefused, format!("`url` cannot be saved: {why}")))?;
     let hint = save_request.source_hint.as_deref();
-    let hint = hint.map(|word| known("source_hint", word, SourceHint::parse, &SourceHint::WORDS)).transpose()?;
+    let hint = known("source_hint", hint, SourceHint::parse, &SourceHint::WORDS)?;
     let from = save_request.created_from.as_deref();
-    let from = from.map(|word| known("created_from", word, CreatedFrom::parse, &CreatedFrom::WORDS)).transpose()?;
+    let from = known("created_from", from, CreatedFrom::parse, &CreatedFrom::WORDS)?;
     let title = save_request.title.as_deref().unwrap_or_default();
     let title = reading::cut(&reading::words(title), MAX_TITLE_CHARS);
     Ok(NewBookmark {
@@ -111,10 +111,16 @@ fn read(body: &[u8], caller: &AuthenticatedCaller, claim: &Claim) -> Result<NewB
     })
 }
 
-/// Parses a member that has one of a few values.
-fn known<T>(member: &str, word: &str, parse: fn(&str) -> Option<T>, words: &[&str]) -> Result<T, Problem> {
-    parse(word).ok_or_else(|| {
-        let detail = format!("`{member}` must be one of {}", words.join(", "));
-        Problem::new(Code::BodyInvalid, detail)
+/// Parses an optional member that has one of a few values.
+fn known<T>(
+    member: &str,
+    word: Option<&str>,
+    parse: fn(&str) -> Option<T>,
+    words: &[&str],
+) -> Result<Option<T>, Problem> {
+    let Some(word) = word else { return Ok(None) };
+    let known = parse(word).map(Some);
+    known.ok_or_else(|| {
+        Problem::new(Code::BodyInvalid, format!("`{member}` must be one of {}", words.join(", ")))
     })
 }

@@ -57,7 +57,9 @@ fn bookmarks_unit_uses_valid_commands_and_variables() {
 fn bookmarks_unit_is_sandboxed_like_ichidos() {
     let sandbox = |unit: &'static str| unit.split_once("\nLimitNOFILE=").unwrap().1;
     assert_eq!(sandbox(UNIT), sandbox(ICHIDO_UNIT));
-    for (name, value) in [("User", "bookmarks"), ("StateDirectory", "bookmarks"), ("StateDirectoryMode", "0700")] {
+    for (name, value) in
+        [("User", "bookmarks"), ("StateDirectory", "bookmarks"), ("StateDirectoryMode", "0700")]
+    {
         assert_eq!(settings(name), [value], "{name}");
     }
 }
@@ -69,7 +71,10 @@ fn bookmarks_container_uses_valid_commands_and_is_not_root() {
     let help = help(&command).unwrap_or_else(|| panic!("{command:?}"));
     let store = DOCKERFILE.lines().find_map(|line| line.strip_prefix("ENV ")).unwrap();
     let (name, store) = store.split_once('=').unwrap();
-    assert!(help.contains(&format!("[env: {name}")) && store.starts_with("sqlite:/var/lib/bookmarks/"), "{name}");
+    assert!(
+        help.contains(&format!("[env: {name}")) && store.starts_with("sqlite:/var/lib/bookmarks/"),
+        "{name}"
+    );
     let user = DOCKERFILE.lines().rev().find_map(|line| line.strip_prefix("USER ")).unwrap();
     assert_ne!(user.split(':').next().unwrap().parse::<u32>().unwrap(), 0);
     assert!(
@@ -77,7 +82,9 @@ fn bookmarks_container_uses_valid_commands_and_is_not_root() {
             && DOCKERFILE.contains("COPY --from=build /src/target/dist/bookmarks ")
     );
     // The health check asks the service where it listens.
-    assert!(command.iter().any(|word| word == "0.0.0.0:4190") && DOCKERFILE.contains("http://127.0.0.1:4190"));
+    assert!(
+        command.iter().any(|word| word == "0.0.0.0:4190") && DOCKERFILE.contains("http://127.0.0.1:4190")
+    );
 }
 
 #[test]
@@ -88,8 +95,10 @@ fn packaging_guide_runs_bookmarks_with_valid_commands() {
         "docker run --rm --volume bookmarks:/var/lib/bookmarks bookmarks ",
         "docker run --detach ",
     ];
-    let lines: Vec<&str> =
-        GUIDE.lines().filter_map(|line| prefixes.iter().find_map(|prefix| line.strip_prefix(prefix))).collect();
+    let lines: Vec<&str> = GUIDE
+        .lines()
+        .filter_map(|line| prefixes.iter().find_map(|prefix| line.strip_prefix(prefix)))
+        .collect();
     assert_eq!(lines.len(), prefixes.len(), "{lines:?}");
     for line in lines {
         // The arguments of the container follow its image.

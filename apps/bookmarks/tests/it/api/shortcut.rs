@@ -49,7 +49,9 @@ fn outcome(response: &ApiResponse) -> Outcome {
     }
     match &body["status"] {
         Value::String(status) if status == "saving" => Outcome::Repeat,
-        Value::Number(status) if status.as_u64().is_some_and(|status| matches!(status, 408 | 429 | 500..)) => {
+        Value::Number(status)
+            if status.as_u64().is_some_and(|status| matches!(status, 408 | 429 | 500..)) =>
+        {
             Outcome::Repeat
         }
         _ => Outcome::Show(body["detail"].as_str().unwrap().to_owned()),
