@@ -36,6 +36,8 @@ CREATE TABLE IF NOT EXISTS bookmarks (
 ) STRICT;
 
 CREATE INDEX IF NOT EXISTS bookmarks_newest ON bookmarks (person_id, id DESC);
+-- The bookmark of a failed job.
+CREATE INDEX IF NOT EXISTS bookmarks_job ON bookmarks (job);
 
 -- The bookmark of a URL, which a second save returns. A separate row, so two concurrent saves meet on it.
 CREATE TABLE IF NOT EXISTS saved_urls (
