@@ -6,6 +6,7 @@ mod fixture;
 mod jobs;
 mod letters;
 mod listing;
+mod members;
 mod models;
 mod pages;
 mod people;
