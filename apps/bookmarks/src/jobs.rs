@@ -226,7 +226,7 @@ mod tests {
             async { Err::<(), _>(JobError::retry("not yet")) }
         });
         let worker = Worker::new(store.clone())
-            .destination(DestinationConfig::new(EXTRACTION, handler.idempotent()))
+            .destination(DestinationConfig::new(EXTRACTION, handler.idempotent().timeout(BESIDES)))
             .queue(queue(EXTRACTION, BESIDES, &retry))
             .start()
             .unwrap();
