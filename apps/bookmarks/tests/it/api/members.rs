@@ -11,9 +11,9 @@ use crate::both_databases;
 impl RunningService {
     /// Undoes the end of every request, as if the process that runs it had not settled it yet.
     pub(crate) async fn leave_in_flight(&self) {
-        let postgres = "UPDATE ichido.ledger SET state = 'claimed', lease_until = '2100-01-01', status = NULL, headers = NULL, \
+        let postgres = "UPDATE ichido.ledger SET state = 'claimed', lease_until = claimed_at + interval '1 minute', status = NULL, headers = NULL, \
                         body = NULL, result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL";
-        let sqlite = "UPDATE ichido_ledger SET state = 'claimed', lease_until = 4102444800000000, status = NULL, headers = NULL, \
+        let sqlite = "UPDATE ichido_ledger SET state = 'claimed', lease_until = claimed_at + 60000000, status = NULL, headers = NULL, \
                       body = NULL, result_digest = NULL, message_id = NULL, completed_at = NULL, expires_at = NULL";
         self.tamper(postgres, sqlite).await;
     }
