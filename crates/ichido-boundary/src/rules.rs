@@ -142,7 +142,7 @@ static RULES: [BoundaryRule; 62] = [
     rule!("ICH-B084", adapter::identity::arrives),       // SPEC C3, C8
     rule!("ICH-B085", adapter::path::differ),            // SPEC C3
     rule!("ICH-B086", adapter::operation::reads_are_safe), // SPEC C10, C11
-    rule!("ICH-B090", observability::keys_are_redacted), // SPEC C5
+    rule!("ICH-B090", observability::key_is_recorded_and_credentials_are_not), // SPEC C5
     rule!("ICH-B091", request_id::is_handled),           // SPEC C3, C5
 ];
 

@@ -1,5 +1,7 @@
 //! Changes to what a hop requires, and how long it waits.
 
+use ichido_core::key::NAMES;
+
 use super::render::render_names;
 use super::{Loosening, Pair, list, loosening};
 use crate::rules::SAFE_METHODS;
@@ -101,8 +103,10 @@ fn timeouts(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
 fn redaction(Pair { before, after, .. }: &Pair<'_>) -> Vec<Loosening> {
     let redacted = |file: &Boundary| file.observability.redaction.clone().unwrap_or_default();
     let (old, new) = (redacted(before), redacted(after));
-    let mut lost: Vec<String> = old.0.iter().map(|name| name.to_ascii_lowercase()).collect();
-    lost.retain(|name| old.names(name) && !new.names(name));
+    let mut lost: Vec<String> = old.0.iter().chain(&old.2).map(|name| name.to_ascii_lowercase()).collect();
+    // The key is meant to be recorded.
+    let is_key = |name: &str| NAMES.iter().any(|key| key.eq_ignore_ascii_case(name));
+    lost.retain(|name| old.names(name) && !new.names(name) && !is_key(name));
     lost.sort_unstable();
     lost.dedup();
     let lost = lost.into_iter().map(|name| format!("`{name}`: was kept out of the logs, now is not"));

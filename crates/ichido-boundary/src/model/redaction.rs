@@ -15,7 +15,20 @@ pub struct Redaction(
     pub Vec<String>,
     /// What is declared to be shown, by a list such as `never_redact` or a word such as `plain`.
     pub Vec<String>,
+    /// What is recorded as a hash, by a list such as `hashed` or a word such as `sha256`.
+    pub Vec<String>,
 );
+
+/// What happens to a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Treatment {
+    Removed,
+    Shown,
+    Hashed,
+}
+
+/// Names of members that list what is hashed, and words that say so of one name.
+const HASHED: [&str; 6] = ["hash", "hashed", "hashes", "digest", "fingerprint", "sha256"];
 
 /// Names of members that list what is shown, with `_` for `-`.
 const SHOWING: [&str; 16] = [
@@ -48,9 +61,14 @@ const SWITCHES: [&str; 5] = ["enabled", "active", "redact", "redacted", "mode"];
 const OFF: [&str; 4] = ["off", "disabled", "none", "never"];
 
 impl Redaction {
-    /// Returns whether it keeps the header or field out, in any case.
+    /// Returns whether it keeps the header or field out, in any case: removed or hashed.
     pub fn names(&self, name: &str) -> bool {
-        self.0.iter().any(|one| one.eq_ignore_ascii_case(name)) && !self.shows(name)
+        self.0.iter().chain(&self.2).any(|one| one.eq_ignore_ascii_case(name)) && !self.shows(name)
+    }
+
+    /// Returns whether nothing of the header or field is recorded, in any case.
+    pub fn removes(&self, name: &str) -> bool {
+        self.names(name) && !self.2.iter().any(|one| one.eq_ignore_ascii_case(name))
     }
 
     /// Returns whether it says that the header or field is shown, in any case.
@@ -58,31 +76,47 @@ impl Redaction {
         self.1.iter().any(|one| one.eq_ignore_ascii_case(name))
     }
 
+    fn list(&mut self, treatment: Treatment) -> &mut Vec<String> {
+        match treatment {
+            Treatment::Removed => &mut self.0,
+            Treatment::Shown => &mut self.1,
+            Treatment::Hashed => &mut self.2,
+        }
+    }
+
     /// Recurses no deeper than the JSON reader allows.
-    fn gather(&mut self, value: JsonValue<'_, '_>, is_shown: bool) {
+    fn gather(&mut self, value: JsonValue<'_, '_>, outside: Treatment) {
         if is_off(value) {
             return;
         }
-        let names = if is_shown { &mut self.1 } else { &mut self.0 };
-        names.extend(value.as_str().map(std::borrow::Cow::into_owned));
+        let treatment = if is_hashing(value) { Treatment::Hashed } else { outside };
+        self.list(treatment).extend(value.as_str().map(std::borrow::Cow::into_owned));
         for (name, member) in value.members() {
             let word = member.as_str();
-            let is_let_out =
-                member.as_bool() == Some(false) || word.is_some_and(|word| is_one_of(&SHOWN, &word));
+            let is_word = |words: &[&str]| word.as_deref().is_some_and(|word| is_one_of(words, word));
             match () {
                 () if is_one_of(&SWITCHES, &name) && is_single(member) => (),
-                () if is_one_of(&SHOWING, &name) => self.gather(member, true),
-                () if is_let_out => self.1.push(name.into_owned()),
+                () if is_one_of(&SHOWING, &name) => self.gather(member, Treatment::Shown),
+                () if is_one_of(&HASHED, &name) => self.gather(member, Treatment::Hashed),
+                () if member.as_bool() == Some(false) || is_word(&SHOWN) => self.1.push(name.into_owned()),
+                () if is_word(&HASHED) => self.2.push(name.into_owned()),
                 () => {
-                    if is_shown { &mut self.1 } else { &mut self.0 }.push(name.into_owned());
-                    self.gather(member, is_shown);
+                    self.list(treatment).push(name.into_owned());
+                    self.gather(member, treatment);
                 }
             }
         }
         for element in value.elements() {
-            self.gather(element, is_shown);
+            self.gather(element, treatment);
         }
     }
+}
+
+/// Returns whether one of its members says that its names are hashed: `"mode": "hash"`.
+fn is_hashing(value: JsonValue<'_, '_>) -> bool {
+    value.members().any(|(name, member)| {
+        is_one_of(&SWITCHES, &name) && member.as_str().is_some_and(|word| is_one_of(&HASHED, &word))
+    })
 }
 
 /// Returns whether one of its members switches an object off.
@@ -110,8 +144,8 @@ impl FromJson for Redaction {
 
     fn read(at: LocatedValue<'_>, _: &mut ReadContext) -> Result<Self, InvalidValue> {
         let mut found = Self::default();
-        found.gather(at.value(), false);
-        at.count(found.0.len() + found.1.len())?;
+        found.gather(at.value(), Treatment::Removed);
+        at.count(found.0.len() + found.1.len() + found.2.len())?;
         Ok(found)
     }
 }

@@ -212,19 +212,6 @@ pub(super) const HARMLESS: &[(&str, &[&str])] = &[
     ),
     ("The owner's time applies if the operation has none.", &["adapter.json/operations/orders.create/ttl"]),
     (
-        "They are redacted for their own sake, not for the key.",
-        &[
-            "adapter.json/observability/redaction/headers authorization",
-            "adapter.json/observability/redaction/headers cookie",
-            "bff_to_gateway.json/observability/redaction/headers authorization",
-            "bff_to_gateway.json/observability/redaction/headers cookie",
-            "browser_to_bff.json/observability/redaction/headers authorization",
-            "browser_to_bff.json/observability/redaction/headers cookie",
-            "gateway_to_adapter.json/observability/redaction/headers authorization",
-            "gateway_to_adapter.json/observability/redaction/headers cookie",
-        ],
-    ),
-    (
         "By default a missing id is created, and the trace context passes.",
         &[
             "adapter.json/observability/request_id",

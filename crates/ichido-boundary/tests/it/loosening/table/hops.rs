@@ -160,7 +160,7 @@ pub(super) const REST: &[(&str, ChangeEffect)] = &[
         put(
             "ICH-B090",
             BFF,
-            r#"{ "headers": ["authorization", "idempotency-key"] }"#,
+            r#"{ "headers": ["authorization"] }"#,
             "`cookie`: was kept out of the logs, now is not",
         ),
     ),
