@@ -1,17 +1,20 @@
 //! The idempotency key: one name for one action of one caller.
 //!
 //! Guarantee: an [`IdempotencyKey`] is 1 to 255 visible ASCII characters, however it was spelled on the wire; where
-//! [`KeySyntax::AnyString`] is allowed, spaces too. Two spellings of one key are equal. A key never appears in logs or debug output, only its hash.
+//! [`KeySyntax::AnyString`] is allowed, spaces too. Two spellings of one key are equal. A key never appears in logs or debug
+//! output, only its [`KeyHash`].
 //!
 //! Start at [`read`], which takes a request's header fields and returns the key, `None` or an error.
 //! [`IdempotencyKey::fresh`] and [`IdempotencyKey::derived`] create keys.
 // SPEC C1.
 
 mod field;
+mod hash;
 
 pub use field::{MAX_FIELD_BYTES, NAMES, read, read_as};
+pub use hash::KeyHash;
 
-use crate::digest::{Hasher, hex};
+use crate::digest::Hasher;
 use crate::time::Timestamp;
 
 /// The name of one action.
@@ -94,16 +97,6 @@ impl IdempotencyKey {
     pub fn to_header_value(&self) -> String {
         let is_misread = self.0.starts_with('"') || self.0.contains(' ');
         if is_misread { self.to_field_value() } else { self.0.clone() }
-    }
-
-    /// Returns what logs contain instead of the key: the first 16 hex digits of its SHA-256.
-    ///
-    /// Anyone who has the key can compute and search for it: `printf %s "$KEY" | sha256sum | cut -c1-16`.
-    // SPEC C5.
-    pub fn log_hash(&self) -> String {
-        let mut text = hex(&crate::digest::sha256(self.0.as_bytes()));
-        text.truncate(16);
-        text
     }
 
     /// Checks that the key in a body field equals this key from the header.

@@ -10,12 +10,14 @@
 // SPEC A3–A5, C3, C5–C7, C10, F2.
 
 mod admission;
+mod history;
 mod name;
 mod policy;
 mod profile;
 mod settlement;
 
 pub use admission::{Admission, Expiry, Record, RecordPhase, Settled, StoredBody, admit, may_sweep};
+pub use history::{KeyEntry, history};
 pub use name::RecordName;
 pub use policy::{
     Class, KeyNeed, OnUnknown, OperationGuarantee, Policy, PolicyDraft, PolicyError, PolicyErrors,

@@ -1,8 +1,8 @@
 //! Operators' actions on queues, keys and many dead letters at once.
 //!
 //! Guarantee: each action is an entry of the audit trail with its actor. It is chained to the earlier entries of the same
-//! subject and sealed like a message's entry. A pause, or a decision about a key, commits together with the change it
-//! describes, or not at all.
+//! subject and sealed like a message's entry. A pause, a decision about a key, or that the outcome of a key became unknown,
+//! commits together with the change it describes, or not at all.
 //!
 //! An operator's action on one message is an entry of that message's own history:
 //! [`Messages::transitions`](crate::Messages::transitions).
@@ -17,6 +17,8 @@ use crate::check;
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::message::{QueueName, limits};
+use crate::placement::excerpt;
+use crate::statement::{DbConnection, SqlValue, column, paired};
 
 /// The maximum length of a subject, kind or state name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
@@ -64,15 +66,29 @@ impl AuditAction {
         }
     }
 
+    /// The outcome of a key became unknown.
+    pub(crate) fn unknown(name: &RecordName) -> Self {
+        Self::of_key(name, "unknown", ("claimed", "unknown"), None)
+    }
+
+    /// The receiver was asked about a key of unknown outcome, and answered.
+    pub(crate) fn reconciled(name: &RecordName, to: &str) -> Self {
+        Self::of_key(name, "reconciled", ("unknown", to), None)
+    }
+
     /// A person's decision about a key of unknown outcome.
-    pub(crate) fn decision(name: &RecordName, to: &str, by: &str) -> Self {
+    pub(crate) fn decided(name: &RecordName, to: &str, by: &str) -> Self {
+        Self::of_key(name, "decided", ("unknown", to), Some(by))
+    }
+
+    fn of_key(name: &RecordName, kind: &str, (from, to): (&str, &str), by: Option<&str>) -> Self {
         Self {
-            subject: subject("key", &name.hash()),
+            subject: key_subject(name),
             about: format!("key {}", hex(&name.hash())),
-            kind: "decided".to_owned(),
-            from: "unknown".to_owned(),
+            kind: kind.to_owned(),
+            from: from.to_owned(),
             to: to.to_owned(),
-            actor: Some(by.to_owned()),
+            actor: by.map(str::to_owned),
             detail: Some(format!("{} {} {}", name.operation, name.identity, name.key.as_str())),
         }
     }
@@ -103,6 +119,35 @@ pub(crate) fn action_row(row: &impl Columns) -> Result<ActionRow, StoreError> {
             detail: row.text_or_none("excerpt")?,
         },
     })
+}
+
+/// Returns the subject of entries about a key.
+pub(crate) fn key_subject(name: &RecordName) -> Uuid {
+    subject("key", &name.hash())
+}
+
+/// Adds entries to the audit trail, on SQLite with the fences after `last`.
+pub(crate) async fn record(
+    connection: &mut DbConnection<'_>,
+    actions: &[AuditAction],
+    last: i64,
+) -> Result<(), StoreError> {
+    if actions.is_empty() {
+        return Ok(());
+    }
+    let details: Vec<_> = actions.iter().map(|action| action.detail.as_deref().map(excerpt)).collect();
+    let fences: Vec<i64> = (last..).skip(1).take(actions.len()).collect();
+    let rows = [
+        column(actions, |action| action.subject),
+        column(actions, |action| &*action.from),
+        column(actions, |action| &*action.to),
+        column(actions, |action| &*action.kind),
+        column(&details, |detail| detail.as_deref()),
+        column(actions, |action| action.actor.as_deref()),
+        column(actions, |action| &*action.about),
+        column(&fences, |fence| *fence),
+    ];
+    connection.execute(paired!("action_add"), &[SqlValue::Rows(&rows), SqlValue::Now]).await.map(drop)
 }
 
 /// Derives the id of a named subject. The same name gives the same id; version 8 keeps it distinct from message ids.

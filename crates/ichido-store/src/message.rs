@@ -152,6 +152,10 @@ pub mod limits {
     pub const MAX_CLAIM: u32 = 5_000;
     /// The maximum number of messages on a page.
     pub const MAX_PAGE: u32 = 1_000;
+    /// The maximum number of pairs of queue and identity in which a key is looked up.
+    pub const MAX_KEY_PAIRS: u32 = 10_000;
+    /// The maximum number of messages whose keys are compared with a hash.
+    pub const MAX_KEYS_SCANNED: u32 = 100_000;
 }
 
 /// The name of a queue: 1 to 128 letters, digits, `.`, `_`, `-` and `:`.
@@ -591,6 +595,19 @@ impl MessageFilter {
             Some(StateName::Sent | StateName::Cancelled) | None => false,
         }
     }
+}
+
+/// The messages of a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageMatches {
+    /// Their ids.
+    pub ids: Vec<Uuid>,
+    /// Whether these are all.
+    pub is_complete: bool,
+    /// The number of messages whose keys were read, if they were read one by one.
+    pub scanned: u32,
+    /// When the oldest of these was enqueued.
+    pub since: Option<Timestamp>,
 }
 
 ichido_core::words! {

@@ -10,6 +10,7 @@ use ichido_core::ledger::{
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
+use crate::action::AuditAction;
 use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::headers;
@@ -106,13 +107,6 @@ pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, S
         _ => None,
     };
     let phase = phase(row, response.as_ref())?;
-    let key = IdempotencyKey::parse_as(row.text("key")?, KeySyntax::AnyString)
-        .map_err(|error| corrupt(&error.to_string()))?;
-    let name = RecordName {
-        operation: row.text("operation")?.to_owned(),
-        identity: row.text("identity")?.to_owned(),
-        key,
-    };
     let record = Record {
         fingerprint: Fingerprint::from_bytes(row.hash("fingerprint")?),
         fence: row.fence()?,
@@ -123,7 +117,7 @@ pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, S
     };
     Ok(FoundRecord {
         key: KeyRecord {
-            name,
+            name: record_name(row)?,
             record,
             request_digest: row.digest("request_digest")?,
             hops: row.text_or_none("hops")?,
@@ -138,11 +132,21 @@ pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, S
     })
 }
 
+/// Reads operation, identity and key.
+pub(crate) fn record_name(row: &impl Columns) -> Result<RecordName, StoreError> {
+    let key = IdempotencyKey::parse(row.text("key")?).map_err(|error| corrupt(&error.to_string()))?;
+    Ok(RecordName {
+        operation: row.text("operation")?.to_owned(),
+        identity: row.text("identity")?.to_owned(),
+        key,
+    })
+}
+
 fn phase(row: &impl Columns, response: Option<&StoredResponse>) -> Result<RecordPhase, StoreError> {
     let (lease_until, expires_at) =
         (row.timestamp_or_none("lease_until")?, row.timestamp_or_none("expires_at")?);
     Ok(match (row.text("state")?, lease_until, expires_at, response) {
-        ("claimed", Some(lease_until), ..) => RecordPhase::Claimed { lease_until },
+        (CLAIMED, Some(lease_until), ..) => RecordPhase::Claimed { lease_until },
         ("unknown", ..) => RecordPhase::Unknown,
         (state @ ("applied" | "refused"), _, Some(expires_at), Some(response)) => RecordPhase::Settled {
             outcome: if state == "applied" { Settled::Applied } else { Settled::Refused },
@@ -157,10 +161,18 @@ fn mode(name: &str) -> Result<OperationGuarantee, StoreError> {
     OperationGuarantee::parse(name).ok_or_else(|| corrupt("unknown mode"))
 }
 
+/// Returns the entries of the audit trail about records that were marked as unknown.
+pub(crate) fn unknown_entries<C: Columns>(marked: &[C]) -> Result<Vec<AuditAction>, StoreError> {
+    marked.iter().map(|row| Ok(AuditAction::unknown(&record_name(row)?))).collect()
+}
+
+/// The name of the phase of a claimed record.
+pub(crate) const CLAIMED: &str = "claimed";
+
 /// Returns a phase's name in its column.
 pub(crate) const fn state_name(phase: &RecordPhase) -> &'static str {
     match phase {
-        RecordPhase::Claimed { .. } => "claimed",
+        RecordPhase::Claimed { .. } => CLAIMED,
         RecordPhase::Unknown => "unknown",
         RecordPhase::Settled { outcome, .. } => outcome.as_str(),
     }

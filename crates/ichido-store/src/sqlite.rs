@@ -28,6 +28,7 @@ use sqlx::sqlite::{
 };
 use sqlx::{Connection as _, Row as _, Sqlite as Database, Transaction};
 
+use crate::action::{self, AuditAction};
 use crate::claim_tracker::ClaimTracker;
 use crate::columns::fence_from;
 use crate::error::StoreError;
@@ -217,6 +218,15 @@ impl WriteTransaction {
     /// Issues one fence.
     pub(crate) fn draw_one(&mut self) -> Result<Fence, StoreError> {
         Ok(fence_from(self.draw(1).saturating_add(1))?)
+    }
+
+    /// Adds entries to the audit trail.
+    pub(crate) async fn record(&mut self, actions: &[AuditAction]) -> Result<(), StoreError> {
+        if actions.is_empty() {
+            return Ok(());
+        }
+        let last = self.draw(actions.len());
+        action::record(&mut self.db_connection(), actions, last).await
     }
 
     pub(crate) async fn rollback(self) -> Result<(), StoreError> {

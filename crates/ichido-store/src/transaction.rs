@@ -5,7 +5,7 @@ use ichido_core::time::Timestamp;
 use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
-use crate::action::AuditAction;
+use crate::action::{self, AuditAction};
 use crate::claim_end::delete_leases;
 use crate::columns::{Columns as _, Row, number};
 use crate::dead_letter::DeadLetterRow;
@@ -14,7 +14,7 @@ use crate::error::StoreError;
 use crate::guarantee_columns;
 use crate::ledger::{KeySettle, KeySettled};
 use crate::message::{Enqueued, NumberedMessage, QueueName};
-use crate::placement::{RowChanges, excerpt};
+use crate::placement::RowChanges;
 use crate::postgres::Postgres;
 use crate::rescue::LapsedLease;
 use crate::row_changes;
@@ -81,23 +81,11 @@ impl Transaction<'_> {
 
     /// Adds an operator's action to the audit trail.
     pub(crate) async fn record(&mut self, action: &AuditAction) -> Result<(), StoreError> {
-        let detail = action.detail.as_deref().map(excerpt);
-        let mut values = vec![
-            action.subject.into(),
-            SqlValue::Now,
-            (&*action.from).into(),
-            (&*action.to).into(),
-            (&*action.kind).into(),
-            "none".into(),
-            detail.as_deref().into(),
-            action.actor.as_deref().into(),
-            (&*action.about).into(),
-        ];
-        if let Self::Sqlite(tx, _) = self {
-            // PostgreSQL assigns it.
-            values.push(number(tx.draw_one()?).into());
+        let actions = std::slice::from_ref(action);
+        match self {
+            Self::Postgres(..) => action::record(&mut self.connection(), actions, 0).await,
+            Self::Sqlite(tx, _) => tx.record(actions).await,
         }
-        self.connection().execute(paired!("action_add"), &values).await.map(drop)
     }
 
     pub(crate) async fn enqueue(&mut self, messages: &[NumberedMessage]) -> Result<(), StoreError> {

@@ -205,6 +205,16 @@ fn logs_show_the_hash_and_never_the_key() {
     assert!(debug.contains(&secret.log_hash()) && !debug.contains("4711"), "{debug}");
 }
 
+#[test]
+fn a_hash_reads_back_from_a_log() {
+    let hash = key("order-4711").hash();
+    assert_eq!(KeyHash::parse("173d0ddbff034193"), Some(hash));
+    assert_eq!(KeyHash::parse("173D0DDBFF034193"), Some(hash));
+    for text in ["", "173d0ddbff03419", "173d0ddbff0341933", "+73d0ddbff034193", "order-4711------"] {
+        assert_eq!(KeyHash::parse(text), None, "{text:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn reading_never_panics_and_keeps_the_invariant(value in proptest::collection::vec(any::<u8>(), 0..300)) {

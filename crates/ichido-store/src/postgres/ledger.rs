@@ -15,14 +15,16 @@ use uuid::Uuid;
 
 use super::Postgres;
 use super::connections::ConnectionPool;
-use crate::columns::{Columns, number, small};
+use crate::action::{self, AuditAction};
+use crate::columns::{Columns, Row, number, small};
 use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
 use crate::headers;
 use crate::ledger::{ClaimOrigin, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use crate::micros;
 use crate::record::{
-    ClaimAttempt, ClaimDecision, FoundRecord, name_of, outcome_if_unchanged, read_record, state_name,
+    CLAIMED, ClaimAttempt, ClaimDecision, FoundRecord, name_of, outcome_if_unchanged, read_record, state_name,
+    unknown_entries,
 };
 use crate::split_retry::WriteMode;
 use crate::statement::{DbConnection, SqlValue, Statement, column, postgres_only};
@@ -129,17 +131,23 @@ impl Postgres {
                 .await?
                 .map(|fence| KeyClaimed::Run { fence, began }),
             ClaimDecision::MarkUnknown { fence } => {
-                let marked = pool
-                    .execute(
-                        sqlx::query(include_str!("sql/key_mark_unknown.sql"))
-                            .bind(name.as_slice())
-                            .bind(number(fence))
-                            .bind(self.skew())
-                            .bind(micros(MAX_LEASE)),
-                    )
-                    .await?;
-                // Not marked: it was renewed or settled meanwhile, and the next round sees that.
-                (marked.rows_affected() == 1).then_some(KeyClaimed::Unknown { fence })
+                let marked = pool.with_connection(async |connection: &mut PgConnection| {
+                    let mut transaction = connection.begin().await?;
+                    let marked = sqlx::query(include_str!("sql/key_mark_unknown.sql"))
+                        .bind(name.as_slice())
+                        .bind(number(fence))
+                        .bind(self.skew())
+                        .bind(micros(MAX_LEASE))
+                        .execute(&mut *transaction)
+                        .await?;
+                    // Not marked: it was renewed or settled meanwhile, and the next round sees that.
+                    let unknown =
+                        (marked.rows_affected() == 1).then(|| AuditAction::unknown(&attempt.claim.name));
+                    action::record(&mut self.connection(&mut transaction), unknown.as_slice(), 0).await?;
+                    transaction.commit().await?;
+                    Ok(unknown.is_some())
+                });
+                marked.await?.then_some(KeyClaimed::Unknown { fence })
             }
         })
     }
@@ -238,9 +246,20 @@ impl Postgres {
         let mut stands = self.settle_keep(connection, rows).await?;
         let mut connection = self.connection(connection);
         let release = postgres_only!("key_release");
-        stands.extend(settle_without_response(&mut connection, rows, &KeyOutcome::Release, release).await?);
+        for row in settle_without_response(&mut connection, rows, &KeyOutcome::Release, release).await? {
+            stands.insert(name_of(&row)?);
+        }
         let hold = postgres_only!("key_hold");
-        stands.extend(settle_without_response(&mut connection, rows, &KeyOutcome::Hold, hold).await?);
+        let mut unknown = HashSet::new();
+        for row in settle_without_response(&mut connection, rows, &KeyOutcome::Hold, hold).await? {
+            stands.insert(name_of(&row)?);
+            if row.text("was")? == CLAIMED {
+                unknown.insert(name_of(&row)?);
+            }
+        }
+        let unknown = rows.iter().filter(|(name, _)| unknown.contains(name));
+        let unknown: Vec<_> = unknown.map(|(_, settle)| AuditAction::unknown(&settle.name)).collect();
+        action::record(&mut connection, &unknown, 0).await?;
         Ok(stands)
     }
 
@@ -307,7 +326,14 @@ impl Postgres {
                     .try_get("stands")?
             }
             KeyOutcome::Release => without(connection, include_str!("sql/key_release.sql")).await?,
-            KeyOutcome::Hold => without(connection, include_str!("sql/key_hold.sql")).await?,
+            KeyOutcome::Hold => {
+                let query = sqlx::query(include_str!("sql/key_hold.sql")).bind(vec![name.to_vec()]);
+                let held = query.bind(vec![fence]).fetch_optional(&mut *connection).await?;
+                let was = held.as_ref().map(|row| row.text("was")).transpose()?;
+                let unknown = (was == Some(CLAIMED)).then(|| AuditAction::unknown(&settle.name));
+                action::record(&mut self.connection(connection), unknown.as_slice(), 0).await?;
+                held.is_some()
+            }
         };
         Ok(if stands { KeySettled::Settled } else { KeySettled::Stale })
     }
@@ -325,13 +351,23 @@ impl Postgres {
     pub(crate) async fn key_lapse(&self, operations: &[String], limit: u32) -> Result<u64, StoreError> {
         let mut marked = 0;
         for ends_too_late in [false, true] {
-            let query = sqlx::query(include_str!("sql/key_lapse.sql"))
-                .bind(operations)
-                .bind(i64::from(limit).saturating_sub_unsigned(marked))
-                .bind(self.skew())
-                .bind(ends_too_late)
-                .bind(micros(MAX_LEASE));
-            marked += self.calls.one(query).await?.try_get::<i64, _>(0)?.unsigned_abs();
+            let left = i64::from(limit).saturating_sub_unsigned(marked);
+            let lapsing = async |connection: &mut PgConnection| {
+                let mut transaction = connection.begin().await?;
+                let rows = sqlx::query(include_str!("sql/key_lapse.sql"))
+                    .bind(operations)
+                    .bind(left)
+                    .bind(self.skew())
+                    .bind(ends_too_late)
+                    .bind(micros(MAX_LEASE))
+                    .fetch_all(&mut *transaction)
+                    .await?;
+                let unknown = unknown_entries(&rows)?;
+                action::record(&mut self.connection(&mut transaction), &unknown, 0).await?;
+                transaction.commit().await?;
+                Ok(unknown.len() as u64)
+            };
+            marked += self.calls.with_connection(lapsing).await?;
         }
         Ok(marked)
     }
@@ -374,22 +410,23 @@ impl Postgres {
 /// A settle with the hash that names its record.
 type NamedSettle<'a> = ([u8; 32], &'a KeySettle);
 
-/// Returns whether all settles have the same kind of outcome and no name repeats.
+/// Returns whether all settles have the same kind of outcome and no name repeats. An unknown outcome is also an entry of the
+/// audit trail.
 fn takes_one_statement(named: &[NamedSettle<'_>]) -> bool {
     let (mut seen, mut outcomes) = (HashSet::new(), HashSet::new());
     named.iter().all(|(name, settle)| {
         outcomes.insert(std::mem::discriminant(&settle.outcome));
-        seen.insert(name) && outcomes.len() == 1
+        seen.insert(name) && outcomes.len() == 1 && !matches!(settle.outcome, KeyOutcome::Hold)
     })
 }
 
-/// Settles records with an outcome that stores nothing. Returns which of them it changed.
+/// Settles records with an outcome that stores nothing. Returns a row for each that it changed.
 async fn settle_without_response(
     connection: &mut DbConnection<'_>,
     rows: &[NamedSettle<'_>],
     outcome: &KeyOutcome,
     statement: Statement,
-) -> Result<Vec<[u8; 32]>, StoreError> {
+) -> Result<Vec<Row>, StoreError> {
     let same = std::mem::discriminant(outcome);
     let these = rows.iter().filter(|(_, settle)| std::mem::discriminant(&settle.outcome) == same);
     let these: Vec<_> = these.collect();
@@ -397,5 +434,5 @@ async fn settle_without_response(
         return Ok(Vec::new());
     }
     let columns = [column(&these, |(name, _)| &name[..]), column(&these, |(_, settle)| number(settle.fence))];
-    connection.all(statement, &[SqlValue::Rows(&columns)]).await?.iter().map(name_of).collect()
+    connection.all(statement, &[SqlValue::Rows(&columns)]).await
 }

@@ -8,18 +8,21 @@ use ichido_core::fence::Fence;
 use ichido_core::ledger::limits::MAX_LEASE;
 use ichido_core::ledger::{RecordName, RecordPhase};
 use ichido_core::time::Timestamp;
+use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
 use super::{Sqlite, WriteTransaction, values, without_clock};
+use crate::action::{self, AuditAction};
 use crate::columns::{Columns, fence_from, number, small};
 use crate::error::StoreError;
 use crate::headers;
 use crate::ledger::{ClaimOrigin, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use crate::record::{
     ClaimAttempt, ClaimDecision, FoundRecord, name_of, outcome_if_unchanged, read_record, state_name,
+    unknown_entries,
 };
 use crate::rescue::lapsed_ends;
-use crate::statement::{SqlValue, sqlite_only};
+use crate::statement::{DbConnection, SqlValue, sqlite_only};
 
 /// How often a claim retries when another claim of its batch changed the record first. The second read sees the last change.
 const MAX_ROUNDS: usize = 3;
@@ -115,7 +118,9 @@ impl Sqlite {
         let mut answers = Vec::with_capacity(settles.len());
         for settle in settles {
             let (name, now) = (settle.name.hash(), tx.now);
-            answers.push(if settle_alone(tx.connection(), now, &name, settle).await? {
+            let (stands, unknown) = settle_alone(tx.connection(), now, &name, settle).await?;
+            tx.record(unknown.as_slice()).await?;
+            answers.push(if stands {
                 KeySettled::Settled
             } else {
                 let found = find_many(tx.connection(), &[name], now.into()).await?;
@@ -158,7 +163,10 @@ impl Sqlite {
             let left = i64::from(limit).saturating_sub_unsigned(marked);
             let (operations, alive) = (SqlValue::Texts(Some(&operations)), SqlValue::Numbers(&alive));
             let values = [from.into(), operations, alive, left.into(), to.into()];
-            marked += tx.db_connection().execute(sqlite_only!("key_lapse"), &values).await?;
+            let unknown =
+                unknown_entries(&tx.db_connection().all(sqlite_only!("key_lapse"), &values).await?)?;
+            tx.record(&unknown).await?;
+            marked += unknown.len() as u64;
         }
         tx.commit().await?;
         Ok(marked)
@@ -172,7 +180,15 @@ impl Sqlite {
     ) -> Result<KeySettled, StoreError> {
         self.files.check()?;
         let now = self.now(connection).await?;
-        let stands = settle_alone(connection, now, &settle.name.hash(), settle).await?;
+        let (stands, unknown) = settle_alone(connection, now, &settle.name.hash(), settle).await?;
+        if unknown.is_some() {
+            let next: i64 = sqlx::query(include_str!("sql/fence_next.sql"))
+                .fetch_one(&mut *connection)
+                .await?
+                .try_get("last")?;
+            let mut connection = DbConnection::Sqlite(connection, now);
+            action::record(&mut connection, unknown.as_slice(), next - 1).await?;
+        }
         Ok(if stands { KeySettled::Settled } else { KeySettled::Stale })
     }
 
@@ -269,7 +285,9 @@ async fn claim_found(
                 .bind(number(fence))
                 .execute(tx.connection())
                 .await?;
-            (marked.rows_affected() == 1).then_some(KeyClaimed::Unknown { fence })
+            let unknown = (marked.rows_affected() == 1).then(|| AuditAction::unknown(&attempt.claim.name));
+            tx.record(unknown.as_slice()).await?;
+            unknown.map(|_| KeyClaimed::Unknown { fence })
         }
     })
 }
@@ -277,6 +295,7 @@ async fn claim_found(
 /// Settles many records. Returns whether all were applied; if not, the transaction must be rolled back.
 async fn settle_together(tx: &mut WriteTransaction, settles: &[&KeySettle]) -> Result<bool, StoreError> {
     let mut names = HashSet::with_capacity(settles.len());
+    let mut unknown = Vec::new();
     let mut kept = Vec::with_capacity(settles.len());
     for settle in settles {
         let name = settle.name.hash();
@@ -288,9 +307,11 @@ async fn settle_together(tx: &mut WriteTransaction, settles: &[&KeySettle]) -> R
             KeyOutcome::Keep { .. } => kept.push((name, *settle)),
             KeyOutcome::Release | KeyOutcome::Hold => {
                 let now = tx.now;
-                if !settle_alone(tx.connection(), now, &name, settle).await? {
+                let (stands, entry) = settle_alone(tx.connection(), now, &name, settle).await?;
+                if !stands {
                     return Ok(false);
                 }
+                unknown.extend(entry);
             }
         }
     }
@@ -300,23 +321,33 @@ async fn settle_together(tx: &mut WriteTransaction, settles: &[&KeySettle]) -> R
             return Ok(false);
         }
     }
+    tx.record(&unknown).await?;
     Ok(true)
 }
 
-/// Settles one record. Returns whether it was applied.
+/// Settles one record. Returns whether it was applied, and an entry for the audit trail if its outcome became unknown.
 async fn settle_alone(
     connection: &mut SqliteConnection,
     now: Timestamp,
     name: &[u8; 32],
     settle: &KeySettle,
-) -> Result<bool, StoreError> {
-    let sql = match &settle.outcome {
-        KeyOutcome::Keep { .. } => return Ok(keep(connection, now, &[(*name, settle)]).await? == 1),
-        KeyOutcome::Release => include_str!("sql/key_release.sql"),
-        KeyOutcome::Hold => include_str!("sql/key_hold.sql"),
+) -> Result<(bool, Option<AuditAction>), StoreError> {
+    let mut change = async |sql: &'static str| {
+        let query = sqlx::query(sql).bind(name.as_slice()).bind(number(settle.fence));
+        query.execute(&mut *connection).await.map(|done| done.rows_affected() == 1)
     };
-    let query = sqlx::query(sql).bind(name.as_slice()).bind(number(settle.fence));
-    Ok(query.execute(connection).await?.rows_affected() == 1)
+    Ok(match &settle.outcome {
+        KeyOutcome::Keep { .. } => (keep(connection, now, &[(*name, settle)]).await? == 1, None),
+        KeyOutcome::Release => (change(include_str!("sql/key_release.sql")).await?, None),
+        KeyOutcome::Hold => {
+            if change(include_str!("sql/key_mark_unknown.sql")).await? {
+                (true, Some(AuditAction::unknown(&settle.name)))
+            } else {
+                // It may be unknown already.
+                (change(include_str!("sql/key_hold.sql")).await?, None)
+            }
+        }
+    })
 }
 
 /// Stores outcomes of different names. Returns how many were applied.

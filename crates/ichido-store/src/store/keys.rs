@@ -4,15 +4,16 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
+use ichido_core::key::KeyHash;
 use ichido_core::ledger::limits::MAX_LEASE;
-use ichido_core::ledger::{self, Policy, RecordName, RecordPhase, Resolution, resolve};
+use ichido_core::ledger::{self, KeyEntry, Policy, RecordName, RecordPhase, Resolution, resolve};
 use ichido_core::time::Timestamp;
 use sqlx::PgConnection;
 use sqlx::sqlite::SqliteConnection;
 use uuid::Uuid;
 
 use super::Keys;
-use crate::action::AuditAction;
+use crate::action::{AuditAction, key_subject};
 use crate::check;
 use crate::columns::{Columns as _, number};
 use crate::driver::{Driver, on, retry_read};
@@ -147,6 +148,33 @@ impl Keys<'_> {
         Ok(found.map(|(record, _)| record))
     }
 
+    /// Lists the records of a key's hash, whatever their operation and identity. At most [`limits::MAX_PAGE`].
+    ///
+    /// Their names begin with the hash, so they are one range of the primary key.
+    // SPEC C5, D10.
+    pub async fn list_of_hash(self, hash: KeyHash, limit: u32) -> Result<Vec<KeyRecord>, StoreError> {
+        let (first, last) = RecordName::range(hash);
+        let limit = i64::from(limit.min(limits::MAX_PAGE));
+        let values = [(&first[..]).into(), (&last[..]).into(), limit.into()];
+        let rows = self.0.driver.all(shared!("key_of_hash"), &values).await?;
+        // Nothing is judged here, so the time does not matter.
+        rows.iter().map(|row| Ok(read_record(row, Timestamp::EPOCH.into())?.key)).collect()
+    }
+
+    /// Returns the history of a record, oldest first: what follows from it, and what the audit trail has about it.
+    // SPEC C5, F1.
+    pub async fn history(self, of: &KeyRecord) -> Result<Vec<KeyEntry>, StoreError> {
+        let recorded = self.0.actions().of(key_subject(&of.name)).await?.into_iter().map(|row| KeyEntry {
+            at: row.at,
+            kind: row.action.kind,
+            from: row.action.from,
+            to: row.action.to,
+            fence: None,
+            actor: row.action.actor,
+        });
+        Ok(ledger::history(&of.record, of.completed_at, recorded))
+    }
+
     /// Lists records of unknown outcome, oldest first.
     ///
     /// `after` is when the last one of the previous page was first claimed, and the hash of its name.
@@ -202,16 +230,8 @@ impl Keys<'_> {
         response: Option<StoredResponse>,
         policy: &Policy,
     ) -> Result<KeyResolved, StoreError> {
-        for _ in 0..MAX_RESOLVE_ROUNDS {
-            let settle = match self.resolution(name, resolution, response.clone(), policy).await? {
-                Ok(settle) => settle,
-                Err(answer) => return Ok(answer),
-            };
-            if self.settle(settle).await? == KeySettled::Settled {
-                return Ok(KeyResolved::Resolved);
-            }
-        }
-        Err(StoreError::Busy)
+        let entry = |to: &str| AuditAction::reconciled(name, to);
+        self.resolve_recorded(name, (resolution, response), policy, entry).await
     }
 
     /// Resolves like [`Keys::resolve`], by a person, and records it in the same transaction.
@@ -224,20 +244,32 @@ impl Keys<'_> {
         by: &str,
     ) -> Result<KeyResolved, StoreError> {
         check::text("the actor", by, MAX_EXCERPT_BYTES)?;
+        let entry = |to: &str| AuditAction::decided(name, to, by);
+        self.resolve_recorded(name, (resolution, response), policy, entry).await
+    }
+
+    /// Settles an unknown outcome, with an entry of the audit trail in the same transaction.
+    async fn resolve_recorded(
+        self,
+        name: &RecordName,
+        (resolution, response): (Resolution, Option<StoredResponse>),
+        policy: &Policy,
+        entry: impl Fn(&str) -> AuditAction,
+    ) -> Result<KeyResolved, StoreError> {
         for _ in 0..MAX_RESOLVE_ROUNDS {
             let settle = match self.resolution(name, resolution, response.clone(), policy).await? {
                 Ok(settle) => settle,
                 Err(answer) => return Ok(answer),
             };
             settle.check()?;
-            let to = match &settle.outcome {
+            let entry = entry(match &settle.outcome {
                 KeyOutcome::Keep { settled, .. } => settled.as_str(),
                 KeyOutcome::Release => "released",
                 KeyOutcome::Hold => "unknown",
-            };
-            let (settle, action) = (settle.bounded(), AuditAction::decision(name, to, by));
+            });
+            let settle = settle.bounded();
             let work = async |transaction: &mut Transaction<'_>| match transaction.settle(&settle).await? {
-                KeySettled::Settled => transaction.record(&action).await.map(Some),
+                KeySettled::Settled => transaction.record(&entry).await.map(Some),
                 _ => Ok(None),
             };
             if self.0.driver.transact(work).await?.is_some() {

@@ -1,6 +1,7 @@
 //! Messages: enqueuing, finding, applying operators' events, deleting.
 
 mod in_transaction;
+mod lookup;
 
 use std::collections::BTreeSet;
 

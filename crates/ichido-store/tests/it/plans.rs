@@ -165,6 +165,20 @@ async fn lapsed_leases_go_by_their_indexes(connection: &mut PgConnection) {
     }
 }
 
+/// No index is there for them alone.
+async fn look_ups_by_key_go_by_their_indexes(connection: &mut PgConnection) {
+    let records = "'\\x0011223344556677', '\\x0011223344556678', 100";
+    plan(connection, include_str!("../../src/sql/key_of_hash.sql"), records)
+        .await
+        .assert_uses_index("ledger_pkey");
+    let messages = plan(connection, include_str!("../../src/sql/message_of_key.sql"), "'h7', 10000, 100").await;
+    messages.assert_uses_index("messages_once");
+    assert!(messages.buffers < 100, "{} pages: {}", messages.buffers, messages.text);
+    plan(connection, include_str!("../../src/sql/message_keys.sql"), "'ffffffff-ffff-ffff-ffff-ffffffffffff', 100")
+        .await
+        .assert_uses_index("messages_pkey");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     let database = fresh_database().await;
@@ -203,6 +217,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     plan(&mut connection, include_str!("../../src/sql/key_unknown_count.sql"), "now(), 10000")
         .await
         .assert_uses_index("ledger_unknown");
+    look_ups_by_key_go_by_their_indexes(&mut connection).await;
     let contents =
         plan(&mut connection, include_str!("../../src/postgres/sql/content_sweep.sql"), "100, now()").await;
     contents.assert_uses_index("contents_until");

@@ -57,6 +57,9 @@ const SMALL: [(&str, &str); 26] = [
     ("message_list_live.sql", "SCAN live"),
     // The priorities in use.
     ("queue_oldest.sql", "SCAN u"),
+    // The first row of the index; then the pairs of queue and identity, up to a limit.
+    ("message_of_key.sql", "SCAN f USING INDEX sqlite_autoindex_ichido_messages_2"),
+    ("message_of_key.sql", "SCAN p"),
     ("step_lease.sql", "SCAN l"),   // Leases: one for each batch in flight.
     ("seal_entries.sql", "SCAN u"), // Unsealed entries, up to a limit.
     ("unsealed.sql", "SCAN u"),
@@ -140,7 +143,7 @@ macro_rules! expected {
 /// SQLite's own name for the index on a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [ExpectedPlan; 44] {
+fn statements() -> [ExpectedPlan; 47] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -152,6 +155,15 @@ fn statements() -> [ExpectedPlan; 44] {
         // Unknown outcomes.
         "key_lapse" by ["USING INDEX ichido_ledger_lapse (lease_until>? AND lease_until<?)", "INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         "key_unknown" by ["SEARCH l USING INDEX ichido_ledger_unknown"];
+        // The look-up by key or hash.
+        "key_of_hash" by ["SEARCH l USING INDEX sqlite_autoindex_ichido_ledger_1 (name>? AND name<?)"];
+        "message_of_key" by [
+            MESSAGE_ID,
+            "SEARCH n USING INDEX sqlite_autoindex_ichido_messages_2 (queue=? AND identity>?)",
+            "SEARCH n USING INDEX sqlite_autoindex_ichido_messages_2 (queue>?)",
+            "SEARCH m USING INDEX sqlite_autoindex_ichido_messages_2 (queue=? AND identity=? AND key=?)",
+        ];
+        "message_keys" by ["USING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
         // The outcome of a key.
         "key_settle" by ["ichido_ledger USING INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         // The sweep.

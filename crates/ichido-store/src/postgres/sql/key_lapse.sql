@@ -15,6 +15,6 @@ over AS (
 marked AS (
     UPDATE ichido.ledger l SET state = 'unknown', lease_until = NULL
     FROM over WHERE l.name = over.name
-    RETURNING 1
+    RETURNING l.operation, l.identity, l.key
 )
-SELECT count(*) FROM marked
+SELECT operation, identity, key FROM marked

@@ -9,3 +9,4 @@ WHERE name IN (
     ORDER BY lease_until
     LIMIT ?4
 )
+RETURNING operation, identity, key

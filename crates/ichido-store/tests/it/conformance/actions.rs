@@ -1,16 +1,17 @@
-//! Operators' actions on anything but messages are in the audit trail, with their actor, and sealed.
-// SPEC D13, F5.
+//! Operators' actions on anything but messages are in the audit trail, with their actor, and sealed, and so are unknown outcomes.
+// SPEC C5, D10, D13, F1, F5.
 
 use ichido_core::audit::verify::Kind;
-use ichido_core::ledger::{OperationGuarantee, Resolution};
+use ichido_core::ledger::{OperationGuarantee, RecordName, Resolution};
 use ichido_store::action::{ActionRow, AuditAction};
-use ichido_store::ledger::KeyResolved;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeyResolved, KeySettled};
+use ichido_store::message::{Enqueued, NewMessage, QueueName};
 use uuid::Uuid;
 
 use super::audit::{key, seal, write};
-use super::ledger::{name, policy};
+use super::ledger::{name, policy, request};
 use crate::both_databases;
-use crate::fixture::{StoreFixture, queue};
+use crate::fixture::{AFTER_LEASE, StoreFixture, queue};
 
 fn operation(to: &str) -> AuditAction {
     AuditAction {
@@ -32,6 +33,13 @@ fn summary(row: &ActionRow) -> (&str, &str, &str, &str, Option<&str>) {
 impl StoreFixture {
     async fn actions(&self) -> Vec<ActionRow> {
         self.store.actions().list(None, 100).await.unwrap()
+    }
+
+    /// The history of a key: from, kind and to of each step.
+    async fn key_history(&self, text: &str) -> Vec<String> {
+        let record = self.store.keys().get(&name(text)).await.unwrap().unwrap();
+        let history = self.store.keys().history(&record).await.unwrap();
+        history.iter().map(|entry| format!("{} {} {}", entry.from, entry.kind, entry.to)).collect()
     }
 }
 
@@ -59,11 +67,98 @@ both_databases! {
         let decided = fixture.store.keys().decide(&name, Resolution::Applied, None, &policy, "olivia").await.unwrap();
         assert_eq!(decided, KeyResolved::Resolved);
         let actions = fixture.actions().await;
-        assert_eq!(actions.len(), 1, "{actions:?}");
+        assert_eq!(actions.len(), 2, "{actions:?}");
         let AuditAction { kind, from, to, actor, detail, .. } = &actions[0].action;
         assert_eq!((kind.as_str(), from.as_str(), to.as_str()), ("decided", "unknown", "applied"));
         assert_eq!(actor.as_deref(), Some("olivia"));
         assert!(detail.as_deref().is_some_and(|detail| detail.ends_with("k1")), "{detail:?}");
+    }
+
+    /// Reported by its owner, found by the next request, or found by maintenance: each once.
+    #[test]
+    async fn unknown_outcome_is_audited_once(fixture: StoreFixture) {
+        let about = async |text: &str| fixture.key_history(text).await;
+        let fence = fixture.unknown("told").await;
+        assert_eq!(fixture.report("told", fence, KeyOutcome::Hold).await, KeySettled::Settled);
+        for key in ["found", "swept"] {
+            fixture.run(key, OperationGuarantee::None).await;
+        }
+        fixture.pass(AFTER_LEASE);
+        // Its owner is gone on every node.
+        let other = fixture.another_node().await;
+        other.advance_clock(AFTER_LEASE);
+        let claimed = other.keys().claim(request("found", OperationGuarantee::None)).await.unwrap();
+        assert!(matches!(claimed, KeyClaimed::Unknown { .. }), "{claimed:?}");
+        assert_eq!(other.keys().mark_lapsed_unknown(&["orders.create".to_owned()], 10).await.unwrap(), 1);
+        for key in ["told", "found", "swept"] {
+            assert_eq!(about(key).await, ["none claimed claimed", "claimed unknown unknown"], "{key}");
+        }
+        let actions = fixture.actions().await;
+        let keys = ["told", "found", "swept"];
+        let details: Vec<&str> = actions.iter().filter_map(|row| row.action.detail.as_deref()).collect();
+        assert!(keys.iter().all(|key| details.contains(&&*format!("orders.create alice {key}"))), "{details:?}");
+        assert_eq!(actions.len(), 3);
+        seal(&fixture.store, 100).await;
+        let report = fixture.store.audit().verify(Some(&key()), None).await.unwrap();
+        assert!(report.is_whole() && report.sealed == 3, "{report:?}");
+    }
+
+    #[test]
+    async fn history_of_a_key_joins_record_and_trail(fixture: StoreFixture) {
+        fixture.settled("done", OperationGuarantee::None, b"done").await;
+        assert_eq!(fixture.key_history("done").await, ["none claimed claimed", "claimed settled applied"]);
+        fixture.unknown("decided").await;
+        fixture.unknown("asked").await;
+        let policy = policy(OperationGuarantee::None);
+        let keys = fixture.store.keys();
+        keys.decide(&name("decided"), Resolution::Refused, None, &policy, "olivia").await.unwrap();
+        keys.resolve(&name("asked"), Resolution::Applied, None, &policy).await.unwrap();
+        let expected = ["none claimed claimed", "claimed unknown unknown", "unknown decided refused"];
+        assert_eq!(fixture.key_history("decided").await, expected);
+        let expected = ["none claimed claimed", "claimed unknown unknown", "unknown reconciled applied"];
+        assert_eq!(fixture.key_history("asked").await, expected);
+    }
+
+    #[test]
+    async fn records_and_messages_are_found_by_key_and_by_hash(fixture: StoreFixture) {
+        let (wanted, other) = (name("wanted").key, name("other").key);
+        for (operation, identity, key) in
+            [("a", "ann", &wanted), ("b", "ann", &wanted), ("a", "bob", &wanted), ("a", "ann", &other)]
+        {
+            let name = RecordName { operation: operation.to_owned(), identity: identity.to_owned(), key: key.clone() };
+            fixture.arrive(KeyClaim { name, ..request("x", OperationGuarantee::None) }).await;
+        }
+        let found = fixture.store.keys().list_of_hash(wanted.hash(), 10).await.unwrap();
+        let mut names: Vec<_> =
+            found.iter().map(|found| (&*found.name.operation, &*found.name.identity, found.name.key.as_str())).collect();
+        names.sort_unstable();
+        assert_eq!(names, [("a", "ann", "wanted"), ("a", "bob", "wanted"), ("b", "ann", "wanted")]);
+        assert_eq!(fixture.store.keys().list_of_hash(wanted.hash(), 2).await.unwrap().len(), 2);
+
+        let messages = fixture.store.messages();
+        assert!(messages.find_by_key(&wanted).await.unwrap().ids.is_empty());
+        let mut sent = Vec::new();
+        for (queue, identity) in [("mail", "ann"), ("mail", "bob"), ("orders", "ann"), ("zoo", "")] {
+            let queue = QueueName::parse(queue).unwrap();
+            for key in [&other, &wanted] {
+                let message = NewMessage::new(queue.clone(), identity, key.clone(), b"x".to_vec());
+                let Enqueued::New { id } = messages.enqueue(message).await.unwrap() else { panic!("it is new") };
+                if key == &wanted {
+                    assert_eq!(messages.find(&queue, identity, key).await.unwrap(), Some(id));
+                    sent.push(id);
+                }
+            }
+        }
+        sent.sort_unstable();
+        let by_key = messages.find_by_key(&wanted).await.unwrap();
+        let by_hash = messages.find_by_hash(wanted.hash()).await.unwrap();
+        assert_eq!((by_hash.scanned, by_hash.since.is_some()), (8, true));
+        for mut found in [by_key, by_hash] {
+            found.ids.sort_unstable();
+            assert_eq!((found.ids, found.is_complete), (sent.clone(), true));
+        }
+        let nowhere = QueueName::parse("nowhere").unwrap();
+        assert_eq!(messages.find(&nowhere, "ann", &wanted).await.unwrap(), None);
     }
 
     #[test]
@@ -75,7 +170,8 @@ both_databases! {
         };
         assert_eq!(decide().await, KeyResolved::Resolved);
         assert!(matches!(decide().await, KeyResolved::Refused(_)));
-        assert_eq!(fixture.actions().await.len(), 1);
+        let kinds: Vec<String> = fixture.actions().await.into_iter().map(|row| row.action.kind).collect();
+        assert_eq!(kinds, ["decided", "unknown"]);
     }
 
     #[test]

@@ -1,0 +1,2 @@
+-- Issues a fence in the caller's own transaction.
+UPDATE ichido_fence SET last = last + 1 RETURNING last
