@@ -6,8 +6,10 @@ use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use ichido_server::traces;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{FilterExt as _, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -15,7 +17,7 @@ use crate::api_client::ApiArgs;
 use crate::exit::{self, Exit};
 use crate::{
     alerts, audit, backup, check, completions, config, dead, demo, destinations, doctor, healthcheck, judge,
-    ledger, messages, mock_broker, offline, proxy, queues, send, serve, store, token, worker,
+    keys, messages, mock_broker, offline, proxy, queues, send, serve, store, token, worker,
 };
 
 /// Makes state-changing requests take effect once, however often they are sent.
@@ -56,8 +58,9 @@ enum Command {
     Alerts(alerts::Args),
     /// Check boundary files for lost keys and duplicate effects
     Check(check::Args),
-    /// List and decide key records with an unknown outcome
-    Ledger(Box<ApiArgs<ledger::Command>>),
+    /// Find keys, and decide those with an unknown outcome
+    #[command(after_help = keys::EXAMPLES)]
+    Keys(Box<ApiArgs<keys::Command>>),
     /// Manage dead letters and parked messages: list, requeue, discard, edit, decide
     Dead(Box<dead::Args>),
     /// Run a mock broker with configurable faults, for tests
@@ -106,7 +109,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Destinations(args) => on_runtime(destinations::run(*args)),
         Command::Alerts(args) => on_runtime(alerts::run(args)),
         Command::Check(args) => check::run(&args),
-        Command::Ledger(args) => on_runtime(ledger::run(*args)),
+        Command::Keys(args) => on_runtime(keys::run(*args)),
         Command::Dead(args) => on_runtime(dead::run(*args)),
         Command::MockBroker(args) => on_runtime(mock_broker::run(args)),
         Command::Judge(args) => on_runtime(judge::run(*args)),
@@ -136,8 +139,9 @@ fn path(mut matches: &ArgMatches) -> String {
 
 /// Sets up the log on standard error and, if traces are exported, the trace layer.
 fn init_logging(level: LevelFilter) {
-    let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level);
-    tracing_subscriber::registry().with(stderr).with(ichido_server::traces::layer()).init();
+    let is_log = filter_fn(|about| !traces::is_span_target(about.target()));
+    let stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(level.and(is_log));
+    tracing_subscriber::registry().with(stderr).with(traces::layer()).init();
 }
 
 /// Adds the exit codes to the help of every command.

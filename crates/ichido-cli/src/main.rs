@@ -18,7 +18,7 @@ mod exit;
 mod healthcheck;
 mod id;
 mod judge;
-mod ledger;
+mod keys;
 mod messages;
 mod mock_broker;
 mod offline;

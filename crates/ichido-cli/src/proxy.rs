@@ -6,6 +6,7 @@ pub(crate) use ichido_proxy::Args;
 use ichido_proxy::{Proxy, resolve};
 use ichido_server::serve::metrics::{Health, Metrics};
 use ichido_server::serve::{Access, is_open};
+use ichido_server::traces;
 
 use crate::check::read_file;
 use crate::exit::Exit;
@@ -13,6 +14,9 @@ use crate::out;
 use crate::serve::bind;
 use crate::signals::Signals;
 use crate::store::open;
+
+/// The variable of the setting `traces.hash_keys`: a proxy has no configuration file.
+const HASH_KEYS: &str = "ICHIDO__TRACES__HASH_KEYS";
 
 /// Runs a proxy until it is stopped.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
@@ -33,6 +37,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         None => Proxy::hop(settings),
         Some(store) => Proxy::adapter(settings, store.clone()),
     }?;
+    let exporting = traces::start(None, std::env::var(HASH_KEYS).is_ok_and(|value| value == "true"))?;
     let (listener, address) = bind(address).await?;
     let metrics = Metrics::listen(admin, "--admin").await?;
     let admin = metrics.address();
@@ -49,6 +54,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     ))?;
     let ended = proxy.until(listener, &signals.stops()).await;
     serving.abort();
+    exporting.end().await;
     if let Some(store) = store {
         store.check_files().map_err(|lost| Exit::StoreLost(lost.to_string()))?;
     }

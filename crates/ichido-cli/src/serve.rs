@@ -53,7 +53,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut faults = ConfigErrors::default();
     let limits = args.bounds.resolve(limits, &mut faults);
     let limits = faults.or(Some(limits))?;
-    let exporting = traces::start(setup.config.traces_endpoint.as_deref())?;
+    let exporting = traces::start(setup.config.traces_endpoint.as_deref(), setup.config.traces_hash_keys)?;
     let (listener, address) = bind(args.listen.unwrap_or(listen)).await?;
     let targets = tokio::select! {
         targets = worker::connect(&setup.config) => targets?,

@@ -51,7 +51,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         Some(address) => Some(Metrics::listen(address, "--metrics").await?),
         None => None,
     };
-    let exporting = traces::start(config.traces_endpoint.as_deref())?;
+    let exporting = traces::start(config.traces_endpoint.as_deref(), config.traces_hash_keys)?;
     let targets = tokio::select! {
         targets = connect(&config) => targets?,
         // Nothing was started.

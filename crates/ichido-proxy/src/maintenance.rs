@@ -48,13 +48,13 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
                 if 0 < lapsed {
                     tracing::warn!(
                         lapsed,
-                        "claims expired with unknown outcome; see `ichido ledger unknown`"
+                        "claims expired with unknown outcome; see `ichido keys unknown`"
                     );
                 }
                 if unknown_before < unknown {
                     tracing::warn!(
                         unknown,
-                        "alert: keys of unknown outcome wait for a person; see `ichido ledger unknown`"
+                        "alert: keys of unknown outcome wait for a person; see `ichido keys unknown`"
                     );
                 }
                 unknown_before = unknown;

@@ -136,7 +136,7 @@ impl Problem {
     /// There was no response, and the adapter holds the key, because the operation has no guarantee.
     pub(crate) fn held(failure: Failure) -> Self {
         let known = "it is not known whether the request took effect, so its key is held: the same request gets 409 \
-                     outcome_unknown until the outcome is decided (`ichido ledger decide`)";
+                     outcome_unknown until the outcome is decided (`ichido keys decide`)";
         Self::without_response(failure, Effect::Unknown, known)
     }
 

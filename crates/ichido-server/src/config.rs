@@ -67,6 +67,8 @@ pub struct Config {
     pub worker: WorkerConfig,
     /// The collector of traces: OTLP as JSON over HTTP, without `/v1/traces`.
     pub traces_endpoint: Option<String>,
+    /// Whether spans carry the hash of a key instead of the key.
+    pub traces_hash_keys: bool,
     /// Alert rules and their receivers.
     pub alerts: AlertSettings,
     /// The destinations.
@@ -200,6 +202,7 @@ fn config(root: &Section<'_>) -> Option<Config> {
         serve: serve::read(&root.section("serve")?),
         worker,
         traces_endpoint: root.section("traces")?.resolved("endpoint"),
+        traces_hash_keys: root.section("traces")?.get_or_default("hash_keys"),
         alerts: alerts.alerts,
         destinations,
         intakes: queues.iter().map(|located| (located.queue.name.clone(), located.intake.clone())).collect(),

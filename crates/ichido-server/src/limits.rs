@@ -116,6 +116,8 @@ pub(crate) const OPERATIONS_REMEMBERED: usize = 50;
 pub(crate) const OPERATIONS_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum records of unknown outcome on one page.
 pub(crate) const MAX_UNKNOWN: u32 = 100;
+/// Maximum requests and messages that a look-up by key returns.
+pub(crate) const MAX_KEYS_FOUND: u32 = 100;
 /// Maximum incidents on one page.
 pub(crate) const MAX_ALERTS: u32 = 200;
 /// Maximum body of a stored response that is shown.

@@ -29,6 +29,7 @@ pub(crate) mod health;
 mod hops;
 mod in_process;
 mod json_body;
+mod keys;
 mod listings;
 mod messages;
 pub mod metrics;
@@ -39,7 +40,6 @@ mod operations;
 mod parsing;
 mod problem;
 mod queues;
-mod records;
 mod replace;
 mod request;
 mod response;
@@ -63,7 +63,7 @@ pub mod views {
         CanaryResult, NotMoved, Operation, OperationProgress, OperationResult, Preview, RefusedLetters,
         StartedOperation,
     };
-    pub use super::records::{LedgerRecord, ResponseView};
+    pub use super::keys::{KeyEvent, KeyRecord, KeysFound, ResponseView, SearchedMessages};
 }
 
 use std::net::SocketAddr;

@@ -1,28 +1,37 @@
 //! Traces: spans of a message for a collector (OTLP over HTTP, as JSON).
 //!
 //! Guarantee: nothing waits for a collector or fails because of one; spans that it does not accept in time are dropped and
-//! counted. A span names the queue, the message and the attempt, never a key, a payload or a header.
+//! counted. A span carries the idempotency key (`idempotency.key`), or its hash if that is set, and never a payload or a header.
 //!
 //! A message is stored with a `traceparent` whose parent is the span of its acceptance, so every attempt, on whichever node and
 //! however much later, is a child of that span. `context` parses that field, `delivery_layer` receives attempts from the worker,
-//! `export` sends spans, `counts` sends the counts of a batch, and `settings` finds the collector.
+//! `request_layer` requests from the layer, `export` sends spans, `counts` sends the counts of a batch, and `settings` finds the
+//! collector.
+// Spec: C5.
 
 mod context;
 pub mod counts;
 mod delivery_layer;
 mod export;
 mod json;
+mod request_layer;
 mod settings;
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::HeaderMap;
+use ichido::once::REQUEST;
+use ichido::worker::DELIVERY;
+use ichido_core::key::IdempotencyKey;
 use ichido_core::time::Timestamp;
 use tokio::sync::mpsc;
+use tracing::Subscriber;
+use tracing_subscriber::Layer;
+use tracing_subscriber::registry::LookupSpan;
 use uuid::Uuid;
 
 use context::Context;
-pub use delivery_layer::layer;
 #[cfg(test)]
 pub(crate) use export::describe_metrics;
 pub use export::start;
@@ -35,6 +44,25 @@ const LOST_SPANS: &str = "ichido_traces_lost_total";
 
 /// The channel to the exporter, once there is one.
 static SPANS: OnceLock<mpsc::Sender<TraceSpan>> = OnceLock::new();
+/// Whether spans carry the hash of a key instead of the key.
+static HASHES_KEYS: AtomicBool = AtomicBool::new(false);
+
+/// Returns the layer that turns what the worker and the layer `ichido::once` report into spans.
+pub fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
+    delivery_layer::layer().and_then(request_layer::layer())
+}
+
+/// Returns whether a target is for spans only: it carries keys, which a log must not.
+pub fn is_span_target(target: &str) -> bool {
+    [DELIVERY, REQUEST].contains(&target)
+}
+
+/// Returns the attribute of a key.
+fn key_attribute(key: &str) -> (&'static str, String) {
+    let is_hashed = HASHES_KEYS.load(Ordering::Relaxed);
+    let hash = || IdempotencyKey::parse(key).map(|key| key.log_hash()).unwrap_or_default();
+    ("idempotency.key", if is_hashed { hash() } else { key.to_owned() })
+}
 
 /// A span of a trace.
 #[derive(Debug)]
@@ -97,9 +125,10 @@ impl Accepting {
     }
 
     /// Ends the span once the message is stored.
-    pub fn end(self, queue: &str, message: Uuid, is_replay: bool) {
+    pub fn end(self, queue: &str, key: &IdempotencyKey, message: Uuid, is_replay: bool) {
         let Self { context, parent, began } = self;
         let attributes = vec![
+            key_attribute(key.as_str()),
             ("ichido.queue", queue.to_owned()),
             ("ichido.message_id", message.to_string()),
             ("ichido.replayed", is_replay.to_string()),

@@ -134,7 +134,8 @@ pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, S
 
 /// Reads operation, identity and key.
 pub(crate) fn record_name(row: &impl Columns) -> Result<RecordName, StoreError> {
-    let key = IdempotencyKey::parse(row.text("key")?).map_err(|error| corrupt(&error.to_string()))?;
+    let key = IdempotencyKey::parse_as(row.text("key")?, KeySyntax::AnyString)
+        .map_err(|error| corrupt(&error.to_string()))?;
     Ok(RecordName {
         operation: row.text("operation")?.to_owned(),
         identity: row.text("identity")?.to_owned(),

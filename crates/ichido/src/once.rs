@@ -91,5 +91,12 @@ pub use service::{OnceLayer, OnceService};
 pub use settings::{CallerIdentity, Guarantee, IdentityError, Pool, limits};
 pub use transaction::{Tx, TxError, TxGuard};
 
+/// The `tracing` target of the span around each request with a key.
+///
+/// Its level is TRACE and its fields are `operation`, `idempotency.key`, `trace` (the request's `traceparent`) and `result`. It is
+/// for traces, which carry the key: keep it out of logs, whose own span `once` has the hash.
+// Spec: C5.
+pub const REQUEST: &str = "ichido::request";
+
 /// An error of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -60,8 +60,9 @@ mod stop;
 
 /// The `tracing` target of the event emitted after each call.
 ///
-/// Its level is TRACE and its fields are `message_id`, `queue`, `attempt`, `trace` (the message's `traceparent`),
-/// `began_at` and `ended_at` (microseconds since the Unix epoch), and `code` if it failed.
+/// Its level is TRACE and its fields are `message_id`, `queue`, `key`, `attempt`, `trace` (the message's `traceparent`),
+/// `began_at` and `ended_at` (microseconds since the Unix epoch), and `code` if it failed. It is for traces, which carry the key:
+/// keep it out of logs.
 pub const DELIVERY: &str = "ichido::delivery";
 
 pub use self::metrics::describe_metrics;

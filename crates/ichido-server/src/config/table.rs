@@ -132,6 +132,8 @@ const WORKER: &[Setting] = settings! {
 const TRACES: &[Setting] = settings! {
     "endpoint": Reference, Unset("http://127.0.0.1:4318"), by Elsewhere("OTEL_EXPORTER_OTLP_ENDPOINT");
         "URL of an OTLP collector (JSON over HTTP or HTTPS), without `/v1/traces`. If unset, nothing is traced. OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is the whole URL and wins. OTEL_EXPORTER_OTLP_HEADERS can hold a vendor's API key."
+    "hash_keys": Flag, Is("false");
+        "Whether spans carry the hash of the idempotency key, as logs do, instead of the key itself (`idempotency.key`)."
 };
 
 /// The alerts on queues.

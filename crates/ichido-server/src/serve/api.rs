@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
@@ -27,8 +28,8 @@ use super::problem::{Code, Problem};
 use super::request::unknown_route;
 use super::waiting::OutcomeWaiters;
 use super::{
-    alerts, batch, dead_letters, destinations, events, health, messages, openapi, operations, queues,
-    records, replace, search, steps,
+    alerts, batch, dead_letters, destinations, events, health, keys, messages, openapi, operations, queues,
+    replace, search, steps,
 };
 use crate::config::{Config, Intake};
 use crate::limits::RequestLimits;
@@ -59,6 +60,8 @@ pub(super) struct ApiState {
     pub(super) operations: Arc<BulkRunner>,
     /// The event feed.
     pub(super) feed: Feed,
+    /// How long finished messages are kept.
+    pub(super) keep_finished: Duration,
     pub(super) metrics: PrometheusHandle,
     /// Whether the worker is running.
     pub(super) worker_lives: watch::Receiver<bool>,
@@ -157,9 +160,9 @@ fn v1() -> OpenApiRouter<Arc<ApiState>> {
         .routes(routes!(destinations::list_destinations))
         .routes(routes!(destinations::set_destination_pace))
         .routes(routes!(destinations::resume_destination))
-        .routes(routes!(records::get_ledger_entry))
-        .routes(routes!(records::list_unknown_ledger_entries))
-        .routes(routes!(records::decide_ledger_entry))
+        .routes(routes!(keys::find::find_keys))
+        .routes(routes!(keys::list_unknown_keys))
+        .routes(routes!(keys::decide_key))
         .routes(routes!(alerts::list_alerts))
         .routes(routes!(events::stream_events))
 }

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Method, Request, Uri};
 use http_body_util::BodyExt as _;
+use ichido::worker::limits::KEEP_FINISHED_DEFAULT;
 use ichido_client::Response as ClientResponse;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Retry;
@@ -152,6 +153,7 @@ pub(super) fn api(store: Store, config: Option<&Config>) -> ApiState {
         parsing: BodyParser::new(),
         operations: Arc::new(BulkRunner::default()),
         feed: Feed::new(request_limits.max_listeners),
+        keep_finished: config.map_or(KEEP_FINISHED_DEFAULT, |config| config.worker.keep_finished),
         // A command serves no metrics.
         metrics: PrometheusBuilder::new().build_recorder().handle(),
         worker_lives: watch::channel(false).1,

@@ -118,7 +118,7 @@ pub(super) async fn enqueue_message(
     // The message is stored; waiting for its end needs none of this memory.
     drop(permit);
     if let Some(span) = span {
-        span.end(&queue, id, is_replay);
+        span.end(&queue, &key, id, is_replay);
     }
     let accepted = Accepted::new(id, queue, key.as_str().to_owned(), digest);
     let mut response = match query.wait {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use ichido_core::json::{MAX_DEPTH, Pointer};
-use ichido_core::key::IdempotencyKey as Key;
+use ichido_core::key::{IdempotencyKey as Key, KeyHash as StoredKeyHash};
 use ichido_core::lifecycle::StateName;
 use ichido_core::pace::PerSecond;
 use ichido_core::settings::duration;
@@ -79,6 +79,9 @@ texts! {
     IdempotencyKey, string("^[!-~]+$", 1, Key::MAX_LEN);
     /// An idempotency key of the ledger: visible ASCII characters and, in the profile `ietf`, spaces.
     LedgerKey, string("^[ -~]+$", 1, Key::MAX_LEN);
+    /// The hash of an idempotency key, as in logs: the first 16 hex digits of its SHA-256.
+    KeyHash as StoredKeyHash = |text: &str| StoredKeyHash::parse(text).ok_or_else(|| "must be 16 hex digits, as in the logs".to_owned()),
+        text("^[0-9A-Fa-f]{16}$");
     /// An idempotency key, bare. A value that begins with a quote is read as a quoted string (RFC 9651).
     IdempotencyKeyField, string("^[!#-~][!-~]*$", 1, Key::MAX_LEN);
     /// The party that a message belongs to.

@@ -14,10 +14,10 @@ use tracing_subscriber::layer::Context as LayerContext;
 use tracing_subscriber::registry::LookupSpan;
 
 use super::context::Context;
-use super::{SPANS, SpanKind, TraceSpan};
+use super::{SPANS, SpanKind, TraceSpan, key_attribute};
 
 /// Returns the layer that receives delivery attempts.
-pub fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
+pub(super) fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
     Deliveries.with_filter(filter_fn(|about| about.target() == DELIVERY))
 }
 
@@ -83,6 +83,7 @@ impl Visit for DeliveryEvent {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "trace" => self.trace = Context::parse(value),
+            "key" => self.attributes.push(key_attribute(value)),
             "queue" => self.attributes.push(("ichido.queue", value.to_owned())),
             "code" => self.error = Some(value.to_owned()),
             _ => {}

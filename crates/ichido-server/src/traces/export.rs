@@ -1,5 +1,6 @@
 //! Sends spans to a collector in batches.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::Method;
@@ -12,7 +13,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::settings::{self, Collector, TRACES};
-use super::{LOST_SPANS, MAX_QUEUED_SPANS, SPANS, TraceSpan, json};
+use super::{HASHES_KEYS, LOST_SPANS, MAX_QUEUED_SPANS, SPANS, TraceSpan, json};
 
 /// Maximum spans in one request.
 const MAX_BATCH: usize = 512;
@@ -24,8 +25,8 @@ pub struct Exporting(Option<(oneshot::Sender<()>, JoinHandle<()>)>);
 
 /// Starts the exporter if there is a collector.
 ///
-/// The environment names it, or the given endpoint of the configuration.
-pub fn start(endpoint: Option<&str>) -> Result<Exporting, ConfigErrors> {
+/// The environment names it, or the given endpoint of the configuration. Spans carry keys, or their hashes.
+pub fn start(endpoint: Option<&str>, hashes_keys: bool) -> Result<Exporting, ConfigErrors> {
     let Some(collector) = settings::resolve(TRACES, endpoint, |name| std::env::var(name))? else {
         return Ok(Exporting(None));
     };
@@ -33,6 +34,7 @@ pub fn start(endpoint: Option<&str>) -> Result<Exporting, ConfigErrors> {
     let (spans, waiting) = mpsc::channel(MAX_QUEUED_SPANS);
     let (stop, stopped) = oneshot::channel();
     // Each process has one exporter.
+    HASHES_KEYS.store(hashes_keys, Ordering::Relaxed);
     _ = SPANS.set(spans);
     Ok(Exporting(Some((stop, tokio::spawn(run(collector, waiting, stopped))))))
 }

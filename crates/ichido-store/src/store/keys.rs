@@ -25,7 +25,7 @@ use crate::ledger::{
 use crate::message::limits::MAX_EXCERPT_BYTES;
 use crate::micros;
 use crate::postgres::wake::Topic;
-use crate::record::{ClaimAttempt, name_of, page_after, read_record};
+use crate::record::{ClaimAttempt, name_of, page_after, read_record, record_name};
 use crate::statement::{SqlValue, column, paired, shared};
 use crate::transaction::Transaction;
 
@@ -148,17 +148,15 @@ impl Keys<'_> {
         Ok(found.map(|(record, _)| record))
     }
 
-    /// Lists the records of a key's hash, whatever their operation and identity. At most [`limits::MAX_PAGE`].
+    /// Names the records of a key's hash, whatever their operation and identity. At most [`limits::MAX_PAGE`].
     ///
     /// Their names begin with the hash, so they are one range of the primary key.
     // SPEC C5, D10.
-    pub async fn list_of_hash(self, hash: KeyHash, limit: u32) -> Result<Vec<KeyRecord>, StoreError> {
+    pub async fn list_of_hash(self, hash: KeyHash, limit: u32) -> Result<Vec<RecordName>, StoreError> {
         let (first, last) = RecordName::range(hash);
         let limit = i64::from(limit.min(limits::MAX_PAGE));
         let values = [(&first[..]).into(), (&last[..]).into(), limit.into()];
-        let rows = self.0.driver.all(shared!("key_of_hash"), &values).await?;
-        // Nothing is judged here, so the time does not matter.
-        rows.iter().map(|row| Ok(read_record(row, Timestamp::EPOCH.into())?.key)).collect()
+        self.0.driver.all(shared!("key_of_hash"), &values).await?.iter().map(record_name).collect()
     }
 
     /// Returns the history of a record, oldest first: what follows from it, and what the audit trail has about it.

@@ -156,7 +156,7 @@ fn statements() -> [ExpectedPlan; 47] {
         "key_lapse" by ["USING INDEX ichido_ledger_lapse (lease_until>? AND lease_until<?)", "INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
         "key_unknown" by ["SEARCH l USING INDEX ichido_ledger_unknown"];
         // The look-up by key or hash.
-        "key_of_hash" by ["SEARCH l USING INDEX sqlite_autoindex_ichido_ledger_1 (name>? AND name<?)"];
+        "key_of_hash" by ["ichido_ledger USING INDEX sqlite_autoindex_ichido_ledger_1 (name>? AND name<?)"];
         "message_of_key" by [
             MESSAGE_ID,
             "SEARCH n USING INDEX sqlite_autoindex_ichido_messages_2 (queue=? AND identity>?)",

@@ -14,6 +14,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 use tracing::{Instrument as _, Span};
 
+use super::REQUEST;
 use super::arrival::{Arrival, RequestHead, read_head, read_request};
 use super::attempt::{AttemptOutcome, attempt};
 use super::body::Body;
@@ -115,10 +116,19 @@ async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
     let operation = settings.operation.name_for(&parts);
     let attempt_number =
         ClientAttempt::read(parts.headers.get(client_attempt::FIELD).map(HeaderValue::as_bytes));
-    let (RequestHead { name, inputs, echo }, span) = match read_head(&parts, &operation, &settings) {
+    let (RequestHead { name, inputs, echo }, span, traced) = match read_head(&parts, &operation, &settings) {
         Ok(Some(head)) => {
+            let trace = parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
+            let traced = tracing::trace_span!(
+                target: REQUEST,
+                "request",
+                operation,
+                idempotency.key = head.name.key.as_str(),
+                trace,
+                result = tracing::field::Empty,
+            );
             let span = tracing::info_span!("once", operation, key = head.name.key.log_hash());
-            (head, span)
+            (head, span, traced)
         }
         Ok(None) => {
             let response = pass_through(inner, Request::from_parts(parts, body)).await;
@@ -138,6 +148,7 @@ async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
         }
     };
     let served = served.instrument(span.clone()).await;
+    traced.record("result", served.0.as_str());
     if let Some(is_repeated) = served.0.is_repeated() {
         settings.store().counters().request_arrived(&operation, is_repeated);
     }

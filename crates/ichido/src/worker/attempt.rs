@@ -269,6 +269,7 @@ impl Attempt {
             target: DELIVERY,
             message_id = %work.id,
             queue = work.queue.as_str(),
+            key = work.key.as_str(),
             trace = work.trace.as_deref(),
             attempt = u64::from(work.history.attempts),
             began_at = started_at.as_micros(),

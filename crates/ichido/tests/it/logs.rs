@@ -1,4 +1,4 @@
-//! Logs contain the hash of a key, and never a key, a payload or an identity.
+//! Logs contain the hash of a key, and never a key, a payload or an identity. Spans for traces contain the key.
 // Spec: C5.
 
 use std::fmt::Write as _;
@@ -16,6 +16,9 @@ use crate::own_process;
 /// Captures every log line, at every level.
 static LOG: Mutex<String> = Mutex::new(String::new());
 
+/// Captures every span for traces.
+static TRACED: Mutex<String> = Mutex::new(String::new());
+
 struct RequestLogCapture;
 
 struct LogText<'a>(&'a mut String);
@@ -27,7 +30,8 @@ impl Visit for LogText<'_> {
 }
 
 fn line(metadata: &Metadata<'_>, record: impl FnOnce(&mut LogText<'_>)) {
-    let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = if metadata.target() == ichido::once::REQUEST { &TRACED } else { &LOG };
+    let mut log = text.lock().unwrap_or_else(PoisonError::into_inner);
     write!(log, "{} {}", metadata.target(), metadata.name()).unwrap();
     record(&mut LogText(&mut log));
     log.push('\n');
@@ -128,6 +132,10 @@ async fn child() {
     let hash = name_of("SECRET-CALLER", "SECRET-K1").key.log_hash();
     let span = log.lines().find(|line| line.contains("once") && line.contains(&hash));
     assert!(span.is_some_and(|span| span.contains("operation=\"orders.create\"")), "{span:?}");
+    let traced = TRACED.lock().unwrap_or_else(PoisonError::into_inner);
+    let span = traced.lines().find(|line| line.contains("idempotency.key=\"SECRET-K1\""));
+    assert!(span.is_some_and(|span| span.contains("operation=\"orders.create\"")), "{traced}");
+    assert!(!traced.contains("SECRET-QUESTION") && !traced.contains("SECRET-CALLER"), "{traced}");
     for said in [
         "handler panicked",
         "failed to claim a key",

@@ -167,8 +167,9 @@ impl Visit for LogFields<'_> {
 }
 
 impl Subscriber for WorkerLogCapture {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        // Traces carry the key.
+        metadata.target() != ichido::worker::DELIVERY
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {

@@ -34,7 +34,7 @@ async fn closed_output_pipe_ends_every_command_quietly() {
         &["audit", "seal"],
         &["audit", "head"],
         &["audit", "verify"],
-        &["ledger", "unknown"],
+        &["keys", "unknown"],
         &["config", "check"],
         &["config", "init", "-"],
     ] {

@@ -24,7 +24,7 @@ async fn reading_commands_do_not_create_a_store() {
         &["audit", "verify"],
         &["audit", "head"],
         &["audit", "seal"],
-        &["ledger", "unknown"],
+        &["keys", "unknown"],
     ] {
         let left = ichido(fixture.folder(), &[arguments, &["--store", "sqlite:mistyped.db"]].concat());
         let err = String::from_utf8(left.stderr).expect("text");

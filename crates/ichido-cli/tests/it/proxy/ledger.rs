@@ -1,4 +1,4 @@
-//! `ichido ledger` shows unknown outcomes to a person, who decides them.
+//! `ichido keys` shows unknown outcomes to a person, who decides them.
 // Spec: F2.
 
 use std::sync::Arc;
@@ -39,11 +39,11 @@ pub(crate) async fn add_unknown(store: &Store, operation: &str, identity: &str, 
 async fn unknown_outcomes_are_listed_with_escaped_text() {
     let file = fresh_file();
     let store = Store::open(&file.url, 2).await.expect("the store");
-    let (code, out, err) = run(&["ledger", "unknown", "--store", &file.url]);
+    let (code, out, err) = run(&["keys", "unknown", "--store", &file.url]);
     assert_eq!((code, out.as_str()), (Some(0), "no unknown outcomes\n"), "{err}");
     add_unknown(&store, "POST /orders", "alice", "k-1").await;
     add_unknown(&store, "POST /orders/{id}", "bob\u{1b}[2J", "k-2").await;
-    let (code, out, _) = run(&["ledger", "--store", &file.url, "unknown"]);
+    let (code, out, _) = run(&["keys", "--store", &file.url, "unknown"]);
     assert_eq!(code, Some(0));
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), 3, "{out}");
@@ -61,7 +61,7 @@ async fn a_decision_names_one_action_whose_outcome_is_unknown() {
     let decide = |key: &str, identity: &str| {
         let named =
             ["--operation", "orders.create", "--identity", identity, "--key", key, "--store", &file.url];
-        run(&[&["ledger", "decide", "give-up"], &named[..]].concat())
+        run(&[&["keys", "decide", "give-up"], &named[..]].concat())
     };
     for (key, identity) in [("k-2", "alice"), ("k-1", "bob")] {
         let (code, _, err) = decide(key, identity);
@@ -88,7 +88,7 @@ async fn replay_reports_the_decision() {
         send(adapter.address, &order).await;
         let named = ["--operation", "POST /orders", "--identity", "shop", "--key", finding];
         let (code, _, err) =
-            run(&[&["ledger", "decide", finding, "--store", &file.url], &named[..]].concat());
+            run(&[&["keys", "decide", finding, "--store", &file.url], &named[..]].concat());
         assert_eq!(code, Some(0), "{err}");
         let replay = send(adapter.address, &order).await;
         assert_eq!((replay.status(), replay.json()[word].as_str()), (status, Some(value)));
@@ -97,8 +97,8 @@ async fn replay_reports_the_decision() {
 }
 
 #[test]
-fn invalid_ledger_arguments_are_refused() {
-    let (code, _, err) = run(&["ledger", "unknown"]);
+fn invalid_keys_arguments_are_refused() {
+    let (code, _, err) = run(&["keys", "unknown"]);
     assert_eq!(code, Some(2));
     assert!(err.contains("--store: no store or server given"), "{err}");
     let named = [
@@ -113,14 +113,14 @@ fn invalid_ledger_arguments_are_refused() {
         "--store",
         "sqlite:x",
     ];
-    let (code, _, err) = run(&[&["ledger", "decide", "done"], &named[..]].concat());
+    let (code, _, err) = run(&[&["keys", "decide", "done"], &named[..]].concat());
     assert_eq!(code, Some(2));
     assert!(
         err.contains("2 problems") && err.contains("--key: ") && err.contains("--settle-grace: "),
         "{err}"
     );
     assert!(!err.contains("schl"), "the key is not repeated: {err}");
-    let (code, _, err) = run(&["ledger", "unknown", "--store", "mysql://x"]);
+    let (code, _, err) = run(&["keys", "unknown", "--store", "mysql://x"]);
     assert_eq!(code, Some(1), "{err}");
 }
 
@@ -170,10 +170,10 @@ async fn crashed_requests_are_listed_without_a_retry() {
             }
         };
         tokio::time::timeout(HUNG, listed).await.expect("it is listed");
-        let (_, out, err) = run(&["ledger", "unknown", "--store", url]);
+        let (_, out, err) = run(&["keys", "unknown", "--store", url]);
         assert!(out.contains("k-1"), "{out}{err}");
         let named = ["--operation", "POST /orders", "--identity", "shop", "--key", "k-1", "--store", url];
-        let (code, out, err) = run(&[&["ledger", "decide", "done"], &named[..]].concat());
+        let (code, out, err) = run(&[&["keys", "decide", "done"], &named[..]].concat());
         assert_eq!(code, Some(0), "{out}{err}");
         assert_eq!(service.seen().len(), 1);
     }

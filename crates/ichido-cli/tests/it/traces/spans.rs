@@ -9,11 +9,15 @@ const CALLER: &str = "b7ad6b7169203331";
 
 /// Starts a server whose queue delivers to an address where nobody listens, or to its own mock broker.
 fn serve(fixture: &ServerFixture, collector: &Collector) -> ServeProcess {
+    serve_with(fixture, collector, "")
+}
+
+fn serve_with(fixture: &ServerFixture, collector: &Collector, setting: &str) -> ServeProcess {
     let endpoint = format!("http://{}", collector.address);
     fixture.folder.write(
         "ichido.toml",
         &format!(
-            "[traces]\nendpoint = \"{endpoint}\"\n[destinations.gone]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"gone\"\nmax_retries = 1\nretry = {{ waits = [\"10ms\"] }}\n"
+            "[traces]\nendpoint = \"{endpoint}\"\n{setting}\n[destinations.gone]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"gone\"\nmax_retries = 1\nretry = {{ waits = [\"10ms\"] }}\n"
         ),
     );
     fixture.serve(&[])
@@ -38,7 +42,7 @@ async fn acceptance_and_attempts_are_spans_of_the_callers_trace() {
         let (fixture, collector) = (ServerFixture::new(on).await, Collector::start().await);
         let server = serve(&fixture, &collector);
         let parent = format!("00-{TRACE}-{CALLER}-01");
-        let put = RawRequest::put("s3cret-key", "{\"s3cret\":1}").field("traceparent", &parent);
+        let put = RawRequest::put("order-4711", "{\"s3cret\":1}").field("traceparent", &parent);
         let accepted = server.send(&put).await;
         assert_eq!(accepted.status(), 201, "{accepted:?}");
         // Nobody listens there, so there are two attempts.
@@ -52,6 +56,7 @@ async fn acceptance_and_attempts_are_spans_of_the_callers_trace() {
             assert_eq!(span.trace, TRACE, "{span:?}");
             assert!(span.began <= span.ended && 0 < span.began, "{span:?}");
             assert_eq!(span.attributes["ichido.queue"], "demo");
+            assert_eq!(span.attributes["idempotency.key"], "order-4711");
             assert_eq!(span.attributes["ichido.message_id"], accepted.json()["id"].as_str().unwrap());
         }
         assert_eq!((accept.parent.as_str(), accept.kind, accept.status), (CALLER, 2, 0));
@@ -67,6 +72,17 @@ async fn acceptance_and_attempts_are_spans_of_the_callers_trace() {
         let shown = server.get(accepted.json()["href"].as_str().unwrap()).await.json();
         assert_eq!(shown["trace"], format!("00-{TRACE}-{}-01", accept.id));
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spans_carry_the_hash_of_the_key_if_configured() {
+    let (fixture, collector) = (ServerFixture::new(DatabaseKind::Sqlite).await, Collector::start().await);
+    let server = serve_with(&fixture, &collector, "hash_keys = true");
+    assert_eq!(server.send(&RawRequest::put("order-4711", "{}")).await.status(), 201);
+    let spans = until(&collector, |spans| spans.len() == 3).await;
+    // printf %s order-4711 | sha256sum | cut -c1-16
+    let is_hash = |span: &ExportedSpan| span.attributes["idempotency.key"] == "173d0ddbff034193";
+    assert!(spans.iter().all(is_hash) && !format!("{spans:?}").contains("4711"), "{spans:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

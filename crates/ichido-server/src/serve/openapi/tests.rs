@@ -106,9 +106,10 @@ async fn parameters_one_step_over_their_bounds_are_refused() {
         ("/v1/dead-letters", "text", "\0"),
         ("/v1/dead-letters", "limit", &limit),
         ("/v1/alerts", "state", "resolved"),
-        ("/v1/ledger/unknown", "limit", "0"),
-        ("/v1/ledger/unknown", "limit", &records),
-        ("/v1/ledger", "key", &key),
+        ("/v1/keys/unknown", "limit", "0"),
+        ("/v1/keys/unknown", "limit", &records),
+        ("/v1/keys", "key", &key),
+        ("/v1/keys", "hash", "0123456789abcde"),
         ("/v1/queues/{queue}/messages", "Idempotency-Key", &key),
         ("/v1/queues/{queue}/messages", "Idempotency-Key", "\"k"),
         ("/v1/queues/{queue}/messages", "Ichido-Identity", &identity),
@@ -147,7 +148,7 @@ async fn bodies_that_fit_their_schema_are_accepted() {
         ("/v1/messages/{id}/decide", "Decide", json!({"decision": "done"})),
         ("/v1/destinations/{name}/pace", "SetPace", json!({"rate": null})),
         (
-            "/v1/ledger/decide",
+            "/v1/keys/decide",
             "DecideRecord",
             json!({"operation": "o", "identity": "i", "key": "k", "decision": "done"}),
         ),
@@ -289,7 +290,7 @@ fn samples() -> Vec<String> {
         /symbol /a/0/b~0~1 /a~2 /~ // symbol \
         dead parked open discarded replaced firing resolved not_done done unknown \
         queued sending failed sent cancelled BROKER_5XX TEAPOT \
-        text/plain application/json text/plain; text a/b/c AA== AB== AAA= AAB= AAAA A AA AA=";
+        text/plain application/json text/plain; text a/b/c AA== AB== AAA= AAB= AAAA A AA AA= 0123456789abcdef";
     let deep = [64, 65].map(|steps| "/a".repeat(steps));
     plain.split_whitespace().chain(odd).map(str::to_owned).chain(long).chain(deep).collect()
 }
@@ -477,9 +478,9 @@ impl DescribedOperation<'_> {
         if self.path.ends_with(":batch") {
             sent.content_type = "application/x-ndjson";
         }
-        if self.path == "/v1/ledger" {
-            let required = ["operation", "identity", "key"].into_iter().filter(|required| *required != name);
-            query.extend(required.map(|required| (required, "x")));
+        // One of the two.
+        if self.path == "/v1/keys" && !["key", "hash"].contains(&name) {
+            query.push(("key", "x"));
         }
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
         sent.target = format!("{}?{query}", self.app.target(&self.path));

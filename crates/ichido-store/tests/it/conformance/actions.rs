@@ -130,7 +130,7 @@ both_databases! {
         }
         let found = fixture.store.keys().list_of_hash(wanted.hash(), 10).await.unwrap();
         let mut names: Vec<_> =
-            found.iter().map(|found| (&*found.name.operation, &*found.name.identity, found.name.key.as_str())).collect();
+            found.iter().map(|name| (&*name.operation, &*name.identity, name.key.as_str())).collect();
         names.sort_unstable();
         assert_eq!(names, [("a", "ann", "wanted"), ("a", "bob", "wanted"), ("b", "ann", "wanted")]);
         assert_eq!(fixture.store.keys().list_of_hash(wanted.hash(), 2).await.unwrap().len(), 2);
@@ -138,7 +138,7 @@ both_databases! {
         let messages = fixture.store.messages();
         assert!(messages.find_by_key(&wanted).await.unwrap().ids.is_empty());
         let mut sent = Vec::new();
-        for (queue, identity) in [("mail", "ann"), ("mail", "bob"), ("orders", "ann"), ("zoo", "")] {
+        for (queue, identity) in [("mail", "ann"), ("mail", "bob"), ("orders", "ann"), ("zoo", "carl")] {
             let queue = QueueName::parse(queue).unwrap();
             for key in [&other, &wanted] {
                 let message = NewMessage::new(queue.clone(), identity, key.clone(), b"x".to_vec());

@@ -1,49 +1,35 @@
-//! The ledger over HTTP: looks up records, and decides those of unknown outcome.
+//! Keys over HTTP: looks them up, and decides those of unknown outcome.
 //!
 //! Guarantee: a viewer sees the outcome of a request and no bytes of its response. A decision changes one record, only while its
 //! outcome is unknown, and is recorded in the audit trail with who decided.
 
-// Spec: A6, F2.
+// Spec: A6, C5, D10, F2.
 
 #![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
 
+pub(super) mod find;
+mod view;
+
 use axum::response::Response as HttpResponse;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use ichido_core::key::{IdempotencyKey, KeySyntax};
-use ichido_core::ledger::{Class, Expiry, Policy, PolicyDraft, RecordName, RecordPhase, Resolution};
+use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Resolution};
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
 use ichido_http::problem::members;
-use ichido_store::ledger::{KeyRecord, KeyResolved, StoredResponse};
+use ichido_store::ledger::{KeyResolved, StoredResponse};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::caller::ApiCaller;
 use super::cursor::{self, Cursor};
 use super::json_body::{BodyShape, JsonBody};
-use super::models::href;
 use super::problem::{Code, Problem};
 use super::request::{AuthorizedRequest, Operator, Viewer};
 use super::response::json;
 use super::steps::OperatorDecision;
 use super::text;
-use crate::limits::MAX_RECORD_BODY_BYTES;
-
-/// The key record to look up.
-#[derive(Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct RecordLookup {
-    /// Its operation.
-    operation: text::OperationName,
-    /// Its identity.
-    identity: text::Identity,
-    /// Its idempotency key.
-    #[param(value_type = text::LedgerKey)]
-    key: String,
-}
+pub use find::{KeysFound, SearchedMessages};
+pub use view::{KeyEvent, KeyRecord, ResponseView};
 
 /// The page of key records.
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -57,96 +43,11 @@ pub(super) struct RecordQuery {
     cursor: Option<Cursor<(Timestamp, [u8; 32])>>,
 }
 
-/// A key record: what the ledger has of one request.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub struct LedgerRecord {
-    pub operation: String,
-    pub identity: String,
-    pub idempotency_key: String,
-    /// The hash of the key, as in logs.
-    pub key_hash: String,
-    /// `claimed` (in flight), `unknown` (its outcome is unknown), `applied` or `refused`.
-    pub state: String,
-    pub first_claimed_at: String,
-    pub claimed_at: String,
-    /// When its lease expires, unless it is renewed.
-    pub lease_until: Option<String>,
-    pub completed_at: Option<String>,
-    /// When the record can be deleted; null while it is in use.
-    pub expires_at: Option<String>,
-    pub request_digest: String,
-    pub result_digest: Option<String>,
-    /// The message that the request enqueued.
-    pub message: Option<String>,
-    pub hops: Option<String>,
-    pub trace: Option<String>,
-    /// The response that its replays get.
-    pub response: Option<ResponseView>,
-}
-
-/// A stored response.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub struct ResponseView {
-    pub status: u16,
-    /// Null if the body was not stored.
-    pub body_bytes: Option<usize>,
-    /// In base64; only for operators, and only up to 1 MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub body_base64: Option<String>,
-}
-
-impl LedgerRecord {
-    fn new(found: KeyRecord, caller: &ApiCaller) -> Self {
-        let shows_bytes = caller.require_operator().is_ok();
-        let (state, lease_until, expires_at) = match found.record.phase {
-            RecordPhase::Claimed { lease_until } => ("claimed", Some(lease_until), None),
-            RecordPhase::Unknown => ("unknown", None, None),
-            RecordPhase::Settled { outcome, expiry, .. } => {
-                let at = match expiry {
-                    Expiry::At(at) => Some(at),
-                    Expiry::HeldByMessage => None,
-                };
-                (outcome.as_str(), None, at)
-            }
-        };
-        Self {
-            key_hash: found.name.key.log_hash(),
-            operation: found.name.operation,
-            identity: found.name.identity,
-            idempotency_key: found.name.key.as_str().to_owned(),
-            state: state.to_owned(),
-            first_claimed_at: found.record.first_claimed_at.to_string(),
-            claimed_at: found.record.claimed_at.to_string(),
-            lease_until: lease_until.map(|at| at.to_string()),
-            completed_at: found.completed_at.map(|at| at.to_string()),
-            expires_at: expires_at.map(|at| at.to_string()),
-            request_digest: found.request_digest.to_string(),
-            result_digest: found.result_digest.map(|digest| digest.to_string()),
-            message: found.message_id.map(href),
-            hops: found.hops,
-            trace: found.trace,
-            response: found.response.map(|response| ResponseView::new(&response, shows_bytes)),
-        }
-    }
-}
-
-impl ResponseView {
-    fn new(response: &StoredResponse, shows_bytes: bool) -> Self {
-        let body = response.body.as_ref();
-        let shown = body.filter(|body| shows_bytes && body.len() <= MAX_RECORD_BODY_BYTES);
-        Self {
-            status: response.status,
-            body_bytes: body.map(Vec::len),
-            body_base64: shown.map(|body| STANDARD.encode(body)),
-        }
-    }
-}
-
 /// Key records of unknown outcome.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct LedgerRecords {
+pub(super) struct KeyRecords {
     /// Oldest first.
-    records: Vec<LedgerRecord>,
+    records: Vec<KeyRecord>,
     /// The `cursor` of the next page; null on the last one.
     next: Option<String>,
 }
@@ -200,54 +101,36 @@ impl OperatorDecision {
     }
 }
 
-/// Returns the key record of one request.
-#[utoipa::path(
-    get,
-    path = "/v1/ledger",
-    params(RecordLookup),
-    responses(
-        (status = 200, description = "The key record", body = LedgerRecord),
-    )
-)]
-pub(super) async fn get_ledger_entry(
-    AuthorizedRequest { api, caller, query: RecordLookup { operation, identity, key }, .. }: AuthorizedRequest<Viewer, RecordLookup>,
-) -> Result<HttpResponse, Problem> {
-    let key = IdempotencyKey::parse_as(&key, KeySyntax::AnyString).map_err(Problem::from_key)?;
-    let found =
-        api.store.keys().get(&RecordName { operation: operation.0, identity: identity.0, key }).await?;
-    Ok(json(StatusCode::OK, &LedgerRecord::new(found.ok_or_else(unknown_record)?, &caller)))
-}
-
 /// Lists key records of unknown outcome, oldest first.
 #[utoipa::path(
     get,
-    path = "/v1/ledger/unknown",
+    path = "/v1/keys/unknown",
     params(RecordQuery),
     responses(
-        (status = 200, description = "A page of key records", body = LedgerRecords),
+        (status = 200, description = "A page of key records", body = KeyRecords),
     )
 )]
-pub(super) async fn list_unknown_ledger_entries(
+pub(super) async fn list_unknown_keys(
     AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Viewer, RecordQuery>,
 ) -> Result<HttpResponse, Problem> {
     let limit = query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
     let found = api.store.keys().list_unknown(query.cursor.map(|cursor| cursor.0), limit).await?;
     let next = cursor::next(&found, limit, |last| (last.record.first_claimed_at, last.name.hash()));
-    let records = found.into_iter().map(|found| LedgerRecord::new(found, &caller)).collect();
-    Ok(json(StatusCode::OK, &LedgerRecords { records, next }))
+    let records = found.into_iter().map(|found| KeyRecord::of_request(found, caller.require_operator().is_ok(), Vec::new())).collect();
+    Ok(json(StatusCode::OK, &KeyRecords { records, next }))
 }
 
 /// Decides a key record of unknown outcome.
 #[utoipa::path(
     post,
-    path = "/v1/ledger/decide",
+    path = "/v1/keys/decide",
     request_body = DecideRecord,
     responses(
         (status = 200, description = "The record is decided; after `not_done`, it is deleted and its key released", body = DecidedRecord),
         (status = 409, description = "There is nothing to decide, or it is too early"),
     )
 )]
-pub(super) async fn decide_ledger_entry(
+pub(super) async fn decide_key(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Operator>,
     JsonBody(body): JsonBody<DecideRecord>,
 ) -> Result<HttpResponse, Problem> {
@@ -258,7 +141,7 @@ pub(super) async fn decide_ledger_entry(
     match api.store.keys().decide(&name, resolution, response, &policy, &caller.name).await? {
         KeyResolved::Resolved => {
             let found = api.store.keys().get(&name).await?;
-            let record = found.map(|found| LedgerRecord::new(found, &caller));
+            let record = found.map(|found| KeyRecord::of_request(found, caller.require_operator().is_ok(), Vec::new()));
             Ok(json(StatusCode::OK, &DecidedRecord { record }))
         }
         KeyResolved::Refused(why) => Err(Problem::new(Code::DecisionRefused, why.to_string())),
@@ -270,7 +153,7 @@ pub(super) async fn decide_ledger_entry(
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct DecidedRecord {
     /// The record; null if its key was released.
-    record: Option<LedgerRecord>,
+    record: Option<KeyRecord>,
 }
 
 /// Returns the policy for a decision.
@@ -287,6 +170,6 @@ fn policy(settle_grace: Option<&str>) -> Result<Policy, Problem> {
 }
 
 fn unknown_record() -> Problem {
-    let detail = "no key record exists for this operation, identity and key; GET /v1/ledger/unknown lists the records that can be decided";
+    let detail = "no key record exists for this operation, identity and key; GET /v1/keys/unknown lists the records that can be decided";
     Problem::new(Code::RecordUnknown, detail)
 }

@@ -1,17 +1,19 @@
-//! `ichido ledger`: lists actions of unknown outcome, and records a person's decision about them.
+//! `ichido keys`: finds what was done under a key, lists actions of unknown outcome, and records a person's decision about them.
 //!
 //! Guarantee: a command is a request to the API, and means the same at a server and on the store. A decision changes
 //! one record, only while its outcome is unknown, and accepts "nothing was done" only after the call can no longer be
 //! in flight. The audit trail records who decided. Keys are shown in full, because a decision names one; payloads are
 //! never shown.
-// Spec: F2.
+// Spec: A6, C5, D10, F2.
+
+mod find;
 
 use clap::Subcommand;
 use ichido_core::key::{IdempotencyKey, KeySyntax};
 use ichido_core::ledger::limits;
 use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
-use ichido_server::serve::views::LedgerRecord;
+use ichido_server::serve::views::KeyRecord;
 use serde_json::{Value, json};
 
 use crate::api_client::{ApiArgs, ApiClient, List};
@@ -21,8 +23,19 @@ use crate::exit::Exit;
 /// The API's limit on the records of one page.
 const MAX_PAGE: u32 = 100;
 
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  ichido keys find --key 01JABCXYZ-ULID-5678
+  ichido keys find --hash 173d0ddbff034193 --server http://127.0.0.1:4180
+  ichido keys unknown
+  ichido keys decide done --operation orders.create --identity ann --key order-4711
+
+Logs contain the hash of a key: printf %s \"$KEY\" | sha256sum | cut -c1-16";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Find requests and messages by key, or by its hash
+    Find(find::Args),
     /// List key records with an unknown outcome, oldest first
     Unknown,
     /// Decide a key record with an unknown outcome
@@ -56,6 +69,7 @@ const fn describe(decision: OperatorDecision) -> &'static str {
 /// Runs the command.
 pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     match args.command {
+        Command::Find(find) => find::run(find, args.connect).await,
         Command::Unknown => list(&ApiClient::open(args.connect).await?).await,
         Command::Decide { decision, operation, identity, key, settle_grace } => {
             check(&key, &settle_grace)?;
@@ -67,7 +81,7 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
                 "settle_grace": settle_grace,
             });
             let api = ApiClient::open(args.connect).await?;
-            let answer = api.post("/v1/ledger/decide", &body).await?;
+            let answer = api.post("/v1/keys/decide", &body).await?;
             api.print(&answer, |_: Value| describe(decision).to_owned())
         }
     }
@@ -85,10 +99,10 @@ async fn list(api: &ApiClient) -> Result<(), Exit> {
     let list = List {
         max_page: Some(MAX_PAGE),
         none: "no unknown outcomes",
-        ..List::new("/v1/ledger/unknown", "records", ["SINCE", "OPERATION", "IDENTITY", "KEY"])
+        ..List::new("/v1/keys/unknown", "records", ["SINCE", "OPERATION", "IDENTITY", "KEY"])
     };
-    let row = |record: LedgerRecord| {
-        [record.first_claimed_at, record.operation, record.identity, record.idempotency_key]
+    let row = |record: KeyRecord| {
+        [record.created_at, record.operation.unwrap_or_default(), record.identity, record.idempotency_key]
     };
     api.list(list, row).await.map(drop)
 }
