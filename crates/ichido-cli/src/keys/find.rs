@@ -1,7 +1,7 @@
 //! Finds what was done under a key, or under a hash from a log.
 
 use form_urlencoded::Serializer;
-use ichido_core::key::{IdempotencyKey, KeyHash};
+use ichido_core::key::{IdempotencyKey, KeyHash, KeySyntax};
 use ichido_core::settings::ConfigErrors;
 use ichido_server::serve::views::{KeyEvent, KeyRecord, KeysFound};
 

@@ -96,6 +96,38 @@ async fn replay_reports_the_decision() {
     assert_eq!(service.seen().len(), 2, "neither request is sent a second time");
 }
 
+#[tokio::test]
+async fn adapter_reports_what_happened_under_a_key() {
+    let (file, database) = (fresh_file(), fresh_database().await);
+    for url in [&file.url, &database.url] {
+        let service = FakeService::start(|_, count| match count {
+            0 => ServiceAction::ok("thanks"),
+            _ => ServiceAction::status("500 Oh"),
+        })
+        .await;
+        let adapter = adapter(&service, url);
+        for key in ["done", "lost"] {
+            send(adapter.address, &ProxyRequest::post("/orders").key(key).body("x")).await;
+        }
+        let named = ["--operation", "POST /orders", "--identity", "shop", "--key", "lost", "--store", url];
+        let (code, _, err) = run(&[&["keys", "decide", "give-up"], &named[..]].concat());
+        assert_eq!(code, Some(0), "{err}");
+        for (key, steps) in [
+            ("done", &["none → claimed (claimed)", "claimed → applied (settled)"][..]),
+            (
+                "lost",
+                &["none → claimed (claimed)", "claimed → unknown (unknown)", "unknown → refused (decided by "],
+            ),
+        ] {
+            let (code, out, err) = run(&["keys", "find", "--key", key, "--store", url]);
+            assert_eq!(code, Some(0), "{err}");
+            let found: Vec<&str> = out.lines().filter(|line| line.contains(" → ")).collect();
+            assert_eq!(found.len(), steps.len(), "{out}");
+            assert!(found.iter().zip(steps).all(|(line, step)| line.contains(step)), "{out}");
+        }
+    }
+}
+
 #[test]
 fn invalid_keys_arguments_are_refused() {
     let (code, _, err) = run(&["keys", "unknown"]);

@@ -19,23 +19,33 @@ pub(crate) struct ProxyProcess {
 impl ProxyProcess {
     /// Starts a proxy on a free loopback port, and waits until it listens.
     pub(crate) fn start(role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
-        Self::spawn("127.0.0.1:0", role, &format!("http://{upstream}"), flags, Stdio::inherit())
+        Self::spawn("127.0.0.1:0", role, &format!("http://{upstream}"), flags, &[], Stdio::inherit())
     }
 
     /// Starts a proxy for an upstream with a URL of its own.
     pub(crate) fn start_for(role: &str, upstream: &str, flags: &[&str]) -> Self {
-        Self::spawn("127.0.0.1:0", role, upstream, flags, Stdio::inherit())
+        Self::spawn("127.0.0.1:0", role, upstream, flags, &[], Stdio::inherit())
+    }
+
+    /// Starts a proxy with environment variables.
+    pub(crate) fn start_with_env(
+        role: &str,
+        upstream: SocketAddr,
+        flags: &[&str],
+        env: &[(&str, &str)],
+    ) -> Self {
+        Self::spawn("127.0.0.1:0", role, &format!("http://{upstream}"), flags, env, Stdio::inherit())
     }
 
     /// Starts a proxy on a given address.
     pub(crate) fn start_on(listen: SocketAddr, role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
-        Self::spawn(&listen.to_string(), role, &format!("http://{upstream}"), flags, Stdio::inherit())
+        Self::spawn(&listen.to_string(), role, &format!("http://{upstream}"), flags, &[], Stdio::inherit())
     }
 
     /// Starts a proxy whose standard error can be read at the end.
     pub(crate) fn start_logged(role: &str, upstream: SocketAddr, flags: &[&str]) -> Self {
         let upstream = format!("http://{upstream}");
-        let mut proxy = Self::spawn("127.0.0.1:0", role, &upstream, flags, Stdio::piped());
+        let mut proxy = Self::spawn("127.0.0.1:0", role, &upstream, flags, &[], Stdio::piped());
         let mut err = proxy.child.as_mut().and_then(|child| child.stderr.take()).expect("it is piped");
         proxy.log = Some(std::thread::spawn(move || {
             let mut text = String::new();
@@ -45,10 +55,17 @@ impl ProxyProcess {
         proxy
     }
 
-    fn spawn(listen: &str, role: &str, upstream: &str, flags: &[&str], err: Stdio) -> Self {
+    fn spawn(
+        listen: &str,
+        role: &str,
+        upstream: &str,
+        flags: &[&str],
+        env: &[(&str, &str)],
+        err: Stdio,
+    ) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ichido"));
         command.current_dir("/").args(["proxy", "--role", role, "--upstream", upstream, "--listen", listen]);
-        command.args(["--admin", "127.0.0.1:0"]).args(flags);
+        command.args(["--admin", "127.0.0.1:0"]).args(flags).envs(env.iter().copied());
         let mut child = command.stdout(Stdio::piped()).stderr(err).spawn().expect("the binary starts");
         let mut line = String::new();
         let out = child.stdout.take().expect("it is piped");

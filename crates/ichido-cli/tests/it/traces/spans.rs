@@ -1,6 +1,11 @@
 //! One trace from the caller to the receiver.
 
+use ichido_store::testing::sqlite::fresh_file;
+
 use super::collector::{Collector, ExportedSpan, resource_of};
+use crate::proxy::client::{ProxyRequest, send};
+use crate::proxy::program::ProxyProcess;
+use crate::proxy::service::FakeService;
 use crate::serve::client::RawRequest;
 use crate::serve::program::{DatabaseKind, POLL_EVERY, ServeProcess, ServerFixture, ichido};
 
@@ -83,6 +88,31 @@ async fn spans_carry_the_hash_of_the_key_if_configured() {
     // printf %s order-4711 | sha256sum | cut -c1-16
     let is_hash = |span: &ExportedSpan| span.attributes["idempotency.key"] == "173d0ddbff034193";
     assert!(spans.iter().all(is_hash) && !format!("{spans:?}").contains("4711"), "{spans:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_of_an_adapter_are_spans_with_their_key() {
+    let (file, collector, service) = (fresh_file(), Collector::start().await, FakeService::plain().await);
+    let endpoint = format!("http://{}", collector.address);
+    let flags = ["--store", &file.url, "--identity", "single:shop", "--operation", "POST /orders"];
+    let env = [("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str())];
+    let adapter = ProxyProcess::start_with_env("adapter", service.address, &flags, &env);
+    let parent = format!("00-{TRACE}-{CALLER}-01");
+    let order = ProxyRequest::post("/orders").key("order-4711").field("traceparent", &parent).body("s3cret");
+    for _ in 0..2 {
+        send(adapter.address, &order).await;
+    }
+    let spans = until(&collector, |spans| spans.len() == 2).await;
+    for span in &spans {
+        assert_eq!((&*span.trace, &*span.parent, &*span.name), (TRACE, CALLER, "request"), "{span:?}");
+        assert_eq!(span.attributes["idempotency.key"], "order-4711");
+        assert_eq!(span.attributes["ichido.operation"], "POST /orders");
+    }
+    let mut results: Vec<&str> = spans.iter().map(|span| &*span.attributes["ichido.result"]).collect();
+    results.sort_unstable();
+    assert_eq!(results.len(), 2, "{spans:?}");
+    assert_ne!(results[0], results[1], "the second is a replay");
+    assert!(!format!("{spans:?}").contains("s3cret"), "{spans:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
