@@ -9,7 +9,7 @@ use ichido_core::time::Timestamp;
 use ichido_http::clock;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Subscriber};
+use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::Context as LayerContext;
@@ -40,8 +40,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Requests {
             values.record(request);
         }
     }
-
-    fn on_event(&self, _: &Event<'_>, _: LayerContext<'_, S>) {}
 
     fn on_close(&self, id: Id, context: LayerContext<'_, S>) {
         let request = context.span(&id).and_then(|span| span.extensions_mut().remove::<RequestSpan>());

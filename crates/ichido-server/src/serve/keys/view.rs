@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ichido_core::fence::Fence;
 use ichido_core::ledger::{Expiry, KeyEntry, RecordPhase};
 use ichido_core::lifecycle::StateName;
 use ichido_store::ledger::{KeyRecord as StoredRecord, StoredResponse};
@@ -146,7 +147,7 @@ impl KeyRecord {
 impl KeyEvent {
     fn of_request(entry: KeyEntry) -> Self {
         let KeyEntry { at, kind, from, to, fence, actor } = entry;
-        Self { at: at.to_string(), kind, from, to, fence: fence.map(|fence| fence.get()), actor }
+        Self { at: at.to_string(), kind, from, to, fence: fence.map(Fence::get), actor }
     }
 
     fn of_message(step: Transition) -> Self {

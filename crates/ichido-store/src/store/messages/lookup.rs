@@ -10,7 +10,7 @@ use crate::columns::Columns as _;
 use crate::error::StoreError;
 use crate::message::limits::{MAX_KEY_PAIRS, MAX_KEYS_SCANNED, MAX_PAGE};
 use crate::message::{MessageMatches, QueueName};
-use crate::statement::{SqlValue, paired, shared};
+use crate::statement::{Column, SqlValue, paired, shared};
 
 /// The number of keys that are read at once.
 const KEYS_PAGE: u32 = 1_000;
@@ -24,7 +24,8 @@ impl Messages<'_> {
         key: &IdempotencyKey,
     ) -> Result<Option<Uuid>, StoreError> {
         check::no_nul("the identity", identity)?;
-        let rows = [[queue.as_str()], [identity], [key.as_str()]].map(|cell| cell.into_iter().collect());
+        let cells = [queue.as_str(), identity, key.as_str()];
+        let rows: [Column<'_>; 3] = cells.map(|cell| std::iter::once(cell).collect());
         let found = self.0.driver.optional(paired!("enqueue_find"), &[SqlValue::Rows(&rows)]).await?;
         Ok(found.map(|row| row.uuid("id")).transpose()?)
     }
