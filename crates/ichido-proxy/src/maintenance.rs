@@ -46,10 +46,7 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
         match run_once(&store, &operations, node).await {
             Ok(MaintenanceCounts { lapsed, forgotten, unknown }) => {
                 if 0 < lapsed {
-                    tracing::warn!(
-                        lapsed,
-                        "claims expired with unknown outcome; see `ichido keys unknown`"
-                    );
+                    tracing::warn!(lapsed, "claims expired with unknown outcome; see `ichido keys unknown`");
                 }
                 if unknown_before < unknown {
                     tracing::warn!(

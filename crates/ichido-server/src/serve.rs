@@ -56,6 +56,7 @@ pub mod views {
     pub use super::alerts::{Alert, Alerts};
     pub use super::dead_letters::Letter;
     pub use super::destinations::Destination;
+    pub use super::keys::{KeyEvent, KeyRecord, KeysFound, ResponseView, SearchedMessages};
     pub use super::models::{
         Accepted, Counts, Event, LastError, Message, MessageFacts, MessageResult, Queue,
     };
@@ -63,7 +64,6 @@ pub mod views {
         CanaryResult, NotMoved, Operation, OperationProgress, OperationResult, Preview, RefusedLetters,
         StartedOperation,
     };
-    pub use super::keys::{KeyEvent, KeyRecord, KeysFound, ResponseView, SearchedMessages};
 }
 
 use std::net::SocketAddr;

@@ -61,8 +61,11 @@ fn recorded(secs: i64, kind: &str, from: &str, to: &str) -> KeyEntry {
 fn claims_and_outcome_follow_from_the_record() {
     let done = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(60)));
     let entries = history(&done, Some(NOW), []);
-    let expected =
-        [("claimed", "none", "claimed"), ("taken_over", "claimed", "claimed"), ("settled", "claimed", "applied")];
+    let expected = [
+        ("claimed", "none", "claimed"),
+        ("taken_over", "claimed", "claimed"),
+        ("settled", "claimed", "applied"),
+    ];
     assert_eq!(kinds(&entries), expected);
     let moments: Vec<_> = entries.iter().map(|entry| (entry.at, entry.fence)).collect();
     assert_eq!(moments, [(at(-60), None), (at(-30), Some(fence(7))), (NOW, Some(fence(7)))]);

@@ -116,7 +116,10 @@ pub(super) async fn list_unknown_keys(
     let limit = query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
     let found = api.store.keys().list_unknown(query.cursor.map(|cursor| cursor.0), limit).await?;
     let next = cursor::next(&found, limit, |last| (last.record.first_claimed_at, last.name.hash()));
-    let records = found.into_iter().map(|found| KeyRecord::of_request(found, caller.require_operator().is_ok(), Vec::new())).collect();
+    let records = found
+        .into_iter()
+        .map(|found| KeyRecord::of_request(found, caller.require_operator().is_ok(), Vec::new()))
+        .collect();
     Ok(json(StatusCode::OK, &KeyRecords { records, next }))
 }
 
@@ -141,7 +144,8 @@ pub(super) async fn decide_key(
     match api.store.keys().decide(&name, resolution, response, &policy, &caller.name).await? {
         KeyResolved::Resolved => {
             let found = api.store.keys().get(&name).await?;
-            let record = found.map(|found| KeyRecord::of_request(found, caller.require_operator().is_ok(), Vec::new()));
+            let record = found
+                .map(|found| KeyRecord::of_request(found, caller.require_operator().is_ok(), Vec::new()));
             Ok(json(StatusCode::OK, &DecidedRecord { record }))
         }
         KeyResolved::Refused(why) => Err(Problem::new(Code::DecisionRefused, why.to_string())),

@@ -23,8 +23,8 @@ use crate::headers;
 use crate::ledger::{ClaimOrigin, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
 use crate::micros;
 use crate::record::{
-    CLAIMED, ClaimAttempt, ClaimDecision, FoundRecord, name_of, outcome_if_unchanged, read_record, state_name,
-    unknown_entries,
+    CLAIMED, ClaimAttempt, ClaimDecision, FoundRecord, name_of, outcome_if_unchanged, read_record,
+    state_name, unknown_entries,
 };
 use crate::split_retry::WriteMode;
 use crate::statement::{DbConnection, SqlValue, Statement, column, postgres_only};

@@ -171,12 +171,17 @@ async fn look_ups_by_key_go_by_their_indexes(connection: &mut PgConnection) {
     plan(connection, include_str!("../../src/sql/key_of_hash.sql"), records)
         .await
         .assert_uses_index("ledger_pkey");
-    let messages = plan(connection, include_str!("../../src/sql/message_of_key.sql"), "'h7', 10000, 100").await;
+    let messages =
+        plan(connection, include_str!("../../src/sql/message_of_key.sql"), "'h7', 10000, 100").await;
     messages.assert_uses_index("messages_once");
     assert!(messages.buffers < 100, "{} pages: {}", messages.buffers, messages.text);
-    plan(connection, include_str!("../../src/sql/message_keys.sql"), "'ffffffff-ffff-ffff-ffff-ffffffffffff', 100")
-        .await
-        .assert_uses_index("messages_pkey");
+    plan(
+        connection,
+        include_str!("../../src/sql/message_keys.sql"),
+        "'ffffffff-ffff-ffff-ffff-ffffffffffff', 100",
+    )
+    .await
+    .assert_uses_index("messages_pkey");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -87,8 +87,7 @@ async fn replay_reports_the_decision() {
         let order = ProxyRequest::post("/orders").key(finding).body("x");
         send(adapter.address, &order).await;
         let named = ["--operation", "POST /orders", "--identity", "shop", "--key", finding];
-        let (code, _, err) =
-            run(&[&["keys", "decide", finding, "--store", &file.url], &named[..]].concat());
+        let (code, _, err) = run(&[&["keys", "decide", finding, "--store", &file.url], &named[..]].concat());
         assert_eq!(code, Some(0), "{err}");
         let replay = send(adapter.address, &order).await;
         assert_eq!((replay.status(), replay.json()[word].as_str()), (status, Some(value)));
@@ -116,7 +115,11 @@ async fn adapter_reports_what_happened_under_a_key() {
             ("done", &["none → claimed (claimed)", "claimed → applied (settled)"][..]),
             (
                 "lost",
-                &["none → claimed (claimed)", "claimed → unknown (unknown)", "unknown → refused (decided by "],
+                &[
+                    "none → claimed (claimed)",
+                    "claimed → unknown (unknown)",
+                    "unknown → refused (decided by ",
+                ],
             ),
         ] {
             let (code, out, err) = run(&["keys", "find", "--key", key, "--store", url]);

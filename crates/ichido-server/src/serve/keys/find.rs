@@ -118,9 +118,11 @@ impl Lookup {
             return Ok(());
         }
         let exact = match (&self.key, &self.operation, &self.identity) {
-            (Some(key), Some(operation), Some(identity)) => {
-                Some(RecordName { operation: operation.0.clone(), identity: identity.clone(), key: key.clone() })
-            }
+            (Some(key), Some(operation), Some(identity)) => Some(RecordName {
+                operation: operation.0.clone(),
+                identity: identity.clone(),
+                key: key.clone(),
+            }),
             _ => None,
         };
         // The bytes of many responses would be too many.

@@ -37,7 +37,8 @@ impl Messages<'_> {
         let (pairs, limit) = (i64::from(MAX_KEY_PAIRS), i64::from(MAX_PAGE));
         let values = [key.as_str().into(), pairs.into(), limit.into()];
         let rows = self.0.driver.all(shared!("message_of_key"), &values).await?;
-        let ids: Vec<Option<Uuid>> = rows.iter().map(|row| row.uuid_or_none("id")).collect::<Result<_, _>>()?;
+        let ids: Vec<Option<Uuid>> =
+            rows.iter().map(|row| row.uuid_or_none("id")).collect::<Result<_, _>>()?;
         let is_complete = ids.len() < MAX_PAGE as usize && ids.iter().all(Option::is_some);
         let ids = ids.into_iter().flatten().collect();
         Ok(MessageMatches { ids, is_complete, ..MessageMatches::default() })
