@@ -51,8 +51,9 @@ pub fn history(
     let mut derived = vec![first];
     derived.extend((!is_first).then(taken_over));
     if let (RecordPhase::Settled { outcome, .. }, Some(at)) = (record.phase, completed_at) {
-        // A decision settles the record in the same transaction, and says who decided.
-        let is_recorded = |entry: &KeyEntry| at <= entry.at && entry.to == outcome.as_str();
+        // A decision settles the record in the same transaction, and says who decided. It is compared with the claim, because two
+        // moments of one transaction may differ.
+        let is_recorded = |entry: &KeyEntry| record.claimed_at <= entry.at && entry.to == outcome.as_str();
         if !entries.iter().any(is_recorded) {
             derived.push(KeyEntry::derived(at, "settled", outcome.as_str(), Some(record.fence)));
         }
