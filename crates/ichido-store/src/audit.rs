@@ -126,6 +126,7 @@ fn subject(row: &impl Columns) -> Result<Subject, StoreError> {
         key: row.text("m_key")?.to_owned(),
         digest: row.bytes("m_digest")?.to_vec(),
         trace: row.text_or_none("m_trace")?,
+        trace_id: row.text_or_none("m_trace_id")?,
         replacement_of: row.uuid_or_none("m_made_from")?,
         created_at: row.timestamp("m_created_at")?,
         max_attempts: row.positive("m_max_attempts")?,

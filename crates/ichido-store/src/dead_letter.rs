@@ -118,6 +118,8 @@ pub struct DeadLetterRow {
     pub priority: u8,
     /// The message that it replaces.
     pub replacement_of: Option<Uuid>,
+    /// What it is about, for people.
+    pub item: Option<String>,
     /// The size of its request.
     pub request_bytes: u64,
 }

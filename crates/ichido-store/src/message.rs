@@ -137,6 +137,10 @@ pub mod limits {
     pub const MAX_CONTENT_TYPE_BYTES: usize = 255;
     /// The maximum length of a trace context, in bytes: a `traceparent` with a long `tracestate`.
     pub const MAX_TRACE_BYTES: usize = 1024;
+    /// The maximum length of a correlation id, in bytes.
+    pub const MAX_TRACE_ID_BYTES: usize = 128;
+    /// The maximum length of an item, in bytes.
+    pub const MAX_ITEM_BYTES: usize = 256;
     /// The maximum length of the hops: that of the header.
     pub const MAX_HOPS_BYTES: usize = ichido_core::hops::MAX_FIELD_BYTES;
     /// The maximum size of a request, in bytes.
@@ -145,6 +149,8 @@ pub mod limits {
     pub const MAX_ATTEMPTS: u32 = 1_000_000_000;
     /// The maximum length of a stored error excerpt, in bytes; the rest is cut off.
     pub const MAX_EXCERPT_BYTES: usize = 1024;
+    /// The maximum size of a receiver's response that is kept, in bytes; a larger one is not kept.
+    pub const MAX_RESPONSE_BYTES: usize = 1 << 20;
     /// The maximum lease of a claim; a longer one is capped. A lease that ends later than this was taken while the clock was
     /// ahead, and counts as lapsed.
     pub const MAX_LEASE: std::time::Duration = std::time::Duration::from_hours(24);
@@ -205,6 +211,12 @@ pub struct NewMessage {
     pub hops: Option<String>,
     /// The trace context.
     pub trace: Option<String>,
+    /// The correlation id that the request carries. Messages are found by it.
+    // SPEC D13.
+    pub trace_id: Option<String>,
+    /// What it is about, for people: a title or a URL. Dead letters and their notifications show it.
+    // SPEC E3.
+    pub item: Option<String>,
     /// The priority: 0 is most urgent, 255 least. [`NewMessage::new`] sets 2.
     pub priority: u8,
     /// The maximum number of attempts, including the first; at most [`limits::MAX_ATTEMPTS`]. [`NewMessage::new`] sets that of
@@ -246,6 +258,8 @@ impl NewMessage {
             digest,
             hops: None,
             trace: None,
+            trace_id: None,
+            item: None,
             priority: 2,
             max_attempts: Retry::OUTBOX.max_attempts,
             delay: Duration::ZERO,
@@ -271,6 +285,8 @@ impl NewMessage {
         check::text("the content type", &self.content_type, limits::MAX_CONTENT_TYPE_BYTES)?;
         check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::MAX_HOPS_BYTES)?;
         check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::MAX_TRACE_BYTES)?;
+        check::text("the trace id", self.trace_id.as_deref().unwrap_or_default(), limits::MAX_TRACE_ID_BYTES)?;
+        check::text("the item", self.item.as_deref().unwrap_or_default(), limits::MAX_ITEM_BYTES)?;
         check::bytes("the request", self.request.len(), limits::MAX_REQUEST_BYTES)?;
         check::number("the number of allowed attempts", self.max_attempts.get(), 1..=limits::MAX_ATTEMPTS)
     }
@@ -382,6 +398,10 @@ pub struct ClaimedMessage {
     pub hops: Option<String>,
     /// The trace context.
     pub trace: Option<String>,
+    /// The correlation id that the request carries.
+    pub trace_id: Option<String>,
+    /// What it is about, for people.
+    pub item: Option<String>,
     /// The priority; 0 is most urgent.
     pub priority: u8,
     /// When it was enqueued.
@@ -463,8 +483,43 @@ pub struct Note {
     pub receipt: Option<String>,
     /// The error message, truncated.
     pub excerpt: Option<String>,
+    /// The receiver's response to a success.
+    pub response: Option<ReceiverResponse>,
     /// The operator who acted.
     pub actor: Option<String>,
+}
+
+/// A receiver's response to a success: kept whole, or only its size and media type.
+// SPEC D18.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ReceiverResponse {
+    /// Its media type; empty if it has none.
+    pub content_type: String,
+    /// Its size, also if it is not kept. Of one that was not read to its end, the size of what was read.
+    pub bytes: usize,
+    /// Its bytes; `None` if it was too large to keep.
+    pub body: Option<Vec<u8>>,
+}
+
+ichido_core::debug_only! {
+    /// Keeps the response out of logs.
+    ReceiverResponse as response { content_type, bytes }
+}
+
+impl ReceiverResponse {
+    /// Drops the body if it has more than `max_bytes`: a part of it would be misread.
+    #[must_use]
+    pub fn kept_up_to(self, max_bytes: usize) -> Self {
+        Self { body: self.body.filter(|body| body.len() <= max_bytes), ..self }
+    }
+}
+
+impl Note {
+    /// Returns how much a batch grows by it.
+    pub(crate) fn bytes(&self) -> usize {
+        let body = self.response.as_ref().and_then(|response| response.body.as_ref());
+        self.excerpt.as_ref().map_or(0, String::len) + body.map_or(0, Vec::len) + 300
+    }
 }
 
 /// The outcome of a settlement or a step.
@@ -507,6 +562,8 @@ pub struct Transition {
     pub receipt: Option<String>,
     /// The error message.
     pub excerpt: Option<String>,
+    /// The receiver's response to a success.
+    pub response: Option<ReceiverResponse>,
     /// The node that acted.
     pub node: Option<Uuid>,
     /// The operator who acted.
@@ -552,6 +609,10 @@ pub struct MessageRow {
     pub hops: Option<String>,
     /// The trace context.
     pub trace: Option<String>,
+    /// The correlation id that the request carries.
+    pub trace_id: Option<String>,
+    /// What it is about, for people.
+    pub item: Option<String>,
     /// The message that it replaces.
     pub replacement_of: Option<Uuid>,
     /// When it was enqueued.
@@ -571,6 +632,8 @@ pub struct MessageFilter {
     pub identity: Option<String>,
     /// With this key.
     pub key: Option<IdempotencyKey>,
+    /// With this correlation id, which has an index.
+    pub trace_id: Option<String>,
     /// With this code as the last error.
     pub code: Option<ErrorCode>,
     /// Enqueued at this time or later.

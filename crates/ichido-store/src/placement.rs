@@ -12,7 +12,7 @@ use ichido_core::verdict::Effect;
 use uuid::Uuid;
 
 use crate::dead_letter::{DeadLetterRow, DeadLetterStep, Disposition};
-use crate::message::{Note, QueueName, limits};
+use crate::message::{Note, QueueName, ReceiverResponse, limits};
 
 /// A message that takes a step.
 #[derive(Clone, Debug)]
@@ -301,7 +301,12 @@ impl PriorLetter {
 pub(crate) fn storable_note(note: Note) -> Note {
     let fit = |text: Option<String>| text.map(|text| excerpt(&text));
     let status = note.status.filter(|status| i16::try_from(*status).is_ok());
-    Note { status, receipt: fit(note.receipt), excerpt: fit(note.excerpt), actor: fit(note.actor), ..note }
+    let response = note.response.map(|response| ReceiverResponse {
+        content_type: excerpt(&response.content_type),
+        ..response.kept_up_to(limits::MAX_RESPONSE_BYTES)
+    });
+    let (receipt, actor) = (fit(note.receipt), fit(note.actor));
+    Note { status, receipt, excerpt: fit(note.excerpt), response, actor, ..note }
 }
 
 /// Caps counts at what every database can hold. A holder's report must not leave a row that cannot be read.

@@ -6,6 +6,7 @@ use ichido_core::verdict::ErrorCode;
 use crate::columns::{count, number, small};
 use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
+use crate::message::Note;
 use crate::placement::{EventRow, LetterColumns, PlacedMessage, RowChanges};
 use crate::statement::{Column, DbConnection, SqlValue, Statement, column, paired};
 
@@ -50,7 +51,7 @@ async fn insert(
     connection.execute(statement, &values).await.map(drop)
 }
 
-fn events(events: &[EventRow]) -> [Column<'_>; 19] {
+fn events(events: &[EventRow]) -> [Column<'_>; 22] {
     [
         column(events, |event| event.message_id),
         column(events, |event| event.fence.map(number)),
@@ -71,7 +72,25 @@ fn events(events: &[EventRow]) -> [Column<'_>; 19] {
         column(events, |event| event.note.excerpt.as_deref()),
         column(events, |event| event.node),
         column(events, |event| event.note.actor.as_deref()),
+        column(events, |event| body_of(&event.note)),
+        column(events, |event| type_of(&event.note)),
+        column(events, |event| bytes_of(&event.note)),
     ]
+}
+
+/// Returns the column `response`.
+pub(crate) fn body_of(note: &Note) -> Option<&[u8]> {
+    note.response.as_ref()?.body.as_deref()
+}
+
+/// Returns the column `response_type`.
+pub(crate) fn type_of(note: &Note) -> Option<&str> {
+    note.response.as_ref().map(|response| &*response.content_type)
+}
+
+/// Returns the column `response_bytes`.
+pub(crate) fn bytes_of(note: &Note) -> Option<i32> {
+    note.response.as_ref().map(|response| i32::try_from(response.bytes).unwrap_or(i32::MAX))
 }
 
 /// Returns the columns that every row has.

@@ -13,7 +13,7 @@ use crate::columns::{Columns, fence_from};
 use crate::dead_letter::{DeadLetterRow, Disposition};
 use crate::error::StoreError;
 use crate::message::{
-    ClaimOptions, ClaimedMessage, DeadLetterState, MessageRow, QueueName, StateCount, Transition,
+    ClaimOptions, ClaimedMessage, DeadLetterState, MessageRow, QueueName, ReceiverResponse, StateCount, Transition,
 };
 use crate::node::{BulkLease, NodeRow, QueuePause, SharedPace};
 use crate::placement::PriorLetter;
@@ -53,6 +53,8 @@ pub(crate) fn work(
         digest: row.digest("digest")?,
         hops: row.text_or_none("hops")?,
         trace: row.text_or_none("trace")?,
+        trace_id: row.text_or_none("trace_id")?,
+        item: row.text_or_none("item")?,
         priority: priority(row)?,
         created_at: row.timestamp("created_at")?,
         claimed_at: row.timestamp("claimed_at")?,
@@ -133,6 +135,7 @@ pub(crate) fn letter_row(row: &impl Columns) -> Result<DeadLetterRow, StoreError
         history: history_of(row, row.count("max_attempts")?)?,
         priority: priority(row)?,
         replacement_of: row.uuid_or_none("replacement_of")?,
+        item: row.text_or_none("item")?,
         request_bytes: row.number("request_bytes")?.unsigned_abs(),
     })
 }
@@ -218,6 +221,8 @@ pub(crate) fn message_row(row: &impl Columns) -> Result<MessageRow, StoreError> 
         priority: priority(row)?,
         hops: row.text_or_none("hops")?,
         trace: row.text_or_none("trace")?,
+        trace_id: row.text_or_none("trace_id")?,
+        item: row.text_or_none("item")?,
         replacement_of: row.uuid_or_none("replacement_of")?,
         created_at: row.timestamp("created_at")?,
         updated_at: row.timestamp("updated_at")?,
@@ -260,6 +265,7 @@ fn claim(at: Timestamp, fence: Option<u64>, node: Option<Uuid>, before: Option<&
         result_digest: None,
         receipt: None,
         excerpt: None,
+        response: None,
         node,
         actor: None,
     }
@@ -279,9 +285,21 @@ fn transition(row: &impl Columns) -> Result<Transition, StoreError> {
         result_digest: row.digest_or_none("result_digest")?,
         receipt: row.text_or_none("receipt")?,
         excerpt: row.text_or_none("excerpt")?,
+        response: response(row)?,
         node: row.uuid_or_none("node")?,
         actor: row.text_or_none("actor")?,
     })
+}
+
+/// Reads the receiver's response, if the event has one.
+fn response(row: &impl Columns) -> Result<Option<ReceiverResponse>, StoreError> {
+    let Some(content_type) = row.text_or_none("response_type")? else { return Ok(None) };
+    let bytes = usize::try_from(row.positive("response_bytes")?).unwrap_or(usize::MAX);
+    Ok(Some(ReceiverResponse {
+        content_type,
+        bytes,
+        body: row.bytes_or_none("response")?.map(<[u8]>::to_vec),
+    }))
 }
 
 /// Reads the number of messages of a queue in a state.

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::columns::{Columns as _, number, small};
 use crate::error::StoreError;
 use crate::message::Note;
+use crate::row_changes::{body_of, bytes_of, type_of};
 use crate::placement::{
     EventStamp, MovedMessage, PriorLetter, RowChanges, apply_operator_event, standing_of,
 };
@@ -91,6 +92,9 @@ pub(crate) async fn add_proof(
         note.excerpt.as_deref().into(),
         note.actor.as_deref().into(),
         number(holder).into(),
+        body_of(note).into(),
+        type_of(note).into(),
+        bytes_of(note).map(i64::from).into(),
     ];
     let row = connection.optional(paired!("proof_add"), &values).await?;
     Ok(!row.map(|row| row.truth("ended")).transpose()?.unwrap_or(false))

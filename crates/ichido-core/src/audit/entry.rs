@@ -62,7 +62,7 @@ pub struct AuditEntry {
     pub result_digest: Option<Vec<u8>>,
     /// The receiver's id for what it did.
     pub receipt: Option<String>,
-    /// The beginning of the response.
+    /// The error message, or an operator's reason.
     pub excerpt: Option<String>,
     /// The node.
     pub node: Option<Uuid>,
@@ -89,6 +89,8 @@ pub struct Subject {
     pub digest: Vec<u8>,
     /// Its trace context.
     pub trace: Option<String>,
+    /// The correlation id that the request carries.
+    pub trace_id: Option<String>,
     /// The dead message that it replaces.
     pub replacement_of: Option<Uuid>,
     /// When it was enqueued.
@@ -141,6 +143,7 @@ impl Subject {
         }
         framing.part(&self.digest);
         framing.part_or_none(self.trace.as_deref().map(str::as_bytes));
+        framing.part_or_none(self.trace_id.as_deref().map(str::as_bytes));
         framing.part_or_none(self.replacement_of.as_ref().map(|id| &id.as_bytes()[..]));
         framing.number(self.created_at.as_micros());
     }

@@ -43,6 +43,7 @@ fn entry(message: u128, fence: i64) -> AuditEntry {
             key: format!("k{message}"),
             digest: vec![7; 32],
             trace: None,
+            trace_id: None,
             replacement_of: None,
             created_at: Timestamp::from_secs(1_700_000_000),
             max_attempts: 3,
@@ -82,6 +83,7 @@ const CHANGES: [fn(&mut AuditEntry); 27] = [
     |entry| entry.subject.as_mut().unwrap().key.push('x'),
     |entry| entry.subject.as_mut().unwrap().digest = vec![8; 32],
     |entry| entry.subject.as_mut().unwrap().trace = Some("t".to_owned()),
+    |entry| entry.subject.as_mut().unwrap().trace_id = Some("t".to_owned()),
     |entry| entry.subject.as_mut().unwrap().replacement_of = Some(Uuid::nil()),
     |entry| entry.subject.as_mut().unwrap().created_at = Timestamp::EPOCH,
 ];

@@ -79,10 +79,15 @@ CREATE TABLE ichido.messages (
     replacement_of     uuid,                  -- The dead message that this one replaces.
     created_at    timestamptz NOT NULL,
     hops          text,                  -- The hops of the request, from its header; bounded.
+    trace_id      text COLLATE "C",      -- The correlation id in the request; bounded.
+    item          text,                  -- What the message is about, for people: a title or URL in the request; bounded.
     CONSTRAINT messages_once UNIQUE (queue, identity, key),
     CONSTRAINT messages_digest CHECK (octet_length(digest) = 32),
     CONSTRAINT messages_max_attempts CHECK (max_attempts > 0)
 );
+
+-- Messages are found by trace id. One without costs nothing here.
+CREATE INDEX messages_trace_id ON ichido.messages (trace_id, id) WHERE trace_id IS NOT NULL;
 
 -- Claimable messages. A row is inserted and deleted, never updated, so its ctid is its own.
 CREATE TABLE ichido.ready (
@@ -201,6 +206,9 @@ CREATE TABLE ichido.events (
     -- The transaction that wrote it. Below the oldest running transaction nothing more can appear, whatever the clocks say:
     -- those entries can be sealed.
     position      bigint      NOT NULL DEFAULT pg_current_xact_id()::text::bigint,
+    response      bytea,                -- The receiver's response to a success, whole or not at all.
+    response_type text,                 -- Its media type.
+    response_bytes integer,             -- Its size, also if it was too large to keep.
     PRIMARY KEY (message_id, fence, step),
     CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown') OR about IS NOT NULL AND effect = 'none'),
     CONSTRAINT events_states CHECK (
@@ -368,7 +376,7 @@ SELECT m.id, m.queue, m.identity, m.key AS idempotency_key, m.content_type, m.re
        f.code AS last_error,
        f.excerpt AS last_error_text,
        coalesce(e.effect, 'not_done') AS effect,
-       m.priority, m.hops, m.trace, m.replacement_of,
+       m.priority, m.hops, m.trace, m.trace_id, m.item, m.replacement_of,
        m.created_at,
        coalesce(e.at, m.created_at) AS updated_at
 FROM ichido.messages m

@@ -68,12 +68,18 @@ CREATE TABLE ichido_messages (
     replacement_of     BLOB,                         -- The dead message that this one replaces.
     created_at    INTEGER NOT NULL,
     hops          TEXT,                         -- The hops of the request, from its header; bounded.
+    trace_id      TEXT,                         -- The correlation id in the request; bounded.
+    item          TEXT,                         -- What the message is about, for people: a title or URL in the request; bounded.
     CONSTRAINT messages_once UNIQUE (queue, identity, key),
     CONSTRAINT messages_id CHECK (length(id) = 16),
     CONSTRAINT messages_digest CHECK (length(digest) = 32),
     CONSTRAINT messages_max_attempts CHECK (max_attempts > 0),
-    CONSTRAINT messages_text CHECK (instr(identity, char(0)) = 0 AND instr(content_type, char(0)) = 0 AND instr(coalesce(hops, ''), char(0)) = 0 AND instr(coalesce(trace, ''), char(0)) = 0)
+    CONSTRAINT messages_text CHECK (instr(identity, char(0)) = 0 AND instr(content_type, char(0)) = 0 AND instr(coalesce(hops, ''), char(0)) = 0 AND instr(coalesce(trace, ''), char(0)) = 0
+        AND instr(coalesce(trace_id, ''), char(0)) = 0 AND instr(coalesce(item, ''), char(0)) = 0)
 ) STRICT;
+
+-- Messages are found by trace id. One without costs nothing here.
+CREATE INDEX ichido_messages_trace_id ON ichido_messages (trace_id, id) WHERE trace_id IS NOT NULL;
 
 -- Claimable messages. A row is inserted and deleted, never updated.
 CREATE TABLE ichido_ready (
@@ -188,6 +194,9 @@ CREATE TABLE ichido_events (
     node          BLOB,
     actor         TEXT,
     about         TEXT, -- The subject of an operator's action, if not a message: a queue, a key, letters. `message_id` is then the subject's.
+    response_type TEXT,    -- The media type of the receiver's response to a success.
+    response_bytes INTEGER, -- Its size, also if it was too large to keep.
+    response      BLOB,    -- The response, whole or not at all. Last: a row is read up to the columns it needs.
     PRIMARY KEY (message_id, fence, step),
     CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown') OR about IS NOT NULL AND effect = 'none'),
     CONSTRAINT events_states CHECK (
@@ -347,7 +356,7 @@ SELECT m.id, m.queue, m.identity, m.key AS idempotency_key, m.content_type, m.re
        f.code AS last_error,
        f.excerpt AS last_error_text,
        coalesce(e.effect, 'not_done') AS effect,
-       m.priority, m.hops, m.trace, m.replacement_of,
+       m.priority, m.hops, m.trace, m.trace_id, m.item, m.replacement_of,
        m.created_at,
        coalesce(e.at, m.created_at) AS updated_at
 FROM ichido_messages m

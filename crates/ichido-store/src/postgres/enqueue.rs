@@ -171,4 +171,6 @@ fn insertion<'q>(
         .bind(new().map(|new| new.replacement_of).collect::<Vec<_>>())
         .bind(skew)
         .bind(new().map(|new| new.hops.as_deref()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.trace_id.as_deref()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.item.as_deref()).collect::<Vec<_>>())
 }

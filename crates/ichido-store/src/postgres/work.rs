@@ -26,7 +26,7 @@ use crate::error::StoreError;
 use crate::guarantee_columns::GuaranteeColumns;
 use crate::message::{ClaimOptions, ClaimedMessage, QueueName, Settlement, StepResult, limits};
 use crate::micros;
-use crate::row_changes::apply;
+use crate::row_changes::{apply, body_of, bytes_of, type_of};
 use crate::rows::work;
 use crate::split_retry::WriteMode;
 use crate::statement::{DbConnection, SqlValue, paired, postgres_only, shared};
@@ -392,6 +392,9 @@ fn sent_reports<'q>(
         .bind(skew)
         .bind(notes().map(|note| note.code.map(ErrorCode::as_str)).collect::<Vec<_>>())
         .bind(notes().map(|note| note.excerpt.as_deref()).collect::<Vec<_>>())
+        .bind(notes().map(body_of).collect::<Vec<_>>())
+        .bind(notes().map(type_of).collect::<Vec<_>>())
+        .bind(notes().map(bytes_of).collect::<Vec<_>>())
 }
 
 fn of_message(row: &PgRow) -> Result<(Uuid, Fence), StoreError> {

@@ -1,7 +1,7 @@
 -- Lists dead or parked messages, newest first, using their own index. CROSS JOIN prevents SQLite from starting with the
 -- messages.
 SELECT v.id, v.queue, v.identity, v.idempotency_key, v.content_type, v.request, v.request_digest, v.status, v.attempts,
-       v.max_attempts, v.next_attempt, v.last_error, v.last_error_text, v.effect, v.priority, v.hops, v.trace, v.replacement_of,
+       v.max_attempts, v.next_attempt, v.last_error, v.last_error_text, v.effect, v.priority, v.hops, v.trace, v.trace_id, v.item, v.replacement_of,
        v.created_at, v.updated_at, l.since
 FROM ichido.dead_letters l CROSS JOIN ichido.message v
 WHERE v.id = l.message_id AND l.state = $1 AND l.closed = 'open' AND (l.since, l.message_id) < ($2, $3)

@@ -123,7 +123,9 @@ async fn insert(
                 .bind((!new.delay.is_zero()).then(|| now.plus(new.delay).as_micros()))
                 .bind(new.replacement_of)
                 .bind(now.as_micros())
-                .bind(new.hops.as_deref());
+                .bind(new.hops.as_deref())
+                .bind(new.trace_id.as_deref())
+                .bind(new.item.as_deref());
         }
         inserted += query.execute(&mut *connection).await?.rows_affected();
     }

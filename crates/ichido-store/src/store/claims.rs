@@ -71,7 +71,7 @@ impl Claims<'_> {
     /// that attempt ends, the message is sent. Reporting the same success twice gives the same outcome.
     pub async fn settle(self, settlement: Settlement) -> Result<StepResult, StoreError> {
         let settlement = Settlement { note: storable_note(settlement.note), ..settlement };
-        let bytes = settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
+        let bytes = settlement.note.bytes();
         let queue = settlement.queue.clone();
         let stepped = self.0.note_write(self.0.write_queues.settlement(settlement, bytes).await)?;
         if matches!(stepped, StepResult::Now(State::Queued { .. })) {
@@ -87,9 +87,7 @@ impl Claims<'_> {
             .map(|settlement| Settlement { note: storable_note(settlement.note), ..settlement })
             .collect();
         let mut stepped = Vec::with_capacity(settlements.len());
-        let bytes_of =
-            |settlement: &Settlement| settlement.note.excerpt.as_ref().map_or(0, String::len) + 300;
-        for part in BatchLimits::DEFAULT.parts(&settlements, bytes_of) {
+        for part in BatchLimits::DEFAULT.parts(&settlements, |settlement| settlement.note.bytes()) {
             stepped.extend(on!(&*self.0.driver, driver => write_all(&**driver, part).await));
         }
         let back: BTreeSet<&QueueName> = settlements

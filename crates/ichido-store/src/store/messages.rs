@@ -96,9 +96,13 @@ impl Messages<'_> {
     /// At most [`MAX_PAGE`], whatever `limit` is. [`MessageFilter::after`] selects the next page.
     pub async fn list(self, filter: &MessageFilter, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
         check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
-        let statement =
-            if filter.selects_unfinished() { paired!("message_list_live") } else { shared!("message_list") };
-        let values = [
+        check::no_nul("the trace id", filter.trace_id.as_deref().unwrap_or_default())?;
+        let statement = match &filter.trace_id {
+            Some(_) => shared!("message_list_trace"),
+            None if filter.selects_unfinished() => paired!("message_list_live"),
+            None => shared!("message_list"),
+        };
+        let mut values = vec![
             filter.queue.as_ref().map(QueueName::as_str).into(),
             filter.status.map(StateName::as_str).into(),
             filter.identity.as_deref().into(),
@@ -109,6 +113,7 @@ impl Messages<'_> {
             filter.after.unwrap_or(Uuid::max()).into(),
             i64::from(limit.min(MAX_PAGE)).into(),
         ];
+        values.extend(filter.trace_id.as_deref().map(SqlValue::from));
         // A generic plan would assume that every filter is selective.
         self.0
             .driver

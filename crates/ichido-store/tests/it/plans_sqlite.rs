@@ -95,7 +95,7 @@ async fn add_history(connection: &mut SqliteConnection, from: i64, to: i64) {
     let statements = [
         format!(
             "INSERT INTO ichido_messages {numbers} SELECT {id}, 'orders', 'alice', 'h' || n, zeroblob(32), 'text/plain', x'01', NULL, 2, 9, \
-             NULL, NULL, {moment}, NULL FROM i"
+             NULL, NULL, {moment}, NULL, NULL, NULL FROM i"
         ),
         // The trigger made them claimable.
         "DELETE FROM ichido_ready".to_owned(),
@@ -223,6 +223,7 @@ fn statements() -> [ExpectedPlan; 47] {
         "forgotten_unlist" by ["SEARCH f USING PRIMARY KEY (message_id=?)"];
         // The listings.
         "message_list" by ["SEARCH m USING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
+        "message_list_trace" by ["SEARCH m USING INDEX ichido_messages_trace_id (trace_id=? AND id<?)"];
         "dead_letter_list" by ["INDEX ichido_dead_letters_newest_of_all (state=? AND closed=? AND (since,message_id)<(?,?))", MESSAGE_ID];
         "dead_letter_list_queue" by ["INDEX ichido_dead_letters_newest (state=? AND closed=? AND queue=? AND (since,message_id)<(?,?))", MESSAGE_ID];
         "dead_letter_page" by ["INDEX ichido_dead_letters_newest_of_all (state=? AND closed=? AND since>? AND (since,message_id)<(?,?))", MESSAGE_ID];

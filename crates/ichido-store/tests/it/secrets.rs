@@ -3,7 +3,7 @@
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::message::{NewMessage, QueueName};
+use ichido_store::message::{NewMessage, Note, QueueName, ReceiverResponse};
 use ichido_store::testing::{postgres, sqlite};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
@@ -33,6 +33,17 @@ fn assert_names_only_the_cause(refused: Result<impl std::fmt::Debug, StoreError>
     assert!(printed.contains(why), "{printed}");
     let hex: Vec<String> = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
     assert!(!printed.contains(SECRET) && !printed.contains(&hex.concat()), "{printed}");
+}
+
+// SPEC D18.
+#[test]
+fn a_kept_response_is_not_printed() {
+    let body = Some(SECRET.as_bytes().to_vec());
+    let response = ReceiverResponse { content_type: "text/plain".to_owned(), bytes: SECRET.len(), body };
+    let note = Note { response: Some(response), ..Note::default() };
+    let printed = format!("{note:?} {note:#?}");
+    assert!(printed.contains("text/plain"), "{printed}");
+    assert!(!printed.contains(SECRET) && !printed.contains(&format!("{:?}", SECRET.as_bytes())), "{printed}");
 }
 
 #[tokio::test]

@@ -180,6 +180,7 @@ fn subject(max_attempts: u32) -> Subject {
         key: "k".to_owned(),
         digest: vec![7; 32],
         trace: None,
+        trace_id: None,
         replacement_of: None,
         created_at: Timestamp::EPOCH,
         max_attempts,

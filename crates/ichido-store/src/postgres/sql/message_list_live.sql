@@ -1,7 +1,7 @@
 -- Like message_list.sql, for a state that is not final, read from the small tables of live messages: a rare state is not
 -- searched for among millions of finished messages.
 SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.attempts,
-       m.max_attempts, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.replacement_of,
+       m.max_attempts, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.trace_id, m.item, m.replacement_of,
        m.created_at, m.updated_at
 FROM (
     SELECT DISTINCT message_id FROM (
@@ -16,7 +16,7 @@ FROM (
     ORDER BY message_id DESC) AS live
 CROSS JOIN LATERAL (
     SELECT id, queue, identity, idempotency_key, content_type, request, request_digest, status, attempts, max_attempts,
-           next_attempt, last_error, last_error_text, effect, priority, hops, trace, replacement_of, created_at, updated_at
+           next_attempt, last_error, last_error_text, effect, priority, hops, trace, trace_id, item, replacement_of, created_at, updated_at
     FROM ichido.message
     WHERE id = live.message_id
       AND status = $2

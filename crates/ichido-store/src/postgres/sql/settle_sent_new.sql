@@ -6,12 +6,13 @@ held AS (SELECT fence, node, queue FROM ichido.leases WHERE fence = ANY ($9) ORD
 ended AS (
     INSERT INTO ichido.events
         (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect,
-         status, result_digest, receipt, code, excerpt, node)
+         status, result_digest, receipt, code, excerpt, response, response_type, response_bytes, node)
     SELECT i.message_id, i.fence, 0, i.claimed_at, now.at, 'sending', 'sent', 'succeeded', i.attempts, i.deaths, 'done',
-           i.status, i.result_digest, i.receipt, i.code, i.excerpt, held.node
+           i.status, i.result_digest, i.receipt, i.code, i.excerpt, i.response, i.response_type, i.response_bytes, held.node
     FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[], $4::integer[], $5::integer[], $6::smallint[], $7::bytea[], $8::text[],
-                $12::text[], $13::text[])
-             AS i (message_id, fence, claimed_at, attempts, deaths, status, result_digest, receipt, code, excerpt)
+                $12::text[], $13::text[], $14::bytea[], $15::text[], $16::integer[])
+             AS i (message_id, fence, claimed_at, attempts, deaths, status, result_digest, receipt, code, excerpt,
+                   response, response_type, response_bytes)
     JOIN held USING (fence), now
 ),
 over AS (DELETE FROM ichido.leases WHERE fence = ANY ($10) AND fence IN (SELECT fence FROM held)),

@@ -3,7 +3,7 @@
 -- to sort them: so without further filters a page is selected first. A lease of messages being sent also names messages that
 -- have ended.
 SELECT m.id, m.queue, m.identity, m.idempotency_key, m.content_type, m.request, m.request_digest, m.status, m.attempts,
-       m.max_attempts, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.replacement_of,
+       m.max_attempts, m.next_attempt, m.last_error, m.last_error_text, m.effect, m.priority, m.hops, m.trace, m.trace_id, m.item, m.replacement_of,
        m.created_at, m.updated_at
 FROM (
     SELECT DISTINCT message_id FROM (

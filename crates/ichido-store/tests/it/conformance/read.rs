@@ -6,14 +6,15 @@ use std::time::Duration;
 use ichido_core::lifecycle::{Decision, Event, Reconciled, StateName};
 use ichido_core::retry::Safety;
 use ichido_core::verdict::{Effect, ErrorCode};
+use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::{DeadLetter, DeadLetterState, MessageFilter, NewMessage, QueueName, limits};
 use ichido_store::node::{BulkLease, SharedPace, SingletonTask};
 use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, DAY, KEYED, StoreFixture, TRAVELS_FOR, final_failure, in_doubt, key, many, message,
-    new_id, only, queue, queue_named, terms, will_retry,
+    AFTER_LEASE, BACKOFF, DAY, KEYED, StoreFixture, TRAVELS_FOR, bad_request, final_failure, in_doubt, key, many,
+    message, new_id, only, queue, queue_named, terms, will_retry,
 };
 
 impl StoreFixture {
@@ -130,6 +131,38 @@ both_databases! {
         assert_eq!(fixture.list(before).await, [dead]);
         let both = MessageFilter { key: Some(key("k2")), queue: Some(queue()), ..everything() };
         assert_eq!(fixture.list(both).await, [plain]);
+    }
+
+    // SPEC D13, E3.
+    #[test]
+    async fn a_message_is_found_by_its_trace_id_and_dies_with_its_item(fixture: StoreFixture) {
+        let labelled = |text: &str, trace_id: &str| NewMessage {
+            trace_id: Some(trace_id.to_owned()),
+            item: Some("A title".to_owned()),
+            ..message(text)
+        };
+        let dead = new_id(fixture.put(labelled("k1", "t-1")).await);
+        let work = fixture.claim_one().await;
+        assert_eq!((work.trace_id.as_deref(), work.item.as_deref()), (Some("t-1"), Some("A title")));
+        fixture.settle_with_note(&work, final_failure(&work, Effect::NotDone), bad_request()).await;
+        let queued = new_id(fixture.put(labelled("k2", "t-1")).await);
+        let other = new_id(fixture.put(labelled("k3", "t-2")).await);
+        fixture.enqueue("k4").await;
+        let with = |trace_id: &str| MessageFilter { trace_id: Some(trace_id.to_owned()), ..MessageFilter::default() };
+        assert_eq!(fixture.list(with("t-1")).await, [queued, dead]);
+        assert_eq!(fixture.list(with("t-2")).await, [other]);
+        assert_eq!(fixture.list(MessageFilter { status: Some(StateName::Dead), ..with("t-1") }).await, [dead]);
+        assert!(fixture.list(with("T-1")).await.is_empty(), "it is compared exactly");
+        let row = fixture.row(dead).await;
+        assert_eq!((row.trace_id.as_deref(), row.item.as_deref()), (Some("t-1"), Some("A title")));
+        let letters = fixture.store.dead_letters().page(&DeadLetterFilter::default(), None, 10).await.unwrap();
+        assert_eq!(letters[0].item.as_deref(), Some("A title"));
+        for long in [
+            NewMessage { trace_id: Some("x".repeat(limits::MAX_TRACE_ID_BYTES + 1)), ..message("k5") },
+            NewMessage { item: Some("x".repeat(limits::MAX_ITEM_BYTES + 1)), ..message("k6") },
+        ] {
+            assert!(fixture.store.messages().enqueue(long).await.is_err());
+        }
     }
 
     #[test]

@@ -8,7 +8,9 @@ use ichido_core::digest::Digest;
 use ichido_core::lifecycle::{Event, Failure, StartMark, State, StepRefusal};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
-use ichido_store::message::{ClaimOptions, ClaimedMessage, NewMessage, Note, Settlement, StepResult, limits};
+use ichido_store::message::{
+    ClaimOptions, ClaimedMessage, NewMessage, Note, ReceiverResponse, Settlement, StepResult, limits,
+};
 use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
@@ -329,6 +331,44 @@ both_databases! {
             (Some("order-7"), Some(Digest::of_bytes(b"order 7")))
         );
         assert_eq!((last.node, last.fence), (Some(terms().node), Some(work.fence.get())));
+    }
+
+    // SPEC D18.
+    #[test]
+    async fn a_response_is_kept_whole_or_not_at_all(fixture: StoreFixture) {
+        let body = |bytes: usize| b"{\0}".iter().copied().cycle().take(bytes).collect::<Vec<u8>>();
+        for (text, bytes, is_kept) in
+            [("k1", 0, true), ("k2", 70_000, true), ("k3", limits::MAX_RESPONSE_BYTES + 1, false)]
+        {
+            let id = fixture.enqueue(text).await;
+            let work = fixture.claim_one().await;
+            let content_type = "application/json".to_owned();
+            let response = ReceiverResponse { content_type, bytes, body: Some(body(bytes)) };
+            let note = Note { response: Some(response.clone()), ..Note::default() };
+            fixture.settle_with_note(&work, succeeded(&work), note).await;
+            let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
+            let expected = ReceiverResponse { body: is_kept.then(|| body(bytes)), ..response };
+            assert_eq!((last.response, last.excerpt), (Some(expected), None), "{bytes}");
+            assert_eq!(fixture.row(id).await.last_error_text, None);
+        }
+    }
+
+    // SPEC D18.
+    #[test]
+    async fn a_late_success_keeps_its_response(fixture: StoreFixture) {
+        let id = fixture.enqueue("k1").await;
+        let late = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        fixture.pass(BACKOFF * 2);
+        fixture.promote().await;
+        // Somebody else is sending it again: the success is stored as a proof.
+        fixture.claim_one().await;
+        let response = ReceiverResponse { content_type: String::new(), bytes: 2, body: Some(b"ok".to_vec()) };
+        let note = Note { response: Some(response.clone()), ..Note::default() };
+        fixture.settle_with_note(&late, succeeded(&late), note).await;
+        let steps = fixture.store.messages().transitions(id).await.unwrap();
+        assert!(steps.iter().any(|step| step.response.as_ref() == Some(&response)), "{steps:?}");
     }
 
     #[test]
