@@ -22,6 +22,26 @@ pub fn visible(text: &str) -> String {
     escaped
 }
 
+/// Returns the beginning of a text as one [`visible`] line of at most `max_chars` characters.
+///
+/// ```
+/// use ichido_core::text::bounded;
+///
+/// assert_eq!(bounded("a\nb", 10), "a\\nb");
+/// assert_eq!(bounded("a long title", 6), "a lon…");
+/// ```
+pub fn bounded(text: &str, max_chars: usize) -> String {
+    // Escapes only make it longer.
+    let start: String = text.chars().take(max_chars.saturating_add(1)).collect();
+    let mut line = visible(&start);
+    if let Some((end, _)) = line.char_indices().nth(max_chars) {
+        let before = line[..end].char_indices().next_back().map_or(0, |(last, _)| last);
+        line.truncate(before);
+        line.push('…');
+    }
+    line
+}
+
 /// Formats a table with a header.
 ///
 /// Control and invisible characters are escaped, so client text cannot control a terminal.

@@ -60,7 +60,7 @@ words! {
         Broker5xx = "BROKER_5XX",
         /// The rate was too high: the same call will be accepted later.
         RateLimited = "RATE_LIMITED",
-        /// An error that no row knows.
+        /// A response that cannot be read, or an error that no row knows.
         Unknown = "UNKNOWN",
         /// The request itself is wrong.
         BadRequest = "BAD_REQUEST",

@@ -10,7 +10,7 @@
 use std::num::NonZeroU32;
 
 use ichido_core::digest::{BodyRules, Digest, is_json};
-use ichido_core::json::{CanonicalForm, JsonError, LeaveOut, LineColumn};
+use ichido_core::json::{CanonicalForm, Document, JsonError, LeaveOut, LineColumn};
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
@@ -21,6 +21,7 @@ use ichido_store::message::{Enqueued, MessageFilter, NewMessage};
 
 use crate::body_key;
 use crate::config::Intake;
+use crate::labels::Labels;
 use crate::schema::{Schema, SchemaViolations};
 
 /// The identity of a message if the caller gives none.
@@ -97,12 +98,14 @@ pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, Submissi
     if MAX_REQUEST_BYTES < body.len() {
         return Err(SubmissionError::TooLarge);
     }
-    body_key::agrees(&key, &body).map_err(|_| SubmissionError::KeyMismatch)?;
+    let document = Document::parse(&body, MAX_REQUEST_BYTES).ok();
+    body_key::agrees_in(&key, document.as_ref()).map_err(|_| SubmissionError::KeyMismatch)?;
+    let Labels { trace_id, item } = intake.labels.read(document.as_ref());
     let digest = digest(&content_type, &body, &intake.digest_without)
         .map_err(|error| SubmissionError::Json { error, at: LineColumn::new(&body, error.position) })?;
     let schema_error = intake.schema.and_then(|schema| check_schema(&schema, &content_type, &body).err());
     let message = NewMessage::new(queue, &identity, key, body);
-    let message = NewMessage { digest, content_type, hops, trace, max_attempts, ..message };
+    let message = NewMessage { digest, content_type, hops, trace, trace_id, item, max_attempts, ..message };
     Ok(ParsedSubmission { message, schema_error })
 }
 
@@ -193,6 +196,14 @@ mod tests {
         assert_eq!(first.digest, again.digest);
         assert_ne!(first.digest, other.digest);
         assert_eq!(again.request, br#"{"symbol": "ACME", "trace_id": "t-2"}"#, "the caller's bytes");
+    }
+
+    // Spec: D13, E3.
+    #[test]
+    fn a_message_gets_its_labels_from_its_body() {
+        let body = r#"{"trace_id":"t-1","url":"https://a.test/"}"#;
+        let message = offered("application/json", body).unwrap();
+        assert_eq!((message.trace_id.as_deref(), message.item.as_deref()), (Some("t-1"), Some("https://a.test/")));
     }
 
     #[test]

@@ -7,6 +7,8 @@
 
 // Spec: D11, D18.
 
+use std::borrow::Cow;
+
 use ichido::worker::OutboundKey;
 use ichido_core::json::{Document, Pointer};
 use ichido_core::key::IdempotencyKey;
@@ -16,15 +18,18 @@ use ichido_store::message::limits::MAX_REQUEST_BYTES;
 const POINTER: &str = "/idempotency_key";
 
 /// Returns the key in a body, if it is JSON and has one.
-fn in_body(body: &[u8]) -> Option<String> {
-    let document = Document::parse(body, MAX_REQUEST_BYTES).ok()?;
-    let pointer = Pointer::parse(POINTER).ok()?;
-    document.at(&pointer)?.as_str().map(std::borrow::Cow::into_owned)
+fn in_body<'a>(document: Option<&Document<'a>>) -> Option<Cow<'a, str>> {
+    document?.at(&Pointer::parse(POINTER).ok()?)?.as_str()
 }
 
 /// Checks that the key in the body, if there is one, is the message's key.
 pub fn agrees(key: &IdempotencyKey, body: &[u8]) -> Result<(), &'static str> {
-    match in_body(body) {
+    agrees_in(key, Document::parse(body, MAX_REQUEST_BYTES).ok().as_ref())
+}
+
+/// Checks the same in a body that is parsed already; `None` is not JSON.
+pub(crate) fn agrees_in(key: &IdempotencyKey, document: Option<&Document<'_>>) -> Result<(), &'static str> {
+    match in_body(document) {
         Some(repeated) if key.agrees_with_body(&repeated).is_err() => Err(
             "the body's idempotency_key differs from the key; pass the same one with --key, or remove it from the body",
         ),
@@ -34,7 +39,7 @@ pub fn agrees(key: &IdempotencyKey, body: &[u8]) -> Result<(), &'static str> {
 
 /// Returns a warning if a queue sends a different key than the body contains.
 pub fn warning(name: &str, key: OutboundKey, body: &[u8]) -> Option<String> {
-    if key == OutboundKey::Own || in_body(body).is_none() {
+    if key == OutboundKey::Own || in_body(Document::parse(body, MAX_REQUEST_BYTES).ok().as_ref()).is_none() {
         return None;
     }
     Some(format!(

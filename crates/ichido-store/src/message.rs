@@ -140,7 +140,7 @@ pub mod limits {
     /// The maximum length of a correlation id, in bytes.
     pub const MAX_TRACE_ID_BYTES: usize = 128;
     /// The maximum length of an item, in bytes.
-    pub const MAX_ITEM_BYTES: usize = 256;
+    pub const MAX_ITEM_BYTES: usize = 1024;
     /// The maximum length of the hops: that of the header.
     pub const MAX_HOPS_BYTES: usize = ichido_core::hops::MAX_FIELD_BYTES;
     /// The maximum size of a request, in bytes.

@@ -174,7 +174,8 @@ pub enum DeliveryOutcome {
     Judged {
         /// What is known of it.
         verdict: Verdict,
-        /// For the audit trail: code, status, result digest, the receiver's own id, an excerpt of the error.
+        /// For the audit trail: code, status, result digest, the receiver's own id and response, an excerpt of the
+        /// error.
         note: Note,
     },
     /// It was postponed without a call and does not count.
@@ -231,7 +232,7 @@ impl DeliveryTerms {
 pub enum ReconcileOutcome {
     /// It was done.
     Done {
-        /// For the audit trail: status, result digest, the receiver's own id, an excerpt of the response.
+        /// For the audit trail: status, result digest, the receiver's own id and response.
         note: Note,
     },
     /// It was not done.

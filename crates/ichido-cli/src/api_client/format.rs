@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ichido_core::text::visible;
-use ichido_server::serve::views::LastError;
+use ichido_server::serve::views::{Event, LastError};
 
 /// The maximum length of an error's text in a table.
 const MAX_ERROR_CHARS: usize = 60;
@@ -34,6 +34,11 @@ pub(crate) fn error_in_full(code: Option<&str>, text: Option<&str>) -> String {
         (Some(code), true) => code.to_owned(),
         (Some(code), false) => format!("{code}: {text}"),
     }
+}
+
+/// Formats the states of a transition. The first one has none before it.
+pub(crate) fn transition(event: &Event) -> String {
+    format!("{} → {}", event.from.as_deref().unwrap_or("∅"), event.to)
 }
 
 /// Formats one line for each field that is present, its name first.

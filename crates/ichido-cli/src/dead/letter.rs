@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use crate::api_client::format::{self, error, last_error, last_error_in_full};
 
 /// The columns of a list.
-pub(super) const HEAD: [&str; 8] =
-    ["SINCE", "CREATED", "ID", "QUEUE", "IDENTITY", "ATTEMPTS", "EFFECT", "ERROR"];
+pub(super) const HEAD: [&str; 9] =
+    ["SINCE", "CREATED", "ID", "QUEUE", "IDENTITY", "ITEM", "ATTEMPTS", "EFFECT", "ERROR"];
 
 /// Members of a letter that a list leaves out or renames.
 const NOT_LISTED: [&str; 6] =
@@ -16,12 +16,12 @@ const NOT_LISTED: [&str; 6] =
 /// Members of an event that the history leaves out or renames.
 const NOT_SHOWN: [&str; 5] = ["error_code", "error_text", "result_digest", "fence", "node"];
 
-pub(super) fn row(letter: Letter) -> [String; 8] {
+pub(super) fn row(letter: Letter) -> [String; 9] {
     let error = last_error(letter.last_error.as_ref());
     let attempts = format!("{}/{}", letter.attempts, letter.max_attempts);
     let effect = letter.effect.replace('_', " ");
     let id = letter.id.to_string();
-    [letter.since, letter.created_at, id, letter.queue, letter.identity, attempts, effect, error]
+    [letter.since, letter.created_at, id, letter.queue, letter.identity, letter.item, attempts, effect, error]
 }
 
 /// Formats a letter in full, for people.
@@ -43,6 +43,7 @@ pub(super) fn render_in_full(
         ("state", Some(state)),
         ("queue", Some(letter.queue)),
         ("identity", Some(letter.identity)),
+        ("item", Some(letter.item)),
         ("key", Some(letter.idempotency_key)),
         ("sent as", Some(outbound_key)),
         ("effect", Some(letter.effect.replace('_', " "))),
@@ -62,7 +63,7 @@ fn history(events: &[Event]) -> String {
     let rows = events.iter().map(|event| {
         [
             event.at.clone(),
-            format!("{} → {}", event.from, event.to),
+            format::transition(event),
             event.kind.clone(),
             event.actor.clone().unwrap_or_default(),
             error(event.error_code.as_deref(), event.error_text.as_deref()),

@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// From this identity
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
+    /// With this trace id in the request
+    #[arg(long, value_name = "ID")]
+    trace_id: Option<String>,
     /// With this last error code, such as `BROKER_5XX`
     #[arg(long, value_name = "CODE")]
     error: Option<String>,
@@ -71,6 +74,7 @@ impl Args {
             ("state", self.state.clone()),
             ("key", self.key.clone()),
             ("identity", self.identity.clone()),
+            ("trace_id", self.trace_id.clone()),
             ("code", self.error.clone()),
             ("created_from", from),
             ("created_before", before),

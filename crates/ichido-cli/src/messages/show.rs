@@ -1,6 +1,6 @@
 //! Shows one message: its state, its history and its request.
 
-use ichido_server::serve::views::{Event, Message};
+use ichido_server::serve::views::{Event, Message, ResultResponse};
 use uuid::Uuid;
 
 use crate::api_client::{ApiClient, List, format};
@@ -13,16 +13,19 @@ pub(super) async fn show(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
 }
 
 pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
-    let head = ["AT", "STATE", "EVENT", "ATTEMPTS", "EFFECT", "STATUS", "RECEIPT", "BY", "REASON"];
+    let head =
+        ["AT", "STATE", "EVENT", "ATTEMPTS", "EFFECT", "STATUS", "RECEIPT", "KEY", "TRACE ID", "BY", "REASON"];
     let row = |event: Event| {
         [
-            event.at,
-            format!("{} → {}", event.from, event.to),
+            event.at.clone(),
+            format::transition(&event),
             event.kind,
             event.attempts.to_string(),
             format_effect(&event.effect),
             event.status.map(|status| status.to_string()).unwrap_or_default(),
             event.receipt.unwrap_or_default(),
+            event.idempotency_key,
+            event.trace_id.unwrap_or_default(),
             event.actor.unwrap_or_default(),
             format::error(event.error_code.as_deref(), event.error_text.as_deref()),
         ]
@@ -44,6 +47,7 @@ fn render_in_full(Message { facts, result, hops }: Message) -> String {
         ("queue", Some(facts.queue)),
         ("identity", Some(facts.identity)),
         ("key", Some(facts.idempotency_key)),
+        ("item", facts.item),
         ("effect", Some(format_effect(&facts.effect))),
         ("attempts", Some(format!("{} of {}", facts.attempts, facts.max_attempts))),
         ("next attempt", facts.next_attempt_at),
@@ -52,15 +56,28 @@ fn render_in_full(Message { facts, result, hops }: Message) -> String {
         ("status", result.and_then(|result| Some(result.status?.to_string()))),
         ("receipt", result.and_then(|result| result.receipt.clone())),
         ("result", result.and_then(|result| result.result_digest.clone())),
+        ("response", result.and_then(|result| result.response.as_ref()).map(format_response)),
         ("priority", Some(facts.priority.to_string())),
         ("request", Some(format!("{} bytes, {}", facts.request_bytes, facts.content_type))),
         ("digest", Some(facts.request_digest)),
         ("hops", hops),
         ("trace", facts.trace),
+        ("trace id", facts.trace_id),
         ("replaces", facts.replacement_of.map(|old| old.to_string())),
         ("created", Some(facts.created_at)),
         ("updated", Some(facts.updated_at)),
     ])
+}
+
+/// Formats a receiver's response: whole, or why it is not there.
+fn format_response(response: &ResultResponse) -> String {
+    let ResultResponse { content_type, bytes, kept, body, body_base64 } = response;
+    match (body, body_base64) {
+        (Some(body), _) => body.get().to_owned(),
+        (None, Some(_)) => format!("{bytes} bytes, {content_type}; --json shows them in base64"),
+        (None, None) if *kept => format!("{bytes} bytes, {content_type}"),
+        (None, None) => format!("{bytes} bytes, {content_type}; not kept: larger than the queue's keep_response"),
+    }
 }
 
 /// Formats an effect such as `not_done` for people.

@@ -15,6 +15,7 @@ mod limits;
 mod lost;
 mod many;
 mod ops;
+mod orders;
 pub(crate) mod program;
 mod quickstart;
 mod reading;

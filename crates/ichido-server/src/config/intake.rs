@@ -6,6 +6,7 @@ use ichido_core::drain::QueueLimits;
 use ichido_core::json::{LeaveOut, Pointer};
 
 use super::document::Section;
+use crate::labels::LabelPointers;
 use crate::schema::Schema;
 
 /// What a queue accepts.
@@ -16,6 +17,8 @@ pub struct Intake {
     /// The members that the request digest leaves out.
     // Spec: C9.
     pub digest_without: Arc<LeaveOut>,
+    /// Where bodies have their labels.
+    pub(crate) labels: Arc<LabelPointers>,
     /// How many messages may wait. Only the server enforces this.
     pub bounds: QueueLimits,
 }
@@ -32,10 +35,15 @@ impl Intake {
             let pointers = section.checked("digest_without", pointers)?;
             section.checked("digest_without", LeaveOut::new(pointers))
         });
+        let pointer = |name: &str| {
+            section.get::<String>(name).and_then(|text| section.checked(name, Pointer::parse(&text)))
+        };
+        let labels = LabelPointers::new(pointer("trace_id"), pointer("item"));
         let max_waiting = section.get::<u32>("max_waiting").map(u64::from);
         Self {
             schema: schema.map(Arc::new),
             digest_without: Arc::new(digest_without.unwrap_or_default()),
+            labels: Arc::new(labels),
             bounds: QueueLimits { drain_within: section.get("drain_within"), max_waiting },
         }
     }

@@ -42,6 +42,7 @@ pub(super) fn read(section: Section<'_>) -> Option<LocatedQueue<'_>> {
         lease: section.get_or_default("lease"),
         outbound_key: section.word("outbound_key", OutboundKey::parse).unwrap_or(OutboundKey::Derived),
         start_marks: section.get("start_marks"),
+        keep_response: section.get_or_default("keep_response"),
         ..QueueConfig::new(section.name, section.get::<String>("destination")?)
     };
     Some(LocatedQueue { queue, intake, section })

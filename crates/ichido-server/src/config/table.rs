@@ -12,7 +12,7 @@ use ichido_core::alert::{MAX_WINDOW, MIN_WINDOW};
 use ichido_core::retry::{MAX_ATTEMPTS, MAX_WAIT};
 use ichido_http::server::bounds::MAX_COUNT;
 use ichido_http::server::limits::{MAX_HEAD_BYTES, MAX_HEADERS};
-use ichido_store::message::limits::MAX_CLAIM;
+use ichido_store::message::limits::{MAX_CLAIM, MAX_RESPONSE_BYTES};
 
 use super::kind::Kind::{
     Address, Count, Flag, FlagOr, Named, Number, Path, Reference, Secret, Share, Size, Table as One, Text,
@@ -201,7 +201,7 @@ pub(super) const RECEIVER: &[Setting] = settings! {
 
 const QUEUE_DEFAULTS: &[Setting] = settings! {
     "parallelism": Count(1, MAX_PARALLELISM), Is("4"), by Variable::Number("OUTBOX_PARALLELISM", "", "queue_defaults");
-        "Maximum messages of a queue that one worker delivers concurrently."
+        "Maximum calls at once for one queue, in one process. It does not set the number of processes: each `ichido serve` and `ichido worker` on the same store is one, and N of them make up to N times as many calls. The destination's `max_rate` limits all of them together."
     "batch_size": Count(1, MAX_CLAIM), Is("32"), by Variable::Number("OUTBOX_BATCH_SIZE", "", "queue_defaults");
         "Maximum messages claimed at once."
     "max_retries": Count(0, MAX_ATTEMPTS - 1), Is("8"), by Variable::Number("OUTBOX_RETRY_MAX", "", "queue_defaults");
@@ -231,6 +231,12 @@ pub(super) const QUEUE: &[Setting] = settings! {
         "File with a JSON Schema (draft 2020-12, without references to other documents) that messages must match. With a schema, the queue accepts only JSON; without, anything."
     "digest_without": Texts, Unset("[\"/trace_id\"]");
         "JSON pointers to members that the request digest ignores, such as a trace id. Decide early: messages accepted before a change keep their old digest."
+    "trace_id": Text, Is("/trace_id");
+        "JSON pointer to the correlation id in a message, up to 128 bytes of visible text. The audit trail and the logs show it, and messages are found by it."
+    "item": Text, Unset("/title");
+        "JSON pointer to what names a message to people, such as a title or a URL. Dead letters, their log lines and notifications show it, cut to 200 characters. If unset, `/title`, else `/url`; if a message has none, its key."
+    "keep_response": Size(0, MAX_RESPONSE_BYTES), Is("64 KiB");
+        "Largest response to a successful call that is kept whole, for `http` destinations. It is returned with the message. Of a larger one, only size and digest are kept."
     "drain_within": SOME_TIME, Unset("10m");
         "Maximum time to deliver all waiting messages at the rate of the last minute; above it, the server returns 429. If unset, there is no limit, and messages wait while the receiver is down. With a limit, an outage of the receiver becomes an outage of the API. Delayed messages and retries count as waiting."
     "max_waiting": Count(1, BILLION), Unset("100000");

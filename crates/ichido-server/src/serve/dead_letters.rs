@@ -81,6 +81,8 @@ pub struct Letter {
     pub queue: String,
     pub identity: String,
     pub idempotency_key: String,
+    /// What it is about, for people: a title or URL in its request, else its key.
+    pub item: String,
     /// The idempotency key that its calls carry; null while no worker has published its queue.
     pub outbound_key: Option<String>,
     /// What is known of its effect: `not_done`, `done` or `unknown`.
@@ -118,6 +120,7 @@ impl Letter {
             queue: row.queue.as_str().to_owned(),
             identity: row.identity.clone(),
             idempotency_key: row.key.as_str().to_owned(),
+            item: row.item.clone().unwrap_or_else(|| row.key.as_str().to_owned()),
             outbound_key,
             effect: row.effect.to_string(),
             last_error: row.code.clone().map(|code| LastError::new(code, row.error.clone())),

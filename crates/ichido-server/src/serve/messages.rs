@@ -239,8 +239,9 @@ pub(super) async fn list_message_events(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
-    let id = find_visible(&api, &caller, &id).await?.id;
-    Ok(json(StatusCode::OK, &Events::new(api.store.messages().transitions(id).await?)))
+    let row = find_visible(&api, &caller, &id).await?;
+    let transitions = api.store.messages().transitions(row.id).await?;
+    Ok(json(StatusCode::OK, &Events::new(&row, transitions)))
 }
 
 /// Returns the request of a message, byte for byte.

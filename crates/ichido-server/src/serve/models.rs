@@ -2,10 +2,13 @@
 
 #![allow(missing_docs, reason = "a comment on a member is its description in docs/openapi.json")]
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ichido_core::lifecycle::StateName;
-use ichido_core::verdict::ErrorCode;
-use ichido_store::message::{MessageRow, Transition};
+use ichido_core::verdict::{Effect, ErrorCode};
+use ichido_store::message::{MessageRow, ReceiverResponse, Transition};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -79,6 +82,10 @@ pub struct MessageFacts {
     pub priority: u8,
     /// Its trace.
     pub trace: Option<String>,
+    /// The correlation id that its request carries.
+    pub trace_id: Option<String>,
+    /// What it is about, for people: a title or URL in its request.
+    pub item: Option<String>,
     /// The dead message that it replaces.
     pub replacement_of: Option<Uuid>,
     pub created_at: String,
@@ -122,6 +129,43 @@ pub struct MessageResult {
     pub receipt: Option<String>,
     /// `sha256:` of the canonical result; `sha256:from-conflict` if the receiver had processed it before.
     pub result_digest: Option<String>,
+    /// The receiver's response; null if it was empty, or is not known.
+    pub response: Option<ResultResponse>,
+}
+
+/// A receiver's response to a message that was sent.
+// Spec: D18.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct ResultResponse {
+    /// Its media type.
+    pub content_type: String,
+    /// Its size, also if it was not kept.
+    pub bytes: usize,
+    /// Whether it was kept. One that is larger than the queue's `keep_response` is not.
+    pub kept: bool,
+    /// The response, if it is JSON: as it was sent. Other text is a string.
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub body: Option<Box<RawValue>>,
+    /// In base64, if it is not text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_base64: Option<String>,
+}
+
+impl ResultResponse {
+    fn new(response: &ReceiverResponse) -> Self {
+        let text = response.body.as_deref().map(std::str::from_utf8);
+        let json = |text: &str| {
+            let parsed = RawValue::from_string(text.to_owned());
+            parsed.or_else(|_| serde_json::value::to_raw_value(text)).ok()
+        };
+        Self {
+            content_type: response.content_type.clone(),
+            bytes: response.bytes,
+            kept: response.body.is_some(),
+            body: text.and_then(Result::ok).and_then(json),
+            body_base64: response.body.as_ref().filter(|_| matches!(text, Some(Err(_)))).map(|body| STANDARD.encode(body)),
+        }
+    }
 }
 
 impl LastError {
@@ -148,6 +192,8 @@ impl MessageFacts {
             last_error: row.last_error.map(|code| LastError::new(code, row.last_error_text)),
             priority: row.priority,
             trace: row.trace,
+            trace_id: row.trace_id,
+            item: row.item,
             replacement_of: row.replacement_of,
             created_at: row.created_at.to_string(),
             updated_at: row.updated_at.to_string(),
@@ -163,6 +209,7 @@ impl Message {
             status: step.status,
             receipt: step.receipt.clone(),
             result_digest: result_digest(step),
+            response: step.response.as_ref().map(ResultResponse::new),
         });
         Self { hops: row.hops.take(), facts: MessageFacts::new(row), result }
     }
@@ -182,8 +229,8 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn new(transitions: Vec<Transition>) -> Self {
-        Self { events: transitions.into_iter().map(Event::new).collect() }
+    pub(super) fn new(row: &MessageRow, transitions: Vec<Transition>) -> Self {
+        Self { events: Event::trail(row, transitions) }
     }
 }
 
@@ -191,10 +238,14 @@ impl Events {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Event {
     pub at: String,
-    /// The transition, such as `claimed`, `succeeded` or `requeued`.
+    /// The transition, such as `accepted`, `claimed`, `succeeded` or `requeued`.
     pub kind: String,
-    pub from: String,
+    /// Null for the first one: the message was accepted.
+    pub from: Option<String>,
     pub to: String,
+    pub idempotency_key: String,
+    /// The correlation id that the request carries.
+    pub trace_id: Option<String>,
     pub attempts: u32,
     pub effect: String,
     pub error_code: Option<String>,
@@ -213,13 +264,43 @@ pub struct Event {
 }
 
 impl Event {
-    pub(super) fn new(step: Transition) -> Self {
+    /// Returns a message's trail. Its first entry, the acceptance, is the message's own row, which the audit seals.
+    // Spec: D13.
+    pub(super) fn trail(row: &MessageRow, transitions: Vec<Transition>) -> Vec<Self> {
+        let rest = transitions.into_iter().map(|step| Self::new(row, step));
+        std::iter::once(Self::accepted(row)).chain(rest).collect()
+    }
+
+    fn accepted(row: &MessageRow) -> Self {
+        Self {
+            at: row.created_at.to_string(),
+            kind: "accepted".to_owned(),
+            from: None,
+            to: StateName::Queued.to_string(),
+            idempotency_key: row.key.as_str().to_owned(),
+            trace_id: row.trace_id.clone(),
+            attempts: 0,
+            effect: Effect::NotDone.to_string(),
+            error_code: None,
+            error_text: None,
+            status: None,
+            receipt: None,
+            result_digest: None,
+            fence: None,
+            node: None,
+            actor: None,
+        }
+    }
+
+    fn new(row: &MessageRow, step: Transition) -> Self {
         Self {
             at: step.at.to_string(),
             result_digest: result_digest(&step),
             kind: step.kind,
-            from: step.from.to_string(),
+            from: Some(step.from.to_string()),
             to: step.to.to_string(),
+            idempotency_key: row.key.as_str().to_owned(),
+            trace_id: row.trace_id.clone(),
             attempts: step.attempts,
             effect: step.effect.to_string(),
             error_code: step.code,

@@ -39,6 +39,8 @@ pub(super) struct MessageQuery {
     key: Option<String>,
     /// With this identity.
     identity: Option<text::Identity>,
+    /// With this correlation id, which the request carries.
+    trace_id: Option<text::TraceId>,
     /// With this code of the last error.
     code: Option<text::ErrorCode>,
     /// Enqueued since this time, inclusive.
@@ -127,6 +129,7 @@ impl MessageSearch {
             status: query.state.map(|state| state.0),
             key,
             identity,
+            trace_id: query.trace_id.map(|trace_id| trace_id.0),
             code: query.code.map(|code| code.0),
             created_from: query.created_from.map(|moment| moment.0),
             created_before: query.created_before.map(|moment| moment.0),

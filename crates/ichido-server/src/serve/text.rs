@@ -14,7 +14,7 @@ use ichido_core::verdict::{self, Effect as StoredEffect};
 use ichido_store::dead_letter::Disposition as StoredStanding;
 use ichido_store::ledger::limits::MAX_OPERATION_BYTES;
 use ichido_store::message::limits::{
-    MAX_CONTENT_TYPE_BYTES, MAX_EXCERPT_BYTES, MAX_IDENTITY_BYTES, MAX_QUEUE_BYTES,
+    MAX_CONTENT_TYPE_BYTES, MAX_EXCERPT_BYTES, MAX_IDENTITY_BYTES, MAX_QUEUE_BYTES, MAX_TRACE_ID_BYTES,
 };
 use ichido_store::message::{DeadLetterState as StoredLetterState, QueueName as StoredQueueName};
 use serde::de::Error as _;
@@ -86,6 +86,8 @@ texts! {
     IdempotencyKeyField, string("^[!#-~][!-~]*$", 1, Key::MAX_LEN);
     /// The party that a message belongs to.
     Identity as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_IDENTITY_BYTES);
+    /// A correlation id.
+    TraceId as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_TRACE_ID_BYTES);
     /// An identity in a header field: visible ASCII characters, and spaces between them.
     IdentityField, string("^[!-~]([ -~]*[!-~])?$", 1, MAX_IDENTITY_BYTES);
     /// The name of an operation in the ledger.

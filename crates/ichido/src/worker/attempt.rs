@@ -271,6 +271,7 @@ impl Attempt {
             queue = work.queue.as_str(),
             key = work.key.as_str(),
             trace = work.trace.as_deref(),
+            trace_id = work.trace_id.as_deref(),
             attempt = u64::from(work.history.attempts),
             began_at = started_at.as_micros(),
             ended_at = self.now().as_micros(),
@@ -312,7 +313,7 @@ impl Attempt {
             in_flight_until: started_at.plus(self.served.dispatcher.max_time_in_flight()),
         };
         let event = Event::from_attempt(verdict.next(safety, work.history.effect()), tried);
-        AttemptReport { event, note: Note { code: verdict.code, ..note } }
+        AttemptReport { event, note: Note { code: verdict.code, ..self.served.keep_response(note) } }
     }
 
     fn snoozed(&self, wait: Duration) -> AttemptReport {

@@ -13,7 +13,7 @@ use ichido_store::Store;
 use ichido_store::batch::{BatchWriter, Batcher, WriteMode};
 use ichido_store::error::StoreError;
 use ichido_store::facts::QueueFacts;
-use ichido_store::message::{ClaimOptions, QueueName};
+use ichido_store::message::{ClaimOptions, Note, QueueName};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -118,6 +118,13 @@ impl ServedQueue {
             max_attempts: self.settings.retry.max_attempts,
             retry_horizon: horizon(&self.settings, &self.dispatcher.promise),
         }
+    }
+
+    /// Drops a response that is larger than the queue keeps.
+    // Spec: D18.
+    pub(super) fn keep_response(&self, note: Note) -> Note {
+        let response = note.response.map(|response| response.kept_up_to(self.settings.keep_response));
+        Note { response, ..note }
     }
 
     /// Returns the key that calls for a message carry.

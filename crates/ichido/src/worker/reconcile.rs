@@ -23,6 +23,7 @@ use super::maintenance::{PeriodicTask, ok_or_log};
 use super::metrics::{self, Outcome};
 use super::node::{ServedQueue, WorkerNode};
 use super::resolved::{Resolution, record_resolution};
+use super::settle::named;
 use crate::destination::ReconcileOutcome;
 
 /// The time between checks whether a pass is due.
@@ -137,7 +138,7 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetter
         ReconcileOutcome::Unknown { .. } => return,
     };
     let excerpt = evidence.excerpt.or_else(|| Some("looked up by key at the destination".to_owned()));
-    let evidence = Note { excerpt, ..evidence };
+    let evidence = served.keep_response(Note { excerpt, ..evidence });
     let event = |now: Timestamp| {
         let found = if was_done { Reconciled::Done } else { Reconciled::NotDone { due: now.plus(wait) } };
         Event::Reconciled(found)
@@ -153,7 +154,8 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetter
     match letter.state {
         DeadLetterState::Parked => {
             metrics::count_outcome(queue, Outcome::Dead);
-            tracing::warn!(queue, message_id = %id, key, ?effect, "dead_letter: message not done, no attempts left");
+            let (item, error) = named(letter.item.as_deref(), evidence.excerpt.as_deref());
+            tracing::warn!(queue, message_id = %id, key, item, error, ?effect, "dead_letter: message not done, no attempts left");
         }
         DeadLetterState::Dead => {
             tracing::info!(queue, message_id = %id, key, ?effect, "effect of a dead letter became known");

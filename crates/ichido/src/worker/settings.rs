@@ -16,7 +16,7 @@ use crate::destination::Destination;
 pub mod limits {
     use std::time::Duration;
 
-    /// The default for concurrent messages of one queue per worker.
+    /// The default for concurrent messages of one queue per worker, which is one process.
     // Spec: D15.
     pub const PARALLELISM_DEFAULT: u32 = 4;
     /// The most concurrent messages of one queue per worker.
@@ -45,6 +45,9 @@ pub mod limits {
     pub const STOP_TIMEOUT_DEFAULT: Duration = Duration::from_secs(25);
     /// The default for how long messages are stored after they were sent or cancelled.
     pub const KEEP_FINISHED_DEFAULT: Duration = Duration::from_hours(90 * 24);
+    /// The default for the largest response to a success that is kept, in bytes.
+    // Spec: D18.
+    pub const KEEP_RESPONSE_DEFAULT: usize = 64 << 10;
     /// The longest name of a destination or a worker, in bytes.
     pub const MAX_NAME_BYTES: usize = 128;
 }
@@ -79,6 +82,12 @@ pub struct QueueConfig {
     ///
     /// `None`: only if the destination guarantees nothing about repeated calls.
     pub start_marks: Option<bool>,
+    /// The largest response to a success that is kept, in bytes. Of a larger one, size and digest are kept.
+    ///
+    /// At most [`MAX_RESPONSE_BYTES`](ichido_store::message::limits::MAX_RESPONSE_BYTES) are kept. Only HTTP destinations
+    /// have responses.
+    // Spec: D18.
+    pub keep_response: usize,
 }
 
 impl QueueConfig {
@@ -94,6 +103,7 @@ impl QueueConfig {
             lease: limits::LEASE_DEFAULT,
             outbound_key: OutboundKey::Derived,
             start_marks: None,
+            keep_response: limits::KEEP_RESPONSE_DEFAULT,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ichido_core::lifecycle::{State, StepRefusal};
+use ichido_core::text;
 use ichido_core::verdict::ErrorCode;
 use ichido_store::error::StoreError;
 use ichido_store::message::{Settlement, StepResult};
@@ -15,6 +16,9 @@ use super::node::{ServedQueue, WorkerNode};
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The longest wait between two attempts to reach it.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
+
+/// The longest item or error text in a log line, in characters.
+const MAX_LOGGED_CHARS: usize = 200;
 
 impl WorkerNode {
     /// Settles a message. Returns when its outcome is durable or can never be.
@@ -47,7 +51,8 @@ impl WorkerNode {
         stepped: StepResult,
     ) {
         let (work, queue, metrics_of_queue) = (&leased.work, served.name.as_str(), &served.metrics);
-        let (message, key) = (work.id, work.key.log_hash());
+        let (message, key, trace_id) = (work.id, work.key.log_hash(), work.trace_id.as_deref());
+        let named = || named(work.item.as_deref(), settlement.note.excerpt.as_deref());
         let retries = work.history.attempts.saturating_sub(1);
         let is_retry = 0 < retries;
         let failed = |outcome| {
@@ -71,12 +76,13 @@ impl WorkerNode {
                 failed(Outcome::Dead);
                 self.record_finished(served, lag(), retries);
                 let code = settlement.note.code.map(ErrorCode::as_str);
-                let attempts = work.history.attempts;
-                tracing::warn!(queue, message_id = %message, key, attempts, code, ?effect, "dead_letter: message will not be retried");
+                let (attempts, (item, error)) = (work.history.attempts, named());
+                tracing::warn!(queue, message_id = %message, key, trace_id, item, error, attempts, code, ?effect, "dead_letter: message will not be retried");
             }
             StepResult::Now(State::Parked { .. }) => {
                 failed(Outcome::Parked);
-                tracing::warn!(queue, message_id = %message, key, "parked: effect unknown, waiting for lookup or decision");
+                let (item, error) = named();
+                tracing::warn!(queue, message_id = %message, key, trace_id, item, error, "parked: effect unknown, waiting for lookup or decision");
             }
             // Given back; a holder's report leads to no other state.
             StepResult::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
@@ -84,7 +90,7 @@ impl WorkerNode {
             StepResult::Refused(StepRefusal::StaleFence | StepRefusal::WrongState) => {
                 metrics::count(metrics::FENCED, queue, 1);
                 let fence = work.fence;
-                tracing::warn!(queue, message_id = %message, key, %fence, "report arrived after its claim was lost");
+                tracing::warn!(queue, message_id = %message, key, trace_id, %fence, "report arrived after its claim was lost");
             }
             StepResult::Refused(why) => {
                 tracing::error!(queue, message_id = %message, key, %why, "report refused; its lease will lapse");
@@ -108,6 +114,13 @@ impl WorkerNode {
         served.metrics.finished(lag, retries);
         self.store.counters().left(served.name.as_str(), lag);
     }
+}
+
+/// Returns item and error text for a log line: visible characters only, of bounded length.
+// Spec: E3.
+pub(super) fn named(item: Option<&str>, error: Option<&str>) -> (Option<String>, Option<String>) {
+    let line = |text: &str| text::bounded(text, MAX_LOGGED_CHARS);
+    (item.map(line), error.map(line))
 }
 
 /// Returns whether the same statement may succeed later.

@@ -197,7 +197,8 @@ impl Subscriber for WorkerLogCapture {
 
 /// Enqueues a message of a secret caller.
 async fn put(fixture: &WorkerFixture, key: &str) -> uuid::Uuid {
-    fixture.put_in(message_of("SECRET-CALLER", key)).await
+    let (item, trace_id) = (Some("A title".to_owned()), Some("t-1".to_owned()));
+    fixture.put_in(NewMessage { item, trace_id, ..message_of("SECRET-CALLER", key) }).await
 }
 
 /// One of each thing that can happen to a message.
@@ -211,7 +212,7 @@ async fn everything(fixture: &WorkerFixture, signs: &Signs) {
             async move {
                 let body = String::from_utf8_lossy(&job.payload).into_owned();
                 match () {
-                    () if body.contains("dead") => Err(JobError::dead("SECRET-ANSWER")),
+                    () if body.contains("dead") => Err(JobError::dead("no such\naccount")),
                     () if body.contains("lost") => Err(JobError::unknown("SECRET-ANSWER")),
                     () if body.contains("retry") && job.attempt == 1 => Err(JobError::retry("SECRET-ANSWER")),
                     () if body.contains("panics") => panic!("SECRET-ANSWER"),
@@ -469,6 +470,9 @@ async fn child() {
     for line in dead {
         assert!(line.contains(&hash) && line.contains("queue=\"orders\""), "{line}");
         assert!(line.contains(" message_id="), "{line}");
+        // Spec: E3.
+        let named = [" item=\"A title\"", " error=\"no such\\\\naccount\"", " trace_id=\"t-1\""];
+        assert!(named.iter().all(|field| line.contains(field)), "{line}");
     }
     // Each line has one text: a field of that name would replace it.
     for line in log.lines() {

@@ -81,9 +81,9 @@ both_databases! {
         assert_eq!((&message["id"], &message["status"]), (&id.as_str().into(), &"dead".into()));
         let events = targets.json(&["messages", "events", &id]);
         let kinds: Vec<&str> = events.iter().map(|event| event["kind"].as_str().unwrap()).collect();
-        assert_eq!((kinds.first(), kinds.last()), (Some(&"claimed"), Some(&"failed")), "{kinds:?}");
+        assert_eq!(kinds, ["accepted", "claimed", "failed"]);
         let table = targets.success_output(&["messages", "events", &id]);
-        assert!(table.contains("sending → dead") && table.contains("BAD_REQUEST: no such symbol"), "{table}");
+        assert!(table.contains("∅ → queued") && table.contains("sending → dead") && table.contains("BAD_REQUEST: no such symbol"), "{table}");
         assert_eq!(targets.success_output(&["messages", "request", &id]), "{\"qty\":1}");
     }
 }

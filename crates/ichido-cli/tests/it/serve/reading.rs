@@ -37,6 +37,28 @@ on_both! {
         assert_eq!((&nodes["nodes"][0]["id"], &nodes["nodes"][0]["alive"]), (&node.unwrap().into(), &true.into()));
     }
 
+    /// The first entry of the trail is the acceptance, and every entry has the key and the request's correlation id.
+    // Spec: D13.
+    async fn trail_begins_with_the_acceptance(fixture) {
+        let server = fixture.serve(&[]);
+        let put = server.send(&RawRequest::put("order-1", r#"{"trace_id":"t-1"}"#)).await;
+        server.send(&RawRequest::put("order-2", r#"{"trace_id":"t-2"}"#)).await;
+        let href = put.one("location").unwrap();
+        let message = server.until_status(href, "sent").await;
+        let events = server.get(&format!("{href}/events")).await.json();
+        let events = events["events"].as_array().unwrap();
+        let steps: Vec<_> = events.iter().map(|event| (event["from"].as_str(), event["to"].as_str().unwrap())).collect();
+        assert_eq!(steps, [(None, "queued"), (Some("queued"), "sending"), (Some("sending"), "sent")]);
+        assert_eq!((&events[0]["at"], &events[0]["kind"]), (&message["created_at"], &"accepted".into()));
+        for event in events {
+            assert_eq!((&event["idempotency_key"], &event["trace_id"]), (&"order-1".into(), &"t-1".into()), "{event}");
+        }
+        let found = server.get("/v1/messages?trace_id=t-1").await.json();
+        let found: Vec<_> = found["messages"].as_array().unwrap().iter().map(|message| &message["id"]).collect();
+        assert_eq!(found, [&message["id"]]);
+        assert_eq!(message["trace_id"], "t-1");
+    }
+
     /// The result of the earlier call is unknown, and a fixed word replaces it.
     // Spec: D7.
     #[test]
@@ -51,8 +73,8 @@ on_both! {
         assert_eq!((&result["status"], &result["result_digest"]), (&409.into(), &"sha256:from-conflict".into()));
         let events = server.get(&format!("{href}/events")).await.json();
         let of = |index: usize| (&events["events"][index]["to"], &events["events"][index]["result_digest"]);
-        assert_eq!(of(0), (&"sending".into(), &serde_json::Value::Null));
-        assert_eq!(of(1), (&"sent".into(), &"sha256:from-conflict".into()));
+        assert_eq!(of(1), (&"sending".into(), &serde_json::Value::Null));
+        assert_eq!(of(2), (&"sent".into(), &"sha256:from-conflict".into()));
     }
 
     /// A pause applies on every node, and names who paused; messages are still accepted.

@@ -128,6 +128,8 @@ fn the_schema_and_the_reader_refuse_the_same() {
         (queue, "retry = { base = \"1s\", factor = 0 }"),
         (queue, "outbound_key = \"mine\""),
         (queue, "digest_without = \"/a\""),
+        (queue, "keep_response = \"2 MiB\""),
+        (queue, "item = 1"),
         (queue, "marks = 1"),
         ("[queues.q]\n", "parallelism = 1"),
         ("[destinations.a]\n", "kind = \"htpp\""),

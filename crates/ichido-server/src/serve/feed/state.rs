@@ -166,9 +166,9 @@ impl FeedState {
                 if self.messages.get(&id).is_some_and(is_same) && !full_reads.contains(&id) {
                     continue;
                 }
-                let steps = api.store.messages().transitions(id).await?;
-                let events =
-                    steps.into_iter().map(|step| MessageEvent { message: id, event: Event::new(step) });
+                let Some(row) = api.store.messages().get(id).await? else { continue };
+                let trail = Event::trail(&row, api.store.messages().transitions(id).await?);
+                let events = trail.into_iter().map(|event| MessageEvent { message: id, event });
                 let events = events.map(|event| sse_event("message", &event)).collect();
                 self.messages.insert(id, WatchedMessage { stage, attempts, events });
             }

@@ -34,6 +34,7 @@ fn letter(effect: Effect, doubt_for: Option<Duration>) -> DeadLetterRow {
         history: History { attempts: 3, doubt, ..History::new(NonZeroU32::MIN) },
         priority: 2,
         replacement_of: None,
+        item: None,
         request_bytes: 0,
     }
 }

@@ -68,12 +68,15 @@ impl ReconcileEndpoint {
             Echo::Other => false,
         };
         match found {
-            ReconcileMeaning::Done if is_ours => ReconcileOutcome::Done { note },
+            ReconcileMeaning::Done if is_ours => {
+                ReconcileOutcome::Done { note: Note { excerpt: None, ..note } }
+            }
             ReconcileMeaning::NotDone if is_ours => {
-                ReconcileOutcome::NotDone { note: Note { result_digest: None, receipt: None, ..note } }
+                let note = Note { result_digest: None, receipt: None, response: None, ..note };
+                ReconcileOutcome::NotDone { note }
             }
             ReconcileMeaning::Done | ReconcileMeaning::NotDone | ReconcileMeaning::Unknown => {
-                ReconcileOutcome::Unknown { note }
+                ReconcileOutcome::Unknown { note: Note { response: None, ..note } }
             }
         }
     }

@@ -1,8 +1,8 @@
 //! What a response says: about the effect, about our key, and for the audit trail.
 //!
 //! Guarantee: the destination's own rules come before the core's table, which has the last word on whether a success is
-//! ours. The stored part of a response is limited.
-// Spec: D7, D8.
+//! ours. A success that the settings cannot be applied to, because its response cannot be read, is not a success.
+// Spec: D7 to D9, D18.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -18,7 +18,7 @@ use ichido_core::verdict::{
     VerdictTable,
 };
 use ichido_http::client::{FullResponse, NetworkError};
-use ichido_store::message::{Note, limits};
+use ichido_store::message::{Note, ReceiverResponse, limits};
 
 use super::super::DeliveryOutcome;
 
@@ -141,13 +141,15 @@ impl ResponseReader {
         let own = self.rules.iter().find(|(pattern, _)| pattern.matches(response.status, document.as_ref()));
         let table = own.map_or(&self.table, |(_, table)| table);
         let fields = fields(&response);
-        let answer = HttpResponse {
-            status: response.status,
-            headers: &fields,
-            body: &response.body,
-            echo: self.echo(key, &response, document.as_ref()),
-        };
+        let echo = self.echo(key, &response, document.as_ref());
+        let answer =
+            HttpResponse { status: response.status, headers: &fields, body: &response.body, echo };
         let verdict = table.judge(&AttemptResponse::Http(answer), now);
+        if document.is_none()
+            && let Some(setting) = self.needs_json(verdict, echo, response.status)
+        {
+            return unreadable(verdict, setting, &response);
+        }
         DeliveryOutcome::Judged { verdict, note: self.note(verdict, &response, document.as_ref()) }
     }
 
@@ -175,6 +177,28 @@ impl ResponseReader {
         }
     }
 
+    /// Returns the setting that a success depends on, if it reads the response's JSON.
+    // Spec: D9.
+    fn needs_json(&self, verdict: Verdict, echo: Echo, status: u16) -> Option<&'static str> {
+        let is_success = match (verdict.advice, verdict.code) {
+            (Advice::Accept, _) => true,
+            (_, Some(ErrorCode::KeyNotEchoed)) => echo == Echo::Absent,
+            _ => false,
+        };
+        // 204 and 205 have no content.
+        if !is_success || !(200..=299).contains(&status) || matches!(status, 204 | 205) {
+            return None;
+        }
+        let mut earlier = self.rules.iter().map(|(pattern, _)| pattern).take_while(|it| !it.matches(status, None));
+        if self.promises_echo() && echo == Echo::Absent {
+            Some("echoes_key")
+        } else if self.receipt_at.is_some() {
+            Some("receipt_pointer")
+        } else {
+            earlier.any(|pattern| pattern.status.contains(&status)).then_some("rules")
+        }
+    }
+
     /// Returns whether the destination promises to echo our key.
     pub(super) const fn promises_echo(&self) -> bool {
         self.table.expects_echo
@@ -182,10 +206,14 @@ impl ResponseReader {
 
     fn note(&self, verdict: Verdict, response: &FullResponse, document: Option<&Document<'_>>) -> Note {
         let evidence = self.evidence(response, document);
+        let is_success = verdict.advice == Advice::Accept;
         Note {
             code: verdict.code,
+            // The response to a success is not an error, and an error is not a result.
+            excerpt: evidence.excerpt.filter(|_| !is_success),
+            response: evidence.response.filter(|_| is_success),
             // The result of the earlier call under this key is unknown; the audit trail records `sha256:from-conflict`.
-            result_digest: evidence.result_digest.filter(|_| verdict.advice == Advice::Accept),
+            result_digest: evidence.result_digest.filter(|_| is_success),
             receipt: evidence
                 .receipt
                 .filter(|_| matches!(verdict.advice, Advice::Accept | Advice::AcceptAsProcessed)),
@@ -202,6 +230,7 @@ impl ResponseReader {
             result_digest: response.is_whole.then(|| digest(response)),
             receipt: receipt.map(Cow::into_owned),
             excerpt: excerpt(response),
+            response: kept(response),
             ..Note::default()
         }
     }
@@ -215,13 +244,36 @@ pub(super) fn document(response: &FullResponse) -> Option<Document<'_>> {
     Document::parse(&response.body, response.body.len()).ok()
 }
 
+/// Judges a success whose response cannot be read: retried if a repetition is safe, otherwise parked.
+// Spec: D9.
+fn unreadable(success: Verdict, setting: &str, response: &FullResponse) -> DeliveryOutcome {
+    let report = success.pace_report();
+    let verdict =
+        Verdict::declared(Some(ErrorCode::Unknown), Effect::Unknown, Advice::Retry, success.hint, report);
+    let fault = if response.is_whole { "is not valid JSON" } else { "is larger than max_response_bytes" };
+    let start = excerpt(response).unwrap_or_default();
+    let why = format!("{}: the response {fault}, and {setting} reads it: {start}", response.status);
+    let note = Note { status: Some(response.status), excerpt: Some(why), ..Note::default() };
+    DeliveryOutcome::judged(verdict, note)
+}
+
+/// Returns the response to keep, unless it is empty. One that was not read to its end has only a size.
+// Spec: D18.
+fn kept(response: &FullResponse) -> Option<ReceiverResponse> {
+    let (content_type, bytes) = (media_type(response).to_owned(), response.body.len());
+    let body = response.is_whole.then(|| response.body.to_vec());
+    (0 < bytes).then_some(ReceiverResponse { content_type, bytes, body })
+}
+
+fn media_type(response: &FullResponse) -> &str {
+    response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
 /// Digests a result: its canonical form if it is JSON, otherwise its bytes.
 // Spec: D10.
 fn digest(response: &FullResponse) -> Digest {
-    let media_type =
-        response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let rules = BodyRules { max_bytes: response.body.len(), ..BodyRules::default() };
-    Digest::of_body(media_type, &response.body, &rules).unwrap_or_else(|_| Digest::of_bytes(&response.body))
+    Digest::of_body(media_type(response), &response.body, &rules).unwrap_or_else(|_| Digest::of_bytes(&response.body))
 }
 
 /// Returns the start of the response as text.

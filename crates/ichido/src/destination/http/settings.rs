@@ -47,7 +47,7 @@ pub struct HttpSettings {
     pub total_timeout: Duration,
     /// How much of a response is read.
     ///
-    /// A longer one is judged by status and headers alone.
+    /// A longer one is judged by status and headers alone, and is not a success if a setting reads its JSON.
     ///
     /// Default: 1 MiB.
     pub max_response_bytes: usize,

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use ichido_core::alert::words;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::text;
 use ichido_core::time::Timestamp;
 use ichido_store::alert::NewAlert;
+use ichido_store::dead_letter::DeadLetterRow;
 use ichido_store::message::{NewMessage, QueueName};
 use serde_json::{Value, json};
 
@@ -13,6 +15,8 @@ use super::{AlertFormat, AlertReceiver, AlertSettings};
 
 /// The identity of the notifications.
 const IDENTITY: &str = "ichido";
+/// The longest item or error text in a notification, in characters.
+const MAX_NAMED_CHARS: usize = 200;
 
 /// An incident to notify about.
 pub(super) struct Incident<'a> {
@@ -22,6 +26,8 @@ pub(super) struct Incident<'a> {
     pub(super) resolved_at: Option<Timestamp>,
     /// It was resolved because its rule was switched off.
     pub(super) is_switched_off: bool,
+    /// The newest dead letters that it is about.
+    pub(super) letters: &'a [DeadLetterRow],
 }
 
 impl Incident<'_> {
@@ -29,10 +35,21 @@ impl Incident<'_> {
     pub(super) fn text(&self) -> String {
         let NewAlert { rule, about, opened_at, reading, terms, .. } = self.alert;
         match self.resolved_at {
-            None => words::opened(*rule, about, *terms, *reading),
+            None => words::opened(*rule, about, *terms, *reading) + &self.named_letters(),
             Some(at) if self.is_switched_off => words::switched_off(*rule, about, at.since(*opened_at)),
             Some(at) => words::resolved(*rule, about, at.since(*opened_at)),
         }
+    }
+
+    /// Names the newest dead letters and their errors.
+    // Spec: E3, E5.
+    fn named_letters(&self) -> String {
+        let named = self.letters.iter().map(|letter| {
+            let (item, error) = (item_of(letter), error_of(letter).unwrap_or_default());
+            format!("{item}: {error}")
+        });
+        let named: Vec<String> = named.collect();
+        if named.is_empty() { String::new() } else { format!(". Newest: {}", named.join("; ")) }
     }
 
     /// Returns one message per receiver.
@@ -71,6 +88,7 @@ impl Incident<'_> {
                 "samples": reading.samples,
                 "window_seconds": terms.window.as_ref().map(Duration::as_secs),
                 "text": self.text(),
+                "dead_letters": self.letters.iter().map(letter_json).collect::<Vec<_>>(),
             },
         })
     }
@@ -83,9 +101,36 @@ impl Incident<'_> {
     }
 }
 
+fn letter_json(letter: &DeadLetterRow) -> Value {
+    json!({
+        "id": letter.id.to_string(),
+        "item": item_of(letter),
+        "code": letter.code,
+        "error": error_of(letter),
+        "since": letter.since.to_string(),
+    })
+}
+
+/// Returns what a letter is about: its item, else its key.
+fn item_of(letter: &DeadLetterRow) -> String {
+    text::bounded(letter.item.as_deref().unwrap_or(letter.key.as_str()), MAX_NAMED_CHARS)
+}
+
+/// Returns its error text, else its error code.
+fn error_of(letter: &DeadLetterRow) -> Option<String> {
+    let error = letter.error.as_deref().or(letter.code.as_deref())?;
+    Some(text::bounded(error, MAX_NAMED_CHARS))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use ichido_core::alert::{AlertRule, AlertSubject, Measurement};
+    use ichido_core::lifecycle::History;
+    use ichido_core::verdict::Effect;
+    use ichido_store::dead_letter::Disposition;
+    use ichido_store::message::DeadLetterState;
     use uuid::Uuid;
 
     use super::*;
@@ -102,7 +147,7 @@ mod tests {
     }
 
     fn incident(alert: &NewAlert, resolved_at: Option<Timestamp>) -> Incident<'_> {
-        Incident { alert, resolved_at, is_switched_off: false }
+        Incident { alert, resolved_at, is_switched_off: false, letters: &[] }
     }
 
     fn alerts() -> AlertSettings {
@@ -129,6 +174,41 @@ mod tests {
         let text = String::from_utf8(messages[1].request.clone()).unwrap();
         let expected = ":rotating_light: operation POST /a&lt;b&gt;&amp;c: 60 % of 500 requests within 15m were duplicates, more than 50 %";
         assert_eq!(text, json!({ "text": expected }).to_string());
+    }
+
+    // Spec: E3, E5.
+    #[test]
+    fn notification_names_dead_letters_and_their_errors_in_both_forms() {
+        let alert = opened(AlertSubject::Queue("orders".to_owned()));
+        let letter = |item: Option<&str>, error: &str| DeadLetterRow {
+            id: Uuid::from_u128(9),
+            queue: QueueName::parse("orders").unwrap(),
+            identity: "ann".to_owned(),
+            key: IdempotencyKey::parse("k-1").unwrap(),
+            state: DeadLetterState::Dead,
+            disposition: Disposition::Open,
+            effect: Effect::NotDone,
+            code: Some("BAD_REQUEST".to_owned()),
+            error: Some(error.to_owned()),
+            since: alert.opened_at,
+            created_at: alert.opened_at,
+            history: History::new(NonZeroU32::MIN),
+            priority: 2,
+            replacement_of: None,
+            item: item.map(str::to_owned),
+            request_bytes: 1,
+        };
+        let letters = [letter(Some("A <b> title"), "400\nno"), letter(None, &"x".repeat(300))];
+        let incident = Incident { letters: &letters, ..incident(&alert, None) };
+        let messages = incident.messages(&alerts());
+        let event: Value = serde_json::from_slice(&messages[0].request).unwrap();
+        let named = &event["data"]["dead_letters"];
+        assert_eq!((&named[0]["item"], &named[0]["error"]), (&json!("A <b> title"), &json!("400\\nno")));
+        assert_eq!(named[1]["item"], "k-1", "the key names it if nothing else does");
+        assert_eq!(named[1]["error"].as_str().map(|text| text.chars().count()), Some(MAX_NAMED_CHARS));
+        let slack: Value = serde_json::from_slice(&messages[1].request).unwrap();
+        let text = slack["text"].as_str().unwrap();
+        assert!(text.contains(". Newest: A &lt;b&gt; title: 400\\nno; k-1: xxx"), "{text}");
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::time::Duration;
 use ichido_core::alert::{AlertRule, AlertStatus, AlertStep, AlertSubject, AlertTerms, Measurement, judge};
 use ichido_core::time::Timestamp;
 use ichido_store::alert::{Alert, NewAlert};
+use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow};
 use ichido_store::error::StoreError;
+use ichido_store::message::{DeadLetterState, QueueName};
 use ichido_store::node::SingletonTask;
 use uuid::Uuid;
 
@@ -19,6 +21,9 @@ use crate::worker::node::WorkerNode;
 
 /// The time between measurements.
 const WATCH_EVERY: Duration = Duration::from_secs(10);
+
+/// The most dead letters that a notification names.
+const MAX_NAMED_LETTERS: u32 = 3;
 
 pub(in crate::worker) struct AlertWatch {
     node: Arc<WorkerNode>,
@@ -133,18 +138,34 @@ impl IncidentJudge<'_> {
     ) -> Result<(), StoreError> {
         let (id, about) = (Uuid::now_v7(), about.clone());
         let new = NewAlert { id, rule, about, opened_at: self.now, reading, terms };
-        let incident = Incident { alert: &new, resolved_at: None, is_switched_off: false };
+        let letters = self.newest_letters(&new).await?;
+        let incident = Incident { alert: &new, resolved_at: None, is_switched_off: false, letters: &letters };
         let messages = incident.messages(self.alerts);
         if self.node.store.alerts().open(&new, messages).await? {
+            // Without the letters: a key must not be logged.
+            let incident = Incident { letters: &[], ..incident };
             tracing::warn!(alert_id = %id, rule = rule.as_str(), "alert: {}", incident.text());
         }
         Ok(())
     }
 
+    /// Returns the newest letters of the queue that an alert is about, if it is about letters.
+    // Spec: E3.
+    async fn newest_letters(&self, alert: &NewAlert) -> Result<Vec<DeadLetterRow>, StoreError> {
+        let state = match alert.rule {
+            AlertRule::DeadLetter | AlertRule::DeadLetters | AlertRule::DeadSurge => DeadLetterState::Dead,
+            AlertRule::Parked => DeadLetterState::Parked,
+            _ => return Ok(Vec::new()),
+        };
+        let Some(queue) = alert.about.queue().and_then(QueueName::parse) else { return Ok(Vec::new()) };
+        let filter = DeadLetterFilter { state, queue: Some(queue), ..DeadLetterFilter::default() };
+        self.node.store.dead_letters().page(&filter, None, MAX_NAMED_LETTERS).await
+    }
+
     async fn resolve(&self, open: &Alert, is_switched_off: bool) -> Result<(), StoreError> {
         // Only a clear incident is resolved.
         let Some(clear_since) = open.clear_since else { return Ok(()) };
-        let incident = Incident { alert: open, resolved_at: Some(self.now), is_switched_off };
+        let incident = Incident { alert: open, resolved_at: Some(self.now), is_switched_off, letters: &[] };
         let messages = incident.messages(self.alerts);
         if self.node.store.alerts().resolve(open.id, clear_since, self.now, messages).await? {
             tracing::warn!(alert_id = %open.id, rule = open.rule.as_str(), "alert: {}", incident.text());

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ichido::destination::http::{DeliveryRule, HttpSettings, ResponseMeaning};
 use ichido_core::digest::Digest;
-use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport};
+use ichido_core::verdict::{Advice, Effect, ErrorCode, NextStep, PaceReport, Safety};
+use ichido_store::message::Note;
 
 use super::tried::{conflict, order, outcome, resolved, settings, tried};
 use http_for_tests::{Receiver, ServerAction, json, with};
@@ -103,6 +104,8 @@ async fn success_needs_echoed_key_where_promised() {
     const SENT: (Option<&str>, Effect, Advice) = (None, Effect::Done, Advice::Accept);
     const PARKED: (Option<&str>, Effect, Advice) =
         (Some("KEY_NOT_ECHOED"), Effect::Unknown, Advice::Reconcile);
+    // The key may be in there.
+    const UNREAD: (Option<&str>, Effect, Advice) = (Some("UNKNOWN"), Effect::Unknown, Advice::Retry);
     let ours = r#"{"idempotency_key":"k"}"#;
     let others = r#"{"idempotency_key":"another"}"#;
     let with_field = |value, body| with("200 OK", &[("Idempotency-Key", value)], body);
@@ -112,7 +115,7 @@ async fn success_needs_echoed_key_where_promised() {
         (with_field("\"k\"", ours), SENT, SENT),
         (json("200 OK", "{}"), PARKED, SENT),
         (json("200 OK", r#"{"idempotency_key":null}"#), PARKED, SENT),
-        (json("200 OK", "no JSON"), PARKED, SENT),
+        (json("200 OK", "no JSON"), UNREAD, SENT),
         // A response with another key is not ours, whether or not an echo was promised.
         (json("200 OK", others), PARKED, PARKED),
         (json("200 OK", r#"{"idempotency_key":7}"#), PARKED, PARKED),
@@ -149,8 +152,10 @@ async fn result_digest_is_canonical_and_receipt_is_stored() {
     let (_, second) = tried(&http, &order("k")).await;
     assert_eq!(first.receipt.as_deref(), Some("b-1"));
     assert_eq!((first.status, first.code), (Some(200), None));
-    assert_eq!(first.excerpt.as_deref(), Some(spellings[0]));
-    assert_ne!(first.excerpt, second.excerpt);
+    let body = |note: &Note| note.response.as_ref().and_then(|response| response.body.clone());
+    assert_eq!(body(&first).as_deref(), Some(spellings[0].as_bytes()), "kept as it was sent");
+    assert_ne!(body(&first), body(&second));
+    assert_eq!(first.excerpt, None, "a success is not an error");
     assert!(first.result_digest.is_some());
     assert_eq!(first.result_digest, second.result_digest);
 }
@@ -210,6 +215,46 @@ async fn oversized_response_is_judged_by_status() {
     let settings = HttpSettings { max_response_bytes: 4_096, ..settings(receiver.url("/")) };
     let (_, note) = tried(&resolved(&settings), &order("k")).await;
     assert!(note.result_digest.is_some());
+}
+
+/// A success whose response a setting must read and cannot: truncated, or another content.
+// Spec: D9.
+#[tokio::test]
+async fn unreadable_success_is_retried_where_safe_and_else_parked() {
+    let rules = || vec![DeliveryRule {
+        status: "200".to_owned(),
+        at: Some(("/status".to_owned(), "rejected".to_owned())),
+        means: ResponseMeaning::BadRequest,
+    }];
+    let receipt = || Some("/broker_order_id".to_owned());
+    let long = format!("{{\"broker_order_id\":\"{}\"}}", "b".repeat(5_000));
+    for body in ["<html>Sign in</html>", r#"{"broker_order_id":"b-1"#, "", &long] {
+        let receiver = Receiver::answering(json("200 OK", body)).await;
+        let plain = HttpSettings { max_response_bytes: 4_096, ..settings(receiver.url("/")) };
+        for (name, settings) in [
+            ("echoes_key", HttpSettings { echoes_key: true, ..plain.clone() }),
+            ("receipt_pointer", HttpSettings { receipt_pointer: receipt(), ..plain.clone() }),
+            ("rules", HttpSettings { rules: rules(), ..plain.clone() }),
+        ] {
+            let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
+            assert_eq!((verdict.code, verdict.effect), (Some(ErrorCode::Unknown), Effect::Unknown), "{name}: {body}");
+            for (safety, next) in [
+                (Safety::Idempotent, NextStep::Retry),
+                (Safety::Keyed, NextStep::Retry),
+                (Safety::None, NextStep::Reconcile),
+            ] {
+                assert_eq!(verdict.next(safety, Effect::NotDone), next, "{name}: {body}");
+            }
+            assert!(note.excerpt.is_some_and(|why| why.contains(name)), "it says which setting");
+            assert_eq!((note.response, note.receipt, note.result_digest), (None, None, None));
+        }
+        // Without a setting that reads it, the status is enough.
+        let (verdict, _) = tried(&resolved(&plain), &order("k")).await;
+        assert_eq!((verdict.code, verdict.advice), (None, Advice::Accept), "{body}");
+    }
+    let receiver = Receiver::answering("HTTP/1.1 204 No Content\r\n\r\n".to_owned()).await;
+    let http = resolved(&HttpSettings { receipt_pointer: receipt(), ..settings(receiver.url("/")) });
+    assert_eq!(outcome(&http, &order("k")).await, (None, Effect::Done, Advice::Accept), "it has no content to read");
 }
 
 #[tokio::test]

@@ -72,7 +72,9 @@ async fn lookup_response_is_noted_and_not_logged() {
     let receiver = Receiver::answering(json("200 OK", r#"{"account":"s3cret"}"#)).await;
     let answer = asked(&resolved(&asking(receiver.url("/{key}"))), "k").await;
     assert_eq!(format!("{answer:?}"), "Done { status: Some(200), .. }");
-    assert!(found_in(answer).1.excerpt.is_some_and(|excerpt| excerpt.contains("s3cret")));
+    let note = found_in(answer).1;
+    let body = note.response.and_then(|response| response.body).expect("kept");
+    assert_eq!((body.as_slice(), note.excerpt), (&br#"{"account":"s3cret"}"#[..], None));
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use ichido_core::verdict::Effect;
 use ichido_store::alert::Alert;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
 use ichido_store::message::{ClaimOptions, MessageFilter, NewMessage, Note, Settlement, StepResult};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
@@ -200,7 +200,11 @@ both_databases! {
         let _worker = watching(&fixture, dies(&receiver), &ops).start().unwrap();
         fixture.die("first", 1).await;
         let first = fixture.until_firing(AlertRule::DeadLetter, &orders()).await;
-        assert_eq!(fixture.until_notified(&ops, "alert.opened", first.id).await.len(), 1);
+        let notified = fixture.until_notified(&ops, "alert.opened", first.id).await;
+        assert_eq!(notified.len(), 1);
+        // The item is the key here: the message has no other. Spec: E3.
+        let letter = &notified[0]["data"]["dead_letters"][0];
+        assert_eq!((&letter["item"], &letter["error"]), (&json!("first-0"), &json!("it is bad")), "{letter}");
         fixture.die("more", 9).await;
         fixture.watched("probe-1").await;
         assert!(fixture.incidents(AlertRule::DeadLetters, &orders()).await.is_empty(), "ten are not more than ten");
@@ -208,7 +212,8 @@ both_databases! {
         let many = fixture.until_firing(AlertRule::DeadLetters, &orders()).await;
         assert!((many.reading.value - 11.0).abs() < 0.1, "{many:?}");
         let text = fixture.until_notified(&ops, "alert.opened", many.id).await[0]["data"]["text"].clone();
-        assert_eq!(text, "queue orders: 11 dead-lettered within 1h, more than 10");
+        let newest = "Newest: last-0: it is bad; more-8: it is bad; more-7: it is bad";
+        assert_eq!(text, format!("queue orders: 11 dead-lettered within 1h, more than 10. {newest}"));
         fixture.pass(HOUR);
         fixture.until_over(many.id).await;
         fixture.until_over(first.id).await;
