@@ -112,6 +112,8 @@ fn message(queue: QueueName, identity: &str, key: &str, task: &JobPayload, retry
         content_type: "application/json".to_owned(),
         max_attempts: retry.max_attempts,
         replacement_of: task.replaces,
+        // A dead letter and its notification name the page.
+        item: Some(task.original_request.url.clone()),
         ..NewMessage::new(queue, identity, key, body)
     }
 }

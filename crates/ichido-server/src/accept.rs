@@ -203,7 +203,10 @@ mod tests {
     fn a_message_gets_its_labels_from_its_body() {
         let body = r#"{"trace_id":"t-1","url":"https://a.test/"}"#;
         let message = offered("application/json", body).unwrap();
-        assert_eq!((message.trace_id.as_deref(), message.item.as_deref()), (Some("t-1"), Some("https://a.test/")));
+        assert_eq!(
+            (message.trace_id.as_deref(), message.item.as_deref()),
+            (Some("t-1"), Some("https://a.test/"))
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The labels of a message: values in its body by which people find and recognize it.
 //!
-//! Guarantee: a label is visible text of bounded length, and never stops a message. A correlation id that cannot be stored is
-//! left out; an item is cut.
+//! Guarantee: a label never stops a message. A correlation id is visible text of bounded length, or is left out; the store cuts an
+//! item.
 
 // Spec: D13, E3.
 
@@ -9,16 +9,12 @@ use std::borrow::Cow;
 
 use ichido_core::json::{Document, JsonValue, Pointer};
 use ichido_core::text;
-use ichido_store::message::limits::{MAX_ITEM_BYTES, MAX_TRACE_ID_BYTES};
+use ichido_store::message::limits::MAX_TRACE_ID_BYTES;
 
 /// Where a body has its correlation id, unless the queue says otherwise.
-pub(crate) const TRACE_ID_DEFAULT: &str = "/trace_id";
+const TRACE_ID_DEFAULT: &str = "/trace_id";
 /// Where a body names its item, unless the queue says otherwise; the first that is there.
 const ITEM_DEFAULTS: [&str; 2] = ["/title", "/url"];
-/// The longest item, in characters.
-const MAX_ITEM_CHARS: usize = 200;
-/// A character has at most four bytes.
-const _: () = assert!(MAX_ITEM_CHARS * 4 <= MAX_ITEM_BYTES, "the store accepts every item");
 
 /// Where the bodies of a queue have their labels. The default applies to a queue without settings.
 #[derive(Debug)]
@@ -54,7 +50,7 @@ impl LabelPointers {
         let mut items = self.item.iter().filter_map(|pointer| scalar(document.at(pointer)?));
         Labels {
             trace_id: trace_id.filter(|text| is_trace_id(text)).map(Cow::into_owned),
-            item: items.next().map(|item| text::bounded(&item, MAX_ITEM_CHARS)),
+            item: items.next().map(Cow::into_owned),
         }
     }
 }
@@ -95,16 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_visible_and_bounded() {
+    fn invisible_or_long_trace_ids_are_left_out() {
         let default = LabelPointers::default();
         let long = "x".repeat(MAX_TRACE_ID_BYTES + 1);
         for trace_id in ["a\\nb", "\\u202e", &long] {
             let body = format!(r#"{{"trace_id":"{trace_id}"}}"#);
             assert_eq!(labels(&default, &body).0, None, "{body}");
         }
-        let title = format!(r#"{{"title":"\u001b{}"}}"#, "é".repeat(300));
-        let item = labels(&default, &title).1.expect("an item");
-        assert!(item.starts_with("\\u{1b}éé") && item.ends_with("é…"), "{item}");
-        assert_eq!(item.chars().count(), MAX_ITEM_CHARS);
     }
 }

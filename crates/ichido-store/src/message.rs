@@ -119,6 +119,7 @@ use ichido_core::fence::Fence;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{Event, History, StartMark, State, StateName};
 use ichido_core::retry::{Guarantee, Retry};
+use ichido_core::text;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
@@ -139,8 +140,8 @@ pub mod limits {
     pub const MAX_TRACE_BYTES: usize = 1024;
     /// The maximum length of a correlation id, in bytes.
     pub const MAX_TRACE_ID_BYTES: usize = 128;
-    /// The maximum length of an item, in bytes.
-    pub const MAX_ITEM_BYTES: usize = 1024;
+    /// The maximum length of an item, in characters; the rest is cut off.
+    pub const MAX_ITEM_CHARS: usize = 200;
     /// The maximum length of the hops: that of the header.
     pub const MAX_HOPS_BYTES: usize = ichido_core::hops::MAX_FIELD_BYTES;
     /// The maximum size of a request, in bytes.
@@ -214,7 +215,8 @@ pub struct NewMessage {
     /// The correlation id that the request carries. Messages are found by it.
     // SPEC D13.
     pub trace_id: Option<String>,
-    /// What it is about, for people: a title or a URL. Dead letters and their notifications show it.
+    /// What it is about, for people: a title or a URL. Dead letters and their notifications show it, cut to
+    /// [`limits::MAX_ITEM_CHARS`].
     // SPEC E3.
     pub item: Option<String>,
     /// The priority: 0 is most urgent, 255 least. [`NewMessage::new`] sets 2.
@@ -277,7 +279,9 @@ impl NewMessage {
     pub(crate) fn checked(self) -> Result<Self, StoreError> {
         self.check()?;
         let same_content = self.same_content.map(|same| SameContent { window: bounded(same.window), ..same });
-        Ok(Self { delay: bounded(self.delay), same_content, ..self })
+        // It is for people: what they cannot see is escaped, and what is too long is cut.
+        let item = self.item.as_deref().map(|item| text::bounded(item, limits::MAX_ITEM_CHARS));
+        Ok(Self { delay: bounded(self.delay), same_content, item, ..self })
     }
 
     fn check(&self) -> Result<(), StoreError> {
@@ -285,8 +289,11 @@ impl NewMessage {
         check::text("the content type", &self.content_type, limits::MAX_CONTENT_TYPE_BYTES)?;
         check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::MAX_HOPS_BYTES)?;
         check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::MAX_TRACE_BYTES)?;
-        check::text("the trace id", self.trace_id.as_deref().unwrap_or_default(), limits::MAX_TRACE_ID_BYTES)?;
-        check::text("the item", self.item.as_deref().unwrap_or_default(), limits::MAX_ITEM_BYTES)?;
+        check::text(
+            "the trace id",
+            self.trace_id.as_deref().unwrap_or_default(),
+            limits::MAX_TRACE_ID_BYTES,
+        )?;
         check::bytes("the request", self.request.len(), limits::MAX_REQUEST_BYTES)?;
         check::number("the number of allowed attempts", self.max_attempts.get(), 1..=limits::MAX_ATTEMPTS)
     }

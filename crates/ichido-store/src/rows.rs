@@ -13,7 +13,8 @@ use crate::columns::{Columns, fence_from};
 use crate::dead_letter::{DeadLetterRow, Disposition};
 use crate::error::StoreError;
 use crate::message::{
-    ClaimOptions, ClaimedMessage, DeadLetterState, MessageRow, QueueName, ReceiverResponse, StateCount, Transition,
+    ClaimOptions, ClaimedMessage, DeadLetterState, MessageRow, QueueName, ReceiverResponse, StateCount,
+    Transition,
 };
 use crate::node::{BulkLease, NodeRow, QueuePause, SharedPace};
 use crate::placement::PriorLetter;

@@ -9,10 +9,10 @@ use uuid::Uuid;
 use crate::columns::{Columns as _, number, small};
 use crate::error::StoreError;
 use crate::message::Note;
-use crate::row_changes::{body_of, bytes_of, type_of};
 use crate::placement::{
     EventStamp, MovedMessage, PriorLetter, RowChanges, apply_operator_event, standing_of,
 };
+use crate::row_changes::{body_of, bytes_of, type_of};
 use crate::rows::{
     final_state, held_state, history_of, letter_before, letter_state, priority, queue_name, scheduled_state,
 };

@@ -13,8 +13,9 @@ pub(super) async fn show(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
 }
 
 pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
-    let head =
-        ["AT", "STATE", "EVENT", "ATTEMPTS", "EFFECT", "STATUS", "RECEIPT", "KEY", "TRACE ID", "BY", "REASON"];
+    let head = [
+        "AT", "STATE", "EVENT", "ATTEMPTS", "EFFECT", "STATUS", "RECEIPT", "KEY", "TRACE ID", "BY", "REASON",
+    ];
     let row = |event: Event| {
         [
             event.at.clone(),
@@ -76,7 +77,9 @@ fn format_response(response: &ResultResponse) -> String {
         (Some(body), _) => body.get().to_owned(),
         (None, Some(_)) => format!("{bytes} bytes, {content_type}; --json shows them in base64"),
         (None, None) if *kept => format!("{bytes} bytes, {content_type}"),
-        (None, None) => format!("{bytes} bytes, {content_type}; not kept: larger than the queue's keep_response"),
+        (None, None) => {
+            format!("{bytes} bytes, {content_type}; not kept: larger than the queue's keep_response")
+        }
     }
 }
 

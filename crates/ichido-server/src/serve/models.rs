@@ -163,7 +163,11 @@ impl ResultResponse {
             bytes: response.bytes,
             kept: response.body.is_some(),
             body: text.and_then(Result::ok).and_then(json),
-            body_base64: response.body.as_ref().filter(|_| matches!(text, Some(Err(_)))).map(|body| STANDARD.encode(body)),
+            body_base64: response
+                .body
+                .as_ref()
+                .filter(|_| matches!(text, Some(Err(_))))
+                .map(|body| STANDARD.encode(body)),
         }
     }
 }

@@ -6,7 +6,7 @@ use ichido_core::digest::{BodyRules, Digest};
 use serde_json::Value;
 
 use super::client::RawRequest;
-use super::program::{ServeProcess, ichido, on_both};
+use super::program::{ServeProcess, ServerFixture, ichido, on_both};
 
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/orders/ichido.toml");
 const KEY: &str = "01JABCXYZ-ULID-5678";

@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, DAY, KEYED, StoreFixture, TRAVELS_FOR, bad_request, final_failure, in_doubt, key, many,
-    message, new_id, only, queue, queue_named, terms, will_retry,
+    AFTER_LEASE, BACKOFF, DAY, KEYED, StoreFixture, TRAVELS_FOR, bad_request, final_failure, in_doubt, key,
+    many, message, new_id, only, queue, queue_named, terms, will_retry,
 };
 
 impl StoreFixture {
@@ -157,12 +157,14 @@ both_databases! {
         assert_eq!((row.trace_id.as_deref(), row.item.as_deref()), (Some("t-1"), Some("A title")));
         let letters = fixture.store.dead_letters().page(&DeadLetterFilter::default(), None, 10).await.unwrap();
         assert_eq!(letters[0].item.as_deref(), Some("A title"));
-        for long in [
-            NewMessage { trace_id: Some("x".repeat(limits::MAX_TRACE_ID_BYTES + 1)), ..message("k5") },
-            NewMessage { item: Some("x".repeat(limits::MAX_ITEM_BYTES + 1)), ..message("k6") },
-        ] {
-            assert!(fixture.store.messages().enqueue(long).await.is_err());
-        }
+        let long = NewMessage { trace_id: Some("x".repeat(limits::MAX_TRACE_ID_BYTES + 1)), ..message("k5") };
+        assert!(fixture.store.messages().enqueue(long).await.is_err());
+        // An item is cut, and never stops a message.
+        let odd = NewMessage { item: Some(format!("\0\n{}", "é".repeat(5_000))), ..message("k6") };
+        let odd = new_id(fixture.put(odd).await);
+        let item = fixture.row(odd).await.item.unwrap();
+        assert!(item.starts_with("\\0\\néé") && item.ends_with('…'), "{item}");
+        assert_eq!(item.chars().count(), limits::MAX_ITEM_CHARS);
     }
 
     #[test]

@@ -142,8 +142,7 @@ impl ResponseReader {
         let table = own.map_or(&self.table, |(_, table)| table);
         let fields = fields(&response);
         let echo = self.echo(key, &response, document.as_ref());
-        let answer =
-            HttpResponse { status: response.status, headers: &fields, body: &response.body, echo };
+        let answer = HttpResponse { status: response.status, headers: &fields, body: &response.body, echo };
         let verdict = table.judge(&AttemptResponse::Http(answer), now);
         if document.is_none()
             && let Some(setting) = self.needs_json(verdict, echo, response.status)
@@ -189,7 +188,8 @@ impl ResponseReader {
         if !is_success || !(200..=299).contains(&status) || matches!(status, 204 | 205) {
             return None;
         }
-        let mut earlier = self.rules.iter().map(|(pattern, _)| pattern).take_while(|it| !it.matches(status, None));
+        let mut earlier =
+            self.rules.iter().map(|(pattern, _)| pattern).take_while(|it| !it.matches(status, None));
         if self.promises_echo() && echo == Echo::Absent {
             Some("echoes_key")
         } else if self.receipt_at.is_some() {
@@ -273,7 +273,8 @@ fn media_type(response: &FullResponse) -> &str {
 // Spec: D10.
 fn digest(response: &FullResponse) -> Digest {
     let rules = BodyRules { max_bytes: response.body.len(), ..BodyRules::default() };
-    Digest::of_body(media_type(response), &response.body, &rules).unwrap_or_else(|_| Digest::of_bytes(&response.body))
+    Digest::of_body(media_type(response), &response.body, &rules)
+        .unwrap_or_else(|_| Digest::of_bytes(&response.body))
 }
 
 /// Returns the start of the response as text.

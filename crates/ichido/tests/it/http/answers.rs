@@ -221,11 +221,13 @@ async fn oversized_response_is_judged_by_status() {
 // Spec: D9.
 #[tokio::test]
 async fn unreadable_success_is_retried_where_safe_and_else_parked() {
-    let rules = || vec![DeliveryRule {
-        status: "200".to_owned(),
-        at: Some(("/status".to_owned(), "rejected".to_owned())),
-        means: ResponseMeaning::BadRequest,
-    }];
+    let rules = || {
+        vec![DeliveryRule {
+            status: "200".to_owned(),
+            at: Some(("/status".to_owned(), "rejected".to_owned())),
+            means: ResponseMeaning::BadRequest,
+        }]
+    };
     let receipt = || Some("/broker_order_id".to_owned());
     let long = format!("{{\"broker_order_id\":\"{}\"}}", "b".repeat(5_000));
     for body in ["<html>Sign in</html>", r#"{"broker_order_id":"b-1"#, "", &long] {
@@ -237,7 +239,11 @@ async fn unreadable_success_is_retried_where_safe_and_else_parked() {
             ("rules", HttpSettings { rules: rules(), ..plain.clone() }),
         ] {
             let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
-            assert_eq!((verdict.code, verdict.effect), (Some(ErrorCode::Unknown), Effect::Unknown), "{name}: {body}");
+            assert_eq!(
+                (verdict.code, verdict.effect),
+                (Some(ErrorCode::Unknown), Effect::Unknown),
+                "{name}: {body}"
+            );
             for (safety, next) in [
                 (Safety::Idempotent, NextStep::Retry),
                 (Safety::Keyed, NextStep::Retry),
@@ -254,7 +260,11 @@ async fn unreadable_success_is_retried_where_safe_and_else_parked() {
     }
     let receiver = Receiver::answering("HTTP/1.1 204 No Content\r\n\r\n".to_owned()).await;
     let http = resolved(&HttpSettings { receipt_pointer: receipt(), ..settings(receiver.url("/")) });
-    assert_eq!(outcome(&http, &order("k")).await, (None, Effect::Done, Advice::Accept), "it has no content to read");
+    assert_eq!(
+        outcome(&http, &order("k")).await,
+        (None, Effect::Done, Advice::Accept),
+        "it has no content to read"
+    );
 }
 
 #[tokio::test]
