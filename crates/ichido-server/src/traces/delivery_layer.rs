@@ -85,6 +85,7 @@ impl Visit for DeliveryEvent {
             "trace" => self.trace = Context::parse(value),
             "key" => self.attributes.push(key_attribute(value)),
             "queue" => self.attributes.push(("ichido.queue", value.to_owned())),
+            "trace_id" => self.attributes.push(("ichido.trace_id", value.to_owned())),
             "code" => self.error = Some(value.to_owned()),
             _ => {}
         }
