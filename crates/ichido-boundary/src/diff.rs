@@ -19,7 +19,7 @@ use super::read::Boundary;
 use super::rules::{Finding, check, rule};
 use super::{Enabled, HopChain};
 
-/// Rules whose findings loosen nothing: with fewer attempts, a wait is no longer used.
+/// Rules whose findings loosen nothing: with fewer attempts, a wait may not be used.
 const LOOSENING_NOTHING: [&str; 1] = ["ICH-B025"];
 
 /// Finds the loosening changes of one file, from its old to its new version.

@@ -29,7 +29,7 @@ pub struct Headers {
     pub directions: NamedValues<HeaderLists>,
 }
 
-/// The name of the list that is no direction.
+/// The name of the list that is not a direction.
 pub(crate) const HOP_BY_HOP: &str = "drop_hop_by_hop";
 
 impl FromJson for Headers {
