@@ -113,19 +113,17 @@ both_databases! {
         assert_ne!(first, second);
     }
 
-    /// Longer than the default: the URL alone would make a second bookmark.
+    /// Longer than the default: the key is still known, so another body is refused.
     #[test]
     async fn a_response_is_kept_as_long_as_configured(fixture: ApiFixture) {
-        let longer = |settings: &mut Settings| {
-            settings.keep_responses = Duration::from_hours(100);
-            settings.same_url_for = Duration::from_hours(1);
-        };
-        let service = fixture.work_as(longer).await;
+        let service = fixture.work_as(|settings| settings.keep_responses = Duration::from_hours(100)).await;
         let pages = Pages::start(|_, _| story()).await;
         let first = service.saved("k1", &pages.url("/")).await;
         service.until(&first, "done").await;
         service.pass(AFTER_KEYS);
         assert_eq!(service.save("k1", &pages.url("/")).send().await.text("/id"), first);
+        let other = service.save("k1", &pages.url("/other")).send().await;
+        assert_eq!(other.refusal(), (409, "key_conflict".to_owned()));
     }
 
     /// The bookmark stays when the messages of its jobs are deleted.
