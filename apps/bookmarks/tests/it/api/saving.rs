@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use bookmarks::Settings;
 use http::{Method, StatusCode};
 use ichido_core::retry::Schedule;
 use ichido_store::message::MessageFilter;
