@@ -1,6 +1,9 @@
 //! The commands, and the code that they share.
 
 mod env_file;
+mod help;
+#[cfg(test)]
+mod reference;
 
 use std::process::ExitCode;
 
@@ -13,8 +16,9 @@ use tracing_subscriber::filter::{FilterExt as _, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use self::help::with_help;
 use crate::api_client::ApiArgs;
-use crate::exit::{self, Exit};
+use crate::exit::Exit;
 use crate::{
     alerts, audit, backup, check, completions, config, dead, demo, destinations, doctor, healthcheck, judge,
     keys, messages, mock_broker, offline, proxy, queues, send, serve, store, token, worker,
@@ -22,7 +26,7 @@ use crate::{
 
 /// Makes state-changing requests take effect once, however often they are sent.
 #[derive(Debug, Parser)]
-#[command(name = "ichido", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(name = "ichido", version, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -88,7 +92,7 @@ const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 
 /// Parses the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
-    let command = match env_file::apply(with_exit_codes(Cli::command(), exit::HELP)) {
+    let command = match env_file::apply(with_help(Cli::command())) {
         Ok(command) => command,
         Err(faults) => return Exit::from(faults).report("cannot start"),
     };
@@ -144,23 +148,6 @@ fn init_logging(level: LevelFilter) {
     tracing_subscriber::registry().with(stderr).with(traces::layer()).init();
 }
 
-/// Adds the exit codes to the help of every command.
-///
-/// A command that does not describe its exit codes inherits the text of its parent.
-fn with_exit_codes(command: clap::Command, inherited: &str) -> clap::Command {
-    let own = command.get_after_help().map(ToString::to_string);
-    let codes =
-        own.as_deref().and_then(|text| text.split("\n\n").find(|part| part.starts_with(exit::HELP_BEGINS)));
-    let (codes, is_own) = codes.map_or((inherited, false), |codes| (codes, true));
-    let codes = codes.to_owned();
-    let command = match own {
-        Some(_) if is_own => command,
-        Some(text) => command.after_help(format!("{codes}\n\n{text}")),
-        None => command.after_help(codes.clone()),
-    };
-    command.mut_subcommands(|command| with_exit_codes(command, &codes))
-}
-
 fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
@@ -175,8 +162,6 @@ fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> 
     ended
 }
 
-#[cfg(test)]
-mod reference;
 
 #[cfg(test)]
 mod tests {
@@ -186,29 +171,18 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        with_exit_codes(Cli::command(), exit::HELP).debug_assert();
+        with_help(Cli::command()).debug_assert();
     }
 
-    #[test]
-    fn every_help_lists_exit_codes() {
-        fn check(command: &clap::Command, path: &str) -> usize {
-            let help = command.clone().render_long_help().to_string();
-            let mentions = help.matches(exit::HELP_BEGINS).count();
-            assert_eq!(mentions, 1, "{path}: {help}");
-            let below = command.get_subcommands();
-            1 + below.map(|below| check(below, &format!("{path} {}", below.get_name()))).sum::<usize>()
-        }
-        let commands = check(&with_exit_codes(Cli::command(), exit::HELP), "ichido");
-        assert!(30 < commands, "{commands} commands are too few to be all");
-    }
-
-    /// Commands without `--json`: those that run until stopped, and `completions`.
-    const NOT_FOR_PROGRAMS: [&str; 6] = ["demo", "serve", "proxy", "worker", "mock-broker", "completions"];
+    /// Commands without `--json`: those that run until stopped, `completions` and `help`.
+    const NOT_FOR_PROGRAMS: [&str; 7] =
+        ["demo", "serve", "proxy", "worker", "mock-broker", "completions", "help"];
 
     #[test]
     fn every_command_with_a_result_has_json_output() {
         fn check(command: &clap::Command, path: &str) -> usize {
-            let below: Vec<_> = command.get_subcommands().collect();
+            let below: Vec<_> =
+                command.get_subcommands().filter(|below| below.get_name() != "help").collect();
             if below.is_empty() {
                 let has = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
                 assert!(has, "{path} has no --json");
@@ -216,7 +190,7 @@ mod tests {
             }
             below.iter().map(|below| check(below, &format!("{path} {}", below.get_name()))).sum()
         }
-        let mut all = with_exit_codes(Cli::command(), exit::HELP);
+        let mut all = with_help(Cli::command());
         all.build();
         let commands =
             all.get_subcommands().filter(|command| !NOT_FOR_PROGRAMS.contains(&command.get_name()));

@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 use ichido_core::settings::ConfigErrors;
 use ichido_http::server::bounds::ConnectionLimits;
 use ichido_server::config::{Config, ServeConfig, sqlite_file};
-use ichido_server::serve::{Access, Serving, is_open};
+use ichido_server::serve::{Access, Serving, is_open, no_token};
 use ichido_server::{traces, worker};
 use tokio::net::TcpListener;
 
 use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
-use crate::store::open_with;
+use crate::store::{check_exists, open_with};
 use setup::{DEMO, Setup};
 
 /// Arguments of `ichido serve`.
@@ -60,6 +60,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         // Nothing was started.
         () = signals.next() => return Ok(()),
     };
+    // A refused start must not leave a new store behind.
+    if !address.ip().is_loopback() && check_exists(&setup.url).is_err() {
+        return Err(no_token(address, "--listen").into());
+    }
     let store = open_with(&setup.url, setup.config.store.max_connections).await?;
     let access = Access::new(store.clone(), address);
     let is_open = is_open(&access, address, "--listen").await?;

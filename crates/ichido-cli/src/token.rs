@@ -81,6 +81,12 @@ struct Create {
 /// The only role that is bound to an identity and to queues.
 const PRODUCER: &str = "producer";
 
+/// Printed after a new token, to standard error: the output remains the token alone.
+const SHOWN_ONCE: &str = "\
+This token is shown only once; store it now. To use it, set ICHIDO_TOKEN for `ichido` commands, or send
+`Authorization: Bearer TOKEN` over HTTP. `ichido token revoke ID` ends it.
+";
+
 /// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let url = resolve_url(args.store, args.config)?;
@@ -89,7 +95,12 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             let (role, expires_in) = create.resolve()?;
             let store = open(&url).await?;
             let made = admin::create_token(&store, create.name, role, expires_in, &args.by).await?;
-            if args.json { out::print_line(json!(made)) } else { out::print_line(made.token) }
+            if args.json {
+                return out::print_line(json!(made));
+            }
+            out::print_line(made.token)?;
+            out::eprint(SHOWN_ONCE);
+            Ok(())
         }
         Command::List => {
             let tokens = admin::list_tokens(&open_existing(&url).await?).await?;

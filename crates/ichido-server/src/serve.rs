@@ -82,19 +82,27 @@ pub async fn is_open(access: &Access, address: SocketAddr, flag: &str) -> Result
     let status = access.token_status().await;
     let status =
         status.map_err(|error| Error::Failed(format!("cannot read the tokens from the store: {error}")))?;
-    let why = match (status, address.ip().is_loopback()) {
-        (TokenStatus::NeverCreated, true) => return Ok(true),
-        (TokenStatus::AllInactive, true) | (TokenStatus::Live, _) => return Ok(false),
-        (TokenStatus::NeverCreated, false) => "no token exists, so anybody would have access",
-        (TokenStatus::AllInactive, false) => "every token is revoked or expired, so nobody would have access",
-    };
-    let mut faults = ConfigErrors::default();
-    faults.add(
+    match (status, address.ip().is_loopback()) {
+        (TokenStatus::NeverCreated, true) => Ok(true),
+        (TokenStatus::AllInactive, true) | (TokenStatus::Live, _) => Ok(false),
+        (TokenStatus::NeverCreated, false) => Err(no_token(address, flag)),
+        (TokenStatus::AllInactive, false) => {
+            Err(unprotected(address, flag, "every token is revoked or expired, so nobody would have access"))
+        }
+    }
+}
+
+/// The error of a server beyond loopback whose store has no token, or does not exist yet.
+pub fn no_token(address: SocketAddr, flag: &str) -> Error {
+    unprotected(address, flag, "no token exists, so anybody would have access")
+}
+
+fn unprotected(address: SocketAddr, flag: &str, why: &str) -> Error {
+    Error::Misconfigured(ConfigErrors::one(
         flag,
         format!(
             "{address} can be reached from other machines, and {why}; create one with `ichido token create NAME --role admin` on the \
              same store, or listen on 127.0.0.1"
         ),
-    );
-    Err(Error::Misconfigured(faults))
+    ))
 }

@@ -23,7 +23,7 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// Boundary files or their folders; pass a whole hop chain
-    #[arg(value_name = "FILE", required_unless_present_any = ["explain", "list", "init"])]
+    #[arg(value_name = "FILE", default_value = ".")]
     pub(super) files: Vec<PathBuf>,
 
     /// Output format of findings

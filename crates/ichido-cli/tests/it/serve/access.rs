@@ -172,6 +172,15 @@ async fn first_token_ends_open_access() {
     assert_eq!(server.send(&RawRequest::get("/v1/queues").token(&token)).await.status(), 200);
 }
 
+#[tokio::test]
+async fn new_token_is_the_only_output_and_says_how_to_use_it() {
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let (code, out, err) = fixture.run(&["token", "create", "ops", "--role", "admin"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(out.lines().count(), 1, "a script reads the token from the output: {out}");
+    assert!(err.contains("only once") && err.contains("ICHIDO_TOKEN") && err.contains("Bearer"), "{err}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn public_address_requires_a_token_to_start() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
@@ -193,6 +202,8 @@ async fn public_address_requires_a_token_to_start() {
         let err = refused_start(address);
         assert!(err.contains("ichido token create"), "{err}");
     }
+    let files = std::fs::read_dir(fixture.folder.path()).unwrap();
+    assert_eq!(files.count(), 0, "a refused start leaves nothing behind");
     // A revoked token is as good as none.
     fixture.token(&["gone", "--role", "admin"]);
     fixture.token(&["short", "--role", "admin", "--expires-in", "1ms"]);

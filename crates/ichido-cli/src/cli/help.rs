@@ -1,0 +1,99 @@
+//! The help of every command: `-h` is short, `--help` adds exit codes, examples and details.
+
+use std::fmt::Write as _;
+
+use clap::Command;
+
+use crate::exit;
+
+/// The commands by purpose, as `ichido --help` lists them.
+const GROUPS: [(&str, &[&str]); 7] = [
+    ("Try", &["demo", "mock-broker"]),
+    ("Run", &["serve", "worker", "proxy"]),
+    ("Send", &["send", "offline"]),
+    ("Operate", &["messages", "dead", "keys", "queues", "destinations", "alerts", "audit"]),
+    ("Set up", &["config", "token", "doctor", "healthcheck", "backup", "completions"]),
+    ("Check", &["check"]),
+    ("Models", &["judge"]),
+];
+
+/// Returns the command with its complete help texts.
+pub(super) fn with_help(command: Command) -> Command {
+    let template =
+        format!("{{about}}\n\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}", groups(&command));
+    with_long_help(command, exit::HELP).help_template(template)
+}
+
+/// Returns the list of commands, grouped.
+fn groups(command: &Command) -> String {
+    let width = command.get_subcommands().map(|below| below.get_name().len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for (group, names) in GROUPS {
+        let _ = write!(text, "\n{group}:\n");
+        for below in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            let about = below.get_about().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {:<width$}  {about}", below.get_name());
+        }
+    }
+    text
+}
+
+/// Moves everything after the options to the long help, and adds the exit codes.
+///
+/// A command that does not describe its exit codes inherits the text of its parent.
+fn with_long_help(command: Command, inherited: &str) -> Command {
+    let own = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let codes = own.split("\n\n").find(|part| part.starts_with(exit::HELP_BEGINS));
+    let after = match codes {
+        Some(_) => own.clone(),
+        None if own.is_empty() => inherited.to_owned(),
+        None => format!("{inherited}\n\n{own}"),
+    };
+    let codes = codes.unwrap_or(inherited).to_owned();
+    let command = command.after_help(None).after_long_help(after);
+    command.mut_subcommands(|command| with_long_help(command, &codes))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::super::Cli;
+    use super::*;
+
+    #[test]
+    fn each_command_is_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let command = Cli::command();
+        let mut defined: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        grouped.sort_unstable();
+        defined.sort_unstable();
+        assert_eq!(grouped, defined);
+    }
+
+    #[test]
+    fn the_short_help_is_shorter_and_only_the_long_one_has_exit_codes() {
+        fn check(command: &Command, path: &str) -> usize {
+            let short = command.clone().render_help().to_string();
+            let long = command.clone().render_long_help().to_string();
+            assert!(short.len() < long.len(), "{path}: the short help is as long as the long one");
+            assert!(!short.contains(exit::HELP_BEGINS), "{path}: {short}");
+            assert_eq!(long.matches(exit::HELP_BEGINS).count(), 1, "{path}: {long}");
+            let below = command.get_subcommands();
+            1 + below.map(|below| check(below, &format!("{path} {}", below.get_name()))).sum::<usize>()
+        }
+        let commands = check(&with_help(Cli::command()), "ichido");
+        assert!(30 < commands, "{commands} commands are too few to be all");
+    }
+
+    #[test]
+    fn the_list_shows_groups_and_every_command() {
+        let help = with_help(Cli::command()).render_help().to_string();
+        for (group, names) in GROUPS {
+            assert!(help.contains(&format!("\n{group}:\n")), "{help}");
+            for name in names {
+                assert!(help.contains(&format!("\n  {name} ")), "{name}: {help}");
+            }
+        }
+    }
+}
