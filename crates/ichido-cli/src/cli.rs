@@ -162,7 +162,6 @@ fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> 
     ended
 }
 
-
 #[cfg(test)]
 mod tests {
     use ichido_core::alert::AlertRule;

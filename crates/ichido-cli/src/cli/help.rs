@@ -19,8 +19,10 @@ const GROUPS: [(&str, &[&str]); 7] = [
 
 /// Returns the command with its complete help texts.
 pub(super) fn with_help(command: Command) -> Command {
-    let template =
-        format!("{{about}}\n\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}", groups(&command));
+    let template = format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}",
+        groups(&command)
+    );
     with_long_help(command, exit::HELP).help_template(template)
 }
 

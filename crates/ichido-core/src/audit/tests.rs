@@ -52,7 +52,7 @@ fn entry(message: u128, fence: i64) -> AuditEntry {
 }
 
 /// Every field, each changed alone.
-const CHANGES: [fn(&mut AuditEntry); 27] = [
+const CHANGES: [fn(&mut AuditEntry); 28] = [
     |entry| entry.at = entry.at.plus(Duration::from_micros(1)),
     |entry| entry.claimed_at = None,
     |entry| entry.from.push('x'),

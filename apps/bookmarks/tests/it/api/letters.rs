@@ -27,11 +27,16 @@ impl RunningService {
 
     /// Skips the backoff between attempts until a bookmark has failed permanently.
     async fn until_failed(&self, id: &str) -> Value {
+        let mut skipped_after = Value::Null;
         loop {
             let bookmark = self.bookmark(id).await;
             match bookmark["state"].as_str().unwrap() {
                 "failed" => return bookmark,
-                "retrying" => self.pass(Duration::from_mins(5)),
+                // Once per attempt: a second jump could end the lease of the next one.
+                "retrying" if skipped_after != bookmark["attempt"] => {
+                    skipped_after = bookmark["attempt"].clone();
+                    self.pass(Duration::from_mins(5));
+                }
                 _ => (),
             }
             look_again().await;
