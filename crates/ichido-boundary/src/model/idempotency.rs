@@ -1,6 +1,6 @@
 //! Which party requires the key, and which owns the outcome.
 
-use ichido_core::json::Kind;
+use ichido_core::json::{JsonValue, Kind};
 
 use super::{Enabled, KeyRequirement, Reaction, RequireKey};
 use crate::member::{FromJson, InvalidValue, LocatedValue, ReadContext, Schema, members, object, words};
@@ -170,7 +170,7 @@ impl FromJson for Idempotency {
         } else if mode != Some(Mode::Enabled) {
             require_key = Option::read_member(at, "require_key", context);
         }
-        if at.value().get("mode").and_then(|mode| mode.as_str()).as_deref() == Some(REQUIRING) {
+        if at.value().get("mode").and_then(JsonValue::as_str).as_deref() == Some(REQUIRING) {
             members.validate_only.require_header_when_state_changing.get_or_insert(true);
         }
         let unread_members = match mode {

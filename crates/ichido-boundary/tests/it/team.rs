@@ -71,7 +71,7 @@ fn mode_that_requires_the_key_needs_no_further_member_but_can_be_contradicted() 
     let plain =
         r#"{"boundary":"bff_to_gateway","http":{"idempotency":{"mode":"validate_only","require_key":true}}}"#;
     assert!(read(plain).http.idempotency.requires_key());
-    for none in [r#"false"#, r#"[]"#] {
+    for none in [r"false", r"[]"] {
         let object = format!(r#"{{ "require_header_on_route_operations": {none} }}"#);
         finds(GATEWAY, &format!("{ENABLED}/require_key"), &object, &["ICH-B002"]);
     }
@@ -120,7 +120,7 @@ fn hop_by_hop_list_is_dropped_from_requests_and_responses_at_both_ends() {
 #[test]
 fn pipeline_order_is_that_of_proxies_or_refused() {
     for kept in [
-        r#"[]"#,
+        r"[]",
         r#"["normalize_names", "drop_hop_by_hop", "allowlist", "denylist", "validate_key", "inject"]"#,
         r#"["allow", "drop", "strip-hop-by-hop", "set_request_id", "propagate_trace"]"#,
     ] {

@@ -100,11 +100,10 @@ pub fn settle(outcome: RequestOutcome, policy: &Policy, now: Timestamp) -> Settl
         | RequestOutcome::Panicked
         | RequestOutcome::Lost => {
             match policy.guarantee() {
-                // Rolled back. A COMMIT with an unknown result is read back first; if it succeeded after all, the
-                // release finds no claim to release.
-                OperationGuarantee::Transactional => Settlement::Release,
-                // Whatever was done, the next request may do it again.
-                OperationGuarantee::Idempotent => Settlement::Release,
+                // A transaction was rolled back. A COMMIT with an unknown result is read back first; if it succeeded
+                // after all, the release finds no claim to release. Whatever an idempotent request did, the next one
+                // may do it again.
+                OperationGuarantee::Transactional | OperationGuarantee::Idempotent => Settlement::Release,
                 // Held, so the key stays bound to this request. While the upstream remembers the key, the next request
                 // under it takes over and gets the outcome.
                 OperationGuarantee::Keyed | OperationGuarantee::None => Settlement::Hold,

@@ -200,7 +200,7 @@ pub(super) const TABLE: &[(&str, MemberGuard)] = &[
             "ICH-B033",
             GATEWAY,
             "/http/idempotency/enabled/fingerprint/body_hash/input/encoding/rules/trim_strings",
-            r#"true"#,
+            r"true",
         ),
     ),
     (

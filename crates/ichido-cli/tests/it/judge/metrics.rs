@@ -79,7 +79,7 @@ async fn judge_metrics_reach_a_collector() {
         .iter()
         .map(|request| request.json()["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].clone());
     let exported = exported.filter(|metrics| metrics.to_string().contains("\"asInt\":\"4\""));
-    let exported = exported.last().expect("the final counts");
+    let exported = exported.next_back().expect("the final counts");
     let metric = |name: &str| {
         let all = exported.as_array().unwrap().iter();
         all.clone().find(|metric| metric["name"] == name).unwrap_or_else(|| panic!("{name} in {exported}"))

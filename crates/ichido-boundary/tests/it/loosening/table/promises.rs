@@ -86,7 +86,7 @@ pub(super) const PROMISES: &[(&str, ChangeEffect)] = &[
     ),
     (
         "/fingerprint/body_hash/input/encoding/rules/trim_strings",
-        put("ICH-B033", GATEWAY, r#"true"#, r#"was not set, now true"#),
+        put("ICH-B033", GATEWAY, r"true", r"was not set, now true"),
     ),
     (
         "/fingerprint/body_hash/input/encoding/rules/whitespace",
