@@ -78,7 +78,7 @@ async fn judge_metrics_reach_a_collector() {
     let exported = requests
         .iter()
         .map(|request| request.json()["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].clone());
-    let exported = exported.filter(|metrics| metrics.to_string().contains("\"asInt\":\"4\""));
+    let mut exported = exported.filter(|metrics| metrics.to_string().contains("\"asInt\":\"4\""));
     let exported = exported.next_back().expect("the final counts");
     let metric = |name: &str| {
         let all = exported.as_array().unwrap().iter();
