@@ -26,7 +26,7 @@ use crate::{
 
 /// Makes state-changing requests take effect once, however often they are sent.
 #[derive(Debug, Parser)]
-#[command(name = "ichido", version, max_term_width = 100)]
+#[command(name = "ichido", version, disable_help_subcommand = true, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -96,7 +96,7 @@ pub(crate) fn run() -> ExitCode {
         Ok(command) => command,
         Err(faults) => return Exit::from(faults).report("cannot start"),
     };
-    let matches = command.get_matches();
+    let matches = command.get_matches_from(help::arguments(std::env::args_os()));
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // The demo reports each fault itself, as part of its scenario.
     let usual = if matches!(cli.command, Command::Demo(_)) { LevelFilter::ERROR } else { LevelFilter::WARN };
@@ -173,15 +173,13 @@ mod tests {
         with_help(Cli::command()).debug_assert();
     }
 
-    /// Commands without `--json`: those that run until stopped, `completions` and `help`.
-    const NOT_FOR_PROGRAMS: [&str; 7] =
-        ["demo", "serve", "proxy", "worker", "mock-broker", "completions", "help"];
+    /// Commands without `--json`: those that run until stopped, and `completions`.
+    const NOT_FOR_PROGRAMS: [&str; 6] = ["demo", "serve", "proxy", "worker", "mock-broker", "completions"];
 
     #[test]
     fn every_command_with_a_result_has_json_output() {
         fn check(command: &clap::Command, path: &str) -> usize {
-            let below: Vec<_> =
-                command.get_subcommands().filter(|below| below.get_name() != "help").collect();
+            let below: Vec<_> = command.get_subcommands().collect();
             if below.is_empty() {
                 let has = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
                 assert!(has, "{path} has no --json");

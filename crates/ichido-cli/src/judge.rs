@@ -16,7 +16,6 @@ mod output;
 mod part_file;
 mod plan;
 mod report;
-mod seconds;
 mod watch;
 
 use std::fs::File;

@@ -10,3 +10,4 @@ pub mod articles;
 pub mod destination;
 pub mod judge;
 pub mod models;
+pub mod seconds;

@@ -1,6 +1,6 @@
 //! The variables of this process, and beneath them those of a file `.env` in the working folder.
 //!
-//! Guarantee: a variable of the process wins over the file. Only names with one of [`PREFIXES`] are read from the file. They are
+//! Guarantee: a variable of the process wins over the file. Only names with one of the prefixes `BEDROCK_`, `OUTBOX_` and `ICHIDO_` are read from the file. They are
 //! never set in the process, so child processes do not inherit them. No error contains a value.
 //!
 //! Start at [`load_env_file`], which only the binary `ichido` calls: a library must not depend on the working folder.

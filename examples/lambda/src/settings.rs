@@ -10,6 +10,7 @@ use ichido_bedrock::BedrockSettings;
 use ichido_core::retry::{Retry, Schedule};
 use ichido_core::settings::ConfigErrors;
 use ichido_llm::judge::Settings;
+use ichido_llm::seconds;
 
 use crate::judging::Judging;
 
@@ -38,9 +39,9 @@ pub(crate) async fn judging(variable: Variable<'_>) -> Result<Judging, ConfigErr
 pub(crate) fn batch(variable: Variable<'_>, faults: &mut ConfigErrors) -> Settings {
     let parallel = number(variable, "BEDROCK_MAX_PARALLEL", Settings::DEFAULT.parallel, faults);
     let retries: u32 = number(variable, "BEDROCK_MAX_RETRIES", 4, faults);
-    let interval = seconds(variable, "BEDROCK_REQUEST_INTERVAL", 2.5, faults);
-    let base = seconds(variable, "BEDROCK_RETRY_BASE_DELAY", 2.0, faults);
-    let cap = seconds(variable, "BEDROCK_MAX_BACKOFF", 20.0, faults);
+    let interval = seconds(variable, "BEDROCK_REQUEST_INTERVAL", Duration::from_millis(2_500), faults);
+    let base = seconds(variable, "BEDROCK_RETRY_BASE_DELAY", Duration::from_secs(2), faults);
+    let cap = seconds(variable, "BEDROCK_MAX_BACKOFF", Duration::from_secs(20), faults);
     let max_attempts = NonZeroU32::MIN.saturating_add(retries);
     let schedule = Schedule::Exponential { base, factor: 2, cap };
     Settings {
@@ -66,8 +67,8 @@ fn number<T: FromStr>(variable: Variable<'_>, name: &str, default: T, faults: &m
     }
 }
 
-fn seconds(variable: Variable<'_>, name: &str, default: f64, faults: &mut ConfigErrors) -> Duration {
-    let read = Duration::try_from_secs_f64(number(variable, name, default, faults));
-    let read = read.map_err(|error| format!("is invalid: {error}; write seconds such as 2.5"));
-    faults.check(name, read).unwrap_or_default()
+fn seconds(variable: Variable<'_>, name: &str, default: Duration, faults: &mut ConfigErrors) -> Duration {
+    let read =
+        set(variable, name).map(|text| seconds::parse(&text).map_err(|why| format!("is invalid: {why}")));
+    read.map_or(Some(default), |read| faults.check(name, read)).unwrap_or(default)
 }

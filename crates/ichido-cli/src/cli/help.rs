@@ -1,5 +1,6 @@
 //! The help of every command: `-h` is short, `--help` adds exit codes, examples and details.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use clap::Command;
@@ -24,6 +25,18 @@ pub(super) fn with_help(command: Command) -> Command {
         groups(&command)
     );
     with_long_help(command, exit::HELP).help_template(template)
+}
+
+/// Turns `ichido help dead list` into `ichido dead list --help`.
+///
+/// A subcommand of the parser would list every command a second time, in completions too.
+pub(super) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = given.collect();
+    if arguments.get(1).is_some_and(|first| first == "help") {
+        arguments.remove(1);
+        arguments.push("--help".into());
+    }
+    arguments
 }
 
 /// Returns the list of commands, grouped.
@@ -71,6 +84,14 @@ mod tests {
         grouped.sort_unstable();
         defined.sort_unstable();
         assert_eq!(grouped, defined);
+    }
+
+    #[test]
+    fn help_and_a_command_is_the_long_help_of_that_command() {
+        let asked = |text: &str| arguments(text.split(' ').map(OsString::from)).join(" ".as_ref());
+        assert_eq!(asked("ichido help"), "ichido --help");
+        assert_eq!(asked("ichido help dead list"), "ichido dead list --help");
+        assert_eq!(asked("ichido send help"), "ichido send help");
     }
 
     #[test]

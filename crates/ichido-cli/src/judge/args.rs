@@ -10,7 +10,7 @@ use ichido_llm::judge::Settings;
 use ichido_server::config::DEFAULT_URL;
 
 use super::plan::Price;
-use super::seconds;
+use ichido_llm::seconds;
 
 /// The part of a deadline that is reserved for writing the judgements.
 const WRITE_WITHIN: Duration = Duration::from_secs(2);

@@ -12,7 +12,7 @@ use ichido_llm::articles::MAX_ANSWER_TOKENS;
 use ichido_llm::judge::{KnownJudgements, Settings};
 use serde_json::{Value, json};
 
-use super::seconds::format_duration;
+use ichido_llm::seconds::format_duration;
 
 /// The estimated time and cost of a run.
 pub(super) struct Plan {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use ichido_llm::judge::{Counts, Judge, Stop};
 use serde::de::DeserializeOwned;
 
-use super::seconds::format_duration;
 use crate::bar::Bar;
 use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
+use ichido_llm::seconds::format_duration;
 
 const POLL_EVERY: Duration = Duration::from_millis(250);
 

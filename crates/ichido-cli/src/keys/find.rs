@@ -9,9 +9,11 @@ use crate::api_client::{ApiClient, ConnectArgs, format};
 use crate::exit::Exit;
 
 #[derive(Debug, clap::Args)]
+#[group(skip)]
+#[command(group(clap::ArgGroup::new("subject").args(["key", "hash"]).required(true)))]
 pub(crate) struct Args {
     /// Idempotency key
-    #[arg(long, value_name = "KEY", required_unless_present = "hash", conflicts_with = "hash")]
+    #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// Hash of a key, as in logs
     #[arg(long, value_name = "HASH")]

@@ -13,7 +13,7 @@ mod view;
 use axum::response::Response as HttpResponse;
 use http::StatusCode;
 use ichido_core::key::{IdempotencyKey, KeySyntax};
-use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Resolution};
+use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Resolution, limits};
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
 use ichido_http::problem::members;
@@ -162,18 +162,20 @@ pub(super) struct DecidedRecord {
 
 /// Returns the policy for a decision.
 ///
-/// A decided record is kept for the default time, since nobody knows how long its operation would have kept it.
+/// A decided record is kept for the longest time, since nobody knows how long its operation would have kept it: once it
+/// is forgotten, the same request would run again.
 fn policy(settle_grace: Option<&str>) -> Result<Policy, Problem> {
     let wrong = |why: String| Problem::new(Code::BodyUnexpected, format!("settle_grace: {why}"));
     let settle_grace = settle_grace.map(duration::parse).transpose();
     let settle_grace =
         settle_grace.map_err(|_| wrong("write a whole number and a unit, such as 90s or 10m".to_owned()))?;
     let draft = PolicyDraft::new(Class::ExternalEffect);
-    let draft = PolicyDraft { settle_grace: settle_grace.or(draft.settle_grace), ..draft };
+    let settle_grace = settle_grace.or(draft.settle_grace);
+    let draft = PolicyDraft { settle_grace, ttl: Some(limits::MAX_TTL), ..draft };
     Policy::build(draft).map_err(|error| wrong(error.to_string()))
 }
 
 fn unknown_record() -> Problem {
-    let detail = "no key record exists for this operation, identity and key; GET /v1/keys/unknown lists the records that can be decided";
+    let detail = "no key record exists for this operation, identity and key; `ichido keys unknown` and GET /v1/keys/unknown list the records that can be decided";
     Problem::new(Code::RecordUnknown, detail)
 }

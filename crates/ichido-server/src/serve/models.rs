@@ -250,6 +250,8 @@ pub struct Event {
     pub idempotency_key: String,
     /// The correlation id that the request carries.
     pub trace_id: Option<String>,
+    /// The trace context (W3C), as stored with the message.
+    pub traceparent: Option<String>,
     pub attempts: u32,
     pub effect: String,
     pub error_code: Option<String>,
@@ -283,6 +285,7 @@ impl Event {
             to: StateName::Queued.to_string(),
             idempotency_key: row.key.as_str().to_owned(),
             trace_id: row.trace_id.clone(),
+            traceparent: row.trace.clone(),
             attempts: 0,
             effect: Effect::NotDone.to_string(),
             error_code: None,
@@ -305,6 +308,7 @@ impl Event {
             to: step.to.to_string(),
             idempotency_key: row.key.as_str().to_owned(),
             trace_id: row.trace_id.clone(),
+            traceparent: row.trace.clone(),
             attempts: step.attempts,
             effect: step.effect.to_string(),
             error_code: step.code,

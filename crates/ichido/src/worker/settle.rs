@@ -81,8 +81,8 @@ impl WorkerNode {
             }
             StepResult::Now(State::Parked { .. }) => {
                 failed(Outcome::Parked);
-                let (item, error) = named();
-                tracing::warn!(queue, message_id = %message, key, trace_id, item, error, "parked: effect unknown, waiting for lookup or decision");
+                let code = settlement.note.code.map(ErrorCode::as_str);
+                tracing::warn!(queue, message_id = %message, key, trace_id, item = named().0, code, "parked: effect unknown, waiting for lookup or decision");
             }
             // Given back; a holder's report leads to no other state.
             StepResult::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),

@@ -14,11 +14,12 @@ fn commands(fixture: &StoreFixture, path: &[String]) -> Vec<Vec<String>> {
     command.args(path).arg("--help");
     let help = run(command);
     assert_eq!(help.code, Some(0), "{path:?}: {help:?}");
-    let listed = help.out.split_once("\nCommands:\n").map(|(_, rest)| rest).unwrap_or_default();
-    let listed = listed.split("\n\n").next().unwrap_or_default();
+    // The commands themselves are listed in groups, each with its name.
+    let is_listed =
+        |part: &&str| part.starts_with("Commands:\n") || path.is_empty() && !part.starts_with("Options:");
+    let listed = help.out.split("\n\n").filter(is_listed).flat_map(str::lines);
     // A name is indented by two spaces; deeper lines continue a description.
-    let names =
-        listed.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     let mut all = vec![path.to_vec()];
     for name in names.filter_map(|line| line.split_whitespace().next()) {
         all.extend(commands(fixture, &[path, &[name.to_owned()]].concat()));

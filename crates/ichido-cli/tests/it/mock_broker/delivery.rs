@@ -117,7 +117,7 @@ async fn every_broker_fault_gets_the_specified_verdict() {
         ("conflict_other", Some(BadRequest), Unknown, GiveUp),
         ("bad_request", Some(BadRequest), NotDone, GiveUp),
         ("unauthorized", Some(Unauthorized), NotDone, GiveUp),
-        ("malformed", Some(KeyNotEchoed), Unknown, Reconcile),
+        ("malformed", Some(ErrorCode::Unknown), Unknown, Retry),
         ("wrong_key", Some(KeyNotEchoed), Unknown, Reconcile),
         ("no_key", Some(KeyNotEchoed), Unknown, Reconcile),
     ] {

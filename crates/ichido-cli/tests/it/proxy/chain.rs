@@ -389,7 +389,7 @@ async fn plain_5xx_reaches_the_caller_through_the_chain() {
 
 /// Returns what the command lists, by key.
 fn unknown(store: &str) -> BTreeMap<String, Value> {
-    let (code, out, err) = run(&["ledger", "unknown", "--json", "--store", store]);
+    let (code, out, err) = run(&["keys", "unknown", "--json", "--store", store]);
     assert_eq!(code, Some(0), "{err}");
     let rows = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     rows.map(|row| (row["idempotency_key"].as_str().expect("a key").to_owned(), row)).collect()
@@ -398,7 +398,7 @@ fn unknown(store: &str) -> BTreeMap<String, Value> {
 fn decide(store: &str, order: &str, finding: &[&str]) -> (Option<i32>, String) {
     let key = format!("key-of-{order}");
     let named = ["--operation", "orders.create", "--identity", "shop", "--key", &key, "--store", store];
-    let (code, out, err) = run(&[&["ledger", "decide"], finding, &named].concat());
+    let (code, out, err) = run(&[&["keys", "decide"], finding, &named].concat());
     (code, format!("{out}{err}"))
 }
 

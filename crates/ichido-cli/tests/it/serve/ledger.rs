@@ -104,6 +104,7 @@ on_both! {
     }
 
     /// The same look-up answers for a request of the layer and for a message of the outbox.
+    #[test]
     async fn one_look_up_finds_requests_and_messages(fixture) {
         settled(&store(&fixture).await, "order-4711", applied()).await;
         let server = fixture.serve(&[]);
@@ -160,6 +161,11 @@ on_both! {
 
         let decided = decide(&server, "k1", "done").await;
         assert_eq!((decided.status(), &decided.json()["record"]["state"]), (200, &json!("applied")), "{decided:?}");
+        let kept_until = Timestamp::parse(decided.json()["record"]["expires_at"].as_str().unwrap()).unwrap();
+        assert!(
+            Duration::from_hours(9 * 366 * 24) < kept_until.since(store.now().await.unwrap()),
+            "a decided request must not run again: {kept_until}"
+        );
         assert_eq!(problem(&decide(&server, "k1", "give_up").await), (409, "decision_refused".to_owned()));
         let early = decide(&server, "k2", "not_done").await;
         assert_eq!(problem(&early), (409, "decision_refused".to_owned()), "its call may still be travelling");

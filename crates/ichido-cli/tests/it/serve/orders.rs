@@ -33,6 +33,7 @@ fn digest() -> String {
 }
 
 on_both! {
+    #[test]
     async fn order_gets_the_whole_response_at_once_and_later(fixture) {
         let broker = Receiver::answering(json("200 OK", RESPONSE)).await;
         let server = serve(&fixture, &broker, &[]);
@@ -60,6 +61,7 @@ on_both! {
         assert!(out.contains("trace id     do-outbox-01JB4A\n"), "{out}");
     }
 
+    #[test]
     async fn response_above_the_limit_leaves_size_and_digest(fixture) {
         let broker = Receiver::answering(json("200 OK", RESPONSE)).await;
         let limit = (RESPONSE.len() - 1).to_string();
@@ -74,6 +76,7 @@ on_both! {
     }
 
     /// The broker deduplicates by key, so an order whose response cannot be read is sent again.
+    #[test]
     async fn unreadable_response_is_retried_and_never_a_success(fixture) {
         let broker = Receiver::start(|before, _| {
             ServerAction::Answer(json("200 OK", if before == 0 { "<html>Sign in</html>" } else { RESPONSE }))

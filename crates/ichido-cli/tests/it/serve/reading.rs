@@ -39,9 +39,12 @@ on_both! {
 
     /// The first entry of the trail is the acceptance, and every entry has the key and the request's correlation id.
     // Spec: D13.
+    #[test]
     async fn trail_begins_with_the_acceptance(fixture) {
         let server = fixture.serve(&[]);
-        let put = server.send(&RawRequest::put("order-1", r#"{"trace_id":"t-1"}"#)).await;
+        let traceparent = "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let put = RawRequest::put("order-1", r#"{"trace_id":"t-1"}"#).field("traceparent", traceparent);
+        let put = server.send(&put).await;
         server.send(&RawRequest::put("order-2", r#"{"trace_id":"t-2"}"#)).await;
         let href = put.one("location").unwrap();
         let message = server.until_status(href, "sent").await;
@@ -52,6 +55,7 @@ on_both! {
         assert_eq!((&events[0]["at"], &events[0]["kind"]), (&message["created_at"], &"accepted".into()));
         for event in events {
             assert_eq!((&event["idempotency_key"], &event["trace_id"]), (&"order-1".into(), &"t-1".into()), "{event}");
+            assert_eq!(event["traceparent"], traceparent);
         }
         let found = server.get("/v1/messages?trace_id=t-1").await.json();
         let found: Vec<_> = found["messages"].as_array().unwrap().iter().map(|message| &message["id"]).collect();

@@ -128,7 +128,7 @@ fn the_schema_and_the_reader_refuse_the_same() {
         (queue, "retry = { base = \"1s\", factor = 0 }"),
         (queue, "outbound_key = \"mine\""),
         (queue, "digest_without = \"/a\""),
-        (queue, "keep_response = \"2 MiB\""),
+        (queue, "keep_response = \"much\""),
         (queue, "item = 1"),
         (queue, "marks = 1"),
         ("[queues.q]\n", "parallelism = 1"),

@@ -9,7 +9,8 @@ use ichido_core::settings::duration;
 /// The maximum: a delay of more than a day is a typing error.
 const LONGEST: Duration = Duration::from_hours(24);
 
-pub(super) fn parse(text: &str) -> Result<Duration, String> {
+/// Parses a duration, or returns what is wrong with it.
+pub fn parse(text: &str) -> Result<Duration, String> {
     let number = text.strip_suffix('s').unwrap_or(text);
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let read = if is_number {
@@ -25,7 +26,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// Formats a duration such as `7m 30s` or `2.5s`.
-pub(super) fn format_duration(duration: Duration) -> String {
+pub fn format_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
     match (hours, minutes) {
