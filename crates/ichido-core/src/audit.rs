@@ -13,6 +13,8 @@
 //! [`course`] decides whether an entry may follow the previous one by the rules of the lifecycle. An entry that may not
 //! is sealed as such: refusing it would let an intruder stop the sealing of everything else.
 //!
+//! Settled key records are sealed in lists ([`key_record`]), each with an entry of its own.
+//!
 //! It cannot show a change, removal or insertion before the seal that the rules allow, a request without a sealed
 //! entry, or seals that were cut off at the end, unless a head was kept.
 // SPEC F5, D13.
@@ -20,6 +22,7 @@
 pub mod course;
 pub mod entry;
 mod framing;
+pub mod key_record;
 pub mod leaf;
 pub mod request;
 pub mod seal;

@@ -8,6 +8,7 @@
 //! [`Messages::transitions`](crate::Messages::transitions).
 // SPEC D13, F5.
 
+use ichido_core::audit::key_record::{KEYS_SEALED, KeyList};
 use ichido_core::digest::{Digest, hex};
 use ichido_core::ledger::RecordName;
 use ichido_core::time::Timestamp;
@@ -22,6 +23,9 @@ use crate::statement::{DbConnection, SqlValue, column, paired};
 
 /// The maximum length of a subject, kind or state name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
+
+/// The kind of the entry that the key records of an identity were deleted.
+pub(crate) const KEYS_DELETED: &str = "keys_deleted";
 
 /// An action to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +85,33 @@ impl AuditAction {
         Self::of_key(name, "decided", ("unknown", to), Some(by))
     }
 
+    /// Settled key records were sealed.
+    pub(crate) fn keys_sealed(id: Uuid, list: &KeyList) -> Self {
+        Self {
+            subject: id,
+            about: "sealed keys".to_owned(),
+            kind: KEYS_SEALED.to_owned(),
+            from: "none".to_owned(),
+            to: "sealed".to_owned(),
+            actor: None,
+            detail: Some(list.to_string()),
+        }
+    }
+
+    /// The key records of an identity were deleted. The entry outlives them, so it does not name the identity.
+    pub(crate) fn keys_deleted(identity: &str) -> Self {
+        let subject = identity_subject(identity);
+        Self {
+            subject,
+            about: format!("identity {subject}"),
+            kind: KEYS_DELETED.to_owned(),
+            from: "kept".to_owned(),
+            to: "deleted".to_owned(),
+            actor: None,
+            detail: None,
+        }
+    }
+
     fn of_key(name: &RecordName, kind: &str, (from, to): (&str, &str), by: Option<&str>) -> Self {
         Self {
             subject: key_subject(name),
@@ -124,6 +155,11 @@ pub(crate) fn action_row(row: &impl Columns) -> Result<ActionRow, StoreError> {
 /// Returns the subject of entries about a key.
 pub(crate) fn key_subject(name: &RecordName) -> Uuid {
     subject("key", &name.hash())
+}
+
+/// Returns the subject of entries about all keys of an identity.
+pub(crate) fn identity_subject(identity: &str) -> Uuid {
+    subject("identity", identity.as_bytes())
 }
 
 /// Adds entries to the audit trail, on SQLite with the fences after `last`.

@@ -12,6 +12,9 @@
 //! [`Messages::delete_sealed`](crate::Messages::delete_sealed) leaves a reason for what is missing, and
 //! [`AuditTrail::prune`](crate::AuditTrail::prune) frees the space of seals whose entries are all deleted.
 //!
+//! [`AuditTrail::seal_keys`](crate::AuditTrail::seal_keys) does the same for settled key records: it writes a list of them, and
+//! an entry that proves the list. Requests do nothing for it.
+//!
 //! ```
 //! use ichido_core::audit::AuditKey;
 //! use ichido_store::Store;
@@ -30,8 +33,11 @@
 //! ```
 // SPEC F5.
 
+pub(crate) mod keys;
 pub(crate) mod location;
 pub(crate) mod trail;
+
+pub use keys::{KeysSealed, MAX_SEAL_KEYS};
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -258,9 +264,9 @@ pub(crate) fn find_misfits(entries: &[AuditEntry], before: &[AuditEntry], issued
 }
 
 /// Collects what was issued, from the rows of leases.
-pub(crate) fn issued<C: Columns>(fence: i64, leases: &[C]) -> Result<Issued, StoreError> {
+pub(crate) fn issued<C: Columns>(fence: i64, leases: &[C], now: Timestamp) -> Result<Issued, StoreError> {
     let lease = |row: &C| Ok((row.uuid("message_id")?, row.number("fence")?));
-    Ok(Issued { fence, leases: leases.iter().map(lease).collect::<Result<_, StoreError>>()? })
+    Ok(Issued { fence, leases: leases.iter().map(lease).collect::<Result<_, StoreError>>()?, now })
 }
 
 /// Builds the next seal. The entries of each message must be in order; `previous` has what the first ones follow.

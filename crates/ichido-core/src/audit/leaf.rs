@@ -159,7 +159,7 @@ pub fn read(mut bytes: &[u8]) -> Option<Vec<Leaf>> {
     Some(leaves)
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+pub(super) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, rest) = bytes.split_first_chunk::<N>()?;
     *bytes = rest;
     Some(*taken)

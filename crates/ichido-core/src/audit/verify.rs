@@ -15,6 +15,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::entry::{AuditEntry, EntryId};
+use super::key_record::{KeyFinding, KeyList};
 use super::leaf::{self, Leaf, Previous};
 use super::request::RequestCodes;
 use super::seal::{Forgotten, Seal, SealHead};
@@ -119,8 +120,12 @@ pub struct AuditReport {
     pub head: Option<SealHead>,
     /// The first [`MAX_LISTED`] findings.
     pub findings: Vec<AuditFinding>,
-    /// The number of findings.
+    /// The first [`MAX_LISTED`] findings about key records.
+    pub keys: Vec<KeyFinding>,
+    /// The number of all findings.
     pub found: u64,
+    /// How many key records were compared with what was sealed.
+    pub key_records: u64,
     /// Entries with a suspicious date, the first [`MAX_LISTED`], unless the clock is known to have been set back.
     pub late: Vec<Late>,
     /// Whether the database's clock was set back.
@@ -180,7 +185,9 @@ pub struct Verifier<'k> {
     walking: Option<histories::Histories>,
     /// Messages with a finding, at most [`MAX_LISTED`]: its consequences are not reported again.
     reported: HashSet<Uuid>,
-    report: AuditReport,
+    /// The lists of key records that the entries name and that have not expired.
+    pub(super) key_lists: HashMap<Uuid, KeyList>,
+    pub(super) report: AuditReport,
 }
 
 impl<'k> Verifier<'k> {
@@ -455,7 +462,7 @@ impl<'k> Verifier<'k> {
         self.add(AuditFinding { kind, seal: Some(seal), message: None, entry: None, at: None, why });
     }
 
-    fn add(&mut self, finding: AuditFinding) {
+    pub(super) fn add(&mut self, finding: AuditFinding) {
         if let Some(message) = finding.message.filter(|_| self.reported.len() < MAX_LISTED) {
             self.reported.insert(message);
         }

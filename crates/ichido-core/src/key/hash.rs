@@ -24,6 +24,13 @@ impl KeyHash {
         Some(Self(number.to_be_bytes()))
     }
 
+    /// Returns the hash of the key of a record, which its stored name begins with.
+    pub fn of_name(name: &[u8; 32]) -> Self {
+        let mut bytes = [0; Self::BYTES];
+        bytes.copy_from_slice(&name[..Self::BYTES]);
+        Self(bytes)
+    }
+
     /// Returns its bytes.
     pub const fn as_bytes(&self) -> &[u8; Self::BYTES] {
         &self.0

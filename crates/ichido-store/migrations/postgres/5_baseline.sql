@@ -220,7 +220,7 @@ CREATE TABLE ichido.events (
 CREATE INDEX events_position ON ichido.events USING brin (position) WITH (autosummarize = on);
 
 -- Operator actions on other subjects than messages. They are few among the entries and found only with this index.
-CREATE INDEX events_actions ON ichido.events (fence) WHERE about IS NOT NULL;
+CREATE INDEX events_actions ON ichido.events (fence) WHERE about IS NOT NULL AND kind <> 'keys_sealed';
 
 -- Chained spans of entries, each under one code. A span whose entries were all deleted keeps root and count.
 CREATE TABLE ichido.seals (
@@ -253,6 +253,16 @@ CREATE TABLE ichido.forgotten (
     listed     integer     NOT NULL, -- How many of its entries a seal still lists.
     mac        bytea       NOT NULL,
     CONSTRAINT forgotten_mac CHECK (octet_length(mac) = 32)
+);
+
+-- Lists of settled key records, each with the code of its contents. An entry of `ichido.events` whose `message_id` is the list's
+-- id has the root of the list. A list is deleted when its last record has expired.
+CREATE TABLE ichido.sealed_keys (
+    until_at timestamptz NOT NULL, -- When its last record expires.
+    since_at timestamptz NOT NULL, -- When its first record expires.
+    id       uuid        NOT NULL,
+    records  bytea       NOT NULL,
+    PRIMARY KEY (until_at, since_at, id)
 );
 
 -- The offset from a transaction's number to its position: a server restored from a dump counts from lower numbers.

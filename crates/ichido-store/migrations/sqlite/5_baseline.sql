@@ -205,7 +205,7 @@ CREATE TABLE ichido_events (
 ) STRICT, WITHOUT ROWID;
 
 -- Operator actions on other subjects than messages. They are few among the entries and found only with this index.
-CREATE INDEX ichido_events_actions ON ichido_events (fence) WHERE about IS NOT NULL;
+CREATE INDEX ichido_events_actions ON ichido_events (fence) WHERE about IS NOT NULL AND kind <> 'keys_sealed';
 
 -- Entries that no seal lists yet. SQLite has no index as cheap to write as PostgreSQL's BRIN,
 -- and this table is small if seals are made.
@@ -251,6 +251,16 @@ CREATE TABLE ichido_forgotten (
     mac        BLOB    NOT NULL,
     CONSTRAINT forgotten_mac CHECK (length(mac) = 32)
 ) STRICT, WITHOUT ROWID;
+
+-- Lists of settled key records, each with the code of its contents. An entry of `ichido_events` whose `message_id` is the list's
+-- id has the root of the list. A list is deleted when its last record has expired.
+CREATE TABLE ichido_sealed_keys (
+    until_at INTEGER NOT NULL, -- When its last record expires.
+    since_at INTEGER NOT NULL, -- When its first record expires.
+    id       BLOB    NOT NULL,
+    records  BLOB    NOT NULL,
+    PRIMARY KEY (until_at, since_at, id)
+) STRICT;
 
 -- Equal content within a window is one action, whatever its key.
 CREATE TABLE ichido_contents (

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::location::{check_orphans, check_page};
 use super::{
     AuditPruned, ENTRIES_PAGE, FIRST_ENTRY, MAX_BEFORE, all_forgotten, entry_id, first_entries, forgotten,
-    issued, messages_of, read_ordered, request, seal, stored,
+    issued, keys, messages_of, read_ordered, request, seal, stored,
 };
 use crate::columns::{Columns as _, Row, count};
 use crate::error::StoreError;
@@ -233,20 +233,22 @@ pub(crate) async fn report_missing(
     .await
 }
 
-/// Checks every entry against the rules, and that every message is where its last entry says.
+/// Checks every entry against the rules, that every message is where its last entry says, and sealed key records.
 pub(crate) async fn check(
     connection: &mut DbConnection<'_>,
     verifier: &mut Verifier<'_>,
+    now: Timestamp,
 ) -> Result<(), StoreError> {
     let leases = connection.all(paired!("lease_list"), &[]).await?;
-    let issued = issued(last_fence(connection).await?, &leases)?;
+    let issued = issued(last_fence(connection).await?, &leases, now)?;
     for_each_page(connection, shared!("history_page"), &[], |page| {
         verifier.histories(&read_ordered(page)?, &issued);
         Ok(())
     })
     .await?;
     verifier.histories_end(&issued);
-    check_locations(connection, verifier, &issued).await
+    check_locations(connection, verifier, &issued).await?;
+    keys::verify(connection, verifier, now).await
 }
 
 async fn check_locations(

@@ -114,11 +114,11 @@ impl Postgres {
                 self.compare(&mut snapshot, &mut verifier, span, checked).await?;
             }
         }
-        let SealHorizon { following, .. } = self.horizon(&mut snapshot).await?;
+        let SealHorizon { following, now, .. } = self.horizon(&mut snapshot).await?;
         let mut snapshot = self.connection(&mut snapshot);
         trail::report_waiting(&mut snapshot, &mut verifier, &[until.into(), following.into()]).await?;
         trail::report_unlisted(&mut snapshot, &mut verifier, &[until.max(following).into()]).await?;
-        trail::check(&mut snapshot, &mut verifier).await?;
+        trail::check(&mut snapshot, &mut verifier, now).await?;
         Ok(verifier.finish())
     }
 

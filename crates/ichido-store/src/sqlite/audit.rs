@@ -91,10 +91,11 @@ impl Sqlite {
             }
         }
         trail::report_waiting(&mut without_clock(&mut snapshot), &mut verifier, &[]).await?;
+        let now = self.now(&mut snapshot).await?;
         let mut snapshot = without_clock(&mut snapshot);
         trail::report_missing(&mut snapshot, &mut verifier).await?;
         trail::report_unlisted(&mut snapshot, &mut verifier, &[]).await?;
-        trail::check(&mut snapshot, &mut verifier).await?;
+        trail::check(&mut snapshot, &mut verifier, now).await?;
         Ok(verifier.finish())
     }
 }

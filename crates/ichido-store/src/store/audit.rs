@@ -3,9 +3,12 @@
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::seal::SealHead;
 use ichido_core::audit::verify::AuditReport;
+use ichido_core::time::Timestamp;
 
 use super::AuditTrail;
-use crate::audit::{self, AuditPruned, AuditSealed, MAX_SEAL_ENTRIES, trail};
+use crate::audit::{
+    self, AuditPruned, AuditSealed, KeysSealed, MAX_SEAL_ENTRIES, MAX_SEAL_KEYS, keys, trail,
+};
 use crate::driver::{on, retry_read};
 use crate::error::StoreError;
 use crate::statement::shared;
@@ -20,6 +23,18 @@ impl AuditTrail<'_> {
     pub async fn seal(self, key: Option<&AuditKey>, limit: u32) -> Result<AuditSealed, StoreError> {
         let limit = limit.clamp(1, MAX_SEAL_ENTRIES);
         on!(&*self.0.driver, driver => driver.audit_seal(key, limit).await)
+    }
+
+    /// Seals settled key records that expire after `after` (`None` for all), in the order of their expiry. It examines at most
+    /// `limit`, and no more than [`MAX_SEAL_KEYS`].
+    ///
+    /// Continue after [`KeysSealed::after`], and start again from time to time: new records may expire before those that were
+    /// examined. [`AuditTrail::seal`] then seals the entry that proves them. One node is enough; if two try at once, a record
+    /// may be sealed twice, which is harmless.
+    // SPEC C5, F5.
+    pub async fn seal_keys(self, after: Option<Timestamp>, limit: u32) -> Result<KeysSealed, StoreError> {
+        let now = self.0.now().await?;
+        keys::seal(&self.0.driver, after, now, limit.clamp(1, MAX_SEAL_KEYS)).await
     }
 
     /// Returns the last seal. Keep it where nobody with write access to this database can write: it shows whether later seals

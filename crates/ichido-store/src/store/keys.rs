@@ -311,11 +311,19 @@ impl Keys<'_> {
     /// Deletes at most `limit` keys of an identity with their responses, whatever their age. Returns how many.
     ///
     /// This includes keys of unknown outcome, but not those in flight or used by a live message. It is for programs that must
-    /// delete all data of a person: a repeated request under a deleted key runs again.
+    /// delete all data of a person: a repeated request under a deleted key runs again. An entry of the audit trail explains why
+    /// the records are missing.
     pub async fn delete_of_identity(self, identity: &str, limit: u32) -> Result<u64, StoreError> {
         check::no_nul("the identity", identity)?;
         let values = [identity.into(), i64::from(limit).into(), SqlValue::Now];
-        self.0.driver.execute(paired!("key_forget_of"), &values).await
+        let work = async |transaction: &mut Transaction<'_>| {
+            let deleted = transaction.connection().execute(paired!("key_forget_of"), &values).await?;
+            if 0 < deleted {
+                transaction.record(&AuditAction::keys_deleted(identity)).await?;
+            }
+            Ok(Some(deleted))
+        };
+        Ok(self.0.driver.transact(work).await?.unwrap_or(0))
     }
 }
 

@@ -12,6 +12,7 @@ mod bounds;
 mod clock;
 mod evidence;
 mod facts;
+mod key_seals;
 pub(crate) mod ledger;
 mod letters;
 mod marks;

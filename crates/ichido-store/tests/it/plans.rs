@@ -165,6 +165,20 @@ async fn lapsed_leases_go_by_their_indexes(connection: &mut PgConnection) {
     }
 }
 
+/// Sealing uses the index of the sweep, and verification the names.
+async fn sealed_keys_go_by_their_indexes(connection: &mut PgConnection) {
+    let find = plan(connection, include_str!("../../src/sql/sealed_keys_find.sql"), "now(), 100").await;
+    find.assert_uses_index("ledger_expiry");
+    assert!(find.buffers < 500, "{} pages: {}", find.buffers, find.text);
+    plan(
+        connection,
+        include_str!("../../src/postgres/sql/sealed_keys_read.sql"),
+        "ARRAY['\\x0011223344556677']::bytea[]",
+    )
+    .await
+    .assert_uses_index("ledger_pkey");
+}
+
 /// No index is there for them alone.
 async fn look_ups_by_key_go_by_their_indexes(connection: &mut PgConnection) {
     let records = "'\\x0011223344556677', '\\x0011223344556678', 100";
@@ -214,6 +228,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     let sweep =
         plan(&mut connection, include_str!("../../src/postgres/sql/key_sweep.sql"), "100, now()").await;
     sweep.assert_uses_index("ledger_expiry");
+    sealed_keys_go_by_their_indexes(&mut connection).await;
     lapsed_leases_go_by_their_indexes(&mut connection).await;
     let unknown = "now(), '\\x00', 50";
     plan(&mut connection, include_str!("../../src/sql/key_unknown.sql"), unknown)

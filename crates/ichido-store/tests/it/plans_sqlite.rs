@@ -37,7 +37,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 28] = [
+const SMALL: [(&str, &str); 30] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -75,6 +75,9 @@ const SMALL: [(&str, &str); 28] = [
     ),
     ("place_orphans.sql", "SCAN ichido_scheduled USING COVERING INDEX ichido_scheduled_due"),
     ("place_orphans.sql", "SCAN ichido_ready"),
+    // A page of records, or of lists, that a subquery found.
+    ("sealed_keys_find.sql", "SCAN p"),
+    ("sealed_keys_over.sql", "SCAN p"),
     // Not small, but rare: stored keys, when all data of a person is deleted.
     ("key_forget_of.sql", "SCAN l"),
 ];
@@ -143,7 +146,7 @@ macro_rules! expected {
 /// SQLite's own name for the index on a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [ExpectedPlan; 48] {
+fn statements() -> [ExpectedPlan; 53] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -221,6 +224,15 @@ fn statements() -> [ExpectedPlan; 48] {
         "unlisted" by ["SEARCH e USING PRIMARY KEY ((message_id,fence,step)>(?,?,?))"];
         "forgotten_find" by ["ichido_forgotten USING PRIMARY KEY (message_id=?)"];
         "forgotten_unlist" by ["SEARCH f USING PRIMARY KEY (message_id=?)"];
+        // Sealed key records.
+        "sealed_keys_find" by [
+            "ichido_ledger USING INDEX ichido_ledger_expiry (expires_at>? AND expires_at<?)",
+            "ichido_ledger USING COVERING INDEX ichido_ledger_expiry (expires_at>?)",
+        ];
+        "sealed_keys_known" by ["ichido_sealed_keys USING INDEX sqlite_autoindex_ichido_sealed_keys_1 (until_at>?)"];
+        "sealed_keys_read" by ["SEARCH l USING INDEX sqlite_autoindex_ichido_ledger_1 (name=?)"];
+        "sealed_keys_page" by ["INDEX sqlite_autoindex_ichido_sealed_keys_1 ((until_at,since_at,id)>(?,?,?))"];
+        "sealed_keys_over" by ["INDEX sqlite_autoindex_ichido_sealed_keys_1 (until_at<?)"];
         // The listings.
         "message_list" by ["SEARCH m USING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
         "message_list_trace" by ["SEARCH m USING INDEX ichido_messages_trace_id (trace_id=? AND id<?)"];

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{AuditFinding, Kind, SetBack, Verifier};
 use crate::audit::course::{CourseViolation, Walk};
 use crate::audit::entry::{AuditEntry, EntryId};
+use crate::audit::key_record::{KEYS_SEALED, KeyList};
 use crate::time::Timestamp;
 
 /// A database clock that NTP keeps right goes back by less.
@@ -29,6 +30,8 @@ pub struct Issued {
     pub fence: i64,
     /// The messages that leases name, each with its greatest fence.
     pub leases: HashMap<Uuid, i64>,
+    /// The time: lists of key records that expired before are not checked.
+    pub now: Timestamp,
 }
 
 impl Issued {
@@ -47,6 +50,7 @@ impl Verifier<'_> {
     /// They come in the order of message, fence and step; [`Verifier::histories_end`] comes last.
     pub fn histories(&mut self, entries: &[AuditEntry], issued: &Issued) {
         for entry in entries {
+            self.note_key_list(entry, issued.now);
             if self.walking.as_ref().is_none_or(|walking| walking.message != entry.id.message) {
                 self.histories_end(issued);
                 let walk = Walk::from_the_first();
@@ -60,6 +64,15 @@ impl Verifier<'_> {
                 (Ok(()), None) => (),
             }
         }
+    }
+
+    /// Remembers which list of key records an entry proves.
+    fn note_key_list(&mut self, entry: &AuditEntry, now: Timestamp) {
+        if entry.about.is_none() || entry.kind != KEYS_SEALED {
+            return;
+        }
+        let list = entry.excerpt.as_deref().and_then(KeyList::parse);
+        self.key_lists.extend(list.filter(|list| now < list.until).map(|list| (entry.id.message, list)));
     }
 
     /// Ends the entries.
