@@ -29,6 +29,9 @@ Every entry, sealed or not, must be a valid successor of the previous one, have 
 of its message. `seal` marks an invalid entry as such, and `verify` reports it from then on. A forged entry that is valid can only
 be detected after the original was sealed, so seal often.
 
+Settled key records are sealed too. Until a record expires, `verify` reports if it was changed or removed, with its operation,
+identity and the hash of its key.
+
 Exit code: 0 if the trail is intact, 1 for findings, 2 if the trail cannot be read, and 3 if the store cannot be reached.
 
 Examples:
@@ -61,7 +64,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Find changed, removed, inserted or forged entries
+    /// Find changed, removed, inserted or forged entries, and changed or removed key records
     Verify {
         /// Saved output of `ichido audit head`; the chain must contain it
         #[arg(long, value_name = "EXPORTED")]
@@ -69,7 +72,7 @@ enum Command {
     },
     /// Print the last seal, to save elsewhere
     Head,
-    /// Seal all unsealed entries
+    /// Seal all unsealed entries and settled key records
     Seal,
 }
 
@@ -139,7 +142,7 @@ fn unreadable(exit: Exit) -> Exit {
 }
 
 fn report_sealed(sealed: Sealed, keyed: bool, format: Format) -> Result<(), Exit> {
-    let Sealed { seals, entries, misfits } = sealed;
+    let Sealed { seals, entries, misfits, key_records } = sealed;
     match format {
         Format::Human => {
             let unkeyed = if keyed {
@@ -148,6 +151,9 @@ fn report_sealed(sealed: Sealed, keyed: bool, format: Format) -> Result<(), Exit
                 ", without a key: anyone with write access to the database can recreate them; pass --key-file"
             };
             out::print_line(format_args!("sealed {entries} entries in {seals} seals{unkeyed}"))?;
+            if 0 < key_records {
+                out::print_line(format_args!("sealed {key_records} key records, proven by these entries"))?;
+            }
             if 0 < misfits {
                 out::print_line(format_args!(
                     "{misfits} of these entries are invalid and were sealed as such; run `ichido audit verify` to list them"
@@ -155,7 +161,9 @@ fn report_sealed(sealed: Sealed, keyed: bool, format: Format) -> Result<(), Exit
             }
         }
         Format::Json => {
-            let object = json!({ "seals": seals, "entries": entries, "invalid": misfits, "keyed": keyed });
+            let object = json!({
+                "seals": seals, "entries": entries, "invalid": misfits, "key_records": key_records, "keyed": keyed,
+            });
             out::print_line(object)?;
         }
     }

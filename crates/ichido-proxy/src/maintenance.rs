@@ -1,14 +1,19 @@
 //! Maintenance of the ledger.
 //!
 //! One adapter at a time deletes expired keys. Every adapter marks claims that a crash left behind as unknown, so a
-//! person sees them even if nobody repeats the request, and reports how many keys wait for a person.
-// Spec: A5, F2.
+//! person sees them even if nobody repeats the request, and reports how many keys wait for a person. If no worker runs on the
+//! store, one adapter seals the audit trail and the settled key records.
+// Spec: A5, C5, F2, F5.
 
 use std::time::Duration;
 
+use ichido::key_seals::KeySealer;
 use ichido::unknown_outcomes;
+use ichido_core::clock::is_alive;
 use ichido_store::Store;
+use ichido_store::audit::{AuditSealed, MAX_SEAL_ENTRIES};
 use ichido_store::error::StoreError;
+use ichido_store::facts::ALIVE_WITHIN;
 use ichido_store::node::SingletonTask;
 use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
@@ -33,6 +38,45 @@ struct MaintenanceCounts {
     unknown: u64,
 }
 
+/// Seals the audit trail of a store without a worker.
+struct TrailSealer {
+    keys: KeySealer,
+    /// The trail is sealed with a key, which a proxy does not have.
+    lacks_key: bool,
+}
+
+impl TrailSealer {
+    fn new() -> Self {
+        Self { keys: KeySealer::with_rounds_every(EVERY), lacks_key: false }
+    }
+
+    /// Seals a bounded part. A worker may have the audit key, so the task is left to any that is alive.
+    async fn run_once(&mut self, store: &Store, node: Uuid) -> Result<(), StoreError> {
+        let now = store.now().await?;
+        let last_seen = store.nodes().list().await?.first().map(|worker| worker.seen_at);
+        if self.lacks_key
+            || last_seen.is_some_and(|seen| is_alive(seen, now, ALIVE_WITHIN))
+            || !store.nodes().claim_task(SingletonTask::Trail, node, ELECTED_FOR).await?
+        {
+            return Ok(());
+        }
+        self.keys.run_once(store).await?;
+        for _ in 0..MAX_STATEMENTS {
+            match store.audit().seal(None, MAX_SEAL_ENTRIES).await? {
+                AuditSealed::Sealed { .. } => (),
+                AuditSealed::Nothing => break,
+                AuditSealed::KeyNeeded => {
+                    self.lacks_key = true;
+                    // The owner of the key should not wait for the lease. Other tasks are claimed again in the next run.
+                    store.nodes().release_tasks(node).await?;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Maintains the store and the operations of this adapter until it is dropped.
 ///
 /// None of them is transactional: a proxy has no transaction with its service.
@@ -40,9 +84,12 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
     let node = Uuid::now_v7();
     let mut look = interval(EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut unknown_before = 0;
+    let (mut unknown_before, mut trail) = (0, TrailSealer::new());
     loop {
         look.tick().await;
+        if let Err(error) = trail.run_once(&store, node).await {
+            tracing::warn!(error = error.with_causes(), "failed to seal the audit trail; will retry");
+        }
         match run_once(&store, &operations, node).await {
             Ok(MaintenanceCounts { lapsed, forgotten, unknown }) => {
                 if 0 < lapsed {

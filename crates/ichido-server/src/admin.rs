@@ -13,7 +13,7 @@ use ichido_core::digest::{Digest, hex};
 use ichido_core::settings::ConfigErrors;
 use ichido_http::clock;
 use ichido_store::Store;
-use ichido_store::audit::{AuditSealed, MAX_SEAL_ENTRIES};
+use ichido_store::audit::{AuditSealed, MAX_SEAL_ENTRIES, MAX_SEAL_KEYS};
 pub use ichido_store::backup::Backup;
 use ichido_store::backup::{self, BackupError};
 use ichido_store::error::StoreError;
@@ -137,11 +137,23 @@ pub struct Sealed {
     pub entries: u64,
     /// How many of these entries violate the rules.
     pub misfits: u64,
+    /// How many settled key records were sealed. Each list of them is an entry.
+    pub key_records: u64,
 }
 
-/// Seals every entry of the audit trail that is not sealed yet.
+/// Seals every settled key record and every entry of the audit trail that is not sealed yet.
 pub async fn seal(store: &Store, key: Option<&AuditKey>) -> Result<Sealed, Error> {
     let (mut all, mut busy) = (Sealed::default(), 0);
+    let mut after = None;
+    loop {
+        let keys = store.audit().seal_keys(after, MAX_SEAL_KEYS).await;
+        let keys = keys.map_err(failed("cannot seal all key records"))?;
+        all.key_records += keys.records;
+        after = keys.after;
+        if after.is_none() {
+            break;
+        }
+    }
     loop {
         match store.audit().seal(key, MAX_SEAL_ENTRIES).await {
             Ok(AuditSealed::Sealed { entries, misfits, .. }) => {

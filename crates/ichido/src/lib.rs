@@ -21,6 +21,8 @@ pub mod destination;
 #[cfg(any(feature = "once", feature = "worker"))]
 mod errors;
 #[cfg(any(feature = "once", feature = "worker"))]
+pub mod key_seals;
+#[cfg(any(feature = "once", feature = "worker"))]
 mod lease;
 #[cfg(feature = "once")]
 pub mod once;

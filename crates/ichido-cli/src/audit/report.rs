@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use ichido_core::audit::key_record::KeyFinding;
 use ichido_core::audit::seal::SealHead;
 use ichido_core::audit::verify::{AuditFinding, AuditReport, Kind, SetBack};
 use serde_json::{Value, json};
 
 use ichido_core::settings::duration;
+use ichido_core::text::visible;
 
 /// Renders the report as text: the findings first, then what it could not prove.
 pub(super) fn render_text(report: &AuditReport, head_given: bool) -> String {
@@ -15,7 +17,10 @@ pub(super) fn render_text(report: &AuditReport, head_given: bool) -> String {
     for finding in &report.findings {
         _ = writeln!(out, "{}", render_finding(finding));
     }
-    let listed = report.findings.len() as u64;
+    for finding in &report.keys {
+        _ = writeln!(out, "{}", render_key(finding));
+    }
+    let listed = (report.findings.len() + report.keys.len()) as u64;
     if listed < report.found {
         _ = writeln!(out, "… and {} more", report.found - listed);
     }
@@ -26,13 +31,16 @@ pub(super) fn render_text(report: &AuditReport, head_given: bool) -> String {
             late.entry.message, late.entry, late.seal, late.at
         );
     }
-    let AuditReport { seals, sealed, forgotten, unsealed, .. } = report;
+    let AuditReport { seals, sealed, forgotten, unsealed, key_records, .. } = report;
     let verdict = match () {
         () if report.is_whole() => "intact",
         () if is_only_unkeyed(report) => "NOT SEALED WITH THIS KEY",
         () => "TAMPERED WITH",
     };
     _ = writeln!(out, "{verdict}: {sealed} entries in {seals} seals, {forgotten} of them deleted since");
+    if 0 < *key_records {
+        _ = writeln!(out, "{key_records} sealed key records were compared");
+    }
     if let Some(set_back) = &report.set_back {
         _ = writeln!(out, "note: {}", render_clock(set_back));
     }
@@ -91,6 +99,13 @@ fn render_finding(finding: &AuditFinding) -> String {
     line
 }
 
+/// Formats a finding about a key record: `removed: key 0123456789abcdef of orders.create for ann, of 2026-…: why`.
+fn render_key(finding: &KeyFinding) -> String {
+    let KeyFinding { kind, operation, identity, key, at, why } = finding;
+    let (operation, identity) = (visible(operation), visible(identity));
+    format!("{}: key {key} of {operation} for {identity}, of {at}: {why}", kind.as_str())
+}
+
 /// Returns whether the only finding is that no seal was ever made with a key.
 ///
 /// An attacker without the key can only rebuild all seals without it, so this does not pass. The innocent explanation
@@ -139,6 +154,16 @@ pub(super) fn render_json(report: &AuditReport) -> Value {
             "why": finding.why,
         })
     });
+    let keys = report.keys.iter().map(|finding| {
+        json!({
+            "kind": finding.kind.as_str(),
+            "operation": finding.operation,
+            "identity": finding.identity,
+            "key_hash": finding.key.to_string(),
+            "at": finding.at.to_string(),
+            "why": finding.why,
+        })
+    });
     let late = report.late.iter().map(|late| {
         json!({
             "message": late.entry.message.to_string(),
@@ -151,6 +176,8 @@ pub(super) fn render_json(report: &AuditReport) -> Value {
         "whole": report.is_whole(),
         "found": report.found,
         "findings": findings.collect::<Vec<_>>(),
+        "keys": keys.collect::<Vec<_>>(),
+        "key_records": report.key_records,
         "late": late.collect::<Vec<_>>(),
         "set_back": report.set_back.map(|set_back| json!({
             "seals": set_back.seals,

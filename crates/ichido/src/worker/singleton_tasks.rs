@@ -17,6 +17,7 @@ use ichido_store::rescue::UnservedQueue;
 use super::maintenance::{PeriodicTask, ok_or_log};
 use super::metrics;
 use super::node::WorkerNode;
+use crate::key_seals::KeySealer;
 
 /// The time between rounds.
 const RUN_EVERY: Duration = Duration::from_secs(5);
@@ -41,6 +42,7 @@ pub(super) struct SingletonTasks {
     node: Arc<WorkerNode>,
     /// The last seal that was checked for pruning.
     pruned: u64,
+    keys: KeySealer,
     /// The trail is sealed with a key that we do not have.
     lacks_key: bool,
     /// The last report about unserved queues: how many messages.
@@ -79,7 +81,13 @@ impl PeriodicTask for SingletonTasks {
 
 impl SingletonTasks {
     pub(super) fn new(node: Arc<WorkerNode>) -> Self {
-        Self { node, pruned: 0, lacks_key: false, unserved: BTreeMap::new() }
+        Self {
+            node,
+            pruned: 0,
+            keys: KeySealer::with_rounds_every(RUN_EVERY),
+            lacks_key: false,
+            unserved: BTreeMap::new(),
+        }
     }
 
     /// Deletes counts older than every window, and incidents resolved long ago.
@@ -130,10 +138,12 @@ impl SingletonTasks {
         }
     }
 
-    /// Seals new entries, then deletes old messages, with a recorded reason under the same key.
+    /// Seals settled key records and new entries, then deletes old messages, with a recorded reason under the same key.
     ///
     /// Otherwise they would count as missing.
     async fn maintain_trail(&mut self) {
+        // First, because each list of records has an entry.
+        ok_or_log("failed to seal key records", self.keys.run_once(&self.node.store).await);
         self.seal().await;
         if self.lacks_key {
             return;

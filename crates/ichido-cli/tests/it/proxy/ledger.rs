@@ -2,15 +2,17 @@
 // Spec: F2.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, RecordPhase};
+use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, RecordPhase, Settled};
 use ichido_store::Store;
-use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
 use ichido_store::testing::postgres::fresh_database;
 use ichido_store::testing::sqlite::fresh_file;
+use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 use super::client::{HUNG, ProxyClient, ProxyRequest, send};
 use super::program::{ProxyProcess, run};
@@ -18,6 +20,11 @@ use super::service::{FakeService, ReleaseGate, ServiceAction};
 
 /// Adds an action of unknown outcome to the ledger.
 pub(crate) async fn add_unknown(store: &Store, operation: &str, identity: &str, key: &str) {
+    add(store, (operation, identity, key), KeyOutcome::Hold).await;
+}
+
+/// Adds an action with this outcome to the ledger.
+async fn add(store: &Store, (operation, identity, key): (&str, &str, &str), outcome: KeyOutcome) {
     let key = IdempotencyKey::parse(key).expect("a key");
     let name = RecordName { operation: operation.to_owned(), identity: identity.to_owned(), key };
     let policy = Arc::new(Policy::build(PolicyDraft::new(Class::ExternalEffect)).expect("a policy"));
@@ -32,7 +39,7 @@ pub(crate) async fn add_unknown(store: &Store, operation: &str, identity: &str, 
     let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.expect("claimed") else {
         panic!("it is new")
     };
-    store.keys().settle(KeySettle { name, fence, outcome: KeyOutcome::Hold }).await.expect("held");
+    store.keys().settle(KeySettle { name, fence, outcome }).await.expect("settled");
 }
 
 #[tokio::test]
@@ -129,6 +136,36 @@ async fn adapter_reports_what_happened_under_a_key() {
             assert!(found.iter().zip(steps).all(|(line, step)| line.contains(step)), "{out}");
         }
     }
+}
+
+/// No worker runs on the store. An adapter seals when it starts, and then periodically.
+#[tokio::test]
+async fn adapter_seals_key_records_and_the_audit_names_one_that_was_removed() {
+    let file = fresh_file();
+    let store = Store::open(&file.url, 2).await.expect("the store");
+    let outcome = KeyOutcome::Keep {
+        settled: Settled::Applied,
+        response: StoredResponse { status: 201, headers: Vec::new(), body: None },
+        result_digest: None,
+        message_id: None,
+        ttl: Duration::from_hours(1),
+    };
+    add(&store, ("POST /orders", "shop", "k-1"), outcome).await;
+    let service = FakeService::plain().await;
+    let _adapter = adapter(&service, &file.url);
+    while store.audit().verify(None, None).await.expect("a report").key_records == 0 {
+        tokio::task::yield_now().await;
+    }
+    let verify = ["audit", "verify", "--store", &file.url];
+    let (code, out, err) = run(&verify);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let mut connection = SqliteConnection::connect(&file.url).await.expect("connected");
+    connection.execute("DELETE FROM ichido_ledger").await.expect("removed");
+    let (code, out, _) = run(&verify);
+    let hash = IdempotencyKey::parse("k-1").expect("a key").log_hash();
+    assert_eq!(code, Some(1), "{out}");
+    assert!(out.contains(&format!("removed: key {hash} of POST /orders for shop, of ")), "{out}");
+    assert!(!out.contains("k-1"), "the key itself is not shown: {out}");
 }
 
 #[test]

@@ -1,12 +1,18 @@
 //! Maintenance, and an unreachable store.
 // Spec: A5, D3.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::destination::JobSuccess;
 use ichido_core::audit::AuditKey;
+use ichido_core::digest::Digest;
+use ichido_core::fingerprint::Fingerprint;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Settled};
 use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
+use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
 use ichido_store::node::SingletonTask;
 use ichido_store::testing::while_busy;
 use sqlx::{PgPool, SqlitePool};
@@ -47,6 +53,40 @@ both_databases! {
         }
         let report = fixture.store.audit().verify(Some(&audit_key()), None).await.unwrap();
         assert!(report.is_whole(), "{report:?}");
+    }
+
+    // Spec: C5, F5.
+    #[test]
+    async fn worker_seals_settled_key_records(fixture: WorkerFixture) {
+        let key = IdempotencyKey::parse("k1").unwrap();
+        let name = RecordName { operation: "orders.create".to_owned(), identity: "ann".to_owned(), key };
+        let claim = KeyClaim {
+            name: name.clone(),
+            fingerprint: Fingerprint::from_bytes([7; 32]),
+            request_digest: Digest::of_bytes(b"x"),
+            policy: Arc::new(Policy::build(PolicyDraft::new(Class::ExternalEffect)).unwrap()),
+            hops: None,
+            trace: None,
+        };
+        let KeyClaimed::Run { fence, .. } = fixture.store.keys().claim(claim).await.unwrap() else { panic!("it is new") };
+        let outcome = KeyOutcome::Keep {
+            settled: Settled::Applied,
+            response: StoredResponse { status: 201, headers: Vec::new(), body: Some(b"ok".to_vec()) },
+            result_digest: None,
+            message_id: None,
+            ttl: Duration::from_hours(1),
+        };
+        fixture.store.keys().settle(KeySettle { name, fence, outcome }).await.unwrap();
+        let receiver = FakeReceiver::default();
+        let _worker = fixture.builder_with(receiver.done(), |_| ()).audit_key(audit_key()).start().unwrap();
+        let report = loop {
+            let report = fixture.store.audit().verify(Some(&audit_key()), None).await.unwrap();
+            if report.key_records == 1 && report.unsealed == 0 {
+                break report;
+            }
+            poll_pause().await;
+        };
+        assert!(report.is_whole() && 0 < report.sealed, "{report:?}");
     }
 
     /// Anything deleted without the key would count as missing.
