@@ -82,10 +82,10 @@ pub(crate) async fn seal(
 async fn add(driver: &Driver, keys: &[SealedKey]) -> Result<(), StoreError> {
     let times = || keys.iter().map(|key| key.expires_at);
     let (Some(first), Some(last)) = (times().min(), times().max()) else { return Ok(()) };
-    let (id, list) = (Uuid::now_v7(), key_record::write(keys));
-    let entry = AuditAction::keys_sealed(id, &KeyList::new(last, &list));
+    let (id, written) = (Uuid::now_v7(), key_record::write(keys));
+    let entry = AuditAction::keys_sealed(id, &KeyList::new(last, &written));
     let work = async |transaction: &mut Transaction<'_>| {
-        let values = [last.into(), first.into(), id.into(), (&*list).into()];
+        let values = [last.into(), first.into(), id.into(), (&*written).into()];
         transaction.connection().execute(shared!("sealed_keys_add"), &values).await?;
         transaction.record(&entry).await.map(Some)
     };

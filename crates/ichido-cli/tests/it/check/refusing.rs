@@ -105,7 +105,11 @@ fn folder_selects_only_its_json_files() {
 #[test]
 fn usage_error_is_code_2_and_help_lists_codes() {
     let folder = starting();
-    assert_eq!(folder.check(&[]).quietly(0), folder.check(&["."]).quietly(0), "the current folder is the default");
+    assert_eq!(
+        folder.check(&[]).quietly(0),
+        folder.check(&["."]).quietly(0),
+        "the current folder is the default"
+    );
     for arguments in [
         &["--list", "--init"][..],
         &["--list", "adapter.json"],

@@ -2,11 +2,13 @@
 // Spec: A6, C5, D10, F2.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ichido_core::digest::Digest;
 use ichido_core::fingerprint::{Fingerprint, RequestParts};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Settled};
+use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle, StoredResponse};
 use serde_json::{Value, json};
@@ -47,7 +49,7 @@ fn applied() -> KeyOutcome {
         response: StoredResponse { status: 201, headers: Vec::new(), body: Some(b"thanks".to_vec()) },
         result_digest: None,
         message_id: None,
-        ttl: std::time::Duration::from_hours(1),
+        ttl: Duration::from_hours(1),
     }
 }
 
@@ -163,7 +165,7 @@ on_both! {
         assert_eq!((decided.status(), &decided.json()["record"]["state"]), (200, &json!("applied")), "{decided:?}");
         let kept_until = Timestamp::parse(decided.json()["record"]["expires_at"].as_str().unwrap()).unwrap();
         assert!(
-            Duration::from_hours(9 * 366 * 24) < kept_until.since(store.now().await.unwrap()),
+            Duration::from_hours(9 * 366 * 24) < kept_until.since(kept.now().await.unwrap()),
             "a decided request must not run again: {kept_until}"
         );
         assert_eq!(problem(&decide(&server, "k1", "give_up").await), (409, "decision_refused".to_owned()));
