@@ -13,7 +13,6 @@ mod export;
 mod metrics_file;
 mod model;
 mod output;
-mod part_file;
 mod plan;
 mod report;
 mod watch;

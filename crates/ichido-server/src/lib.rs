@@ -11,6 +11,7 @@ pub mod environment;
 mod error;
 mod labels;
 mod limits;
+pub mod part_file;
 mod redacted;
 mod schema;
 pub mod serve;

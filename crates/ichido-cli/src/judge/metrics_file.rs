@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use ichido::prometheus::render;
 use ichido_server::serve::metrics::install_recorder;
 
-use super::part_file::PartFile;
 use super::{Args, protected_files};
 use crate::exit::Exit;
+use ichido_server::part_file::PartFile;
 
 /// The flag that names the file.
 const FLAG: &str = "--metrics-file";

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::part_file::PartFile;
 use crate::out;
+use ichido_server::part_file::PartFile;
 
 /// The value of `--out` for standard output.
 const STDOUT: &str = "-";

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// A temporary file, removed on drop unless it was renamed to its target.
-pub(super) struct PartFile {
+pub struct PartFile {
     target: PathBuf,
     name: PathBuf,
     file: File,
@@ -22,7 +22,7 @@ impl PartFile {
     /// Creates the temporary file, and so checks that the target can be written.
     ///
     /// `protected` are files that must not be overwritten.
-    pub(super) fn create(target: &Path, protected: &[&Path]) -> Result<Self, String> {
+    pub fn create(target: &Path, protected: &[&Path]) -> Result<Self, String> {
         let shown = target.display();
         // The target of a link, not the link itself.
         let target = if target.exists() {
@@ -50,7 +50,7 @@ impl PartFile {
     }
 
     /// Writes the text and renames the file; it is on disk when this returns.
-    pub(super) fn finish(mut self, text: &str) -> io::Result<()> {
+    pub fn finish(mut self, text: &str) -> io::Result<()> {
         self.file.write_all(text.as_bytes())?;
         self.file.sync_all()?;
         std::fs::rename(&self.name, &self.target)
