@@ -1,5 +1,7 @@
 //! Durations in the form of model settings.
 //!
+//! Guarantee: an accepted text means one duration of at most a day.
+//!
 //! `2.5` and `2.5s` are seconds; `250ms` and `14m` have units.
 
 use std::time::Duration;

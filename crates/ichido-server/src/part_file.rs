@@ -1,4 +1,6 @@
-//! A file that is written beside its target and then renamed, so nobody reads half of it.
+//! A file that is written beside its target and then renamed.
+//!
+//! Guarantee: a reader of the target sees the old content or the whole new one, never a part.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};

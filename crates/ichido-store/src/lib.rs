@@ -65,6 +65,7 @@ pub mod facts;
 mod guarantee_columns;
 mod headers;
 mod json;
+mod key_sealing;
 pub mod ledger;
 pub mod message;
 mod migrations;

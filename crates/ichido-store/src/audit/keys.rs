@@ -1,26 +1,24 @@
-//! Settled key records: sealed in lists, and compared with them.
+//! Settled key records, compared with the lists that seal them. `key_sealing` writes the lists.
 //!
 //! Records are found in the order of their expiry, so sealing uses the index of the sweep, and a list can be deleted when its
 //! last record has expired. Until then a settled record never changes: a claim replaces it, and the sweep deletes it, only when
 //! it has expired. An entry of the audit trail has the root of each list, so the seals prove the lists.
 // SPEC C5, F5.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use ichido_core::audit::Code;
-use ichido_core::audit::key_record::{self, AuditedRecord, KeyList, SealedKey};
+use ichido_core::audit::key_record::{AuditedRecord, SealedKey};
 use ichido_core::audit::request::AuditedRequest;
 use ichido_core::audit::verify::Verifier;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
-use crate::action::{AuditAction, KEYS_DELETED, action_row, identity_subject};
+use crate::action::{KEYS_DELETED, action_row, identity_subject};
 use crate::columns::{Columns as _, Row};
-use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::record::name_of;
 use crate::statement::{DbConnection, SqlValue, Statement, paired, shared};
-use crate::transaction::Transaction;
 
 /// The maximum number of records examined at once. Records that were settled together stay together, so it may be a few more.
 pub const MAX_SEAL_KEYS: u32 = 1_000;
@@ -29,9 +27,6 @@ pub const MAX_SEAL_KEYS: u32 = 1_000;
 const HASHED_PAGE: usize = 16;
 const READ_PAGE: usize = 4;
 
-/// The most expired lists deleted at once.
-const MAX_LISTS_DELETED: i64 = 100;
-
 /// The outcome of sealing key records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeysSealed {
@@ -39,57 +34,6 @@ pub struct KeysSealed {
     pub records: u64,
     /// Where to continue. `None` if all were examined.
     pub after: Option<Timestamp>,
-}
-
-/// Seals settled records that expire after a moment and are in no list yet. Without a moment, it also deletes expired lists.
-pub(crate) async fn seal(
-    driver: &Driver,
-    after: Option<Timestamp>,
-    now: Timestamp,
-    limit: u32,
-) -> Result<KeysSealed, StoreError> {
-    if after.is_none() {
-        driver.execute(shared!("sealed_keys_over"), &[now.into(), MAX_LISTS_DELETED.into()]).await?;
-    }
-    let values = [after.map_or(now, |after| after.max(now)).into(), i64::from(limit).into()];
-    let mut found = Vec::new();
-    for row in driver.all(shared!("sealed_keys_find"), &values).await? {
-        found.push((name_of(&row)?, row.timestamp("expires_at")?));
-    }
-    let times = || found.iter().map(|(_, expires_at)| *expires_at);
-    let (Some(first), Some(last)) = (times().min(), times().max()) else {
-        return Ok(KeysSealed { records: 0, after: None });
-    };
-    let next = (usize::try_from(limit).unwrap_or(usize::MAX) <= found.len()).then_some(last);
-    let mut known = HashSet::new();
-    for row in driver.all(shared!("sealed_keys_known"), &[first.into(), last.into()]).await? {
-        let keys = key_record::read(row.bytes("records")?).unwrap_or_default();
-        known.extend(keys.into_iter().map(|key| (key.name, key.expires_at)));
-    }
-    let names: Vec<[u8; 32]> =
-        found.iter().filter(|key| !known.contains(*key)).map(|(name, _)| *name).collect();
-    let mut keys = Vec::with_capacity(names.len());
-    for page in names.chunks(read_page(matches!(driver, Driver::Postgres(_)))) {
-        for row in driver.all(READ, &[SqlValue::Hashes(page)]).await? {
-            keys.extend(sealed_key(&row)?);
-        }
-    }
-    add(driver, &keys).await?;
-    Ok(KeysSealed { records: keys.len() as u64, after: next })
-}
-
-/// Adds a list with its entry.
-async fn add(driver: &Driver, keys: &[SealedKey]) -> Result<(), StoreError> {
-    let times = || keys.iter().map(|key| key.expires_at);
-    let (Some(first), Some(last)) = (times().min(), times().max()) else { return Ok(()) };
-    let (id, written) = (Uuid::now_v7(), key_record::write(keys));
-    let entry = AuditAction::keys_sealed(id, &KeyList::new(last, &written));
-    let work = async |transaction: &mut Transaction<'_>| {
-        let values = [last.into(), first.into(), id.into(), (&*written).into()];
-        transaction.connection().execute(shared!("sealed_keys_add"), &values).await?;
-        transaction.record(&entry).await.map(Some)
-    };
-    driver.transact(work).await.map(drop)
 }
 
 /// Compares every record that was sealed and has not expired, after the entries were judged.
@@ -146,14 +90,14 @@ async fn was_deleted(connection: &mut DbConnection<'_>, key: &SealedKey) -> Resu
     Ok(false)
 }
 
-const READ: Statement = paired!("sealed_keys_read");
+pub(crate) const READ: Statement = paired!("sealed_keys_read");
 
-const fn read_page(is_postgres: bool) -> usize {
+pub(crate) const fn read_page(is_postgres: bool) -> usize {
     if is_postgres { HASHED_PAGE } else { READ_PAGE }
 }
 
 /// Reads what is sealed of a record. `None` if it is not settled.
-fn sealed_key(row: &Row) -> Result<Option<SealedKey>, StoreError> {
+pub(crate) fn sealed_key(row: &Row) -> Result<Option<SealedKey>, StoreError> {
     let (Some(completed_at), Some(expires_at)) =
         (row.timestamp_or_none("completed_at")?, row.timestamp_or_none("expires_at")?)
     else {

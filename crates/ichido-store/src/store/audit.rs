@@ -6,11 +6,10 @@ use ichido_core::audit::verify::AuditReport;
 use ichido_core::time::Timestamp;
 
 use super::AuditTrail;
-use crate::audit::{
-    self, AuditPruned, AuditSealed, KeysSealed, MAX_SEAL_ENTRIES, MAX_SEAL_KEYS, keys, trail,
-};
+use crate::audit::{self, AuditPruned, AuditSealed, KeysSealed, MAX_SEAL_ENTRIES, MAX_SEAL_KEYS, trail};
 use crate::driver::{on, retry_read};
 use crate::error::StoreError;
+use crate::key_sealing;
 use crate::statement::shared;
 use crate::transaction::Transaction;
 
@@ -34,7 +33,7 @@ impl AuditTrail<'_> {
     // SPEC C5, F5.
     pub async fn seal_keys(self, after: Option<Timestamp>, limit: u32) -> Result<KeysSealed, StoreError> {
         let now = self.0.now().await?;
-        keys::seal(&self.0.driver, after, now, limit.clamp(1, MAX_SEAL_KEYS)).await
+        key_sealing::seal(&self.0.driver, after, now, limit.clamp(1, MAX_SEAL_KEYS)).await
     }
 
     /// Returns the last seal. Keep it where nobody with write access to this database can write: it shows whether later seals

@@ -50,7 +50,7 @@ fn short_rule_ids_work_and_unknown_ones_get_suggestions() {
         assert_eq!(folder.check(&["--explain", short]).quietly(0), page("ICH-B020.md"), "{short}");
     }
     for (unknown, what) in [
-        ("ICH-B999", "there is no rule \"ICH-B999\"; similar: ICH-B090 (The key"),
+        ("ICH-B999", "there is no rule \"ICH-B999\"; similar: ICH-B091 ("),
         ("29", "similar: ICH-B02"),
         ("cors", "similar: ICH-B011 (The key passes the CORS list); `ichido check --list` lists all rules"),
         ("zebra", "there is no rule \"zebra\"; `ichido check --list` lists all rules"),

@@ -16,7 +16,7 @@ fn commands(fixture: &StoreFixture, path: &[String]) -> Vec<Vec<String>> {
     assert_eq!(help.code, Some(0), "{path:?}: {help:?}");
     // The commands themselves are listed in groups, each with its name.
     let is_listed =
-        |part: &&str| part.starts_with("Commands:\n") || path.is_empty() && !part.starts_with("Options:");
+        |part: &&str| part.starts_with("Commands:\n") || path.is_empty() && !part.contains("Options:\n");
     let listed = help.out.split("\n\n").filter(is_listed).flat_map(str::lines);
     // A name is indented by two spaces; deeper lines continue a description.
     let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));

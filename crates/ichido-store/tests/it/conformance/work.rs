@@ -690,7 +690,6 @@ both_databases! {
         fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
         let other = fixture.another_node().await;
-        // The node that claims need not be the one that reports: the claim is in the database, not in the node.
         let report = |work: &ClaimedMessage| Settlement::new(work, succeeded(work), Note::default());
         assert_eq!(other.claims().settle(report(&work[0])).await.unwrap(), StepResult::Now(State::Sent));
         fixture.send(&work[1]).await;
