@@ -112,8 +112,8 @@ fn message(queue: QueueName, identity: &str, key: &str, task: &JobPayload, retry
         content_type: "application/json".to_owned(),
         max_attempts: retry.max_attempts,
         replacement_of: task.replaces,
-        // A dead letter and its notification name the page.
-        item: Some(task.original_request.url.clone()),
+        // A dead letter, its log line and its notification name the page. The query may hold secrets.
+        item: task.original_request.url.split(['?', '#']).next().map(str::to_owned),
         ..NewMessage::new(queue, identity, key, body)
     }
 }

@@ -92,11 +92,14 @@ const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 
 /// Parses the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
+    let arguments = help::arguments(std::env::args_os());
     let command = match env_file::apply(with_help(Cli::command())) {
         Ok(command) => command,
+        // Help and the version are shown whatever the file says.
+        Err(_) if help::is_requested(&arguments) => with_help(Cli::command()),
         Err(faults) => return Exit::from(faults).report("cannot start"),
     };
-    let matches = command.get_matches_from(help::arguments(std::env::args_os()));
+    let matches = command.get_matches_from(arguments);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // The demo reports each fault itself, as part of its scenario.
     let usual = if matches!(cli.command, Command::Demo(_)) { LevelFilter::ERROR } else { LevelFilter::WARN };

@@ -275,8 +275,12 @@ impl UpstreamHandler {
             return failed(Failure::Upload(BodyError::Cut), Effect::NotDone, self.holds_unknown);
         };
         let mut headers = head.headers;
-        if let (ServiceKey::Derived, Some(claim)) = (self.service_key, head.extensions.get::<Claim>()) {
-            replace_key(&mut headers, &claim.key_for(STEP));
+        // The service gets the same bytes on every attempt, however the client spells the key.
+        if let Some(claim) = head.extensions.get::<Claim>() {
+            match self.service_key {
+                ServiceKey::Derived => replace_key(&mut headers, &claim.key_for(STEP)),
+                ServiceKey::Clients => replace_key(&mut headers, &claim.name.key),
+            }
         }
         let mut call = UpstreamRequest { method: head.method, target, headers };
         self.rules.filter_outbound(&mut call);

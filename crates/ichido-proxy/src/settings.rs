@@ -175,7 +175,12 @@ fn upstream(text: &str, faults: &mut ConfigErrors) -> Option<HttpUrl> {
     let what = match HttpUrl::parse(text) {
         Ok(url) if url.target != "/" => "has a path, but requests keep their own path",
         Ok(url) => return Some(url),
-        Err(UrlError::UserInfo) => "contains a user name or a password",
+        Err(UrlError::UserInfo) => {
+            // Not repeated: it is a secret.
+            let what = "contains a user name or a password; use http://HOST:PORT or https://HOST:PORT";
+            faults.add("--upstream", what);
+            return None;
+        }
         Err(_) => "is not a URL",
     };
     faults.add("--upstream", format!("\"{text}\" {what}; use http://HOST:PORT or https://HOST:PORT"));

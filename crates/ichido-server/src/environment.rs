@@ -33,11 +33,10 @@ static FILE: OnceLock<BTreeMap<String, Assignment>> = OnceLock::new();
 pub fn load_env_file() -> Result<(), ConfigErrors> {
     let text = read(Path::new(ENV_FILE)).map_err(|what| ConfigErrors::one(ENV_FILE, what))?;
     let mut faults = ConfigErrors::default();
-    let mut assignments = env_file::parse(ENV_FILE, &text.unwrap_or_default(), &mut faults);
+    let is_ours = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let mut assignments = env_file::parse(ENV_FILE, &text.unwrap_or_default(), is_ours, &mut faults);
     // An empty value is that of a template which nobody filled in.
-    assignments.retain(|name, assignment| {
-        PREFIXES.iter().any(|prefix| name.starts_with(prefix)) && !assignment.value.is_empty()
-    });
+    assignments.retain(|_, assignment| !assignment.value.is_empty());
     let assignments = faults.or(Some(assignments))?;
     // Each process reads it once.
     _ = FILE.set(assignments);

@@ -5,7 +5,7 @@
 //!
 //! # A worker
 //!
-//! `ichido_core` judges the outcome of a call: the verdict says what is known of the effect, and [`Event::from_attempt`] creates the
+//! `ichido_core` judges the outcome of a call: the verdict says what is known of the effect, and [`Event::from_attempt`](ichido_core::lifecycle::Event::from_attempt) creates the
 //! event to report. Compute the timestamps of an event from [`ClaimedMessage::claimed_at`], which is on the store's clock.
 //!
 //! ```
@@ -375,7 +375,7 @@ pub struct Transition {
     pub from: StateName,
     /// The state after.
     pub to: StateName,
-    /// The event, by its [`Event::name`].
+    /// The event, by its [`Event::name`](ichido_core::lifecycle::Event::name).
     pub kind: String,
     /// The fence of the claim or action that it belongs to.
     pub fence: Option<u64>,

@@ -39,6 +39,12 @@ pub(super) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> 
     arguments
 }
 
+/// Returns whether the command line only asks for help, the version or completions.
+pub(super) fn is_requested(arguments: &[OsString]) -> bool {
+    let asks = |argument: &OsString| ["-h", "--help", "-V", "--version"].iter().any(|flag| argument == flag);
+    arguments.get(1).is_none_or(|first| first == "completions") || arguments.iter().any(asks)
+}
+
 /// Returns the list of commands, grouped.
 fn groups(command: &Command) -> String {
     let width = command.get_subcommands().map(|below| below.get_name().len()).max().unwrap_or_default();

@@ -18,18 +18,25 @@ pub(super) struct Assignment {
     pub(super) line: usize,
 }
 
-/// Parses all lines; the last assignment of a name wins. Adds an error for each line that is not an assignment.
-pub(super) fn parse(file: &str, text: &str, faults: &mut ConfigErrors) -> BTreeMap<String, Assignment> {
+/// Parses the lines of our variables; the last assignment of a name wins. Adds an error for each of them that is invalid.
+///
+/// Lines of other programs are skipped, whatever their syntax.
+pub(super) fn parse(
+    file: &str,
+    text: &str,
+    is_ours: impl Fn(&str) -> bool,
+    faults: &mut ConfigErrors,
+) -> BTreeMap<String, Assignment> {
     let mut assignments = BTreeMap::new();
-    let (mut rest, mut line) = (text, 1);
+    let (mut rest, mut line) = (text.trim_start_matches('\u{feff}'), 1);
     while !rest.is_empty() {
         let (parsed, after) = next(rest);
         match parsed {
-            Ok(Some((name, value))) => {
+            Ok(Some((name, value))) if is_ours(name) => {
                 assignments.insert(name.to_owned(), Assignment { value, line });
             }
-            Ok(None) => (),
-            Err(what) => faults.add(format!("{file}:{line}"), what),
+            Err(what) if is_ours(name_of(split_line(rest).0)) => faults.add(format!("{file}:{line}"), what),
+            Ok(_) | Err(_) => (),
         }
         line += rest[..rest.len() - after.len()].matches('\n').count();
         rest = after;
@@ -51,9 +58,7 @@ fn next(text: &str) -> (Parsed<'_>, &str) {
     };
     // The value may go on after this line.
     let value = text[name.len() + 1..].trim_start_matches([' ', '\t']);
-    let name = name.trim();
-    let exported = name.strip_prefix("export").filter(|rest| rest.starts_with([' ', '\t']));
-    let name = exported.map_or(name, str::trim_start);
+    let name = name_of(name);
     if !is_name(name) {
         return (Err("has an invalid name before `=`; use letters, digits and underscores"), after);
     }
@@ -61,13 +66,20 @@ fn next(text: &str) -> (Parsed<'_>, &str) {
         return (Ok(Some((name, uncommented(unquoted).trim().to_owned()))), after);
     };
     let Some((value, rest)) = quoted(&value[1..], quote) else {
-        return (Err("has a quote that is not closed; add the closing quote"), "");
+        return (Err("has a quote that is not closed; add the closing quote"), after);
     };
     let (tail, after) = split_line(rest);
     if tail.trim().is_empty() || tail.trim_start().starts_with('#') {
         return (Ok(Some((name, value))), after);
     }
     (Err("has text after the closing quote; quote the whole value, or escape the quote with \\"), after)
+}
+
+/// Returns the text before the first `=`, without `export`.
+fn name_of(line: &str) -> &str {
+    let name = line.split('=').next().unwrap_or_default().trim();
+    let exported = name.strip_prefix("export").filter(|rest| rest.starts_with([' ', '\t']));
+    exported.map_or(name, str::trim_start)
 }
 
 fn split_line(text: &str) -> (&str, &str) {
@@ -111,7 +123,7 @@ mod tests {
 
     fn parsed(text: &str) -> Vec<(String, String, usize)> {
         let mut faults = ConfigErrors::default();
-        let assignments = parse(".env", text, &mut faults);
+        let assignments = parse(".env", text, |_| true, &mut faults);
         assert_eq!(faults, ConfigErrors::default(), "{text}");
         assignments.into_iter().map(|(name, Assignment { value, line })| (name, value, line)).collect()
     }
@@ -153,10 +165,20 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_other_programs_are_skipped() {
+        let text =
+            "\u{feff}ICHIDO_A=1\nno variable\nmy.key=1\nB='x' y\nC=\"open\nexport ICHIDO_D=2\nICHIDO_E='x' y";
+        let mut faults = ConfigErrors::default();
+        let found = parse(".env", text, |name| name.starts_with("ICHIDO_"), &mut faults);
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["ICHIDO_A", "ICHIDO_D"]);
+        assert_eq!(faults.0.iter().map(|fault| fault.place.as_str()).collect::<Vec<_>>(), [".env:7"]);
+    }
+
+    #[test]
     fn invalid_env_file_lines_are_reported_without_their_text() {
         let text = "A=1\nsecret-word\n=secret\n1A=secret\nA B=secret\nA='secret' more\nB=2\nC=\"secret";
         let mut faults = ConfigErrors::default();
-        let found = parse(".env", text, &mut faults);
+        let found = parse(".env", text, |_| true, &mut faults);
         assert_eq!(found.keys().collect::<Vec<_>>(), ["A", "B"]);
         let places: Vec<&str> = faults.0.iter().map(|fault| fault.place.as_str()).collect();
         assert_eq!(places, [".env:2", ".env:3", ".env:4", ".env:5", ".env:6", ".env:8"]);

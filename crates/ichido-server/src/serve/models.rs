@@ -143,7 +143,7 @@ pub struct ResultResponse {
     pub bytes: usize,
     /// Whether it was kept. One that is larger than the queue's `keep_response` is not.
     pub kept: bool,
-    /// The response, if it is JSON: as it was sent. Other text is a string.
+    /// The response, if it is JSON that common parsers can read: as it was sent. Other text is a string.
     #[schema(value_type = Option<serde_json::Value>)]
     pub body: Option<Box<RawValue>>,
     /// In base64, if it is not text.
@@ -155,8 +155,10 @@ impl ResultResponse {
     fn new(response: &ReceiverResponse) -> Self {
         let text = response.body.as_deref().map(std::str::from_utf8);
         let json = |text: &str| {
-            let parsed = RawValue::from_string(text.to_owned());
-            parsed.or_else(|_| serde_json::value::to_raw_value(text)).ok()
+            // JSON that a usual parser refuses, such as by its depth, would make the whole message unreadable.
+            let is_plain = serde_json::from_str::<serde_json::Value>(text).is_ok();
+            let parsed = is_plain.then(|| RawValue::from_string(text.to_owned()).ok()).flatten();
+            parsed.or_else(|| serde_json::value::to_raw_value(text).ok())
         };
         Self {
             content_type: response.content_type.clone(),

@@ -43,7 +43,7 @@ fn env_file_ignores_other_names() {
 fn invalid_env_file_is_reported_with_line_and_fix() {
     let fixture = JudgeFixture::new(1, &json!({}));
     let plan = || JudgeOutput::new(fixture.command(&["articles.jsonl", "--plan-only"]).output().unwrap());
-    fixture.folder.write(".env", "BEDROCK_MAX_RETRIES=4\nsecret words\nICHIDO_LOG=loud-secret\n");
+    fixture.folder.write(".env", "BEDROCK_MAX_RETRIES=4\nBEDROCK_ secret words\nICHIDO_LOG=loud-secret\n");
     let ran = plan();
     ran.ended_with(2).says(".env:2: has no `=`; write NAME=value");
     assert!(!ran.err.contains("secret"), "{}", ran.err);

@@ -98,6 +98,16 @@ async fn key_with_a_space_is_a_key_in_profile_ietf() {
     assert!(uuid::Uuid::parse_str(derived).is_ok(), "{derived}");
 }
 
+/// A service that deduplicates by key compares the header's bytes.
+#[tokio::test]
+async fn service_gets_one_spelling_of_the_key() {
+    let store = fresh_file();
+    let service = numbering().await;
+    let proxy = adapter(&service, &store.url, &["--guarantee", "keyed"]);
+    assert_eq!(send(proxy.address, &order("\"order-1\"")).await.text(), "order 0");
+    assert_eq!(service.only().one("idempotency-key"), Some("order-1"));
+}
+
 #[tokio::test]
 async fn unopenable_store_error_hides_the_password() {
     let service = numbering().await;
