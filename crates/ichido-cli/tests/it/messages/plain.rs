@@ -15,9 +15,9 @@ fn commands(fixture: &StoreFixture, path: &[String]) -> Vec<Vec<String>> {
     let help = run(command);
     assert_eq!(help.code, Some(0), "{path:?}: {help:?}");
     // The commands themselves are listed in groups, each with its name.
-    let is_listed =
-        |part: &&str| part.starts_with("Commands:\n") || path.is_empty() && !part.contains("Options:\n");
-    let listed = help.out.split("\n\n").filter(is_listed).flat_map(str::lines);
+    let before_options = help.out.split("\nOptions:\n").next().unwrap_or_default();
+    let is_listed = |part: &&str| part.starts_with("Commands:\n") || path.is_empty();
+    let listed = before_options.split("\n\n").filter(is_listed).flat_map(str::lines);
     // A name is indented by two spaces; deeper lines continue a description.
     let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     let mut all = vec![path.to_vec()];
