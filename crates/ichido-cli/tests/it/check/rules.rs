@@ -51,7 +51,7 @@ fn short_rule_ids_work_and_unknown_ones_get_suggestions() {
     }
     for (unknown, what) in [
         ("ICH-B999", "there is no rule \"ICH-B999\"; similar: ICH-B091 ("),
-        ("29", "similar: ICH-B02"),
+        ("29", "similar: ICH-B030 ("),
         ("cors", "similar: ICH-B011 (The key passes the CORS list); `ichido check --list` lists all rules"),
         ("zebra", "there is no rule \"zebra\"; `ichido check --list` lists all rules"),
         ("", "there is no rule \"\"; `ichido check --list`"),
