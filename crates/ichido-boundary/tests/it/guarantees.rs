@@ -175,7 +175,11 @@ proptest! {
         let findings = set.findings();
         if matches!(twist, Twist::Retype) && !takes_anything(pointer) {
             prop_assert_eq!(findings.len(), 1, "{}: {:?}", pointer, findings);
-            prop_assert_eq!((findings[0].rule.id, findings[0].place.pointer.as_str()), ("ICH-B000", pointer.as_str()));
+            // Some members take one text or a list of texts: there the wrong element is named.
+            let place = findings[0].place.pointer.as_str();
+            let is_there = place == pointer || place.strip_suffix("/0") == Some(pointer.as_str());
+            prop_assert!(is_there, "{place} is not {pointer}");
+            prop_assert_eq!(findings[0].rule.id, "ICH-B000");
         }
         locations_are_in_their_files(&set, &findings);
 
