@@ -39,7 +39,8 @@ impl Judging {
         if items.is_empty() {
             return Ok(Judged { results: json!([]), counts: Counts::default(), model: name });
         }
-        let lines: String = items.iter().map(|item| format!("{item}\n")).collect();
+        let lines: Vec<String> = items.iter().map(ToString::to_string).collect();
+        let lines = lines.join("\n");
         let articles = articles::read(lines.as_bytes(), "article").map_err(|faults| faults.to_string())?;
         let profile = Profile::parse(Profile::DEFAULT).map_err(|error| error.to_string())?;
         let form = profile.form().map_err(|error| error.to_string())?;
@@ -61,7 +62,7 @@ impl Judging {
 }
 
 impl Judged {
-    /// Renders the counts in CloudWatch's embedded metric format.
+    /// Renders the counts in the embedded metric format of Amazon's logs.
     pub(crate) fn metrics(&self, now: Timestamp) -> Value {
         let Counts { calls, retries, throttled, unusable, fallbacks, lost, .. } = self.counts;
         let names =
