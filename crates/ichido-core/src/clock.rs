@@ -43,6 +43,39 @@ pub fn is_alive(seen_at: Timestamp, now: Timestamp, within: Duration) -> bool {
     seen_at <= now && now.since(seen_at) < within
 }
 
+/// The time between two heartbeats of a node.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(3);
+
+/// A node is dead if its last heartbeat is this old.
+///
+/// Three heartbeats in a row may fail. With a search for dead nodes every second, their messages are rescued within 15 s.
+// Spec: D12.
+pub const HEARTBEAT_DEADLINE: Duration = Duration::from_secs(12);
+
+/// What a node's lock shows. A living process holds it, and the operating system releases it when the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockState {
+    /// The process lives.
+    Held,
+    /// The process is gone.
+    Free,
+    /// The node has no lock, or it cannot be tested.
+    Unknown,
+}
+
+/// Returns whether a node is dead.
+///
+/// Its lock decides, if it has one: it needs no clock. A heartbeat from the future proves nothing, because the clock was set
+/// back since; the node's leases bound how long its messages wait.
+// Spec: D12.
+pub fn is_dead(lock: LockState, seen_at: Timestamp, now: Timestamp) -> bool {
+    match lock {
+        LockState::Held => false,
+        LockState::Free => true,
+        LockState::Unknown => HEARTBEAT_DEADLINE <= now.since(seen_at),
+    }
+}
+
 /// Returns how long ago a time was.
 ///
 /// Returns `None` if it is in the future, so its age is unknown.
@@ -74,6 +107,23 @@ mod tests {
         ] {
             assert_eq!(lease_has_lapsed(until, NOW, LONGEST), has_lapsed, "{until}");
         }
+    }
+
+    #[test]
+    fn node_is_dead_by_its_lock_or_else_by_its_heartbeat() {
+        for (lock, seen_at, dead) in [
+            (LockState::Unknown, at(-11), false),
+            (LockState::Unknown, at(-12), true),
+            (LockState::Unknown, NOW, false),
+            (LockState::Unknown, at(3_600), false),
+            (LockState::Held, at(-3_600), false),
+            (LockState::Free, NOW, true),
+            (LockState::Free, at(3_600), true),
+        ] {
+            assert_eq!(is_dead(lock, seen_at, NOW), dead, "{lock:?}, {seen_at}");
+        }
+        // The search for dead nodes takes up to the rest.
+        assert!(HEARTBEAT_EVERY * 4 <= HEARTBEAT_DEADLINE && HEARTBEAT_DEADLINE + SECOND * 2 <= SECOND * 15);
     }
 
     #[test]

@@ -81,8 +81,6 @@ pub(crate) const MAX_CHUNK_BYTES: usize = 4 << 20;
 pub(crate) const COUNTS_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit for the store's readiness check.
 pub(crate) const READY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a node counts as alive after its last heartbeat. It sends one every ten seconds.
-pub(crate) const NODE_ALIVE_WITHIN: Duration = ichido_store::facts::ALIVE_WITHIN;
 /// How long a server waits for its own worker to start before it serves requests.
 pub(crate) const WORKER_START_TIMEOUT: Duration = Duration::from_secs(5);
 /// How old the token list may be before it is read again. A revoked token is refused after this time and one read; the event feed

@@ -58,7 +58,8 @@ pub mod views {
     pub use super::destinations::Destination;
     pub use super::keys::{KeyEvent, KeyRecord, KeysFound, ResponseView, SearchedMessages};
     pub use super::models::{
-        Accepted, Counts, Event, LastError, Message, MessageFacts, MessageResult, Queue, ResultResponse,
+        Accepted, Counts, Event, Holder, LastError, Message, MessageFacts, MessageResult, Queue,
+        ResultResponse,
     };
     pub use super::operations::{
         CanaryResult, NotMoved, Operation, OperationProgress, OperationResult, Preview, RefusedLetters,

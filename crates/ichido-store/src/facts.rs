@@ -51,7 +51,7 @@ use crate::node::NodeRow;
 use crate::statement::{DbConnection, Statement, shared};
 use crate::{guarantee_columns, rows};
 
-/// A node that was seen within this time is alive: heartbeats are far more frequent.
+/// The facts of a node that was seen within this time count. Longer than a node counts as alive: in doubt, the weaker facts win.
 pub const ALIVE_WITHIN: Duration = Duration::from_secs(30);
 /// How long facts of an absent node are kept, if another node serves the queue.
 pub(crate) const KEPT_FOR: Duration = Duration::from_hours(1);

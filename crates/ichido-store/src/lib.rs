@@ -70,6 +70,7 @@ pub mod ledger;
 pub mod message;
 mod migrations;
 pub mod node;
+mod node_lock;
 mod placement;
 mod postgres;
 mod record;

@@ -1,5 +1,7 @@
 //! State that the nodes of one database share: heartbeats, and the pace of each destination.
 //!
+//! Guarantee: a node that is declared dead learns of it by its next heartbeat, and its claims lapse in the same transaction.
+//!
 //! Guarantee: if two nodes write a pace over the same version, one succeeds and the other learns that it did not, so no change
 //! is lost.
 //!
@@ -46,10 +48,12 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use ichido_core::clock::{HEARTBEAT_DEADLINE, is_alive};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::message::QueueName;
+pub use crate::node_lock::NodeLock;
 
 /// A maintenance task that one node does at a time. Each is claimed separately, because not every node can do every task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +140,45 @@ pub struct NodeRow {
     pub started_at: Timestamp,
     /// When it was last seen.
     pub seen_at: Timestamp,
+    /// Whether it stopped, or was declared dead, and sent no heartbeat since.
+    pub gone: bool,
+}
+
+impl NodeRow {
+    /// Returns whether it was alive at `now`.
+    pub fn is_alive(&self, now: Timestamp) -> bool {
+        !self.gone && is_alive(self.seen_at, now, HEARTBEAT_DEADLINE)
+    }
+}
+
+/// A heartbeat, as the store wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// The store's time.
+    pub at: Timestamp,
+    /// The life that it prolongs. If it is another one than before, the node was declared dead in between: all its claims of
+    /// before may have been rescued.
+    pub life: NodeLife,
+}
+
+/// The life of a node, until others declare it dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeLife {
+    pub(crate) started_at: Timestamp,
+    pub(crate) deaths: u32,
+}
+
+/// The node that holds a message in flight, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageHolder {
+    /// The node.
+    pub node: Uuid,
+    /// Its name; `None` if it sends no heartbeats.
+    pub name: Option<String>,
+    /// When its lease lapses unless it is renewed.
+    pub lease_until: Timestamp,
+    /// When it counts as dead without another heartbeat; `None` if it sends none.
+    pub alive_until: Option<Timestamp>,
 }
 
 /// A destination's pace, shared by all nodes.

@@ -38,7 +38,8 @@
 //! // Right before the call: `false` means that the claim was lost, and the call must not be made.
 //! assert_eq!(store.claims().mark_started(&[(works[0].id, works[0].fence)]).await?, [true]);
 //!
-//! // The worker dies. When its lease has expired, any node rescues its messages, one claim at a time.
+//! // The worker dies. When its lease has expired, any node rescues its messages, one claim at a time. The leases of a node that
+//! // sent heartbeats and stopped expire when it is declared dead: see `Nodes::declare_dead`.
 //! # store.advance_clock(lease + Duration::from_secs(1));
 //! let of_queue =
 //!     |_queue: &QueueName| RescueOptions { guarantee, wait: Duration::from_secs(2), max_time_in_flight };

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use ichido_core::clock::HEARTBEAT_DEADLINE;
 use ichido_core::key::{IdempotencyKey, KeySyntax};
 use ichido_core::lifecycle::{Doubt, History, StartMark, State, StateName};
 use ichido_core::time::Timestamp;
@@ -16,7 +17,7 @@ use crate::message::{
     ClaimOptions, ClaimedMessage, DeadLetterState, MessageRow, QueueName, ReceiverResponse, StateCount,
     Transition,
 };
-use crate::node::{BulkLease, NodeRow, QueuePause, SharedPace};
+use crate::node::{BulkLease, MessageHolder, NodeRow, QueuePause, SharedPace};
 use crate::placement::PriorLetter;
 use crate::rescue::{LapsedMessage, UnservedQueue};
 
@@ -319,6 +320,17 @@ pub(crate) fn node(row: &impl Columns) -> Result<NodeRow, StoreError> {
         name: row.text("name")?.to_owned(),
         started_at: row.timestamp("started_at")?,
         seen_at: row.timestamp("seen_at")?,
+        gone: row.truth("gone")?,
+    })
+}
+
+/// Reads the holder of a message.
+pub(crate) fn holder(row: &impl Columns) -> Result<MessageHolder, StoreError> {
+    Ok(MessageHolder {
+        node: row.uuid("id")?,
+        name: row.text_or_none("name")?,
+        lease_until: row.timestamp("lease_until")?,
+        alive_until: row.timestamp_or_none("seen_at")?.map(|seen_at| seen_at.plus(HEARTBEAT_DEADLINE)),
     })
 }
 

@@ -16,7 +16,7 @@ mod values;
 mod work;
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ use sqlx::sqlite::{
     SqliteSynchronous,
 };
 use sqlx::{Connection as _, Row as _, Sqlite as Database, Transaction};
+use uuid::Uuid;
 
 use crate::action::{self, AuditAction};
 use crate::claim_tracker::ClaimTracker;
@@ -63,6 +64,8 @@ pub(crate) struct Sqlite {
     claim_tracker: ClaimTracker,
     own_claims: OwnClaims,
     files: Arc<DatabaseFiles>,
+    /// The file, without links: what belongs to it is beside this one.
+    path: PathBuf,
 }
 
 impl Sqlite {
@@ -94,7 +97,8 @@ impl Sqlite {
         sqlx::query("SELECT count(*) FROM sqlite_schema").fetch_one(&writer).await?;
         let files = Arc::new(DatabaseFiles::note(path, before)?);
         let own_claims = OwnClaims::new(Arc::clone(&skew));
-        Ok(Self { writer, readers, skew, claim_tracker: ClaimTracker::default(), own_claims, files })
+        let path = path.canonicalize().map_err(|error| StoreError::Unavailable(sqlx::Error::Io(error)))?;
+        Ok(Self { writer, readers, skew, claim_tracker: ClaimTracker::default(), own_claims, files, path })
     }
 
     /// Migrates the schema in one transaction, so many processes may try at once.
@@ -157,6 +161,20 @@ impl Sqlite {
     /// Waits until they are known to be lost.
     pub(crate) async fn files_lost(&self) -> StoreError {
         self.files.lost().await
+    }
+
+    /// Returns the file that a node's process locks.
+    pub(crate) fn node_lock_path(&self, node: Uuid) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push(format!("-node-{}", node.simple()));
+        path.into()
+    }
+
+    /// Notes that claims lapsed because their node is dead, whatever this process's clock says.
+    pub(crate) fn disown(&self, fences: &[Fence]) {
+        for fence in fences {
+            self.own_claims.release(*fence);
+        }
     }
 
     /// Closes the pools, the writer last: it may move the log into the file.

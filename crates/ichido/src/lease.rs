@@ -58,6 +58,8 @@ struct LeaseTable<T> {
     by_number: HashMap<u64, LeaseTimes<T>>,
     /// When the next renewal is planned, if any.
     planned: Option<Duration>,
+    /// Leases that were requested before this time are lost.
+    lost_before: Duration,
 }
 
 /// Moments of the local clock, which only moves forward.
@@ -72,7 +74,12 @@ struct LeaseTimes<T> {
 
 impl<R: Renew> Leases<R> {
     pub(crate) fn new(renewer: R, clock: Arc<Clock>) -> Arc<Self> {
-        let table = Mutex::new(LeaseTable { next: 0, by_number: HashMap::new(), planned: None });
+        let table = Mutex::new(LeaseTable {
+            next: 0,
+            by_number: HashMap::new(),
+            planned: None,
+            lost_before: Duration::ZERO,
+        });
         Arc::new(Self { renewer, clock, table, changed: Arc::default() })
     }
 
@@ -92,8 +99,21 @@ impl<R: Renew> Leases<R> {
         }
         let number = table.next;
         table.next += 1;
-        table.by_number.insert(number, LeaseTimes { subject, lease, until, due });
+        if table.lost_before <= asked_at {
+            table.by_number.insert(number, LeaseTimes { subject, lease, until, due });
+        }
         Lease { leases: Arc::clone(self), number }
+    }
+
+    /// Loses all leases, and those that were requested but are not held yet. Returns how many were held.
+    pub(crate) fn lose_all(&self) -> usize {
+        let mut table = lock(&self.table);
+        table.lost_before = self.clock.elapsed();
+        let lost = std::mem::take(&mut table.by_number);
+        for times in lost.values() {
+            self.renewer.lost(&times.subject);
+        }
+        lost.len()
     }
 
     /// Renews due leases. Returns how long to wait, or `None` if nothing is held.
@@ -273,6 +293,19 @@ mod tests {
         assert!(!lease.holds_for(Duration::ZERO).await);
         tokio::time::sleep(LEASE * 10).await;
         assert_eq!(fake.counts(), (1, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_leases_are_lost_with_the_node_that_held_them() {
+        let fake = FakeRenewer::new(Some(true));
+        let lease = hold_lease(&fake);
+        let leases = Arc::clone(&lease.leases);
+        let asked_at = leases.clock.elapsed();
+        tokio::time::sleep(LEASE / 2).await;
+        assert_eq!((leases.lose_all(), fake.counts().1), (1, 1));
+        assert!(!lease.holds_for(Duration::ZERO).await);
+        assert!(!leases.hold((), LEASE, asked_at).holds_now(), "requested before");
+        assert!(leases.hold((), LEASE, leases.clock.elapsed()).holds_now());
     }
 
     #[tokio::test(start_paused = true)]

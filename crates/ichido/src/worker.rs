@@ -44,6 +44,7 @@ mod alert;
 mod attempt;
 mod builder;
 mod claim;
+mod heartbeat;
 mod maintenance;
 mod metrics;
 mod node;

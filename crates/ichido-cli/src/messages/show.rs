@@ -1,6 +1,6 @@
 //! Shows one message: its state, its history and its request.
 
-use ichido_server::serve::views::{Event, Message, ResultResponse};
+use ichido_server::serve::views::{Event, Holder, Message, ResultResponse};
 use uuid::Uuid;
 
 use crate::api_client::{ApiClient, List, format};
@@ -40,7 +40,7 @@ pub(super) async fn request(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     out::print_bytes(&answer.body)
 }
 
-fn render_in_full(Message { facts, result, hops }: Message) -> String {
+fn render_in_full(Message { facts, held_by, result, hops }: Message) -> String {
     let result = result.as_ref();
     format::fields([
         ("id", Some(facts.id.to_string())),
@@ -50,6 +50,7 @@ fn render_in_full(Message { facts, result, hops }: Message) -> String {
         ("key", Some(facts.idempotency_key)),
         ("item", facts.item),
         ("effect", Some(format_effect(&facts.effect))),
+        ("held by", held_by.map(format_holder)),
         ("attempts", Some(format!("{} of {}", facts.attempts, facts.max_attempts))),
         ("next attempt", facts.next_attempt_at),
         ("error", format::last_error_in_full(facts.last_error.as_ref())),
@@ -83,7 +84,17 @@ fn format_response(response: &ResultResponse) -> String {
     }
 }
 
+/// Formats who holds a message, and when it is rescued if nothing is heard of the node.
+fn format_holder(Holder { node, name, lease_until, alive_until }: Holder) -> String {
+    match (name, alive_until) {
+        (Some(name), Some(alive_until)) => {
+            format!("{name} ({node}) until {lease_until}, or {alive_until} without a heartbeat")
+        }
+        _ => format!("{node} until {lease_until}"),
+    }
+}
+
 /// Formats an effect such as `not_done` for people.
 pub(super) fn format_effect(effect: &str) -> String {
-    effect.replace('_', " ")
+    if effect == "in_flight" { "in flight: not known yet".to_owned() } else { effect.replace('_', " ") }
 }

@@ -3,6 +3,7 @@
 mod acceptance;
 mod config;
 mod database;
+mod dying;
 mod guide;
 mod metrics;
 mod model;

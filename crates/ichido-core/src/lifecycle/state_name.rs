@@ -1,6 +1,7 @@
 //! The state of a message without the state's data.
 
 use super::State;
+use crate::verdict::Effect;
 use crate::words;
 
 words! {
@@ -32,6 +33,18 @@ impl StateName {
             Self::Queued | Self::Sending | Self::Failed | Self::Parked => false,
         }
     }
+
+    /// Names what is known of a message's effect in this state: `in_flight` means that it is not known yet.
+    ///
+    /// `effect` is what earlier attempts showed.
+    pub fn effect_name(self, effect: Effect) -> &'static str {
+        match self {
+            Self::Sending => "in_flight",
+            Self::Queued | Self::Failed | Self::Parked | Self::Sent | Self::Dead | Self::Cancelled => {
+                effect.as_str()
+            }
+        }
+    }
 }
 
 impl State {
@@ -60,5 +73,15 @@ mod tests {
             assert_eq!(stage.to_string(), stage.as_str());
         }
         assert_eq!(StateName::parse(""), None);
+    }
+
+    #[test]
+    fn effect_of_a_message_in_flight_is_not_known_yet() {
+        for stage in StateName::ALL {
+            for effect in [Effect::NotDone, Effect::Done, Effect::Unknown] {
+                let expected = if stage == StateName::Sending { "in_flight" } else { effect.as_str() };
+                assert_eq!(stage.effect_name(effect), expected);
+            }
+        }
     }
 }

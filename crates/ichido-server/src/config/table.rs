@@ -207,7 +207,7 @@ const QUEUE_DEFAULTS: &[Setting] = settings! {
     "max_retries": Count(0, MAX_ATTEMPTS - 1), Is("8"), by Variable::Number("OUTBOX_RETRY_MAX", "", "queue_defaults");
         "Maximum retries after the first attempt. A change applies to messages that arrive later. If unset, a named `retry` schedule has its own maximum: outbox 8, job 2, llm 4, client 2."
     "lease": ANY_TIME, Is("10m"), by Variable::Number("OUTBOX_STUCK_THRESHOLD_MIN", "m", "queue_defaults");
-        "How long a claim lasts without renewal. The worker renews its claims; if it dies, another worker rescues its messages after this time. 1s to 24h, and longer than the destination's `total_timeout` or `timeout`."
+        "How long a claim lasts without renewal. A live worker renews its claims; if it is stuck, another worker rescues its messages after this time. The messages of a worker that died are rescued within 15 seconds, whatever this is. 1s to 24h, and longer than the destination's `total_timeout` or `timeout`."
 };
 
 const QUEUE_VARIANTS: &[Variant] =

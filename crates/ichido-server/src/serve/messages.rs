@@ -15,6 +15,7 @@ use http::{HeaderValue, StatusCode};
 use ichido_core::digest::MEDIA_TYPE_DEFAULT;
 use ichido_core::key::{self, IdempotencyKey, KeyError};
 use ichido_core::ledger::Profile;
+use ichido_core::lifecycle::StateName;
 use ichido_http::server::body::BodyError;
 use ichido_store::message::limits::MAX_TRACE_BYTES;
 use ichido_store::message::{Enqueued, MessageRow, NewMessage};
@@ -291,7 +292,9 @@ pub(super) async fn find_message(api: &ApiState, id: Uuid) -> Result<MessageRow,
 pub(super) async fn message_response(api: &ApiState, id: Uuid) -> Result<Response, Problem> {
     let row = find_message(api, id).await?;
     let steps = api.store.messages().transitions(id).await?;
-    Ok(json(StatusCode::OK, &Message::new(row, &steps)))
+    let is_in_flight = row.status == StateName::Sending;
+    let holder = if is_in_flight { api.store.messages().holder(id).await? } else { None };
+    Ok(json(StatusCode::OK, &Message::new(row, &steps, holder)))
 }
 
 pub(super) fn unknown_message() -> Problem {

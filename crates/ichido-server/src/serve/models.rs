@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::message::{MessageRow, ReceiverResponse, Transition};
+use ichido_store::node::MessageHolder;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -70,7 +71,7 @@ pub struct MessageFacts {
     pub request_digest: String,
     /// `queued`, `sending`, `failed` (waiting for its next attempt), `parked` (waiting for a person), `sent`, `dead` or `cancelled`.
     pub status: String,
-    /// What is known of its effect: `not_done`, `done` or `unknown`.
+    /// What is known of its effect: `not_done`, `done` or `unknown`; `in_flight` while it is being sent, which is not known yet.
     pub effect: String,
     /// Attempts so far, including the first.
     pub attempts: u32,
@@ -97,10 +98,31 @@ pub struct MessageFacts {
 pub struct Message {
     #[serde(flatten)]
     pub facts: MessageFacts,
+    /// The node that holds it, while it is being sent.
+    pub held_by: Option<Holder>,
     /// Its result, once it was sent.
     pub result: Option<MessageResult>,
     /// Its hop chain, as in the header `Ichido-Hops`.
     pub hops: Option<String>,
+}
+
+/// The node that holds a message in flight.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Holder {
+    pub node: Uuid,
+    /// The node's name; null if it sends no heartbeats.
+    pub name: Option<String>,
+    /// When its lease lapses unless it is renewed.
+    pub lease_until: String,
+    /// When it counts as dead without another heartbeat; null if it sends none.
+    pub alive_until: Option<String>,
+}
+
+impl From<MessageHolder> for Holder {
+    fn from(MessageHolder { node, name, lease_until, alive_until }: MessageHolder) -> Self {
+        let alive_until = alive_until.map(|at| at.to_string());
+        Self { node, name, lease_until: lease_until.to_string(), alive_until }
+    }
 }
 
 /// A message in a list.
@@ -191,7 +213,7 @@ impl MessageFacts {
             request_bytes: row.request.len(),
             request_digest: row.request_digest.to_string(),
             status: row.status.to_string(),
-            effect: row.effect.to_string(),
+            effect: row.status.effect_name(row.effect).to_owned(),
             attempts: row.attempts,
             max_attempts: row.max_attempts,
             next_attempt_at: row.next_attempt.map(|at| at.to_string()),
@@ -208,7 +230,11 @@ impl MessageFacts {
 }
 
 impl Message {
-    pub(super) fn new(mut row: MessageRow, transitions: &[Transition]) -> Self {
+    pub(super) fn new(
+        mut row: MessageRow,
+        transitions: &[Transition],
+        holder: Option<MessageHolder>,
+    ) -> Self {
         let last_to_sent = transitions.iter().rev().find(|step| step.to == StateName::Sent);
         let result = last_to_sent.filter(|_| row.status == StateName::Sent).map(|step| MessageResult {
             at: step.at.to_string(),
@@ -217,7 +243,12 @@ impl Message {
             result_digest: result_digest(step),
             response: step.response.as_ref().map(ResultResponse::new),
         });
-        Self { hops: row.hops.take(), facts: MessageFacts::new(row), result }
+        Self {
+            hops: row.hops.take(),
+            facts: MessageFacts::new(row),
+            held_by: holder.map(Holder::from),
+            result,
+        }
     }
 }
 
@@ -410,7 +441,7 @@ pub(super) struct Nodes {
 pub(super) struct NodeStatus {
     pub(super) id: Uuid,
     pub(super) name: String,
-    /// Whether it was seen recently.
+    /// Whether its last heartbeat is less than 12 s old; a node that stopped or was declared dead is not alive.
     pub(super) alive: bool,
     pub(super) started_at: String,
     pub(super) seen_at: String,

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use axum::response::Response;
 use http::StatusCode;
-use ichido_core::clock::is_alive;
 use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 
@@ -15,7 +14,6 @@ use super::problem::Problem;
 use super::request::{Anyone, AuthorizedRequest, Operator, Segment, Viewer};
 use super::response::json;
 use super::text;
-use crate::limits::NODE_ALIVE_WITHIN;
 
 /// Lists queues.
 ///
@@ -141,8 +139,8 @@ pub(super) async fn current_nodes(api: &ApiState) -> Result<Vec<NodeStatus>, Sto
         .into_iter()
         .map(|node| NodeStatus {
             id: node.id,
+            alive: node.is_alive(now),
             name: node.name,
-            alive: is_alive(node.seen_at, now, NODE_ALIVE_WITHIN),
             started_at: node.started_at.to_string(),
             seen_at: node.seen_at.to_string(),
         })

@@ -342,8 +342,14 @@ CREATE TABLE ichido.nodes (
     id         uuid        NOT NULL PRIMARY KEY,
     name       text        NOT NULL,
     started_at timestamptz NOT NULL,
-    seen_at    timestamptz NOT NULL
+    seen_at    timestamptz NOT NULL,
+    locked     boolean     NOT NULL DEFAULT false, -- Its process holds a lock on a file that is named after its id: only on SQLite.
+    deaths     integer     NOT NULL DEFAULT 0,     -- How often others declared it dead. It learns of it by its next heartbeat.
+    gone       boolean     NOT NULL DEFAULT false  -- It stopped, or was declared dead, and sent no heartbeat since.
 );
+
+-- Rows are kept: the search for dead nodes reads those that may live. Not on `seen_at`, so a heartbeat changes no index.
+CREATE INDEX nodes_living ON ichido.nodes (id) WHERE NOT gone;
 
 -- The kind of key that a queue's calls carry, as set by its first worker: the same on every attempt.
 CREATE TABLE ichido.queue_keys (

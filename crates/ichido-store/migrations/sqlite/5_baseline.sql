@@ -300,8 +300,14 @@ CREATE TABLE ichido_nodes (
     id         BLOB    NOT NULL PRIMARY KEY,
     name       TEXT    NOT NULL,
     started_at INTEGER NOT NULL,
-    seen_at    INTEGER NOT NULL
+    seen_at    INTEGER NOT NULL,
+    locked     INTEGER NOT NULL DEFAULT 0 CHECK (locked IN (0, 1)), -- Its process holds a lock on a file that is named after its id.
+    deaths     INTEGER NOT NULL DEFAULT 0, -- How often others declared it dead. It learns of it by its next heartbeat.
+    gone       INTEGER NOT NULL DEFAULT 0 CHECK (gone IN (0, 1))    -- It stopped, or was declared dead, and sent no heartbeat since.
 ) STRICT, WITHOUT ROWID;
+
+-- Rows are kept: the search for dead nodes reads those that may live.
+CREATE INDEX ichido_nodes_living ON ichido_nodes (gone) WHERE gone = 0;
 
 -- The kind of key that a queue's calls carry, as set by its first worker: the same on every attempt.
 CREATE TABLE ichido_queue_keys (

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ichido_core::clock::HEARTBEAT_DEADLINE;
 use ichido_core::time::Timestamp;
 use sqlx::postgres::PgRow;
 
@@ -16,9 +17,6 @@ use crate::postgres::connections::{CALL_TIMEOUT, ConnectionPool};
 use crate::postgres::{first_connection, options};
 use crate::statement::DbConnection;
 use crate::{facts, micros};
-
-/// A node with a heartbeat within this time is alive: heartbeats are far more frequent.
-const LIVES_WITHIN: Duration = Duration::from_mins(1);
 
 /// Inspects a server over one connection with our usual settings.
 pub(crate) async fn look(
@@ -73,7 +71,8 @@ pub(crate) async fn look(
 
 /// Reads the schema version and the number of live nodes.
 async fn store(pool: &ConnectionPool) -> Result<(Option<i64>, u32), StoreError> {
-    let query = sqlx::query(include_str!("../postgres/sql/diagnostics_store.sql")).bind(micros(LIVES_WITHIN));
+    let query =
+        sqlx::query(include_str!("../postgres/sql/diagnostics_store.sql")).bind(micros(HEARTBEAT_DEADLINE));
     let row = pool.one(query).await?;
     Ok((row.number_or_none("schema")?, row.positive("nodes")?))
 }

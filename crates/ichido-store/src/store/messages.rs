@@ -21,6 +21,7 @@ use crate::message::limits::MAX_PAGE;
 use crate::message::{
     Enqueued, MessageFilter, MessageRow, NewMessage, Note, NumberedMessage, QueueName, StepResult, Transition,
 };
+use crate::node::MessageHolder;
 use crate::placement::storable_note;
 use crate::rows;
 use crate::rows::stage_row;
@@ -89,6 +90,12 @@ impl Messages<'_> {
     pub async fn get(self, id: Uuid) -> Result<Option<MessageRow>, StoreError> {
         let row = self.0.driver.optional(shared!("message_get"), &[id.into()]).await?;
         row.as_ref().map(rows::message_row).transpose()
+    }
+
+    /// Finds the node that holds a message in flight.
+    pub async fn holder(self, id: Uuid) -> Result<Option<MessageHolder>, StoreError> {
+        let row = self.0.driver.optional(paired!("message_holder"), &[id.into()]).await?;
+        row.as_ref().map(rows::holder).transpose()
     }
 
     /// Lists messages, newest first, with their requests.

@@ -1,26 +1,121 @@
 //! Nodes, and the tasks that one of them holds at a time.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use ichido_core::clock::{LockState, is_dead};
 use uuid::Uuid;
 
 use super::Nodes;
 use crate::check;
+use crate::columns::Columns;
+use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::micros;
-use crate::node::{BulkLease, MAX_TASK_LEASE, NodeRow, SingletonTask};
+use crate::node::{BulkLease, Heartbeat, MAX_TASK_LEASE, NodeLife, NodeLock, NodeRow, SingletonTask};
 use crate::rows;
 use crate::statement::{SqlValue, paired, shared};
+use crate::transaction::Transaction;
+
+/// The most nodes that one search for dead ones reads, those seen longest ago.
+const MAX_LIVING: i64 = 1_000;
 
 impl Nodes<'_> {
-    /// Sends a node's heartbeat.
-    pub async fn heartbeat(self, node: Uuid, name: &str) -> Result<(), StoreError> {
+    /// Sends a node's heartbeat, [`HEARTBEAT_EVERY`](ichido_core::clock::HEARTBEAT_EVERY).
+    ///
+    /// A node that sends one must go on: without, [`Nodes::declare_dead`] takes its claims. The claims of a node that never sent
+    /// one end with their lease.
+    pub async fn heartbeat(self, node: Uuid, name: &str) -> Result<Heartbeat, StoreError> {
         check::no_nul("the node's name", name)?;
         let values = [node.into(), name.into(), SqlValue::Now];
-        self.0.note_write(self.0.driver.execute(paired!("node_beat"), &values).await.map(drop))
+        let row = self.0.note_write(self.0.driver.write_returning(paired!("node_beat"), &values).await)?;
+        let row = row.ok_or(sqlx::Error::RowNotFound)?;
+        let life = NodeLife { started_at: row.timestamp("started_at")?, deaths: row.positive("deaths")? };
+        Ok(Heartbeat { at: row.timestamp("seen_at")?, life })
     }
 
-    /// Lists all nodes ever seen, the one seen last first. None is ever deleted; [`NodeRow::seen_at`] tells which are alive.
+    /// Locks a file for a node, so others know at once when its process is gone. It must have sent a heartbeat before.
+    ///
+    /// Returns `None` on PostgreSQL, and on a file system without locks: heartbeats alone count there.
+    // SPEC D12.
+    pub async fn lock(self, node: Uuid) -> Result<Option<NodeLock>, StoreError> {
+        let Some(lock) = self.lock_path(node).and_then(NodeLock::create) else { return Ok(None) };
+        match self.0.driver.execute(shared!("node_lock"), &[node.into()]).await {
+            Ok(_) => Ok(Some(lock)),
+            Err(error) => {
+                lock.remove();
+                Err(error)
+            }
+        }
+    }
+
+    /// Notes that a node stopped and holds nothing any more, and removes its lock.
+    pub async fn leave(self, node: Uuid, lock: Option<NodeLock>) -> Result<(), StoreError> {
+        self.0.driver.execute(shared!("node_end"), &[node.into()]).await?;
+        if let Some(lock) = lock {
+            lock.remove();
+        }
+        Ok(())
+    }
+
+    /// Declares nodes dead that show no sign of life, and lets their claims lapse. Returns these nodes.
+    ///
+    /// [`Claims::rescue`](crate::Claims::rescue) then rescues their messages.
+    // SPEC D12.
+    pub async fn declare_dead(self) -> Result<Vec<NodeRow>, StoreError> {
+        let mut dead = Vec::new();
+        let values = [SqlValue::Now, MAX_LIVING.into()];
+        for row in self.0.driver.all(paired!("node_living"), &values).await? {
+            let (node, locked, now) = (rows::node(&row)?, row.truth("locked")?, row.timestamp("now")?);
+            let (state, lock) = if locked { self.probe(node.id) } else { (LockState::Unknown, None) };
+            if is_dead(state, node.seen_at, now) && self.declare(&node).await? {
+                // Its process is gone, perhaps before it could note its lock, so nobody else removes the file.
+                if let Some(lock) = lock.or_else(|| self.probe(node.id).1) {
+                    lock.remove();
+                }
+                dead.push(node);
+            }
+        }
+        Ok(dead)
+    }
+
+    /// Declares a node dead, unless it sent a heartbeat since it was read. Returns whether it did.
+    async fn declare(self, node: &NodeRow) -> Result<bool, StoreError> {
+        let work = async |transaction: &mut Transaction<'_>| {
+            let mut connection = transaction.connection();
+            if connection.execute(shared!("node_die"), &[node.id.into(), node.seen_at.into()]).await? == 0 {
+                return Ok(None);
+            }
+            let mut lapsed = Vec::new();
+            for lease in connection.all(paired!("lease_lapse"), &[node.id.into(), SqlValue::Now]).await? {
+                if !lease.truth("lapsed")? {
+                    // Suspended inside a transaction, which the server ends soon. The next search tries again.
+                    return Ok(None);
+                }
+                lapsed.push(lease.fence()?);
+            }
+            Ok(Some(lapsed))
+        };
+        let Some(lapsed) = self.0.driver.transact(work).await? else { return Ok(false) };
+        if let Driver::Sqlite(sqlite) = &*self.0.driver {
+            sqlite.disown(&lapsed);
+        }
+        Ok(true)
+    }
+
+    /// Takes the lock of a node, if nobody holds it.
+    fn probe(self, node: Uuid) -> (LockState, Option<NodeLock>) {
+        self.lock_path(node).map_or((LockState::Unknown, None), |path| NodeLock::probe(&path))
+    }
+
+    fn lock_path(self, node: Uuid) -> Option<PathBuf> {
+        match &*self.0.driver {
+            Driver::Sqlite(sqlite) => Some(sqlite.node_lock_path(node)),
+            Driver::Postgres(_) => None,
+        }
+    }
+
+    /// Lists all nodes ever seen, the one seen last first. None is ever deleted; [`NodeRow::is_alive`] tells which are alive.
     pub async fn list(self) -> Result<Vec<NodeRow>, StoreError> {
         self.0.driver.all(shared!("node_list"), &[]).await?.iter().map(rows::node).collect()
     }

@@ -17,6 +17,7 @@ pub(crate) mod ledger;
 mod letters;
 mod marks;
 mod members;
+mod nodes;
 mod operator;
 mod outbox;
 mod races;

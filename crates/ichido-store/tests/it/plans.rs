@@ -165,6 +165,17 @@ async fn lapsed_leases_go_by_their_indexes(connection: &mut PgConnection) {
     }
 }
 
+/// However many nodes there were, the search for dead ones reads those that may live.
+async fn dead_nodes_are_found_among_the_living(connection: &mut PgConnection) {
+    let nodes = "INSERT INTO ichido.nodes (id, name, started_at, seen_at, gone) \
+        SELECT gen_random_uuid(), 'web', now(), now(), n % 1000 <> 0 FROM generate_series(1, 10000) n";
+    connection.execute(nodes).await.expect("nodes");
+    connection.execute("VACUUM ANALYZE ichido.nodes").await.expect("vacuumed");
+    let living = plan(connection, include_str!("../../src/postgres/sql/node_living.sql"), "0, 1000").await;
+    living.assert_uses_index("nodes_living");
+    assert!(living.buffers < 50, "{} pages: {}", living.buffers, living.text);
+}
+
 /// Sealing uses the index of the sweep, and verification the names.
 async fn sealed_keys_go_by_their_indexes(connection: &mut PgConnection) {
     let find = plan(connection, include_str!("../../src/sql/sealed_keys_find.sql"), "now(), 100").await;
@@ -229,6 +240,7 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
         plan(&mut connection, include_str!("../../src/postgres/sql/key_sweep.sql"), "100, now()").await;
     sweep.assert_uses_index("ledger_expiry");
     sealed_keys_go_by_their_indexes(&mut connection).await;
+    dead_nodes_are_found_among_the_living(&mut connection).await;
     lapsed_leases_go_by_their_indexes(&mut connection).await;
     let unknown = "now(), '\\x00', 50";
     plan(&mut connection, include_str!("../../src/sql/key_unknown.sql"), unknown)

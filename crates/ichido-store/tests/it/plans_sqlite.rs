@@ -37,7 +37,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 30] = [
+const SMALL: [(&str, &str); 32] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -60,7 +60,9 @@ const SMALL: [(&str, &str); 30] = [
     // The first row of the index; then the pairs of queue and identity, up to a limit.
     ("message_of_key.sql", "SCAN f USING INDEX sqlite_autoindex_ichido_messages_2"),
     ("message_of_key.sql", "SCAN p"),
-    ("step_lease.sql", "SCAN l"),   // Leases: one for each batch in flight.
+    ("step_lease.sql", "SCAN l"), // Leases: one for each batch in flight.
+    ("message_holder.sql", "SCAN l"),
+    ("lease_lapse.sql", "SCAN ichido_leases"),
     ("seal_entries.sql", "SCAN u"), // Unsealed entries, up to a limit.
     ("unsealed.sql", "SCAN u"),
     ("lease_list.sql", "SCAN l"),
@@ -146,7 +148,7 @@ macro_rules! expected {
 /// SQLite's own name for the index on a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [ExpectedPlan; 53] {
+fn statements() -> [ExpectedPlan; 54] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -178,6 +180,7 @@ fn statements() -> [ExpectedPlan; 53] {
             "ichido_contents USING PRIMARY KEY (queue=? AND identity=? AND content=?)",
         ];
         // The rescue.
+        "node_living" by ["USING INDEX ichido_nodes_living (gone=?)"];
         "rescue_find" by ["USING INDEX ichido_leases_lapse (lease_until>? AND lease_until<?)"];
         "rescue_left" by [
             "ichido_leases USING INTEGER PRIMARY KEY (rowid=?)",

@@ -70,6 +70,7 @@ fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, mo
         store.now().await?;
         store.messages().step(id, |_| Event::Cancelled, &Note::default()).await?;
         store.messages().get(id).await?;
+        store.messages().holder(id).await?;
         store.messages().list(&filter, 1).await?;
         store.messages().transitions(id).await?;
         store.messages().delete_finished(moment, 1).await?;
@@ -88,6 +89,9 @@ fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, mo
         store.paces().read("d").await?;
         store.paces().write("d", 0, b"p").await?;
         store.nodes().heartbeat(id, "n").await?;
+        let lock = store.nodes().lock(id).await?;
+        store.nodes().declare_dead().await?;
+        store.nodes().leave(id, lock).await?;
         store.nodes().list().await?;
         store.facts().publish(id, &[]).await?;
         store.facts().list().await?;

@@ -193,7 +193,9 @@ impl Attempt {
         if work.history.effect() == Effect::Unknown && self.safety() == Safety::None {
             return Err(CallSkipped::InDoubt);
         }
-        if !claim.lease.holds_for(self.served.dispatcher.promise.timeout).await {
+        // The heartbeat first: it may show that the claim was lost.
+        if !self.node.is_alive().await || !claim.lease.holds_for(self.served.dispatcher.promise.timeout).await
+        {
             return Err(CallSkipped::Forbidden);
         }
         if !self.needs_start_mark() {
@@ -203,7 +205,7 @@ impl Attempt {
             let marked = self.node.marks.submit((work.id, work.fence), 0).await;
             // Check the local clock again, because writing the mark may have taken long. A message that is marked but not
             // called is then parked by the rescue, which is the safe side.
-            if !claim.lease.holds_now() {
+            if !self.node.is_alive_now() || !claim.lease.holds_now() {
                 return Err(CallSkipped::Forbidden);
             }
             match marked {

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::alert::AlertSettings;
 use super::claim::MessageClaims;
+use super::heartbeat::Pulse;
 use super::metrics::{self, QueueMetrics};
 use super::node::{Dispatcher, ServedQueue, StartMarks, WorkerNode};
 use super::pacer::Pacer;
@@ -159,6 +160,7 @@ impl Worker {
             claims: Leases::new(MessageClaims(self.store.clone()), Arc::clone(&clock)),
             marks: Batcher::start(BatchLimits::DEFAULT, Arc::new(StartMarks(self.store.clone()))),
             clock,
+            pulse: Pulse::default(),
             suspect: Arc::new(Semaphore::new(1)),
             stop,
             idle_sleep: self.idle_sleep,

@@ -1,8 +1,8 @@
 //! Maintenance on every node: recurring work, a limited amount each time.
 //!
-//! Every node sends heartbeats, promotes due messages, and rescues messages of dead workers in the queues that it serves:
-//! only a node that knows a queue's destination can judge what a repeated call could do. Work that one node does for all is
-//! in `singleton_tasks`.
+//! Every node promotes due messages, declares silent nodes dead, and rescues messages of dead workers in the queues that it
+//! serves: only a node that knows a queue's destination can judge what a repeated call could do. Work that one node does for
+//! all is in `singleton_tasks`, the heartbeat in `heartbeat`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use super::node::WorkerNode;
 use super::pacer::FRESH_FOR;
 use crate::unknown_outcomes;
 
-/// The time between heartbeats, which also read the store's clock.
-const BEAT_EVERY: Duration = Duration::from_secs(10);
+/// The time between readings of the store's clock.
+const READ_CLOCK_EVERY: Duration = Duration::from_secs(10);
 /// The time between publications of the queue facts.
 ///
 /// Once would be enough, except that others may consider this node gone, for instance after its machine was suspended.
 const PUBLISH_EVERY: Duration = Duration::from_mins(10);
-/// The time between searches for dead workers.
+/// The time between searches for dead nodes and lapsed leases.
 const RESCUE_EVERY: Duration = Duration::from_secs(1);
 /// The time between measurements of waiting messages.
 const MEASURE_EVERY: Duration = Duration::from_secs(5);
@@ -45,7 +45,7 @@ pub(super) const NOT_PUBLISHED: &str = "failed to publish the queues";
 
 pub(super) struct Maintenance {
     node: Arc<WorkerNode>,
-    beat: Timer,
+    clock: Timer,
     publish: Timer,
     rescue: Timer,
     measure: Timer,
@@ -59,7 +59,7 @@ impl Maintenance {
         let started = node.clock.elapsed();
         Self {
             node,
-            beat: Timer::after(started, BEAT_EVERY),
+            clock: Timer::after(started, READ_CLOCK_EVERY),
             publish: Timer::after(started, PUBLISH_EVERY),
             rescue: Timer::every(RESCUE_EVERY),
             measure: Timer::every(MEASURE_EVERY),
@@ -78,14 +78,15 @@ impl Maintenance {
 
     async fn run_once(&mut self) {
         let now = self.node.clock.elapsed();
-        if self.beat.is_due(now) {
-            self.node.beat().await;
+        if self.clock.is_due(now) {
+            self.node.read_clock().await;
         }
         if self.publish.is_due(now) {
             ok_or_log(NOT_PUBLISHED, self.node.publish().await);
         }
         self.node.promote().await;
         if self.rescue.is_due(now) {
+            self.node.declare_dead().await;
             self.node.rescue().await;
         }
         if self.pace.is_due(now) {
@@ -152,8 +153,7 @@ impl Timer {
 }
 
 impl WorkerNode {
-    pub(super) async fn beat(&self) {
-        ok_or_log("failed to write the heartbeat", self.store.nodes().heartbeat(self.id, &self.name).await);
+    async fn read_clock(&self) {
         let query = self.clock.start_query();
         if let Some(now) = ok_or_log("failed to read the store's clock", self.store.now().await) {
             self.clock.record_reading(query, now);
@@ -174,6 +174,19 @@ impl WorkerNode {
             if count < u64::from(BATCH_SIZE) {
                 return;
             }
+        }
+    }
+
+    /// Declares nodes dead that show no sign of life.
+    ///
+    /// Sends its own heartbeat first if that is late, or it would find itself.
+    async fn declare_dead(&self) {
+        if !self.is_alive().await {
+            return;
+        }
+        let dead = ok_or_log("failed to search for dead nodes", self.store.nodes().declare_dead().await);
+        for node in dead.into_iter().flatten() {
+            tracing::warn!(node = %node.id, name = node.name, "node declared dead: no sign of life");
         }
     }
 

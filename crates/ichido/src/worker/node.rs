@@ -21,6 +21,7 @@ use super::alert::AlertSettings;
 use super::alert::is_alert_queue;
 use super::builder::horizon;
 use super::claim::MessageClaims;
+use super::heartbeat::Pulse;
 use super::metrics::QueueMetrics;
 use super::pacer::Pacer;
 use super::settings::QueueConfig;
@@ -36,6 +37,7 @@ pub(super) struct WorkerNode {
     pub(super) store: Store,
     pub(super) clock: Arc<Clock>,
     pub(super) claims: Arc<Leases<MessageClaims>>,
+    pub(super) pulse: Pulse,
     /// Writes start marks in batches.
     pub(super) marks: Batcher<(Uuid, Fence), bool>,
     /// The permit of the one suspect message that may run here.

@@ -127,6 +127,9 @@ impl QueueRunner {
     /// Reads the pace afterwards, so a message enqueued after a destination requested a pause is not sent into it.
     async fn claim(&mut self) -> Result<usize, ichido_store::error::StoreError> {
         let (node, served) = (&self.node, &self.served);
+        if !node.is_alive().await {
+            return Ok(0);
+        }
         let pacer = &served.dispatcher.pacer;
         let count = pacer.claim_size(served.settings.batch_size);
         let terms = served.claim_terms(node.id);

@@ -9,6 +9,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use uuid::Uuid;
 
 use super::alert::{AlertWatch, TrailWatch};
+use super::heartbeat;
 use super::maintenance::{Maintenance, NOT_PUBLISHED, ok_or_log, run_periodically};
 use super::node::WorkerNode;
 use super::queue_runner::QueueRunner;
@@ -24,7 +25,7 @@ const START_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// A running worker.
 ///
-/// Dropping it ends it at once, like a crash: nothing is lost, and leases lapse.
+/// Dropping it ends it at once, like a crash: nothing is lost, and others rescue its messages.
 #[derive(Debug)]
 #[must_use = "dropping it stops the worker"]
 pub struct WorkerHandle {
@@ -145,6 +146,8 @@ async fn run(
     phase.send_replace(WorkerPhase::Working);
     let (mut renewing, mut maintenance, mut runners) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
     renewing.spawn(lease::run(Arc::downgrade(&node.claims)));
+    // Until the last call has ended: a node that drains lives.
+    renewing.spawn(heartbeat::run(Arc::clone(&node)));
     maintenance.spawn(Maintenance::new(Arc::clone(&node)).run());
     maintenance.spawn(run_periodically(Arc::clone(&node), SingletonTasks::new(Arc::clone(&node))));
     maintenance.spawn(run_periodically(Arc::clone(&node), Reconciler::new(Arc::clone(&node))));
@@ -161,12 +164,13 @@ async fn run(
     node.stop.reached(StopStage::Draining).await;
     maintenance.shutdown().await;
     drop(tokio::time::timeout(SETTLE_WITHIN, node.leave()).await);
+    let mut has_drained = false;
     for (within, then) in [(stop_timeout, StopStage::GivingUp), (SETTLE_WITHIN, StopStage::Over)] {
-        let drained = tokio::select! {
+        has_drained = tokio::select! {
             () = node.stop.reached(StopStage::Over) => return,
             drained = tokio::time::timeout(within, drained(&mut runners)) => drained.is_ok(),
         };
-        if drained {
+        if has_drained {
             break;
         }
         tracing::warn!(?within, "calls still in flight after the stop timeout");
@@ -176,6 +180,10 @@ async fn run(
         drop(tokio::time::timeout(SETTLE_WITHIN, dispatcher.pacer.report()).await);
     }
     drop(tokio::time::timeout(SETTLE_WITHIN, node.flush()).await);
+    if has_drained {
+        renewing.shutdown().await;
+        drop(tokio::time::timeout(SETTLE_WITHIN, node.end()).await);
+    }
 }
 
 /// Waits for the store's clock, from which all moments are counted.
@@ -225,8 +233,7 @@ async fn check_key_kinds(node: &WorkerNode) -> bool {
 /// Announces the node and its queues' facts before it claims anything.
 async fn announce(node: &WorkerNode) {
     loop {
-        node.beat().await;
-        if ok_or_log(NOT_PUBLISHED, node.publish().await).is_some() {
+        if node.join().await && ok_or_log(NOT_PUBLISHED, node.publish().await).is_some() {
             return;
         }
         tokio::time::sleep(START_RETRY_DELAY).await;

@@ -1,11 +1,17 @@
 //! Finds messages and shows one.
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_core::clock::HEARTBEAT_DEADLINE;
 use ichido_core::key::IdempotencyKey;
-use ichido_store::message::{NewMessage, QueueName};
+use ichido_store::Store;
+use ichido_store::message::{ClaimOptions, NewMessage, QueueName};
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::fixture::{ServerAndStore, objects};
-use crate::dead::fixture::{StoreFixture, both_databases};
+use crate::dead::fixture::{KEYED, StoreFixture, both_databases};
 
 fn keys(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|line| line["idempotency_key"].as_str().unwrap()).collect()
@@ -85,5 +91,31 @@ both_databases! {
         let table = targets.success_output(&["messages", "events", &id]);
         assert!(table.contains("∅ → queued") && table.contains("sending → dead") && table.contains("BAD_REQUEST: no such symbol"), "{table}");
         assert_eq!(targets.success_output(&["messages", "request", &id]), "{\"qty\":1}");
+    }
+
+    /// A call that has not ended is not "not done", and the reader learns how long it may take.
+    // Spec: D12.
+    #[test]
+    async fn message_in_flight_is_shown_with_its_holder(fixture: StoreFixture) {
+        let (queue, node) = (QueueName::parse("orders").unwrap(), Uuid::from_u128(9));
+        let new = NewMessage::new(queue.clone(), "alice", IdempotencyKey::parse("k-1").unwrap(), b"{}".to_vec());
+        fixture.store.messages().enqueue(new).await.unwrap();
+        let lease = Duration::from_hours(1);
+        let terms = ClaimOptions { node, lease, start_marks: false, guarantee: KEYED, max_time_in_flight: lease };
+        let works = fixture.store.claims().claim(&queue, NonZeroU32::MIN, terms).await.unwrap();
+        let id = works[0].id.to_string();
+        // Its heartbeat is in the future, so it does not die here.
+        let ahead = Store::open(&fixture.url, 1).await.unwrap();
+        ahead.advance_clock(lease);
+        let heartbeat = ahead.nodes().heartbeat(node, "web-9").await.unwrap();
+        let targets = ServerAndStore::on(fixture);
+        let shown = targets.success_output(&["messages", "show", &id]);
+        let (until, alive_until) = (works[0].claimed_at.plus(lease), heartbeat.at.plus(HEARTBEAT_DEADLINE));
+        let holder = format!("held by      web-9 ({node}) until {until}, or {alive_until} without a heartbeat");
+        for line in ["state        sending", "effect       in flight: not known yet", &holder] {
+            assert!(shown.lines().any(|found| found == line), "no {line:?} in {shown}");
+        }
+        let message = &targets.json(&["messages", "show", &id])[0];
+        assert_eq!((&message["effect"], &message["held_by"]["node"]), (&"in_flight".into(), &node.to_string().into()));
     }
 }

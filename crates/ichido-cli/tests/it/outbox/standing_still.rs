@@ -22,11 +22,11 @@ const MAX_WAIT: Duration = Duration::from_mins(1);
 /// others.
 async fn can_be_written(database: &OutboxDatabase) -> bool {
     let probe = database.store.nodes().heartbeat(Uuid::now_v7(), "probe");
-    matches!(tokio::time::timeout(WRITES_WITHIN, probe).await, Ok(Ok(())))
+    matches!(tokio::time::timeout(WRITES_WITHIN, probe).await, Ok(Ok(_)))
 }
 
 /// Stops a worker during a call for its own message, between two writes; returns the message's key and id.
-async fn stop_during_call(
+pub(super) async fn stop_during_call(
     worker: &WorkerProcess,
     database: &OutboxDatabase,
     mock: &MockBroker,

@@ -70,22 +70,25 @@ async fn env_file_sets_the_servers_settings() {
     assert!(folder.path().join("by-flag.db").is_file());
 }
 
-/// Several machines are one system: one accepts, another delivers, and both show it.
+/// Several servers are one system, on PostgreSQL and on one SQLite file: one accepts, another delivers, and both show it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_share_one_store() {
-    let fixture = ServerFixture::new(DatabaseKind::Postgres).await;
-    let one = fixture.serve(&[]);
-    let two = fixture.serve(&[]);
-    let put = one.send(&RawRequest::put("k", "{}")).await;
-    let again = two.send(&RawRequest::put("k", "{}")).await;
-    assert_eq!(
-        (again.status(), &again.body, again.one("idempotency-replayed")),
-        (201, &put.body, Some("true"))
-    );
-    two.until_status(put.one("location").unwrap(), "sent").await;
-    assert_eq!(two.get("/v1/nodes").await.json()["nodes"].as_array().unwrap().len(), 2);
-    let effects = (one.effects().await["effects"].clone(), two.effects().await["effects"].clone());
-    assert!(effects == (1.into(), 0.into()) || effects == (0.into(), 1.into()), "{effects:?}");
+    for kind in [DatabaseKind::Postgres, DatabaseKind::Sqlite] {
+        let fixture = ServerFixture::new(kind).await;
+        let one = fixture.serve(&[]);
+        let two = fixture.serve(&[]);
+        let put = one.send(&RawRequest::put("k", "{}")).await;
+        let again = two.send(&RawRequest::put("k", "{}")).await;
+        assert_eq!(
+            (again.status(), &again.body, again.one("idempotency-replayed")),
+            (201, &put.body, Some("true"))
+        );
+        two.until_status(put.one("location").unwrap(), "sent").await;
+        let nodes = two.get("/v1/nodes").await.json();
+        assert_eq!((&nodes["nodes"][0]["alive"], &nodes["nodes"][1]["alive"]), (&true.into(), &true.into()));
+        let effects = (one.effects().await["effects"].clone(), two.effects().await["effects"].clone());
+        assert!(effects == (1.into(), 0.into()) || effects == (0.into(), 1.into()), "{effects:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use ichido_core::clock::is_alive;
 use ichido_core::ledger::OperationGuarantee;
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::time::Timestamp;
@@ -171,7 +170,7 @@ both_databases! {
         let now = fixture.store.now().await.unwrap();
         let alive = |name: &str| {
             let node = nodes.iter().find(|node| node.name == name).unwrap();
-            is_alive(node.seen_at, now, Duration::from_mins(1))
+            node.is_alive(now)
         };
         assert_eq!((alive("ahead"), alive("here")), (false, true));
     }

@@ -1,15 +1,19 @@
 //! Workers that die or hang.
 // Spec: D12, E1, E2, F2.
 
+use std::path::Path;
 use std::time::Duration;
 
 use ichido::destination::{Handler, JobSuccess};
 use ichido::worker::{DestinationConfig, QueueConfig};
+use ichido_core::clock::{HEARTBEAT_DEADLINE, HEARTBEAT_EVERY};
 use ichido_core::lifecycle::StateName;
 use ichido_core::pace::PerSecond;
 use ichido_core::retry::{Guarantee, Schedule};
 use ichido_core::verdict::Effect;
 use ichido_store::message::NewMessage;
+use ichido_store::node::NodeRow;
+use uuid::Uuid;
 
 use super::fixture::{
     AFTER_LEASE, BACKOFF, DAY, FakeReceiver, HandlerGate, LEASE, WorkerFixture, backoff, both_databases, key,
@@ -18,6 +22,9 @@ use super::fixture::{
 
 /// The time between two slots of a rarely called destination: no test gets there unless it lets time pass.
 const SPACING: Duration = Duration::from_hours(1);
+
+/// A lease that no test reaches: a death is noticed by the heartbeat.
+const LONG_LEASE: Duration = Duration::from_hours(12);
 
 /// A handler whose first call waits at a gate.
 fn first_gated(receiver: &FakeReceiver, gate: &HandlerGate) -> Handler {
@@ -31,6 +38,23 @@ fn first_gated(receiver: &FakeReceiver, gate: &HandlerGate) -> Handler {
             Ok(JobSuccess::default())
         }
     })
+}
+
+/// Removes the lock files of nodes on SQLite, so heartbeats alone count. Returns how many there were.
+fn remove_locks(fixture: &WorkerFixture) -> usize {
+    let Some(path) = fixture.url.strip_prefix("sqlite:") else { return 0 };
+    let files =
+        std::fs::read_dir(Path::new(path).parent().unwrap()).unwrap().map(|file| file.unwrap().path());
+    let locks: Vec<_> = files.filter(|file| file.to_string_lossy().contains("-node-")).collect();
+    for lock in &locks {
+        std::fs::remove_file(lock).unwrap();
+    }
+    locks.len()
+}
+
+async fn own_row(fixture: &WorkerFixture, node: Uuid) -> NodeRow {
+    let nodes = fixture.store.nodes().list().await.unwrap();
+    nodes.into_iter().find(|row| row.id == node).unwrap()
 }
 
 both_databases! {
@@ -140,6 +164,80 @@ both_databases! {
             assert_eq!(same.key, receiver.calls()[0].key);
             assert!(receiver.calls()[0].fence < same.fence);
         }
+    }
+
+    /// The same past its heartbeat, although its lease runs for much longer.
+    // Spec: D12.
+    #[test]
+    async fn worker_past_its_heartbeat_does_not_call(fixture: WorkerFixture) {
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let ids = [fixture.put("k1").await, fixture.put("k2").await];
+        let stuck = fixture.work_as(first_gated(&receiver, &gate).keyed(DAY), |queue| {
+            queue.parallelism = many(1);
+            queue.lease = LONG_LEASE;
+        });
+        gate.reached(1).await;
+        fixture.until_count(StateName::Sending, 2).await;
+        remove_locks(&fixture);
+        let other = fixture.another_node().await;
+        other.pass(HEARTBEAT_DEADLINE);
+        let elsewhere = FakeReceiver::default();
+        let worker = other.work(elsewhere.done().keyed(DAY));
+        for id in ids {
+            other.until(id, StateName::Sent).await;
+        }
+        worker.stop();
+        worker.ended().await;
+        // It resumes. Its next message shows that it has processed what it held.
+        fixture.pass(HEARTBEAT_DEADLINE);
+        gate.open(1);
+        let after = fixture.put("after").await;
+        fixture.until(after, StateName::Sent).await;
+        assert_eq!((receiver.count(), elsewhere.count()), (2, 2));
+        assert_eq!(receiver.calls_of(after), 1);
+        stuck.stop();
+        stuck.ended().await;
+    }
+
+    /// A death is noticed although the lease runs for much longer.
+    // Spec: D12.
+    #[test]
+    async fn message_of_dead_worker_is_rescued_before_its_lease_ends(fixture: WorkerFixture) {
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let handler = || first_gated(&receiver, &gate).keyed(DAY);
+        let worker = fixture.work_as(handler(), |queue| queue.lease = LONG_LEASE);
+        let id = fixture.put("k1").await;
+        gate.reached(1).await;
+        drop(worker);
+        fixture.pass(HEARTBEAT_DEADLINE);
+        let _next = fixture.work(handler());
+        fixture.until(id, StateName::Failed).await;
+        fixture.pass(BACKOFF);
+        fixture.until(id, StateName::Sent).await;
+        assert_eq!(receiver.count(), 2);
+    }
+
+    /// Otherwise others would take the messages of its last calls.
+    // Spec: D12.
+    #[test]
+    async fn draining_worker_sends_heartbeats_until_its_calls_have_ended(fixture: WorkerFixture) {
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let worker = fixture.work(first_gated(&receiver, &gate).keyed(DAY));
+        let id = fixture.put("k1").await;
+        gate.reached(1).await;
+        worker.stop();
+        for _ in 0..3 {
+            fixture.pass(HEARTBEAT_EVERY);
+            let now = fixture.store.now().await.unwrap();
+            while own_row(&fixture, worker.id()).await.seen_at < now {
+                poll_pause().await;
+            }
+        }
+        gate.open(1);
+        worker.ended().await;
+        assert_eq!(fixture.row(id).await.status, StateName::Sent);
+        assert!(own_row(&fixture, worker.id()).await.gone);
+        assert_eq!(remove_locks(&fixture), 0, "its own is removed");
     }
 
     /// A late response settles a parked message.

@@ -1,0 +1,1 @@
+UPDATE ichido.nodes SET gone = true WHERE id = $1

@@ -1,0 +1,1 @@
+UPDATE ichido.nodes SET locked = true WHERE id = $1
