@@ -23,6 +23,8 @@ mod outbox;
 mod races;
 mod read;
 mod rescue;
+mod responses;
+mod settle;
 mod settle_in;
 mod tokens;
 mod transaction;
