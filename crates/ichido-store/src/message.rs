@@ -111,6 +111,7 @@
 // SPEC D1.
 
 mod claimed;
+mod id_prefix;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -126,6 +127,7 @@ use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
 
 pub use claimed::{ClaimOptions, ClaimedMessage, Note, ReceiverResponse, Settlement, StepResult};
+pub use id_prefix::IdPrefix;
 
 use crate::bounded;
 use crate::check;
@@ -166,6 +168,8 @@ pub mod limits {
     pub const MAX_KEY_PAIRS: u32 = 10_000;
     /// The maximum number of messages whose keys are compared with a hash.
     pub const MAX_KEYS_SCANNED: u32 = 100_000;
+    /// The maximum number of messages that one search examines.
+    pub const MAX_SEARCHED: u32 = 10_000;
 }
 
 /// The name of a queue: 1 to 128 letters, digits, `.`, `_`, `-` and `:`.
@@ -453,8 +457,13 @@ pub struct MessageRow {
 }
 
 /// A filter of messages, which are listed newest first.
+///
+/// Indexes find a key, a trace id, a code, a state that is not final, the first digits of an id, and an identity with few messages.
+/// Other members are compared message by message.
 #[derive(Clone, Debug, Default)]
 pub struct MessageFilter {
+    /// With these first digits of the id.
+    pub id: Option<IdPrefix>,
     /// With this queue.
     pub queue: Option<QueueName>,
     /// In this state.
@@ -463,7 +472,7 @@ pub struct MessageFilter {
     pub identity: Option<String>,
     /// With this key.
     pub key: Option<IdempotencyKey>,
-    /// With this correlation id, which has an index.
+    /// With this correlation id.
     pub trace_id: Option<String>,
     /// With this code as the last error.
     pub code: Option<ErrorCode>,
@@ -476,19 +485,35 @@ pub struct MessageFilter {
 }
 
 impl MessageFilter {
-    /// Returns whether it selects a state that is not final. Such messages are in small tables.
-    pub(crate) fn selects_unfinished(&self) -> bool {
-        match self.status {
-            Some(
-                StateName::Queued
-                | StateName::Sending
-                | StateName::Failed
-                | StateName::Parked
-                | StateName::Dead,
-            ) => true,
-            Some(StateName::Sent | StateName::Cancelled) | None => false,
-        }
+    /// Returns the state, if it is not final. Such messages are in small tables.
+    pub(crate) fn live_state(&self) -> Option<StateName> {
+        self.status.filter(|status| match status {
+            StateName::Queued
+            | StateName::Sending
+            | StateName::Failed
+            | StateName::Parked
+            | StateName::Dead => true,
+            StateName::Sent | StateName::Cancelled => false,
+        })
     }
+
+    /// Returns the id before which the list begins.
+    pub(crate) fn begin(&self) -> Uuid {
+        let after = self.after.unwrap_or(Uuid::max());
+        self.id.map_or(after, |prefix| after.min(prefix.end()))
+    }
+}
+
+/// A page of messages.
+#[derive(Clone, Debug, Default)]
+pub struct MessagePage {
+    /// The messages that match, newest first.
+    pub messages: Vec<MessageRow>,
+    /// [`MessageFilter::after`] of the next page; `None` if there is none. A page can be short and still have one, since the
+    /// number of messages that one search examines is limited.
+    pub next: Option<Uuid>,
+    /// How many messages were examined.
+    pub examined: u32,
 }
 
 /// The messages of a key.

@@ -1,13 +1,15 @@
 //! Searches messages: by what the store can filter, and by a field of their requests.
 //!
 //! Guarantee: a search reads a bounded number of messages, holds a bounded number of requests at once, and shows no byte of them.
-//! If it stops before its page is full, it says where to continue. A producer sees only its own messages.
+//! If it stops before its page is full, it says how far it came and where to continue. A producer sees only its own messages.
 
 use std::sync::Arc;
 
 use axum::response::Response;
 use http::StatusCode;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::time::Timestamp;
+use ichido_store::message::limits::MAX_SEARCHED;
 use ichido_store::message::{MessageFilter, MessageRow};
 use ichido_store::token::TokenRole;
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,8 @@ use crate::limits::{LIST_PART, MAX_LIST_SCANNED};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct MessageQuery {
+    /// With these first digits of the id.
+    id: Option<text::MessageIdPrefix>,
     /// In this queue.
     queue: Option<text::QueueName>,
     /// In this state.
@@ -67,15 +71,18 @@ pub(super) struct MessagePage {
     /// The `cursor` of the next page; null on the last one. A page can be short and still have one, since the number of messages
     /// that one request examines is limited.
     next: Option<String>,
-    /// Number of messages examined for this page.
-    looked_at: u32,
+    /// How far back the messages were examined, by the time in their ids, if that limit was reached; null otherwise.
+    searched_back_to: Option<String>,
 }
 
 /// Lists messages, newest first.
 ///
 /// A message must match all filters. `field` and `value` search requests that are valid JSON, whatever their content type: the value at the
-/// pointer must be the same JSON value, or a string with this text. Messages are examined one by one, so a page can be short and still have
-/// a `next`.
+/// pointer must be the same JSON value, or a string with this text.
+///
+/// `id`, `key`, `trace_id` and `code` are found by an index, and so are every `state` but `sent` and `cancelled`, and an `identity` with
+/// fewer than 1,000 messages. Other filters compare messages one by one, newest first: one request examines about 10,000 messages, or the
+/// requests of 2,000. A page can therefore be short and still have a `next`; `searched_back_to` then says how far it came.
 #[utoipa::path(
     get,
     path = "/v1/messages",
@@ -125,6 +132,7 @@ impl MessageSearch {
             }
         };
         let filter = MessageFilter {
+            id: query.id.map(|prefix| prefix.0),
             queue,
             status: query.state.map(|state| state.0),
             key,
@@ -139,18 +147,17 @@ impl MessageSearch {
     }
 
     async fn run(mut self, api: &ApiState, caller: &ApiCaller) -> Result<MessagePage, Problem> {
-        let mut page = MessagePage { messages: Vec::new(), next: None, looked_at: 0 };
+        let mut page = MessagePage { messages: Vec::new(), next: None, searched_back_to: None };
+        let (mut examined, mut scanned) = (0, 0);
         loop {
             let remaining = self.limit - u32::try_from(page.messages.len()).unwrap_or(self.limit);
             // Without a field every message matches, so no more are read than needed.
             let part = if self.field.is_some() { LIST_PART } else { LIST_PART.min(remaining) };
-            let rows = api.store.messages().list(&self.filter, part).await?;
-            let is_last = rows.len() < part as usize;
-            let matched = self.matched(rows).await?;
-            let mut left = matched.len();
-            for (row, fits) in matched {
-                left -= 1;
-                page.looked_at += 1;
+            let found = api.store.messages().search(&self.filter, part).await?;
+            examined += found.examined;
+            let mut matched = self.matched(found.messages).await?.into_iter();
+            for (row, fits) in matched.by_ref() {
+                scanned += 1;
                 self.filter.after = Some(row.id);
                 if fits && caller.can_see(&row.queue, &row.identity) {
                     page.messages.push(Listed::new(row));
@@ -159,11 +166,15 @@ impl MessageSearch {
                     break;
                 }
             }
-            if is_last && left == 0 {
-                return Ok(page);
+            // The next page begins with the messages that are left of this part.
+            if matched.len() == 0 {
+                self.filter.after = found.next;
             }
-            if page.messages.len() == self.limit as usize || MAX_LIST_SCANNED <= page.looked_at {
-                page.next = self.filter.after.map(|id| cursor::encode(&id));
+            let is_full = page.messages.len() == self.limit as usize;
+            let Some(after) = self.filter.after else { return Ok(page) };
+            if is_full || MAX_LIST_SCANNED <= scanned || MAX_SEARCHED <= examined {
+                page.next = Some(cursor::encode(&after));
+                page.searched_back_to = enqueued_at(after).filter(|_| !is_full).map(|at| at.to_string());
                 return Ok(page);
             }
         }
@@ -188,4 +199,11 @@ impl MessageSearch {
             Problem::new(Code::StoreRefused, "the server failed to search the requests")
         })
     }
+}
+
+/// Returns about when a message was enqueued, by its id.
+fn enqueued_at(id: Uuid) -> Option<Timestamp> {
+    let (seconds, nanos) = id.get_timestamp()?.to_unix();
+    let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
+    Some(Timestamp::from_micros(micros.checked_add(i64::from(nanos / 1_000))?))
 }

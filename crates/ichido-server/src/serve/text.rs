@@ -16,7 +16,7 @@ use ichido_store::ledger::limits::MAX_OPERATION_BYTES;
 use ichido_store::message::limits::{
     MAX_CONTENT_TYPE_BYTES, MAX_EXCERPT_BYTES, MAX_IDENTITY_BYTES, MAX_QUEUE_BYTES, MAX_TRACE_ID_BYTES,
 };
-use ichido_store::message::{DeadLetterState as StoredLetterState, QueueName as StoredQueueName};
+use ichido_store::message::{DeadLetterState as StoredLetterState, IdPrefix, QueueName as StoredQueueName};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
@@ -75,6 +75,10 @@ texts! {
     /// The name of a queue.
     QueueName as StoredQueueName = |text: &str| accept::queue_name(text).map_err(str::to_owned),
         string("^[A-Za-z0-9._:-]+$", 1, MAX_QUEUE_BYTES);
+    /// The first digits of a message's id, with or without dashes.
+    MessageIdPrefix as IdPrefix = |text: &str| IdPrefix::parse(text).ok_or_else(|| {
+        format!("must be the first {} to {} hexadecimal digits of an id", IdPrefix::MIN_DIGITS, IdPrefix::MAX_DIGITS)
+    }), text("^([0-9A-Fa-f]-?){4,32}$");
     /// An idempotency key: visible ASCII characters.
     IdempotencyKey, string("^[!-~]+$", 1, Key::MAX_LEN);
     /// An idempotency key of the ledger: visible ASCII characters and, in the profile `ietf`, spaces.

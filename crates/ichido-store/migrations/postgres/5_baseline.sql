@@ -178,6 +178,7 @@ CREATE TABLE ichido.dead_letters (
 
 CREATE INDEX dead_letters_newest ON ichido.dead_letters (state, closed, queue, since DESC, message_id DESC);
 CREATE INDEX dead_letters_newest_of_all ON ichido.dead_letters (state, closed, since DESC, message_id DESC);
+CREATE INDEX dead_letters_code ON ichido.dead_letters (state, closed, code, since DESC, message_id DESC) WHERE code IS NOT NULL;
 
 -- Every transition and operator action, append-only. An attempt is one row: `claimed_at` is its
 -- queued -> sending, `at` its end. An operator's action gets its own fence, so fences order a timeline.
@@ -221,6 +222,9 @@ CREATE INDEX events_position ON ichido.events USING brin (position) WITH (autosu
 
 -- Operator actions on other subjects than messages. They are few among the entries and found only with this index.
 CREATE INDEX events_actions ON ichido.events (fence) WHERE about IS NOT NULL AND kind <> 'keys_sealed';
+
+-- Messages are found by the code of a failure. An entry without one, such as a success, costs nothing here.
+CREATE INDEX events_code ON ichido.events (code, message_id) WHERE code IS NOT NULL;
 
 -- Chained spans of entries, each under one code. A span whose entries were all deleted keeps root and count.
 CREATE TABLE ichido.seals (

@@ -166,9 +166,10 @@ CREATE TABLE ichido_dead_letters (
     CONSTRAINT dead_letters_travel CHECK ((doubt_since IS NULL) = (in_flight_until IS NULL))
 ) STRICT;
 
--- A page of one queue's letters, and a page of all. Letters are kept forever, so neither list may sort them.
+-- A page of one queue's letters, of all, and of one code. Letters are kept forever, so no list may sort them.
 CREATE INDEX ichido_dead_letters_newest ON ichido_dead_letters (state, closed, queue, since DESC, message_id DESC);
 CREATE INDEX ichido_dead_letters_newest_of_all ON ichido_dead_letters (state, closed, since DESC, message_id DESC);
+CREATE INDEX ichido_dead_letters_code ON ichido_dead_letters (state, closed, code, since DESC, message_id DESC) WHERE code IS NOT NULL;
 
 -- Every transition and operator action, append-only. An attempt is one row: `claimed_at` is its
 -- queued -> sending, `at` its end. An operator's action gets its own fence, so fences order a timeline.
@@ -206,6 +207,9 @@ CREATE TABLE ichido_events (
 
 -- Operator actions on other subjects than messages. They are few among the entries and found only with this index.
 CREATE INDEX ichido_events_actions ON ichido_events (fence) WHERE about IS NOT NULL AND kind <> 'keys_sealed';
+
+-- Messages are found by the code of a failure. An entry without one, such as a success, costs nothing here.
+CREATE INDEX ichido_events_code ON ichido_events (code, message_id) WHERE code IS NOT NULL;
 
 -- Entries that no seal lists yet. SQLite has no index as cheap to write as PostgreSQL's BRIN,
 -- and this table is small if seals are made.

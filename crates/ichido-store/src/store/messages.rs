@@ -2,14 +2,13 @@
 
 mod in_transaction;
 mod lookup;
+mod search;
 
 use std::collections::BTreeSet;
 
 use ichido_core::audit::AuditKey;
-use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{Event, StateName};
 use ichido_core::time::Timestamp;
-use ichido_core::verdict::ErrorCode;
 use uuid::Uuid;
 
 use super::Messages;
@@ -19,7 +18,7 @@ use crate::driver::on;
 use crate::error::StoreError;
 use crate::message::limits::MAX_PAGE;
 use crate::message::{
-    Enqueued, MessageFilter, MessageRow, NewMessage, Note, NumberedMessage, QueueName, StepResult, Transition,
+    Enqueued, MessageRow, NewMessage, Note, NumberedMessage, QueueName, StepResult, Transition,
 };
 use crate::node::MessageHolder;
 use crate::placement::storable_note;
@@ -96,39 +95,6 @@ impl Messages<'_> {
     pub async fn holder(self, id: Uuid) -> Result<Option<MessageHolder>, StoreError> {
         let row = self.0.driver.optional(paired!("message_holder"), &[id.into()]).await?;
         row.as_ref().map(rows::holder).transpose()
-    }
-
-    /// Lists messages, newest first, with their requests.
-    ///
-    /// At most [`MAX_PAGE`], whatever `limit` is. [`MessageFilter::after`] selects the next page.
-    pub async fn list(self, filter: &MessageFilter, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
-        check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
-        check::no_nul("the trace id", filter.trace_id.as_deref().unwrap_or_default())?;
-        let statement = match &filter.trace_id {
-            Some(_) => shared!("message_list_trace"),
-            None if filter.selects_unfinished() => paired!("message_list_live"),
-            None => shared!("message_list"),
-        };
-        let mut values = vec![
-            filter.queue.as_ref().map(QueueName::as_str).into(),
-            filter.status.map(StateName::as_str).into(),
-            filter.identity.as_deref().into(),
-            filter.key.as_ref().map(IdempotencyKey::as_str).into(),
-            filter.code.map(ErrorCode::as_str).into(),
-            filter.created_from.into(),
-            filter.created_before.into(),
-            filter.after.unwrap_or(Uuid::max()).into(),
-            i64::from(limit.min(MAX_PAGE)).into(),
-        ];
-        values.extend(filter.trace_id.as_deref().map(SqlValue::from));
-        // A generic plan would assume that every filter is selective.
-        self.0
-            .driver
-            .all(statement.with_custom_plan(), &values)
-            .await?
-            .iter()
-            .map(rows::message_row)
-            .collect()
     }
 
     /// Lists every transition of a message, in order.

@@ -24,6 +24,7 @@ mod races;
 mod read;
 mod rescue;
 mod responses;
+mod search;
 mod settle;
 mod settle_in;
 mod tokens;

@@ -265,18 +265,8 @@ async fn statements_go_by_their_indexes_with_a_long_history_behind() {
     plan(&mut connection, include_str!("../../src/postgres/sql/rescue_left.sql"), left)
         .await
         .assert_uses_index("messages_pkey");
-    let page = "NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 50";
     // Planned for each query, because an unset filter must not count.
     let anew = "SET LOCAL plan_cache_mode = force_custom_plan";
-    let list = plan_as(&mut connection, anew, include_str!("../../src/sql/message_list.sql"), page).await;
-    list.assert_uses_index("messages_pkey");
-    assert!(list.buffers < 5_000, "a page of 50 touched {} pages", list.buffers);
-    let rare = "NULL, 'sending', NULL, NULL, NULL, NULL, NULL, 'ffffffff-ffff-ffff-ffff-ffffffffffff', 50";
-    let live =
-        plan_as(&mut connection, anew, include_str!("../../src/postgres/sql/message_list_live.sql"), rare)
-            .await;
-    live.assert_uses_index("messages_pkey");
-    assert!(live.buffers < 5_000, "a page of what is being sent touched {} pages", live.buffers);
     add_letters(&mut connection).await;
     let before = "now(), 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
     let after_all = "'infinity', 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
@@ -335,6 +325,112 @@ async fn the_counts_of_a_window_are_found_among_many() {
         found.assert_uses_index("counters_pkey");
         assert!(found.buffers < 200, "{} pages: {}", found.buffers, found.text);
     }
+    drop(store);
+}
+
+/// Adds 6,000 messages: of six, one is queued, one failed, one dead, and three were sent. Most failures have one code.
+async fn add_messages_of_all_states(connection: &mut PgConnection) {
+    let id = "(lpad(to_hex(1735689600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";
+    let all = "generate_series(1, 6000) n";
+    let code =
+        "CASE WHEN n % 6 IN (1, 2) THEN CASE WHEN n < 100 THEN 'BAD_REQUEST' ELSE 'BROKER_5XX' END END";
+    let state = "CASE n % 6 WHEN 1 THEN 'failed' WHEN 2 THEN 'dead' ELSE 'sent' END";
+    for statement in [
+        format!(
+            "INSERT INTO ichido.messages SELECT {id}, 'orders', 'u' || n % 7, 'h' || n, sha256('x'), 'text/plain', 'x', NULL, 2, 9, NULL, NULL, now() FROM {all}"
+        ),
+        format!(
+            "INSERT INTO ichido.ready (queue, priority, message_id) SELECT 'orders', n % 4, {id} FROM {all} WHERE n % 6 = 0"
+        ),
+        format!(
+            "INSERT INTO ichido.scheduled (message_id, queue, priority, state, due, suspect, attempts, deaths) SELECT {id}, 'orders', 2, 'failed', now(), false, 1, 0 FROM {all} WHERE n % 6 = 1"
+        ),
+        format!(
+            "INSERT INTO ichido.dead_letters (message_id, queue, state, effect, code, since, attempts, deaths) SELECT {id}, 'orders', 'dead', 'not_done', {code}, now(), 1, 0 FROM {all} WHERE n % 6 = 2"
+        ),
+        format!(
+            "INSERT INTO ichido.events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect, code) SELECT {id}, n, 0, now(), now(), 'sending', {state}, 'ended', 1, 0, 'done', {code} FROM {all} WHERE n % 6 > 0"
+        ),
+    ] {
+        connection.execute(AssertSqlSafe(statement)).await.expect("messages");
+    }
+    for table in ["messages", "events", "ready", "dead_letters", "scheduled"] {
+        connection.execute(AssertSqlSafe(format!("VACUUM ANALYZE ichido.{table}"))).await.expect("vacuumed");
+    }
+}
+
+/// Returns how many rows of tables a plan read, those included that a filter removed.
+fn rows_read(plan: &Value) -> f64 {
+    match plan {
+        Value::Object(node) => {
+            let number = |name: &str| node.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+            let is_table = node.contains_key("Relation Name");
+            let rows = number("Actual Rows") + number("Rows Removed by Filter");
+            let here = if is_table { rows * number("Actual Loops") } else { 0.0 };
+            here + node.values().map(rows_read).sum::<f64>()
+        }
+        Value::Array(nodes) => nodes.iter().map(rows_read).sum(),
+        _ => 0.0,
+    }
+}
+
+/// A search reads ids from an index and then their messages: its cost depends on its page, not on the store or the filter.
+// SPEC D13, E3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_reads_no_more_rows_than_it_asks_for() {
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    let mut connection = PgConnection::connect(&database.url).await.expect("connected");
+    add_messages_of_all_states(&mut connection).await;
+    // With the settings of the store's own connections.
+    let how = "SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL enable_seqscan = off";
+    let ids = include_str!("../../src/sql/message_ids.sql");
+    let trace = include_str!("../../src/sql/message_ids_trace.sql");
+    let code = include_str!("../../src/sql/message_ids_code.sql");
+    let live = include_str!("../../src/postgres/sql/message_ids_live.sql");
+    // In `ready` one page of each of four priorities is read.
+    for (sql, filter, index, max_rows) in [
+        (ids, "", "messages_pkey", 50.0),
+        (trace, ", 't-1'", "messages_trace_id", 50.0),
+        (code, ", 'BROKER_5XX'", "events_code", 51.0),
+        (code, ", 'BAD_REQUEST'", "events_code", 51.0),
+        (live, ", 'queued', 'orders'", "ready_pkey", 300.0),
+        (live, ", 'queued', NULL", "ready_pkey", 300.0),
+        (live, ", 'queued', 'mail'", "ready_pkey", 60.0),
+        (live, ", 'failed', NULL", "scheduled_pkey", 60.0),
+        (live, ", 'dead', 'mail'", "dead_letters_pkey", 60.0),
+    ] {
+        let arguments = format!("'ffffffff-ffff-ffff-ffff-ffffffffffff', 50{filter}");
+        let found = plan_as(&mut connection, how, sql, &arguments).await;
+        found.assert_uses_index(index);
+        let rows = rows_read(&serde_json::from_str(&found.text).expect("a plan"));
+        assert!(rows <= max_rows, "{rows} rows for {arguments}: {}", found.text);
+    }
+    let of_identity = include_str!("../../src/sql/message_of_identity.sql");
+    for arguments in ["'u1', NULL, 100", "'u1', 'orders', 100", "'nobody', NULL, 100"] {
+        let found = plan_as(&mut connection, how, of_identity, arguments).await;
+        found.assert_uses_index("messages_once");
+        let rows = rows_read(&serde_json::from_str(&found.text).expect("a plan"));
+        assert!(rows <= 102.0, "{rows} rows for {arguments}: {}", found.text);
+    }
+    let list = include_str!("../../src/postgres/sql/message_list.sql");
+    let newest =
+        "SELECT array_agg(id)::text FROM (SELECT id FROM ichido.messages ORDER BY id DESC LIMIT 50) i";
+    let of_50 = connection.fetch_one(newest).await.expect("ids").get::<String, _>(0);
+    let list = plan_as(
+        &mut connection,
+        "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off",
+        list,
+        &format!("NULL, NULL, 'nobody', NULL, NULL, NULL, NULL, '{of_50}', 50, NULL"),
+    )
+    .await;
+    list.assert_uses_index("messages_pkey");
+    let rows = rows_read(&serde_json::from_str(&list.text).expect("a plan"));
+    assert!(rows <= 50.0 * 7.0, "{rows} rows for 50 messages: {}", list.text);
+    let letters = include_str!("../../src/postgres/sql/dead_letter_page.sql");
+    let rare = "'dead', 'open', NULL, 'infinity', 'ffffffff-ffff-ffff-ffff-ffffffffffff', '-infinity', 'BAD_REQUEST', NULL, NULL, NULL, 50";
+    let letters = plan_as(&mut connection, how, letters, rare).await;
+    letters.assert_uses_index("dead_letters_code");
     drop(store);
 }
 

@@ -37,7 +37,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 32] = [
+const SMALL: [(&str, &str); 35] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -52,9 +52,13 @@ const SMALL: [(&str, &str); 32] = [
     // A row for each task.
     ("task_release.sql", "SCAN ichido_singleton_tasks"),
     ("bulk_leases.sql", "SCAN ichido_singleton_tasks"),
-    ("message_list_live.sql", "SCAN ichido_ready"),
-    ("message_list_live.sql", "SCAN ichido_leases"),
-    ("message_list_live.sql", "SCAN live"),
+    // Queues and their priorities in use; pages of rows; leases.
+    ("message_ids_live.sql", "SCAN q"),
+    ("message_of_identity.sql", "SCAN q"),
+    ("message_ids_live.sql", "SCAN p"),
+    ("message_ids_live.sql", "SCAN s"),
+    ("message_ids_live.sql", "SCAN l"),
+    ("message_ids_live.sql", "SCAN ichido_leases"),
     // The priorities in use.
     ("queue_oldest.sql", "SCAN u"),
     // The first row of the index; then the pairs of queue and identity, up to a limit.
@@ -91,7 +95,8 @@ async fn connect_beside(file: &SqliteTestFile) -> SqliteConnection {
     options.pragma("cache_size", "-200000").connect().await.unwrap()
 }
 
-/// Adds finished messages with their events, a tenth of them dead letters; settled keys, and contents. Ids are from last year.
+/// Adds finished messages with their events, a tenth of them dead letters; waiting messages of a queue that no operation here
+/// uses; settled keys, and contents. Ids are from last year.
 async fn add_history(connection: &mut SqliteConnection, from: i64, to: i64) {
     let numbers =
         format!("WITH RECURSIVE i (n) AS (SELECT {from} UNION ALL SELECT n + 1 FROM i WHERE n < {to})");
@@ -103,14 +108,17 @@ async fn add_history(connection: &mut SqliteConnection, from: i64, to: i64) {
              NULL, NULL, {moment}, NULL, NULL, NULL FROM i"
         ),
         // The trigger made them claimable.
-        "DELETE FROM ichido_ready".to_owned(),
+        "DELETE FROM ichido_ready WHERE queue = 'orders'".to_owned(),
         format!(
-            "INSERT INTO ichido_events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect) {numbers} \
-             SELECT {id}, n, 0, {moment}, {moment}, 'sending', iif(n % 10 = 0, 'dead', 'sent'), 'ended', 1, 0, 'done' FROM i"
+            "INSERT INTO ichido_ready (queue, priority, message_id) {numbers} SELECT 'waiting', n % 3, {id} FROM i WHERE n % 5 = 1"
         ),
         format!(
-            "INSERT INTO ichido_dead_letters (message_id, queue, state, effect, since, attempts, deaths) {numbers} \
-             SELECT {id}, 'orders', 'dead', 'not_done', {moment}, 1, 0 FROM i WHERE n % 10 = 0"
+            "INSERT INTO ichido_events (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect, code) {numbers} \
+             SELECT {id}, n, 0, {moment}, {moment}, 'sending', iif(n % 10 = 0, 'dead', 'sent'), 'ended', 1, 0, 'done', iif(n % 10 = 0, 'BAD_REQUEST', NULL) FROM i"
+        ),
+        format!(
+            "INSERT INTO ichido_dead_letters (message_id, queue, state, effect, code, since, attempts, deaths) {numbers} \
+             SELECT {id}, 'orders', 'dead', 'not_done', 'BAD_REQUEST', {moment}, 1, 0 FROM i WHERE n % 10 = 0"
         ),
         // They expire long after the test.
         format!(
@@ -148,7 +156,7 @@ macro_rules! expected {
 /// SQLite's own name for the index on a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [ExpectedPlan; 54] {
+fn statements() -> [ExpectedPlan; 57] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -167,6 +175,10 @@ fn statements() -> [ExpectedPlan; 54] {
             "SEARCH n USING INDEX sqlite_autoindex_ichido_messages_2 (queue=? AND identity>?)",
             "SEARCH n USING INDEX sqlite_autoindex_ichido_messages_2 (queue>?)",
             "SEARCH m USING INDEX sqlite_autoindex_ichido_messages_2 (queue=? AND identity=? AND key=?)",
+        ];
+        "message_of_identity" by [
+            "SEARCH n USING COVERING INDEX sqlite_autoindex_ichido_messages_2 (queue>?)",
+            "SEARCH m USING INDEX sqlite_autoindex_ichido_messages_2 (queue=? AND identity=?)",
         ];
         "message_keys" by ["USING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
         // The outcome of a key.
@@ -237,12 +249,14 @@ fn statements() -> [ExpectedPlan; 54] {
         "sealed_keys_page" by ["INDEX sqlite_autoindex_ichido_sealed_keys_1 ((until_at,since_at,id)>(?,?,?))"];
         "sealed_keys_over" by ["INDEX sqlite_autoindex_ichido_sealed_keys_1 (until_at<?)"];
         // The listings.
-        "message_list" by ["SEARCH m USING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
-        "message_list_trace" by ["SEARCH m USING INDEX ichido_messages_trace_id (trace_id=? AND id<?)"];
+        "message_ids" by ["ichido_messages USING COVERING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
+        "message_ids_trace" by ["INDEX ichido_messages_trace_id (trace_id=? AND id<?)"];
+        "message_ids_code" by ["ichido_events USING COVERING INDEX ichido_events_code (code=? AND message_id<?)"];
         "dead_letter_list" by ["INDEX ichido_dead_letters_newest_of_all (state=? AND closed=? AND (since,message_id)<(?,?))", MESSAGE_ID];
         "dead_letter_list_queue" by ["INDEX ichido_dead_letters_newest (state=? AND closed=? AND queue=? AND (since,message_id)<(?,?))", MESSAGE_ID];
         "dead_letter_page" by ["INDEX ichido_dead_letters_newest_of_all (state=? AND closed=? AND since>? AND (since,message_id)<(?,?))", MESSAGE_ID];
         "dead_letter_page_queue" by ["INDEX ichido_dead_letters_newest (state=? AND closed=? AND queue=? AND since>? AND (since,message_id)<(?,?))", MESSAGE_ID];
+        "dead_letter_page_code" by ["INDEX ichido_dead_letters_code (state=? AND closed=? AND code=? AND since>? AND (since,message_id)<(?,?))", MESSAGE_ID];
         "dead_letter_find" by ["INDEX sqlite_autoindex_ichido_dead_letters_1 (message_id=?)", MESSAGE_ID];
         "dead_letter_take" by ["INDEX sqlite_autoindex_ichido_dead_letters_1 (message_id=?)"];
         "message_stages" by [MESSAGE_ID];
@@ -494,8 +508,11 @@ async fn pages(connection: &mut SqliteConnection) -> Vec<(&'static str, u64)> {
     let steps = Arc::new(AtomicU64::new(0));
     count_into(&steps, connection).await;
     let none: Option<&str> = None;
-    let messages = sqlx::query(AssertSqlSafe(text("message_list")));
-    let messages = messages.bind(none).bind(none).bind(none).bind(none).bind(none).bind(none).bind(none);
+    let ids = |name| sqlx::query(AssertSqlSafe(text(name))).bind(Uuid::max()).bind(BATCH);
+    let of_code =
+        sqlx::query(AssertSqlSafe(text("dead_letter_page_code"))).bind("dead").bind("open").bind(none);
+    let of_code =
+        of_code.bind(i64::MAX).bind(Uuid::max()).bind(0).bind("BAD_REQUEST").bind(none).bind(none).bind(none);
     let letters = sqlx::query(AssertSqlSafe(text("dead_letter_list")));
     let of_queue = sqlx::query(AssertSqlSafe(text("dead_letter_list_queue")));
     let letters = [letters, of_queue]
@@ -503,7 +520,12 @@ async fn pages(connection: &mut SqliteConnection) -> Vec<(&'static str, u64)> {
     let [letters, of_queue] = letters;
     let mut costs = Vec::new();
     for (name, query) in [
-        ("messages", messages.bind(Uuid::max()).bind(BATCH)),
+        ("messages", ids("message_ids")),
+        ("messages with a code", ids("message_ids_code").bind("BAD_REQUEST")),
+        ("queued messages of a queue", ids("message_ids_live").bind("queued").bind("waiting")),
+        ("queued messages", ids("message_ids_live").bind("queued").bind(none)),
+        ("dead messages", ids("message_ids_live").bind("dead").bind("orders")),
+        ("letters with a code", of_code.bind(BATCH)),
         ("letters", letters),
         ("letters of a queue", of_queue),
     ] {
