@@ -172,6 +172,9 @@ pub mod limits {
     pub const MAX_SEARCHED: u32 = 10_000;
 }
 
+/// The priority of a message that is given none.
+pub const PRIORITY_DEFAULT: u8 = 2;
+
 /// The name of a queue: 1 to 128 letters, digits, `.`, `_`, `-` and `:`.
 ///
 /// Cheap to clone, because each message carries it.
@@ -226,7 +229,7 @@ pub struct NewMessage {
     /// [`limits::MAX_ITEM_CHARS`].
     // SPEC E3.
     pub item: Option<String>,
-    /// The priority: 0 is most urgent, 255 least. [`NewMessage::new`] sets 2.
+    /// The priority: 0 is most urgent, 255 least. [`NewMessage::new`] sets [`PRIORITY_DEFAULT`].
     pub priority: u8,
     /// The maximum number of attempts, including the first; at most [`limits::MAX_ATTEMPTS`]. [`NewMessage::new`] sets that of
     /// [`Retry::OUTBOX`].
@@ -234,6 +237,10 @@ pub struct NewMessage {
     /// The delay before the first attempt. The message is queued at once, and claimable after
     /// [`Claims::promote`](crate::Claims::promote).
     pub delay: Duration,
+    /// The earliest time of the first attempt, by the store's clock. One that has passed means at once; with a delay, the later
+    /// of the two applies.
+    // SPEC H5.
+    pub run_at: Option<Timestamp>,
     /// The dead letter that it replaces.
     // SPEC D17.
     pub replacement_of: Option<Uuid>,
@@ -269,9 +276,10 @@ impl NewMessage {
             trace: None,
             trace_id: None,
             item: None,
-            priority: 2,
+            priority: PRIORITY_DEFAULT,
             max_attempts: Retry::OUTBOX.max_attempts,
             delay: Duration::ZERO,
+            run_at: None,
             replacement_of: None,
             same_content: None,
         }
@@ -280,6 +288,18 @@ impl NewMessage {
     /// Returns whether a message with this request, under the same key, is this message.
     pub fn is_same_request(&self, content_type: &str, digest: Digest) -> bool {
         is_same_body((&self.content_type, self.digest), (content_type, digest))
+    }
+
+    /// Returns when it is due if it is enqueued now; `None` is at once. PostgreSQL's statements compute the same.
+    pub(crate) fn due_from(&self, now: Timestamp) -> Option<Timestamp> {
+        let due = self.run_at.unwrap_or(now).max(now.plus(self.delay));
+        (now < due).then_some(due)
+    }
+
+    /// Returns whether it may be claimable as soon as it is enqueued, so those who wait for its queue are woken.
+    pub(crate) fn is_maybe_claimable(&self) -> bool {
+        // Only the statement knows whether `run_at` has passed, and waking somebody for nothing does no harm.
+        self.delay.is_zero()
     }
 
     /// Refuses values that a database cannot hold, before they join a batch.
@@ -319,8 +339,8 @@ pub enum Enqueued {
         /// Its id.
         id: Uuid,
     },
-    /// The same message was enqueued before: its request has the same digest and media type. Priority, attempts and delay are
-    /// not compared; those of the first message apply.
+    /// The same message was enqueued before: its request has the same digest and media type. Priority, attempts,
+    /// delay and `run_at` are not compared; those of the first message apply.
     Replay {
         /// The id of the first message.
         id: Uuid,
@@ -454,6 +474,16 @@ pub struct MessageRow {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
+}
+
+/// The priority and the time that a message was enqueued with. Neither changes.
+// SPEC H5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageSchedule {
+    /// The priority; 0 is most urgent.
+    pub priority: u8,
+    /// The earliest time of its first attempt; `None` is at once.
+    pub run_at: Option<Timestamp>,
 }
 
 /// A filter of messages, which are listed newest first.

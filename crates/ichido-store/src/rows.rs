@@ -14,8 +14,8 @@ use crate::columns::{Columns, fence_from};
 use crate::dead_letter::{DeadLetterRow, Disposition};
 use crate::error::StoreError;
 use crate::message::{
-    ClaimOptions, ClaimedMessage, DeadLetterState, MessageRow, QueueName, ReceiverResponse, StateCount,
-    Transition,
+    ClaimOptions, ClaimedMessage, DeadLetterState, MessageRow, MessageSchedule, QueueName, ReceiverResponse,
+    StateCount, Transition,
 };
 use crate::node::{BulkLease, MessageHolder, NodeRow, QueuePause, SharedPace};
 use crate::placement::PriorLetter;
@@ -59,6 +59,7 @@ pub(crate) fn work(
         item: row.text_or_none("item")?,
         priority: priority(row)?,
         created_at: row.timestamp("created_at")?,
+        run_at: row.timestamp_or_none("due")?,
         claimed_at: row.timestamp("claimed_at")?,
         fence,
         start_mark: if terms.start_marks || before.suspect {
@@ -363,6 +364,11 @@ pub(crate) fn last_id(moment: Timestamp) -> Uuid {
 /// Parses the queue that a column names.
 pub(crate) fn queue_name(name: &str) -> Result<QueueName, StoreError> {
     QueueName::parse(name).ok_or_else(|| corrupt("invalid queue name"))
+}
+
+/// Reads the priority and the time that a message was enqueued with.
+pub(crate) fn message_schedule(row: &impl Columns) -> Result<MessageSchedule, StoreError> {
+    Ok(MessageSchedule { priority: priority(row)?, run_at: row.timestamp_or_none("due")? })
 }
 
 /// Reads the column `priority`.

@@ -64,6 +64,8 @@ pub struct ClaimedMessage {
     pub priority: u8,
     /// When it was enqueued.
     pub created_at: Timestamp,
+    /// The time before which it was not to be sent; `None` if it was due at once.
+    pub run_at: Option<Timestamp>,
     /// When it was claimed, on the store's clock.
     pub claimed_at: Timestamp,
     /// The fence of the claim.

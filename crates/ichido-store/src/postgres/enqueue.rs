@@ -12,6 +12,7 @@ use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
+use crate::db_timestamp::DbTimestamp;
 use crate::duplicate::{find_duplicate, find_first};
 use crate::error::StoreError;
 use crate::message::{Enqueued, NumberedMessage, compare_with_first};
@@ -173,4 +174,5 @@ fn insertion<'q>(
         .bind(new().map(|new| new.hops.as_deref()).collect::<Vec<_>>())
         .bind(new().map(|new| new.trace_id.as_deref()).collect::<Vec<_>>())
         .bind(new().map(|new| new.item.as_deref()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.run_at.map(DbTimestamp)).collect::<Vec<_>>())
 }

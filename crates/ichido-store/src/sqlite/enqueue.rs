@@ -120,7 +120,7 @@ async fn insert(
                 .bind(new.trace.as_deref())
                 .bind(new.priority)
                 .bind(new.max_attempts.get())
-                .bind((!new.delay.is_zero()).then(|| now.plus(new.delay).as_micros()))
+                .bind(new.due_from(now).map(Timestamp::as_micros))
                 .bind(new.replacement_of)
                 .bind(now.as_micros())
                 .bind(new.hops.as_deref())

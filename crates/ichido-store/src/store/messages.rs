@@ -18,7 +18,7 @@ use crate::driver::on;
 use crate::error::StoreError;
 use crate::message::limits::MAX_PAGE;
 use crate::message::{
-    Enqueued, MessageRow, NewMessage, Note, NumberedMessage, QueueName, StepResult, Transition,
+    Enqueued, MessageRow, MessageSchedule, NewMessage, Note, NumberedMessage, QueueName, StepResult, Transition,
 };
 use crate::node::MessageHolder;
 use crate::placement::storable_note;
@@ -35,7 +35,7 @@ impl Messages<'_> {
     /// To enqueue it together with your own rows, see [`Messages::enqueue_in_postgres`] and [`Messages::enqueue_in_sqlite`].
     pub async fn enqueue(self, message: NewMessage) -> Result<Enqueued, StoreError> {
         let message = message.checked()?;
-        let (queue, is_claimable) = (message.queue.clone(), message.delay.is_zero());
+        let (queue, is_claimable) = (message.queue.clone(), message.is_maybe_claimable());
         let enqueued = if message.same_content.is_some() {
             let numbered = (Uuid::now_v7(), message);
             self.0.note_write(on!(&*self.0.driver, driver => driver.enqueue_same_content(numbered).await))?
@@ -67,7 +67,7 @@ impl Messages<'_> {
             });
         }
         let queues: BTreeSet<&QueueName> =
-            plain.iter().filter(|(_, new)| new.delay.is_zero()).map(|(_, new)| &new.queue).collect();
+            plain.iter().filter(|(_, new)| new.is_maybe_claimable()).map(|(_, new)| &new.queue).collect();
         let mut written = Vec::with_capacity(plain.len());
         for part in BatchLimits::DEFAULT.parts(&plain, |(_, message)| message.request.len()) {
             written.extend(on!(&*self.0.driver, driver => write_all(&**driver, part).await));
@@ -89,6 +89,12 @@ impl Messages<'_> {
     pub async fn get(self, id: Uuid) -> Result<Option<MessageRow>, StoreError> {
         let row = self.0.driver.optional(shared!("message_get"), &[id.into()]).await?;
         row.as_ref().map(rows::message_row).transpose()
+    }
+
+    /// Returns the priority and the time that a message was enqueued with.
+    pub async fn schedule(self, id: Uuid) -> Result<Option<MessageSchedule>, StoreError> {
+        let row = self.0.driver.optional(shared!("message_schedule"), &[id.into()]).await?;
+        row.as_ref().map(rows::message_schedule).transpose()
     }
 
     /// Finds the node that holds a message in flight.

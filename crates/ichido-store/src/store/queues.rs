@@ -63,7 +63,8 @@ impl Queues<'_> {
         Ok(row.ok_or(sqlx::Error::RowNotFound)?.text("kind")?.to_owned())
     }
 
-    /// Returns when the oldest claimable message of a queue was enqueued, or `None`. Delayed messages and retries do not count.
+    /// Returns since when the oldest claimable message of a queue waits, or `None`. Delayed messages and retries do not count until
+    /// they are due, and a delayed message waits since then.
     pub async fn oldest(self, queue: &QueueName) -> Result<Option<Timestamp>, StoreError> {
         let row = self.0.driver.one(shared!("queue_oldest"), &[queue.as_str().into()]).await?;
         Ok(row.timestamp_or_none("oldest")?)

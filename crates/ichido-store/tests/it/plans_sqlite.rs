@@ -156,7 +156,7 @@ macro_rules! expected {
 /// SQLite's own name for the index on a message's id.
 const MESSAGE_ID: &str = "INDEX sqlite_autoindex_ichido_messages_1 (id=?)";
 
-fn statements() -> [ExpectedPlan; 57] {
+fn statements() -> [ExpectedPlan; 58] {
     expected! {
         // The claim.
         "work_pick" by ["SEARCH r USING PRIMARY KEY (queue=?)", MESSAGE_ID];
@@ -249,6 +249,7 @@ fn statements() -> [ExpectedPlan; 57] {
         "sealed_keys_page" by ["INDEX sqlite_autoindex_ichido_sealed_keys_1 ((until_at,since_at,id)>(?,?,?))"];
         "sealed_keys_over" by ["INDEX sqlite_autoindex_ichido_sealed_keys_1 (until_at<?)"];
         // The listings.
+        "message_schedule" by [MESSAGE_ID];
         "message_ids" by ["ichido_messages USING COVERING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
         "message_ids_trace" by ["INDEX ichido_messages_trace_id (trace_id=? AND id<?)"];
         "message_ids_code" by ["ichido_events USING COVERING INDEX ichido_events_code (code=? AND message_id<?)"];

@@ -66,7 +66,7 @@ pub fn describe_metrics() {
         describe_counter!(name, Unit::Count, what);
     }
     describe_gauge!("outbox_inflight", Unit::Count, "Calls in flight");
-    let oldest = "Age of the oldest message that can be claimed now; 0 if there is none";
+    let oldest = "Time for which the oldest message that can be claimed has waited; 0 if there is none";
     describe_gauge!("outbox_oldest_waiting_seconds", Unit::Seconds, oldest);
     let messages = "Unfinished messages by state; dead and parked ones wait for a person. Every worker reports \
         the totals of all: do not sum them";
@@ -85,7 +85,7 @@ pub fn describe_metrics() {
     describe_gauge!(UNSERVED, Unit::Count, unserved);
     let firing = "Open incidents by rule, reported by the worker that watches; the others report 0";
     describe_gauge!(FIRING, Unit::Count, firing);
-    let lag = "Time from enqueue until a message was sent or dead";
+    let lag = "Time from enqueue, or from when it was scheduled, until a message was sent or dead";
     describe_histogram!("outbox_lag_seconds", Unit::Seconds, lag);
     describe_histogram!("outbox_retry_count", Unit::Count, "Retries of messages that were sent or dead");
     super::resolved::describe_resolved();
@@ -155,7 +155,7 @@ impl QueueMetrics {
         self.succeeded[usize::from(is_retry)].increment(1);
     }
 
-    /// Records a finished message: its lag since creation, and its retries.
+    /// Records a finished message: its lag since it was due, and its retries.
     pub(super) fn finished(&self, lag: Duration, retries: u32) {
         self.lag.record(lag.as_secs_f64());
         self.retries.record(f64::from(retries));

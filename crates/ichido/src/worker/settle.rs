@@ -59,7 +59,8 @@ impl WorkerNode {
             metrics::count_attempt(queue, is_retry, outcome);
             self.count_retry(queue, is_retry, true);
         };
-        let lag = || leased.now(&self.clock).since(work.created_at);
+        // A message that was to be sent later is not late until then.
+        let lag = || leased.now(&self.clock).since(work.run_at.unwrap_or(work.created_at));
         match stepped {
             StepResult::Now(State::Sent) => {
                 if settlement.note.code == Some(ErrorCode::ConflictProcessed) {

@@ -5,11 +5,11 @@ added AS (
         (id, queue, identity, key, digest, content_type, request, trace, priority, max_attempts, due, replacement_of, created_at, hops,
          trace_id, item)
     SELECT i.id, i.queue, i.identity, i.key, i.digest, i.content_type, i.request, i.trace, i.priority, i.max_attempts,
-           now.at + i.delay * interval '1 microsecond', i.replacement_of, now.at, i.hops, i.trace_id, i.item
+           nullif(greatest(now.at, now.at + i.delay * interval '1 microsecond', i.run_at), now.at), i.replacement_of, now.at, i.hops, i.trace_id, i.item
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::bytea[], $8::text[],
-                $9::smallint[], $10::integer[], $11::bigint[], $12::uuid[], $14::text[], $15::text[], $16::text[])
+                $9::smallint[], $10::integer[], $11::bigint[], $12::uuid[], $14::text[], $15::text[], $16::text[], $17::timestamptz[])
              AS i (id, queue, identity, key, digest, content_type, request, trace, priority, max_attempts, delay, replacement_of, hops,
-                   trace_id, item),
+                   trace_id, item, run_at),
          now
     ON CONFLICT (queue, identity, key) DO NOTHING
     RETURNING id, queue, priority, due

@@ -1,29 +1,30 @@
 -- Like enqueue.sql, for a batch in which no message was enqueued before: without ON CONFLICT and RETURNING an insert costs
--- half. A batch with a duplicate fails as a whole and is enqueued with the other statement.
+-- half. A batch with a duplicate fails as a whole and is enqueued with the other statement. `greatest` ignores NULL: a message is due
+-- after its delay and its `run_at`, and `due` is NULL if that is now.
 WITH now AS (SELECT clock_timestamp() + $13 * interval '1 microsecond' AS at),
 added AS (
     INSERT INTO ichido.messages
         (id, queue, identity, key, digest, content_type, request, trace, priority, max_attempts, due, replacement_of, created_at, hops,
          trace_id, item)
     SELECT i.id, i.queue, i.identity, i.key, i.digest, i.content_type, i.request, i.trace, i.priority, i.max_attempts,
-           now.at + i.delay * interval '1 microsecond', i.replacement_of, now.at, i.hops, i.trace_id, i.item
+           nullif(greatest(now.at, now.at + i.delay * interval '1 microsecond', i.run_at), now.at), i.replacement_of, now.at, i.hops, i.trace_id, i.item
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::bytea[], $8::text[],
-                $9::smallint[], $10::integer[], $11::bigint[], $12::uuid[], $14::text[], $15::text[], $16::text[])
+                $9::smallint[], $10::integer[], $11::bigint[], $12::uuid[], $14::text[], $15::text[], $16::text[], $17::timestamptz[])
              AS i (id, queue, identity, key, digest, content_type, request, trace, priority, max_attempts, delay, replacement_of, hops,
-                   trace_id, item),
+                   trace_id, item, run_at),
          now
 ),
 ready AS (
     INSERT INTO ichido.ready (queue, priority, message_id)
     SELECT i.queue, i.priority, i.id
-    FROM unnest($1::uuid[], $2::text[], $9::smallint[], $11::bigint[]) AS i (id, queue, priority, delay)
-    WHERE i.delay IS NULL
+    FROM unnest($1::uuid[], $2::text[], $9::smallint[], $11::bigint[], $17::timestamptz[]) AS i (id, queue, priority, delay, run_at), now
+    WHERE nullif(greatest(now.at, now.at + i.delay * interval '1 microsecond', i.run_at), now.at) IS NULL
 ),
 scheduled AS (
     INSERT INTO ichido.scheduled (message_id, queue, priority, state, due, suspect, attempts, deaths)
-    SELECT i.id, i.queue, i.priority, 'queued', now.at + i.delay * interval '1 microsecond', false, 0, 0
-    FROM unnest($1::uuid[], $2::text[], $9::smallint[], $11::bigint[]) AS i (id, queue, priority, delay), now
-    WHERE i.delay IS NOT NULL
+    SELECT i.id, i.queue, i.priority, 'queued', nullif(greatest(now.at, now.at + i.delay * interval '1 microsecond', i.run_at), now.at), false, 0, 0
+    FROM unnest($1::uuid[], $2::text[], $9::smallint[], $11::bigint[], $17::timestamptz[]) AS i (id, queue, priority, delay, run_at), now
+    WHERE nullif(greatest(now.at, now.at + i.delay * interval '1 microsecond', i.run_at), now.at) IS NOT NULL
 )
 INSERT INTO ichido.count_deltas (queue, state, delta)
 SELECT queue, 'queued', count(*) FROM unnest($2::text[]) AS i (queue) GROUP BY queue

@@ -33,6 +33,6 @@ counted AS (
     FROM (VALUES ('queued', -1), ('sending', 1)) AS c (state, sign)
     WHERE EXISTS (SELECT 1 FROM picked)
 )
-SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.hops, m.trace, m.trace_id, m.item, m.priority, m.max_attempts, m.created_at,
+SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.hops, m.trace, m.trace_id, m.item, m.priority, m.max_attempts, m.created_at, m.due,
        p.suspect, p.attempts, p.deaths, p.doubt_since, p.in_flight_until, p.last_fence, l.fence, l.claimed_at
 FROM picked p JOIN ichido.messages m ON m.id = p.message_id CROSS JOIN lease l

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use ichido_core::digest::Digest;
 use ichido_core::lifecycle::Event;
+use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use ichido_store::error::StoreError;
-use ichido_store::message::{Enqueued, NewMessage, SameContent, limits};
+use ichido_store::message::{Enqueued, MessageSchedule, NewMessage, SameContent, limits};
 use ichido_store::testing::while_busy;
+use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    BACKOFF, StoreFixture, ids, in_doubt, key, many, message, new_id, only, queue, queue_named, terms,
+    BACKOFF, DAY, StoreFixture, ids, in_doubt, key, many, message, new_id, only, queue, queue_named, terms,
     will_retry,
 };
 
@@ -236,7 +238,67 @@ both_databases! {
         assert_eq!(fixture.store.claims().promote(10).await.unwrap(), [(queue(), 1)]);
         fixture.assert_counts(&[("queued", 1)]).await;
         let work = fixture.claim_one().await;
-        assert_eq!((work.id, work.history.attempts), (id, 1));
+        assert_eq!((work.id, work.history.attempts, work.run_at), (id, 1, row.next_attempt));
+    }
+
+    // SPEC H5.
+    #[test]
+    async fn run_at_is_the_earliest_time_of_the_first_attempt(fixture: StoreFixture) {
+        let run_at = fixture.store.now().await.unwrap().plus(DAY);
+        let at = |key: &str| NewMessage { run_at: Some(run_at), ..message(key) };
+        let id = new_id(fixture.put(at("k1")).await);
+        // The same through the statement for batches with duplicates.
+        let many = fixture.store.messages().enqueue_all(vec![at("k2"), at("k1")]).await;
+        let second = new_id(many[0].as_ref().copied().unwrap());
+        for id in [id, second] {
+            let row = fixture.row(id).await;
+            assert_eq!((row.status.as_str(), row.next_attempt), ("queued", Some(run_at)), "to the microsecond");
+        }
+        fixture.pass(DAY.saturating_sub(BACKOFF));
+        assert_eq!(fixture.promote().await, 0);
+        assert!(fixture.claim(10).await.is_empty());
+        fixture.pass(BACKOFF);
+        assert_eq!(fixture.promote().await, 2);
+        assert_eq!(ids(&fixture.claim(10).await), [id, second]);
+    }
+
+    #[test]
+    async fn a_run_at_in_the_past_means_now(fixture: StoreFixture) {
+        let now = fixture.store.now().await.unwrap();
+        let mut all = Vec::new();
+        for (number, run_at) in [Timestamp::from_micros(i64::MIN), Timestamp::EPOCH, now].into_iter().enumerate() {
+            let new = NewMessage { run_at: Some(run_at), ..message(&format!("k{number}")) };
+            all.push(new_id(fixture.put(new).await));
+        }
+        assert_eq!(ids(&fixture.claim(10).await), all, "without a promotion");
+        let later = NewMessage { run_at: Some(now), delay: DAY, ..message("later") };
+        let later = fixture.row(new_id(fixture.put(later).await)).await;
+        assert_eq!(later.next_attempt, Some(later.created_at.plus(DAY)), "the later of the two");
+        let last = NewMessage { run_at: Some(Timestamp::MAX), ..message("last") };
+        assert_eq!(fixture.row(new_id(fixture.put(last).await)).await.next_attempt, Some(Timestamp::MAX));
+    }
+
+    #[test]
+    async fn a_duplicate_keeps_the_first_schedule(fixture: StoreFixture) {
+        let run_at = fixture.store.now().await.unwrap().plus(DAY);
+        let first = NewMessage { run_at: Some(run_at), priority: 1, ..message("k1") };
+        let id = new_id(fixture.put(first).await);
+        let other = NewMessage { run_at: Some(run_at.plus(DAY)), priority: 7, ..message("k1") };
+        for again in [other, NewMessage { delay: BACKOFF, ..message("k1") }, message("k1")] {
+            assert_eq!(fixture.put(again).await, Enqueued::Replay { id });
+        }
+        let schedule = async |id| fixture.store.messages().schedule(id).await.unwrap();
+        let first = MessageSchedule { priority: 1, run_at: Some(run_at) };
+        assert_eq!(schedule(id).await, Some(first));
+        let row = fixture.row(id).await;
+        assert_eq!((row.priority, row.next_attempt), (1, Some(run_at)));
+        fixture.pass(DAY);
+        assert_eq!(fixture.promote().await, 1);
+        fixture.claim_one().await;
+        assert_eq!(schedule(id).await, Some(first), "it does not change with the message");
+        let plain = MessageSchedule { priority: 2, run_at: None };
+        assert_eq!(schedule(fixture.enqueue("k2").await).await, Some(plain));
+        assert_eq!(schedule(Uuid::nil()).await, None);
     }
 
     #[test]

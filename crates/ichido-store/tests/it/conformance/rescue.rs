@@ -152,7 +152,7 @@ both_databases! {
         let low = new_id(fixture.put(low).await);
         fixture.pass(DAY);
         let delayed = NewMessage { delay: DAY, ..message("delayed") };
-        new_id(fixture.put(delayed).await);
+        let delayed = new_id(fixture.put(delayed).await);
         let urgent = NewMessage { priority: 0, ..message("urgent") };
         let urgent = new_id(fixture.put(urgent).await);
         let oldest = fixture.store.queues().oldest(&queue()).await.unwrap();
@@ -161,6 +161,10 @@ both_databases! {
         let work = fixture.claim(10).await;
         assert_eq!(ids(&work), [urgent, low]);
         assert_eq!(fixture.store.queues().oldest(&queue()).await.unwrap(), None, "none can be claimed");
+        let due = fixture.row(delayed).await.next_attempt;
+        fixture.pass(DAY);
+        assert_eq!(fixture.promote().await, 1);
+        assert_eq!(fixture.store.queues().oldest(&queue()).await.unwrap(), due, "its delay is not waiting time");
     }
 
     #[test]
