@@ -22,6 +22,7 @@ use ichido_store::message::{Enqueued, MessageFilter, NewMessage};
 use crate::body_key;
 use crate::config::Intake;
 use crate::labels::Labels;
+use crate::schedule::Schedule;
 use crate::schema::{Schema, SchemaViolations};
 
 /// The identity of a message if the caller gives none.
@@ -45,6 +46,8 @@ pub(crate) struct Submission {
     pub(crate) trace: Option<String>,
     /// The maximum number of attempts, from the queue.
     pub(crate) max_attempts: NonZeroU32,
+    /// When it is first sent. It is not part of the digest.
+    pub(crate) schedule: Schedule,
     /// The queue's schema, and which members its digest leaves out.
     pub(crate) intake: Intake,
 }
@@ -87,7 +90,7 @@ pub(crate) struct ParsedSubmission {
 
 /// Validates a submission and turns it into a message.
 pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, SubmissionError> {
-    let Submission { queue, identity, key, content_type, body, hops, trace, max_attempts, intake } =
+    let Submission { queue, identity, key, content_type, body, hops, trace, max_attempts, schedule, intake } =
         submission;
     if !(1..=MAX_IDENTITY_BYTES).contains(&identity.len()) || identity.chars().any(char::is_control) {
         return Err(SubmissionError::Identity);
@@ -106,7 +109,7 @@ pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, Submissi
     let schema_error = intake.schema.and_then(|schema| check_schema(&schema, &content_type, &body).err());
     let message = NewMessage::new(queue, &identity, key, body);
     let message = NewMessage { digest, content_type, hops, trace, trace_id, item, max_attempts, ..message };
-    Ok(ParsedSubmission { message, schema_error })
+    Ok(ParsedSubmission { message: schedule.apply(message), schema_error })
 }
 
 /// Returns what enqueueing would return for a used key; `None` if the key is new.
@@ -179,6 +182,7 @@ mod tests {
             hops: None,
             trace: None,
             max_attempts: NonZeroU32::MIN,
+            schedule: Schedule::default(),
             intake: Intake { digest_without: Arc::new(without()), ..Intake::default() },
         })
         .map(|parsed| parsed.message)

@@ -13,6 +13,7 @@ mod labels;
 mod limits;
 pub mod part_file;
 mod redacted;
+pub mod schedule;
 mod schema;
 pub mod serve;
 pub mod traces;

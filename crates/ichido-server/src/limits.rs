@@ -60,6 +60,8 @@ pub(crate) const MAX_LARGE_PARSES_PER_TOKEN: usize = 2;
 pub(crate) const MAX_PIECE_BYTES: usize = 64 * 1024;
 /// Maximum time that a request may wait for the outcome of its message.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(30);
+/// Maximum time from now to the first attempt of a message: a year. Anything longer is a typing error.
+pub(crate) const MAX_DELAY: Duration = Duration::from_hours(366 * 24);
 /// At most one in this many concurrent requests may wait, whatever the setting. Others get a response at once, so there is always
 /// room for new requests.
 pub(crate) const WAITERS_SHARE: usize = 2;

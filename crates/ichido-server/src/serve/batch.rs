@@ -6,7 +6,8 @@
 //! twice.
 //!
 //! A line is an object: `key`, and either `body`, any JSON value, whose exact text is the message's request (of type
-//! `application/json` unless `content_type` says otherwise), or `body_base64` with a `content_type`.
+//! `application/json` unless `content_type` says otherwise), or `body_base64` with a `content_type`. `priority`, `delay` and
+//! `run_at` are the line's schedule.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use http_body_util::BodyExt as _;
 use ichido_core::json::Document;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::settings::size;
+use ichido_http::clock;
 use ichido_http::server::permits::Full;
 use ichido_store::message::NewMessage;
 use serde::Serialize;
@@ -48,6 +50,7 @@ use crate::limits::{
     LINES_PER_YIELD, MAX_BATCHES, MAX_BATCHES_PER_TOKEN, MAX_CHUNK_BYTES, MAX_CHUNK_LINES, MAX_LINE_BYTES,
     RequestLimits,
 };
+use crate::schedule::{self, Schedule};
 
 /// The media types of NDJSON.
 const TYPES: [&str; 4] =
@@ -56,7 +59,7 @@ const TYPES: [&str; 4] =
 /// When a permit for a batch may be free again.
 const BATCH_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The members of a line.
+/// The members of a line, besides its schedule.
 const MEMBERS: [&str; 4] = ["key", "body", "body_base64", "content_type"];
 
 /// The schema of a line: the key, and a body as JSON or as bytes.
@@ -69,6 +72,9 @@ impl utoipa::PartialSchema for BatchLine {
                 .property("key", Ref::from_schema_name("IdempotencyKey"))
                 .required("key")
                 .property("content_type", Ref::from_schema_name("MediaType"))
+                .property("priority", Ref::from_schema_name("Priority"))
+                .property("delay", Ref::from_schema_name("Delay"))
+                .property("run_at", Ref::from_schema_name("Moment"))
                 .additional_properties(Some(AdditionalProperties::FreeForm(false)))
         };
         let any = ObjectBuilder::new()
@@ -140,7 +146,7 @@ impl LineResult {
 /// Enqueues a batch of messages.
 ///
 /// The body has one JSON object per line, and the response has one result per line, in the same order, after all lines were read. A refused
-/// line does not stop the others. If the body is cut off or too large, the last result says so, and the lines after it were not read.
+/// line does not stop the others. A line can have a `priority`, and a `delay` or `run_at`, as in a single request. If the body is cut off or too large, the last result says so, and the lines after it were not read.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/messages:batch",
@@ -270,14 +276,15 @@ impl BatchIntake<'_> {
     fn submission(&self, line: &[u8]) -> Result<Submission, Problem> {
         let wrong = |detail: String| Problem::new(Code::LineInvalid, detail);
         let unexpected = || {
-            wrong("the line is not a message; write {\"key\":\"…\",\"body\":…}, or body_base64 and content_type, without other members".to_owned())
+            wrong("the line is not a message; write {\"key\":\"…\",\"body\":…}, or body_base64 and content_type, and optionally priority, delay or run_at".to_owned())
         };
         // The strict reader comes first: an ambiguous line is not a message.
         let document = Document::parse(line, MAX_LINE_BYTES)
             .map_err(|error| wrong(format!("the line is not valid JSON: {error}")))?;
         let texts: BTreeMap<Cow<'_, str>, &RawValue> =
             serde_json::from_slice(line).map_err(|_| unexpected())?;
-        if !texts.keys().all(|name| MEMBERS.contains(&name.as_ref())) {
+        let is_known = |name: &str| MEMBERS.contains(&name) || schedule::MEMBERS.contains(&name);
+        if !texts.keys().all(|name| is_known(name)) {
             return Err(unexpected());
         }
         let text = |name: &str| match document.root().get(name) {
@@ -299,6 +306,8 @@ impl BatchIntake<'_> {
         if self.api.request_limits.max_body_bytes < body.len() {
             return Err(too_large(self.api.request_limits.max_body_bytes));
         }
+        let schedule =
+            Schedule::from_line(document.root(), clock::now()).map_err(|error| wrong(error.to_string()))?;
         let content_type = text("content_type")?;
         let content_type = content_type.as_deref().or(type_default);
         let content_type = content_type
@@ -312,6 +321,7 @@ impl BatchIntake<'_> {
             hops: self.hops.clone(),
             trace: None,
             max_attempts: self.queue.max_attempts,
+            schedule,
             intake: self.queue.intake.clone(),
         })
     }

@@ -16,6 +16,7 @@ use ichido_core::digest::MEDIA_TYPE_DEFAULT;
 use ichido_core::key::{self, IdempotencyKey, KeyError};
 use ichido_core::ledger::Profile;
 use ichido_core::lifecycle::StateName;
+use ichido_http::clock;
 use ichido_http::server::body::BodyError;
 use ichido_store::message::limits::MAX_TRACE_BYTES;
 use ichido_store::message::{Enqueued, MessageRow, NewMessage};
@@ -32,6 +33,7 @@ use super::request::{Anyone, AuthorizedRequest, Segment, read_body, reject_encod
 use super::response::{PermittedBody, json};
 use super::text;
 use crate::accept::{ParsedSubmission, Submission, SubmissionError, find_existing};
+use crate::schedule::Schedule;
 use crate::traces::{self, Accepting};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -41,13 +43,29 @@ const WAIT: HeaderName = HeaderName::from_static("ichido-wait");
 /// When to ask again for a message that has not ended.
 const ASK_AGAIN_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// How long the response waits for the message's outcome.
+/// How long the response waits for the message's outcome, and when the message is first sent.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct WaitQuery {
+pub(super) struct EnqueueQuery {
     /// How long to wait for the outcome, such as `5s`; at most 30s.
     wait: Option<text::Wait>,
+    /// Which messages of the queue are sent first: 0 is first, 255 last; 2 by default.
+    priority: Option<text::Priority>,
+    /// How long to wait before the first attempt, such as `30s`; at most 366d. Not with `run_at`.
+    delay: Option<text::Delay>,
+    /// When to make the first attempt, by the store's clock; at most 366 days ahead. A time that has passed means now.
+    run_at: Option<text::Moment>,
+}
+
+impl EnqueueQuery {
+    fn schedule(&self) -> Result<Schedule, Problem> {
+        let priority = self.priority.as_ref().map(|priority| priority.0);
+        let delay = self.delay.as_ref().map(|delay| delay.0);
+        let run_at = self.run_at.as_ref().map(|run_at| run_at.0);
+        Schedule::new(priority, delay, run_at, clock::now())
+            .map_err(|error| Problem::new(Code::ParameterInvalid, error.to_string()))
+    }
 }
 
 /// Enqueues a message.
@@ -56,6 +74,9 @@ pub(super) struct WaitQuery {
 /// meaning, others by their bytes. With `wait`, the server responds when the message is finished or parked, or after that time: 200 with the
 /// message, or 202 with `Idempotency-Status: processing`, after which the same request can be sent again. `Ichido-Wait` then says why:
 /// `not_in_time`; `too_many_waiters`: too many requests were waiting, so this one did not wait; or `server_stops`.
+///
+/// `priority`, `delay` and `run_at` are not part of the request that is compared: the first request with a key decides, and a repetition
+/// does not change the schedule. A response to a request with one of them shows the `priority` and `run_at` that apply.
 #[utoipa::path(
     post,
     path = "/v1/queues/{queue}/messages",
@@ -65,7 +86,7 @@ pub(super) struct WaitQuery {
         ("Idempotency-Key" = text::IdempotencyKeyField, Header, description = "Idempotency key of the action: 1 to 255 visible ASCII characters", example = "order-1"),
         ("Ichido-Identity" = Option<text::IdentityField>, Header, nullable = false, description = "Identity of the message, unless the token determines it; `local` by default"),
         ("Ichido-Hops" = Option<String>, Header, nullable = false, description = "Hop chain of the message; stored, and sent on with the outbox as its last hop"),
-        WaitQuery,
+        EnqueueQuery,
     ),
     request_body(content = String, content_type = "application/octet-stream", description = "The request, of any content type"),
     responses(
@@ -77,12 +98,13 @@ pub(super) struct WaitQuery {
     )
 )]
 pub(super) async fn enqueue_message(
-    AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Anyone, WaitQuery>,
+    AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Anyone, EnqueueQuery>,
     Segment(queue): Segment,
     request: Request,
 ) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
     let span = traces::accept(&head.headers);
+    let schedule = query.schedule()?;
     let served = api.queue(&queue, &caller)?;
     let identity = caller.identity(&served.name, &head.headers)?;
     let counted = |problem: &Problem| arrivals::count(&queue, &head.headers, Err(problem));
@@ -101,6 +123,7 @@ pub(super) async fn enqueue_message(
         hops,
         trace: span.as_ref().map(Accepting::traceparent).or_else(|| read_trace(&head.headers)),
         max_attempts: served.max_attempts,
+        schedule,
         intake: served.intake.clone(),
     };
     let ParsedSubmission { message, schema_error } =
@@ -121,7 +144,13 @@ pub(super) async fn enqueue_message(
     if let Some(span) = span {
         span.end(&queue, &key, id, is_replay);
     }
-    let accepted = Accepted::new(id, queue, key.as_str().to_owned(), digest);
+    let mut accepted = Accepted::new(id, queue, key.as_str().to_owned(), digest);
+    if !schedule.is_empty() {
+        let stored = api.store.messages().schedule(id).await.map_err(|error| Problem::from_store(&error))?;
+        if let Some(stored) = stored {
+            accepted = accepted.with_schedule(stored);
+        }
+    }
     let mut response = match query.wait {
         None => json(StatusCode::CREATED, &accepted),
         Some(wait) => match api.waiting.wait_for_end(id, wait.0).await {

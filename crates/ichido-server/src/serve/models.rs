@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::{Effect, ErrorCode};
-use ichido_store::message::{MessageRow, ReceiverResponse, Transition};
+use ichido_store::message::{MessageRow, MessageSchedule, ReceiverResponse, Transition};
 use ichido_store::node::MessageHolder;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -36,6 +36,12 @@ pub struct Accepted {
     pub status: String,
     /// The path of the message.
     pub href: String,
+    /// The priority that applies, if the request has a `priority`, `delay` or `run_at`: that of the first request with this key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// When the first attempt is due, under the same condition; absent if it is due at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<String>,
 }
 
 impl Accepted {
@@ -47,7 +53,15 @@ impl Accepted {
             request_digest: digest,
             status: StateName::Queued.to_string(),
             href: href(id),
+            priority: None,
+            run_at: None,
         }
+    }
+
+    /// Shows the schedule that the message was enqueued with. It does not change, so neither does the response.
+    pub(super) fn with_schedule(self, schedule: MessageSchedule) -> Self {
+        let run_at = schedule.run_at.map(|run_at| run_at.to_string());
+        Self { priority: Some(schedule.priority), run_at, ..self }
     }
 }
 
@@ -79,7 +93,7 @@ pub struct MessageFacts {
     /// When it is due; null while it is being sent and when it is finished.
     pub next_attempt_at: Option<String>,
     pub last_error: Option<LastError>,
-    /// 0 is most urgent.
+    /// 0 is sent first; 2 is the default.
     pub priority: u8,
     /// Its trace.
     pub trace: Option<String>,
@@ -387,7 +401,7 @@ pub struct Queue {
     pub paused_at: Option<String>,
     /// Number of messages in each state; null for a producer.
     pub counts: Option<Counts>,
-    /// When the oldest message that is due was enqueued; null for a producer.
+    /// Since when the oldest message that is due waits; null for a producer.
     pub oldest_waiting_at: Option<String>,
     /// Its age; null for a producer.
     pub oldest_waiting_seconds: Option<f64>,

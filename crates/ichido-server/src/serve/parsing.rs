@@ -70,6 +70,7 @@ mod tests {
 
     use super::*;
     use crate::config::Intake;
+    use crate::schedule::Schedule;
     use ichido_http::server::permits::Full;
 
     /// The clock is paused, so this passes as soon as nothing runs.
@@ -89,6 +90,7 @@ mod tests {
             hops: None,
             trace: None,
             max_attempts: NonZeroU32::MIN,
+            schedule: Schedule::default(),
             intake: Intake::default(),
         }
     }

@@ -28,6 +28,7 @@ use super::response::json;
 use super::steps::{action_refused, lifecycle_refused, note};
 use super::text;
 use crate::accept::{ParsedSubmission, Submission};
+use crate::schedule::Schedule;
 
 /// The reason for a replacement, and whether it may repeat an effect.
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -133,6 +134,7 @@ async fn build_replacement(
         hops: old.hops.clone(),
         trace: old.trace.clone(),
         max_attempts: NonZeroU32::new(old.max_attempts).unwrap_or(NonZeroU32::MIN),
+        schedule: Schedule::default(),
         intake: api.queues.get(&old.queue).map(|known| known.intake.clone()).unwrap_or_default(),
     };
     let ParsedSubmission { message, schema_error } = api.parsing.parse(caller, submission).await?;

@@ -25,6 +25,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::accept;
 use crate::limits::{MAX_LIST, MAX_UNKNOWN, MAX_WAIT};
+use crate::schedule;
 
 /// The number of entries on a page if the caller gives no limit.
 pub(super) const PAGE_DEFAULT: u32 = 50;
@@ -101,7 +102,7 @@ texts! {
     /// Part of an error's text.
     ErrorText as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_EXCERPT_BYTES);
     /// A time in UTC (RFC 3339), such as `2026-11-15T03:00:00Z`, with at most six fractional digits.
-    Moment as Timestamp = parse_moment,
+    Moment as Timestamp = schedule::parse_run_at,
         text("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?Z$")
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)));
     /// The opaque cursor of a page: `next` of the previous page.
@@ -128,6 +129,11 @@ texts! {
     /// How long to wait: a whole number of `ms` or `s`, at most 30 seconds.
     Wait as Duration = parse_wait,
         text("^(([0-9]{1,4}|[12][0-9]{4}|30000)ms|([0-9]|[12][0-9]|30)s)$");
+    /// Which messages of a queue are sent first: 0 is first, 255 last, and 2 the default.
+    Priority as u8 = schedule::parse_priority, ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(u32::from(u8::MAX)));
+    /// How long to wait before the first attempt: a whole number of `ms`, `s`, `m`, `h` or `d`, at most 366 days.
+    Delay as Duration = schedule::parse_delay,
+        text("^([0-9]{1,10}ms|[0-9]{1,7}s|[0-9]{1,5}m|[0-7]?[0-9]{1,3}h|([0-9]{1,2}|[12][0-9]{2}|3[0-5][0-9]|36[0-6])d)$");
     /// How long a call may still arrive: a whole number of `s`, `m`, `h` or `d`, above 0 and at most a week.
     SettleGrace, text("^([1-9][0-9]{0,4}s|[1-9][0-9]{0,3}m|([1-9][0-9]?|1[0-5][0-9]|16[0-8])h|[1-7]d)$");
     /// A JSON pointer (RFC 6901) to a member.
@@ -200,13 +206,6 @@ fn parse_reason(text: &str) -> Result<String, String> {
 fn whole_number(text: &str, max: u32) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| (1..=max).contains(number));
     number.ok_or_else(|| format!("must be a whole number from 1 to {max}"))
-}
-
-fn parse_moment(text: &str) -> Result<Timestamp, String> {
-    Timestamp::parse(text).ok_or_else(|| {
-        "is not a time; write it in UTC, such as 2026-11-15T03:00:00Z, with at most 6 fractional digits"
-            .to_owned()
-    })
 }
 
 fn parse_wait(text: &str) -> Result<Duration, String> {

@@ -61,7 +61,7 @@ async fn parameters_that_fit_their_schema_are_accepted() {
             }
             let fits = app.validator(schema);
             for sample in samples() {
-                if !fits.is_valid(&app.instance(schema, &sample)) {
+                if !fits.is_valid(&app.instance(schema, &sample)) || is_far_ahead(name, &sample) {
                     continue;
                 }
                 let (status, problem) = app.call(&operation.request(name, &sample)).await;
@@ -115,6 +115,11 @@ async fn parameters_one_step_over_their_bounds_are_refused() {
         ("/v1/queues/{queue}/messages", "Ichido-Identity", &identity),
         ("/v1/queues/{queue}/messages", "wait", "31s"),
         ("/v1/queues/{queue}/messages", "wait", "30001ms"),
+        ("/v1/queues/{queue}/messages", "priority", "256"),
+        ("/v1/queues/{queue}/messages", "priority", "-1"),
+        ("/v1/queues/{queue}/messages", "delay", "367d"),
+        ("/v1/queues/{queue}/messages", "delay", "30"),
+        ("/v1/queues/{queue}/messages", "run_at", "2026-11-15T03:00:00+01:00"),
         ("/v1/messages/{id}/replace", "although_done", "maybe"),
     ] {
         let operation = app.operations().into_iter().find(|operation| {
@@ -242,10 +247,14 @@ async fn lines_of_a_batch_are_refused_where_their_schema_says() {
         json!({"key": "k", "body": {"qty": 1}}),
         json!({"key": "k", "body_base64": "", "content_type": "text/plain"}),
     ];
-    let members = ["key", "body", "body_base64", "content_type", "priority"].map(str::to_owned);
+    let members = ["key", "body", "body_base64", "content_type", "priority", "delay", "run_at", "due"];
+    let members = members.map(str::to_owned);
     let mut accepted = 0;
     for (number, base) in bases.iter().enumerate() {
         for (index, mut line) in variants(base, members.iter()).into_iter().enumerate() {
+            if is_far_ahead("run_at", line["run_at"].as_str().unwrap_or_default()) {
+                continue;
+            }
             if line["key"] == "k" {
                 line["key"] = json!(format!("k-{number}-{index}"));
             }
@@ -262,6 +271,11 @@ async fn lines_of_a_batch_are_refused_where_their_schema_says() {
         }
     }
     assert!(20 < accepted, "{accepted}");
+}
+
+/// Returns whether a value is more than a year ahead, which a schema cannot say.
+fn is_far_ahead(name: &str, sample: &str) -> bool {
+    name == "run_at" && ("2027".."A").contains(&sample)
 }
 
 /// Returns texts at, within and beyond all limits.
