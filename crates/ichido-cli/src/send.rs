@@ -17,17 +17,21 @@ mod sender;
 mod settings;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ichido_core::key::IdempotencyKey;
 use ichido_core::settings::ConfigErrors;
+use ichido_core::time::Timestamp;
 use ichido_server::accept::MAX_REQUEST_BYTES;
 use ichido_server::body_key;
+use ichido_server::schedule::{parse_delay, parse_priority, parse_run_at};
 use tokio::io::{AsyncReadExt as _, BufReader};
 
 use crate::bar::Bar;
 use crate::exit::Exit;
 use crate::out;
 use bulk::BulkSend;
+use line::LineMessage;
 use lines::LineReader;
 use outcome::SendOutcome;
 use settings::Settings;
@@ -41,7 +45,8 @@ const AFTER_HELP: &str = "\
 One message: the body is read from standard input. Prints `new` or `same`, and the message's id. The same key with the same body is the \
 same message; with another body it is refused.
 
-Many: each line of --ndjson is {\"key\":…,\"body\":…}, and the body is sent byte for byte as written. With --key-from the line itself is the \
+Many: each line of --ndjson is {\"key\":…,\"body\":…}, and the body is sent byte for byte as written. A line can have its own \
+\"priority\", and \"delay\" or \"run_at\"; the flags apply to the others. With --key-from the line itself is the \
 body, and the key is read from it: a string or a whole number. Blank lines are skipped. Each line has one result, in the order of the \
 lines: new, same, refused (with the reason), unsent or unknown (no outcome). Several lines are in flight at once, so the order is \
 approximate; --parallel 1 keeps it. Sending the same lines again is always safe: no message is enqueued twice.
@@ -59,6 +64,7 @@ store cannot be reached (entries wait in the offline queue) or the command was s
 
 Examples:
   echo '{\"symbol\":\"ACME\",\"intent\":\"buy\",\"qty\":\"10\"}' | ichido send orders --key order-1
+  echo '{\"to\":\"ann@example.com\"}' | ichido send mail --key reminder-7 --delay 2h --priority 1
   ichido send orders --ndjson orders.ndjson --key-from /order_id --server http://127.0.0.1:4180
   ichido send orders --ndjson orders.ndjson --offline-queue orders.queue --server http://127.0.0.1:4180";
 
@@ -105,6 +111,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TYPE", default_value = "application/json")]
     content_type: String,
 
+    /// Priority: 0 is sent first, 255 last [default: 2]
+    #[arg(long, value_name = "NUMBER", value_parser = parse_priority)]
+    priority: Option<u8>,
+
+    /// Delay before the first attempt, such as 30s or 2h
+    #[arg(long, value_name = "TIME", value_parser = parse_delay, conflicts_with = "run_at")]
+    delay: Option<Duration>,
+
+    /// Earliest first attempt, in UTC, such as 2026-11-15T03:00:00Z
+    #[arg(long, value_name = "MOMENT", value_parser = parse_run_at)]
+    run_at: Option<Timestamp>,
+
     #[arg(long, value_name = "URL", help = "Server URL to send to [env: ICHIDO_SERVER]")]
     server: Option<String>,
 
@@ -148,7 +166,8 @@ async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
     {
         out::eprint(&warning);
     }
-    let outcome = settings.sender(args).await?.enqueue(key, body).await;
+    let schedule = settings.schedule;
+    let outcome = settings.sender(args).await?.enqueue(LineMessage { key, body, schedule }).await;
     let has_id = matches!(outcome, SendOutcome::New { .. } | SendOutcome::Same { .. });
     // Errors go to standard error; with `--json` they are on standard output too.
     if args.json || has_id {

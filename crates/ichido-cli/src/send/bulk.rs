@@ -97,7 +97,7 @@ impl BulkSend {
             Ok(item) => {
                 self.warn(&item, warned);
                 let sender = self.sender.clone();
-                tokio::spawn(async move { sender.enqueue(item.key, item.body).await })
+                tokio::spawn(async move { sender.enqueue(item).await })
             }
             Err(refused) => tokio::spawn(std::future::ready(SendOutcome::Refused(refused))),
         };

@@ -1,4 +1,4 @@
-//! Parses one line of NDJSON into a key and a body.
+//! Parses one line of NDJSON into a key, a body and a schedule.
 //!
 //! Guarantee: the body is a part of the line, byte for byte. Numbers, escapes and spaces stay as written.
 
@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use ichido_core::json::{Document, JsonError, JsonValue, Pointer};
 use ichido_core::key::{IdempotencyKey, KeyError};
+use ichido_http::clock;
 use ichido_server::accept::MAX_REQUEST_BYTES;
+use ichido_server::schedule::{MEMBERS, Schedule, ScheduleError};
 use serde_json::value::RawValue;
 
 /// The maximum line length: the largest request plus a key and some space.
@@ -18,12 +20,14 @@ pub(super) const MAX_LINE_BYTES: usize = MAX_REQUEST_BYTES + 4096;
 pub(super) struct LineMessage {
     pub(super) key: IdempotencyKey,
     pub(super) body: Vec<u8>,
+    /// Its own schedule; the flags apply where it has none.
+    pub(super) schedule: Schedule,
 }
 
 /// Where the key of a line is.
 #[derive(Clone, Debug)]
 pub(super) enum KeyFrom {
-    /// The line is `{"key": …, "body": …}`, and the member `body` is sent.
+    /// The line is `{"key": …, "body": …}`, with or without a schedule, and the member `body` is sent.
     Member,
     /// The whole line is sent, and its key is at this JSON pointer.
     Pointer(Pointer, String),
@@ -37,13 +41,15 @@ pub(super) enum LineError {
     #[error("the line is not valid JSON: {0}")]
     Json(#[from] JsonError),
     #[error(
-        "the line must be an object with \"key\" and \"body\"; if lines are bodies themselves, pass the key's location with --key-from"
+        "the line must be an object with \"key\" and \"body\", and optionally \"priority\", \"delay\" or \"run_at\"; if lines are bodies themselves, pass the key's location with --key-from"
     )]
     Shape,
     #[error("the key at {0} is missing, or neither a string nor a whole number")]
     NoKey(String),
     #[error("{0}")]
     Key(#[from] KeyError),
+    #[error("{0}")]
+    Schedule(#[from] ScheduleError),
 }
 
 impl LineError {
@@ -51,7 +57,7 @@ impl LineError {
     pub(super) const fn code(&self) -> &'static str {
         match self {
             Self::TooLong => "body_too_large",
-            Self::Json(_) | Self::Shape => "line_invalid",
+            Self::Json(_) | Self::Shape | Self::Schedule(_) => "line_invalid",
             Self::NoKey(_) => "key_missing",
             Self::Key(_) => "key_invalid",
         }
@@ -67,16 +73,21 @@ pub(super) fn parse(line: &[u8], key_from: &KeyFrom) -> Result<LineMessage, Line
             let texts: BTreeMap<Cow<'_, str>, &RawValue> =
                 serde_json::from_slice(line).map_err(|_| LineError::Shape)?;
             // An additional member is probably part of the body, or a typing error.
-            let (2, Some(key), Some(body)) = (texts.len(), document.root().get("key"), texts.get("body"))
+            let is_known = |name: &str| ["key", "body"].contains(&name) || MEMBERS.contains(&name);
+            let (true, Some(key), Some(body)) =
+                (texts.keys().all(|name| is_known(name)), document.root().get("key"), texts.get("body"))
             else {
                 return Err(LineError::Shape);
             };
+            let schedule = Schedule::from_line(document.root(), clock::now())?;
             let key = key_of(key).ok_or_else(|| LineError::NoKey("/key".to_owned()))?;
-            Ok(LineMessage { key: IdempotencyKey::parse(&key)?, body: body.get().as_bytes().to_vec() })
+            let (key, body) = (IdempotencyKey::parse(&key)?, body.get().as_bytes().to_vec());
+            Ok(LineMessage { key, body, schedule })
         }
         KeyFrom::Pointer(pointer, shown) => {
             let key = document.at(pointer).and_then(key_of).ok_or_else(|| LineError::NoKey(shown.clone()))?;
-            Ok(LineMessage { key: IdempotencyKey::parse(&key)?, body: line.to_vec() })
+            let (key, body) = (IdempotencyKey::parse(&key)?, line.to_vec());
+            Ok(LineMessage { key, body, schedule: Schedule::default() })
         }
     }
 }
@@ -145,6 +156,8 @@ mod tests {
             assert_eq!(refused(line).code(), "line_invalid", "{line}");
         }
         assert_eq!(refused(r#"{"key":null,"body":1}"#), LineError::NoKey("/key".to_owned()));
+        let late = refused(r#"{"key":"k","body":1,"delay":"soon"}"#);
+        assert!(late.code() == "line_invalid" && late.to_string().starts_with("delay is not"), "{late}");
         assert_eq!(refused(r#"{"key":"a b","body":1}"#), LineError::Key(KeyError::NotVisible { index: 1 }));
     }
 }

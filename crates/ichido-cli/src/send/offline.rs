@@ -189,7 +189,7 @@ impl Offline<'_> {
         let mut results: Vec<(u64, Option<EntryId>, SendOutcome)> = Vec::new();
         for NumberedMessage { number, item } in batch {
             let action = item.and_then(|item| {
-                let action = self.sender.action(item.key, item.body);
+                let action = self.sender.action(item);
                 action.map_err(|error| SendRefusal::message("request_invalid", error.to_string()))
             });
             match action {

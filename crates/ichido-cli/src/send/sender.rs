@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 
-use http::{HeaderName, HeaderValue, Method, Uri};
+use http::{HeaderName, HeaderValue, Method};
 use ichido_client::{Action, ActionError, Client, Outcome, Response};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::Effect;
+use ichido_server::schedule::Schedule;
 use ichido_server::serve::InProcessApi;
 
+use super::line::LineMessage;
 use super::outcome::{RefusalScope, SendOutcome, SendRefusal};
 use crate::api_client::{describe_failure, describe_redirect};
 
@@ -28,10 +30,12 @@ const FIRST_AT: &str = "/first";
 #[derive(Clone)]
 pub(super) struct Sender {
     /// The path that messages are posted to.
-    pub(super) path: Uri,
+    pub(super) path: String,
     pub(super) content_type: String,
     /// Sent only if it was given: a token may imply another identity.
     pub(super) identity: Option<HeaderValue>,
+    /// The schedule of a message that has none of its own.
+    pub(super) schedule: Schedule,
     pub(super) transport: SendTransport,
 }
 
@@ -48,28 +52,37 @@ pub(super) enum SendTransport {
 
 impl Sender {
     /// Enqueues a message, or says why it was not enqueued.
-    pub(super) async fn enqueue(&self, key: IdempotencyKey, body: Vec<u8>) -> SendOutcome {
+    pub(super) async fn enqueue(&self, item: LineMessage) -> SendOutcome {
+        let key = item.key.clone();
         let outcome = match &self.transport {
-            SendTransport::Server { client, .. } => match self.action(key.clone(), body) {
+            SendTransport::Server { client, .. } => match self.action(item) {
                 Ok(action) => Ok(outcome_of_server(client.send(&action).await, &key)),
                 Err(error) => Err(error.to_string()),
             },
-            SendTransport::Store(api) => {
-                let (path, identity) = (self.path.clone(), self.identity.as_ref());
-                let answer = api.put_in(path, &key, &self.content_type, identity, body).await;
-                answer.map(|answer| outcome_of_store(&answer, &key))
-            }
+            SendTransport::Store(api) => match self.target(item.schedule).parse() {
+                Ok(target) => {
+                    let identity = self.identity.as_ref();
+                    let answer = api.put_in(target, &key, &self.content_type, identity, item.body).await;
+                    answer.map(|answer| outcome_of_store(&answer, &key))
+                }
+                Err(error) => Err(error.to_string()),
+            },
         };
         outcome.unwrap_or_else(|why| SendOutcome::Refused(SendRefusal::message("request_invalid", why)))
     }
 
     /// Builds the request for a server.
-    pub(super) fn action(&self, key: IdempotencyKey, body: Vec<u8>) -> Result<Action, ActionError> {
-        let action = Action::new(Method::POST, self.path.path(), key, &self.content_type, body)?;
+    pub(super) fn action(&self, item: LineMessage) -> Result<Action, ActionError> {
+        let LineMessage { key, body, schedule } = item;
+        let action = Action::new(Method::POST, &self.target(schedule), key, &self.content_type, body)?;
         match &self.identity {
             Some(identity) => action.with_header(IDENTITY, identity.clone()),
             None => Ok(action),
         }
+    }
+
+    fn target(&self, schedule: Schedule) -> String {
+        format!("{}{}", self.path, schedule.or(self.schedule).to_query())
     }
 }
 

@@ -9,8 +9,10 @@ use ichido_client::queue::SendSettings;
 use ichido_core::json::Pointer;
 use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
+use ichido_http::clock;
 use ichido_server::accept::{QueueName, queue_name};
 use ichido_server::config::Config;
+use ichido_server::schedule::Schedule;
 use ichido_server::serve::InProcessApi;
 
 use super::Args;
@@ -24,6 +26,7 @@ use crate::store::{load_config, open};
 pub(super) struct Settings {
     queue: QueueName,
     identity: Option<HeaderValue>,
+    pub(super) schedule: Schedule,
     pub(super) key_from: KeyFrom,
     /// How long the server remembers a key.
     pub(super) keeps_keys_for: Duration,
@@ -63,6 +66,8 @@ impl Settings {
         };
         let identity = args.identity.as_deref();
         let identity = identity.and_then(|text| faults.check("--identity", identity_field(text, is_sent)));
+        let schedule = Schedule::new(args.priority, args.delay, args.run_at, clock::now());
+        let schedule = faults.check("--run-at", schedule);
         let to = match address {
             Address::Server(url) => {
                 let client = api_client::client_settings(url.clone(), &mut faults)
@@ -76,6 +81,7 @@ impl Settings {
             Some(Self {
                 queue: queue?,
                 identity,
+                schedule: schedule?,
                 key_from: key_from?,
                 keeps_keys_for: keeps_keys_for?,
                 config,
@@ -106,10 +112,9 @@ impl Settings {
         };
         // A queue name contains no character that has a meaning in a path.
         let path = format!("/v1/queues/{}/messages", self.queue.as_str());
-        let path =
-            path.parse().map_err(|error| Exit::Failed(format!("{path} is not a valid path: {error}")))?;
-        let (content_type, identity) = (args.content_type.clone(), self.identity.clone());
-        Ok(Sender { path, content_type, identity, transport })
+        let (content_type, identity, schedule) =
+            (args.content_type.clone(), self.identity.clone(), self.schedule);
+        Ok(Sender { path, content_type, identity, schedule, transport })
     }
 }
 

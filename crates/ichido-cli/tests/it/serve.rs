@@ -19,6 +19,7 @@ mod orders;
 pub(crate) mod program;
 mod quickstart;
 mod reading;
+mod schedule;
 mod searching;
 mod sending;
 mod setup;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::settings::ConfigErrors;
 use ichido_server::body_key;
+use ichido_server::schedule::Schedule;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::timeout;
 
@@ -76,7 +77,8 @@ async fn read_one(key: &str) -> Result<NumberedMessage, Exit> {
     if let Some(key) = &key {
         faults.check("--key", body_key::agrees(key, &body));
     }
-    Ok(NumberedMessage { number: 1, item: Ok(LineMessage { key: faults.or(key)?, body }) })
+    let schedule = Schedule::default();
+    Ok(NumberedMessage { number: 1, item: Ok(LineMessage { key: faults.or(key)?, body, schedule }) })
 }
 
 /// Groups lines that arrive together into batches. Cancelling the wait loses no line.

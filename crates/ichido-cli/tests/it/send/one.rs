@@ -29,6 +29,40 @@ async fn repeated_message_is_same() {
     assert_eq!((request.field("authorization"), request.field("ichido-identity")), (None, None));
 }
 
+// Spec: H5.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schedule_is_the_query_of_the_request() {
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
+    for (key, flags, query) in [
+        ("k1", &["--delay", "90s", "--priority", "1"][..], "?priority=1&delay=90s"),
+        ("k2", &["--run-at", "2026-01-02T03:04:05.6Z"], "?run_at=2026-01-02T03:04:05.6Z"),
+        ("k3", &["--offline-queue", "file.queue", "--delay", "2h"], "?delay=2h"),
+    ] {
+        let sent = run(server.send(folder.path(), &[&["--key", key], flags].concat()), BODY);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        let line = server.seen().last().unwrap().line.clone();
+        assert_eq!(line, format!("POST /v1/queues/orders/messages{query} HTTP/1.1"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_schedule_is_code_2_and_sends_nothing() {
+    let (folder, server) = (folder::fresh(), FakeServer::accepting().await);
+    for (flags, part) in [
+        (&["--priority", "256"][..], "must be a whole number from 0, which is sent first, to 255"),
+        (&["--delay", "soon"], "is not a duration"),
+        (&["--delay", "367d"], "is longer than 366d"),
+        (&["--run-at", "tomorrow"], "is not a time"),
+        (&["--run-at", "9999-01-01T00:00:00Z"], "run_at is more than 366d ahead"),
+        (&["--delay", "1s", "--run-at", "2026-01-02T03:04:05Z"], "cannot be used with"),
+    ] {
+        let refused = run(server.send(folder.path(), &[&["--key", "k1"], flags].concat()), BODY);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains(part), "{refused:?}");
+    }
+    assert_eq!(server.seen().len(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn token_and_identity_are_sent_if_given() {
     let (folder, server) = (folder::fresh(), FakeServer::accepting().await);

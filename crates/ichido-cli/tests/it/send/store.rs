@@ -67,6 +67,41 @@ async fn many(url: &str) {
     assert_eq!(rows(url).await.len(), 60);
 }
 
+async fn scheduled(url: &str) {
+    let one = sent(url, &["--key", "a", "--priority", "0", "--delay", "2h"], "{}");
+    assert_eq!(one.code, Some(0), "{one:?}");
+    let lines = r#"
+        {"key":"b","body":1}
+        {"key":"c","body":1,"priority":9,"run_at":"2020-01-01T00:00:00Z"}
+        {"key":"d","body":1,"delay":"3h"}
+        {"key":"e","body":1,"delay":"soon"}"#;
+    let many = sent(url, &["--ndjson", "-", "--priority", "1", "--delay", "1h"], lines);
+    assert_eq!(many.code, Some(1), "{many:?}");
+    assert!(many.lines()[3].starts_with("refused line 5: line_invalid: delay is not a duration"), "{many:?}");
+    let whole =
+        sent(url, &["--ndjson", "-", "--key-from", "/id", "--delay", "1h"], r#"{"id":"f","delay":"x"}"#);
+    assert_eq!(whole.code, Some(0), "the line is the body: {whole:?}");
+    let hours = |row: &MessageRow| row.next_attempt.map(|due| due.since(row.created_at).as_secs() / 3_600);
+    let rows = rows(url).await;
+    let found: Vec<_> = rows.iter().map(|row| (row.key.as_str(), row.priority, hours(row))).collect();
+    // A message that is due at once shows when it was enqueued.
+    let expected = [("a", 0, 2), ("b", 1, 1), ("c", 9, 0), ("d", 1, 3), ("f", 2, 1)]
+        .map(|(key, priority, due)| (key, priority, Some(due)));
+    assert_eq!(found, expected);
+    let again = sent(url, &["--key", "a"], "{}");
+    assert_eq!(again.out, one.out.replace("new", "same"), "the first schedule applies");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn send_flags_and_lines_carry_the_schedule_on_postgres() {
+    scheduled(&postgres::fresh_database().await.url).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn send_flags_and_lines_carry_the_schedule_on_sqlite() {
+    scheduled(&sqlite::fresh_file().url).await;
+}
+
 async fn attempted_as_published(url: &str) {
     let attempts = async || rows(url).await.iter().map(|row| row.max_attempts).collect::<Vec<_>>();
     sent(url, &["--key", "k1"], "{}");
