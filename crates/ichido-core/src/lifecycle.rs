@@ -13,7 +13,7 @@
 //!    │        └─────── attempts spent────────────▶─┘      │
 //!    │                   └─ effect unknown ─▶ parked ─────┤ decided
 //!    └───────────────────────────────────────────┘        └▶ sent, queued
-//!  queued, failed ─▶ cancelled        dead ─▶ queued (an operator's requeue)
+//!  queued, failed ─▶ cancelled        dead, parked ─▶ queued (an operator's requeue)
 //! ```
 //!
 //! Start at [`State::advance`]. [`Event::from_attempt`] turns what [`crate::verdict`] says about an attempt into an event.
@@ -138,7 +138,7 @@ pub enum Event {
         safety: Safety,
         /// Until when the call may still be in transit, if its effect is unknown.
         ///
-        /// It is claim time + the call's timeout + the longest time a proxy may hold it; ten minutes if unknown.
+        /// Claim time if the receiver answered. Otherwise it is claim time + the call's timeout + the longest time a proxy may hold it; ten minutes if unknown.
         in_flight_until: Timestamp,
     },
     /// The worker returned it without starting (a graceful stop, a snooze).
@@ -183,9 +183,9 @@ pub enum Event {
     Reconciled(Reconciled),
     /// A person decided about a parked message.
     Decided(Decision),
-    /// An operator requeues a dead message.
+    /// An operator requeues a dead message, or a parked one whose destination's guarantee covers it by now.
     Requeued {
-        /// Whether the queue allows it.
+        /// Whether the queue allows it for dead messages.
         // SPEC D17.
         allowed: bool,
         /// What a repetition could do.

@@ -15,7 +15,7 @@ mod tables;
 
 pub use gate::{Guarantee, RepeatRefused, Safety, hop_may_repeat, may_repeat};
 pub use hint::{MAX_WAIT, hint_of, retry_after};
-pub use response::{AttemptResponse, Echo, HttpResponse, MAX_BODY_BYTES, NetworkFault};
+pub use response::{AttemptResponse, Echo, HttpResponse, MAX_BODY_BYTES, NetworkFault, ends_call};
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -173,6 +173,7 @@ pub struct Verdict {
     /// How long the server asked the caller to wait.
     pub hint: Option<Duration>,
     report: Option<PaceReport>,
+    answered: bool,
 }
 
 /// What an attempt says about its destination, whatever happened to the message.
@@ -234,6 +235,14 @@ impl Verdict {
         self.report
     }
 
+    /// Returns whether the receiver answered the call, so it can no longer be in transit.
+    ///
+    /// Then "not done" can be found out or decided at once, although the effect is unknown.
+    // SPEC F2.
+    pub const fn is_answered(&self) -> bool {
+        self.answered
+    }
+
     /// Creates the verdict of a function in this process, which needs no table to read a response.
     ///
     /// Only `report` reaches the [pace](crate::pace).
@@ -244,11 +253,20 @@ impl Verdict {
         hint: Option<Duration>,
         report: Option<PaceReport>,
     ) -> Self {
-        Self { code, effect, advice, hint, report }
+        Self { code, effect, advice, hint, report, answered: false }
     }
 
+    /// Returns the verdict of a success whose response cannot be read: the effect is unknown.
+    // SPEC D9.
+    #[must_use]
+    pub const fn unreadable(self) -> Self {
+        Self { code: Some(ErrorCode::Unknown), effect: Effect::Unknown, advice: Advice::Retry, ..self }
+    }
+
+    /// A response that is not tied to our key is not the answer to our call.
     fn doubted(self, advice: Advice) -> Self {
-        Self { code: Some(ErrorCode::KeyNotEchoed), effect: Effect::Unknown, advice, ..self }
+        let code = Some(ErrorCode::KeyNotEchoed);
+        Self { code, effect: Effect::Unknown, advice, answered: false, ..self }
     }
 }
 
@@ -302,7 +320,9 @@ impl VerdictTable {
             .map_or((Some(ErrorCode::Unknown), Effect::Unknown, Advice::Reconcile), |row| {
                 (row.code, row.effect, row.advice)
             });
-        self.check_echo(seen, Verdict { code, effect, advice, hint, report: seen.report(code) })
+        let answered = code != Some(ErrorCode::InProgress)
+            && seen.answer().is_some_and(|answer| ends_call(answer.status));
+        self.check_echo(seen, Verdict { code, effect, advice, hint, report: seen.report(code), answered })
     }
 
     /// Accepts a success only if it is about our call.

@@ -291,7 +291,7 @@ impl KeySettle {
         const ROW_BYTES: usize = 1_000;
         match &self.outcome {
             KeyOutcome::Keep { response, .. } => ROW_BYTES + response.header_bytes() + response.body_bytes(),
-            KeyOutcome::Release | KeyOutcome::Hold => ROW_BYTES,
+            KeyOutcome::Release | KeyOutcome::Hold | KeyOutcome::HoldAnswered => ROW_BYTES,
         }
     }
 
@@ -334,6 +334,8 @@ pub enum KeyOutcome {
     Release,
     /// The outcome is unknown: hold the key. Later claims get [`KeyClaimed::Unknown`], unless the policy lets them run again.
     Hold,
+    /// The same, although the call was answered: it is no longer in transit, so "nothing was done" can be decided at once.
+    HoldAnswered,
 }
 
 /// The outcome of a settle.

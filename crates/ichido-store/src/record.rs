@@ -107,11 +107,15 @@ pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, S
         _ => None,
     };
     let phase = phase(row, response.as_ref())?;
+    // Of an unknown outcome, the time is that of the answer.
+    let completed_at = row.timestamp_or_none("completed_at")?;
+    let is_unknown = phase == RecordPhase::Unknown;
     let record = Record {
         fingerprint: Fingerprint::from_bytes(row.hash("fingerprint")?),
         fence: row.fence()?,
         first_claimed_at: row.timestamp("created_at")?,
         claimed_at: row.timestamp("claimed_at")?,
+        answered_at: completed_at.filter(|_| is_unknown),
         mode: mode(row.text("guarantee")?)?,
         phase,
     };
@@ -125,7 +129,7 @@ pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, S
             response,
             result_digest: row.digest_or_none("result_digest")?,
             message_id: row.uuid_or_none("message_id")?,
-            completed_at: row.timestamp_or_none("completed_at")?,
+            completed_at: completed_at.filter(|_| !is_unknown),
         },
         claim_id: row.uuid("claim_id")?,
         now,

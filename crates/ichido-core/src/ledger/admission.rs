@@ -21,6 +21,8 @@ pub struct Record {
     ///
     /// Its call may be in transit for a while after this.
     pub claimed_at: Timestamp,
+    /// When the call of the last claim was answered, if it was and its outcome is unknown all the same.
+    pub answered_at: Option<Timestamp>,
     /// The strictest mode it was claimed under so far.
     ///
     /// The operation may have a different mode by now.
@@ -33,7 +35,15 @@ impl Record {
     /// Creates the record of a new claim ([`Admission::Run`]).
     pub fn claimed(fingerprint: Fingerprint, fence: Fence, now: Timestamp, policy: &Policy) -> Self {
         let phase = RecordPhase::Claimed { lease_until: now.plus(policy.lease()) };
-        Self { fingerprint, fence, first_claimed_at: now, claimed_at: now, mode: policy.guarantee(), phase }
+        Self {
+            fingerprint,
+            fence,
+            first_claimed_at: now,
+            claimed_at: now,
+            answered_at: None,
+            mode: policy.guarantee(),
+            phase,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::fence::Fence;
 use crate::time::Timestamp;
+use crate::verdict::ends_call;
 
 use super::admission::{Expiry, Record, RecordPhase, Settled, StoredBody};
 use super::policy::{OperationGuarantee, Policy};
@@ -25,6 +26,14 @@ pub enum RequestOutcome {
     Panicked,
     /// No complete response: a timeout, a broken connection or a COMMIT whose result is unknown.
     Lost,
+}
+
+impl RequestOutcome {
+    /// Returns whether the call was answered, so it can no longer be in transit.
+    // SPEC F2.
+    pub const fn is_answered(self) -> bool {
+        matches!(self, Self::Responded { status } if ends_call(status))
+    }
 }
 
 /// What to do with the claim.
@@ -147,7 +156,8 @@ pub enum ResolveError {
 
 /// Settles an action of unknown outcome with what was found out.
 ///
-/// "Applied" and "refused" count at once. "Nothing done" counts only when the call can no longer be in transit.
+/// "Applied" and "refused" count at once. "Nothing done" counts only when no call can still be in transit: at once if the
+/// only call was answered.
 // SPEC F2.
 pub fn resolve(
     record: &Record,
@@ -158,7 +168,11 @@ pub fn resolve(
     if record.phase != RecordPhase::Unknown {
         return Err(ResolveError::NotUnknown);
     }
-    let from = record.claimed_at.plus(policy.settle_grace());
+    let from = match record.answered_at {
+        // It was the only call, and it has ended.
+        Some(answered_at) if record.first_claimed_at == record.claimed_at => answered_at,
+        _ => record.claimed_at.plus(policy.settle_grace()),
+    };
     let keep = |outcome| Settlement::Keep { outcome, expires_at: now.plus(policy.ttl()) };
     match resolution {
         Resolution::Applied => Ok(keep(Settled::Applied)),

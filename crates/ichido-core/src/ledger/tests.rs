@@ -33,6 +33,7 @@ fn record(phase: RecordPhase) -> Record {
         fence: fence(7),
         first_claimed_at,
         claimed_at,
+        answered_at: None,
         mode: OperationGuarantee::Transactional,
         phase,
     }
@@ -369,6 +370,20 @@ fn finding_resolves_an_unknown_outcome() {
     let early = Err(ResolveError::TooEarly { from: at(570) });
     assert_eq!(resolve(&unknown, Resolution::NothingDone, &policy, at(569)), early);
     assert_eq!(resolve(&unknown, Resolution::NothingDone, &policy, at(570)), Ok(Settlement::Release));
+    // Nothing is in transit after an answer, unless an earlier call was lost.
+    let answered = Record { first_claimed_at: unknown.claimed_at, answered_at: Some(at(-20)), ..unknown };
+    assert_eq!(resolve(&answered, Resolution::NothingDone, &policy, at(-20)), Ok(Settlement::Release));
+    let taken_over = Record { answered_at: Some(at(-20)), ..unknown };
+    assert_eq!(resolve(&taken_over, Resolution::NothingDone, &policy, NOW), early);
+    for (outcome, is_answered) in [
+        (RequestOutcome::Responded { status: 500 }, true),
+        (RequestOutcome::Responded { status: 504 }, false),
+        (RequestOutcome::StillRunning, false),
+        (RequestOutcome::Panicked, false),
+        (RequestOutcome::Lost, false),
+    ] {
+        assert_eq!(outcome.is_answered(), is_answered, "{outcome:?}");
+    }
     let settled = settled(Settled::Applied, StoredBody::Whole, Expiry::At(at(1)));
     for record in [settled, record(RecordPhase::Claimed { lease_until: at(-1) })] {
         let found = resolve(&record, Resolution::NothingDone, &policy, Timestamp::MAX);
@@ -385,6 +400,7 @@ fn a_takeover_keeps_the_moment_of_the_first_claim() {
         fence: fence(1),
         first_claimed_at: NOW,
         claimed_at: NOW,
+        answered_at: None,
         mode: OperationGuarantee::Keyed,
         phase: RecordPhase::Claimed { lease_until: NOW.plus(policy.lease()) },
     };

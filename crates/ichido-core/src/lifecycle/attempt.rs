@@ -19,7 +19,8 @@ pub struct AttemptResult {
     pub due: Timestamp,
     /// Until when the call may still be in transit.
     ///
-    /// It is claim time + the call's timeout + the longest time a proxy may hold it; ten minutes if unknown.
+    /// Claim time if the receiver answered ([`Verdict::is_answered`](crate::verdict::Verdict::is_answered)).
+    /// Otherwise claim time + the call's timeout + the longest time a proxy may hold it; ten minutes if unknown.
     pub in_flight_until: Timestamp,
 }
 

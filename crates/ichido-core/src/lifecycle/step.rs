@@ -313,6 +313,12 @@ fn parked(history: History, event: Event, now: Timestamp) -> Result<State, StepR
             Ok(State::Queued { due: now, history: history.without_doubt().with_reset_counts() })
         }
         Event::Decided(Decision::GiveUp) => Ok(State::Dead { effect: history.effect(), history }),
+        // The guarantee may have changed since it was parked. The queue's setting is about dead messages only: this
+        // one would not have been parked under the new guarantee.
+        Event::Requeued { safety, .. } => match may_repeat(safety, history.effect()) {
+            Ok(()) => Ok(State::Queued { due: now, history: history.with_reset_counts() }),
+            Err(_) => Err(CouldDoItTwice),
+        },
         Event::Claimed { .. }
         | Event::Started { .. }
         | Event::Succeeded { .. }
@@ -320,12 +326,9 @@ fn parked(history: History, event: Event, now: Timestamp) -> Result<State, StepR
         | Event::GivenBack { .. }
         | Event::WorkerDied { .. }
         | Event::LateSuccess { .. } => Err(StaleFence),
-        Event::CameDue
-        | Event::Spent
-        | Event::Requeued { .. }
-        | Event::Discarded
-        | Event::Replaced
-        | Event::Cancelled => Err(WrongState),
+        Event::CameDue | Event::Spent | Event::Discarded | Event::Replaced | Event::Cancelled => {
+            Err(WrongState)
+        }
     }
 }
 

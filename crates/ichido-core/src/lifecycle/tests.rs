@@ -400,6 +400,25 @@ fn a_dead_message_is_requeued_only_where_the_queue_allows_it() {
     assert_eq!(history(second_life).last_fence, Some(fence(2)), "a zombie is still recognized");
 }
 
+/// The guarantee may have changed since a message was parked.
+#[test]
+fn parked_message_is_requeued_only_where_a_repetition_is_safe() {
+    let parked = after(&[claimed(1), in_doubt(1)]);
+    for (safety, expected) in [
+        (Safety::Idempotent, Ok("queued")),
+        (Safety::Keyed, Ok("queued")),
+        (Safety::None, Err(StepRefusal::CouldDoItTwice)),
+    ] {
+        for allowed in [true, false] {
+            let event = Event::Requeued { allowed, safety };
+            let stepped = parked.step(event, NOW).map(|state| state.name()).map_err(|refused| refused.why);
+            assert_eq!(stepped, expected, "{event:?}: the queue's setting is about dead messages");
+        }
+    }
+    let released = history(parked.step(requeued(Safety::Keyed), SOON).unwrap());
+    assert_eq!((released.attempts, released.effect()), (0, Effect::Unknown), "no requeue takes a doubt away");
+}
+
 #[test]
 fn discarded_or_replaced_message_stays_dead_with_its_effect() {
     let dead = after(&[claimed(1), for_good(1, Effect::NotDone)]);

@@ -166,6 +166,26 @@ fn in_flight_202_is_not_a_success() {
     );
 }
 
+/// A gateway's status, a lost response and a response about another key leave the call in transit.
+#[test]
+fn complete_answer_of_the_receiver_ends_the_call() {
+    let answer = |status, echo| AttemptResponse::Http(HttpResponse { status, headers: &[], body: b"", echo });
+    let table = VerdictTable::http();
+    let is_answered = |seen: AttemptResponse<'_>| table.judge(&seen, NOW).is_answered();
+    for status in [200, 302, 400, 409, 500, 501, 505, 599] {
+        assert!(is_answered(answer(status, Echo::Absent)), "{status}");
+    }
+    for status in [408, 502, 503, 504, 520, 524, 530] {
+        assert!(!is_answered(answer(status, Echo::Absent)), "{status}");
+    }
+    assert!(!is_answered(answer(500, Echo::Other)), "not the answer to our call");
+    assert!(!is_answered(AttemptResponse::Network(NetworkFault::ResponseCut)));
+    assert!(!is_answered(AttemptResponse::Network(NetworkFault::Timeout)));
+    let processing: &[(&str, &[u8])] = &[("Idempotency-Status", b"processing")];
+    let in_flight = HttpResponse { status: 202, headers: processing, body: b"", echo: Echo::Absent };
+    assert!(!is_answered(AttemptResponse::Http(in_flight)), "an earlier call still runs");
+}
+
 #[test]
 fn a_held_key_ends_the_retries_of_clients_and_hops() {
     let headers: &[(&str, &[u8])] = &[("Idempotency-Status", b" Unknown ")];

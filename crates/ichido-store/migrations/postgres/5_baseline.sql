@@ -24,7 +24,7 @@ CREATE TABLE ichido.ledger (
     message_id     uuid,
     created_at     timestamptz NOT NULL, -- First claimed for this action.
     claimed_at     timestamptz NOT NULL, -- Last claimed.
-    completed_at   timestamptz,
+    completed_at   timestamptz, -- When it was settled. Of an unknown outcome: when its call was answered, if it was.
     expires_at     timestamptz,
     hops           text,                 -- The hops of the request, from its header; bounded.
     trace          text,

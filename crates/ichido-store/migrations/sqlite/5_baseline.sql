@@ -33,7 +33,7 @@ CREATE TABLE ichido_ledger (
     message_id     BLOB,
     created_at     INTEGER NOT NULL, -- First claimed for this action.
     claimed_at     INTEGER NOT NULL, -- Last claimed.
-    completed_at   INTEGER,
+    completed_at   INTEGER, -- When it was settled. Of an unknown outcome: when its call was answered, if it was.
     expires_at     INTEGER,
     hops           TEXT,                         -- The hops of the request, from its header; bounded.
     trace          TEXT,

@@ -251,11 +251,23 @@ impl Postgres {
         }
         let hold = postgres_only!("key_hold");
         let mut unknown = HashSet::new();
-        for row in settle_without_response(&mut connection, rows, &KeyOutcome::Hold, hold).await? {
-            stands.insert(name_of(&row)?);
-            if row.text("was")? == CLAIMED {
-                unknown.insert(name_of(&row)?);
+        for outcome in [KeyOutcome::Hold, KeyOutcome::HoldAnswered] {
+            for row in settle_without_response(&mut connection, rows, &outcome, hold).await? {
+                stands.insert(name_of(&row)?);
+                if row.text("was")? == CLAIMED {
+                    unknown.insert(name_of(&row)?);
+                }
             }
+        }
+        let answered = rows.iter().filter(|(_, settle)| matches!(settle.outcome, KeyOutcome::HoldAnswered));
+        let answered: Vec<_> = answered.collect();
+        if !answered.is_empty() {
+            let columns = [
+                column(&answered, |(name, _)| &name[..]),
+                column(&answered, |(_, settle)| number(settle.fence)),
+            ];
+            let values = [SqlValue::Rows(&columns), SqlValue::Now];
+            connection.execute(postgres_only!("key_answered"), &values).await?;
         }
         let unknown = rows.iter().filter(|(name, _)| unknown.contains(name));
         let unknown: Vec<_> = unknown.map(|(_, settle)| AuditAction::unknown(&settle.name)).collect();
@@ -275,7 +287,7 @@ impl Postgres {
                     let headers = headers::encode(&response.headers);
                     Some((name, settle.fence, *settled, response, headers, result_digest, message_id, *ttl))
                 }
-                KeyOutcome::Release | KeyOutcome::Hold => None,
+                KeyOutcome::Release | KeyOutcome::Hold | KeyOutcome::HoldAnswered => None,
             })
             .collect();
         if kept.is_empty() {
@@ -326,11 +338,15 @@ impl Postgres {
                     .try_get("stands")?
             }
             KeyOutcome::Release => without(connection, include_str!("sql/key_release.sql")).await?,
-            KeyOutcome::Hold => {
+            outcome @ (KeyOutcome::Hold | KeyOutcome::HoldAnswered) => {
                 let query = sqlx::query(include_str!("sql/key_hold.sql")).bind(vec![name.to_vec()]);
                 let held = query.bind(vec![fence]).fetch_optional(&mut *connection).await?;
                 let was = held.as_ref().map(|row| row.text("was")).transpose()?;
                 let unknown = (was == Some(CLAIMED)).then(|| AuditAction::unknown(&settle.name));
+                if matches!(outcome, KeyOutcome::HoldAnswered) {
+                    let query = sqlx::query(include_str!("sql/key_answered.sql")).bind(vec![name.to_vec()]);
+                    query.bind(vec![fence]).bind(self.skew()).execute(&mut *connection).await?;
+                }
                 action::record(&mut self.connection(connection), unknown.as_slice(), 0).await?;
                 held.is_some()
             }
@@ -416,7 +432,8 @@ fn takes_one_statement(named: &[NamedSettle<'_>]) -> bool {
     let (mut seen, mut outcomes) = (HashSet::new(), HashSet::new());
     named.iter().all(|(name, settle)| {
         outcomes.insert(std::mem::discriminant(&settle.outcome));
-        seen.insert(name) && outcomes.len() == 1 && !matches!(settle.outcome, KeyOutcome::Hold)
+        let is_held = matches!(settle.outcome, KeyOutcome::Hold | KeyOutcome::HoldAnswered);
+        seen.insert(name) && outcomes.len() == 1 && !is_held
     })
 }
 

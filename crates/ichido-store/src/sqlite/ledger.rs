@@ -305,7 +305,7 @@ async fn settle_together(tx: &mut WriteTransaction, settles: &[&KeySettle]) -> R
         }
         match &settle.outcome {
             KeyOutcome::Keep { .. } => kept.push((name, *settle)),
-            KeyOutcome::Release | KeyOutcome::Hold => {
+            KeyOutcome::Release | KeyOutcome::Hold | KeyOutcome::HoldAnswered => {
                 let now = tx.now;
                 let (stands, entry) = settle_alone(tx.connection(), now, &name, settle).await?;
                 if !stands {
@@ -339,13 +339,18 @@ async fn settle_alone(
     Ok(match &settle.outcome {
         KeyOutcome::Keep { .. } => (keep(connection, now, &[(*name, settle)]).await? == 1, None),
         KeyOutcome::Release => (change(include_str!("sql/key_release.sql")).await?, None),
-        KeyOutcome::Hold => {
-            if change(include_str!("sql/key_mark_unknown.sql")).await? {
+        outcome @ (KeyOutcome::Hold | KeyOutcome::HoldAnswered) => {
+            let held = if change(include_str!("sql/key_mark_unknown.sql")).await? {
                 (true, Some(AuditAction::unknown(&settle.name)))
             } else {
                 // It may be unknown already.
                 (change(include_str!("sql/key_hold.sql")).await?, None)
+            };
+            if matches!(outcome, KeyOutcome::HoldAnswered) {
+                let query = sqlx::query(include_str!("sql/key_answered.sql")).bind(name.as_slice());
+                query.bind(number(settle.fence)).bind(now.as_micros()).execute(connection).await?;
             }
+            held
         }
     })
 }

@@ -263,7 +263,7 @@ impl Keys<'_> {
             let entry = entry(match &settle.outcome {
                 KeyOutcome::Keep { settled, .. } => settled.as_str(),
                 KeyOutcome::Release => "released",
-                KeyOutcome::Hold => "unknown",
+                KeyOutcome::Hold | KeyOutcome::HoldAnswered => "unknown",
             });
             let settle = settle.bounded();
             let work = async |transaction: &mut Transaction<'_>| match transaction.settle(&settle).await? {

@@ -101,6 +101,7 @@ impl ClaimGuard {
                 KeyOutcome::Keep { settled, response, result_digest, message_id, ttl }
             }
             Settlement::Release => KeyOutcome::Release,
+            Settlement::Hold if captured.outcome.is_answered() => KeyOutcome::HoldAnswered,
             Settlement::Hold => KeyOutcome::Hold,
         }
     }
@@ -151,7 +152,7 @@ impl ClaimGuard {
         reply: ResponseSender<R, E>,
     ) {
         let response = match outcome {
-            KeyOutcome::Hold => self.held(response),
+            KeyOutcome::Hold | KeyOutcome::HoldAnswered => self.held(response),
             KeyOutcome::Keep { .. } | KeyOutcome::Release => response,
         };
         let mut settling = pin!(self.settle(outcome.clone()));

@@ -307,13 +307,14 @@ impl Attempt {
         // No longer than the destination itself may be paused. Spec: D6.
         let hint = verdict.hint.map(|hint| hint.min(self.served.dispatcher.pacer.max_pause()));
         let wait = self.served.settings.retry.wait(failure, fastrand::f64(), hint);
-        let tried = AttemptResult {
-            fence: work.fence,
-            effect: verdict.effect,
-            safety,
-            due: self.now().plus(wait),
-            in_flight_until: started_at.plus(self.served.dispatcher.max_time_in_flight()),
+        let in_flight_until = if verdict.is_answered() {
+            // It has arrived. The time of the claim is the store's own, so a decision is never refused by our estimate.
+            work.claimed_at
+        } else {
+            started_at.plus(self.served.dispatcher.max_time_in_flight())
         };
+        let (fence, effect, due) = (work.fence, verdict.effect, self.now().plus(wait));
+        let tried = AttemptResult { fence, effect, safety, due, in_flight_until };
         let event = Event::from_attempt(verdict.next(safety, work.history.effect()), tried);
         AttemptReport { event, note: Note { code: verdict.code, ..self.served.keep_response(note) } }
     }

@@ -55,6 +55,21 @@ both_databases! {
         assert_eq!(listed, keys);
     }
 
+    /// An answered call is not in transit; a lost one may be.
+    #[test]
+    async fn answered_outcome_is_resolved_without_waiting(fixture: StoreFixture) {
+        fixture.unknown("lost").await;
+        let fence = fixture.run("answered", OperationGuarantee::None).await;
+        assert_eq!(fixture.report("answered", fence, KeyOutcome::HoldAnswered).await, KeySettled::Settled);
+        let found = fixture.store.keys().get(&name("answered")).await.unwrap().unwrap();
+        assert_eq!((found.record.phase, found.completed_at), (RecordPhase::Unknown, None));
+        assert!(found.record.answered_at.is_some_and(|at| found.record.claimed_at <= at), "{found:?}");
+        let lost = fixture.decide("lost", Resolution::NothingDone, None).await;
+        assert!(matches!(lost, KeyResolved::Refused(ResolveError::TooEarly { .. })), "{lost:?}");
+        assert_eq!(fixture.decide("answered", Resolution::NothingDone, None).await, KeyResolved::Resolved);
+        assert_eq!(fixture.phase("answered").await, None);
+    }
+
     /// A crash leaves a claim, and its client may never return.
     #[test]
     async fn expired_claim_is_marked_without_a_new_request(fixture: StoreFixture) {

@@ -247,14 +247,11 @@ pub(super) fn document(response: &FullResponse) -> Option<Document<'_>> {
 /// Judges a success whose response cannot be read: retried if a repetition is safe, otherwise parked.
 // Spec: D9.
 fn unreadable(success: Verdict, setting: &str, response: &FullResponse) -> DeliveryOutcome {
-    let report = success.pace_report();
-    let verdict =
-        Verdict::declared(Some(ErrorCode::Unknown), Effect::Unknown, Advice::Retry, success.hint, report);
     let fault = if response.is_whole { "is not valid JSON" } else { "is larger than max_response_bytes" };
     let start = excerpt(response).unwrap_or_default();
     let why = format!("{}: the response {fault}, and {setting} reads it: {start}", response.status);
     let note = Note { status: Some(response.status), excerpt: Some(why), ..Note::default() };
-    DeliveryOutcome::judged(verdict, note)
+    DeliveryOutcome::judged(success.unreadable(), note)
 }
 
 /// Returns the response to keep, unless it is empty. One that was not read to its end has only a size.

@@ -288,6 +288,20 @@ both_databases! {
         keyed("k3").body("99 EUR").send(&orders).await.assert_problem(409, "key_conflict");
     }
 
+    /// After the handler's own 500 nothing is in transit, so there is nothing to wait for.
+    #[test]
+    async fn answered_failure_is_decided_without_waiting(fixture: OnceFixture) {
+        let once = fixture.once(Mode::Opaque);
+        let orders = ordering(&fixture, once.clone(), || respond(StatusCode::INTERNAL_SERVER_ERROR, "failed"));
+        keyed("k1").send(&orders).await.assert_first(500, "failed");
+        keyed("k1").send(&orders).await.assert_problem(409, "outcome_unknown");
+        let draft = ichido_core::ledger::PolicyDraft::new(ichido_core::ledger::Class::Mutate);
+        let policy = ichido_core::ledger::Policy::build(draft).unwrap();
+        let decided = fixture.store.keys().resolve(&name("k1"), Resolution::NothingDone, None, &policy).await;
+        assert_eq!(decided.unwrap(), KeyResolved::Resolved);
+        keyed("k1").send(&fixture.serve(once, fixture.ordering())).await.assert_first(201, "order 1");
+    }
+
     #[test]
     async fn held_failure_reaches_the_caller_and_says_so(fixture: OnceFixture) {
         let once = fixture.once(Mode::Opaque);
