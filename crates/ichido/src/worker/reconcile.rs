@@ -6,6 +6,7 @@
 //! it may be requeued or replaced.
 // Spec: F2, D17.
 
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +27,9 @@ use super::resolved::{Resolution, record_resolution};
 use super::settle::named;
 use crate::destination::ReconcileOutcome;
 
-/// The time between checks whether a pass is due.
+/// The time between checks for letters that can be looked up for the first time, and whether a pass is due.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
-/// The time between passes over a queue's parked messages.
+/// The time between passes over all of a queue's parked messages.
 const ASK_PARKED_EVERY: Duration = Duration::from_mins(1);
 /// The same for its dead letters: they may be many, and nobody waits for them.
 const ASK_DEAD_EVERY: Duration = Duration::from_mins(10);
@@ -50,6 +51,10 @@ struct ReconcilePass {
     after: Option<(Timestamp, Uuid)>,
     /// When the next pass begins, by the local clock.
     next_pass_at: Duration,
+    /// When it last checked for letters, by the store's clock.
+    checked_at: Timestamp,
+    /// The newest letters that were looked up, at most a page.
+    asked: HashSet<Uuid>,
 }
 
 impl PeriodicTask for Reconciler {
@@ -58,9 +63,13 @@ impl PeriodicTask for Reconciler {
     /// Processes one page of each queue.
     async fn run_once(&mut self) {
         for pass in &mut self.passes {
-            let rests = self.node.clock.elapsed() < pass.next_pass_at;
-            let may_ask = !rests && pass.served.dispatcher.pacer.stopped().is_none();
-            if may_ask && self.node.has(SingletonTask::Parked(&pass.served.name)).await {
+            let may_ask = pass.served.dispatcher.pacer.stopped().is_none();
+            if !may_ask || !self.node.has(SingletonTask::Parked(&pass.served.name)).await {
+                continue;
+            }
+            if self.node.clock.elapsed() < pass.next_pass_at {
+                pass.ask_new(&self.node).await;
+            } else {
                 pass.run_once(&self.node).await;
             }
         }
@@ -86,15 +95,50 @@ impl ReconcilePass {
             effect: Some(Effect::Unknown),
             ..DeadLetterFilter::default()
         };
-        Self { served: Arc::clone(served), filter, after: None, next_pass_at: Duration::ZERO }
+        Self {
+            served: Arc::clone(served),
+            filter,
+            after: None,
+            next_pass_at: Duration::ZERO,
+            checked_at: Timestamp::EPOCH,
+            asked: HashSet::new(),
+        }
     }
 
-    async fn run_once(&mut self, node: &Arc<WorkerNode>) {
-        let letters = node.store.dead_letters().page(&self.filter, self.after, PAGE).await;
-        let Some(letters) = ok_or_log("failed to list messages of unknown effect", letters) else {
+    /// Looks up the letters that became ready since the last check, so nobody waits for the next pass.
+    ///
+    /// The newest ones, at most a page: a pass finds the others.
+    async fn ask_new(&mut self, node: &Arc<WorkerNode>) {
+        let now = node.clock.now();
+        // The local estimate of the store's clock may be ahead a little.
+        let window = self.served.dispatcher.max_time_in_flight() + CHECK_EVERY;
+        let window = i64::try_from(window.as_micros()).unwrap_or(i64::MAX);
+        let since_from = Timestamp::from_micros(self.checked_at.as_micros().saturating_sub(window));
+        let recent = DeadLetterFilter { since_from: Some(since_from), ..self.filter.clone() };
+        let letters = node.store.dead_letters().page(&recent, None, PAGE).await;
+        let Some(mut letters) = ok_or_log("failed to list messages of unknown effect", letters) else {
             return;
         };
-        let is_last = letters.len() < PAGE as usize;
+        letters.retain(|letter| ready_at(letter) <= now);
+        let asked = self.remember(&letters, now);
+        letters.retain(|letter| !asked.contains(&letter.id));
+        self.ask_all(node, letters).await;
+    }
+
+    /// Remembers the newest letters that are looked up. Returns those remembered before.
+    fn remember(&mut self, letters: &[DeadLetterRow], now: Timestamp) -> HashSet<Uuid> {
+        self.checked_at = now;
+        std::mem::replace(&mut self.asked, letters.iter().map(|letter| letter.id).collect())
+    }
+
+    /// Looks up a page of a pass over all letters.
+    async fn run_once(&mut self, node: &Arc<WorkerNode>) {
+        let now = node.clock.now();
+        let letters = node.store.dead_letters().page(&self.filter, self.after, PAGE).await;
+        let Some(mut letters) = ok_or_log("failed to list messages of unknown effect", letters) else {
+            return;
+        };
+        let (is_first, is_last) = (self.after.is_none(), letters.len() < PAGE as usize);
         self.after = letters.last().map(|letter| (letter.since, letter.id)).filter(|_| !is_last);
         if is_last {
             let every = match self.filter.state {
@@ -103,17 +147,19 @@ impl ReconcilePass {
             };
             self.next_pass_at = node.clock.elapsed() + every;
         }
-        let now = node.clock.now();
-        let max_time_in_flight = self.served.dispatcher.max_time_in_flight();
-        // It became a letter no sooner than its call began; and the caller may have recorded a longer time in flight.
-        let mut settled = letters.into_iter().filter(|letter| {
-            let travelling = letter.history.doubt.is_some_and(|doubt| now < doubt.in_flight_until);
-            letter.since.plus(max_time_in_flight) <= now && !travelling
-        });
+        letters.retain(|letter| ready_at(letter) <= now);
+        if is_first {
+            self.remember(&letters, now);
+        }
+        self.ask_all(node, letters).await;
+    }
+
+    async fn ask_all(&self, node: &Arc<WorkerNode>, letters: Vec<DeadLetterRow>) {
+        let mut letters = letters.into_iter();
         let mut asking = JoinSet::new();
         loop {
             while asking.len() < ASK_AT_ONCE {
-                let Some(letter) = settled.next() else { break };
+                let Some(letter) = letters.next() else { break };
                 asking.spawn(ask(Arc::clone(node), Arc::clone(&self.served), letter));
             }
             if asking.join_next().await.is_none() {
@@ -121,6 +167,11 @@ impl ReconcilePass {
             }
         }
     }
+}
+
+/// Returns when a letter can be looked up: once no call can still be in transit.
+fn ready_at(letter: &DeadLetterRow) -> Timestamp {
+    letter.history.doubt.map_or(letter.since, |doubt| doubt.in_flight_until.max(letter.since))
 }
 
 /// Looks up one message and records the result.

@@ -159,6 +159,25 @@ both_databases! {
         assert_eq!(asked.lock().unwrap().len(), 2);
     }
 
+    /// Dead letters are looked up again every ten minutes; the first time does not wait for that.
+    // Spec: D17.
+    #[test]
+    async fn dead_letter_is_looked_up_soon_after_its_call_settled(fixture: WorkerFixture) {
+        let receiver = FakeReceiver::default();
+        let (handler, asked) = askable(&receiver, ReconcileOutcome::unknown());
+        let worker = fixture.work(handler.keyed(DAY).settle_grace(Duration::from_mins(2)));
+        let id = fixture.put_in(NewMessage { max_attempts: many(1), ..message("k1") }).await;
+        fixture.until(id, StateName::Dead).await;
+        rounds(&fixture.store, worker.id()).await;
+        assert_eq!(asked.lock().unwrap().len(), 0, "its call may still be travelling");
+        fixture.pass(Duration::from_mins(5));
+        while asked.lock().unwrap().is_empty() {
+            poll_pause().await;
+        }
+        rounds(&fixture.store, worker.id()).await;
+        assert_eq!(asked.lock().unwrap().len(), 1, "and again only with the next pass");
+    }
+
     #[test]
     async fn one_node_looks_up(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
