@@ -30,10 +30,12 @@ pub(crate) use steps::OperatorDecision;
 
 const AFTER_HELP: &str = "\
 A dead letter is not retried: its error is permanent, or its attempts are used up. A parked message may have taken effect: find out
-whether it did, then `decide`. Both are kept until somebody settles them.
+whether it did, then `decide`. `requeue --parked` releases it once the guarantee of its destination makes that safe. Both are kept until
+somebody settles them.
 
-Exit code: 0 on success, 1 for a refusal or a halted canary, 2 for a usage or configuration error, 3 if the command was stopped or the
-server or store cannot be reached, and 4 if another bulk operation is running on the same queue.
+Exit code: 0 on success, 1 if some messages were refused or the canary halted, 2 for a usage or configuration error, 3 if the command
+was stopped or the server or store cannot be reached, and 4 if nothing was changed because all messages were refused or another bulk
+operation is running on the same queue.
 
 Examples:
   ichido dead list --queue orders --from 2h
@@ -44,7 +46,9 @@ Examples:
   ichido dead show 01995b1c-… --request > request.json
   ichido dead edit 01995b1c-… --request request.json
   ichido dead list --server http://127.0.0.1:4180
-  ichido dead decide not-done 01995b1c-… --reason \"no such order at the broker\"";
+  ichido dead decide not-done 01995b1c-… --reason \"no such order at the broker\"
+  ichido dead decide not-done --queue orders --error BROKER_5XX --dry-run
+  ichido dead requeue --parked --queue orders --dry-run";
 
 /// Arguments of `ichido dead`.
 #[derive(Debug, clap::Args)]
@@ -78,23 +82,22 @@ enum Command {
         #[arg(long)]
         request: bool,
     },
-    /// Requeue dead letters by id or filter; attempts restart at 0
+    /// Requeue letters by id or filter; attempts restart at 0
     Requeue(steps::Args),
     /// Discard dead letters; `list --discarded` still shows them
     Discard(steps::Args),
     /// Replace a dead letter with a new request and key
     Edit(Edit),
-    /// Decide messages whose effect is unknown
+    /// Decide parked messages by id or filter
     Decide {
         /// What happened
         #[arg(value_enum)]
         finding: OperatorDecision,
-        /// Ids of the messages
-        #[arg(required = true, value_parser = crate::id::parse)]
-        ids: Vec<Uuid>,
-        /// How you know, for the audit trail
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
+        /// Dead letters instead of parked messages
+        #[arg(long, conflicts_with = "parked")]
+        dead: bool,
+        #[command(flatten)]
+        args: steps::Args,
     },
     /// Stop a bulk operation that runs elsewhere
     Stop {
@@ -113,11 +116,8 @@ impl Command {
             Self::List { filter, .. } => filter.query().map(drop),
             Self::Requeue(args) => args.check(LetterAction::Requeue),
             Self::Discard(args) => args.check(LetterAction::Discard),
-            Self::Show { .. }
-            | Self::Edit(_)
-            | Self::Decide { .. }
-            | Self::Stop { .. }
-            | Self::Operations => Ok(()),
+            Self::Decide { finding, args, .. } => args.check(LetterAction::Decide(*finding)),
+            Self::Show { .. } | Self::Edit(_) | Self::Stop { .. } | Self::Operations => Ok(()),
         }
     }
 }
@@ -129,7 +129,10 @@ struct DeadLetters {
 
 /// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let Args { command, connect } = args;
+    let Args { mut command, connect } = args;
+    if let Command::Decide { dead, args, .. } = &mut command {
+        args.filter.dead = *dead;
+    }
     command.check()?;
     let dead = DeadLetters { api: ApiClient::open(connect).await? };
     let ended = dead.run(command).await;
@@ -145,9 +148,7 @@ impl DeadLetters {
             Command::Requeue(args) => self.step(args, LetterAction::Requeue).await,
             Command::Discard(args) => self.step(args, LetterAction::Discard).await,
             Command::Edit(edit) => self.edit(edit).await,
-            Command::Decide { finding, ids, reason } => {
-                self.decide(finding, &deduplicated(ids), reason).await
-            }
+            Command::Decide { finding, args, .. } => self.step(args, LetterAction::Decide(finding)).await,
             Command::Stop { operation } => self.stop(operation).await,
             Command::Operations => self.operations().await,
         }

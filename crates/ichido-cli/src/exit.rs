@@ -29,6 +29,8 @@ pub(crate) enum Exit {
     Unreachable(String),
     /// Code 4: a conflict with the current state, such as the key of another request.
     Conflict(String),
+    /// Code 4: everything was refused by its state. The output says why.
+    Refused,
     /// Code 5: the database file was removed, moved or replaced while the command ran.
     ///
     /// A supervisor must not restart the command: a person has to put the file back first.
@@ -47,6 +49,7 @@ impl Exit {
     pub(crate) fn report(self, command: &str) -> ExitCode {
         let (code, why) = match self {
             Self::Findings => return ExitCode::from(1),
+            Self::Refused => return ExitCode::from(4),
             Self::Failed(why) => (1, format!("ichido: {why}")),
             Self::Misconfigured(faults) => (2, format!("ichido {command}: {faults}")),
             Self::Interrupted(why) | Self::Unreachable(why) => (3, format!("ichido: {why}")),

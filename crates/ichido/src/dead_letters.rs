@@ -1,7 +1,7 @@
 //! Bulk operations on dead letters: preflight, canary, progress, stop and audit.
 //!
-//! Guarantee: a letter is requeued only if its queue allows it and its effect cannot happen twice; the lifecycle judges
-//! each one when it is moved. A bulk operation moves a limited number at a time. It can be stopped at any moment, even by a
+//! Guarantee: a letter is requeued only if its queue allows it and its effect cannot happen twice; a parked one also if
+//! its destination's guarantee changed so it cannot. The lifecycle judges each one when it is moved. A bulk operation moves a limited number at a time. It can be stopped at any moment, even by a
 //! crash: completed work stays, and running it again continues with the rest, because a requeued message is no longer a
 //! letter. The audit trail records who started it, with which filter, and how it ended. One operation at a time works on a
 //! queue; one whose process was killed counts as abandoned after [`limits::LEASE`] of silence.
@@ -41,7 +41,9 @@ mod record;
 mod watch;
 
 pub use crate::worker::{Resolution, record_resolution};
-pub use bulk::{BulkAction, BulkEnd, BulkError, BulkOperation, BulkProgress, BulkReport, limits};
+pub use bulk::{
+    BulkAction, BulkEnd, BulkError, BulkOperation, BulkProgress, BulkReport, decision_event, limits,
+};
 pub use canary::{Canary, CanaryCounts};
 pub use claim::LiveBulks;
 pub use policy::{RequeuePolicies, RequeuePolicy, RequeueRefusal};

@@ -13,12 +13,13 @@ use crate::signals::Signals;
 use crate::{api_client, out};
 
 impl DeadLetters {
-    /// Requeues or discards the letters that match a filter.
+    /// Requeues, discards or decides the letters that match a filter.
     pub(super) async fn bulk(&self, args: &Args, action: LetterAction) -> Result<(), Exit> {
         let filter = args.filter.to_json()?;
         let body = |as_of: Option<&str>| {
             json!({
                 "action": action.as_str(),
+                "decision": action.decision(),
                 "filter": filter,
                 "all": args.filter.is_all(),
                 "canary": args.canary,
@@ -29,12 +30,17 @@ impl DeadLetters {
         };
         let StartedOperation { preview, .. } =
             api_client::decode(&self.api.post("/v1/operations", &body(None)).await?)?;
-        self.print_preview(&preview, action)?;
+        let noun = args.noun(action);
+        self.print_preview(&preview, action, noun)?;
         if args.dry_run || preview.eligible == 0 {
-            return if preview.refused.is_empty() { Ok(()) } else { Err(Exit::Findings) };
+            return match (preview.refused.is_empty(), args.dry_run) {
+                (true, _) => Ok(()),
+                (false, true) => Err(Exit::Findings),
+                (false, false) => Err(Exit::Refused),
+            };
         }
         if !args.yes {
-            confirm(preview.eligible, action)?;
+            confirm(preview.eligible, action, noun)?;
         }
         // Before the operation starts, so a signal can always stop it.
         let signals = Signals::listen()?;
@@ -49,7 +55,7 @@ impl DeadLetters {
     }
 
     /// Prints what would happen.
-    fn print_preview(&self, found: &Preview, action: LetterAction) -> Result<(), Exit> {
+    fn print_preview(&self, found: &Preview, action: LetterAction, noun: &str) -> Result<(), Exit> {
         let Preview { matched, eligible, queues, errors, refused, .. } = found;
         if self.api.json {
             return out::print_line(json!({ "preflight": {
@@ -60,14 +66,14 @@ impl DeadLetters {
                 "refused": refused,
             } }));
         }
-        let mut text = format!("{eligible} of {matched} dead letters would be {}\n", action.past_tense());
+        let mut text = format!("{eligible} of {matched} {noun} would be {}\n", action.past_tense());
         if 0 < *eligible {
             for (name, counts) in [("QUEUE", queues), ("ERROR", errors)] {
                 let row = |(name, count): (&String, &u64)| {
                     [if name.is_empty() { "(none)" } else { name }.to_owned(), count.to_string()]
                 };
                 text.push('\n');
-                text += &table([name, "DEAD LETTERS"], counts.iter().map(row));
+                text += &table([name, &noun.to_uppercase()], counts.iter().map(row));
             }
         }
         if !refused.is_empty() {
@@ -82,10 +88,10 @@ impl DeadLetters {
 }
 
 /// Asks the person at the terminal to confirm. Without a terminal, `--yes` is required.
-fn confirm(count: u64, action: LetterAction) -> Result<(), Exit> {
+fn confirm(count: u64, action: LetterAction, noun: &str) -> Result<(), Exit> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        let what = format!("{count} dead letters would be {}; confirm with --yes", action.past_tense());
+        let what = format!("{count} {noun} would be {}; confirm with --yes", action.past_tense());
         return Err(Exit::invalid("--yes", what));
     }
     out::eprint(&format!("type {count} to continue: "));

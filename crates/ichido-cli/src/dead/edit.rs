@@ -87,10 +87,10 @@ fn not_made(id: Uuid, problem: ApiProblem) -> Exit {
                  that is intended, pass --yes; if not, run: ichido dead discard {id} --reason …"
             ),
         ),
-        (_, _, Some("effect_unknown")) => Exit::Failed(format!(
+        (_, _, Some("effect_unknown")) => Exit::Conflict(format!(
             "nothing was created: it is unknown whether {id} took effect; find out, then run: ichido dead decide done|not-done {id}"
         )),
-        (409, _, _) => Exit::Failed(format!("cannot replace {id}: {}", problem.message())),
+        (409, _, _) => Exit::Conflict(format!("cannot replace {id}: {}", problem.message())),
         (400 | 413 | 415 | 422, _, _) => Exit::invalid("--request", problem.message()),
         _ => problem.into(),
     }

@@ -43,6 +43,9 @@ pub(super) struct DeadLetterFilter {
     /// Dead letters replaced by a new message
     #[arg(long, conflicts_with_all = ["parked", "discarded"])]
     replaced: bool,
+    /// Dead letters, where the default is parked messages.
+    #[arg(skip)]
+    pub(super) dead: bool,
 }
 
 ichido_core::words! {
@@ -86,7 +89,11 @@ impl DeadLetterFilter {
         let all = self.read(clock::now())?.into_iter().map(|(name, value)| (name, Value::from(value)));
         let closed = [("discarded", self.discarded), ("replaced", self.replaced)];
         let closed = closed.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, true.into()));
-        Ok(Value::Object(all.chain(closed).map(|(name, value)| (name.to_owned(), value)).collect()))
+        let state = [("parked", self.parked), ("dead", self.dead)].into_iter().find(|(_, is_set)| *is_set);
+        let state = state.map(|(state, _)| ("state", state.into()));
+        Ok(Value::Object(
+            all.chain(closed).chain(state).map(|(name, value)| (name.to_owned(), value)).collect(),
+        ))
     }
 
     /// Returns the parameters that both forms share, or all errors.

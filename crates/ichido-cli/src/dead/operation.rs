@@ -175,16 +175,11 @@ impl DeadLetters {
     }
 
     pub(super) async fn stop(&self, operation: Uuid) -> Result<(), Exit> {
-        let asked = self.api.post(&format!("/v1/operations/{operation}/stop"), &json!({})).await;
-        match asked {
-            Ok(_) if self.api.json => {
-                out::print_line(json!({ "operation": operation.to_string(), "asked": true }))
-            }
-            Ok(_) => out::print_line("stop requested; the operation stops before its next batch"),
-            // An operation that has ended is not a conflict.
-            Err(Exit::Conflict(why)) => Err(Exit::Failed(why)),
-            Err(exit) => Err(exit),
+        self.api.post(&format!("/v1/operations/{operation}/stop"), &json!({})).await?;
+        if self.api.json {
+            return out::print_line(json!({ "operation": operation.to_string(), "asked": true }));
         }
+        out::print_line("stop requested; the operation stops before its next batch")
     }
 
     pub(super) async fn operations(&self) -> Result<(), Exit> {

@@ -15,12 +15,12 @@ use crate::{api_client, out};
 /// Selects dead letters, and how to change them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Ids of the dead letters; or use a filter
+    /// Ids of the messages; or use a filter
     #[arg(value_parser = crate::id::parse)]
     ids: Vec<Uuid>,
     #[command(flatten)]
     pub(super) filter: DeadLetterFilter,
-    /// Select all dead letters, without a filter
+    /// Select all, without a filter
     #[arg(long)]
     pub(super) all: bool,
     /// Only show what would happen
@@ -29,7 +29,7 @@ pub(super) struct Args {
     /// Do not ask for confirmation
     #[arg(long)]
     pub(super) yes: bool,
-    /// Requeue in growing steps; halt above 10 % failures
+    /// Send in growing steps; halt above 10 % failures
     #[arg(long)]
     pub(super) canary: bool,
     /// Reason, for the audit trail
@@ -37,28 +37,44 @@ pub(super) struct Args {
     pub(super) reason: Option<String>,
 }
 
-ichido_core::words! {
-    /// An action on dead letters, as the API names it.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(super) enum LetterAction {
-        Requeue = "requeue",
-        Discard = "discard",
-    }
+/// An action on dead or parked messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LetterAction {
+    Requeue,
+    Discard,
+    Decide(OperatorDecision),
 }
 
 impl LetterAction {
+    /// Returns the API's name.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Requeue => "requeue",
+            Self::Discard => "discard",
+            Self::Decide(_) => "decide",
+        }
+    }
+
+    pub(super) fn decision(self) -> Option<&'static str> {
+        match self {
+            Self::Requeue | Self::Discard => None,
+            Self::Decide(decision) => Some(decision.as_str()),
+        }
+    }
+
     /// Returns the past tense, for messages.
     pub(super) const fn past_tense(self) -> &'static str {
         match self {
             Self::Requeue => "requeued",
             Self::Discard => "discarded",
+            Self::Decide(_) => "decided",
         }
     }
 }
 
 ichido_core::words! {
     /// An operator's decision on an unknown effect, of a message or of a request.
-    #[derive(Clone, Copy, Debug, ValueEnum)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
     pub(crate) enum OperatorDecision {
         /// It took effect
         Done = "done",
@@ -83,25 +99,38 @@ impl OperatorDecision {
 }
 
 impl Args {
+    /// Returns what the filter selects, for messages.
+    pub(super) const fn noun(&self, action: LetterAction) -> &'static str {
+        let is_decided = matches!(action, LetterAction::Decide(_));
+        if self.filter.is_of_parked() || is_decided && !self.filter.dead {
+            "parked messages"
+        } else {
+            "dead letters"
+        }
+    }
+
     /// Checks the flags, most of all which letters they select.
     pub(super) fn check(&self, action: LetterAction) -> Result<(), ConfigErrors> {
         let wrong = |flag: &str, what: &str| Err(ConfigErrors::one(flag, what));
-        if action == LetterAction::Discard && self.canary {
-            return wrong("--canary", "applies only to requeue; discard sends nothing");
+        let sends = [LetterAction::Requeue, LetterAction::Decide(OperatorDecision::NotDone)];
+        if self.canary && !sends.contains(&action) {
+            return wrong("--canary", "applies only to requeue and decide not-done; others send nothing");
         }
         if action == LetterAction::Discard && self.reason.is_none() {
             return wrong("--reason", "is required: give the reason for the discard; it is recorded");
         }
-        if self.filter.is_of_parked() {
-            let what = "parked messages cannot be requeued or discarded; use ichido dead decide";
-            return wrong("--parked", what);
+        if action == LetterAction::Discard && self.filter.is_of_parked() {
+            return wrong("--parked", "parked messages cannot be discarded; use ichido dead decide");
         }
         match (self.ids.is_empty(), self.all || !self.filter.is_all()) {
             (true, false) => {
-                wrong("ID", "select dead letters by id, with a filter such as --queue, or with --all")
+                wrong("ID", "select messages by id, with a filter such as --queue, or with --all")
             }
-            (false, true) => wrong("ID", "select dead letters by id or with a filter, not both"),
+            (false, true) => wrong("ID", "select messages by id or with a filter, not both"),
             (false, false) if self.canary => wrong("--canary", "requires a filter, not ids"),
+            (false, false) if self.dry_run && matches!(action, LetterAction::Decide(_)) => {
+                wrong("--dry-run", "requires a filter, not ids")
+            }
             (false, false) => Ok(()),
             (true, true) => self.filter.to_json().map(drop),
         }
@@ -115,6 +144,9 @@ impl DeadLetters {
             return self.bulk(&args, action).await;
         }
         let ids = deduplicated(args.ids);
+        if let LetterAction::Decide(finding) = action {
+            return self.decide(finding, &ids, args.reason).await;
+        }
         if args.dry_run {
             return self.preview_each(&ids, action).await;
         }
@@ -130,8 +162,8 @@ impl DeadLetters {
         let mut is_refused = false;
         for id in ids {
             let refused = match (self.find::<Letter>(*id).await?, action) {
-                (Ok(letter), LetterAction::Requeue) => letter.requeue_refused,
                 (Ok(letter), LetterAction::Discard) => letter.discard_refused,
+                (Ok(letter), _) => letter.requeue_refused,
                 (Err(why), _) => Some(why),
             };
             is_refused |= refused.is_some();
@@ -145,7 +177,7 @@ impl DeadLetters {
         if is_refused { Err(Exit::Findings) } else { Ok(()) }
     }
 
-    pub(super) async fn decide(
+    async fn decide(
         &self,
         finding: OperatorDecision,
         ids: &[Uuid],
@@ -169,22 +201,30 @@ impl DeadLetters {
         body: &Value,
         shown: impl Fn(&str, Result<&str, &str>) -> Value,
     ) -> Result<(), Exit> {
-        let mut is_refused = false;
+        let (mut refused, mut failed) = (0, 0);
         for id in ids {
             let text = id.to_string();
             let shown = match self.api.post(&format!("/v1/messages/{id}/{step}"), body).await {
                 Ok(answer) => shown(&text, Ok(&api_client::decode::<MessageFacts>(&answer)?.status)),
-                Err(Exit::Conflict(why) | Exit::Failed(why)) => {
-                    is_refused = true;
+                Err(exit) => {
+                    let (count, why) = match exit {
+                        Exit::Conflict(why) => (&mut refused, why),
+                        Exit::Failed(why) => (&mut failed, why),
+                        exit => return Err(exit),
+                    };
+                    *count += 1;
                     // The output already says that it is refused.
                     let why = why.strip_prefix("the message was not requeued: ").unwrap_or(&why);
                     shown(&text, Err(&format!("refused: {why}")))
                 }
-                Err(exit) => return Err(exit),
             };
             self.print_result(&text, &shown)?;
         }
-        if is_refused { Err(Exit::Findings) } else { Ok(()) }
+        match (refused, failed) {
+            (0, 0) => Ok(()),
+            (refused, _) if refused == ids.len() => Err(Exit::Refused),
+            _ => Err(Exit::Findings),
+        }
     }
 
     /// Prints the result for one letter, as JSON or as text.

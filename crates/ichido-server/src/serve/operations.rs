@@ -1,4 +1,4 @@
-//! Bulk operations on dead letters: preview, start, watch and stop.
+//! Bulk operations on dead and parked messages: preview, start, watch and stop.
 //!
 //! Guarantee: an operation touches only messages that its preview would count, and judges each at the moment it is moved. The
 //! audit trail records who started it, with which filter, and how it ended; the API shows these records.
@@ -17,6 +17,7 @@ use ichido::dead_letters::{
     self, BulkAction, BulkEnd, BulkOperation, BulkProgress, BulkReport, Canary, Preflight, StopRequest,
     request_stop,
 };
+use ichido_core::lifecycle::Decision;
 use ichido_store::dead_letter::{DeadLetterFilter, Disposition};
 use ichido_store::error::StoreError;
 use ichido_store::message::DeadLetterState;
@@ -33,6 +34,7 @@ use super::json_body::{BodyShape, JsonBody};
 use super::problem::{Code, Problem};
 use super::request::{AuthorizedRequest, Operator, Segment, Viewer};
 use super::response::json;
+use super::steps::OperatorDecision;
 use super::text;
 use crate::limits::MAX_OPERATIONS;
 
@@ -41,13 +43,15 @@ use crate::limits::MAX_OPERATIONS;
 #[serde(deny_unknown_fields)]
 pub(super) struct Begin {
     action: OperationAction,
-    /// The dead messages.
+    /// What happened; required for a decide, and only for it.
+    decision: Option<OperatorDecision>,
+    /// The messages.
     #[serde(default)]
     filter: BulkFilter,
-    /// All dead messages; requires an empty filter.
+    /// All dead messages, or for a decide all parked ones; requires an empty filter.
     #[serde(default)]
     all: bool,
-    /// For a requeue: sends 1 % first, then 5 %, 25 % and the rest, each after the previous messages were sent; halts if more than 10 % fail.
+    /// For a requeue, or a decide of parked messages as not done: sends 1 % first, then 5 %, 25 % and the rest, each after the previous messages were sent; halts if more than 10 % fail.
     #[serde(default)]
     canary: bool,
     /// The reason, which is stored; required for a discard.
@@ -61,7 +65,7 @@ pub(super) struct Begin {
 }
 
 impl BodyShape for Begin {
-    const EXAMPLE: &'static str = r#"{"action":"requeue" or "discard","filter":{"queue":"…"},"canary":true,"reason":"…","preview":true}"#;
+    const EXAMPLE: &'static str = r#"{"action":"requeue" or "discard" or "decide","decision":"done" or "not_done" or "give_up","filter":{"queue":"…"},"canary":true,"reason":"…","preview":true}"#;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
@@ -72,13 +76,20 @@ enum OperationAction {
     Requeue,
     /// Marks them as needing no more attention.
     Discard,
+    /// Decides their unknown effect.
+    Decide,
 }
 
-/// Filters for dead messages; a message must match all members.
+/// Filters for dead or parked messages; a message must match all members.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Filter)]
 struct BulkFilter {
+    /// Dead or parked; `dead` by default, for a decide `parked`. A requeue releases parked messages whose destination's guarantee makes
+    /// that safe by now.
+    #[serde(default, deserialize_with = "text::given")]
+    #[schema(nullable = false)]
+    state: Option<text::LetterState>,
     /// In this queue.
     #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::QueueName>, nullable = false)]
@@ -95,11 +106,11 @@ struct BulkFilter {
     #[serde(default, deserialize_with = "text::given")]
     #[schema(nullable = false)]
     identity: Option<text::Identity>,
-    /// Dead since this time, inclusive.
+    /// Dead or parked since this time, inclusive.
     #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::Moment>, nullable = false)]
     since_from: Option<String>,
-    /// Dead before this time.
+    /// Dead or parked before this time.
     #[serde(default, deserialize_with = "text::given")]
     #[schema(value_type = Option<text::Moment>, nullable = false)]
     since_before: Option<String>,
@@ -121,13 +132,39 @@ struct BulkFilter {
 pub(super) fn constraints() -> [(&'static str, &'static str, Value); 2] {
     let discard = value!({ "properties": { "action": { "const": "discard" } } });
     let explained = value!({ "required": ["reason"], "properties": { "reason": { "type": "string" }, "canary": { "const": false } } });
+    let decide = value!({ "properties": { "action": { "const": "decide" } } });
+    let decided = value!({ "required": ["decision"], "properties": { "decision": { "type": "string" } } });
+    let undecided = value!({ "properties": { "decision": { "type": "null" } } });
+    let closed = value!([{ "required": ["discarded"] }, { "required": ["replaced"] }]);
+    let parked = value!({ "properties": { "state": { "const": "parked" } } });
+    let resent = value!({ "properties": {
+        "decision": { "const": "not_done" },
+        "filter": { "allOf": [parked, { "not": { "anyOf": closed } }] },
+    } });
+    let resend = value!({ "required": ["canary"], "properties": { "action": { "const": "decide" }, "canary": { "const": true } } });
     let some = value!({ "filter": { "minProperties": 1 }, "all": { "const": false } });
     let all = value!({ "filter": { "maxProperties": 0 }, "all": { "const": true } });
     let some = value!({ "required": ["filter"], "properties": some });
     let either = value!([some, { "required": ["all"], "properties": all }]);
     [
-        ("Begin", "allOf", value!([{ "oneOf": either }, { "if": discard, "then": explained }])),
-        ("Filter", "not", value!({ "required": ["discarded", "replaced"] })),
+        (
+            "Begin",
+            "allOf",
+            value!([
+                { "oneOf": either },
+                { "if": discard, "then": explained },
+                { "if": decide, "then": decided, "else": undecided },
+                { "if": resend, "then": resent },
+            ]),
+        ),
+        (
+            "Filter",
+            "not",
+            value!({ "anyOf": [
+                { "required": ["discarded", "replaced"] },
+                { "required": ["state"], "anyOf": closed, "properties": { "state": { "const": "parked" } } },
+            ] }),
+        ),
     ]
 }
 
@@ -144,18 +181,18 @@ pub struct StartedOperation {
 pub struct Preview {
     /// When this was counted. An operation with this time leaves out messages that die later.
     pub as_of: String,
-    /// Number of dead messages that match the filter.
+    /// Number of messages that match the filter.
     pub matched: u64,
-    /// Number of them that would be requeued or discarded.
+    /// Number of them that would be requeued, discarded or decided.
     pub eligible: u64,
-    /// Messages that would be requeued or discarded, by queue.
+    /// Messages that would be requeued, discarded or decided, by queue.
     pub queues: BTreeMap<String, u64>,
-    /// Messages that would be requeued or discarded, by the code of their last error; an empty string if there is none.
+    /// Messages that would be requeued, discarded or decided, by the code of their last error; an empty string if there is none.
     pub errors: BTreeMap<String, u64>,
     pub refused: Vec<RefusedLetters>,
 }
 
-/// Messages that would not be requeued or discarded.
+/// Messages that would not be requeued, discarded or decided.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct RefusedLetters {
     pub queue: String,
@@ -195,7 +232,7 @@ pub(super) struct Operations {
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Operation {
     pub id: Uuid,
-    /// `requeue`, `requeue_canary` or `discard`.
+    /// `requeue`, `requeue_canary`, `discard`, `decide_done`, `decide_not_done`, `decide_not_done_canary` or `decide_give_up`.
     pub action: String,
     /// Who started it.
     pub by: String,
@@ -215,9 +252,9 @@ pub struct Operation {
 /// The progress of a bulk operation.
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct OperationProgress {
-    /// Number of messages requeued or discarded.
+    /// Number of messages requeued, discarded or decided.
     pub moved: u64,
-    /// Number of messages to requeue or discard when they were counted.
+    /// Number of messages to requeue, discard or decide when they were counted.
     pub total: u64,
     /// The messages of the canary's current step.
     pub canary: Option<CanaryResult>,
@@ -236,11 +273,11 @@ pub struct CanaryResult {
 /// The outcome of a bulk operation.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct OperationResult {
-    /// Number of messages requeued or discarded.
+    /// Number of messages requeued, discarded or decided.
     pub moved: u64,
     /// Number of messages that changed meanwhile.
     pub gone: u64,
-    /// Messages that were not requeued or discarded, by reason.
+    /// Messages that were not requeued, discarded or decided, by reason.
     pub refused: Vec<NotMoved>,
     /// Who requested the stop, if anybody.
     pub stopped_by: Option<String>,
@@ -250,7 +287,7 @@ pub struct OperationResult {
     pub error: Option<String>,
 }
 
-/// Messages that were not requeued or discarded.
+/// Messages that were not requeued, discarded or decided.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct NotMoved {
     pub reason: String,
@@ -305,7 +342,7 @@ impl Operation {
     }
 }
 
-/// Starts a bulk operation on dead messages, or previews it.
+/// Starts a bulk operation on dead or parked messages, or previews it.
 ///
 /// It runs in this server and continues if the caller disconnects. A server that stops halts it; started again, it continues with the rest.
 /// Only one operation at a time works on a queue. One without a queue in its filter works on all queues, so it must be the only one.
@@ -394,7 +431,7 @@ pub(super) async fn get_bulk_operation(
 
 /// Stops a bulk operation, wherever it runs.
 ///
-/// Messages that it has requeued or discarded stay so.
+/// Messages that it has requeued, discarded or decided stay so.
 #[utoipa::path(
     post,
     path = "/v1/operations/{id}/stop",
@@ -449,21 +486,38 @@ async fn plan(api: &ApiState, caller: &ApiCaller, body: Begin) -> Result<BulkOpe
     if body.all == (body.filter != BulkFilter::default()) {
         return unexpected("send either a filter or \"all\":true; nothing was started");
     }
-    let work = match (body.action, body.canary) {
-        (OperationAction::Requeue, canary) => {
-            BulkAction::Requeue { canary: canary.then_some(Canary::DEFAULT) }
+    let canary = body.canary.then_some(Canary::DEFAULT);
+    let work = match (body.action, body.decision) {
+        (OperationAction::Requeue, None) => BulkAction::Requeue { canary },
+        (OperationAction::Discard, None) => BulkAction::Discard,
+        (OperationAction::Decide, Some(decision)) => {
+            BulkAction::Decide { decision: decision.about_message(), canary }
         }
-        (OperationAction::Discard, false) => BulkAction::Discard,
-        (OperationAction::Discard, true) => {
+        (OperationAction::Decide, None) => {
             return unexpected(
-                "a discard cannot have a canary, which is for a requeue; nothing was started; remove canary",
+                "a decide requires a \"decision\": \"done\", \"not_done\" or \"give_up\"; nothing was started; add it",
             );
+        }
+        (OperationAction::Requeue | OperationAction::Discard, Some(_)) => {
+            return unexpected("only a decide has a \"decision\"; nothing was started; remove it");
         }
     };
     if work == BulkAction::Discard && body.reason.is_none() {
         return unexpected("a discard requires a \"reason\"; nothing was started; add it");
     }
-    let filter = filter(body.filter)?;
+    let filter = filter(body.filter, body.action)?;
+    let sends = match work {
+        BulkAction::Requeue { .. } => true,
+        BulkAction::Discard => false,
+        BulkAction::Decide { decision, .. } => {
+            decision == Decision::NotDone && filter.state == DeadLetterState::Parked
+        }
+    };
+    if body.canary && !sends {
+        return unexpected(
+            "only a requeue, and a decide of parked messages as not done, send messages and can have a canary; nothing was started; remove canary",
+        );
+    }
     Ok(BulkOperation {
         store: api.store.clone(),
         policies: api.policies().await?,
@@ -474,18 +528,26 @@ async fn plan(api: &ApiState, caller: &ApiCaller, body: Begin) -> Result<BulkOpe
     })
 }
 
-fn filter(body: BulkFilter) -> Result<DeadLetterFilter, Problem> {
+fn filter(body: BulkFilter, action: OperationAction) -> Result<DeadLetterFilter, Problem> {
+    let unexpected = |detail: &'static str| Err(Problem::new(Code::BodyUnexpected, detail));
     let standing = match (body.discarded, body.replaced) {
         (false, false) => Disposition::Open,
         (true, false) => Disposition::Discarded,
         (false, true) => Disposition::Replaced,
         (true, true) => {
-            let detail = "the filter has both discarded and replaced, which no message is; remove one";
-            return Err(Problem::new(Code::BodyUnexpected, detail));
+            return unexpected("the filter has both discarded and replaced, which no message is; remove one");
         }
     };
+    let state = match (body.state, action, standing) {
+        (Some(text::LetterState(state)), ..) => state,
+        (None, OperationAction::Decide, Disposition::Open) => DeadLetterState::Parked,
+        (None, ..) => DeadLetterState::Dead,
+    };
+    if state == DeadLetterState::Parked && standing != Disposition::Open {
+        return unexpected("a parked message is neither discarded nor replaced; remove state or the other");
+    }
     Ok(DeadLetterFilter {
-        state: DeadLetterState::Dead,
+        state,
         disposition: standing,
         queue: member("the filter's queue", body.queue.as_deref(), text::QueueName::read)?,
         code: member("code", body.code.as_deref(), text::ErrorCode::read)?,

@@ -6,11 +6,11 @@
 // Spec: D17, E4, F2.
 
 use axum::response::Response;
-use ichido::dead_letters::{BulkAction, RequeuePolicies, Resolution, record_resolution};
-use ichido_core::lifecycle::{Decision, Event, Reconciled, StateName, StepRefusal};
+use ichido::dead_letters::{BulkAction, RequeuePolicies, Resolution, decision_event, record_resolution};
+use ichido_core::lifecycle::{Decision, Event, StateName, StepRefusal};
 use ichido_core::time::Timestamp;
 use ichido_store::dead_letter::{DeadLetterRow, DeadLetterStep};
-use ichido_store::message::{DeadLetterState, Note, StepResult};
+use ichido_store::message::{Note, StepResult};
 use ichido_store::token::TokenRole;
 use serde::Deserialize;
 use serde_json::json as value;
@@ -71,7 +71,7 @@ impl BodyShape for Decide {
 /// A person's decision on an unknown effect, of a message or of a request.
 ///
 /// A dead message stays dead, but its effect becomes known.
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Decision)]
 pub(super) enum OperatorDecision {
@@ -84,23 +84,20 @@ pub(super) enum OperatorDecision {
 }
 
 impl OperatorDecision {
-    /// Returns the event for a dead or parked message.
-    ///
-    /// A dead one stays dead, and its effect becomes known.
-    const fn event(self, state: DeadLetterState, now: Timestamp) -> Event {
-        match (self, state) {
-            (Self::Done, DeadLetterState::Parked) => Event::Decided(Decision::Done),
-            (Self::NotDone, DeadLetterState::Parked) => Event::Decided(Decision::NotDone),
-            (Self::Done, DeadLetterState::Dead) => Event::Reconciled(Reconciled::Done),
-            (Self::NotDone, DeadLetterState::Dead) => Event::Reconciled(Reconciled::NotDone { due: now }),
-            (Self::GiveUp, _) => Event::Decided(Decision::GiveUp),
+    /// Returns the decision about a message.
+    pub(super) const fn about_message(self) -> Decision {
+        match self {
+            Self::Done => Decision::Done,
+            Self::NotDone => Decision::NotDone,
+            Self::GiveUp => Decision::GiveUp,
         }
     }
 }
 
 /// Requeues a dead message, with its attempts reset to 0.
 ///
-/// Its queue must allow it, and it must not be able to take effect twice.
+/// Its queue must allow it, and it must not be able to take effect twice. A parked message is requeued if its destination's guarantee,
+/// which may have changed since, makes that safe.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/requeue",
@@ -216,7 +213,7 @@ pub(super) async fn decide_message(
     JsonBody(Decide { decision, reason: because }): JsonBody<Decide>,
 ) -> Result<Response, Problem> {
     let letter = FoundLetter::find(&api, &caller, &id).await?;
-    let event = |letter: &DeadLetterRow, now| decision.event(letter.state, now);
+    let event = |letter: &DeadLetterRow, now| decision_event(decision.about_message(), letter.state, now);
     let why_not = |why| action_refused(reason(why), letter.why_undecided(why));
     letter.step(&api, &caller, event, because, Resolution::Decided, why_not).await
 }

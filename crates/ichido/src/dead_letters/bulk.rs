@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ichido_core::lifecycle::{Event, StepRefusal};
+use ichido_core::lifecycle::{Decision, Event, Reconciled, StepRefusal};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, Disposition};
@@ -44,6 +44,25 @@ pub enum BulkAction {
     },
     /// Mark them as needing no more attention.
     Discard,
+    /// Decide their unknown effect.
+    // Spec: F2.
+    Decide {
+        /// What a person found out.
+        decision: Decision,
+        /// Send a few again first; only parked messages that were not done are sent.
+        canary: Option<Canary>,
+    },
+}
+
+/// Returns the event that decides a letter.
+///
+/// A dead one stays dead, and its effect becomes known.
+pub const fn decision_event(decision: Decision, state: DeadLetterState, now: Timestamp) -> Event {
+    match (decision, state) {
+        (Decision::Done, DeadLetterState::Dead) => Event::Reconciled(Reconciled::Done),
+        (Decision::NotDone, DeadLetterState::Dead) => Event::Reconciled(Reconciled::NotDone { due: now }),
+        (decision, _) => Event::Decided(decision),
+    }
 }
 
 impl BulkAction {
@@ -63,6 +82,30 @@ impl BulkAction {
                 Err(RequeueRefusal::HasSuccessor)
             }
             (Self::Discard, DeadLetterState::Dead, Disposition::Open | Disposition::Discarded) => Ok(()),
+            (Self::Decide { decision, .. }, state, _) => {
+                let stepped = letter.lifecycle().step(decision_event(decision, state, now), now);
+                stepped.map(drop).map_err(|refused| undecided(refused.why))
+            }
+        }
+    }
+
+    fn event(self, policies: &RequeuePolicies, letter: &DeadLetterRow, now: Timestamp) -> Event {
+        match self {
+            Self::Requeue { .. } => policies.event(letter, now),
+            Self::Discard => Event::Discarded,
+            Self::Decide { decision, .. } => decision_event(decision, letter.state, now),
+        }
+    }
+
+    /// Translates the lifecycle's refusal into a preflight's words.
+    fn refusal(self, policies: &RequeuePolicies, letter: &DeadLetterRow, why: StepRefusal) -> RequeueRefusal {
+        match (self, why, policies.judge(letter, letter.since)) {
+            (Self::Decide { .. }, why, _) => undecided(why),
+            (_, StepRefusal::HasSuccessor, _) => RequeueRefusal::HasSuccessor,
+            (_, StepRefusal::WrongState, _) => RequeueRefusal::Parked,
+            (.., Err(refusal)) => refusal,
+            // It was covered by the key when it died, and is not any more.
+            (.., Ok(())) => RequeueRefusal::KeyExpired,
         }
     }
 
@@ -70,7 +113,15 @@ impl BulkAction {
         match self {
             Self::Requeue { .. } => Resolution::Requeued,
             Self::Discard => Resolution::Discarded,
+            Self::Decide { .. } => Resolution::Decided,
         }
+    }
+}
+
+const fn undecided(why: StepRefusal) -> RequeueRefusal {
+    match why {
+        StepRefusal::TooEarly => RequeueRefusal::TooEarly,
+        _ => RequeueRefusal::EffectKnown,
     }
 }
 
@@ -109,7 +160,7 @@ pub struct BulkProgress {
 pub struct BulkReport {
     /// The operation's id in the audit trail.
     pub operation: Uuid,
-    /// How many were requeued or discarded.
+    /// How many were requeued, discarded or decided.
     pub moved: u64,
     /// How many were not, and why.
     pub refused: BTreeMap<RequeueRefusal, u64>,
@@ -232,9 +283,10 @@ impl BulkOperation {
         report: &mut BulkReport,
     ) -> Result<BulkEnd, StoreError> {
         let filter = self.filter_as_of(found.as_of);
-        let canary = match self.action {
-            BulkAction::Requeue { canary } => canary,
-            BulkAction::Discard => None,
+        let canary = match (self.action, filter.state) {
+            (BulkAction::Requeue { canary }, _) => canary,
+            (BulkAction::Decide { decision: Decision::NotDone, canary }, DeadLetterState::Parked) => canary,
+            (BulkAction::Discard | BulkAction::Decide { .. }, _) => None,
         };
         let (mut after, mut widened, mut watched) = (None, 0, Vec::new());
         loop {
@@ -273,10 +325,7 @@ impl BulkOperation {
         let now = self.store.now().await?;
         // A worker may have started since the operation was planned, with settings that allow less.
         let policies = self.policies.current(&self.store).await?;
-        let event = |letter: &DeadLetterRow, now| match self.action {
-            BulkAction::Requeue { .. } => policies.event(letter, now),
-            BulkAction::Discard => Event::Discarded,
-        };
+        let event = |letter: &DeadLetterRow, now| self.action.event(&policies, letter, now);
         let mut attempts = 1;
         let stepped = loop {
             match self.store.dead_letters().step(&ids, event, &note).await {
@@ -296,7 +345,8 @@ impl BulkOperation {
                 }
                 DeadLetterStep::NoLetter => report.gone += 1,
                 DeadLetterStep::Refused(why) => {
-                    *report.refused.entry(refusal_for(&policies, letter, why)).or_default() += 1;
+                    let refusal = self.action.refusal(&policies, letter, why);
+                    *report.refused.entry(refusal).or_default() += 1;
                 }
             }
         }
@@ -319,17 +369,6 @@ const fn progress_with(
     watched: Option<CanaryCounts>,
 ) -> BulkProgress {
     BulkProgress { operation: report.operation, total: found.eligible, moved: report.moved, canary: watched }
-}
-
-/// Translates the lifecycle's refusal into a preflight's words.
-fn refusal_for(policies: &RequeuePolicies, letter: &DeadLetterRow, why: StepRefusal) -> RequeueRefusal {
-    match (why, policies.judge(letter, letter.since)) {
-        (StepRefusal::HasSuccessor, _) => RequeueRefusal::HasSuccessor,
-        (StepRefusal::WrongState, _) => RequeueRefusal::Parked,
-        (_, Err(refusal)) => refusal,
-        // It was covered by the key when it died, and is not any more.
-        (_, Ok(())) => RequeueRefusal::KeyExpired,
-    }
 }
 
 impl std::fmt::Debug for BulkOperation {

@@ -65,10 +65,9 @@ impl RequeuePolicies {
     }
 
     /// Returns whether a letter would be requeued, or why not.
+    ///
+    /// A parked one is, if its destination's guarantee makes a repetition safe by now, whatever the queue's setting.
     pub fn judge(&self, letter: &DeadLetterRow, now: Timestamp) -> Result<(), RequeueRefusal> {
-        if letter.state == DeadLetterState::Parked {
-            return Err(RequeueRefusal::Parked);
-        }
         if letter.disposition == Disposition::Replaced {
             return Err(RequeueRefusal::HasSuccessor);
         }
@@ -76,7 +75,8 @@ impl RequeuePolicies {
         if letter.lifecycle().step(self.event(letter, now), now).is_ok() {
             return Ok(());
         }
-        Err(match (policy.requeue, letter.effect, policy.guarantee) {
+        let is_allowed = policy.requeue || letter.state == DeadLetterState::Parked;
+        Err(match (is_allowed, letter.effect, policy.guarantee) {
             (false, ..) => RequeueRefusal::NotAllowed,
             (true, Effect::Done, _) => RequeueRefusal::WasDone,
             (true, _, Guarantee::Keyed { .. }) => RequeueRefusal::KeyExpired,
@@ -95,7 +95,7 @@ impl<'a> FromIterator<&'a PublishedQueue> for RequeuePolicies {
     }
 }
 
-/// Why a letter is not requeued. Displays how to fix it.
+/// Why a letter is not requeued, discarded or decided. Displays how to fix it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum RequeueRefusal {
     /// The queue forbids it.
@@ -108,12 +108,12 @@ pub enum RequeueRefusal {
     QueueNotKnown,
     /// The effect is unknown, and the destination does not deduplicate by key.
     #[error(
-        "it may have taken effect, and sending it again could do it twice; find out, and decide it first"
+        "it may have taken effect, and sending it again could do it twice; find out, and decide it first (ichido dead decide)"
     )]
     EffectUnknown,
     /// The effect is unknown, and the destination has forgotten the key since.
     #[error(
-        "it may have taken effect, and its destination has forgotten the key since; find out, and decide it first"
+        "it may have taken effect, and its destination has forgotten the key since; find out, and decide it first (ichido dead decide)"
     )]
     KeyExpired,
     /// It was done.
@@ -122,9 +122,15 @@ pub enum RequeueRefusal {
     /// A new message was made from it: the two conflict.
     #[error("a new message was made from it; sending both could do it twice")]
     HasSuccessor,
-    /// It is parked: a person decides.
-    #[error("it is parked: its effect is unknown; find out, and decide it")]
+    /// It is parked: it cannot be discarded.
+    #[error("it is parked: its effect is unknown; find out, and decide it (ichido dead decide)")]
     Parked,
+    /// Its call may still be in transit, so nobody can know yet.
+    #[error("its call may still arrive; decide it later: `ichido dead show` says when")]
+    TooEarly,
+    /// Its effect is known, so there is nothing to decide.
+    #[error("its effect is known, or it is dead already; there is nothing to decide")]
+    EffectKnown,
 }
 
 impl RequeueRefusal {
@@ -138,6 +144,8 @@ impl RequeueRefusal {
             Self::WasDone => "was_done",
             Self::HasSuccessor => "has_successor",
             Self::Parked => "parked",
+            Self::TooEarly => "too_early",
+            Self::EffectKnown => "effect_known",
         }
     }
 }

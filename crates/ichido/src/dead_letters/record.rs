@@ -1,5 +1,6 @@
 //! The audit entries of a bulk operation, through which another process can stop it.
 
+use ichido_core::lifecycle::Decision;
 use ichido_store::Store;
 use ichido_store::action::AuditAction;
 use ichido_store::dead_letter::{DeadLetterFilter, Disposition};
@@ -91,6 +92,10 @@ impl BulkOperation {
             BulkAction::Requeue { canary: None } => "requeue",
             BulkAction::Requeue { canary: Some(_) } => "requeue_canary",
             BulkAction::Discard => "discard",
+            BulkAction::Decide { decision: Decision::Done, .. } => "decide_done",
+            BulkAction::Decide { decision: Decision::NotDone, canary: None } => "decide_not_done",
+            BulkAction::Decide { decision: Decision::NotDone, canary: Some(_) } => "decide_not_done_canary",
+            BulkAction::Decide { decision: Decision::GiveUp, .. } => "decide_give_up",
         };
         AuditAction {
             subject: operation,

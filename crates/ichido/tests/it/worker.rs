@@ -2,6 +2,7 @@
 //! condition, or moves the store's clock.
 
 mod alerts;
+mod answered;
 mod draft;
 mod dying;
 mod facts;

@@ -55,7 +55,7 @@ both_databases! {
         assert!(left.code == Some(2) && left.err.contains("--yes"), "{left:?}");
         let nobody_named = fixture.run(&["requeue", "--yes"]);
         assert!(nobody_named.code == Some(2) && nobody_named.err.contains("--all"), "{nobody_named:?}");
-        let parked = fixture.run(&["requeue", "--parked", "--yes"]);
+        let parked = fixture.run(&["discard", "--parked", "--yes", "--reason", "test data"]);
         assert!(parked.code == Some(2) && parked.err.contains("decide"), "{parked:?}");
         assert_eq!(fixture.status(ids[0]).await, "dead");
     }
@@ -84,6 +84,57 @@ both_databases! {
         assert!(fixture.json(&["list"]).is_empty());
     }
 
+    #[test]
+    async fn parked_messages_are_decided_by_filter(fixture: StoreFixture) {
+        let arrived = [fixture.arrived("mail", Failure::InDoubt).await, fixture.arrived("mail", Failure::InDoubt).await];
+        let in_flight = fixture.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
+        let dead = fixture.arrived("mail", Failure::Permanent).await;
+        let not_done = ["decide", "not-done", "--queue", "mail"];
+        let dry = fixture.run(&[&not_done[..], &["--dry-run"]].concat());
+        assert!(dry.code == Some(1) && dry.out.starts_with("2 of 3 parked messages would be decided\n"), "{dry:?}");
+        assert!(dry.out.contains("its call may still arrive"), "{dry:?}");
+        for (more, text) in [(&["decide", "done", "--yes"][..], "--all"), (&not_done, "--yes"), (&["decide", "done", "--all", "--canary"], "--canary")] {
+            let wrong = fixture.run(more);
+            assert!(wrong.code == Some(2) && wrong.err.contains(text), "{more:?}: {wrong:?}");
+        }
+        let left = fixture.run(&[&not_done[..], &["--yes", "--reason", "none arrived"]].concat());
+        assert!(left.code == Some(1) && left.out.contains("2 decided\n"), "one was refused: {left:?}");
+        for id in arrived {
+            assert_eq!(fixture.status(id).await, "queued");
+            let last = fixture.store.messages().transitions(id).await.expect("read").pop().expect("some");
+            assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("decided", Some("olivia")));
+        }
+        assert_eq!((fixture.status(in_flight).await, fixture.status(dead).await), ("parked", "dead"));
+        let bulks = fixture.run(&["operations"]);
+        for part in ["decide_not_done", "olivia", "state=parked queue=mail", "none arrived", "moved=2 refused=1 gone=0"] {
+            assert!(bulks.out.contains(part), "no {part} in {bulks:?}");
+        }
+        let done = fixture.run(&["decide", "done", "--all", "--yes"]);
+        assert!(done.code == Some(0) && done.out.contains("1 decided\n"), "proof needs no waiting: {done:?}");
+        assert_eq!(fixture.status(in_flight).await, "sent");
+        let done = fixture.run(&["decide", "done", "--dead", "--yes"]);
+        assert!(done.code == Some(0) && done.out.starts_with("1 of 1 dead letters would be decided\n"), "{done:?}");
+        assert_eq!(fixture.json(&["list", "--effect", "done"])[0]["id"], dead.to_string());
+    }
+
+    /// The guarantee of the queue's destination decides, whatever its setting for dead letters.
+    #[test]
+    async fn parked_messages_are_requeued_where_the_guarantee_allows_it(fixture: StoreFixture) {
+        let keyed = fixture.letters("ledger", 2, Failure::InDoubt, Effect::Unknown).await;
+        let unsafe_to_repeat = fixture.arrived("mail", Failure::InDoubt).await;
+        fixture.dead("orders", 1).await;
+        let dry = fixture.run(&["requeue", "--parked", "--dry-run"]);
+        assert!(dry.code == Some(1) && dry.out.starts_with("2 of 3 parked messages would be requeued\n"), "{dry:?}");
+        assert!(dry.out.contains("sending it again could do it twice") && dry.out.contains("ichido dead decide"), "{dry:?}");
+        let left = fixture.run(&["requeue", "--parked", "--yes"]);
+        assert!(left.code == Some(1) && left.out.contains("2 requeued\n"), "{left:?}");
+        for id in keyed {
+            assert_eq!(fixture.status(id).await, "queued");
+        }
+        assert_eq!(fixture.status(unsafe_to_repeat).await, "parked");
+        assert_eq!(fixture.json(&["list"]).len(), 1, "dead letters were not selected");
+    }
+
     /// No worker runs, so the canary waits for its first letters until another process stops it.
     #[test]
     async fn waiting_canary_is_stopped_from_another_process(fixture: StoreFixture) {
@@ -100,7 +151,7 @@ both_databases! {
         assert!(rest.iter().any(|line| line.contains("stopped by olivia")), "{rest:?}");
         assert_eq!(fixture.json(&["list", "--limit", "1000"]).len(), 198, "the canary's two have gone");
         let over = fixture.run(&["stop", &operation]);
-        assert!(over.code == Some(1) && over.err.contains("has ended"), "{over:?}");
+        assert!(over.code == Some(4) && over.err.contains("has ended"), "{over:?}");
     }
 
     /// A bulk operation is attributed to the operator who started it, not to the one who stopped it. A killed one
@@ -124,7 +175,7 @@ both_databases! {
         assert!(detail.starts_with("state=dead") && detail.ends_with("stop requested by pat"), "{detail}");
         until_state(&fixture, "stopped").await;
         let over = fixture.run(&["stop", &operation]);
-        assert!(over.code == Some(1) && over.err.contains("is gone"), "{over:?}");
+        assert!(over.code == Some(4) && over.err.contains("is gone"), "{over:?}");
     }
 
     #[test]

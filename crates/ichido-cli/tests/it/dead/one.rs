@@ -92,7 +92,7 @@ both_databases! {
             (of_no_queue, "no worker has published the queue yet"),
         ] {
             let left = fixture.run(&["requeue", &id.to_string()]);
-            assert!(left.code == Some(1) && left.out.contains(why), "{left:?}");
+            assert!(left.code == Some(4) && left.out.contains(why), "{left:?}");
             assert_eq!(fixture.status(id).await, "dead");
         }
     }
@@ -123,9 +123,9 @@ both_databases! {
         assert_eq!((row.queue.as_str(), row.identity.as_str()), ("orders", "alice"));
         assert!(fixture.run(&["show", &old.to_string()]).out.contains(&format!("replaced by  {new}")));
         let again = fixture.run(&["edit", &old.to_string(), "--request", "request.json"]);
-        assert!(again.code == Some(1) && again.err.contains("a new message was made from it"), "{again:?}");
+        assert!(again.code == Some(4) && again.err.contains("a new message was made from it"), "{again:?}");
         let both = fixture.run(&["requeue", &old.to_string()]);
-        assert!(both.code == Some(1) && both.out.contains("could do it twice"), "{both:?}");
+        assert!(both.code == Some(4) && both.out.contains("could do it twice"), "{both:?}");
     }
 
     /// The new message must satisfy the queue.
@@ -151,13 +151,13 @@ both_databases! {
         std::fs::write(fixture.folder().join("request.json"), "{}").expect("written");
         assert_eq!(fixture.run(&["edit", &old, "--request", "request.json"]).code, Some(0));
         let discard = ["discard", &old, "--reason", "test data"];
-        for arguments in [&[&discard[..], &["--dry-run"]].concat(), &discard[..]] {
+        for (arguments, code) in [(&[&discard[..], &["--dry-run"]].concat()[..], 1), (&discard[..], 4)] {
             let left = fixture.run(arguments);
-            assert_eq!(left.code, Some(1), "{left:?}");
+            assert_eq!(left.code, Some(code), "{left:?}");
             assert!(left.out.starts_with(&format!("{old}: refused: a new message was made from it")), "{left:?}");
         }
         let many = fixture.run(&["discard", "--replaced", "--yes", "--reason", "test data"]);
-        assert!(many.code == Some(1) && many.out.starts_with("0 of 1 dead letters would be discarded"), "{many:?}");
+        assert!(many.code == Some(4) && many.out.starts_with("0 of 1 dead letters would be discarded"), "{many:?}");
         assert_eq!(fixture.json(&["list", "--replaced"]).len(), 1);
         assert!(fixture.json(&["list", "--discarded"]).is_empty());
     }
@@ -221,7 +221,7 @@ both_databases! {
         let old = fixture.letters("mail", 1, Failure::Permanent, Effect::Unknown).await[0];
         std::fs::write(fixture.folder().join("request.json"), "{}").expect("written");
         let left = fixture.run(&["edit", &old.to_string(), "--request", "request.json"]);
-        assert!(left.code == Some(1) && left.err.contains("ichido dead decide"), "{left:?}");
+        assert!(left.code == Some(4) && left.err.contains("ichido dead decide"), "{left:?}");
     }
 
     #[test]
@@ -229,13 +229,13 @@ both_databases! {
         let parked = fixture.letters("mail", 3, Failure::InDoubt, Effect::Unknown).await;
         let ids: Vec<String> = parked.iter().map(Uuid::to_string).collect();
         let early = fixture.run(&["decide", "not-done", &ids[0]]);
-        assert!(early.code == Some(1) && early.out.contains("may still arrive until"), "{early:?}");
+        assert!(early.code == Some(4) && early.out.contains("may still arrive until"), "{early:?}");
         // Proof that it was done counts at any time.
         let done = fixture.run(&["decide", "done", &ids[0]]);
         assert!(done.code == Some(0) && done.out.contains("counts as sent"), "{done:?}");
         assert_eq!(fixture.status(parked[0]).await, "sent");
         let requeued = fixture.run(&["requeue", &ids[1]]);
-        assert!(requeued.code == Some(1) && requeued.out.contains("decide it"), "{requeued:?}");
+        assert!(requeued.code == Some(4) && requeued.out.contains("decide it"), "{requeued:?}");
         assert_eq!(fixture.json(&["list", "--parked"]).len(), 2);
         let last = fixture.store.messages().transitions(parked[0]).await.expect("read").pop().expect("some");
         assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("decided", Some("olivia")));
@@ -267,9 +267,9 @@ both_databases! {
         let left = fixture.run(&["decide", "done", &done]);
         assert!(left.code == Some(0) && left.out.contains("stays dead"), "{left:?}");
         let again = fixture.run(&["decide", "done", &done]);
-        assert!(again.code == Some(1) && again.out.contains("its effect is known"), "{again:?}");
+        assert!(again.code == Some(4) && again.out.contains("its effect is known"), "{again:?}");
         let requeued = fixture.run(&["requeue", &done]);
-        assert!(requeued.code == Some(1) && requeued.out.contains("it took effect"), "{requeued:?}");
+        assert!(requeued.code == Some(4) && requeued.out.contains("it took effect"), "{requeued:?}");
     }
 
     #[test]
@@ -278,11 +278,11 @@ both_databases! {
         let (dead, unknown) = (fixture.dead("orders", 1).await[0], fixture.arrived("orders", Failure::Permanent).await);
         let not_allowed = fixture.dead("ledger", 1).await[0];
         let left = fixture.run(&["requeue", &not_allowed.to_string()]);
-        assert!(left.code == Some(1) && left.out.contains("requeue = true"), "{left:?}");
+        assert!(left.code == Some(4) && left.out.contains("requeue = true"), "{left:?}");
         // A second node gives a weaker guarantee, and could repeat a call of unknown effect.
         publish(&fixture.store, Uuid::from_u128(2), Guarantee::None).await;
         let left = fixture.run(&["requeue", &unknown.to_string()]);
-        assert!(left.code == Some(1) && left.out.contains("could do it twice"), "{left:?}");
+        assert!(left.code == Some(4) && left.out.contains("could do it twice"), "{left:?}");
         assert_eq!(fixture.run(&["requeue", &dead.to_string()]).code, Some(0), "what was not done may go");
         publish(&fixture.store, Uuid::from_u128(2), KEYED).await;
         assert_eq!(fixture.run(&["requeue", &unknown.to_string()]).code, Some(0));

@@ -100,7 +100,6 @@ async fn server_previews_and_runs_bulk_operations() {
     for (arguments, text) in [
         (&["--queue", "orders"][..], "5 dead letters would be requeued; confirm with --yes"),
         (&["--yes"], "--all"),
-        (&["--parked", "--yes"], "decide"),
         (&[NOBODY, "--canary"], "--canary"),
     ] {
         let left = targets.both(&[&["dead", "requeue"], arguments].concat());
@@ -121,7 +120,7 @@ async fn server_previews_and_runs_bulk_operations() {
     let bulks = targets.success_output(&["dead", "operations"]);
     assert!(bulks.contains("requeue") && bulks.contains("fixed"), "{bulks}");
     let over = targets.at_server(&["dead", "stop", report["operation"].as_str().unwrap()]);
-    assert!(over.code == Some(1) && over.err.contains("the operation has ended"), "{over:?}");
+    assert!(over.code == Some(4) && over.err.contains("the operation has ended"), "{over:?}");
     let discarded =
         targets.at_server(&["dead", "discard", "--queue", "ledger", "--reason", "test data", "--yes"]);
     assert!(discarded.code == Some(0) && discarded.out.ends_with("2 discarded\n"), "{discarded:?}");
@@ -160,7 +159,7 @@ async fn server_replaces_a_dead_letter() {
     assert!(left.code == Some(2) && left.err.contains("--yes: "), "{left:?}");
     // A message that has a successor, and a key that was used.
     let left = targets.both(&["dead", "edit", &old.to_string(), "--request", "new.json"]);
-    assert!(left.code == Some(1) && left.err.contains("a new message was made from it"), "{left:?}");
+    assert!(left.code == Some(4) && left.err.contains("a new message was made from it"), "{left:?}");
     let left = targets.both(&[
         "dead",
         "edit",

@@ -62,7 +62,7 @@ both_databases! {
             (forbidden, "not_allowed"),
             (doubtful, "effect_unknown"),
             (done, "was_done"),
-            (parked, "parked"),
+            (parked, "effect_unknown"),
             (good, "not_dead"),
         ] {
             assert_eq!(refused(&server, id, "requeue", &Value::Null).await, reason);

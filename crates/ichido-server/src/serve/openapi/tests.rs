@@ -185,15 +185,29 @@ async fn operations_are_refused_exactly_where_their_schema_says() {
         Some(json!({"discarded": true})),
         Some(json!({"discarded": false})),
         Some(json!({"discarded": true, "replaced": true})),
+        Some(json!({"state": "parked"})),
+        Some(json!({"state": "dead", "discarded": true})),
+        Some(json!({"state": "parked", "replaced": true})),
+    ];
+    let actions = [
+        json!({"action": "requeue"}),
+        json!({"action": "requeue", "decision": "done"}),
+        json!({"action": "discard"}),
+        json!({"action": "discard", "decision": null}),
+        json!({"action": "decide"}),
+        json!({"action": "decide", "decision": null}),
+        json!({"action": "decide", "decision": "not_done"}),
+        json!({"action": "decide", "decision": "give_up"}),
     ];
     let truths = [None, Some(json!(false)), Some(json!(true))];
     let (mut valid, mut refused) = (0, 0);
-    for action in ["requeue", "discard"] {
+    for action in &actions {
         for filter in &filters {
             for all in &truths {
                 for canary in &truths {
                     for reason in [None, Some(json!(null)), Some(json!("why"))] {
-                        let mut body = json!({"action": action, "preview": true});
+                        let mut body = action.clone();
+                        body["preview"] = json!(true);
                         let members =
                             [("filter", filter), ("all", all), ("canary", canary), ("reason", &reason)];
                         for (name, value) in members {

@@ -5,6 +5,7 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{Doubt, History};
 use uuid::Uuid;
 
+use super::super::bulk::BulkAction;
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);
@@ -64,12 +65,58 @@ fn unknown_effect_is_requeued_only_while_key_is_remembered_or_repeatable() {
 }
 
 #[test]
-fn done_replaced_or_parked_is_not_requeued() {
+fn done_or_replaced_is_not_requeued() {
     assert_eq!(judged(true, KEYED, &letter(Effect::Done, None)), Err(RequeueRefusal::WasDone));
     let replaced = DeadLetterRow { disposition: Disposition::Replaced, ..letter(Effect::NotDone, None) };
     assert_eq!(judged(true, KEYED, &replaced), Err(RequeueRefusal::HasSuccessor));
-    let parked = DeadLetterRow { state: DeadLetterState::Parked, ..letter(Effect::Unknown, Some(HOUR)) };
-    assert_eq!(judged(true, KEYED, &parked), Err(RequeueRefusal::Parked));
     let discarded = DeadLetterRow { disposition: Disposition::Discarded, ..letter(Effect::NotDone, None) };
     assert_eq!(judged(true, KEYED, &discarded), Ok(()), "an operator can change their mind");
+}
+
+/// An operator changed the guarantee after messages were parked.
+#[test]
+fn parked_is_requeued_where_the_new_guarantee_allows_it() {
+    let parked = |doubt_for| DeadLetterRow {
+        state: DeadLetterState::Parked,
+        ..letter(Effect::Unknown, Some(doubt_for))
+    };
+    let (fresh, old) = (parked(HOUR / 2), parked(HOUR));
+    for requeue in [true, false] {
+        assert_eq!(judged(requeue, Guarantee::Idempotent, &old), Ok(()), "always");
+        assert_eq!(judged(requeue, KEYED, &fresh), Ok(()), "the receiver still knows the key");
+        assert_eq!(judged(requeue, KEYED, &old), Err(RequeueRefusal::KeyExpired));
+        assert_eq!(judged(requeue, Guarantee::None, &fresh), Err(RequeueRefusal::EffectUnknown));
+    }
+    assert_eq!(RequeuePolicies::default().judge(&fresh, NOW), Err(RequeueRefusal::QueueNotKnown));
+    for refusal in [RequeueRefusal::KeyExpired, RequeueRefusal::EffectUnknown] {
+        assert!(refusal.to_string().contains("ichido dead decide"), "{refusal}");
+    }
+}
+
+#[test]
+fn decision_needs_an_unknown_effect_and_no_call_in_transit() {
+    use RequeueRefusal::{EffectKnown, TooEarly};
+    use ichido_core::lifecycle::Decision::{Done, GiveUp, NotDone};
+
+    let in_transit = |state, until: u64| {
+        let letter = letter(Effect::Unknown, Some(HOUR));
+        let doubt = letter
+            .history
+            .doubt
+            .map(|doubt| Doubt { in_flight_until: NOW.plus(Duration::from_secs(until)), ..doubt });
+        DeadLetterRow { state, history: History { doubt, ..letter.history }, ..letter }
+    };
+    let (parked, dead) = (DeadLetterState::Parked, DeadLetterState::Dead);
+    for (letter, expected) in [
+        (in_transit(parked, 0), [Ok(()), Ok(()), Ok(())]),
+        (in_transit(parked, 1), [Ok(()), Err(TooEarly), Err(TooEarly)]),
+        (in_transit(dead, 0), [Ok(()), Ok(()), Err(EffectKnown)]),
+        (in_transit(dead, 1), [Ok(()), Err(TooEarly), Err(EffectKnown)]),
+        (letter(Effect::NotDone, None), [Err(EffectKnown), Err(EffectKnown), Err(EffectKnown)]),
+    ] {
+        let judged = [Done, NotDone, GiveUp].map(|decision| {
+            BulkAction::Decide { decision, canary: None }.judge(&RequeuePolicies::default(), &letter, NOW)
+        });
+        assert_eq!(judged, expected, "{letter:?}");
+    }
 }
