@@ -10,8 +10,8 @@ const LONG_CHARS: usize = 9;
 
 /// Returns the known name that is meant, if one is close enough.
 ///
-/// A name that differs only in case or hyphens always counts as a typo; any other only if the known name is absent,
-/// because a member of the file's own may resemble one of ours.
+/// A name that differs only in case or hyphens always counts as a typo. Beside the known name, any other must be one
+/// letter off a long name, because a member of the file's own may resemble one of ours.
 pub(super) fn meant(
     name: &str,
     known: &[&'static str],
@@ -24,7 +24,10 @@ pub(super) fn meant(
     }
     let bare = bare(name);
     let same = known.iter().find(|one| self::bare(one) == bare);
-    let close = known.iter().filter(|one| !is_there(one)).find(|one| is_close(&bare, &self::bare(one)));
+    let close = known.iter().find(|one| {
+        let known = self::bare(one);
+        if is_there(one) { is_slip(&bare, &known) } else { is_close(&bare, &known) }
+    });
     same.or(close).copied()
 }
 
@@ -41,6 +44,11 @@ fn is_close(name: &str, known: &str) -> bool {
         _ => 2,
     };
     singular(name) == singular(known) || strsim::osa_distance(name, known) <= allowed
+}
+
+/// Returns whether one letter of a long name is off, and not only the plural differs.
+fn is_slip(name: &str, known: &str) -> bool {
+    LONG_CHARS <= known.len() && singular(name) != singular(known) && strsim::osa_distance(name, known) == 1
 }
 
 /// Returns the name without a plural ending: `retries` is `retry`, `statuses` is `status`.
@@ -91,5 +99,15 @@ mod tests {
     fn similar_member_is_not_a_typo_beside_the_known_one() {
         assert_eq!(meant("owners", &["owner"], |_| true), None);
         assert_eq!(meant("Owner", &["owner"], |_| true), Some("owner"));
+        for own in ["owned", "min_attempts", "max_attempt", "fingerprints"] {
+            assert_eq!(meant(own, &["owner", "max_attempts", "fingerprint"], |_| true), None, "{own}");
+        }
+    }
+
+    #[test]
+    fn slip_in_a_long_name_is_a_typo_even_beside_the_known_one() {
+        for slip in ["fingerprnt", "fingerpirnt", "fingerprimt"] {
+            assert_eq!(meant(slip, &["owner", "fingerprint"], |_| true), Some("fingerprint"), "{slip}");
+        }
     }
 }
