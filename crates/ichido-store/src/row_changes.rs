@@ -88,9 +88,12 @@ pub(crate) fn type_of(note: &Note) -> Option<&str> {
     note.response.as_ref().map(|response| &*response.content_type)
 }
 
-/// Returns the column `response_bytes`.
+/// Returns the column `response_bytes`, which is negative if there were more.
 pub(crate) fn bytes_of(note: &Note) -> Option<i32> {
-    note.response.as_ref().map(|response| i32::try_from(response.bytes).unwrap_or(i32::MAX))
+    note.response.as_ref().map(|response| {
+        let bytes = i32::try_from(response.bytes).unwrap_or(i32::MAX);
+        if response.is_whole { bytes } else { -bytes }
+    })
 }
 
 /// Returns the columns that every row has.

@@ -297,10 +297,11 @@ fn transition(row: &impl Columns) -> Result<Transition, StoreError> {
 /// Reads the receiver's response, if the event has one.
 fn response(row: &impl Columns) -> Result<Option<ReceiverResponse>, StoreError> {
     let Some(content_type) = row.text_or_none("response_type")? else { return Ok(None) };
-    let bytes = usize::try_from(row.positive("response_bytes")?).unwrap_or(usize::MAX);
+    let bytes = row.count("response_bytes")?;
     Ok(Some(ReceiverResponse {
         content_type,
-        bytes,
+        bytes: usize::try_from(bytes.unsigned_abs()).unwrap_or(usize::MAX),
+        is_whole: 0 <= bytes,
         body: row.bytes_or_none("response")?.map(<[u8]>::to_vec),
     }))
 }

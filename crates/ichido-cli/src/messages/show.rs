@@ -73,11 +73,16 @@ fn render_in_full(Message { facts, held_by, result, hops }: Message) -> String {
 
 /// Formats a receiver's response: whole, or why it is not there.
 fn format_response(response: &ResultResponse) -> String {
-    let ResultResponse { content_type, bytes, kept, body, body_base64 } = response;
+    let ResultResponse { content_type, bytes, has_more, kept, body, body_base64 } = response;
     match (body, body_base64) {
         (Some(body), _) => body.get().to_owned(),
         (None, Some(_)) => format!("{bytes} bytes, {content_type}; --json shows them in base64"),
         (None, None) if *kept => format!("{bytes} bytes, {content_type}"),
+        (None, None) if *has_more => {
+            format!(
+                "more than {bytes} bytes, {content_type}; not kept: larger than the destination's max_response_bytes"
+            )
+        }
         (None, None) => {
             format!("{bytes} bytes, {content_type}; not kept: larger than the queue's keep_response")
         }

@@ -173,10 +173,13 @@ pub struct MessageResult {
 // Spec: D18.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct ResultResponse {
-    /// Its media type.
+    /// Its media type, with its encoding if it has one.
     pub content_type: String,
     /// Its size, also if it was not kept.
     pub bytes: usize,
+    /// True if it has more than `bytes`, because it is larger than the destination's `max_response_bytes`; otherwise left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_more: bool,
     /// Whether it was kept. One that is larger than the queue's `keep_response` is not.
     pub kept: bool,
     /// The response, if it is JSON that common parsers can read: as it was sent. Other text is a string.
@@ -199,6 +202,7 @@ impl ResultResponse {
         Self {
             content_type: response.content_type.clone(),
             bytes: response.bytes,
+            has_more: !response.is_whole,
             kept: response.body.is_some(),
             body: text.and_then(Result::ok).and_then(json),
             body_base64: response
@@ -483,13 +487,13 @@ pub(super) struct ReadinessCheck {
 /// An error (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ProblemDetails {
-    /// `urn:ichido:problem:` and the code.
+    /// The path of a page about the error: `/errors/` and the code.
     #[serde(rename = "type")]
     kind: String,
     title: String,
     status: u16,
     /// What is wrong with this request, and how to fix it.
     detail: String,
-    /// A stable code, with a page in `docs/errors/`.
+    /// A stable code.
     code: String,
 }

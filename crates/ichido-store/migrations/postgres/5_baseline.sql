@@ -209,7 +209,7 @@ CREATE TABLE ichido.events (
     position      bigint      NOT NULL DEFAULT pg_current_xact_id()::text::bigint,
     response      bytea,                -- The receiver's response to a success, whole or not at all.
     response_type text,                 -- Its media type.
-    response_bytes integer,             -- Its size, also if it was too large to keep.
+    response_bytes integer,             -- Its size, also if it was too large to keep; negative if it was not read to its end and has more.
     PRIMARY KEY (message_id, fence, step),
     CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown') OR about IS NOT NULL AND effect = 'none'),
     CONSTRAINT events_states CHECK (

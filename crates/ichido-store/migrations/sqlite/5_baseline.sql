@@ -196,7 +196,7 @@ CREATE TABLE ichido_events (
     actor         TEXT,
     about         TEXT, -- The subject of an operator's action, if not a message: a queue, a key, letters. `message_id` is then the subject's.
     response_type TEXT,    -- The media type of the receiver's response to a success.
-    response_bytes INTEGER, -- Its size, also if it was too large to keep.
+    response_bytes INTEGER, -- Its size, also if it was too large to keep; negative if it was not read to its end and has more.
     response      BLOB,    -- The response, whole or not at all. Last: a row is read up to the columns it needs.
     PRIMARY KEY (message_id, fence, step),
     CONSTRAINT events_effect CHECK (effect IN ('not_done', 'done', 'unknown') OR about IS NOT NULL AND effect = 'none'),

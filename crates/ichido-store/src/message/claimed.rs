@@ -153,10 +153,12 @@ pub struct Note {
 // SPEC D18.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReceiverResponse {
-    /// Its media type; empty if it has none.
+    /// Its media type, with its encoding if it has one; empty if it has none.
     pub content_type: String,
     /// Its size, also if it is not kept. Of one that was not read to its end, the size of what was read.
     pub bytes: usize,
+    /// Whether it was read to its end; if not, it has more than `bytes`.
+    pub is_whole: bool,
     /// Its bytes; `None` if it was too large to keep.
     pub body: Option<Vec<u8>>,
 }

@@ -39,7 +39,8 @@ fn assert_names_only_the_cause(refused: Result<impl std::fmt::Debug, StoreError>
 #[test]
 fn a_kept_response_is_not_printed() {
     let body = Some(SECRET.as_bytes().to_vec());
-    let response = ReceiverResponse { content_type: "text/plain".to_owned(), bytes: SECRET.len(), body };
+    let (content_type, bytes) = ("text/plain".to_owned(), SECRET.len());
+    let response = ReceiverResponse { content_type, bytes, is_whole: true, body };
     let note = Note { response: Some(response), ..Note::default() };
     let printed = format!("{note:?} {note:#?}");
     assert!(printed.contains("text/plain"), "{printed}");

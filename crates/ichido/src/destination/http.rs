@@ -17,6 +17,7 @@
 //! | `Ichido-Attempt` | the number of the attempt, from 1 |
 //! | `Ichido-Message-Id` | the message's id |
 //! | `Ichido-Hops` | the hops so far, the outbox last, at most 8 entries |
+//! | `Accept-Encoding` | `identity`, unless the settings have another: a response is stored as it arrives |
 //! | `traceparent` | the trace it belongs to, if it has one |
 //! | `webhook-id`, `webhook-timestamp`, `webhook-signature` | as [Standard Webhooks](https://www.standardwebhooks.com) has them, where there are signing secrets; the id is the message's |
 //!

@@ -1,7 +1,7 @@
 //! An order and its response, as the specification has them, with the files of the example.
 // Spec: D9, D13, D18.
 
-use http_for_tests::{Receiver, ServerAction, json};
+use http_for_tests::{Receiver, ServerAction, json, with};
 use ichido_core::digest::{BodyRules, Digest};
 use serde_json::Value;
 
@@ -73,6 +73,22 @@ on_both! {
         assert_eq!(response["bytes"], RESPONSE.len());
         let (_, out, _) = fixture.run(&["messages", "show", message["id"].as_str().unwrap()]);
         assert!(out.contains("not kept: larger than the queue's keep_response"), "{out}");
+    }
+
+    #[test]
+    async fn response_that_is_not_read_to_its_end_has_more_bytes(fixture) {
+        let broker = Receiver::answering(with("200 OK", &[("Content-Type", "text/plain")], &"x".repeat(2_000))).await;
+        let config = format!(
+            "[destinations.b]\nkind = \"http\"\nurl = \"{}\"\nguarantee = \"idempotent\"\nmax_response_bytes = 1000\n[queues.orders]\ndestination = \"b\"\n",
+            broker.url("/orders")
+        );
+        std::fs::write(fixture.folder.path().join("ichido.toml"), config).unwrap();
+        let server = fixture.serve(&[]);
+        let message = server.send(&order()).await.json();
+        let response = &message["result"]["response"];
+        assert_eq!((&response["bytes"], &response["has_more"], &response["kept"]), (&1000.into(), &true.into(), &false.into()), "{message}");
+        let (_, out, _) = fixture.run(&["messages", "show", message["id"].as_str().unwrap()]);
+        assert!(out.contains("more than 1000 bytes, text/plain; not kept: larger than the destination's max_response_bytes"), "{out}");
     }
 
     /// The broker deduplicates by key, so an order whose response cannot be read is sent again.

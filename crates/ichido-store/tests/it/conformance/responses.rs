@@ -49,7 +49,7 @@ both_databases! {
             let id = fixture.enqueue(text).await;
             let work = fixture.claim_one().await;
             let content_type = "application/json".to_owned();
-            let response = ReceiverResponse { content_type, bytes, body: Some(body(bytes)) };
+            let response = ReceiverResponse { content_type, bytes, is_whole: true, body: Some(body(bytes)) };
             let note = Note { response: Some(response.clone()), ..Note::default() };
             fixture.settle_with_note(&work, succeeded(&work), note).await;
             let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
@@ -57,6 +57,19 @@ both_databases! {
             assert_eq!((last.response, last.excerpt), (Some(expected), None), "{bytes}");
             assert_eq!(fixture.row(id).await.last_error_text, None);
         }
+    }
+
+    // SPEC D18.
+    #[test]
+    async fn a_response_that_was_not_read_to_its_end_has_more_bytes(fixture: StoreFixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        let response =
+            ReceiverResponse { content_type: String::new(), bytes: 70_000, is_whole: false, body: None };
+        let note = Note { response: Some(response.clone()), ..Note::default() };
+        fixture.settle_with_note(&work, succeeded(&work), note).await;
+        let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
+        assert_eq!(last.response, Some(response));
     }
 
     // SPEC D18.
@@ -70,7 +83,8 @@ both_databases! {
         fixture.promote().await;
         // Somebody else is sending it again: the success is stored as a proof.
         fixture.claim_one().await;
-        let response = ReceiverResponse { content_type: String::new(), bytes: 2, body: Some(b"ok".to_vec()) };
+        let (content_type, body) = (String::new(), Some(b"ok".to_vec()));
+        let response = ReceiverResponse { content_type, bytes: 2, is_whole: true, body };
         let note = Note { response: Some(response.clone()), ..Note::default() };
         fixture.settle_with_note(&late, succeeded(&late), note).await;
         let steps = fixture.store.messages().transitions(id).await.unwrap();

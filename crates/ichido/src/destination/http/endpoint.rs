@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{HOST, USER_AGENT};
-use http::{HeaderMap, Method, Request, Uri};
+use http::header::{ACCEPT_ENCODING, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 use ichido_core::settings::ConfigErrors;
 use ichido_http::client::HttpClient;
@@ -62,7 +62,7 @@ impl<'a> EndpointClients<'a> {
     }
 }
 
-/// Builds a request with these fields, the server's host and our user agent.
+/// Builds a request with these fields, the server's host and our user agent. It asks for a response without encoding.
 pub fn request(
     client: &HttpClient<Full<Bytes>>,
     method: Method,
@@ -76,5 +76,7 @@ pub fn request(
     fields.clone_from(headers);
     fields.insert(HOST, client.host_field());
     fields.insert(USER_AGENT, AGENT);
+    // Nothing here decodes a response.
+    fields.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
     request
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use ichido_core::digest::{BodyRules, Digest};
 use ichido_core::json::{Document, JsonValue, Kind, Pointer};
 use ichido_core::key::IdempotencyKey;
@@ -255,11 +255,19 @@ fn unreadable(success: Verdict, setting: &str, response: &FullResponse) -> Deliv
 }
 
 /// Returns the response to keep, unless it is empty. One that was not read to its end has only a size.
+///
+/// A receiver may encode its response although it was asked not to; a reader must know how.
 // Spec: D18.
 fn kept(response: &FullResponse) -> Option<ReceiverResponse> {
-    let (content_type, bytes) = (media_type(response).to_owned(), response.body.len());
-    let body = response.is_whole.then(|| response.body.to_vec());
-    (0 < bytes).then_some(ReceiverResponse { content_type, bytes, body })
+    let encoding = response.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    let encoding = encoding.filter(|encoding| !encoding.eq_ignore_ascii_case("identity"));
+    let content_type = match encoding {
+        Some(encoding) => format!("{}; content-encoding={encoding}", media_type(response)),
+        None => media_type(response).to_owned(),
+    };
+    let (bytes, is_whole) = (response.body.len(), response.is_whole);
+    let body = is_whole.then(|| response.body.to_vec());
+    (0 < bytes).then_some(ReceiverResponse { content_type, bytes, is_whole, body })
 }
 
 fn media_type(response: &FullResponse) -> &str {

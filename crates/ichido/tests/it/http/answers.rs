@@ -54,6 +54,25 @@ async fn every_status_gets_the_code_of_the_specification() {
     }
 }
 
+/// A response that cannot be read without its encoding keeps it; one that was cut off says that it has more.
+#[tokio::test]
+async fn a_kept_response_has_its_encoding_and_says_whether_it_is_whole() {
+    let gzip = [("Content-Type", "application/json"), ("Content-Encoding", "gzip")];
+    for (fields, body, content_type, bytes, is_whole) in [
+        (&gzip[..], "zip", "application/json; content-encoding=gzip", 3, true),
+        (&gzip[..1], "{}", "application/json", 2, true),
+        (&[("Content-Encoding", "identity")], "ok", "", 2, true),
+        (&[], "0123456789abcdef", "", 10, false),
+    ] {
+        let receiver = Receiver::answering(with("200 OK", fields, body)).await;
+        let settings = HttpSettings { max_response_bytes: 10, ..settings(receiver.url("/")) };
+        let (_, note) = tried(&resolved(&settings), &order("k")).await;
+        let response = note.response.expect("a response");
+        assert_eq!((response.content_type.as_str(), response.bytes), (content_type, bytes));
+        assert_eq!((response.is_whole, response.body.is_some()), (is_whole, is_whole), "{body}");
+    }
+}
+
 #[tokio::test]
 async fn a_429_says_how_long_to_wait_and_slows_the_pace() {
     let receiver = Receiver::answering(with("429 Too Many Requests", &[("Retry-After", "30")], "")).await;

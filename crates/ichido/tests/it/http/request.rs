@@ -37,6 +37,7 @@ async fn key_fence_attempt_message_and_trace_go_with_the_callers_bytes() {
         ("Ichido-Hops", r#"bff;t=1800000000000;r="7f1c""#),
         ("Content-Type", "application/json"),
         ("Authorization", "Bearer t0ken"),
+        ("Accept-Encoding", "identity"),
     ] {
         assert_eq!(request.field(name), Some(value), "{name}");
     }
