@@ -37,6 +37,7 @@ async fn readme_quickstart_works() {
     let server = ServeProcess::start(folder.path(), &[]);
     let steps = steps();
     assert_eq!(steps.len(), 4);
+    let mut responses = Vec::new();
     for (command, shown) in steps {
         assert!(command.contains(ADDRESS), "{command}");
         // The test uses a free port, where the page uses the default one.
@@ -44,7 +45,16 @@ async fn readme_quickstart_works() {
         let ran = Command::new("sh").args(["-ec", &command]).stderr(Stdio::inherit()).output();
         let printed = String::from_utf8(ran.expect("a shell").stdout).expect("text");
         assert!(has(&printed, shown), "{command}\nshows\n{shown}\nand said\n{printed}");
+        responses.push(printed);
     }
+    // The page promises that the second response is the first one, byte for byte.
+    let status_and_body = |response: &str| {
+        let (head, body) = response.split_once("\r\n\r\n").expect("a head and a body");
+        (head.lines().next().expect("a status line").to_owned(), body.to_owned())
+    };
+    let [first, replay, ..] = &responses[..] else { panic!("two responses: {responses:?}") };
+    assert!(!first.contains("idempotency-replayed") && replay.contains("idempotency-replayed: true"));
+    assert_eq!(status_and_body(first), status_and_body(replay));
 }
 
 #[test]
