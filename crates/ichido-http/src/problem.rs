@@ -7,12 +7,15 @@
 use std::time::Duration;
 
 pub use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 pub use http::{Extensions, HeaderName, HeaderValue, Response, StatusCode};
 use ichido_core::key::KeyError;
 pub use ichido_core::words;
 pub use serde_json::Value;
 use serde_json::json;
+
+/// The value of `X-Content-Type-Options`: the content type is what it says.
+pub const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 /// Picks the code of a key error: missing, different from the body's, or invalid.
 pub const fn code_of_key<C: Copy>(error: KeyError, missing: C, disagrees: C, invalid: C) -> C {
@@ -53,6 +56,7 @@ pub fn response(status: StatusCode, body: &Value, fields: Vec<(HeaderName, Heade
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     headers.extend(fields);
     if status == StatusCode::UNAUTHORIZED {
         headers.entry(WWW_AUTHENTICATE).or_insert(HeaderValue::from_static("Bearer"));

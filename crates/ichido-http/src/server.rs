@@ -40,7 +40,7 @@ use tokio::time::sleep;
 use body::ResponseBody;
 use connection::ServerConnection;
 use framing::FramingError;
-use limits::Limits;
+use limits::{Limits, MAX_HEAD_BYTES, MAX_HEADERS};
 use permits::Permits;
 pub use seats::Peer;
 use seats::Seats;
@@ -62,14 +62,38 @@ pub trait RequestHandler: Send + Sync + 'static {
     /// Builds the response to a request for which no seat became free.
     fn overloaded(&self, request: &Request<Incoming>) -> Response<ResponseBody>;
 
-    /// Builds the 400 response to bytes that are rejected before they form a request. `None` sends the status without
-    /// a body.
-    fn malformed(&self, _: FramingError) -> Option<Response<Bytes>> {
+    /// Builds the response to bytes that are rejected before they form a request. `None` sends the status without a
+    /// body.
+    fn malformed(&self, _: MalformedRequest) -> Option<Response<Bytes>> {
         None
     }
 
     /// Runs when the server stops accepting connections, so long waits can end.
     fn stopping(&self) {}
+}
+
+/// Why bytes are rejected before they form a request: 400, or 431 if the head is too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MalformedRequest {
+    /// Two readers could split the bytes into different requests.
+    #[error(
+        "the request's framing is ambiguous: it has {0}; nothing was done, and the connection is closed; send valid \
+         HTTP/1.1 (RFC 9112)"
+    )]
+    Framing(FramingError),
+    /// The parser cannot read the head.
+    #[error(
+        "the request's line or a header field is not valid; nothing was done, and the connection is closed; send valid \
+         HTTP/1.1 (RFC 9112)"
+    )]
+    Head,
+    /// The head is larger than the parser reads.
+    #[error(
+        "the request has more than {MAX_HEADERS} header fields, or a head of more than {} KiB; nothing was done, and \
+         the connection is closed; send fewer",
+        MAX_HEAD_BYTES / 1024
+    )]
+    HeadTooLarge,
 }
 
 /// How the server stopped.

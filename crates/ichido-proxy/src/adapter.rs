@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use ichido::once::{self, Claim, LeaseKeeper, Once, OnceLayer, RequestOutcome};
@@ -33,7 +33,7 @@ use tower_service::Service as _;
 use super::body::Upload;
 use super::filters::{AdmittedRequest, FilterRules, RequestContext};
 use super::forward::judge_response;
-use super::headers::{KEY, X_KEY};
+use super::headers::{KEY, STATUS, X_KEY, strip_reports};
 use super::method;
 use super::problem::Problem;
 use super::route::Pattern;
@@ -151,7 +151,7 @@ impl AdapterRole {
         let AdmittedRequest { mut call, body, peer, .. } =
             self.rules.admit(request, context, &self.limits, guarded.is_some())?;
         if !is_declared && self.may_change_state(&call.method) {
-            return Err(Problem::operation_unknown());
+            return Err(Problem::operation_not_configured());
         }
         // The fingerprint covers the query and the body of a guarded request, but not these headers.
         if method::header_overrides(&call.method, &call.headers)
@@ -166,7 +166,10 @@ impl AdapterRole {
         let Some(mut service) = guarded else {
             self.rules.filter_outbound(&mut call);
             let upload = Upload::streamed(Bytes::new(), body);
-            return self.upstream.send_once(&self.rules, &call, upload, self.response_timeout).await;
+            let mut response =
+                self.upstream.send_once(&self.rules, &call, upload, self.response_timeout).await?;
+            strip_reports(response.headers_mut());
+            return Ok(response);
         };
         let permit = BodyPermit::new(self.bodies.empty(peer));
         let answered = service.call(layer_request(call, body, &permit)).await;
@@ -288,6 +291,10 @@ impl UpstreamHandler {
             Ok(answer) => {
                 let outcome = response_outcome(&answer);
                 let mut response = self.upstream.stream_response(&self.rules, answer);
+                strip_reports(response.headers_mut());
+                if outcome == RequestOutcome::StillRunning {
+                    response.headers_mut().insert(STATUS, HeaderValue::from_static("processing"));
+                }
                 if self.service_key == ServiceKey::Derived {
                     // A service that echoes the key would show one that the client never sent.
                     response.headers_mut().remove(KEY);

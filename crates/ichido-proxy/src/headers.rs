@@ -17,7 +17,7 @@ use ichido_boundary::{Boundary, Crossing, HeaderLists, Party, Traffic, is_portab
 pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const X_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
 /// Reports of an idempotency layer: a request in flight or a replay, in every profile.
-const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
+pub(crate) const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const REPLAYED_BY_STRIPE: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// The hops of a request.
@@ -54,6 +54,13 @@ const ALWAYS_IN_REQUESTS: [HeaderName; 5] = [KEY, X_KEY, HOPS, REQUEST_ID, CONTE
 /// Fields that every response list lets through: the key's and the body's length.
 const ALWAYS_IN_RESPONSES: [HeaderName; 7] =
     [KEY, X_KEY, STATUS, REPLAYED, REPLAYED_BY_STRIPE, RETRY_AFTER, CONTENT_LENGTH];
+
+/// Removes what a service reports about its own keys: the caller would read it as a report about ours.
+pub(crate) fn strip_reports(headers: &mut HeaderMap) {
+    for name in [STATUS, REPLAYED, REPLAYED_BY_STRIPE] {
+        headers.remove(name);
+    }
+}
 
 /// Which fields pass.
 #[derive(Clone, Debug)]

@@ -27,7 +27,8 @@ mod validate;
 use std::future::{pending, ready};
 use std::sync::Arc;
 
-use http::{Request, Response};
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use ichido::once::LeaseKeeper;
 use ichido::prometheus::count_request;
@@ -35,7 +36,7 @@ use ichido_core::settings::ConfigErrors;
 use ichido_http::server::body::ResponseBody;
 use ichido_http::server::limits::{Limits, MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE};
 use ichido_http::server::permits::Permits;
-use ichido_http::server::{RequestHandler, ServerEnd, Stops, serve};
+use ichido_http::server::{MalformedRequest, RequestHandler, ServerEnd, Stops, serve};
 use ichido_http::trust;
 use ichido_store::Store;
 use tokio::net::TcpListener;
@@ -147,5 +148,13 @@ impl RequestHandler for ProxyRole {
         self.rules().finish_response(&mut response, &self.rules().context(request.headers()));
         count_request(Some(request.method()), response.status().as_u16());
         response
+    }
+
+    /// The method is unknown, and no role saw the request.
+    fn malformed(&self, fault: MalformedRequest) -> Option<Response<Bytes>> {
+        let mut response = Problem::rejected(fault).response();
+        self.rules().finish_response(&mut response, &self.rules().context(&HeaderMap::new()));
+        count_request(None, response.status().as_u16());
+        Some(response)
     }
 }

@@ -13,6 +13,7 @@ use ichido_core::key::KeyError;
 use ichido_core::settings::size;
 use ichido_core::verdict::{Effect, NetworkFault};
 use ichido_http::problem::code_of_key;
+use ichido_http::server::MalformedRequest;
 use ichido_http::server::body::{BodyError, ResponseBody};
 use ichido_http::server::limits::{MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE};
 use ichido_http::server::permits;
@@ -25,12 +26,13 @@ const BUSY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 ichido_http::problems! {
     pub(crate) enum Code in "urn:ichido:problem:" {
-        MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
+        MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed for this path";
         RequestMalformed = "request_malformed", BAD_REQUEST, "The request is malformed or ambiguous";
+        HeadTooLarge = "head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is too large";
         UpgradeUnsupported = "upgrade_unsupported", NOT_IMPLEMENTED, "WebSockets and tunnels are not supported";
         KeyMissing = "key_missing", BAD_REQUEST, "The request needs an idempotency key";
         KeyInvalid = "key_invalid", BAD_REQUEST, "The idempotency key is not valid";
-        OperationUnknown = "operation_unknown", NOT_FOUND, "No operation is configured for the request";
+        OperationNotConfigured = "operation_not_configured", NOT_FOUND, "No operation is configured for the request";
         MethodOverride = "method_override", BAD_REQUEST, "The method cannot be overridden";
         AdapterBusy = "adapter_busy", SERVICE_UNAVAILABLE, "The adapter is busy";
         ProxyBusy = "proxy_busy", SERVICE_UNAVAILABLE, "The proxy is busy";
@@ -63,6 +65,15 @@ impl Problem {
         Self::new(Code::RequestMalformed, detail)
     }
 
+    /// The bytes were rejected before they formed a request.
+    pub(crate) fn rejected(fault: MalformedRequest) -> Self {
+        let code = match fault {
+            MalformedRequest::Framing(_) | MalformedRequest::Head => Code::RequestMalformed,
+            MalformedRequest::HeadTooLarge => Code::HeadTooLarge,
+        };
+        Self::new(code, fault.to_string())
+    }
+
     /// The request asks for a WebSocket or a tunnel.
     pub(crate) fn upgrade() -> Self {
         let detail = "this proxy does not forward WebSockets or tunnels; connect to the service directly";
@@ -78,10 +89,10 @@ impl Problem {
     }
 
     /// The adapter has no operation for a request that would change state.
-    pub(crate) fn operation_unknown() -> Self {
+    pub(crate) fn operation_not_configured() -> Self {
         let detail = "no operation is configured for this method and path, so the request would be unprotected; \
                       nothing was done; add it to the adapter's operations, with class read if it changes nothing";
-        Self::new(Code::OperationUnknown, detail)
+        Self::new(Code::OperationNotConfigured, detail)
     }
 
     /// The request asks for a method other than the one that matched the operation.

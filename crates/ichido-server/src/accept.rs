@@ -133,12 +133,12 @@ pub(crate) async fn find_existing(
 /// Computes the digest of a request.
 ///
 /// JSON is hashed in its canonical form, without the members that the queue leaves out; everything else by its bytes. Ambiguous
-/// JSON is refused.
+/// JSON is refused, and so is an empty body that should be JSON: its receiver could not read it.
 // Spec: C9.
 pub(crate) fn digest(content_type: &str, body: &[u8], without: &LeaveOut) -> Result<Digest, JsonError> {
     let form = CanonicalForm { leave_out: without.clone(), ..CanonicalForm::default() };
     let rules = BodyRules { form, max_bytes: MAX_REQUEST_BYTES };
-    Digest::of_body(content_type, body, &rules)
+    if is_json(content_type) { Digest::of_json(body, &rules) } else { Ok(Digest::of_bytes(body)) }
 }
 
 /// Checks a body against a queue's schema, after [`digest`] has refused ambiguous JSON.
@@ -190,6 +190,15 @@ mod tests {
 
     fn without() -> LeaveOut {
         LeaveOut::new(vec![Pointer::parse("/trace_id").expect("a pointer")]).expect("one")
+    }
+
+    #[test]
+    fn an_empty_body_is_not_json() {
+        for content_type in ["application/json", "application/problem+json; charset=utf-8"] {
+            let refused = offered(content_type, "").unwrap_err();
+            assert!(matches!(refused, SubmissionError::Json { .. }), "{refused}");
+        }
+        assert!(offered("application/octet-stream", "").is_ok());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod caller;
 mod cursor;
 mod dead_letters;
 mod destinations;
+mod error_pages;
 mod events;
 mod feed;
 mod field;

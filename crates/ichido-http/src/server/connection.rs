@@ -44,11 +44,12 @@ impl<A: RequestHandler> ServerConnection<A> {
     pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, mut stopping: watch::Receiver<bool>) {
         // Only a hint to the system: without it responses are slightly delayed.
         drop(stream.set_nodelay(true));
-        let (busy, mut idle) = watch::channel(0_usize);
+        let (busy, mut idle) = watch::channel(RequestCount::default());
         // Keep a reference here too, so the count outlives every request.
         let busy = Arc::new(busy);
         let counted = Arc::clone(&busy);
-        let io = TokioIo::new(Wire::new(stream, Arc::clone(&self.answers), self.limits.body_idle));
+        let wire = Wire::new(stream, Arc::clone(&self.answers), self.limits.body_idle, idle.clone());
+        let io = TokioIo::new(wire);
         let this = Arc::clone(&self);
         let service = service_fn(move |request| {
             let answered = Arc::clone(&this).answer(request, RequestGuard::new(Arc::clone(&counted)));
@@ -59,7 +60,7 @@ impl<A: RequestHandler> ServerConnection<A> {
         let (mut is_closing, mut has_served) = (false, false);
         let mut close_at = Instant::now() + self.max_idle();
         loop {
-            let is_idle = *idle.borrow_and_update() == 0;
+            let is_idle = idle.borrow_and_update().in_flight == 0;
             let must_close = tokio::select! {
                 ended = &mut connection => {
                     if let Err(error) = ended {
@@ -71,7 +72,7 @@ impl<A: RequestHandler> ServerConnection<A> {
                     tracing::debug!("closed idle connection to free its seat");
                     // The end of a response may still be in transit; a client that never sent a request waits for
                     // nothing.
-                    if !has_served && *idle.borrow() == 0 {
+                    if !has_served && idle.borrow().in_flight == 0 {
                         return;
                     }
                     true
@@ -162,16 +163,28 @@ fn builder(limits: &Limits) -> auto::Builder<Streams> {
     builder
 }
 
+/// The requests of one connection that reached the handler.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RequestCount {
+    /// All of them so far.
+    pub(super) started: u64,
+    /// Those whose response has not ended.
+    pub(super) in_flight: usize,
+}
+
 /// Counts one request as in flight until it is dropped.
 struct RequestGuard {
-    count: Arc<watch::Sender<usize>>,
+    count: Arc<watch::Sender<RequestCount>>,
     in_flight: Option<InFlightRequest>,
     permit: Option<Permit<Peer>>,
 }
 
 impl RequestGuard {
-    fn new(count: Arc<watch::Sender<usize>>) -> Self {
-        count.send_modify(|count| *count += 1);
+    fn new(count: Arc<watch::Sender<RequestCount>>) -> Self {
+        count.send_modify(|count| {
+            count.started += 1;
+            count.in_flight += 1;
+        });
         Self { count, in_flight: None, permit: None }
     }
 
@@ -182,7 +195,7 @@ impl RequestGuard {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.count.send_modify(|count| *count = count.saturating_sub(1));
+        self.count.send_modify(|count| count.in_flight = count.in_flight.saturating_sub(1));
     }
 }
 

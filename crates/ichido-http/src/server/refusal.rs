@@ -11,8 +11,15 @@ use bytes::Bytes;
 use http::Response;
 use tokio::io::AsyncWrite;
 
-/// The parser's status lines, and the field that marks its empty body.
-const STATUS_LINES: [&[u8]; 2] = [b"HTTP/1.1 400 Bad Request\r\n", b"HTTP/1.0 400 Bad Request\r\n"];
+use super::MalformedRequest;
+
+/// The parser's status lines with their meaning, and the field that marks its empty body.
+const STATUS_LINES: [(&[u8], MalformedRequest); 4] = [
+    (b"HTTP/1.1 400 Bad Request\r\n", MalformedRequest::Head),
+    (b"HTTP/1.0 400 Bad Request\r\n", MalformedRequest::Head),
+    (b"HTTP/1.1 431 Request Header Fields Too Large\r\n", MalformedRequest::HeadTooLarge),
+    (b"HTTP/1.0 431 Request Header Fields Too Large\r\n", MalformedRequest::HeadTooLarge),
+];
 const NO_BODY: &[u8] = b"content-length: 0\r\n";
 
 /// Replaces the parser's own response with the server's.
@@ -50,6 +57,12 @@ impl RefusalWriter {
     }
 }
 
+/// Returns the meaning of these bytes if they are a response as the parser writes its own.
+pub(super) fn parser_fault(bytes: &[u8]) -> Option<MalformedRequest> {
+    let (_, fault) = STATUS_LINES.into_iter().find(|(line, _)| bytes.starts_with(line))?;
+    (find_parser_response(bytes) == Some(0)).then_some(fault)
+}
+
 /// Finds where the parser's own response begins.
 ///
 /// The parser writes it last and in one piece. A response that was split is left unchanged.
@@ -57,7 +70,8 @@ fn find_parser_response(bytes: &[u8]) -> Option<usize> {
     if !bytes.ends_with(b"\r\n\r\n") {
         return None;
     }
-    let start = bytes.windows(STATUS_LINES[0].len()).rposition(|part| STATUS_LINES.contains(&part))?;
+    let last = |(line, _): (&[u8], _)| bytes.windows(line.len()).rposition(|part| part == line);
+    let start = STATUS_LINES.into_iter().filter_map(last).max()?;
     no_body(&bytes[start..]).map(|_| start)
 }
 
@@ -120,6 +134,16 @@ mod tests {
             [before, said].concat(),
             "after what was before"
         );
+    }
+
+    #[test]
+    fn parser_responses_are_recognized() {
+        let too_large = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\n\r\n";
+        assert_eq!(parser_fault(OWN), Some(MalformedRequest::Head));
+        assert_eq!(parser_fault(too_large), Some(MalformedRequest::HeadTooLarge));
+        assert_eq!(parser_fault(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"), None);
+        assert_eq!(parser_fault(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n{}"), None);
+        assert_eq!(parser_fault(&[b"x".as_slice(), OWN].concat()), None);
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! A client's connection as hyper sees it, with framing checks and a write timeout.
 //!
-//! Guarantee: no byte that [`Framing`] rejects reaches the parser. A client that does not read what is sent to it is
+//! Guarantee: no byte that [`Framing`] rejects reaches the parser. The parser's own refusals get the server's body. A client that does not read what is sent to it is
 //! disconnected, because hyper's writes have no timeout of their own.
 
 use std::future::Future as _;
@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::{Sleep, sleep};
 
-use super::RequestHandler;
+use super::connection::RequestCount;
 use super::framing::{Framing, RejectedBytes};
-use super::refusal::RefusalWriter;
+use super::refusal::{RefusalWriter, parser_fault};
+use super::{MalformedRequest, RequestHandler};
 
 /// The bytes that the parser gets instead of rejected ones.
 ///
@@ -33,6 +35,11 @@ pub(crate) struct Wire<A> {
     /// The response to the rejected bytes.
     refusal: Option<RefusalWriter>,
     answers: Arc<A>,
+    requests: watch::Receiver<RequestCount>,
+    /// How many requests had started when the last byte of their responses was written.
+    ///
+    /// What is written before the next one starts is the parser's own.
+    quiet_after: u64,
     /// Expires when a write has made no progress for too long.
     stalled: Option<Pin<Box<Sleep>>>,
     max_stall: Duration,
@@ -40,9 +47,25 @@ pub(crate) struct Wire<A> {
 
 impl<A: RequestHandler> Wire<A> {
     /// Wraps an accepted connection.
-    pub(crate) fn new(stream: TcpStream, answers: Arc<A>, max_stall: Duration) -> Self {
+    pub(super) fn new(
+        stream: TcpStream,
+        answers: Arc<A>,
+        max_stall: Duration,
+        requests: watch::Receiver<RequestCount>,
+    ) -> Self {
         let framing = Framing::default();
-        Self { stream, framing, refused: None, refusal: None, answers, stalled: None, max_stall }
+        let (refused, refusal, quiet_after, stalled) = (None, None, 0, None);
+        Self { stream, framing, refused, refusal, answers, requests, quiet_after, stalled, max_stall }
+    }
+
+    /// Replaces a response that the parser is about to write, if no handler can have written it.
+    fn check_parser_response(&mut self, bytes: &[u8]) {
+        if self.refusal.is_none()
+            && let Some(fault) = parser_fault(bytes)
+            && self.requests.borrow().started == self.quiet_after
+        {
+            self.refusal = self.answers.malformed(fault).map(RefusalWriter::new);
+        }
     }
 
     fn check_stall(
@@ -80,7 +103,7 @@ impl<A: RequestHandler> AsyncRead for Wire<A> {
             buf.set_filled(before + good);
             // There is space for at least one byte: the rejected one was just removed.
             copy_some(this.refused.insert(REFUSED), buf);
-            this.refusal = this.answers.malformed(fault).map(RefusalWriter::new);
+            this.refusal = this.answers.malformed(MalformedRequest::Framing(fault)).map(RefusalWriter::new);
         }
         Poll::Ready(Ok(()))
     }
@@ -96,6 +119,7 @@ fn copy_some(rest: &mut &'static [u8], buf: &mut ReadBuf<'_>) {
 impl<A: RequestHandler> AsyncWrite for Wire<A> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
+        this.check_parser_response(buf);
         let written = match &mut this.refusal {
             None => Pin::new(&mut this.stream).poll_write(cx, buf),
             Some(refusal) => refusal.poll_write(&mut this.stream, cx, buf),
@@ -108,6 +132,9 @@ impl<A: RequestHandler> AsyncWrite for Wire<A> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let Some(first) = bufs.first() {
+            self.check_parser_response(first);
+        }
         if self.refusal.is_some() {
             let first = bufs.iter().find(|buf| !buf.is_empty()).map_or(&[][..], |buf| buf);
             return self.poll_write(cx, first);
@@ -121,6 +148,11 @@ impl<A: RequestHandler> AsyncWrite for Wire<A> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // hyper flushes when it has written all it has.
+        let requests = *self.requests.borrow();
+        if requests.in_flight == 0 {
+            self.quiet_after = requests.started;
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

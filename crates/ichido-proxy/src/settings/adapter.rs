@@ -213,7 +213,8 @@ impl OperationDraft<'_> {
         }
         if let Err(errors) = Policy::build(policy.clone()) {
             for error in errors.iter() {
-                faults.add(&location, error.to_string());
+                // Here it is a flag.
+                faults.add(&location, error.to_string().replace("short_ttl_reason", "--short-ttl-reason"));
             }
         }
         let rules = promises.map(|(file, promises)| {

@@ -28,8 +28,8 @@ use super::problem::{Code, Problem};
 use super::request::unknown_route;
 use super::waiting::OutcomeWaiters;
 use super::{
-    alerts, batch, dead_letters, destinations, events, health, keys, messages, openapi, operations, queues,
-    replace, search, steps,
+    alerts, batch, dead_letters, destinations, error_pages, events, health, keys, messages, openapi,
+    operations, queues, replace, search, steps,
 };
 use crate::config::{Config, Intake};
 use crate::limits::RequestLimits;
@@ -107,7 +107,7 @@ impl ApiState {
 
 /// Whether a path needs no authentication: it reveals nothing about messages.
 pub(super) fn is_public(path: &str) -> bool {
-    matches!(path, "/" | "/livez" | "/readyz" | "/openapi.json")
+    matches!(path, "/" | "/livez" | "/readyz" | "/openapi.json") || error_pages::is_page(path)
 }
 
 /// Whether a path is served even when no connection is left for anything else.
@@ -165,6 +165,8 @@ fn v1() -> OpenApiRouter<Arc<ApiState>> {
         .routes(routes!(keys::decide_key))
         .routes(routes!(alerts::list_alerts))
         .routes(routes!(events::stream_events))
+        .routes(routes!(error_pages::list_error_pages))
+        .routes(routes!(error_pages::get_error_page))
 }
 
 /// Refuses an unsupported method with a problem, like every other refusal.

@@ -8,7 +8,9 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use http::header::X_CONTENT_TYPE_OPTIONS;
 use ichido_core::settings::size;
+use ichido_http::problem::NOSNIFF;
 
 use super::access::Access;
 use super::api::is_public;
@@ -30,10 +32,13 @@ impl RequestGuard {
 }
 
 async fn guard_request(State(guard): State<RequestGuard>, mut request: Request, next: Next) -> Response {
-    match authorize(&guard, &mut request).await {
+    let mut response = match authorize(&guard, &mut request).await {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
-    }
+    };
+    // A browser must not guess that stored text is a page.
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    response
 }
 
 async fn authorize(guard: &RequestGuard, request: &mut Request) -> Result<(), Problem> {
@@ -47,7 +52,7 @@ async fn authorize(guard: &RequestGuard, request: &mut Request) -> Result<(), Pr
 
 /// Checks the size of the head.
 ///
-/// The HTTP server has wider limits, whose responses have no body.
+/// The HTTP server has wider limits, which its own refusals name.
 fn check_head(request: &Request, request_limits: RequestLimits) -> Result<(), Problem> {
     let fields: usize =
         request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();

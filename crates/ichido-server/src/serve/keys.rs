@@ -12,11 +12,11 @@ mod view;
 
 use axum::response::Response as HttpResponse;
 use http::StatusCode;
+use ichido::once;
 use ichido_core::key::{IdempotencyKey, KeySyntax};
 use ichido_core::ledger::{Class, Policy, PolicyDraft, RecordName, Resolution, limits};
 use ichido_core::settings::duration;
 use ichido_core::time::Timestamp;
-use ichido_http::problem::members;
 use ichido_store::ledger::{KeyResolved, StoredResponse};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -89,10 +89,9 @@ impl OperatorDecision {
                 (StatusCode::OK, "application/json", body)
             }
             Self::GiveUp => {
-                let (status, title) = (StatusCode::BAD_REQUEST, "A person gave up on the request");
                 let detail = "nobody knows whether the request took effect, and its key stays used; check its effect before you send it with a new key";
-                let body = members("urn:ichido:problem:", "decided_refused", title, status, detail);
-                (status, "application/problem+json", body)
+                let problem = once::Problem::new(once::Code::DecidedRefused, detail);
+                (problem.status, "application/problem+json", problem.to_json())
             }
             Self::NotDone => return None,
         };

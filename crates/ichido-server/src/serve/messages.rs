@@ -9,7 +9,6 @@ use axum::extract::Request;
 use axum::response::Response;
 use http::header::{
     CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER,
-    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderValue, StatusCode};
 use ichido_core::digest::MEDIA_TYPE_DEFAULT;
@@ -297,7 +296,6 @@ pub(super) async fn get_message_request(
     headers.insert(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static(MEDIA_TYPE_DEFAULT)));
     // These bytes come from the caller: a browser must neither show them as our page nor run them.
     headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
     Ok(response)
 }

@@ -1,7 +1,7 @@
-//! The admin endpoint of a worker or proxy: Prometheus metrics, liveness and readiness.
+//! The admin endpoint of a worker or proxy: Prometheus metrics, liveness, readiness and error pages.
 //!
 //! Guarantee: beyond loopback, metrics need a token that may see everything; on loopback, a request must name this machine as its
-//! host. Health is public. Every page is served however many connections others hold.
+//! host. Health and error pages are public. Every page is served however many connections others hold.
 
 // Spec: E6.
 
@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::IntoResponse;
+use http::header::X_CONTENT_TYPE_OPTIONS;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use ichido::prometheus::render;
+use ichido_http::problem::NOSNIFF;
 use ichido_http::server::body::ResponseBody;
 use ichido_http::server::limits::Limits;
 use ichido_http::server::{RequestHandler, Stops, serve};
@@ -26,6 +28,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::access::{Access, check_host};
+use super::error_pages;
 use super::health;
 use super::problem::Problem;
 use super::response::with_type;
@@ -117,7 +120,8 @@ struct Pages {
 
 impl RequestHandler for Pages {
     async fn handle(&self, request: Request<Incoming>) -> Response<ResponseBody> {
-        let answered = self.page(&request).await.unwrap_or_else(IntoResponse::into_response);
+        let mut answered = self.page(&request).await.unwrap_or_else(IntoResponse::into_response);
+        answered.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
         answered.map(|body| body.map_err(Into::into).boxed_unsync())
     }
 
@@ -148,9 +152,10 @@ impl Pages {
                 }
                 Ok(with_type(StatusCode::OK, health::METRICS_TYPE, render(&self.handle)))
             }
-            _ => {
-                let text = "not found; try GET /metrics, /livez or /readyz\n";
-                Ok(with_type(StatusCode::NOT_FOUND, health::METRICS_TYPE, text))
+            path => {
+                let text = "not found; try GET /metrics, /livez, /readyz or /errors\n";
+                let page = error_pages::at(path, request.headers()).filter(|_| is_read);
+                page.unwrap_or_else(|| Ok(with_type(StatusCode::NOT_FOUND, health::METRICS_TYPE, text)))
             }
         }
     }

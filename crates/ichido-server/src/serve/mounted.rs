@@ -19,7 +19,7 @@ use super::in_process;
 use super::waiting::OutcomeWaiters;
 use crate::config::Config;
 
-/// Returns the routes of the API, to merge into an app. They all begin with `/v1/`, except `/openapi.json`.
+/// Returns the routes of the API, to merge into an app. They begin with `/v1/` or `/errors`, except `/openapi.json`.
 ///
 /// Create tokens with `ichido token create` on the same store.
 pub async fn mount(store: Store, config: &Config) -> Router {

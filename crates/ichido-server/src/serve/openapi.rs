@@ -21,7 +21,7 @@ use super::text;
 #[openapi(
     info(
         title = "Ichido",
-        description = "Messages with exactly-once effects. Every error is a problem (RFC 9457) with a code that has a page in docs/errors.",
+        description = "Messages with exactly-once effects. Every error is a problem (RFC 9457) whose `type` is the path of a page about it.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     components(schemas(ProblemDetails)),
@@ -32,8 +32,7 @@ struct Description;
 const KEY: &str = "Idempotency-Key";
 const OCTETS: &str = "application/octet-stream";
 /// Describes a refusal.
-const REFUSED: &str =
-    "The request was refused and nothing was changed; `code` says why and has a page in docs/errors";
+const REFUSED: &str = "The request was refused and nothing was changed; `code` says why, and `type` is the path of a page about it";
 /// Descriptions of a failed read, change under a key, and other change.
 const FAILED_LOOKING: &str = "The server cannot respond now; send the request again after `Retry-After`";
 const FAILED_UNDER_KEY: &str = "The outcome may be unknown; send the same request again, with the same key";

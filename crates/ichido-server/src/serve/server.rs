@@ -15,10 +15,9 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use ichido::prometheus::{count_request, method_label};
 use ichido_core::key;
-use ichido_http::server::RequestHandler;
 use ichido_http::server::body::{ResponseBody, Timed};
-use ichido_http::server::framing::FramingError;
 use ichido_http::server::limits::Limits;
+use ichido_http::server::{MalformedRequest, RequestHandler};
 use metrics::Gauge;
 use tower_service::Service as _;
 use tracing::Level;
@@ -77,13 +76,12 @@ impl RequestHandler for ApiServer {
     }
 
     /// The method is unknown, and no handler saw the request.
-    fn malformed(&self, fault: FramingError) -> Option<Response<Bytes>> {
-        let problem = Problem::new(
-            Code::FramingInvalid,
-            format!(
-                "the request's framing is ambiguous: it has {fault}; nothing was done, and the connection is closed; send valid HTTP/1.1 (RFC 9112)"
-            ),
-        );
+    fn malformed(&self, fault: MalformedRequest) -> Option<Response<Bytes>> {
+        let code = match fault {
+            MalformedRequest::Framing(_) | MalformedRequest::Head => Code::FramingInvalid,
+            MalformedRequest::HeadTooLarge => Code::HeadTooLarge,
+        };
+        let problem = Problem::new(code, fault.to_string());
         let status = problem.status.as_u16();
         let id = Uuid::now_v7().to_string();
         count_request(None, status);

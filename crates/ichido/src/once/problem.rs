@@ -39,14 +39,16 @@ ichido_http::problems! {
         OutcomeUnknown = "outcome_unknown", CONFLICT, "The outcome of the request is unknown";
         /// It has ended, and its response was too large to store, or lost.
         ResponseNotStored = "response_not_stored", CONFLICT, "The request has ended, but its response is not stored";
+        /// A person gave up on the request, whose outcome was unknown.
+        DecidedRefused = "decided_refused", BAD_REQUEST, "A person gave up on the request";
         /// The store is unreachable; nothing was run.
-        StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The request cannot be accepted now";
+        StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The store is unavailable";
         /// The record under this key cannot be read; nothing was run.
-        RecordUnreadable = "record_unreadable", INTERNAL_SERVER_ERROR, "The record of the idempotency key cannot be read";
+        RecordUnreadable = "record_unreadable", INTERNAL_SERVER_ERROR, "The stored data cannot be read";
         /// The body is too large.
         BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
         /// The body is incomplete.
-        BodyIncomplete = "body_incomplete", BAD_REQUEST, "The body is incomplete";
+        BodyIncomplete = "body_incomplete", BAD_REQUEST, "The body is not complete";
         /// The body claims to be JSON and is not valid.
         // Spec: C9.
         BodyInvalid = "body_invalid", BAD_REQUEST, "The body is not valid JSON";

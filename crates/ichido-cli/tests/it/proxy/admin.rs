@@ -42,6 +42,27 @@ async fn no_path_of_the_upstream_is_shadowed() {
     }
 }
 
+/// The type of a proxy's problem is a URN: its page is where the paths are the proxy's own.
+#[tokio::test]
+async fn errors_of_the_proxy_have_pages_on_the_admin_address() {
+    let service = FakeService::start(|_, _| ServiceAction::ok("theirs")).await;
+    let file = fresh_file();
+    let flags = ["--store", &file.url, "--identity", "single:shop", "--operation", "POST /orders"];
+    let proxy = ProxyProcess::start("adapter", service.address, &flags);
+    let refused = send(proxy.address, &ProxyRequest::post("/other").key("k").body("{}")).await;
+    let problem = refused.json();
+    assert_eq!(problem["type"], "urn:ichido:problem:operation_not_configured");
+    assert_eq!(refused.one("x-content-type-options"), Some("nosniff"));
+    for code in [problem["code"].as_str().unwrap(), "outcome_unknown", "upstream_lost"] {
+        let (status, text) = page(&proxy, &format!("/errors/{code}")).await;
+        assert!(status == 200 && text.starts_with(&format!("# `{code}` (")), "{text}");
+    }
+    assert!(page(&proxy, "/errors").await.1.contains("[`upstream_lost`](upstream_lost.md)"));
+    let (status, unknown) = page(&proxy, "/errors/nonsense").await;
+    assert!(status == 404 && unknown.contains("\"type\":\"/errors/route_unknown\""), "{unknown}");
+    assert_eq!(send(proxy.address, &ProxyRequest::get("/errors")).await.text(), "theirs");
+}
+
 async fn metrics_count_requests_and_held_keys(store: &str) {
     let service = FakeService::start(|request, _| match request.text() {
         "lost" => ServiceAction::status("503 Service Unavailable"),

@@ -168,7 +168,7 @@ fn adapter_reports_all_missing_settings() {
         "\"magic\" is not valid",
         "\"big\" is not valid",
         "\"ours\" is not valid",
-        "at least 24 hours",
+        "at least 24 hours, but the TTL is 3600s; raise it, or give a reason (--short-ttl-reason)",
         "the lease must be between",
         "--jwt-algorithm: verifying a JWT needs",
         "--jwt-key: verifying a JWT needs",

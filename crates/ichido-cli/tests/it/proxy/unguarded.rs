@@ -17,7 +17,7 @@ async fn state_changing_method_requires_an_operation() {
     let proxy = ProxyProcess::start("adapter", service.address, &[&flags[..], &operations].concat());
     for method in ["PUT", "PATCH", "DELETE", "FOO", "MKCOL", "PROPFIND", "LINK", "POST"] {
         let answer = send(proxy.address, &ProxyRequest::new(method, "/elsewhere").key("k").body("{}")).await;
-        assert_eq!((answer.status(), answer.code().as_str()), (404, "operation_unknown"), "{method}");
+        assert_eq!((answer.status(), answer.code().as_str()), (404, "operation_not_configured"), "{method}");
     }
     assert_eq!(service.seen().len(), 0);
     for method in ["GET", "OPTIONS"] {

@@ -13,6 +13,7 @@ async fn is_refused(bytes: &str) -> u16 {
     let answer = client.answer().await;
     assert!(client.reader.is_at_end().await, "the connection is closed: {bytes:?}");
     assert_eq!(service.seen().len(), 0, "{bytes:?}");
+    assert_eq!(answer.code(), "request_malformed", "{bytes:?}");
     answer.status()
 }
 
@@ -248,9 +249,12 @@ async fn too_many_or_large_headers_return_431() {
     let proxy = ProxyProcess::start("bff", service.address, &[]);
     let many =
         (0..150).fold(ProxyRequest::get("/"), |request, index| request.field(&format!("x-{index}"), "1"));
-    assert_eq!(send(proxy.address, &many).await.status(), 431);
+    let answer = send(proxy.address, &many).await;
+    assert_eq!((answer.status(), answer.code().as_str()), (431, "head_too_large"));
     let large = ProxyRequest::get("/").field("x-large", &"a".repeat(64 * 1024));
-    assert_eq!(send(proxy.address, &large).await.status(), 431);
+    let answer = send(proxy.address, &large).await;
+    assert_eq!((answer.status(), answer.code().as_str()), (431, "head_too_large"));
+    assert!(answer.one("x-request-id").is_some(), "{answer:?}");
     assert_eq!(service.seen().len(), 0);
 }
 

@@ -172,6 +172,8 @@ async fn message_may_contain_any_bytes() {
     let fixture = super::program::ServerFixture::new(super::program::DatabaseKind::Sqlite).await;
     let server = fixture.serve(&[]);
     let large = vec![0xff_u8; 300 * 1024];
+    let refused = server.send(&RawRequest::put("empty", "")).await;
+    assert_eq!(problem(&refused), (400, "body_invalid".to_owned()), "as JSON");
     for (key, body) in [("empty", &b""[..]), ("bytes", b"\0\xff{"), ("large", &large)] {
         let answer = server.send(&RawRequest::post("/v1/queues/demo/messages").key(key).body(body)).await;
         assert_eq!(answer.status(), 201, "{answer:?}");

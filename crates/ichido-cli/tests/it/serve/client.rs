@@ -128,7 +128,7 @@ pub(crate) async fn send(address: SocketAddr, request: &RawRequest) -> HttpMessa
 pub(crate) fn problem(answer: &HttpMessage) -> (u16, String) {
     let code = answer.code();
     let body = answer.json();
-    assert_eq!(body["type"], format!("urn:ichido:problem:{code}"));
+    assert_eq!(body["type"], format!("/errors/{code}"));
     assert_eq!(body["status"], answer.status());
     assert!(body["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{body}");
     (answer.status(), code)

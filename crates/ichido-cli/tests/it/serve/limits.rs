@@ -75,12 +75,28 @@ async fn too_many_or_large_header_fields_return_431() {
     assert_eq!(problem(&server.send(&many).await), (431, "head_too_large".to_owned()));
     let large = RawRequest::get("/livez").field("x-large", &"a".repeat(17 * 1024));
     assert_eq!(problem(&server.send(&large).await), (431, "head_too_large".to_owned()));
-    // Beyond the parser's limits there is only the status.
+    // Beyond the parser's limits too, on a new connection and on one that was used.
     let more =
         (0..150).fold(RawRequest::get("/livez"), |request, index| request.field(&format!("x-{index}"), "1"));
-    assert_eq!(server.send(&more).await.status(), 431);
+    assert_eq!(problem(&server.send(&more).await), (431, "head_too_large".to_owned()));
+    let mut client = RawClient::connect(server.address).await;
+    assert_eq!(client.send(&RawRequest::get("/livez")).await.status(), 200);
+    assert_eq!(problem(&client.send(&more).await), (431, "head_too_large".to_owned()));
     let larger = RawRequest::get("/livez").field("x-large", &"a".repeat(64 * 1024));
-    assert_eq!(server.send(&larger).await.status(), 431);
+    assert_eq!(problem(&server.send(&larger).await), (431, "head_too_large".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_head_that_is_not_http_gets_a_problem() {
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
+    for head in ["GET /livez\r\n\r\n", "G\u{7}T / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHo st: a\r\n\r\n"] {
+        let mut client = RawClient::connect(server.address).await;
+        client.write(head).await;
+        let answer = client.answer().await;
+        assert_eq!(problem(&answer), (400, "framing_invalid".to_owned()), "{head:?}");
+        assert!(answer.one("x-request-id").is_some(), "{answer:?}");
+    }
 }
 
 /// Sends a head that announces this many bytes, and waits until the server starts to read and asks for them.

@@ -117,6 +117,41 @@ async fn request_is_returned_as_a_download() {
     assert!(given.one("content-security-policy").unwrap().contains("sandbox"));
 }
 
+/// Anybody who gets a problem can open its type, with a token or without.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_type_of_a_problem_is_a_page() {
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    fixture.token(&["ops", "--role", "admin"]);
+    let server = fixture.serve(&[]);
+    let refused = server.send(&RawRequest::get("/v1/messages")).await;
+    assert_eq!(refused.json()["type"], "/errors/token_missing");
+    let page = server.send(&RawRequest::get("/errors/token_missing")).await;
+    assert_eq!((page.status(), page.one("content-type")), (200, Some("text/markdown; charset=utf-8")));
+    assert!(page.text().starts_with("# `token_missing` (401)\n"), "{}", page.text());
+    let browser = RawRequest::get("/errors/token_missing").field("Accept", "text/html,*/*;q=0.8");
+    let page = server.send(&browser).await;
+    assert!(page.text().contains("<h1><code>token_missing</code> (401)</h1>"), "{}", page.text());
+    assert_eq!(page.one("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(page.one("cache-control"), Some("public, max-age=3600"));
+    let index = server.send(&RawRequest::get("/errors")).await;
+    assert!(index.status() == 200 && index.text().contains("(token_missing.md)"), "{}", index.text());
+    let unknown = server.send(&RawRequest::get("/errors/nonsense")).await;
+    assert_eq!(problem(&unknown), (404, "route_unknown".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn browsers_do_not_guess_the_type_of_a_response() {
+    let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
+    let server = fixture.serve(&[]);
+    assert_eq!(server.send(&RawRequest::put("k", "{}")).await.one("x-content-type-options"), Some("nosniff"));
+    for target in
+        ["/", "/v1/messages", "/v1/queues", "/v1/nothing", "/livez", "/metrics", "/openapi.json", "/errors"]
+    {
+        let answer = server.get(target).await;
+        assert_eq!(answer.one("x-content-type-options"), Some("nosniff"), "{target}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missing_resource_is_a_problem() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;

@@ -132,6 +132,28 @@ async fn lost_response_is_unknown_if_service_ignores_keys() {
     }
 }
 
+/// A service may have an idempotency layer of its own, which knows nothing of the caller's key.
+#[tokio::test]
+async fn reports_of_the_service_about_its_own_keys_are_not_passed_on() {
+    let file = fresh_file();
+    let reports = [
+        ("idempotency-replayed", "true"),
+        ("idempotent-replayed", "true"),
+        ("idempotency-status", "unknown"),
+    ];
+    let service =
+        FakeService::start(move |_, _| ServiceAction::Answer(answer("201 Created", &reports, "made"))).await;
+    let proxy = adapter(&service, &file.url, &["--guarantee", "keyed"]);
+    let first = send(proxy.address, &order("k")).await;
+    let read = send(proxy.address, &ProxyRequest::get("/orders/1")).await;
+    for (name, _) in reports {
+        assert_eq!((first.status(), first.one(name), read.one(name)), (201, None, None), "{name}");
+    }
+    let again = send(proxy.address, &order("k")).await;
+    assert_eq!((again.one("idempotency-replayed"), again.one("idempotency-status")), (Some("true"), None));
+    assert_eq!(again.text(), "made");
+}
+
 #[tokio::test]
 async fn in_progress_response_is_not_an_outcome() {
     let file = fresh_file();

@@ -85,7 +85,7 @@ async fn request_without_operation_passes_only_if_a_read() {
     let service = numbering().await;
     let proxy = adapter(&service, &file.url, &[]);
     let unknown = send(proxy.address, &ProxyRequest::post("/elsewhere").key("k")).await;
-    assert_eq!((unknown.status(), unknown.code().as_str()), (404, "operation_unknown"));
+    assert_eq!((unknown.status(), unknown.code().as_str()), (404, "operation_not_configured"));
     assert_eq!(service.seen().len(), 0);
     assert_eq!(send(proxy.address, &ProxyRequest::get("/orders")).await.status(), 201);
     assert_eq!(send(proxy.address, &ProxyRequest::get("/orders")).await.status(), 201);
