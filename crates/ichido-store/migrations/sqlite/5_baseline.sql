@@ -311,7 +311,7 @@ CREATE TABLE ichido_nodes (
 ) STRICT, WITHOUT ROWID;
 
 -- Rows are kept: the search for dead nodes reads those that may live.
-CREATE INDEX ichido_nodes_living ON ichido_nodes (gone) WHERE gone = 0;
+CREATE INDEX ichido_nodes_living ON ichido_nodes (gone, seen_at) WHERE gone = 0;
 
 -- The kind of key that a queue's calls carry, as set by its first worker: the same on every attempt.
 CREATE TABLE ichido_queue_keys (

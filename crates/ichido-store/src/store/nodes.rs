@@ -60,15 +60,16 @@ impl Nodes<'_> {
 
     /// Declares nodes dead that show no sign of life, and lets their claims lapse. Returns these nodes.
     ///
-    /// [`Claims::rescue`](crate::Claims::rescue) then rescues their messages.
+    /// A node never declares itself (`by`) dead: it lives, although its machine may have been suspended.
+    /// [`Claims::rescue`](crate::Claims::rescue) then rescues the messages.
     // SPEC D12.
-    pub async fn declare_dead(self) -> Result<Vec<NodeRow>, StoreError> {
+    pub async fn declare_dead(self, by: Uuid) -> Result<Vec<NodeRow>, StoreError> {
         let mut dead = Vec::new();
         let values = [SqlValue::Now, MAX_LIVING.into()];
         for row in self.0.driver.all(paired!("node_living"), &values).await? {
             let (node, locked, now) = (rows::node(&row)?, row.truth("locked")?, row.timestamp("now")?);
             let (state, lock) = if locked { self.probe(node.id) } else { (LockState::Unknown, None) };
-            if is_dead(state, node.seen_at, now) && self.declare(&node).await? {
+            if node.id != by && is_dead(state, node.seen_at, now) && self.declare(&node).await? {
                 // Its process is gone, perhaps before it could note its lock, so nobody else removes the file.
                 if let Some(lock) = lock.or_else(|| self.probe(node.id).1) {
                     lock.remove();

@@ -90,7 +90,7 @@ fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, mo
         store.paces().write("d", 0, b"p").await?;
         store.nodes().heartbeat(id, "n").await?;
         let lock = store.nodes().lock(id).await?;
-        store.nodes().declare_dead().await?;
+        store.nodes().declare_dead(id).await?;
         store.nodes().leave(id, lock).await?;
         store.nodes().list().await?;
         store.facts().publish(id, &[]).await?;

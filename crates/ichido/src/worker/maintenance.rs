@@ -179,12 +179,13 @@ impl WorkerNode {
 
     /// Declares nodes dead that show no sign of life.
     ///
-    /// Sends its own heartbeat first if that is late, or it would find itself.
+    /// In doubt about its own life it sends a heartbeat first, and without one it declares nobody dead.
     async fn declare_dead(&self) {
         if !self.is_alive().await {
             return;
         }
-        let dead = ok_or_log("failed to search for dead nodes", self.store.nodes().declare_dead().await);
+        let dead =
+            ok_or_log("failed to search for dead nodes", self.store.nodes().declare_dead(self.id).await);
         for node in dead.into_iter().flatten() {
             tracing::warn!(node = %node.id, name = node.name, "node declared dead: no sign of life");
         }

@@ -13,6 +13,7 @@ use crate::fixture::{AFTER_LEASE, DAY, KEYED, LEASE, StoreFixture, many, only, q
 
 const NODE: Uuid = Uuid::from_u128(1);
 const OTHER: Uuid = Uuid::from_u128(2);
+const RESCUER: Uuid = Uuid::from_u128(3);
 const NOBODY: [Uuid; 0] = [];
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -27,7 +28,7 @@ async fn claim(store: &Store) -> ClaimedMessage {
 }
 
 async fn declared_dead(store: &Store) -> Vec<Uuid> {
-    store.nodes().declare_dead().await.unwrap().into_iter().map(|node| node.id).collect()
+    store.nodes().declare_dead(RESCUER).await.unwrap().into_iter().map(|node| node.id).collect()
 }
 
 async fn alive(store: &Store) -> Vec<Uuid> {
@@ -47,6 +48,7 @@ both_databases! {
         assert_eq!(declared_dead(store).await, NOBODY);
         assert_eq!((fixture.rescue(KEYED).await, alive(store).await.len()), (None, 2));
         fixture.pass(SECOND * 2);
+        assert_eq!(store.nodes().declare_dead(NODE).await.unwrap(), [], "a node that can ask lives");
         assert_eq!(declared_dead(store).await, [NODE]);
         assert_eq!(declared_dead(store).await, NOBODY, "one declares it dead, once");
         assert_eq!(alive(store).await, [OTHER]);
