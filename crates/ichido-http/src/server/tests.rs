@@ -254,3 +254,48 @@ async fn a_loss_counts_as_the_first_request_to_stop() {
     stops.stop();
     assert_eq!(serving.await.expect("it ends"), ServerEnd::Interrupted { connections: 1, at_once: true });
 }
+
+/// Refuses every request with an empty 400, as a service behind a proxy may.
+struct EmptyRefusals;
+
+impl RequestHandler for EmptyRefusals {
+    async fn handle(&self, _: Request<Incoming>) -> Response<ResponseBody> {
+        status(StatusCode::BAD_REQUEST)
+    }
+
+    fn overloaded(&self, _: &Request<Incoming>) -> Response<ResponseBody> {
+        status(StatusCode::SERVICE_UNAVAILABLE)
+    }
+
+    fn malformed(&self, fault: MalformedRequest) -> Option<Response<Bytes>> {
+        Some(Response::new(Bytes::from(format!("{fault:?}"))))
+    }
+}
+
+/// Only what no handler can have written is the parser's own, on a new connection and on one that was used.
+#[tokio::test]
+async fn only_the_parsers_own_refusals_get_the_servers_body() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+    let address = listener.local_addr().expect("an address");
+    let serving = tokio::spawn(async move {
+        let limits = Limits { max_connections: 8, ..LIMITS };
+        let (stops, never) = (Stops::default(), std::future::pending());
+        serve(listener, Arc::new(EmptyRefusals), limits, &stops, never, std::future::ready(())).await
+    });
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(MAX_HEADERS + 1));
+    for (bytes, status, body) in [("GET /\r\n\r\n", 400, "Head"), (&many, 431, "HeadTooLarge")] {
+        for requests in 0..3 {
+            let mut client = TcpStream::connect(address).await.expect("somebody listens");
+            for _ in 0..requests {
+                client.write_all(OTHER.as_bytes()).await.expect("written");
+                assert_eq!(read_status(&mut client).await, Some(400));
+            }
+            client.write_all(bytes.as_bytes()).await.expect("written");
+            assert_eq!(read_status(&mut client).await, Some(status), "after {requests}");
+            let mut rest = Vec::new();
+            client.read_to_end(&mut rest).await.expect("a body");
+            assert_eq!(String::from_utf8_lossy(&rest), body, "after {requests}: nothing came before it");
+        }
+    }
+    serving.abort();
+}
