@@ -1,11 +1,17 @@
-//! Makes untrusted text safe for a terminal, a log or a URL.
+//! Makes untrusted text safe for a terminal, a log or a URL, and lays it out.
 //!
 //! Such text is, for example, a path or a name from a client.
 //!
 //! Guarantee: [`visible`] returns one line without control characters and without invisible characters. Escapes look as
 //! in a Rust string: `\n`, `\u{1b}`.
 
+pub mod age;
+pub mod paint;
+pub mod table;
+
 use std::fmt::Write as _;
+
+pub use table::table;
 
 /// Escapes every character that a terminal would interpret or hide.
 ///
@@ -42,28 +48,6 @@ pub fn bounded(text: &str, max_chars: usize) -> String {
     line
 }
 
-/// Formats a table with a header.
-///
-/// Control and invisible characters are escaped, so client text cannot control a terminal.
-pub fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let escaped = |row: [String; N]| row.map(|text| visible(&text));
-    let all: Vec<[String; N]> = std::iter::once(head.map(str::to_owned)).chain(rows.map(escaped)).collect();
-    let mut widths = [0; N];
-    for row in &all {
-        for (width, text) in widths.iter_mut().zip(row) {
-            *width = text.chars().count().max(*width);
-        }
-    }
-    let mut out = String::new();
-    for row in &all {
-        let cells: Vec<String> =
-            row.iter().zip(widths).map(|(text, width)| format!("{text:width$}")).collect();
-        out.push_str(cells.join("  ").trim_end());
-        out.push('\n');
-    }
-    out
-}
-
 /// Percent-encodes everything but letters, digits and the `plain` bytes.
 pub fn percent_encoded(text: &str, plain: &[u8]) -> String {
     let mut encoded = String::with_capacity(text.len());
@@ -90,11 +74,5 @@ mod tests {
             let escaped = visible(&format!("a{one}b"));
             assert!(escaped.starts_with("a\\") && escaped.is_ascii(), "{escaped}");
         }
-    }
-
-    #[test]
-    fn columns_line_up_and_control_characters_are_escaped() {
-        let rows = [["a".to_owned(), "long".to_owned()], ["bcd".to_owned(), "\u{1b}[2J".to_owned()]];
-        assert_eq!(table(["X", "Y"], rows.into_iter()), "X    Y\na    long\nbcd  \\u{1b}[2J\n");
     }
 }
