@@ -5,15 +5,13 @@
 //! shown.
 // Spec: F5.
 
-mod report;
-
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::seal::SealHead;
 use ichido_core::settings::ConfigErrors;
-use ichido_server::admin::{self, Sealed};
+use ichido_server::admin::{self, Sealed, audit_report};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -100,14 +98,14 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             let report = admin::verify(&store, key, head).await;
             let report = report.map_err(|error| unreadable(error.into()))?;
             match format {
-                Format::Human => out::print(&report::render_text(&report, head.is_some()))?,
-                Format::Json => out::print_line(report::render_json(&report))?,
+                Format::Human => out::print(&audit_report::render_text(&report, head.is_some()))?,
+                Format::Json => out::print_line(audit_report::render_json(&report))?,
             }
             if report.is_whole() { Ok(()) } else { Err(Exit::Findings) }
         }
         Command::Head => match (admin::head(&store).await?, format) {
             (Some(head), Format::Human) => out::print_line(head),
-            (Some(head), Format::Json) => out::print_line(report::render_head(&head)),
+            (Some(head), Format::Json) => out::print_line(audit_report::render_head(&head)),
             (None, _) => Err(Exit::Failed("there are no seals yet; run `ichido audit seal`".to_owned())),
         },
         Command::Seal => report_sealed(admin::seal(&store, key).await?, key.is_some(), format),

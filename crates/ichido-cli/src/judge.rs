@@ -4,8 +4,8 @@
 //! fallback, with the reason. Judgements are stored, and not paid for again until `--forget`. With `--deadline` the
 //! run ends in time. Logs contain no keys, prompts or responses.
 //!
-//! `plan` is the estimate before a run, `model` selects the model, `watch` shows progress, `export` sends
-//! metrics, and `output` writes the results; the prompts are in [`ichido_llm::articles`].
+//! `model` selects the model, `watch` shows progress, `export` sends
+//! metrics, and `output` writes the results; the prompts and the estimate before a run are in [`ichido_llm::articles`].
 // Spec: B.
 
 mod args;
@@ -13,7 +13,6 @@ mod export;
 mod metrics_file;
 mod model;
 mod output;
-mod plan;
 mod report;
 mod watch;
 
@@ -23,6 +22,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ichido_core::settings::ConfigErrors;
+use ichido_llm::articles::plan::{Plan, PlanInputs};
 use ichido_llm::articles::{self, Article, Judgement, Profile};
 use ichido_llm::judge::{Counts, Judge, JudgeEnd, KnownJudgements, Settings, Stop};
 use ichido_llm::models::Prompt;
@@ -36,7 +36,6 @@ use crate::store;
 pub(crate) use args::Args;
 use export::MetricsExport;
 use output::Output;
-use plan::{Plan, PlanInputs};
 
 /// The value of `ARTICLES` for standard input.
 const STDIN: &str = "-";

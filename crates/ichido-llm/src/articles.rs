@@ -16,6 +16,7 @@
 // SPEC B6, B11.
 
 mod judgement;
+pub mod plan;
 mod profile;
 
 use std::io::{BufRead, Read as _};

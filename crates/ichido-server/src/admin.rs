@@ -3,6 +3,8 @@
 //! Guarantee: the secret of a token is only in what [`create_token`] returns, since the store has only its hash. Sealing covers
 //! every entry that existed when it began, or returns an error.
 
+pub mod audit_report;
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ichido_core::retry::{Retry, Schedule};
+use ichido_llm::articles::plan::Price;
 use ichido_llm::judge::Settings;
 use ichido_server::config::DEFAULT_URL;
 
-use super::plan::Price;
 use ichido_llm::seconds;
 
 /// The part of a deadline that is reserved for writing the judgements.

@@ -4,10 +4,10 @@
 use std::fmt::Write as _;
 
 use ichido_llm::articles::Judgement;
+use ichido_llm::articles::plan::Plan;
 use ichido_llm::judge::{Counts, JudgeEnd, JudgeReport, Outcome};
 use serde_json::{Value, json};
 
-use super::plan::Plan;
 use crate::exit::Exit;
 use crate::out;
 

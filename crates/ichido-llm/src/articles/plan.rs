@@ -1,4 +1,6 @@
-//! The estimate before a run.
+//! The estimate before a run of `ichido judge`.
+//!
+//! Guarantee: the estimate asks nothing and costs nothing; it follows from the settings and what is stored.
 // Spec: B9.
 
 use std::fmt::Write as _;
@@ -8,15 +10,17 @@ use std::time::Duration;
 use ichido_core::plan::{
     Assumption, Assumptions, BatchPlan, Estimate, Proposal, Retries, Tuning, TuningLimits, estimate, propose,
 };
-use ichido_llm::articles::MAX_ANSWER_TOKENS;
-use ichido_llm::judge::{KnownJudgements, Settings};
 use serde_json::{Value, json};
 
-use ichido_llm::seconds::format_duration;
+use super::MAX_ANSWER_TOKENS;
+use crate::judge::{KnownJudgements, Settings};
+use crate::seconds::format_duration;
 
 /// The estimated time and cost of a run.
-pub(super) struct Plan {
-    pub(super) articles: usize,
+#[derive(Debug)]
+pub struct Plan {
+    /// How many articles there are.
+    pub articles: usize,
     known: KnownJudgements,
     parallel: NonZeroU32,
     interval: Duration,
@@ -29,28 +33,27 @@ pub(super) struct Plan {
 
 /// The price of a million tokens, in any currency.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Price {
-    pub(super) input: f64,
-    pub(super) output: f64,
+pub struct Price {
+    /// Of tokens in the prompt.
+    pub input: f64,
+    /// Of tokens in the answer.
+    pub output: f64,
 }
 
 /// Inputs of the plan besides the settings.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PlanInputs {
+pub struct PlanInputs {
     /// The maximum duration of the run.
-    pub(super) deadline: Option<Duration>,
+    pub deadline: Option<Duration>,
     /// The duration of a call.
-    pub(super) latency: Duration,
-    pub(super) price: Option<Price>,
+    pub latency: Duration,
+    /// The price of the model, if it is known.
+    pub price: Option<Price>,
 }
 
 impl Plan {
-    pub(super) fn new(
-        articles: usize,
-        known: KnownJudgements,
-        settings: &Settings,
-        inputs: &PlanInputs,
-    ) -> Self {
+    /// Estimates a run.
+    pub fn new(articles: usize, known: KnownJudgements, settings: &Settings, inputs: &PlanInputs) -> Self {
         let PlanInputs { latency, price, .. } = *inputs;
         let waits: Vec<Duration> = settings.retry.waits().collect();
         let items = u64::try_from(known.missing).unwrap_or(u64::MAX);
@@ -85,7 +88,7 @@ impl Plan {
     }
 
     /// Renders the plan for people.
-    pub(super) fn render(&self) -> String {
+    pub fn render(&self) -> String {
         let KnownJudgements { answered, missing, tokens, lost } = self.known;
         let mut text = format!("{} articles: {answered} already judged, {missing} to judge\n", self.articles);
         if missing == 0 {
@@ -136,7 +139,7 @@ impl Plan {
     }
 
     /// Renders the plan as JSON. Times are in seconds.
-    pub(super) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let Estimate { best, likely, worst } = self.takes;
         json!({
             "articles": self.articles,

@@ -1,4 +1,6 @@
 //! Renders the report of `ichido audit verify`, for people and as JSON.
+//!
+//! Guarantee: it says "intact" only of a trail that is, and names what the report could not prove.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,13 +8,12 @@ use std::time::Duration;
 use ichido_core::audit::key_record::KeyFinding;
 use ichido_core::audit::seal::SealHead;
 use ichido_core::audit::verify::{AuditFinding, AuditReport, Kind, SetBack};
-use serde_json::{Value, json};
-
 use ichido_core::settings::duration;
 use ichido_core::text::visible;
+use serde_json::{Value, json};
 
 /// Renders the report as text: the findings first, then what it could not prove.
-pub(super) fn render_text(report: &AuditReport, head_given: bool) -> String {
+pub fn render_text(report: &AuditReport, head_given: bool) -> String {
     let mut out = String::new();
     for finding in &report.findings {
         _ = writeln!(out, "{}", render_finding(finding));
@@ -143,7 +144,7 @@ fn limits(report: &AuditReport, head_given: bool) -> Vec<&'static str> {
 }
 
 /// Renders the report as one JSON object.
-pub(super) fn render_json(report: &AuditReport) -> Value {
+pub fn render_json(report: &AuditReport) -> Value {
     let findings = report.findings.iter().map(|finding| {
         json!({
             "kind": finding.kind.as_str(),
@@ -197,6 +198,6 @@ pub(super) fn render_json(report: &AuditReport) -> Value {
 }
 
 /// Renders the last seal as JSON.
-pub(super) fn render_head(head: &SealHead) -> Value {
+pub fn render_head(head: &SealHead) -> Value {
     json!({ "head": head.to_string(), "seal": head.number, "entries": head.total })
 }
