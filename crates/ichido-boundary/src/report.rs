@@ -7,12 +7,14 @@
 mod drawing;
 mod github;
 mod machine;
+mod paint;
 mod people;
 mod sarif;
 
 pub use drawing::mermaid;
 pub use github::github;
 pub use machine::json;
+pub use paint::colourized;
 pub use people::{people, summary};
 pub use sarif::sarif;
 

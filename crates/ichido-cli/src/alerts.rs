@@ -4,6 +4,7 @@
 //! an alert is resolved when its cause is.
 // Spec: A15.
 
+use ichido_core::text::table::Column;
 use ichido_server::serve::views::Alert;
 
 use crate::api_client::{ApiClient, ConnectArgs, List};
@@ -34,6 +35,14 @@ pub(crate) struct Args {
     connect: ConnectArgs,
 }
 
+const HEAD: [Column; 5] = [
+    Column::past("OPENED"),
+    Column::past("RESOLVED"),
+    Column::state("STATE"),
+    Column::text("ALERT"),
+    Column::free("WHAT"),
+];
+
 /// Lists alerts.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let Args { all, limit, connect } = args;
@@ -42,10 +51,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         max_page: Some(MAX_PAGE),
         limit,
         none: if all { "no alerts" } else { "no alerts are firing" },
-        ..List::new("/v1/alerts", "alerts", ["OPENED", "RESOLVED", "STATE", "ALERT", "WHAT"])
+        ..List::new("/v1/alerts", "alerts", HEAD)
     };
     let row = |alert: Alert| {
         [alert.opened_at, alert.resolved_at.unwrap_or_default(), alert.state, alert.rule, alert.text]
     };
-    ApiClient::open(connect).await?.list(list, row).await.map(drop)
+    ApiClient::open(connect).await?.list(list, row).await
 }

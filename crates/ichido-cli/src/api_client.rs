@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 pub(crate) use address::Address;
 use ichido_core::settings::ConfigErrors;
-use ichido_core::text::table;
+use ichido_core::text::table::Column;
 use ichido_server::config::Config;
 use ichido_server::environment;
 use ichido_server::serve::InProcessApi;
@@ -212,13 +212,13 @@ impl ApiClient {
 
     /// Prints a list page by page, up to `limit` items.
     ///
-    /// JSON items are printed as each page arrives. Returns the cursor of the next page, if there is one.
+    /// JSON items are printed as each page arrives. Standard error says how to go on, if there may be more.
     pub(crate) async fn list<T: DeserializeOwned, const N: usize>(
         &self,
         list: List<'_, N>,
         row: impl Fn(T) -> [String; N],
-    ) -> Result<Option<String>, Exit> {
-        let (mut left, mut next, mut rows) = (list.limit, list.after, Vec::new());
+    ) -> Result<(), Exit> {
+        let (mut left, mut next, mut rows): (_, Option<String>, _) = (list.limit, list.after, Vec::new());
         loop {
             let mut query = Serializer::new(String::new());
             query.extend_pairs(&list.query);
@@ -250,15 +250,21 @@ impl ApiClient {
                 break;
             }
         }
-        if self.json {
-            return Ok(next);
+        if !rows.is_empty() {
+            out::print_table(list.head, rows)?;
+        } else if !self.json {
+            out::print_line(list.none)?;
         }
-        if rows.is_empty() {
-            out::print_line(list.none)
-        } else {
-            out::print(&table(list.head, rows.into_iter()))
-        }?;
-        Ok(next)
+        if let Some(next) = next {
+            // On standard error, so JSON output contains only objects.
+            let how = if list.has_after {
+                format!("continue with --after {next}")
+            } else {
+                "raise --limit".to_owned()
+            };
+            out::eprint(&format!("there may be more; {how}\n"));
+        }
+        Ok(())
     }
 
     /// Stops what still runs in this process. Work at a server continues.
@@ -282,7 +288,9 @@ pub(crate) struct List<'a, const N: usize> {
     pub(crate) limit: u32,
     /// The cursor to start at.
     pub(crate) after: Option<String>,
-    pub(crate) head: [&'static str; N],
+    /// Whether the command can start at a cursor.
+    pub(crate) has_after: bool,
+    pub(crate) head: [Column; N],
     /// The text to print if the list is empty.
     pub(crate) none: &'static str,
     /// Converts an item to its JSON output.
@@ -291,7 +299,7 @@ pub(crate) struct List<'a, const N: usize> {
 
 impl<'a, const N: usize> List<'a, N> {
     /// Creates a list that the API returns in one page.
-    pub(crate) const fn new(path: &'a str, member: &'static str, head: [&'static str; N]) -> Self {
+    pub(crate) const fn new(path: &'a str, member: &'static str, head: [Column; N]) -> Self {
         Self {
             path,
             member,
@@ -299,6 +307,7 @@ impl<'a, const N: usize> List<'a, N> {
             max_page: None,
             limit: u32::MAX,
             after: None,
+            has_after: false,
             head,
             none: "no results",
             to_json: Value::Object,

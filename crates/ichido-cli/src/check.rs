@@ -11,7 +11,6 @@ mod allowed;
 mod args;
 mod diff;
 mod naming;
-mod paint;
 mod reading;
 mod report;
 mod starting;
@@ -21,10 +20,11 @@ use ichido_boundary::{BoundaryRule, Finding, check, rules};
 use serde_json::{Value, json};
 
 pub(crate) use args::Args;
-use ichido_core::text::table;
+use ichido_core::text::table::Column;
 pub(crate) use reading::read_file;
 
 use crate::exit::Exit;
+use crate::out;
 use allowed::{AllowList, CheckSubject};
 use args::CheckTask;
 use reading::read_all;
@@ -56,7 +56,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
 
 fn list() -> String {
     let rows = rules().map(|rule| [rule.id, rule.severity.as_str(), rule.title].map(str::to_owned));
-    table(["RULE", "SEVERITY", "REQUIREMENT"], rows)
+    let columns = [Column::text("RULE"), Column::text("SEVERITY"), Column::free("REQUIREMENT")];
+    out::view().table(columns, rows)
 }
 
 fn to_json(rule: &BoundaryRule) -> Value {

@@ -3,7 +3,7 @@
 mod env_file;
 mod help;
 #[cfg(test)]
-mod reference;
+mod reference_tests;
 
 use std::process::ExitCode;
 
@@ -19,6 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use self::help::with_help;
 use crate::api_client::ApiArgs;
 use crate::exit::Exit;
+use crate::out::{self, ViewArgs};
 use crate::{
     alerts, audit, backup, check, completions, config, dead, demo, destinations, doctor, healthcheck, judge,
     keys, messages, mock_broker, offline, proxy, queues, send, serve, store, token, worker,
@@ -33,6 +34,8 @@ struct Cli {
     /// Log level for stderr [default: warn; error for `demo`]
     #[arg(long, global = true, value_parser = PossibleValuesParser::new(LEVELS), env = "ICHIDO_LOG")]
     log: Option<String>,
+    #[command(flatten)]
+    view: ViewArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -101,6 +104,7 @@ pub(crate) fn run() -> ExitCode {
     };
     let matches = command.get_matches_from(arguments);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    out::set_view(cli.view);
     // The demo reports each fault itself, as part of its scenario.
     let usual = if matches!(cli.command, Command::Demo(_)) { LevelFilter::ERROR } else { LevelFilter::WARN };
     init_logging(cli.log.and_then(|level| level.parse().ok()).unwrap_or(usual));

@@ -5,7 +5,8 @@
 // Spec: D6.
 
 use clap::Subcommand;
-use ichido_core::text::percent_encoded;
+use ichido_core::text::table::Column;
+use ichido_core::text::{percent_encoded, visible};
 use ichido_server::serve::views::Destination;
 use serde_json::json;
 
@@ -35,19 +36,30 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
         Command::List => {
             let none = "no destinations; they come from the configuration, so pass --config";
             let list = List { none, ..List::new("/v1/destinations", "destinations", HEAD) };
-            api.list(list, row).await.map(drop)
+            api.list(list, row).await
         }
         Command::Resume { destination } => {
             let target = format!("/v1/destinations/{}/resume", encoded(&destination));
             let answer = api.post(&target, &json!({})).await?;
             api.print(&answer, |Destination { name, .. }| {
-                format!("resumed {name}; one call probes it, and the others follow if it succeeds")
+                format!(
+                    "resumed {}; one call probes it, and the others follow if it succeeds",
+                    visible(&name)
+                )
             })
         }
     }
 }
 
-const HEAD: [&str; 7] = ["DESTINATION", "KIND", "ADDRESS", "CALLS/S", "SLOWED", "PAUSED UNTIL", "CIRCUIT"];
+const HEAD: [Column; 7] = [
+    Column::text("DESTINATION"),
+    Column::text("KIND").spare(),
+    Column::free("ADDRESS"),
+    Column::text("CALLS/S"),
+    Column::text("SLOWED"),
+    Column::next("PAUSED UNTIL"),
+    Column::state("CIRCUIT"),
+];
 
 fn row(destination: Destination) -> [String; 7] {
     let Destination { name, kind, address, rate, slowed, paused_until, circuit, .. } = destination;

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use ichido_core::settings::ConfigErrors;
+use ichido_core::text::visible;
 use ichido_http::signals::SignalsError;
 
 /// The default help text on exit codes. Each such text starts with [`HELP_BEGINS`].
@@ -57,9 +58,14 @@ impl Exit {
             Self::StoreLost(why) => (5, format!("ichido: {why}")),
         };
         // If standard error is closed, the exit code still reports the failure.
-        _ = writeln!(std::io::stderr(), "{why}");
+        _ = writeln!(std::io::stderr(), "{}", escaped(&why));
         ExitCode::from(code)
     }
+}
+
+/// Escapes each line: a reason may quote a key, a file or a server.
+fn escaped(why: &str) -> String {
+    why.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }
 
 impl From<ConfigErrors> for Exit {
@@ -83,5 +89,15 @@ impl From<ichido_server::Error> for Exit {
             ichido_server::Error::Unreachable(why) => Self::Unreachable(why),
             ichido_server::Error::StoreLost(why) => Self::StoreLost(why),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_text_cannot_control_the_terminal() {
+        assert_eq!(escaped("2 problems\n  é: \u{1b}[2J\r"), "2 problems\n  é: \\u{1b}[2J\\r");
     }
 }

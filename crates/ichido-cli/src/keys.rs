@@ -13,6 +13,7 @@ use ichido_core::key::{IdempotencyKey, KeySyntax};
 use ichido_core::ledger::limits;
 use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
+use ichido_core::text::table::Column;
 use ichido_server::serve::views::KeyRecord;
 use serde_json::{Value, json};
 
@@ -95,16 +96,19 @@ fn check(key: &str, settle_grace: &str) -> Result<(), ConfigErrors> {
     faults.or(Some(()))
 }
 
+const HEAD: [Column; 4] =
+    [Column::past("SINCE"), Column::text("OPERATION"), Column::free("IDENTITY"), Column::free("KEY")];
+
 async fn list(api: &ApiClient) -> Result<(), Exit> {
     let list = List {
         max_page: Some(MAX_PAGE),
         none: "no unknown outcomes",
-        ..List::new("/v1/keys/unknown", "records", ["SINCE", "OPERATION", "IDENTITY", "KEY"])
+        ..List::new("/v1/keys/unknown", "records", HEAD)
     };
     let row = |record: KeyRecord| {
         [record.created_at, record.operation.unwrap_or_default(), record.identity, record.idempotency_key]
     };
-    api.list(list, row).await.map(drop)
+    api.list(list, row).await
 }
 
 /// The help repeats the default, where it must be text.

@@ -12,7 +12,7 @@ use ichido_server::serve::views::MessageFacts;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::api_client::{ApiArgs, ApiClient};
+use crate::api_client::{ApiArgs, ApiClient, format};
 use crate::dead::OperatorDecision;
 use crate::exit::Exit;
 
@@ -101,7 +101,9 @@ async fn change(
         body["decision"] = finding.as_str().into();
     }
     let answer = api.post(&format!("/v1/messages/{id}/{word}"), &body).await?;
-    api.print(&answer, |message: MessageFacts| {
-        format!("{id} is {}, its effect {}", message.status, show::format_effect(&message.effect))
+    api.print(&answer, |message: MessageFacts| match finding {
+        Some(finding) => format!("{id}: {}", finding.describe(&message.status)),
+        None if word == "requeue" => format!("{id}: requeued"),
+        None => format!("{id}: {}; its effect is {}", message.status, format::effect(&message.effect)),
     })
 }

@@ -2,9 +2,72 @@
 //!
 //! A reader that closes the pipe early (`ichido dead list | head -3`) is not an error: the rest is not wanted.
 
-use std::io::{self, ErrorKind, Write as _};
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
+
+use clap::ColorChoice;
+use ichido_core::text::table::{Column, View};
+use ichido_http::clock;
 
 use crate::exit::Exit;
+
+/// The width of a terminal that does not report it.
+const USUAL_WIDTH: usize = 80;
+
+/// How results are shown. These flags are the same for every command.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct ViewArgs {
+    /// When to use colours; `NO_COLOR` switches auto off
+    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    color: ColorChoice,
+    /// Show whole ids and texts, and exact times
+    #[arg(long, global = true)]
+    wide: bool,
+}
+
+static VIEW: OnceLock<ViewArgs> = OnceLock::new();
+
+/// Applies the flags to everything that is printed from now on.
+pub(crate) fn set_view(args: ViewArgs) {
+    // It is called once, before any command.
+    _ = VIEW.set(args);
+}
+
+/// Returns how results are shown on standard output.
+pub(crate) fn view() -> View {
+    let ViewArgs { color, wide } =
+        VIEW.get().copied().unwrap_or(ViewArgs { color: ColorChoice::Never, wide: false });
+    let is_terminal = io::stdout().is_terminal();
+    let size = || console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+    View {
+        width: is_terminal.then(|| size().unwrap_or(USUAL_WIDTH)),
+        wide,
+        colours: has_colours(color, is_terminal, |name| std::env::var_os(name)),
+        now: clock::now(),
+    }
+}
+
+/// Decides whether to use colours. A flag wins over the environment.
+fn has_colours(choice: ColorChoice, is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let setting = |name: &str| variable(name).filter(|value| !value.is_empty());
+    match choice {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => {
+            let is_dumb = setting("TERM").is_none_or(|term| term == "dumb");
+            is_terminal && setting("NO_COLOR").is_none() && !is_dumb
+        }
+    }
+}
+
+/// Prints a table.
+pub(crate) fn print_table<const N: usize>(
+    columns: [Column; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> Result<(), Exit> {
+    print(&view().table(columns, rows))
+}
 
 /// Writes all bytes, unless the reader has gone away.
 pub(crate) fn write(bytes: &[u8]) -> io::Result<()> {
@@ -33,4 +96,25 @@ pub(crate) fn print_line(text: impl std::fmt::Display) -> Result<(), Exit> {
 /// Prints text to standard error. Failing to write it does not stop the command.
 pub(crate) fn eprint(text: &str) {
     _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_for_terminals_unless_a_flag_decides() {
+        let at = |choice, is_terminal, set: &[(&str, &str)]| {
+            has_colours(choice, is_terminal, |name| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+            })
+        };
+        let (term, no_color) = (("TERM", "xterm"), ("NO_COLOR", "1"));
+        assert!(at(ColorChoice::Auto, true, &[term]));
+        assert!(at(ColorChoice::Auto, true, &[term, ("NO_COLOR", "")]), "an empty variable is not set");
+        assert!(!at(ColorChoice::Auto, true, &[term, no_color]));
+        assert!(!at(ColorChoice::Auto, true, &[("TERM", "dumb")]) && !at(ColorChoice::Auto, true, &[]));
+        assert!(!at(ColorChoice::Auto, false, &[term]), "not in a pipe");
+        assert!(at(ColorChoice::Always, false, &[no_color]) && !at(ColorChoice::Never, true, &[term]));
+    }
 }

@@ -5,6 +5,7 @@
 // Spec: E3, E4.
 
 use clap::Subcommand;
+use ichido_core::text::table::Column;
 use ichido_server::accept;
 use ichido_server::serve::views::{Counts, Queue};
 use serde_json::json;
@@ -39,17 +40,28 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     match args.command {
         Command::List => {
             let list = List { none: "no queues", ..List::new("/v1/queues", "queues", HEAD) };
-            ApiClient::open(args.connect).await?.list(list, row).await.map(drop)
+            ApiClient::open(args.connect).await?.list(list, row).await
         }
         Command::Pause { queue } => set(args.connect, &queue, "pause").await,
         Command::Resume { queue } => set(args.connect, &queue, "resume").await,
     }
 }
 
-const HEAD: [&str; 10] =
-    ["QUEUE", "QUEUED", "SENDING", "FAILED", "PARKED", "SENT", "DEAD", "CANCELLED", "OLDEST SINCE", "PAUSED"];
+const HEAD: [Column; 11] = [
+    Column::text("QUEUE"),
+    Column::text("QUEUED"),
+    Column::text("SENDING"),
+    Column::text("FAILED"),
+    Column::text("PARKED"),
+    Column::text("SENT"),
+    Column::text("DEAD"),
+    Column::text("CANCELLED").spare(),
+    Column::past("OLDEST"),
+    Column::past("PAUSED"),
+    Column::free("BY").spare(),
+];
 
-fn row(queue: Queue) -> [String; 10] {
+fn row(queue: Queue) -> [String; 11] {
     // A producer may not see the counts of its queues.
     let count = |of: fn(&Counts) -> i64| {
         queue.counts.as_ref().map(|counts| of(counts).to_string()).unwrap_or_default()
@@ -64,14 +76,9 @@ fn row(queue: Queue) -> [String; 10] {
         count(|counts| counts.dead),
         count(|counts| counts.cancelled),
         queue.oldest_waiting_at.unwrap_or_default(),
-        if queue.paused { paused(queue.paused_by, queue.paused_at) } else { "no".to_owned() },
+        if queue.paused { queue.paused_at.unwrap_or_else(|| "yes".to_owned()) } else { "no".to_owned() },
+        queue.paused_by.unwrap_or_default(),
     ]
-}
-
-fn paused(by: Option<String>, at: Option<String>) -> String {
-    let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
-    let at = at.map(|at| format!(" since {at}")).unwrap_or_default();
-    format!("yes{by}{at}")
 }
 
 async fn set(connect: ConnectArgs, queue: &str, step: &str) -> Result<(), Exit> {
@@ -79,7 +86,11 @@ async fn set(connect: ConnectArgs, queue: &str, step: &str) -> Result<(), Exit> 
     let api = ApiClient::open(connect).await?;
     // A queue name contains no character that has a meaning in a path.
     let answer = api.post(&format!("/v1/queues/{}/{step}", name.as_str()), &json!({})).await?;
-    api.print(&answer, |queue: Queue| {
-        format!("{} is {}", queue.name, if queue.paused { "paused" } else { "not paused" })
+    api.print(&answer, |Queue { name, paused, .. }| {
+        if paused {
+            format!("paused {name}; it accepts messages, but sends none until it is resumed")
+        } else {
+            format!("resumed {name}; its messages are sent")
+        }
     })
 }

@@ -10,7 +10,7 @@ use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
-use ichido_core::text::table;
+use ichido_core::text::table::Column;
 use ichido_server::accept;
 use ichido_server::admin::{self, ListedToken, TokenRole};
 use serde_json::json;
@@ -175,7 +175,18 @@ fn render_list(tokens: Vec<ListedToken>) -> String {
             token.expires_at.unwrap_or_default(),
         ]
     });
-    table(["ID", "NAME", "ROLE", "STATE", "IDENTITY", "QUEUES", "CREATED", "EXPIRES"], rows)
+    let columns = [
+        // Whole, because `revoke` needs it.
+        Column::text("ID"),
+        Column::free("NAME"),
+        Column::text("ROLE"),
+        Column::text("STATE"),
+        Column::free("IDENTITY"),
+        Column::free("QUEUES"),
+        Column::past("CREATED").spare(),
+        Column::next("EXPIRES"),
+    ];
+    out::view().table(columns, rows)
 }
 
 #[cfg(test)]

@@ -1,14 +1,11 @@
 //! Prints findings to standard output.
 
-use std::io::{self, IsTerminal as _};
-
 use ichido_boundary::report::{self, Findings};
 use ichido_boundary::{Boundary, Finding};
 use ichido_core::text::visible;
 
 use super::allowed::note;
 use super::args::Format;
-use super::paint;
 use crate::exit::Exit;
 use crate::out;
 
@@ -69,15 +66,9 @@ fn machine_report(findings: &Findings<'_>, files: usize, format: Format) -> Resu
     }
 }
 
-/// Prints in colour if standard output is a terminal that supports it.
+/// Prints in colour, if that is wanted.
 fn print_colourized(text: &str) -> Result<(), Exit> {
-    let setting = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let is_dumb = setting("TERM").is_none_or(|term| term == "dumb");
-    if io::stdout().is_terminal() && setting("NO_COLOR").is_none() && !is_dumb {
-        print(&paint::colourize(text))
-    } else {
-        print(text)
-    }
+    if out::view().colours { print(&report::colourized(text)) } else { print(text) }
 }
 
 /// Prints to standard output. A reader that closes the pipe early is not an error.

@@ -31,7 +31,7 @@ impl DeadLetters {
         let StartedOperation { preview, .. } =
             api_client::decode(&self.api.post("/v1/operations", &body(None)).await?)?;
         let noun = args.noun(action);
-        self.print_preview(&preview, action, noun)?;
+        self.print_preview(&preview, action, noun, args.yes && !args.dry_run)?;
         if args.dry_run || preview.eligible == 0 {
             return match (preview.refused.is_empty(), args.dry_run) {
                 (true, _) => Ok(()),
@@ -54,8 +54,8 @@ impl DeadLetters {
         }
     }
 
-    /// Prints what would happen.
-    fn print_preview(&self, found: &Preview, action: LetterAction, noun: &str) -> Result<(), Exit> {
+    /// Prints what would happen, or what happens now.
+    fn print_preview(&self, found: &Preview, action: LetterAction, noun: &str, now: bool) -> Result<(), Exit> {
         let Preview { matched, eligible, queues, errors, refused, .. } = found;
         if self.api.json {
             return out::print_line(json!({ "preflight": {
@@ -66,7 +66,10 @@ impl DeadLetters {
                 "refused": refused,
             } }));
         }
-        let mut text = format!("{eligible} of {matched} {noun} would be {}\n", action.past_tense());
+        let mut text = match (now, eligible) {
+            (true, 1..) => format!("{} {eligible} of {matched} {noun}\n", action.present_tense()),
+            _ => format!("{eligible} of {matched} {noun} would be {}\n", action.past_tense()),
+        };
         if 0 < *eligible {
             for (name, counts) in [("QUEUE", queues), ("ERROR", errors)] {
                 let row = |(name, count): (&String, &u64)| {

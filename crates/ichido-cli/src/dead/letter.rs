@@ -1,14 +1,25 @@
 //! Formats letters, for people and as JSON.
 
-use ichido_core::text::table;
+use ichido_core::text::table::{Column, View};
 use ichido_server::serve::views::{Event, Letter, MessageFacts};
 use serde_json::{Map, Value};
 
-use crate::api_client::format::{self, error, last_error, last_error_in_full};
+use crate::api_client::format::{self, error, last_error};
+use crate::out;
 
 /// The columns of a list.
-pub(super) const HEAD: [&str; 9] =
-    ["SINCE", "CREATED", "ID", "QUEUE", "IDENTITY", "ITEM", "ATTEMPTS", "EFFECT", "ERROR"];
+pub(super) const HEAD: [Column; 10] = [
+    Column::past("SINCE"),
+    Column::past("CREATED").spare(),
+    Column::id("ID"),
+    Column::text("QUEUE"),
+    Column::free("IDENTITY").spare(),
+    Column::free("ITEM"),
+    Column::free("KEY"),
+    Column::text("ATTEMPTS").spare(),
+    Column::text("EFFECT"),
+    Column::free("ERROR"),
+];
 
 /// Members of a letter that a list leaves out or renames.
 const NOT_LISTED: [&str; 6] =
@@ -16,12 +27,21 @@ const NOT_LISTED: [&str; 6] =
 /// Members of an event that the history leaves out or renames.
 const NOT_SHOWN: [&str; 5] = ["error_code", "error_text", "result_digest", "fence", "node"];
 
-pub(super) fn row(letter: Letter) -> [String; 9] {
-    let error = last_error(letter.last_error.as_ref());
-    let attempts = format!("{}/{}", letter.attempts, letter.max_attempts);
-    let effect = letter.effect.replace('_', " ");
-    let id = letter.id.to_string();
-    [letter.since, letter.created_at, id, letter.queue, letter.identity, letter.item, attempts, effect, error]
+pub(super) fn row(letter: Letter) -> [String; 10] {
+    // The API names a letter that has no item by its key, which has a column of its own.
+    let is_key = letter.item == letter.idempotency_key;
+    [
+        letter.since,
+        letter.created_at,
+        letter.id.to_string(),
+        letter.queue,
+        letter.identity,
+        if is_key { String::new() } else { letter.item },
+        letter.idempotency_key,
+        format!("{}/{}", letter.attempts, letter.max_attempts),
+        format::effect(&letter.effect),
+        last_error(letter.last_error.as_ref()).unwrap_or_default(),
+    ]
 }
 
 /// Formats a letter in full, for people.
@@ -35,31 +55,33 @@ pub(super) fn render_in_full(
         "open" => letter.state,
         closed => format!("{}, {closed}", letter.state),
     };
-    let error = last_error_in_full(letter.last_error.as_ref()).unwrap_or_default();
     let travels = |until| format!("until {until}; not-done is refused until then");
     let replaced = events.iter().rev().find(|event| event.kind == "replaced");
-    let all = format::fields([
-        ("id", Some(letter.id.to_string())),
-        ("state", Some(state)),
-        ("queue", Some(letter.queue)),
-        ("identity", Some(letter.identity)),
-        ("item", Some(letter.item)),
-        ("key", Some(letter.idempotency_key)),
-        ("sent as", Some(outbound_key)),
-        ("effect", Some(letter.effect.replace('_', " "))),
-        ("attempts", Some(format!("{} of {}", letter.attempts, letter.max_attempts))),
-        ("error", Some(error)),
-        ("created", Some(letter.created_at)),
-        ("since", Some(letter.since)),
-        ("in transit", letter.in_flight_until.map(travels)),
-        ("request", Some(format!("{} bytes, {}", letter.request_bytes, message.content_type))),
-        ("replaces", letter.replacement_of.map(|old| old.to_string())),
-        ("replaced by", replaced.and_then(|event| event.receipt.clone())),
+    let view = out::view();
+    let now = view.fields([
+        (Column::state("state"), Some(state)),
+        (Column::text("effect"), Some(format::effect(&letter.effect))),
+        (Column::text("in transit"), letter.in_flight_until.map(travels)),
+        (Column::text("error"), last_error(letter.last_error.as_ref())),
+        (Column::text("attempts"), Some(format!("{} of {}", letter.attempts, letter.max_attempts))),
+        (Column::past("since"), Some(letter.since)),
     ]);
-    format!("{all}\n{}", history(events))
+    let rest = view.fields([
+        (Column::text("id"), Some(letter.id.to_string())),
+        (Column::text("queue"), Some(letter.queue)),
+        (Column::text("identity"), Some(letter.identity)),
+        (Column::text("item"), Some(letter.item)),
+        (Column::text("key"), Some(letter.idempotency_key)),
+        (Column::text("sent as"), Some(outbound_key)),
+        (Column::past("created"), Some(letter.created_at)),
+        (Column::text("request"), Some(format!("{} bytes, {}", letter.request_bytes, message.content_type))),
+        (Column::text("replaces"), letter.replacement_of.map(|old| old.to_string())),
+        (Column::text("replaced by"), replaced.and_then(|event| event.receipt.clone())),
+    ]);
+    format!("{now}\n{rest}\n{}", history(&view, events))
 }
 
-fn history(events: &[Event]) -> String {
+fn history(view: &View, events: &[Event]) -> String {
     let rows = events.iter().map(|event| {
         [
             event.at.clone(),
@@ -69,7 +91,15 @@ fn history(events: &[Event]) -> String {
             error(event.error_code.as_deref(), event.error_text.as_deref()),
         ]
     });
-    table(["AT", "STATE", "EVENT", "BY", "REASON"], rows)
+    let columns = [
+        // Exact, because the order and the gaps tell what happened.
+        Column::text("AT"),
+        Column::text("STATE"),
+        Column::text("EVENT"),
+        Column::text("BY"),
+        Column::free("REASON"),
+    ];
+    view.table(columns, rows)
 }
 
 /// Formats a letter of a list as JSON.

@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
+use ichido_core::text::table::Column;
 use ichido_core::text::visible;
 use ichido_server::serve::views::{CanaryResult, Operation, OperationProgress, OperationResult, Preview};
 use serde_json::{Map, Value, json};
@@ -20,6 +21,9 @@ use crate::signals::Signals;
 const FIRST_POLL_AFTER: Duration = Duration::from_millis(10);
 /// The longest delay between polls.
 const POLL_EVERY: Duration = Duration::from_millis(500);
+
+/// Begins the line of a terminal anew.
+const CLEARED_LINE: &str = "\r\u{1b}[2K";
 
 /// Returns whether more may happen.
 ///
@@ -82,7 +86,7 @@ impl DeadLetters {
             operation = api_client::decode(&self.api.get(&target).await?)?;
         }
         if !self.api.json && std::io::stderr().is_terminal() {
-            out::eprint("\n");
+            out::eprint(CLEARED_LINE);
         }
         self.finish(&operation, !found.refused.is_empty(), action).and(output)
     }
@@ -95,13 +99,17 @@ impl DeadLetters {
             return out::print_line(json!({ "progress": far }));
         }
         let OperationProgress { moved, total: of, canary: watched } = far;
+        if moved == of && watched.is_none() {
+            // The report says it.
+            return Ok(());
+        }
         let watched =
             watched.as_ref().map(|CanaryResult { pending: waiting, succeeded: well, failed: ill }| {
                 format!("; watching: {well} sent, {ill} failed, {waiting} in flight")
             });
         let line = format!("{moved} of {of} {}{}", action.past_tense(), watched.unwrap_or_default());
         if std::io::stderr().is_terminal() {
-            out::eprint(&format!("\r\u{1b}[2K{line}"));
+            out::eprint(&format!("{CLEARED_LINE}{line}"));
         } else {
             out::eprint(&format!("{line}\n"));
         }
@@ -167,7 +175,7 @@ impl DeadLetters {
         };
         out::print_line(format_args!("{moved} {}", action.past_tense()))?;
         if 0 < *gone {
-            out::print_line(format_args!("{gone} were changed by someone else meanwhile"))?;
+            out::print_line(format_args!("{gone} changed by someone else meanwhile"))?;
         }
         refused.iter().try_for_each(|why| {
             out::print_line(format_args!("{} refused: {}", why.count, visible(&why.detail)))
@@ -183,17 +191,24 @@ impl DeadLetters {
     }
 
     pub(super) async fn operations(&self) -> Result<(), Exit> {
-        let list = List {
-            none: "no bulk operations",
-            to_json,
-            ..List::new("/v1/operations", "operations", ["STARTED", "ID", "ACTION", "BY", "STATE", "DETAIL"])
-        };
+        let list =
+            List { none: "no bulk operations", to_json, ..List::new("/v1/operations", "operations", HEAD) };
         let row = |bulk: Operation| {
             [bulk.started_at, bulk.id.to_string(), bulk.action, bulk.by, bulk.state, bulk.detail]
         };
-        self.api.list(list, row).await.map(drop)
+        self.api.list(list, row).await
     }
 }
+
+const HEAD: [Column; 6] = [
+    Column::past("STARTED"),
+    // Whole, because `stop` needs it.
+    Column::text("ID"),
+    Column::text("ACTION"),
+    Column::text("BY"),
+    Column::state("STATE"),
+    Column::free("DETAIL"),
+];
 
 /// Formats an operation of a list as JSON.
 fn to_json(mut bulk: Map<String, Value>) -> Value {

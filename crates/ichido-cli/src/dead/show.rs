@@ -33,6 +33,7 @@ impl DeadLetters {
             max_page: Some(MAX_PAGE),
             limit,
             after,
+            has_after: true,
             none: if filter.is_of_parked() {
                 "no matching parked messages"
             } else {
@@ -41,12 +42,7 @@ impl DeadLetters {
             to_json: letter::to_json,
             ..List::new("/v1/dead-letters", "dead_letters", HEAD)
         };
-        match self.api.list(list, letter::row).await? {
-            Some(next) if !self.api.json => {
-                out::print_line(format_args!("there may be more; continue with --after {next}"))
-            }
-            _ => Ok(()),
-        }
+        self.api.list(list, letter::row).await
     }
 
     pub(super) async fn show(&self, id: Uuid, request: bool) -> Result<(), Exit> {

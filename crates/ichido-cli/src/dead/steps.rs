@@ -70,6 +70,15 @@ impl LetterAction {
             Self::Decide(_) => "decided",
         }
     }
+
+    /// Returns the present participle, for messages about what happens now.
+    pub(super) const fn present_tense(self) -> &'static str {
+        match self {
+            Self::Requeue => "requeuing",
+            Self::Discard => "discarding",
+            Self::Decide(_) => "deciding",
+        }
+    }
 }
 
 ichido_core::words! {
@@ -87,7 +96,7 @@ ichido_core::words! {
 
 impl OperatorDecision {
     /// Describes the result for a letter that is now in this state.
-    fn describe(self, state: &str) -> &'static str {
+    pub(crate) fn describe(self, state: &str) -> &'static str {
         match (self, state) {
             (Self::Done, "dead") => "done; it stays dead and is not sent again",
             (Self::Done, _) => "done; it counts as sent",

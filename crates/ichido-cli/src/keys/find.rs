@@ -3,10 +3,12 @@
 use form_urlencoded::Serializer;
 use ichido_core::key::{IdempotencyKey, KeyHash, KeySyntax};
 use ichido_core::settings::ConfigErrors;
+use ichido_core::text::table::Column;
 use ichido_server::serve::views::{KeyEvent, KeyRecord, KeysFound};
 
-use crate::api_client::{ApiClient, ConnectArgs, format};
+use crate::api_client::{ApiClient, ConnectArgs};
 use crate::exit::Exit;
+use crate::out;
 
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -78,24 +80,24 @@ fn render(found: &KeysFound) -> String {
 }
 
 fn render_key(key: &KeyRecord) -> String {
-    let facts = format::fields([
-        ("kind", Some(key.kind.clone())),
-        ("key", Some(key.idempotency_key.clone())),
-        ("hash", Some(key.key_hash.clone())),
-        ("operation", key.operation.clone()),
-        ("queue", key.queue.clone()),
-        ("identity", Some(key.identity.clone())),
-        ("state", Some(key.state.clone())),
-        ("request", Some(key.request_digest.clone())),
-        ("result", key.result_digest.clone()),
-        ("created", Some(key.created_at.clone())),
-        ("completed", key.completed_at.clone()),
-        ("expires", key.expires_at.clone()),
-        ("message", key.message.clone()),
-        ("hops", key.hops.clone()),
-        ("trace", key.trace.clone()),
+    let facts = out::view().fields([
+        (Column::text("kind"), Some(key.kind.clone())),
+        (Column::text("key"), Some(key.idempotency_key.clone())),
+        (Column::text("hash"), Some(key.key_hash.clone())),
+        (Column::text("operation"), key.operation.clone()),
+        (Column::text("queue"), key.queue.clone()),
+        (Column::text("identity"), Some(key.identity.clone())),
+        (Column::state("state"), Some(key.state.clone())),
+        (Column::text("request"), Some(key.request_digest.clone())),
+        (Column::text("result"), key.result_digest.clone()),
+        (Column::past("created"), Some(key.created_at.clone())),
+        (Column::past("completed"), key.completed_at.clone()),
+        (Column::next("expires"), key.expires_at.clone()),
+        (Column::text("message"), key.message.clone()),
+        (Column::text("hops"), key.hops.clone()),
+        (Column::text("trace"), key.trace.clone()),
     ]);
-    facts + &format::fields(key.history.iter().map(|event| ("", Some(render_event(event)))))
+    facts + &out::view().fields(key.history.iter().map(|event| (Column::text(""), Some(render_event(event)))))
 }
 
 fn render_event(event: &KeyEvent) -> String {

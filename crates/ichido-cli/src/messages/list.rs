@@ -3,14 +3,13 @@
 use clap::builder::PossibleValuesParser;
 use ichido_core::lifecycle::StateName;
 use ichido_core::settings::ConfigErrors;
+use ichido_core::text::table::Column;
 use ichido_http::clock;
 use ichido_server::serve::views::MessageFacts;
 
-use super::show::format_effect;
 use crate::api_client::{ApiClient, List, format};
 use crate::dead::moment;
 use crate::exit::Exit;
-use crate::out;
 
 /// The maximum number of messages in a list.
 const MAX_LIMIT: u32 = 100_000;
@@ -86,7 +85,19 @@ impl Args {
     }
 }
 
-const HEAD: [&str; 9] = ["CREATED", "ID", "QUEUE", "IDENTITY", "KEY", "STATE", "ATTEMPTS", "EFFECT", "ERROR"];
+const HEAD: [Column; 11] = [
+    Column::past("CREATED"),
+    Column::id("ID"),
+    Column::text("QUEUE"),
+    Column::free("IDENTITY").spare(),
+    Column::free("ITEM").spare(),
+    Column::free("KEY"),
+    Column::state("STATE"),
+    Column::next("NEXT"),
+    Column::text("ATTEMPTS").spare(),
+    Column::text("EFFECT").spare(),
+    Column::free("ERROR"),
+];
 
 pub(super) async fn run(api: &ApiClient, query: Vec<(&'static str, String)>, args: Args) -> Result<(), Exit> {
     let list = List {
@@ -94,26 +105,25 @@ pub(super) async fn run(api: &ApiClient, query: Vec<(&'static str, String)>, arg
         max_page: Some(MAX_PAGE),
         limit: args.limit,
         after: args.after,
+        has_after: true,
         none: "no matching messages",
         ..List::new("/v1/messages", "messages", HEAD)
     };
-    if let Some(next) = api.list(list, row).await? {
-        // On standard error, so JSON output contains only objects.
-        out::eprint(&format!("there may be more; continue with --after {next}\n"));
-    }
-    Ok(())
+    api.list(list, row).await
 }
 
-fn row(message: MessageFacts) -> [String; 9] {
+fn row(message: MessageFacts) -> [String; 11] {
     [
         message.created_at,
         message.id.to_string(),
         message.queue,
         message.identity,
+        message.item.unwrap_or_default(),
         message.idempotency_key,
         message.status,
+        message.next_attempt_at.unwrap_or_default(),
         format!("{}/{}", message.attempts, message.max_attempts),
-        format_effect(&message.effect),
-        format::last_error(message.last_error.as_ref()),
+        format::effect(&message.effect),
+        format::last_error(message.last_error.as_ref()).unwrap_or_default(),
     ]
 }

@@ -1,5 +1,6 @@
 //! Shows one message: its state, its history and its request.
 
+use ichido_core::text::table::Column;
 use ichido_server::serve::views::{Event, Holder, Message, ResultResponse};
 use uuid::Uuid;
 
@@ -14,7 +15,18 @@ pub(super) async fn show(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
 
 pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     let head = [
-        "AT", "STATE", "EVENT", "ATTEMPTS", "EFFECT", "STATUS", "RECEIPT", "KEY", "TRACE ID", "BY", "REASON",
+        // Exact, because the order and the gaps tell what happened.
+        Column::text("AT"),
+        Column::text("STATE"),
+        Column::text("EVENT"),
+        Column::text("ATTEMPTS").spare(),
+        Column::text("EFFECT").spare(),
+        Column::text("STATUS").spare(),
+        Column::free("RECEIPT").spare(),
+        Column::free("KEY").spare(),
+        Column::text("TRACE ID").spare(),
+        Column::free("BY"),
+        Column::free("REASON"),
     ];
     let row = |event: Event| {
         [
@@ -22,7 +34,7 @@ pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
             format::transition(&event),
             event.kind,
             event.attempts.to_string(),
-            format_effect(&event.effect),
+            format::effect(&event.effect),
             event.status.map(|status| status.to_string()).unwrap_or_default(),
             event.receipt.unwrap_or_default(),
             event.idempotency_key,
@@ -31,7 +43,7 @@ pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
             format::error(event.error_code.as_deref(), event.error_text.as_deref()),
         ]
     };
-    api.list(List::new(&format!("/v1/messages/{id}/events"), "events", head), row).await.map(drop)
+    api.list(List::new(&format!("/v1/messages/{id}/events"), "events", head), row).await
 }
 
 /// Prints the request's bytes unchanged and nothing else, fit for a file.
@@ -40,35 +52,39 @@ pub(super) async fn request(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     out::print_bytes(&answer.body)
 }
 
+/// Formats a message: first what an operator looks for, then the rest.
 fn render_in_full(Message { facts, held_by, result, hops }: Message) -> String {
-    let result = result.as_ref();
-    format::fields([
-        ("id", Some(facts.id.to_string())),
-        ("state", Some(facts.status)),
-        ("queue", Some(facts.queue)),
-        ("identity", Some(facts.identity)),
-        ("key", Some(facts.idempotency_key)),
-        ("item", facts.item),
-        ("effect", Some(format_effect(&facts.effect))),
-        ("held by", held_by.map(format_holder)),
-        ("attempts", Some(format!("{} of {}", facts.attempts, facts.max_attempts))),
-        ("next attempt", facts.next_attempt_at),
-        ("error", format::last_error_in_full(facts.last_error.as_ref())),
-        ("sent at", result.map(|result| result.at.clone())),
-        ("status", result.and_then(|result| Some(result.status?.to_string()))),
-        ("receipt", result.and_then(|result| result.receipt.clone())),
-        ("result", result.and_then(|result| result.result_digest.clone())),
-        ("response", result.and_then(|result| result.response.as_ref()).map(format_response)),
-        ("priority", Some(facts.priority.to_string())),
-        ("request", Some(format!("{} bytes, {}", facts.request_bytes, facts.content_type))),
-        ("digest", Some(facts.request_digest)),
-        ("hops", hops),
-        ("trace", facts.trace),
-        ("trace id", facts.trace_id),
-        ("replaces", facts.replacement_of.map(|old| old.to_string())),
-        ("created", Some(facts.created_at)),
-        ("updated", Some(facts.updated_at)),
-    ])
+    let (view, result) = (out::view(), result.as_ref());
+    let now = view.fields([
+        (Column::state("state"), Some(facts.status)),
+        (Column::text("effect"), Some(format::effect(&facts.effect))),
+        (Column::text("held by"), held_by.map(format_holder)),
+        (Column::next("next attempt"), facts.next_attempt_at),
+        (Column::text("error"), format::last_error(facts.last_error.as_ref())),
+        (Column::text("attempts"), Some(format!("{} of {}", facts.attempts, facts.max_attempts))),
+        (Column::past("sent at"), result.map(|result| result.at.clone())),
+        (Column::text("status"), result.and_then(|result| Some(result.status?.to_string()))),
+        (Column::text("receipt"), result.and_then(|result| result.receipt.clone())),
+        (Column::text("result"), result.and_then(|result| result.result_digest.clone())),
+        (Column::text("response"), result.and_then(|result| result.response.as_ref()).map(format_response)),
+    ]);
+    let rest = view.fields([
+        (Column::text("id"), Some(facts.id.to_string())),
+        (Column::text("queue"), Some(facts.queue)),
+        (Column::text("identity"), Some(facts.identity)),
+        (Column::text("item"), facts.item),
+        (Column::text("key"), Some(facts.idempotency_key)),
+        (Column::past("created"), Some(facts.created_at)),
+        (Column::past("updated"), Some(facts.updated_at)),
+        (Column::text("priority"), Some(facts.priority.to_string())),
+        (Column::text("request"), Some(format!("{} bytes, {}", facts.request_bytes, facts.content_type))),
+        (Column::text("digest"), Some(facts.request_digest)),
+        (Column::text("hops"), hops),
+        (Column::text("trace"), facts.trace),
+        (Column::text("trace id"), facts.trace_id),
+        (Column::text("replaces"), facts.replacement_of.map(|old| old.to_string())),
+    ]);
+    format!("{now}\n{rest}")
 }
 
 /// Formats a receiver's response: whole, or why it is not there.
@@ -97,9 +113,4 @@ fn format_holder(Holder { node, name, lease_until, alive_until }: Holder) -> Str
         }
         _ => format!("{node} until {lease_until}"),
     }
-}
-
-/// Formats an effect such as `not_done` for people.
-pub(super) fn format_effect(effect: &str) -> String {
-    if effect == "in_flight" { "in flight: not known yet".to_owned() } else { effect.replace('_', " ") }
 }

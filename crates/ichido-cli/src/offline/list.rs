@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use ichido_client::queue::{Entry, EntryFilter, EntryId, MAX_PAGE, OfflineQueue, State};
-use ichido_core::text::table;
+use ichido_core::text::table::Column;
 use serde_json::{Value, json};
 
 use super::queue_failure;
@@ -54,8 +54,7 @@ pub(super) async fn run(queue: &OfflineQueue, args: &Args, is_json: bool) -> Res
         if rows.is_empty() {
             out::print_line("no matching entries")?;
         } else {
-            let head = ["ID", "STATE", "CREATED", "SERVER", "PATH", "KEY", "SENDS", "EFFECT", "REASON"];
-            out::print(&table(head, rows.into_iter()))?;
+            out::print_table(HEAD, rows)?;
         }
     }
     if let (0, Some(last)) = (left, filter.after) {
@@ -64,6 +63,18 @@ pub(super) async fn run(queue: &OfflineQueue, args: &Args, is_json: bool) -> Res
     }
     Ok(())
 }
+
+const HEAD: [Column; 9] = [
+    Column::text("ID"),
+    Column::state("STATE"),
+    Column::past("CREATED"),
+    Column::free("SERVER").spare(),
+    Column::free("PATH"),
+    Column::free("KEY"),
+    Column::text("SENDS").spare(),
+    Column::text("EFFECT"),
+    Column::free("REASON"),
+];
 
 fn row(entry: &Entry) -> [String; 9] {
     let reason = entry.reason.as_ref();
@@ -81,7 +92,7 @@ fn row(entry: &Entry) -> [String; 9] {
         entry.path.clone(),
         entry.key.as_str().to_owned(),
         entry.sends.to_string(),
-        entry.effect.as_str().replace('_', " "),
+        format::effect(entry.effect.as_str()),
         reason_text,
     ]
 }

@@ -66,6 +66,8 @@ both_databases! {
         fixture.letters("mail", 1, Failure::Permanent, Effect::Unknown).await;
         let left = fixture.run(&["requeue", "--error", "bad_request", "--yes", "--reason", "fixed"]);
         assert_eq!(left.code, Some(1), "one was refused: {left:?}");
+        assert!(left.out.starts_with("requeuing 4 of 5 dead letters\n"), "it says what it does: {left:?}");
+        assert!(!left.out.contains("would") && !left.err.contains("4 of 4"), "and once: {left:?}");
         assert!(left.out.contains("4 requeued\n") && left.out.contains("1 refused: it may have taken effect"), "{left:?}");
         assert_eq!(fixture.json(&["list"]).len(), 1);
         let bulks = fixture.run(&["operations"]);

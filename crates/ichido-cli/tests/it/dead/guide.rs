@@ -18,7 +18,7 @@ async fn dead_letters_are_managed_with_only_the_store() {
     let listed = run("list --store sqlite:shop.db");
     assert!(String::from_utf8_lossy(&listed.stdout).contains(&id.to_string()), "{listed:?}");
     let requeued = run("requeue --queue mail --yes --store sqlite:shop.db");
-    // In a terminal, progress is printed before the last line.
+    // On the page, the line about the operation is before the last one; it goes to standard error.
     let printed = String::from_utf8_lossy(&requeued.stdout);
     assert!(GUIDE.contains(printed.trim_end().trim_end_matches("1 requeued")), "not on the page:\n{printed}");
     assert_eq!((requeued.status.code(), fixture.status(id).await), (Some(0), "queued"), "{requeued:?}");

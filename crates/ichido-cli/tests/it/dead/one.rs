@@ -18,7 +18,14 @@ both_databases! {
         assert_eq!(left.code, Some(0), "{left:?}");
         let lines: Vec<&str> = left.out.lines().collect();
         assert_eq!(lines.len(), 2, "{left:?}");
-        assert!(lines[0].starts_with("SINCE"), "{left:?}");
+        let head: Vec<&str> = lines[0].split_whitespace().collect();
+        let columns = ["SINCE", "CREATED", "ID", "QUEUE", "IDENTITY", "ITEM", "KEY", "ATTEMPTS", "EFFECT", "ERROR"];
+        assert_eq!(head, columns, "{left:?}");
+        assert!(lines[1].split("  ").next().is_some_and(|since| since.ends_with("s ago")), "{left:?}");
+        let key = fixture.json(&["list", "--queue", "orders"])[0]["key"].clone();
+        assert!(lines[1].contains(key.as_str().expect("a key")), "no key in {left:?}");
+        let wide = fixture.run(&["list", "--queue", "orders", "--wide"]);
+        assert!(!wide.out.contains(" ago") && wide.out.contains(&id.to_string()), "exact times: {wide:?}");
         for part in [&*id.to_string(), "orders", "alice", "1/9", "not done", "BAD_REQUEST: no such symbol"] {
             assert!(lines[1].contains(part), "no {part} in {left:?}");
         }
@@ -32,7 +39,7 @@ both_databases! {
     async fn page_ends_with_the_next_cursor(fixture: StoreFixture) {
         fixture.dead("orders", 3).await;
         let first = fixture.run(&["list", "--limit", "2"]);
-        let after = first.out.lines().last().and_then(|line| line.strip_prefix("there may be more; continue with --after "));
+        let after = first.err.trim_end().strip_prefix("there may be more; continue with --after ");
         let after = after.unwrap_or_else(|| panic!("{first:?}"));
         let second = fixture.json(&["list", "--limit", "2", "--after", after]);
         assert_eq!(second.len(), 1);

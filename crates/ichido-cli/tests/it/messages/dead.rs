@@ -47,8 +47,7 @@ async fn server_and_store_list_dead_letters_alike() {
     assert_eq!(without_cursors(&there), without_cursors(&here));
     // Page by page.
     let first = targets.at_server(&["dead", "list", "--limit", "2"]);
-    let more =
-        first.out.lines().last().unwrap().strip_prefix("there may be more; continue with --after ").unwrap();
+    let more = first.err.trim_end().strip_prefix("there may be more; continue with --after ").unwrap();
     let rest = targets.at_server(&["dead", "list", "--after", more]);
     assert_eq!(rest.out.lines().count(), 2, "its head, and the last one: {rest:?}");
     let missing = targets.both(&["dead", "show", NOBODY]);

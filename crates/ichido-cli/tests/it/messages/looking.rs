@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use ichido_core::clock::HEARTBEAT_DEADLINE;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::Failure;
+use ichido_core::verdict::Effect;
+use ichido_http::clock;
 use ichido_store::Store;
 use ichido_store::message::{ClaimOptions, NewMessage, QueueName};
 use serde_json::Value;
@@ -83,6 +86,10 @@ both_databases! {
             assert!(shown.lines().any(|found| found.starts_with(line)), "no {line:?} in {shown}");
         }
         assert!(shown.contains("error        BAD_REQUEST: no such symbol\n"), "{shown}");
+        let names: Vec<&str> = shown.lines().take(4).filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(names, ["state", "effect", "error", "attempts"], "what matters first: {shown}");
+        let created = shown.lines().find(|line| line.starts_with("created")).unwrap();
+        assert!(created.contains("Z (") && created.ends_with("s ago)"), "both ways: {shown}");
         let message = &targets.json(&["messages", "show", &id])[0];
         assert_eq!((&message["id"], &message["status"]), (&id.as_str().into(), &"dead".into()));
         let events = targets.json(&["messages", "events", &id]);
@@ -117,5 +124,23 @@ both_databases! {
         }
         let message = &targets.json(&["messages", "show", &id])[0];
         assert_eq!((&message["effect"], &message["held_by"]["node"]), (&"in_flight".into(), &node.to_string().into()));
+    }
+
+    #[test]
+    async fn failed_message_shows_its_next_attempt(fixture: StoreFixture) {
+        // Far away, so it is in whole days however long the commands take.
+        let due = clock::now().plus(Duration::from_hours(10 * 24 + 12));
+        let failed = fixture.letters("orders", 1, Failure::Retry { due }, Effect::NotDone).await[0].to_string();
+        let targets = ServerAndStore::on(fixture);
+        let table = targets.success_output(&["messages", "list", "--state", "failed"]);
+        assert!(table.contains("failed  in 10d"), "{table}");
+        let wide = targets.success_output(&["messages", "list", "--state", "failed", "--wide"]);
+        assert!(wide.contains(&format!("failed  {due}")), "{wide}");
+        assert_eq!(targets.json(&["messages", "list", "--state", "failed"])[0]["next_attempt_at"], due.to_string());
+        let shown = targets.success_output(&["messages", "show", &failed]);
+        let lines: Vec<&str> = shown.lines().take(4).collect();
+        let next = format!("next attempt {due} (in 10d)");
+        let error = "error        BAD_REQUEST: no such symbol";
+        assert_eq!(lines, ["state        failed", "effect       not done", &next, error], "{shown}");
     }
 }

@@ -136,3 +136,57 @@ async fn output_has_no_colours_in_pipes_or_with_no_color() {
     let coloured = at_terminal(&fixture, &["check".to_owned(), "boundaries".to_owned()], false);
     assert!(has_colours(&coloured), "terminal and pipe differ: {coloured:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn color_flag_overrides_pipe_and_environment_but_not_json() {
+    let fixture = StoreFixture::on_sqlite().await;
+    fixture.dead("orders", 1).await;
+    let list = |arguments: &[&str]| {
+        let mut command = store(&fixture, &[&["messages", "list"], arguments].concat());
+        command.env("TERM", "xterm").env("NO_COLOR", "1");
+        run(command).out
+    };
+    assert!(!has_colours(&list(&[])));
+    assert!(list(&["--color", "always"]).contains("\u{1b}[1;31mdead\u{1b}[0m"));
+    assert!(!has_colours(&list(&["--color", "always", "--json"])));
+    let url = ["--store", &fixture.url].map(str::to_owned);
+    let at_terminal = |arguments: &[&str], no_color| {
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned());
+        at_terminal(&fixture, &arguments.chain(url.clone()).collect::<Vec<_>>(), no_color)
+    };
+    assert!(has_colours(&at_terminal(&["messages", "list"], false)));
+    assert!(!has_colours(&at_terminal(&["messages", "list"], true)), "NO_COLOR");
+    assert!(!has_colours(&at_terminal(&["messages", "list", "--color", "never"], false)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn table_fits_the_terminal_unless_it_is_wide() {
+    let fixture = StoreFixture::on_sqlite().await;
+    let ids = fixture.dead("orders", 3).await;
+    let url = &fixture.url;
+    let shown = |flags: &str| {
+        // `script` gives the terminal no size of its own.
+        let line =
+            format!("stty cols 80 && {} dead list {flags} --store {url}", env!("CARGO_BIN_EXE_ichido"));
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--command", &line, "typescript"]).current_dir(fixture.folder());
+        script.env("TERM", "xterm").env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::null());
+        assert!(script.status().expect("script is there, as part of every Linux").success());
+        let text = std::fs::read_to_string(fixture.folder().join("typescript")).unwrap();
+        text.lines()
+            .filter(|line| line.contains("orders") && !line.contains("stty"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let narrow = shown("");
+    assert_eq!(narrow.len(), 3, "{narrow:?}");
+    for line in &narrow {
+        assert!(line.trim_end().chars().count() <= 80 && line.contains('…'), "{narrow:?}");
+        assert!(ids.iter().all(|id| !line.contains(&id.to_string())), "ids are cut: {narrow:?}");
+    }
+    let names_one = |word: &str| ids.iter().filter(|id| id.to_string().starts_with(word)).count() == 1;
+    assert!(narrow.iter().all(|line| line.split_whitespace().any(names_one)), "{narrow:?}");
+    let wide = shown("--wide").concat();
+    assert!(ids.iter().all(|id| wide.contains(&id.to_string())) && !wide.contains('…'), "{wide}");
+    assert!(wide.contains("BAD_REQUEST: no such symbol"), "{wide}");
+}

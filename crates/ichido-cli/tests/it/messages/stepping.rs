@@ -46,7 +46,7 @@ both_databases! {
         let dead = fixture.dead("ledger", 1).await[0].to_string();
         let targets = ServerAndStore::on(fixture);
         let ids = [targets.put("orders", "k-1", "{}").await, targets.put("orders", "k-2", "{}").await];
-        assert_eq!(targets.each(ids, &["cancel"]), "ID is cancelled, its effect not done\n");
+        assert_eq!(targets.each(ids, &["cancel"]), "ID: cancelled; its effect is not done\n");
         let json: Vec<Value> = targets.json(&["messages", "cancel", &ids[0].to_string()]);
         assert_eq!((json.len(), &json[0]["status"]), (1, &"cancelled".into()), "repeating it is not an error");
         targets.refused(&["messages", "cancel", &dead], "this one is dead");
@@ -58,7 +58,7 @@ both_databases! {
         let forbidden = fixture.dead("ledger", 1).await[0].to_string();
         let doubtful = fixture.letters("mail", 1, Failure::Permanent, Effect::Unknown).await[0].to_string();
         let targets = ServerAndStore::on(fixture);
-        assert_eq!(targets.each([first, second], &["requeue"]), "ID is queued, its effect not done\n");
+        assert_eq!(targets.each([first, second], &["requeue"]), "ID: requeued\n");
         targets.refused(&["messages", "requeue", &first.to_string()], "this one is queued");
         targets.refused(&["messages", "requeue", &forbidden], "the message was not requeued");
         targets.refused(&["messages", "requeue", &doubtful, "--json"], "the message was not requeued");
@@ -74,9 +74,9 @@ both_databases! {
         let known = fixture.dead("mail", 1).await[0].to_string();
         let targets = ServerAndStore::on(fixture);
         for (pair, finding, output) in [
-            ([parked[0], parked[1]], "done", "ID is sent, its effect done\n"),
-            ([parked[2], parked[3]], "not-done", "ID is queued, its effect not done\n"),
-            ([parked[4], parked[5]], "give-up", "ID is dead, its effect unknown\n"),
+            ([parked[0], parked[1]], "done", "ID: done; it counts as sent\n"),
+            ([parked[2], parked[3]], "not-done", "ID: not done; it is sent again\n"),
+            ([parked[4], parked[5]], "give-up", "ID: dead; its effect stays unknown\n"),
         ] {
             assert_eq!(targets.each(pair, &["decide", finding]), output);
         }

@@ -11,12 +11,14 @@ const HEAD: &str = "\
 # Commands
 
 Every command has `--help`, which also explains its exit codes. Commands that end with a result have `--json`, which prints it for
-programs. `--log` and the variable `ICHIDO_LOG` set the log level of standard error.
+programs. `--log` and the variable `ICHIDO_LOG` set the log level of standard error. `--color auto|always|never` says when to use
+colours; `auto` means on a terminal, unless `NO_COLOR` is set. On a terminal, tables are cut to its width, and ids to as many digits as
+tell the rows apart; `--wide` prints whole texts and ids, and exact times instead of ages.
 
 <!-- Generated from the command line: ICHIDO_BLESS=1 cargo test -p ichido-cli reference -->
 ";
 /// Flags that every command has.
-const GLOBAL: [&str; 3] = ["help", "log", "version"];
+const GLOBAL: [&str; 5] = ["help", "log", "version", "color", "wide"];
 
 fn reference() -> String {
     let mut root = Cli::command();
