@@ -55,7 +55,13 @@ impl DeadLetters {
     }
 
     /// Prints what would happen, or what happens now.
-    fn print_preview(&self, found: &Preview, action: LetterAction, noun: &str, now: bool) -> Result<(), Exit> {
+    fn print_preview(
+        &self,
+        found: &Preview,
+        action: LetterAction,
+        noun: &str,
+        now: bool,
+    ) -> Result<(), Exit> {
         let Preview { matched, eligible, queues, errors, refused, .. } = found;
         if self.api.json {
             return out::print_line(json!({ "preflight": {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::UnicodeWidthStr;
 
 use super::age::{ago, until};
 use super::paint::Paint;
@@ -263,7 +263,7 @@ mod tests {
         let names = ["一度", "e\u{301}te\u{301}", "🦀", "abcd"];
         let table = PIPE.table(["N", "END"].map(Column::text), rows(&names.map(|name| [name, "|"])));
         for line in table.lines().skip(1) {
-            assert_eq!(line.split('|').next().map(|before| before.width()), Some(6), "{table}");
+            assert_eq!(line.split('|').next().map(UnicodeWidthStr::width), Some(6), "{table}");
         }
     }
 

@@ -141,7 +141,7 @@ pub(super) fn constraints() -> [(&'static str, &'static str, Value); 2] {
         "decision": { "const": "not_done" },
         "filter": { "allOf": [parked, { "not": { "anyOf": closed } }] },
     } });
-    let resend = value!({ "required": ["canary"], "properties": { "action": { "const": "decide" }, "canary": { "const": true } } });
+    let with_canary = value!({ "required": ["canary"], "properties": { "action": { "const": "decide" }, "canary": { "const": true } } });
     let some = value!({ "filter": { "minProperties": 1 }, "all": { "const": false } });
     let all = value!({ "filter": { "maxProperties": 0 }, "all": { "const": true } });
     let some = value!({ "required": ["filter"], "properties": some });
@@ -154,7 +154,7 @@ pub(super) fn constraints() -> [(&'static str, &'static str, Value); 2] {
                 { "oneOf": either },
                 { "if": discard, "then": explained },
                 { "if": decide, "then": decided, "else": undecided },
-                { "if": resend, "then": resent },
+                { "if": with_canary, "then": resent },
             ]),
         ),
         (

@@ -18,7 +18,8 @@ use crate::driver::on;
 use crate::error::StoreError;
 use crate::message::limits::MAX_PAGE;
 use crate::message::{
-    Enqueued, MessageRow, MessageSchedule, NewMessage, Note, NumberedMessage, QueueName, StepResult, Transition,
+    Enqueued, MessageRow, MessageSchedule, NewMessage, Note, NumberedMessage, QueueName, StepResult,
+    Transition,
 };
 use crate::node::MessageHolder;
 use crate::placement::storable_note;

@@ -284,8 +284,8 @@ impl BulkOperation {
     ) -> Result<BulkEnd, StoreError> {
         let filter = self.filter_as_of(found.as_of);
         let canary = match (self.action, filter.state) {
-            (BulkAction::Requeue { canary }, _) => canary,
-            (BulkAction::Decide { decision: Decision::NotDone, canary }, DeadLetterState::Parked) => canary,
+            (BulkAction::Requeue { canary }, _)
+            | (BulkAction::Decide { decision: Decision::NotDone, canary }, DeadLetterState::Parked) => canary,
             (BulkAction::Discard | BulkAction::Decide { .. }, _) => None,
         };
         let (mut after, mut widened, mut watched) = (None, 0, Vec::new());

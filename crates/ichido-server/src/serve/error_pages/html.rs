@@ -32,8 +32,9 @@ fn table(text: &str) -> String {
     let rows = text.lines().enumerate().filter(|(index, _)| *index != 1).map(|(index, line)| {
         let tag = if index == 0 { "th" } else { "td" };
         let cells = line.trim_matches('|').split('|');
-        let cells: String = cells.map(|cell| format!("<{tag}>{}</{tag}>", inline(cell.trim()))).collect();
-        format!("<tr>{cells}</tr>\n")
+        let cells: Vec<String> =
+            cells.map(|cell| format!("<{tag}>{}</{tag}>", inline(cell.trim()))).collect();
+        format!("<tr>{}</tr>\n", cells.concat())
     });
     format!("<table>\n{}</table>\n", rows.collect::<String>())
 }
