@@ -1,7 +1,7 @@
 //! `ichido keys`: finds what was done under a key, lists actions of unknown outcome, and records a person's decision about them.
 //!
 //! Guarantee: a command is a request to the API, and means the same at a server and on the store. A decision changes
-//! one record, only while its outcome is unknown, and accepts "nothing was done" only after the call can no longer be
+//! one record, only while its outcome is unknown, and accepts "nothing was done" only once the call can no longer be
 //! in flight. The audit trail records who decided. Keys are shown in full, because a decision names one; payloads are
 //! never shown.
 // Spec: A6, C5, D10, F2.
@@ -53,7 +53,7 @@ pub(crate) enum Command {
         /// Idempotency key, as listed
         #[arg(long, value_name = "KEY")]
         key: String,
-        /// How long to refuse not-done after the claim
+        /// How long to refuse not-done if the response was lost
         #[arg(long, value_name = "TIME", default_value = "10m")]
         settle_grace: String,
     },

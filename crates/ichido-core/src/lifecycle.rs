@@ -138,7 +138,8 @@ pub enum Event {
         safety: Safety,
         /// Until when the call may still be in transit, if its effect is unknown.
         ///
-        /// Claim time if the receiver answered. Otherwise it is claim time + the call's timeout + the longest time a proxy may hold it; ten minutes if unknown.
+        /// Claim time if the receiver answered. Otherwise claim time + the call's timeout + the longest time a proxy may
+        /// hold it; ten minutes if unknown.
         in_flight_until: Timestamp,
     },
     /// The worker returned it without starting (a graceful stop, a snooze).

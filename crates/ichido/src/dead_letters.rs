@@ -1,10 +1,10 @@
 //! Bulk operations on dead letters: preflight, canary, progress, stop and audit.
 //!
-//! Guarantee: a letter is requeued only if its queue allows it and its effect cannot happen twice; a parked one also if
-//! its destination's guarantee changed so it cannot. The lifecycle judges each one when it is moved. A bulk operation moves a limited number at a time. It can be stopped at any moment, even by a
-//! crash: completed work stays, and running it again continues with the rest, because a requeued message is no longer a
-//! letter. The audit trail records who started it, with which filter, and how it ended. One operation at a time works on a
-//! queue; one whose process was killed counts as abandoned after [`limits::LEASE`] of silence.
+//! Guarantee: a letter is requeued only if its effect cannot happen twice and, once it is dead, its queue allows it. The
+//! lifecycle judges each one when it is moved. A bulk operation moves a limited number at a time. It can be stopped at any
+//! moment, even by a crash: completed work stays, and running it again continues with the rest, because a requeued message
+//! is no longer a letter. The audit trail records who started it, with which filter, and how it ended. One operation at a
+//! time works on a queue; one whose process was killed counts as abandoned after [`limits::LEASE`] of silence.
 //!
 //! ```
 //! use ichido::dead_letters::{BulkOperation, Canary, BulkEnd, RequeuePolicies, BulkAction};

@@ -93,7 +93,7 @@ pub struct Letter {
     pub created_at: String,
     /// When it died or was parked.
     pub since: String,
-    /// Until when its last call may still arrive. Until then, it cannot be decided as not done.
+    /// Until when its last call may still arrive; null if it cannot. Until then, it cannot be decided as not done.
     pub in_flight_until: Option<String>,
     pub replacement_of: Option<Uuid>,
     pub request_bytes: u64,
@@ -110,6 +110,7 @@ impl Letter {
     fn new(published: &PublishedQueues, row: &DeadLetterRow, now: Timestamp) -> Self {
         let refused =
             |work: BulkAction| work.judge(&published.policies, row, now).err().map(|why| why.to_string());
+        let in_flight_until = row.history.doubt.map(|doubt| doubt.in_flight_until);
         let key = published.keys.get(&row.queue);
         let outbound_key =
             key.map(|key| key.key_for(&row.queue, &row.identity, &row.key).as_str().to_owned());
@@ -128,7 +129,7 @@ impl Letter {
             max_attempts: row.history.max_attempts.get(),
             created_at: row.created_at.to_string(),
             since: row.since.to_string(),
-            in_flight_until: row.history.doubt.map(|doubt| doubt.in_flight_until.to_string()),
+            in_flight_until: in_flight_until.filter(|until| now < *until).map(|until| until.to_string()),
             replacement_of: row.replacement_of,
             request_bytes: row.request_bytes,
             requeue_refused: refused(BulkAction::Requeue { canary: None }),

@@ -61,7 +61,8 @@ pub(super) struct DecideRecord {
     #[schema(value_type = text::LedgerKey)]
     key: String,
     decision: OperatorDecision,
-    /// How long after its claim a call may still take effect; `10m` by default. `not_done` is accepted only after that.
+    /// How long after its claim a lost call may still take effect; `10m` by default. `not_done` is accepted only after that, and at once
+    /// if the only call was answered.
     #[schema(value_type = Option<text::SettleGrace>)]
     settle_grace: Option<String>,
 }

@@ -91,6 +91,8 @@ both_databases! {
         let arrived = [fixture.arrived("mail", Failure::InDoubt).await, fixture.arrived("mail", Failure::InDoubt).await];
         let in_flight = fixture.letters("mail", 1, Failure::InDoubt, Effect::Unknown).await[0];
         let dead = fixture.arrived("mail", Failure::Permanent).await;
+        let listed = fixture.json(&["list", "--parked"]);
+        assert_eq!(listed.iter().filter(|letter| letter["in_flight_until"].is_string()).count(), 1, "{listed:?}");
         let not_done = ["decide", "not-done", "--queue", "mail"];
         let dry = fixture.run(&[&not_done[..], &["--dry-run"]].concat());
         assert!(dry.code == Some(1) && dry.out.starts_with("2 of 3 parked messages would be decided\n"), "{dry:?}");

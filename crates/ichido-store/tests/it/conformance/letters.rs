@@ -183,8 +183,9 @@ both_databases! {
         let waiting = fixture.enqueue("k4").await;
         let stepped = fixture.take(&[well, unknown, parked, waiting], REQUEUE).await;
         assert_eq!(name(stepped[0]), "queued");
-        assert_eq!(stepped[1], DeadLetterStep::Refused(StepRefusal::CouldDoItTwice));
-        assert_eq!(stepped[2], DeadLetterStep::Refused(StepRefusal::WrongState));
+        for unsafe_to_repeat in &stepped[1..=2] {
+            assert_eq!(*unsafe_to_repeat, DeadLetterStep::Refused(StepRefusal::CouldDoItTwice));
+        }
         assert_eq!(stepped[3], DeadLetterStep::NoLetter);
         fixture.assert_counts(&[("dead", 1), ("parked", 1), ("queued", 2)]).await;
     }

@@ -23,7 +23,7 @@ async fn parked_after(fixture: &WorkerFixture, status: &str) -> Uuid {
     let destination = DestinationConfig::new(QUEUE, http.resolve().unwrap());
     let queue = QueueConfig { retry: backoff(), ..QueueConfig::new(QUEUE, QUEUE) };
     let worker = fixture.builder().destination(destination).queue(queue).start().unwrap();
-    let id = fixture.put(status).await;
+    let id = fixture.put(&status.replace(' ', "-")).await;
     fixture.until(id, StateName::Parked).await;
     worker.stop();
     worker.ended().await;
