@@ -17,11 +17,8 @@ pub struct AlertWebhook {
 impl AlertWebhook {
     /// Checks the URL; nothing is called yet.
     pub fn new(url: &str, format: AlertFormat) -> Result<Self, ConfigErrors> {
-        let settings = HttpSettings {
-            // A repeated alert is harmless, and a lost one is not.
-            guarantee: Guarantee::Idempotent,
-            ..HttpSettings::new(url)
-        };
+        // A repeated alert is harmless, and a lost one is not.
+        let settings = HttpSettings::new(url, Guarantee::Idempotent);
         Ok(Self { destination: settings.resolve()?.into(), format })
     }
 }

@@ -200,7 +200,7 @@ fn queue(name: &str, within: Duration, retry: &Retry) -> QueueConfig {
     QueueConfig {
         parallelism: limits::PARALLEL.try_into().expect("the limit is above 0"),
         retry: retry.clone(),
-        requeue: true,
+        requeue: Some(true),
         lease: within + LEASE_BESIDES,
         ..QueueConfig::new(name, name)
     }

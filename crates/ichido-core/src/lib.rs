@@ -67,7 +67,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let now = Timestamp::from_secs(1_800_000_000);
-//! let message = State::queued(now, Retry::OUTBOX.max_attempts);
+//! let message = State::queued(now, Retry::ORDER.max_attempts);
 //!
 //! // A worker claims it.
 //! let fence = Fence::new(1).ok_or("the store draws it from a sequence")?;
@@ -82,7 +82,7 @@
 //!
 //! // The next step becomes an event, and the event gives the next state.
 //! let failure = NonZeroU32::new(history.attempts).ok_or("the claim counts")?;
-//! let wait = Retry::OUTBOX.wait(failure, 0.5, verdict.hint);
+//! let wait = Retry::ORDER.wait(failure, 0.5, verdict.hint);
 //! let tried = AttemptResult {
 //!     fence,
 //!     effect: verdict.effect,

@@ -5,7 +5,7 @@
 //! number and the random number are arguments, so every wait can be tested and replayed.
 //!
 //! One number limits the attempts: `tries`, including the first one. [`Retry::CLIENT`], [`Retry::LLM`],
-//! [`Retry::OUTBOX`] and [`Retry::JOB`] are the four schedules of the specification.
+//! [`Retry::ORDER`], [`Retry::WEBHOOK`] and [`Retry::JOB`] are the five schedules of the specification.
 // SPEC G.
 
 mod budget;

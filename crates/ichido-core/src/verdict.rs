@@ -56,6 +56,8 @@ words! {
     pub enum ErrorCode {
         /// No response, or the receiver reports a timeout (408, 425).
         NetworkTimeout = "NETWORK_TIMEOUT",
+        /// No connection: the name did not resolve, nothing listens, or the TLS handshake failed.
+        ConnectFailed = "CONNECT_FAILED",
         /// The receiver failed.
         Broker5xx = "BROKER_5XX",
         /// The rate was too high: the same call will be accepted later.
@@ -64,6 +66,10 @@ words! {
         Unknown = "UNKNOWN",
         /// The request itself is wrong.
         BadRequest = "BAD_REQUEST",
+        /// The receiver redirects elsewhere (3xx), which is not followed.
+        Redirected = "REDIRECTED",
+        /// The receiver says that the address is gone for good (410).
+        Gone = "GONE",
         /// The caller is not allowed or not authenticated.
         Unauthorized = "UNAUTHORIZED",
         /// The receiver has already processed this key: a success.
@@ -151,6 +157,8 @@ pub enum RowMatch {
     /// An idempotency layer's "unknown, and held": a 5xx with `Idempotency-Status: unknown`.
     // SPEC F2.
     Held,
+    /// No connection was made: the name, the address or the TLS handshake failed.
+    NotConnected,
     /// The request never reached the receiver.
     NeverSent,
     /// The request may have reached the receiver, and no complete response came back.
@@ -304,7 +312,7 @@ impl VerdictTable {
     /// assert_eq!(verdict.next(Safety::None, Effect::NotDone), NextStep::Retry);
     ///
     /// // The schedule would wait 2 s after the first failure; the server's 30 s are a floor.
-    /// let wait = Retry::OUTBOX.wait(NonZeroU32::MIN, 0.5, verdict.hint);
+    /// let wait = Retry::ORDER.wait(NonZeroU32::MIN, 0.5, verdict.hint);
     /// assert!(Duration::from_secs(30) <= wait && wait <= Duration::from_secs(33));
     /// ```
     pub fn judge(&self, seen: &AttemptResponse<'_>, now: Timestamp) -> Verdict {
@@ -352,6 +360,9 @@ impl RowMatch {
             Self::StatusAndWait(wanted) => status == Some(*wanted) && hint.is_some(),
             Self::InFlight => seen.answer().is_some_and(HttpResponse::says_in_flight),
             Self::Held => seen.answer().is_some_and(HttpResponse::says_held),
+            Self::NotConnected => {
+                matches!(seen, AttemptResponse::Network(fault) if fault.is_connect_failure())
+            }
             Self::NeverSent => matches!(seen, AttemptResponse::Network(fault) if !fault.may_have_arrived()),
             Self::Lost => matches!(seen, AttemptResponse::Network(fault) if fault.may_have_arrived()),
             Self::UnusableAnswer => matches!(seen, AttemptResponse::UnusableAnswer),

@@ -60,7 +60,7 @@
 //! let verdict = VerdictTable::http().judge(&AttemptResponse::Http(answer), work.claimed_at);
 //! let failure = NonZeroU32::new(work.history.attempts).ok_or("this try counts")?;
 //! let dice = 0.5; // Draw it yourself, from 0 up to 1.
-//! let wait = Retry::OUTBOX.wait(failure, dice, verdict.hint);
+//! let wait = Retry::ORDER.wait(failure, dice, verdict.hint);
 //! let tried = AttemptResult {
 //!     fence: work.fence,
 //!     effect: verdict.effect,
@@ -232,7 +232,7 @@ pub struct NewMessage {
     /// The priority: 0 is most urgent, 255 least. [`NewMessage::new`] sets [`PRIORITY_DEFAULT`].
     pub priority: u8,
     /// The maximum number of attempts, including the first; at most [`limits::MAX_ATTEMPTS`]. [`NewMessage::new`] sets that of
-    /// [`Retry::OUTBOX`].
+    /// [`Retry::ORDER`].
     pub max_attempts: NonZeroU32,
     /// The delay before the first attempt. The message is queued at once, and claimable after
     /// [`Claims::promote`](crate::Claims::promote).
@@ -261,7 +261,7 @@ pub struct SameContent {
 impl NewMessage {
     /// Creates a message with defaults.
     ///
-    /// It is due at once and has as many attempts as [`Retry::OUTBOX`], priority 2, the media type `application/octet-stream`
+    /// It is due at once and has as many attempts as [`Retry::ORDER`], priority 2, the media type `application/octet-stream`
     /// and the digest of its bytes. Set the fields for anything else.
     pub fn new(queue: QueueName, identity: &str, key: IdempotencyKey, request: Vec<u8>) -> Self {
         let digest = Digest::of_bytes(&request);
@@ -277,7 +277,7 @@ impl NewMessage {
             trace_id: None,
             item: None,
             priority: PRIORITY_DEFAULT,
-            max_attempts: Retry::OUTBOX.max_attempts,
+            max_attempts: Retry::ORDER.max_attempts,
             delay: Duration::ZERO,
             run_at: None,
             replacement_of: None,

@@ -18,10 +18,14 @@ const SHORT: Duration = Duration::from_secs(2);
 const NEVER: Duration = Duration::from_mins(2);
 
 fn assert_judged(call_error: &CallError, effect: Effect) {
+    assert_code(call_error, ErrorCode::NetworkTimeout, effect);
+}
+
+fn assert_code(call_error: &CallError, code: ErrorCode, effect: Effect) {
     let verdict = call_error.verdict;
     assert_eq!(
         (verdict.code, verdict.effect, verdict.advice),
-        (Some(ErrorCode::NetworkTimeout), effect, Advice::Retry),
+        (Some(code), effect, Advice::Retry),
         "{call_error:?}"
     );
     assert_eq!(call_error.may_be_billed(), effect == Effect::Unknown);
@@ -80,7 +84,7 @@ async fn failed_connection_is_not_billed() {
     // Nothing listens there any more.
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let call_error = call_error(format!("http://{gone}")).await;
-    assert_judged(&call_error, Effect::NotDone);
+    assert_code(&call_error, ErrorCode::ConnectFailed, Effect::NotDone);
     assert!(call_error.why.starts_with("not sent: "), "{}", call_error.why);
 }
 
@@ -89,9 +93,12 @@ async fn a_handshake_that_fails_or_never_ends_is_not_billed() {
     // One server does not speak TLS, and one does not respond.
     let plain = Raw::start(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), AfterAnswer::Close).await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    for address in [plain.address(), silent.local_addr().unwrap()] {
+    for (address, code) in [
+        (plain.address(), ErrorCode::ConnectFailed),
+        (silent.local_addr().unwrap(), ErrorCode::NetworkTimeout),
+    ] {
         let settings = BedrockSettings { connect_timeout: SHORT, ..settings(format!("https://{address}")) };
-        assert_judged(&asked(settings).await, Effect::NotDone);
+        assert_code(&asked(settings).await, code, Effect::NotDone);
     }
     assert_eq!(plain.requests(), 0);
 }

@@ -37,6 +37,7 @@ url = "http://BROKER/orders"
 [destinations.bank]
 kind = "http"
 url = "http://OFFICE/payments"
+guarantee = "none"
 total_timeout = "5s"
 settle_grace = "1s"
 
@@ -50,6 +51,7 @@ rules = [
 [destinations.fax]
 kind = "http"
 url = "http://OFFICE/faxes"
+guarantee = "none"
 total_timeout = "5s"
 "#;
 

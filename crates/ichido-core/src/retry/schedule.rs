@@ -1,6 +1,6 @@
 //! Schedules: how long to wait after the n-th failure.
 
-use super::MAX_WAIT;
+use super::{Guarantee, MAX_WAIT};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -122,14 +122,24 @@ impl Retry {
         max_attempts: attempts(5),
     };
 
-    /// The outbox: 2 s, 4 s … 256 s, each ±10 %.
+    /// Work that soon becomes useless, such as an order: 2 s, 4 s … 256 s, each ±10 %.
     ///
-    /// It makes 8 retries after the first attempt.
+    /// It makes 8 retries after the first attempt, and is the default of a queue.
     // SPEC D5.
-    pub const OUTBOX: Self = Self {
+    pub const ORDER: Self = Self {
         schedule: Schedule::Exponential { base: secs(2), factor: 2, cap: secs(256) },
         jitter: Jitter::PlusMinus(0.1),
         max_attempts: attempts(9),
+    };
+
+    /// HTTP receivers that may be down for hours: 5 s, 10 s … at most 4 h, each ±10 %.
+    ///
+    /// It makes 17 retries after the first attempt, within about 26 hours.
+    // SPEC D5.
+    pub const WEBHOOK: Self = Self {
+        schedule: Schedule::Exponential { base: secs(5), factor: 2, cap: secs(4 * 60 * 60) },
+        jitter: Jitter::PlusMinus(0.1),
+        max_attempts: attempts(18),
     };
 
     /// Background jobs: `2^n × 60 s` after failure n, without a cap.
@@ -141,6 +151,32 @@ impl Retry {
         jitter: Jitter::None,
         max_attempts: attempts(3),
     };
+
+    /// Returns [`Retry::WEBHOOK`], ended early if the receiver would forget the key before its last attempt.
+    ///
+    /// Every attempt then arrives within the receiver's key window, as long as no call takes longer than `max_call`, none
+    /// is still in flight `max_delay` after its end, and no server asks for a longer wait. Without a key window, it is the
+    /// whole schedule.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use ichido_core::retry::{Guarantee, Retry};
+    ///
+    /// let keyed = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
+    /// let retry = Retry::webhook(keyed, Duration::from_secs(15), Duration::from_mins(1));
+    /// assert_eq!(retry.max_attempts.get(), 17, "one less than of an idempotent receiver");
+    /// ```
+    // SPEC D5.
+    pub fn webhook(guarantee: Guarantee, max_call: Duration, max_delay: Duration) -> Self {
+        let mut retry = Self::WEBHOOK;
+        if let Guarantee::Keyed { keeps_for } = guarantee {
+            let end = |retry: &Self| retry.horizon(max_call, Duration::ZERO).saturating_add(max_delay);
+            while keeps_for < end(&retry) && 1 < retry.max_attempts.get() {
+                retry.max_attempts = attempts(retry.max_attempts.get() - 1);
+            }
+        }
+        retry
+    }
 
     /// Validates a schedule from a file or a caller.
     pub fn checked(self) -> Result<Self, ScheduleError> {

@@ -51,12 +51,45 @@ fn the_llm_waits_double_from_2_up_to_20_seconds_and_half_as_much_more() {
 }
 
 #[test]
-fn the_outbox_retries_8_times_after_2_to_256_seconds_give_or_take_a_tenth() {
+fn an_order_is_retried_8_times_after_2_to_256_seconds_give_or_take_a_tenth() {
     let expected: Vec<_> = (1..=8).map(|n| f64::from(1_u32 << n)).map(|d| (0.9 * d, 1.1 * d)).collect();
-    assert_ranges(&Retry::OUTBOX, &expected);
-    assert!(Retry::OUTBOX.has_attempts_left(8) && !Retry::OUTBOX.has_attempts_left(9));
-    assert_eq!(Retry::OUTBOX.waits().sum::<Duration>(), Duration::from_secs(510));
-    assert_eq!(Retry::OUTBOX.horizon(Duration::ZERO, Duration::ZERO), Duration::from_secs(561));
+    assert_ranges(&Retry::ORDER, &expected);
+    assert!(Retry::ORDER.has_attempts_left(8) && !Retry::ORDER.has_attempts_left(9));
+    assert_eq!(Retry::ORDER.waits().sum::<Duration>(), Duration::from_secs(510));
+    assert_eq!(Retry::ORDER.horizon(Duration::ZERO, Duration::ZERO), Duration::from_secs(561));
+}
+
+#[test]
+fn a_webhook_is_retried_17_times_within_26_hours() {
+    let seconds = [5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 5_120, 10_240];
+    let expected: Vec<f64> = seconds.into_iter().chain([14_400; 5]).map(f64::from).collect();
+    let waits: Vec<f64> = Retry::WEBHOOK.waits().map(|wait| wait.as_secs_f64()).collect();
+    assert_eq!(waits, expected, "17 retries");
+    let ranges: Vec<_> = expected.into_iter().map(|wait| (0.9 * wait, 1.1 * wait)).collect();
+    assert_ranges(&Retry::WEBHOOK, &ranges);
+    assert!(Retry::WEBHOOK.has_attempts_left(17) && !Retry::WEBHOOK.has_attempts_left(18));
+    assert_eq!(Retry::WEBHOOK.waits().sum::<Duration>(), Duration::from_secs(92_475), "25 h 41 min");
+}
+
+#[test]
+fn webhook_retries_end_before_receiver_forgets_key() {
+    let (call, delay) = (Duration::from_secs(15), Duration::from_mins(1));
+    let keyed = |keeps_for| Retry::webhook(Guarantee::Keyed { keeps_for }, call, delay);
+    for (keeps_for, attempts) in [
+        (Duration::ZERO, 1),
+        (Duration::from_secs(95), 1),
+        // Two calls, a wait of 5 s and a tenth, and a call that arrives a minute late.
+        (Duration::from_millis(95_500), 2),
+        (Duration::from_hours(24), 17),
+        (Duration::from_days(7), 18),
+    ] {
+        let retry = keyed(keeps_for);
+        assert_eq!(retry.max_attempts.get(), attempts, "{keeps_for:?}");
+        assert_eq!((retry.schedule, retry.jitter), (Retry::WEBHOOK.schedule, Retry::WEBHOOK.jitter));
+    }
+    for guarantee in [Guarantee::Idempotent, Guarantee::None] {
+        assert_eq!(Retry::webhook(guarantee, call, delay), Retry::WEBHOOK, "there is no key to forget");
+    }
 }
 
 #[test]
@@ -64,10 +97,10 @@ fn the_horizon_counts_every_call_and_the_longest_hints() {
     let (call, hint) = (Duration::from_secs(30), Duration::from_secs(100));
     // 9 calls of 30 s, 6 waits that the hint extends to 110 s, then 128 s and 256 s and a tenth of each.
     let expected = Duration::from_millis(270_000 + 660_000 + 140_800 + 281_600);
-    assert_eq!(Retry::OUTBOX.horizon(call, hint), expected);
-    let once = Retry { max_attempts: nth(1), ..Retry::OUTBOX };
+    assert_eq!(Retry::ORDER.horizon(call, hint), expected);
+    let once = Retry { max_attempts: nth(1), ..Retry::ORDER };
     assert_eq!(once.horizon(call, hint), call, "one attempt has no wait");
-    assert_eq!(Retry::OUTBOX.horizon(Duration::MAX, hint), Duration::MAX);
+    assert_eq!(Retry::ORDER.horizon(Duration::MAX, hint), Duration::MAX);
 }
 
 #[test]
@@ -99,7 +132,7 @@ fn a_list_gives_its_waits_in_order_and_then_the_last() {
 
 #[test]
 fn full_jitter_spreads_from_nothing_to_the_wait() {
-    let retry = Retry { jitter: Jitter::Full, ..Retry::OUTBOX };
+    let retry = Retry { jitter: Jitter::Full, ..Retry::ORDER };
     assert_ranges(&retry, &[(0.0, 2.0), (0.0, 4.0)]);
 }
 
@@ -109,7 +142,7 @@ fn a_servers_hint_is_a_floor_with_jitter_above_it() {
     for (name, retry, most) in [
         ("client", Retry::CLIENT, 110.0),
         ("llm", Retry::LLM, 150.0),
-        ("outbox", Retry::OUTBOX, 110.0),
+        ("order", Retry::ORDER, 110.0),
         ("job", Retry { schedule: Schedule::List(vec![Duration::ZERO]), ..Retry::JOB }, 100.0),
         ("full", Retry { jitter: Jitter::Full, ..Retry::CLIENT }, 150.0),
     ] {
@@ -117,7 +150,7 @@ fn a_servers_hint_is_a_floor_with_jitter_above_it() {
         assert!((retry.wait(nth(1), 1.0, hint).as_secs_f64() - most).abs() < 1e-6, "{name}");
     }
     let short = Some(Duration::from_secs(1));
-    assert!(Retry::OUTBOX.wait(nth(8), 0.0, short) >= Duration::from_secs(230), "the schedule still holds");
+    assert!(Retry::ORDER.wait(nth(8), 0.0, short) >= Duration::from_secs(230), "the schedule still holds");
 }
 
 #[test]
@@ -142,14 +175,14 @@ fn invalid_schedules_are_refused() {
     let below = ScheduleError::CapBelowBase { base: second, cap: half };
     let expected = "the cap, 500ms, is below the first wait, 1s; raise the cap, or lower the base";
     assert_eq!(below.to_string(), expected);
-    for preset in [Retry::CLIENT, Retry::LLM, Retry::OUTBOX, Retry::JOB] {
+    for preset in [Retry::CLIENT, Retry::LLM, Retry::ORDER, Retry::WEBHOOK, Retry::JOB] {
         assert_eq!(preset.clone().checked(), Ok(preset));
     }
 }
 
 #[test]
 fn unbounded_attempts_are_refused() {
-    let with_attempts = |attempts| Retry { max_attempts: nth(attempts), ..Retry::OUTBOX };
+    let with_attempts = |attempts| Retry { max_attempts: nth(attempts), ..Retry::ORDER };
     let most = with_attempts(MAX_ATTEMPTS);
     assert_eq!(most.clone().checked(), Ok(most.clone()));
     for attempts in [MAX_ATTEMPTS + 1, u32::MAX] {
@@ -300,6 +333,16 @@ fn guarantees() -> impl Strategy<Value = Guarantee> {
 }
 
 proptest! {
+    #[test]
+    fn webhook_attempts_stay_within_key_window(keeps_for in 0_u64..200_000, call in 0_u64..3_600, delay in 0_u64..3_600) {
+        let [keeps_for, call, delay] = [keeps_for, call, delay].map(Duration::from_secs);
+        let retry = Retry::webhook(Guarantee::Keyed { keeps_for }, call, delay);
+        let fits = |retry: &Retry| retry.horizon(call, Duration::ZERO) + delay <= keeps_for;
+        prop_assert!(fits(&retry) || retry.max_attempts == NonZeroU32::MIN);
+        let longer = Retry { max_attempts: nth(retry.max_attempts.get() + 1), ..retry.clone() };
+        prop_assert!(!fits(&longer) || retry == Retry::WEBHOOK, "no attempt is lost");
+    }
+
     /// A repetition that the weaker of two guarantees allows is allowed by each of them.
     #[test]
     fn weaker_guarantee_allows_only_what_both_allow(

@@ -44,6 +44,15 @@ impl Guarantee {
         }
     }
 
+    /// Returns whether a repetition is safe, at least for a time: the default of a queue's `requeue`.
+    // SPEC D17.
+    pub const fn is_repeatable(self) -> bool {
+        match self {
+            Self::Keyed { .. } | Self::Idempotent => true,
+            Self::None => false,
+        }
+    }
+
     /// Returns what a call could do now, if the first call in doubt was made at `doubt_since`.
     pub fn safety(self, doubt_since: Option<Timestamp>, now: Timestamp) -> Safety {
         match (self, doubt_since) {

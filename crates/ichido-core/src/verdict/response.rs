@@ -118,6 +118,12 @@ impl NetworkFault {
             Self::Timeout | Self::Broken | Self::ResponseCut => true,
         }
     }
+
+    /// Returns whether no connection was made, for another reason than a timeout.
+    // SPEC D9.
+    pub(super) const fn is_connect_failure(self) -> bool {
+        matches!(self, Self::NameNotResolved | Self::ConnectRefused | Self::Tls)
+    }
 }
 
 impl<'a> HttpResponse<'a> {
@@ -165,12 +171,16 @@ impl AttemptResponse<'_> {
 const fn report_of_name(code: Option<ErrorCode>) -> Option<PaceReport> {
     match code {
         Some(ErrorCode::RateLimited) => Some(PaceReport::Throttled),
-        Some(ErrorCode::NetworkTimeout | ErrorCode::Broker5xx) => Some(PaceReport::Failure),
+        Some(ErrorCode::NetworkTimeout | ErrorCode::ConnectFailed | ErrorCode::Broker5xx) => {
+            Some(PaceReport::Failure)
+        }
         // No response has the last code.
         Some(ErrorCode::Unknown | ErrorCode::WorkerDied) => None,
         None
         | Some(
             ErrorCode::BadRequest
+            | ErrorCode::Redirected
+            | ErrorCode::Gone
             | ErrorCode::Unauthorized
             | ErrorCode::ConflictProcessed
             | ErrorCode::InProgress

@@ -6,10 +6,10 @@ use super::{Advice, Effect, ErrorCode, RowMatch, VerdictRow, VerdictTable};
 use Advice::{Accept, GiveUp, Retry, RetryAnswer};
 use Effect::{Done, NotDone, Unknown};
 use ErrorCode::{
-    AnswerUnusable, BadRequest, Broker5xx, InProgress, KeyConflict, NetworkTimeout, QuotaSpent, RateLimited,
-    Unauthorized,
+    AnswerUnusable, BadRequest, Broker5xx, ConnectFailed, Gone, InProgress, KeyConflict, NetworkTimeout,
+    QuotaSpent, RateLimited, Redirected, Unauthorized,
 };
-use RowMatch::{Anything, Held, InFlight, Lost, NeverSent, Status, StatusAndWait, StatusFrom};
+use RowMatch::{Anything, Held, InFlight, Lost, NeverSent, NotConnected, Status, StatusAndWait, StatusFrom};
 
 impl VerdictTable {
     // SPEC D9.
@@ -21,17 +21,19 @@ impl VerdictTable {
     /// |---|---|---|---|
     /// | 202, in flight | `IN_PROGRESS` | unknown | retry |
     /// | 200 to 299 | – | done | accept |
-    /// | 307 | `BAD_REQUEST` | not done | give up |
-    /// | 308 | `BAD_REQUEST` | not done | give up |
-    /// | 300 to 399 | `BAD_REQUEST` | unknown | give up |
+    /// | 307 | `REDIRECTED` | not done | give up |
+    /// | 308 | `REDIRECTED` | not done | give up |
+    /// | 300 to 399 | `REDIRECTED` | unknown | give up |
     /// | 401 | `UNAUTHORIZED` | not done | give up |
     /// | 403 | `UNAUTHORIZED` | not done | give up |
     /// | 408 | `NETWORK_TIMEOUT` | unknown | retry |
     /// | 409 | `BAD_REQUEST` | unknown | give up |
+    /// | 410 | `GONE` | not done | give up |
     /// | 425 | `NETWORK_TIMEOUT` | not done | retry |
     /// | 429 | `RATE_LIMITED` | not done | retry |
     /// | 400 to 499 | `BAD_REQUEST` | not done | give up |
     /// | 500 to 599 | `BROKER_5XX` | unknown | retry |
+    /// | not connected | `CONNECT_FAILED` | not done | retry |
     /// | never sent | `NETWORK_TIMEOUT` | not done | retry |
     /// | lost | `NETWORK_TIMEOUT` | unknown | retry |
     /// | anything else | `UNKNOWN` | unknown | retry |
@@ -105,6 +107,7 @@ impl VerdictTable {
     /// | 202, in flight | `IN_PROGRESS` | unknown | retry |
     /// | unusable answer | `ANSWER_UNUSABLE` | done | ask again for an answer |
     /// | 200 to 299 | – | done | accept |
+    /// | 300 to 399 | `REDIRECTED` | unknown | give up |
     /// | `insufficient_quota` | `QUOTA_SPENT` | not done | give up |
     /// | `billing_hard_limit_reached` | `QUOTA_SPENT` | not done | give up |
     /// | `billing_not_active` | `QUOTA_SPENT` | not done | give up |
@@ -134,11 +137,13 @@ impl VerdictTable {
     /// | 401 | `UNAUTHORIZED` | not done | give up |
     /// | 403 | `UNAUTHORIZED` | not done | give up |
     /// | 408 | `NETWORK_TIMEOUT` | unknown | retry |
+    /// | 410 | `GONE` | not done | give up |
     /// | 429 | `RATE_LIMITED` | not done | retry |
     /// | 400 to 499 | `BAD_REQUEST` | not done | give up |
     /// | 529 | `RATE_LIMITED` | not done | retry |
     /// | 500 | `BROKER_5XX` | unknown | retry |
     /// | 502 to 504 | `BROKER_5XX` | unknown | retry |
+    /// | not connected | `CONNECT_FAILED` | not done | retry |
     /// | never sent | `NETWORK_TIMEOUT` | not done | retry |
     /// | lost | `NETWORK_TIMEOUT` | unknown | retry |
     /// | anything else | `UNKNOWN` | unknown | give up |
@@ -170,18 +175,20 @@ pub(super) const IN_FLIGHT: &[VerdictRow] = &[row(InFlight, InProgress, Unknown,
 pub(super) const HTTP: &[VerdictRow] = &[
     SUCCESS,
     // "Go there instead" was not done here; any other redirect may be the response to completed work.
-    row(Status(307), BadRequest, NotDone, GiveUp),
-    row(Status(308), BadRequest, NotDone, GiveUp),
-    row(StatusFrom(300, 399), BadRequest, Unknown, GiveUp),
+    row(Status(307), Redirected, NotDone, GiveUp),
+    row(Status(308), Redirected, NotDone, GiveUp),
+    row(StatusFrom(300, 399), Redirected, Unknown, GiveUp),
     row(Status(401), Unauthorized, NotDone, GiveUp),
     row(Status(403), Unauthorized, NotDone, GiveUp),
     row(Status(408), NetworkTimeout, Unknown, Retry),
     // A conflict that the destination did not declare may mean that it was done before, by us or by another caller.
     row(Status(409), BadRequest, Unknown, GiveUp),
+    row(Status(410), Gone, NotDone, GiveUp),
     row(Status(425), NetworkTimeout, NotDone, Retry),
     row(Status(429), RateLimited, NotDone, Retry),
     row(StatusFrom(400, 499), BadRequest, NotDone, GiveUp),
     row(StatusFrom(500, 599), Broker5xx, Unknown, Retry),
+    row(NotConnected, ConnectFailed, NotDone, Retry),
     row(NeverSent, NetworkTimeout, NotDone, Retry),
     row(Lost, NetworkTimeout, Unknown, Retry),
     row(Anything, ErrorCode::Unknown, Unknown, Retry),
@@ -233,6 +240,7 @@ pub(super) const STRIPE: &[VerdictRow] = &[
 pub(super) const LLM: &[VerdictRow] = &[
     row(RowMatch::UnusableAnswer, AnswerUnusable, Done, RetryAnswer),
     SUCCESS,
+    row(StatusFrom(300, 399), Redirected, Unknown, GiveUp),
     // The second meaning of 429: the money is used up. It precedes the first, which has the same status.
     row(name("insufficient_quota"), QuotaSpent, NotDone, GiveUp),
     row(name("billing_hard_limit_reached"), QuotaSpent, NotDone, GiveUp),
@@ -268,11 +276,13 @@ pub(super) const LLM: &[VerdictRow] = &[
     row(Status(401), Unauthorized, NotDone, GiveUp),
     row(Status(403), Unauthorized, NotDone, GiveUp),
     row(Status(408), NetworkTimeout, Unknown, Retry),
+    row(Status(410), Gone, NotDone, GiveUp),
     row(Status(429), RateLimited, NotDone, Retry),
     row(StatusFrom(400, 499), BadRequest, NotDone, GiveUp),
     row(Status(529), RateLimited, NotDone, Retry),
     row(Status(500), Broker5xx, Unknown, Retry),
     row(StatusFrom(502, 504), Broker5xx, Unknown, Retry),
+    row(NotConnected, ConnectFailed, NotDone, Retry),
     row(NeverSent, NetworkTimeout, NotDone, Retry),
     row(Lost, NetworkTimeout, Unknown, Retry),
     row(Anything, ErrorCode::Unknown, Unknown, GiveUp),

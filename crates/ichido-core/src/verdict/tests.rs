@@ -39,15 +39,16 @@ fn outbox_distinguishes_statuses() {
             (201, "-", Done, Accept),
             (202, "-", Done, Accept),
             (204, "-", Done, Accept),
-            (301, "BAD_REQUEST", Unknown, GiveUp),
-            (303, "BAD_REQUEST", Unknown, GiveUp),
-            (307, "BAD_REQUEST", NotDone, GiveUp),
+            (301, "REDIRECTED", Unknown, GiveUp),
+            (303, "REDIRECTED", Unknown, GiveUp),
+            (307, "REDIRECTED", NotDone, GiveUp),
             (400, "BAD_REQUEST", NotDone, GiveUp),
             (401, "UNAUTHORIZED", NotDone, GiveUp),
             (403, "UNAUTHORIZED", NotDone, GiveUp),
             (404, "BAD_REQUEST", NotDone, GiveUp),
             (408, "NETWORK_TIMEOUT", Unknown, Retry),
             (409, "BAD_REQUEST", Unknown, GiveUp),
+            (410, "GONE", NotDone, GiveUp),
             (413, "BAD_REQUEST", NotDone, GiveUp),
             (422, "BAD_REQUEST", NotDone, GiveUp),
             (425, "NETWORK_TIMEOUT", NotDone, Retry),
@@ -129,9 +130,14 @@ fn unsent_is_not_done_and_lost_is_unknown() {
         StreamRefused, Timeout, Tls,
     };
     for table in [VerdictTable::http(), VerdictTable::client(), VerdictTable::llm()] {
-        for fault in
-            [NameNotResolved, ConnectRefused, ConnectTimeout, Tls, StreamRefused, NotSent, ClosedUnused]
-        {
+        for fault in [NameNotResolved, ConnectRefused, Tls] {
+            assert_eq!(
+                judge(&table, AttemptResponse::Network(fault)),
+                ("CONNECT_FAILED", NotDone, Retry),
+                "{fault:?}"
+            );
+        }
+        for fault in [ConnectTimeout, StreamRefused, NotSent, ClosedUnused] {
             assert_eq!(
                 judge(&table, AttemptResponse::Network(fault)),
                 ("NETWORK_TIMEOUT", NotDone, Retry),
@@ -209,6 +215,7 @@ fn doc_row(row: &VerdictRow) -> String {
         RowMatch::StatusAndWait(status) => format!("{status}, with a time to wait"),
         RowMatch::InFlight => "202, in flight".to_owned(),
         RowMatch::Held => "5xx, key held".to_owned(),
+        RowMatch::NotConnected => "not connected".to_owned(),
         RowMatch::NeverSent => "never sent".to_owned(),
         RowMatch::Lost => "lost".to_owned(),
         RowMatch::UnusableAnswer => "unusable answer".to_owned(),

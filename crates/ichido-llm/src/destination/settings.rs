@@ -69,7 +69,7 @@ impl LlmSettings {
             max_tokens: 1024,
             form: None,
             answers_to: answers_to.into(),
-            answer_attempts: Retry::OUTBOX.max_attempts,
+            answer_attempts: Retry::ORDER.max_attempts,
         }
     }
 

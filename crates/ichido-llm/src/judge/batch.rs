@@ -301,7 +301,7 @@ fn set_up(why: &FallbackReason) -> Option<ErrorCode> {
     match why {
         FallbackReason::Refused { code, status, .. } if is_set_up(Some(*code), *status) => Some(*code),
         FallbackReason::SetUp { code } => Some(*code),
-        FallbackReason::Unreached { .. } => Some(ErrorCode::NetworkTimeout),
+        FallbackReason::Unreached { .. } => Some(ErrorCode::ConnectFailed),
         _ => None,
     }
 }

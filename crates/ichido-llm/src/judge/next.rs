@@ -61,7 +61,7 @@ impl Failures {
         let why = Arc::from(call_error.why.as_str());
         // Calls to a model are repeatable, so an earlier call of unknown outcome does not matter.
         match call_error.verdict.next(Safety::Idempotent, Effect::NotDone) {
-            NextStep::Retry if code == ErrorCode::NetworkTimeout && !call_error.may_be_billed() => {
+            NextStep::Retry if is_network(code) && !call_error.may_be_billed() => {
                 self.retry(settings, hint, dice, FallbackReason::Unreached { why })
             }
             NextStep::Retry => self.retry(settings, hint, dice, FallbackReason::Spent { code, why }),
@@ -104,4 +104,9 @@ impl Failures {
         }
         JudgeStep::Retry { wait: settings.retry.wait(failure, dice, hint), failures }
     }
+}
+
+/// Returns whether a failure with this code may be one of the network, rather than of the model.
+const fn is_network(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::NetworkTimeout | ErrorCode::ConnectFailed)
 }

@@ -122,6 +122,18 @@ impl DestinationSettings {
 /// Replaces a missing value, so the remaining settings are checked too. The error was reported, so no configuration results.
 const PLACEHOLDER: &str = "missing";
 
+/// Returns the guarantee that a destination's section declares, without a check.
+///
+/// Of a stream, only the kind of guarantee is known before the server was asked.
+pub(super) fn declared_guarantee(section: &Section<'_>) -> Guarantee {
+    match section.get::<String>(KIND).as_deref() {
+        Some("http" | "mock") => http::declared(section),
+        Some("nats") => Guarantee::Keyed { keeps_for: Duration::ZERO },
+        Some("openai" | "anthropic") => Guarantee::Idempotent,
+        _ => Guarantee::None,
+    }
+}
+
 /// Reads one destination's section.
 pub(super) fn read(section: &Section<'_>) -> Option<DestinationSettings> {
     let kind = section.get::<String>(KIND)?;

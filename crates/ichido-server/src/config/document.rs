@@ -60,6 +60,8 @@ pub(super) struct Section<'a> {
     /// Its full name, such as `queues.orders`; empty for the document itself.
     path: String,
     at: usize,
+    /// The whole document.
+    document: &'a DeTable<'a>,
     /// The members from the file and the environment.
     given: Option<&'a DeTable<'a>>,
     table: SettingTable,
@@ -77,11 +79,16 @@ type SpannedValue<'a> = Spanned<DeValue<'a>>;
 impl<'a> Section<'a> {
     /// Returns the document itself.
     pub(super) fn root(source: &'a Source<'a>, document: &'a Spanned<DeTable<'a>>) -> Self {
-        Self::new(source, String::new(), 0, Some(document.get_ref()), ROOT)
+        Self::of_document(source, document.get_ref())
+    }
+
+    fn of_document(source: &'a Source<'a>, document: &'a DeTable<'a>) -> Self {
+        Self::new(source, document, String::new(), 0, Some(document), ROOT)
     }
 
     fn new(
         source: &'a Source<'a>,
+        document: &'a DeTable<'a>,
         path: String,
         at: usize,
         given: Option<&'a DeTable<'a>>,
@@ -93,6 +100,7 @@ impl<'a> Section<'a> {
             name,
             path,
             at,
+            document,
             given,
             table,
             fallback,
@@ -109,7 +117,8 @@ impl<'a> Section<'a> {
         given: Option<&'a DeTable<'a>>,
         table: SettingTable,
     ) -> Self {
-        Self { has_no_defaults: self.has_no_defaults, ..Self::new(self.source, path, at, given, table) }
+        let section = Self::new(self.source, self.document, path, at, given, table);
+        Self { has_no_defaults: self.has_no_defaults, ..section }
     }
 
     fn settings(&self) -> impl Iterator<Item = &'static Setting> + use<> {

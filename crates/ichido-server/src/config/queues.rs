@@ -1,14 +1,17 @@
 //! Queues, `[queues.NAME]`, and their defaults, `[queue_defaults]`.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use ichido::worker::{OutboundKey, QueueConfig};
-use ichido_core::retry::Retry;
+use ichido_core::retry::{Guarantee, Retry};
 
+use super::destinations;
 use super::document::Section;
 use super::intake::Intake;
 use super::retry;
 use super::setting::Presets;
+use super::table::KIND;
 
 /// A parsed queue, and the section that locates its settings.
 pub(super) struct LocatedQueue<'a> {
@@ -17,13 +20,37 @@ pub(super) struct LocatedQueue<'a> {
     pub(super) section: Section<'a>,
 }
 
-/// Returns the maximum retries of a named schedule.
+/// Returns the defaults that depend on the queue's destination: its schedule, and whether a requeue is allowed.
+///
+/// A named schedule has its own maximum of retries.
+// Spec: D5, D17.
 pub(super) fn presets(section: &Section<'_>) -> Presets {
-    let named = section.explicit::<String>("retry").and_then(|retry| retry::preset(&retry));
-    named
-        .map(|retry| ("max_retries".to_owned(), (retry.max_attempts.get() - 1).to_string()))
-        .into_iter()
-        .collect()
+    let name = section.explicit::<String>("destination");
+    let destination = name.and_then(|name| section.named_elsewhere("destinations", &name));
+    let kind = destination.as_ref().and_then(|destination| destination.get::<String>(KIND));
+    let guarantee = destination.as_ref().map_or(Guarantee::None, destinations::declared_guarantee);
+    let mut presets = vec![("requeue".to_owned(), guarantee.is_repeatable().to_string())];
+    let is_http = kind.as_deref() == Some("http");
+    let named = if section.has("retry") {
+        section.explicit::<String>("retry")
+    } else {
+        is_http.then(|| retry::WEBHOOK.to_owned())
+    };
+    let Some(named) = named else { return presets };
+    let retry = match destination {
+        Some(http) if is_http && named == retry::WEBHOOK => Some(Retry::webhook(
+            guarantee,
+            http.get_or_default("total_timeout"),
+            http.get_or_default::<Duration>("total_timeout")
+                .saturating_add(http.get_or_default("settle_grace")),
+        )),
+        _ => retry::preset(&named),
+    };
+    if let Some(retry) = retry {
+        presets.push(("retry".to_owned(), format!("{named:?}")));
+        presets.push(("max_retries".to_owned(), (retry.max_attempts.get() - 1).to_string()));
+    }
+    presets
 }
 
 /// Reads one queue's section.
@@ -36,9 +63,9 @@ pub(super) fn read(section: Section<'_>) -> Option<LocatedQueue<'_>> {
         // Errors in the schedule were reported; the rest of the queue is checked too.
         retry: Retry {
             max_attempts: NonZeroU32::MIN.saturating_add(section.get_or_default("max_retries")),
-            ..retry.unwrap_or(Retry::OUTBOX)
+            ..retry.unwrap_or(Retry::ORDER)
         },
-        requeue: section.get_or_default("requeue"),
+        requeue: section.get("requeue"),
         lease: section.get_or_default("lease"),
         outbound_key: section.word("outbound_key", OutboundKey::parse).unwrap_or(OutboundKey::Derived),
         start_marks: section.get("start_marks"),

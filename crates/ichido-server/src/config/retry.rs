@@ -6,8 +6,15 @@ use ichido_core::settings::duration;
 use super::document::Section;
 
 /// The named schedules.
-pub(super) const PRESETS: [(&str, Retry); 4] =
-    [("outbox", Retry::OUTBOX), ("job", Retry::JOB), ("llm", Retry::LLM), ("client", Retry::CLIENT)];
+pub(super) const PRESETS: [(&str, Retry); 5] = [
+    ("order", Retry::ORDER),
+    (WEBHOOK, Retry::WEBHOOK),
+    ("job", Retry::JOB),
+    ("llm", Retry::LLM),
+    ("client", Retry::CLIENT),
+];
+/// The default of queues with an HTTP destination.
+pub(super) const WEBHOOK: &str = "webhook";
 /// Maximum waits in a list.
 const MAX_WAITS: usize = 100;
 const JITTERS: &str = "\"none\", \"full\" (0 to the wait), \"+10%\" (longer) or \"+-10%\" (either way)";
@@ -51,7 +58,7 @@ fn custom(section: &Section<'_>) -> Option<Retry> {
             None
         }
     };
-    let retry = Retry { schedule: schedule?, jitter: jitter?, max_attempts: Retry::OUTBOX.max_attempts };
+    let retry = Retry { schedule: schedule?, jitter: jitter?, max_attempts: Retry::ORDER.max_attempts };
     retry.checked().map_err(|error| report(&error.to_string())).ok()
 }
 

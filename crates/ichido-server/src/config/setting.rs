@@ -98,7 +98,16 @@ impl Setting {
     /// Describes the error of a missing required setting.
     pub(super) fn missing_error(&self) -> String {
         match self.kind {
-            Kind::Word(words) => format!("is missing; set it to one of: {}", words.join(", ")),
+            Kind::Word(words) => {
+                // Sentences that begin with a value explain it, and get lines of their own.
+                let values: String = self
+                    .about
+                    .split(". `")
+                    .skip(1)
+                    .map(|value| format!("\n`{}", value.trim_end_matches('.')))
+                    .collect();
+                format!("is missing; set it to one of: {}{values}", words.join(", "))
+            }
             _ => format!("is missing; add it, such as {} = {}", self.name, self.example()),
         }
     }

@@ -205,7 +205,7 @@ const QUEUE_DEFAULTS: &[Setting] = settings! {
     "batch_size": Count(1, MAX_CLAIM), Is("32"), by Variable::Number("OUTBOX_BATCH_SIZE", "", "queue_defaults");
         "Maximum messages claimed at once."
     "max_retries": Count(0, MAX_ATTEMPTS - 1), Is("8"), by Variable::Number("OUTBOX_RETRY_MAX", "", "queue_defaults");
-        "Maximum retries after the first attempt. A change applies to messages that arrive later. If unset, a named `retry` schedule has its own maximum: outbox 8, job 2, llm 4, client 2."
+        "Maximum retries after the first attempt. A change applies to messages that arrive later. If unset, a named `retry` schedule has its own maximum: order 8, webhook 17, job 2, llm 4, client 2. The maximum of webhook is lower if the receiver forgets keys (`keeps_keys_for`) before its last retry."
     "lease": ANY_TIME, Is("10m"), by Variable::Number("OUTBOX_STUCK_THRESHOLD_MIN", "m", "queue_defaults");
         "How long a claim lasts without renewal. A live worker renews its claims; if it is stuck, another worker rescues its messages after this time. The messages of a worker that died are rescued within 15 seconds, whatever this is. 1s to 24h, and longer than the destination's `total_timeout` or `timeout`."
 };
@@ -219,10 +219,10 @@ pub(super) const QUEUE_DESTINATION: &[Setting] = settings! {
 };
 
 pub(super) const QUEUE: &[Setting] = settings! {
-    "retry": WordOr(&words(&PRESETS), &[RETRY]), Is("outbox");
-        "Backoff after a failure. A named schedule: `outbox` (2s, 4s … 256s, each ±10 %), `job` (2m, 4m, 8m …), `llm` (2s … 20s, up to half longer), `client` (1s, 2s, 4s …, up to a tenth longer); or a table with a list of waits, or with `base`, `factor` and `cap`."
-    "requeue": Flag, Is("false");
-        "Whether operators may requeue dead letters."
+    "retry": WordOr(&words(&PRESETS), &[RETRY]), Is("order");
+        "Backoff after a failure. If unset, `webhook` for `http` destinations, else `order`. A named schedule: `order` (2s, 4s … 256s, each ±10 %), `webhook` (5s, 10s … 4h, each ±10 %), `job` (2m, 4m, 8m …), `llm` (2s … 20s, up to half longer), `client` (1s, 2s, 4s …, up to a tenth longer); or a table with a list of waits, or with `base`, `factor` and `cap`."
+    "requeue": Flag, Unset("true");
+        "Whether operators may requeue dead letters. If unset, only if the destination's guarantee makes a repetition safe: not if it is `none`."
     "outbound_key": Word(&OutboundKey::WORDS), Is("derived");
         "Idempotency key that calls carry: `derived` from queue, identity and key, so the same key of two identities becomes two keys; or `own`, the message's own key, for keys that are globally unique (UUID, ULID) or for a single identity. The choice of a queue's first worker is permanent, because a retry with another key would take effect again."
     "start_marks": Flag, Unset("true");

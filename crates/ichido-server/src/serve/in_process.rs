@@ -66,7 +66,7 @@ impl InProcessApi {
         let mut api = api(store, config);
         if !api.queues.contains_key(queue.as_str()) {
             let published = api.store.facts().list().await?.into_iter().find(|known| known.queue == *queue);
-            let max_attempts = published.map_or(Retry::OUTBOX.max_attempts, |known| known.facts.max_attempts);
+            let max_attempts = published.map_or(Retry::ORDER.max_attempts, |known| known.facts.max_attempts);
             let served = ServedQueue { name: queue.clone(), max_attempts, intake: Intake::default() };
             api.queues.insert(queue.as_str().to_owned(), served);
         }

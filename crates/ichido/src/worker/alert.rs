@@ -72,7 +72,7 @@ impl AlertSettings {
     pub fn queues(&self) -> Vec<QueueConfig> {
         let queue = |receiver: &AlertReceiver| QueueConfig {
             retry: NOTIFICATION_RETRY.clone(),
-            requeue: true,
+            requeue: Some(true),
             ..QueueConfig::new(receiver.queue(), &receiver.destination)
         };
         self.receivers.iter().map(queue).collect()

@@ -116,7 +116,7 @@ impl ServedQueue {
     fn facts(&self) -> QueueFacts {
         QueueFacts {
             guarantee: self.guarantee(),
-            requeue: self.settings.requeue,
+            requeue: self.settings.requeue.unwrap_or(self.guarantee().is_repeatable()),
             max_attempts: self.settings.retry.max_attempts,
             retry_horizon: horizon(&self.settings, &self.dispatcher.promise),
         }

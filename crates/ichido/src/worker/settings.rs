@@ -68,8 +68,10 @@ pub struct QueueConfig {
     /// The retry schedule. The message says how many attempts it may have.
     pub retry: Retry,
     /// Whether an operator may requeue its dead letters.
+    ///
+    /// `None`: only if the destination's guarantee makes a repetition safe.
     // Spec: D17.
-    pub requeue: bool,
+    pub requeue: Option<bool>,
     /// How long a claim holds without renewal: longer than a call may take.
     ///
     /// A dead worker's messages wait this long.
@@ -98,8 +100,8 @@ impl QueueConfig {
             destination: destination.into(),
             parallelism: PARALLELISM,
             batch_size: BATCH_SIZE,
-            retry: Retry::OUTBOX,
-            requeue: false,
+            retry: Retry::ORDER,
+            requeue: None,
             lease: limits::LEASE_DEFAULT,
             outbound_key: OutboundKey::Derived,
             start_marks: None,

@@ -24,6 +24,7 @@ destination = "broker"
 requeue = true
 [queues.ledger]
 destination = "broker"
+requeue = false
 outbound_key = "own"
 [queues.mail]
 destination = "mail"
@@ -36,6 +37,7 @@ keeps_keys_for = "24h"
 [destinations.mail]
 kind = "http"
 url = "http://127.0.0.1:9/"
+guarantee = "none"
 "#;
 
 /// The broker's guarantee.
@@ -43,7 +45,7 @@ pub(crate) const KEYED: Guarantee = Guarantee::Keyed { keeps_for: Duration::from
 
 /// Publishes the queues of the configuration as a worker does, with the broker's guarantee.
 pub(crate) async fn publish(store: &Store, node: Uuid, broker: Guarantee) {
-    let (max_attempts, horizon) = (Retry::OUTBOX.max_attempts, Duration::from_mins(20));
+    let (max_attempts, horizon) = (Retry::ORDER.max_attempts, Duration::from_mins(20));
     let mut facts = Vec::new();
     for (queue, kind, guarantee, requeue) in [
         ("orders", "derived", broker, true),

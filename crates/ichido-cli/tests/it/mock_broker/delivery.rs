@@ -34,7 +34,6 @@ fn broker_settings(mock: &MockBroker) -> HttpSettings {
         means,
     };
     HttpSettings {
-        guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
         echoes_key: true,
         receipt_pointer: Some("/broker_order_id".to_owned()),
         rules: vec![
@@ -48,7 +47,10 @@ fn broker_settings(mock: &MockBroker) -> HttpSettings {
                 found("404", Some(("/error", "no_such_order")), ReconcileMeaning::NotDone),
             ],
         }),
-        ..HttpSettings::new(format!("http://{}/orders", mock.address))
+        ..HttpSettings::new(
+            format!("http://{}/orders", mock.address),
+            Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
+        )
     }
 }
 

@@ -39,13 +39,15 @@ fn worker(store: &Store, mock: &MockBroker) -> WorkerHandle {
         means,
     };
     let broker = HttpSettings {
-        guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
         echoes_key: true,
         rules: vec![
             conflict("already_processed", ResponseMeaning::Processed),
             conflict("in_progress", ResponseMeaning::InProgress),
         ],
-        ..HttpSettings::new(format!("http://{}/orders", mock.address))
+        ..HttpSettings::new(
+            format!("http://{}/orders", mock.address),
+            Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
+        )
     };
     let queue = QueueConfig { outbound_key: OutboundKey::Own, ..QueueConfig::new(QUEUE, "broker") };
     let builder = Worker::new(store.clone()).idle_sleep(Duration::from_millis(10)).queue(queue);

@@ -148,12 +148,14 @@ async fn reconcile_parked_messages(database: &OutboxDatabase, mock: &MockBroker)
     assert_eq!(mock.put("/mock/faults", r#"{"faults":{}}"#).await.status, 200);
     let found = |status: &str, means| ReconcileRule { status: status.to_owned(), at: None, means };
     let broker = HttpSettings {
-        guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
         reconcile: Some(ReconcileSettings {
             url: format!("http://{}/orders/by-key/{{key}}", mock.address),
             rules: vec![found("200", ReconcileMeaning::Done), found("404", ReconcileMeaning::NotDone)],
         }),
-        ..HttpSettings::new(format!("http://{}/orders", mock.address))
+        ..HttpSettings::new(
+            format!("http://{}/orders", mock.address),
+            Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
+        )
     };
     let queue =
         QueueConfig { outbound_key: ichido::worker::OutboundKey::Own, ..QueueConfig::new(QUEUE, "broker") };

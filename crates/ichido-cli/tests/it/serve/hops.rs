@@ -15,7 +15,7 @@ fn loop_server(fixture: &ServerFixture) -> ServeProcess {
     let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap();
     fixture.folder.write(
         "ichido.toml",
-        &format!("[destinations.self]\nkind = \"http\"\nurl = \"http://{address}/v1/queues/ring/messages\"\n[queues.ring]\ndestination = \"self\"\n"),
+        &format!("[destinations.self]\nkind = \"http\"\nurl = \"http://{address}/v1/queues/ring/messages\"\nguarantee = \"none\"\n[queues.ring]\ndestination = \"self\"\n"),
     );
     fixture.serve(&["--listen", &address.to_string()])
 }

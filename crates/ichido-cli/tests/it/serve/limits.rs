@@ -288,7 +288,7 @@ async fn duplicate_content_length_is_refused_before_reading() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn configured_limits_apply() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
-    let chosen = "[serve]\nmax_headers = 8\nmax_head_bytes = \"2 KiB\"\nmax_body_bytes = \"1 KiB\"\nmax_batch_lines = 2\nmax_batch_bytes = \"8 KiB\"\nmax_waiters = 0\nmax_listeners = 1\n[destinations.p]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"p\"\n";
+    let chosen = "[serve]\nmax_headers = 8\nmax_head_bytes = \"2 KiB\"\nmax_body_bytes = \"1 KiB\"\nmax_batch_lines = 2\nmax_batch_bytes = \"8 KiB\"\nmax_waiters = 0\nmax_listeners = 1\n[destinations.p]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\nguarantee = \"none\"\n[queues.demo]\ndestination = \"p\"\n";
     std::fs::write(fixture.folder.path().join("ichido.toml"), chosen).unwrap();
     let server = fixture.serve(&[]);
     let many =

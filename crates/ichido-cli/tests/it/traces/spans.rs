@@ -22,7 +22,7 @@ fn serve_with(fixture: &ServerFixture, collector: &Collector, setting: &str) -> 
     fixture.folder.write(
         "ichido.toml",
         &format!(
-            "[traces]\nendpoint = \"{endpoint}\"\n{setting}\n[destinations.gone]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\n[queues.demo]\ndestination = \"gone\"\nmax_retries = 1\nretry = {{ waits = [\"10ms\"] }}\n"
+            "[traces]\nendpoint = \"{endpoint}\"\n{setting}\n[destinations.gone]\nkind = \"http\"\nurl = \"http://127.0.0.1:1/\"\nguarantee = \"none\"\n[queues.demo]\ndestination = \"gone\"\nmax_retries = 1\nretry = {{ waits = [\"10ms\"] }}\n"
         ),
     );
     fixture.serve(&[])

@@ -175,7 +175,7 @@ async fn access_denied_to_some_affects_only_them() {
 #[tokio::test(start_paused = true)]
 async fn missing_address_or_model_is_a_setup_error() {
     for (step, code, max_calls) in [
-        (ScriptedCall::Breaks(NetworkFault::ConnectRefused), ErrorCode::NetworkTimeout, 100),
+        (ScriptedCall::Breaks(NetworkFault::ConnectRefused), ErrorCode::ConnectFailed, 100),
         (ScriptedCall::Status(404), ErrorCode::BadRequest, 7),
     ] {
         let model = Arc::new(Scripted::after(Duration::from_millis(10)).otherwise(move |_| step));

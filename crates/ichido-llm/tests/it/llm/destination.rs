@@ -65,7 +65,7 @@ impl DestinationFixture {
         let retry = Retry {
             schedule: Schedule::List(vec![Duration::from_millis(1)]),
             jitter: Jitter::None,
-            ..Retry::OUTBOX
+            ..Retry::ORDER
         };
         Worker::new(self.store.clone())
             .idle_sleep(Duration::from_millis(10))

@@ -12,7 +12,9 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use super::fixture::{BOTH, Dialect, KEY, assert_understood, doing, playing, prompt};
 use Advice::{GiveUp, Retry};
 use Effect::{NotDone, Unknown};
-use ErrorCode::{BadRequest, Broker5xx, NetworkTimeout, QuotaSpent, RateLimited, Unauthorized};
+use ErrorCode::{
+    BadRequest, Broker5xx, ConnectFailed, NetworkTimeout, QuotaSpent, RateLimited, Unauthorized,
+};
 
 /// How long a call waits for an answer that never comes. Connecting has the same timeout, on a slow machine too.
 const SHORT: Duration = Duration::from_secs(2);
@@ -107,7 +109,7 @@ async fn call_to_unreachable_endpoint_is_not_billed() {
         };
         let call_error = dialect.model(service).ask(0, &prompt()).await.outcome.expect_err("nothing listens");
         assert!(!call_error.may_be_billed(), "{}", call_error.why);
-        assert_eq!((call_error.verdict.code, call_error.verdict.effect), (Some(NetworkTimeout), NotDone));
+        assert_eq!((call_error.verdict.code, call_error.verdict.effect), (Some(ConnectFailed), NotDone));
     }
 }
 

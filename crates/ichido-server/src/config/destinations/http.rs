@@ -1,5 +1,7 @@
 //! HTTP destinations, and the mock broker, which is an HTTP destination with other defaults.
 
+use std::time::Duration;
+
 use ichido::destination::Destination;
 use ichido::destination::http::{
     HttpSettings, ReconcileMeaning, ReconcileSettings, ResponseMeaning, ResponseRule,
@@ -110,25 +112,31 @@ fn setting_path(place: &str, settings: &HttpSettings, secrets: &[(usize, String)
     }
 }
 
-/// Reads the guarantee; none, unless one is configured.
-// Spec: F2.
-fn guarantee(section: &Section<'_>) -> Guarantee {
-    let keeps_for = section.get("keeps_keys_for");
-    match section.get::<String>("guarantee").as_deref() {
-        Some("keyed") => match keeps_for {
-            Some(keeps_for) => return Guarantee::Keyed { keeps_for },
-            None if section.has("keeps_keys_for") => {}
-            None => section.report(
-                "keeps_keys_for",
-                "is required with guarantee = \"keyed\"; set how long the receiver remembers a key, such as \"24h\"",
-            ),
-        },
-        _ if keeps_for.is_some() => section
-            .report("keeps_keys_for", "requires guarantee = \"keyed\"; add that, or remove this"),
-        Some("idempotent") => return Guarantee::Idempotent,
-        _ => {}
+/// Returns the guarantee as it is written; none if it is missing or not complete.
+pub(super) fn declared(section: &Section<'_>) -> Guarantee {
+    match (section.get::<String>("guarantee").as_deref(), section.get("keeps_keys_for")) {
+        (Some("keyed"), Some(keeps_for)) => Guarantee::Keyed { keeps_for },
+        (Some("idempotent"), _) => Guarantee::Idempotent,
+        _ => Guarantee::None,
     }
-    Guarantee::None
+}
+
+/// Reads the guarantee, and checks that it has a time if it is keyed, and only then.
+// Spec: F2, H8.
+fn guarantee(section: &Section<'_>) -> Guarantee {
+    let guarantee = section.get::<String>("guarantee");
+    let (is_keyed, has_time) = (guarantee.as_deref() == Some("keyed"), section.has("keeps_keys_for"));
+    if is_keyed && section.get::<Duration>("keeps_keys_for").is_none() && !has_time {
+        section.report(
+            "keeps_keys_for",
+            "is required with guarantee = \"keyed\"; set how long the receiver remembers a key, such as \"24h\"",
+        );
+    }
+    // A missing guarantee is an error of its own.
+    if guarantee.is_some() && !is_keyed && has_time {
+        section.report("keeps_keys_for", "requires guarantee = \"keyed\"; add that, or remove this");
+    }
+    declared(section)
 }
 
 /// Replaces a missing status.

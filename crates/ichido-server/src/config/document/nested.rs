@@ -48,6 +48,15 @@ impl<'a> Section<'a> {
         self.setting(name).map(|setting| self.nested(setting)).unwrap_or_default()
     }
 
+    /// Returns a table by its user-chosen name, such as the destination of a queue.
+    pub(in super::super) fn named_elsewhere(&self, table: &str, name: &str) -> Option<Section<'a>> {
+        let root = Self::of_document(self.source, self.document);
+        let Kind::Named(named) = &root.setting(table)?.kind else { return None };
+        let tables = root.user_named(table);
+        let (key, value) = tables.given?.get_key_value(name)?;
+        Some(tables.named(named, key, value.get_ref().as_table()?))
+    }
+
     /// Returns the tables that are the value of a setting.
     pub(super) fn nested(&self, setting: &'static Setting) -> Vec<Section<'a>> {
         let (path, given) = (self.path_of(setting.name), self.member(setting.name));

@@ -85,10 +85,10 @@ pub(in super::super) const HTTP: &[Setting] = settings! {
         "Maximum bytes of a response. A longer response is judged by its status and header fields only."
     "settle_grace": ANY_TIME, Is("1m");
         "How long after the timeout a delayed call may still reach the receiver."
-    "guarantee": Word(&["idempotent", "keyed", "none"]), Is("none");
-        "What the receiver guarantees about a second call: `keyed` (it deduplicates by key), `idempotent` (a second effect does no harm) or `none` (it may act twice). With `none`, a call of unknown effect is not repeated: the worker queries the receiver (`reconcile`), or parks the message. A call that is repeated as `idempotent` counts as possibly done twice."
+    "guarantee": Word(&["idempotent", "keyed", "none"]), Required("keyed");
+        "What the receiver does with a second call for the same message. `idempotent`: a second call does no harm, so a failed call is retried. `keyed`: the receiver deduplicates by Idempotency-Key for `keeps_keys_for`, so a failed call is retried within that time. `none`: the receiver may act twice, so a failed call that may have taken effect is not retried: the receiver is queried (`reconcile`), or the message is parked until somebody decides."
     "keeps_keys_for": ANY_TIME, Unset("24h");
-        "How long the receiver remembers a key, from the first call on. Required with `guarantee = \"keyed\"`."
+        "How long the receiver remembers a key, counted from the first attempt whose effect is unknown. Required with `guarantee = \"keyed\"`, and only valid with it."
     "echoes_key": Flag, Is("false");
         "Whether the receiver's responses repeat the key. A response with another key, or without one, is then not a success."
     "key_pointer": Text, Is("/idempotency_key");

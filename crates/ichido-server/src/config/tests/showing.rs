@@ -18,9 +18,9 @@ fn settings_are_shown_with_origin_and_without_secrets() {
         "# audit_key is not set\n",
         "[queue_defaults]\nparallelism = 9  # the variable OUTBOX_PARALLELISM\n",
         "[queues.Mail-EU]\ndestination = \"mock\"  # ichido.toml:7:15\nparallelism = 5  # ichido.toml:8:15\nbatch_size = 32  # default\n",
-        "lease = \"3m\"  # ichido.toml:5:9\nretry = \"outbox\"  # default\n",
+        "lease = \"3m\"  # ichido.toml:5:9\nretry = \"order\"  # default\n",
         "[queues.orders]\ndestination = \"mock\"  # ichido.toml:10:15\nparallelism = 9  # the variable OUTBOX_PARALLELISM\n",
-        "lease = \"5m\"  # the variable ICHIDO__QUEUES__ORDERS__LEASE\nretry = \"outbox\"  # ichido.toml:11:9\n",
+        "lease = \"5m\"  # the variable ICHIDO__QUEUES__ORDERS__LEASE\nretry = \"order\"  # ichido.toml:11:9\n",
         "[destinations.mock]\nkind = \"mock\"  # ichido.toml:13:8\n",
     ] {
         assert!(text.contains(line), "{line}\nin\n{text}");
@@ -36,7 +36,7 @@ fn settings_are_shown_with_origin_and_without_secrets() {
 #[test]
 fn shown_destinations_are_complete_and_read_back() {
     let whole = uncommented();
-    let short = "[destinations.slow]\nkind = \"http\"\nurl = \"http://a.test/\"\ntotal_timeout = \"2s\"\ncircuit = { rest = \"9m\" }\n";
+    let short = "[destinations.slow]\nkind = \"http\"\nurl = \"http://a.test/\"\nguarantee = \"none\"\ntotal_timeout = \"2s\"\ncircuit = { rest = \"9m\" }\n";
     for text in [&commented_file(), &whole, short, NAMED] {
         let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
         let plain = shown(&traced, &[], false);
@@ -55,8 +55,8 @@ fn shown_destinations_are_complete_and_read_back() {
         "url = \"http://a.test/\"  # ichido.toml:3:7\n",
         "# signing_secrets is not set\n",
         "connect_timeout = \"2s\"  # default\n",
-        "guarantee = \"none\"  # default\n",
-        "[destinations.slow.circuit]\nfailures = 10  # default\nrest = \"9m\"  # ichido.toml:5:20\nmax_rest = \"9m\"  # default\n",
+        "guarantee = \"none\"  # ichido.toml:4:13\n",
+        "[destinations.slow.circuit]\nfailures = 10  # default\nrest = \"9m\"  # ichido.toml:6:20\nmax_rest = \"9m\"  # default\n",
     ] {
         assert!(text.contains(line), "{line}\nin\n{text}");
     }
@@ -64,7 +64,7 @@ fn shown_destinations_are_complete_and_read_back() {
 
 #[test]
 fn possible_secrets_in_urls_are_not_shown() {
-    let text = "[destinations.a]\nkind = \"http\"\nurl = \"https://a.test/in?apikey=s3cret\"\nreconcile = { url = \"https://a.test/by-key/{key}?apikey=s3cret\", rules = [{ status = \"200\", means = \"done\" }] }\n[destinations.b]\nkind = \"http\"\nurl = \"https://hooks.slack.test/services/T0AAAAAAA/B0BBBBBBB/s3cretABCDEFGHIJKLMNOP\"\n";
+    let text = "[destinations.a]\nkind = \"http\"\nurl = \"https://a.test/in?apikey=s3cret\"\nguarantee = \"none\"\nreconcile = { url = \"https://a.test/by-key/{key}?apikey=s3cret\", rules = [{ status = \"200\", means = \"done\" }] }\n[destinations.b]\nkind = \"http\"\nurl = \"https://hooks.slack.test/services/T0AAAAAAA/B0BBBBBBB/s3cretABCDEFGHIJKLMNOP\"\nguarantee = \"none\"\n";
     let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     let all = traced.display(&[]);
     for text in [show::text(&all, true), show::json(&all).to_string()] {
@@ -79,7 +79,7 @@ fn possible_secrets_in_urls_are_not_shown() {
 
 #[test]
 fn possible_secrets_in_destinations_are_not_shown() {
-    let text = "[destinations.a]\nkind = \"http\"\nurl = \"env:URL\"\nsigning_secrets = [\"env:SIGNING\"]\nheaders = { Accept = \"*/*\" }\n[destinations.b]\nkind = \"http\"\nurl = \"http://b.test/\"\n[destinations.c]\nkind = \"nats\"\nurls = [\"nats://c\"]\nsubject = \"x\"\ncredentials = { user = \"ann\", password = \"env:NATS_PASSWORD\" }\n";
+    let text = "[destinations.a]\nkind = \"http\"\nurl = \"env:URL\"\nguarantee = \"none\"\nsigning_secrets = [\"env:SIGNING\"]\nheaders = { Accept = \"*/*\" }\n[destinations.b]\nkind = \"http\"\nurl = \"http://b.test/\"\nguarantee = \"none\"\n[destinations.c]\nkind = \"nats\"\nurls = [\"nats://c\"]\nsubject = \"x\"\ncredentials = { user = \"ann\", password = \"env:NATS_PASSWORD\" }\n";
     let mut variables = variables();
     variables.extend([
         ("URL", "https://a.test/s3cret".to_owned()),

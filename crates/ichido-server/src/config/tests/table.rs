@@ -94,7 +94,8 @@ fn the_commented_file_matches_the_schema_and_is_read_back() {
 #[test]
 fn the_schema_and_the_reader_refuse_the_same() {
     let validator = validator();
-    let http = "[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\n";
+    let unclear = "[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\n";
+    let http = &format!("{unclear}guarantee = \"none\"\n");
     let claude =
         "[destinations.a]\nkind = \"anthropic\"\nmodel = \"m\"\nprompt = \"{/a}\"\nanswers_to = \"q\"\n";
     let queue = "[destinations.d]\nkind = \"mock\"\n[queues.q]\ndestination = \"d\"\n";
@@ -123,7 +124,7 @@ fn the_schema_and_the_reader_refuse_the_same() {
         ("[alerts]\n", "circuit_open = { above = 1 }"),
         ("[alerts.queues.q]\n", "circuit_open = false"),
         ("[alerts.to.a]\n", "destination = \"d\""),
-        ("[queue_defaults]\n", "retry = \"outbox\""),
+        ("[queue_defaults]\n", "retry = \"order\""),
         (queue, "retry = \"soon\""),
         (queue, "retry = { base = \"1s\", factor = 0 }"),
         (queue, "outbound_key = \"mine\""),
@@ -135,6 +136,8 @@ fn the_schema_and_the_reader_refuse_the_same() {
         ("[destinations.a]\n", "kind = \"htpp\""),
         ("[destinations.a]\n", "url = \"http://a.test/\""),
         ("[destinations.a]\n", "kind = \"http\""),
+        (unclear, "max_rate = 1"),
+        (unclear, "guarantee = \"exactly_once\""),
         (http, "subject = \"orders\""),
         (http, "max_rate = 0"),
         (http, "circuit = { failures = 0 }"),
@@ -156,9 +159,11 @@ fn the_schema_and_the_reader_refuse_the_same() {
 #[test]
 fn defaults_are_those_of_the_library() {
     let config = resolved(
-        "[destinations.d]\nkind = \"http\"\nurl = \"http://a.test/\"\n[queues.q]\ndestination = \"d\"\n",
+        "[destinations.d]\nkind = \"http\"\nurl = \"http://a.test/\"\nguarantee = \"none\"\n[queues.q]\ndestination = \"d\"\n",
     );
-    assert_eq!(format!("{:?}", config.queues[0]), format!("{:?}", QueueConfig::new("q", "d")));
+    // The schedule and the requeue depend on the destination.
+    let queue = QueueConfig { retry: Retry::WEBHOOK, requeue: Some(false), ..QueueConfig::new("q", "d") };
+    assert_eq!(format!("{:?}", config.queues[0]), format!("{queue:?}"));
     assert_eq!(format!("{:?}", config.serve.limits), format!("{:?}", Limits::default()));
     assert_eq!(format!("{:?}", config.serve.request_limits), format!("{:?}", RequestLimits::default()));
     assert_eq!(config.serve.listen, LISTEN_DEFAULT);
@@ -170,7 +175,9 @@ fn defaults_are_those_of_the_library() {
     );
     let destination = &config.destinations[0];
     assert_eq!(format!("{:?}", destination.pace()), format!("{:?}", PaceSettings::DEFAULT));
-    let http = Destination::from(HttpSettings::new("http://a.test/").resolve().expect("it is right"));
+    let http = Destination::from(
+        HttpSettings::new("http://a.test/", Guarantee::None).resolve().expect("it is right"),
+    );
     assert_eq!(format!("{:?}", destination.known()), format!("{:?}", Some(&http)));
 }
 

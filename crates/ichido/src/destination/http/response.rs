@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use http::StatusCode;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use ichido_core::digest::{BodyRules, Digest};
 use ichido_core::json::{Document, JsonValue, Kind, Pointer};
 use ichido_core::key::IdempotencyKey;
@@ -18,6 +18,7 @@ use ichido_core::verdict::{
     VerdictTable,
 };
 use ichido_http::client::{FullResponse, NetworkError};
+use ichido_http::url::HttpUrl;
 use ichido_store::message::{Note, ReceiverResponse, limits};
 
 use super::super::DeliveryOutcome;
@@ -282,6 +283,19 @@ fn digest(response: &FullResponse) -> Digest {
         .unwrap_or_else(|_| Digest::of_bytes(&response.body))
 }
 
+/// Explains a redirect, which is not followed.
+///
+/// Of its address, only the host is shown: a path or query may contain a credential.
+// Spec: D9.
+fn redirect_text(response: &FullResponse, status: StatusCode) -> String {
+    let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    let url = location.and_then(|location| HttpUrl::parse(location).ok());
+    let place = url.as_ref().map_or("another path", |url| url.authority.host());
+    format!(
+        "{status}: the redirect to {place} is not followed; set `url` to the address that handles requests"
+    )
+}
+
 /// Returns the start of the response as text.
 ///
 /// A failure starts with its status, which readers want first.
@@ -290,6 +304,7 @@ fn excerpt(response: &FullResponse) -> Option<String> {
     let body_text = (!start.is_empty()).then(|| String::from_utf8_lossy(start));
     let status = StatusCode::from_u16(response.status).ok().filter(|status| !status.is_success());
     match (status, body_text) {
+        (Some(status), _) if status.is_redirection() => Some(redirect_text(response, status)),
         (Some(status), Some(body_text)) => Some(format!("{status}: {body_text}")),
         (Some(status), None) => Some(status.to_string()),
         (None, body_text) => body_text.map(Cow::into_owned),

@@ -51,7 +51,7 @@ pub struct HttpSettings {
     ///
     /// Default: 1 MiB.
     pub max_response_bytes: usize,
-    /// What the receiver guarantees about repeated calls. Default: nothing.
+    /// What the receiver guarantees about repeated calls.
     pub guarantee: Guarantee,
     /// How long an abandoned call may still be in flight. Default: 1 minute.
     pub settle_grace: Duration,
@@ -114,8 +114,12 @@ ichido_core::debug_only! {
 }
 
 impl HttpSettings {
-    /// A destination with this URL and the defaults.
-    pub fn new(url: impl Into<String>) -> Self {
+    /// A destination with this URL and guarantee, and the defaults.
+    ///
+    /// The guarantee decides what happens after a failed call, so it has no default: with [`Guarantee::None`], a single 500
+    /// parks the message.
+    // Spec: H8.
+    pub fn new(url: impl Into<String>, guarantee: Guarantee) -> Self {
         Self {
             url: url.into(),
             headers: Vec::new(),
@@ -126,7 +130,7 @@ impl HttpSettings {
             response_timeout: Duration::from_secs(10),
             total_timeout: Duration::from_secs(15),
             max_response_bytes: 1 << 20,
-            guarantee: Guarantee::None,
+            guarantee,
             settle_grace: Duration::from_mins(1),
             echoes_key: false,
             key_pointer: "/idempotency_key".to_owned(),
@@ -143,8 +147,8 @@ impl HttpSettings {
     /// use ichido::destination::http::{DeliveryRule, HttpSettings, ResponseMeaning};
     /// use ichido_core::retry::Guarantee;
     ///
+    /// let keyed = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
     /// let broker = HttpSettings {
-    ///     guarantee: Guarantee::Keyed { keeps_for: Duration::from_hours(24) },
     ///     echoes_key: true,
     ///     receipt_pointer: Some("/broker_order_id".to_owned()),
     ///     rules: vec![DeliveryRule {
@@ -152,11 +156,11 @@ impl HttpSettings {
     ///         at: Some(("/error".to_owned(), "already_processed".to_owned())),
     ///         means: ResponseMeaning::Processed,
     ///     }],
-    ///     ..HttpSettings::new("http://broker.internal:8080/orders")
+    ///     ..HttpSettings::new("http://broker.internal:8080/orders", keyed)
     /// };
     /// assert!(broker.resolve().is_ok());
     ///
-    /// let wrong = HttpSettings { key_pointer: "key".to_owned(), ..HttpSettings::new("broker.internal") };
+    /// let wrong = HttpSettings { key_pointer: "key".to_owned(), ..HttpSettings::new("broker.internal", keyed) };
     /// let problems = wrong.resolve().expect_err("two of them");
     /// assert_eq!(problems.0.len(), 2);
     /// ```

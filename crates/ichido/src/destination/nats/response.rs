@@ -47,7 +47,7 @@ pub(super) fn not_sent(error: &TransportError) -> DeliveryOutcome {
     let (code, advice) = if error.is_unauthorized {
         (ErrorCode::Unauthorized, Advice::GiveUp)
     } else {
-        (ErrorCode::NetworkTimeout, Advice::Retry)
+        (ErrorCode::ConnectFailed, Advice::Retry)
     };
     failed(code, Effect::NotDone, advice, PaceReport::Failure, note_of(&error.why))
 }

@@ -35,6 +35,7 @@ async fn every_status_gets_the_code_of_the_specification() {
         ("204 No Content", None, Done, Accept),
         ("400 Bad Request", Some("BAD_REQUEST"), NotDone, GiveUp),
         ("404 Not Found", Some("BAD_REQUEST"), NotDone, GiveUp),
+        ("410 Gone", Some("GONE"), NotDone, GiveUp),
         ("422 Unprocessable", Some("BAD_REQUEST"), NotDone, GiveUp),
         ("401 Unauthorized", Some("UNAUTHORIZED"), NotDone, GiveUp),
         ("403 Forbidden", Some("UNAUTHORIZED"), NotDone, GiveUp),

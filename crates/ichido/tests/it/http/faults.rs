@@ -6,6 +6,8 @@ use tokio::net::TcpListener;
 use super::tried::{SHORT, order, outcome, resolved, settings, tried};
 use http_for_tests::{Receiver, ServerAction};
 
+const NOT_CONNECTED: (Option<&str>, Effect, Advice) =
+    (Some("CONNECT_FAILED"), Effect::NotDone, Advice::Retry);
 const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
 const MAYBE_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry);
 
@@ -16,7 +18,7 @@ async fn refused_connection_means_not_done() {
     drop(listener);
     let http = resolved(&settings(format!("http://{address}/")));
     let (verdict, note) = tried(&http, &order("k")).await;
-    assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), NOT_SENT);
+    assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), NOT_CONNECTED);
     let why = note.excerpt.expect("it says why");
     assert!(why.contains(&address.to_string()), "{why}");
 }
@@ -25,7 +27,7 @@ async fn refused_connection_means_not_done() {
 async fn unresolved_host_means_not_sent() {
     let mut settings = settings("http://no-such-host.invalid/".to_owned());
     settings.connect_timeout = SHORT;
-    assert_eq!(outcome(&resolved(&settings), &order("k")).await, NOT_SENT);
+    assert_eq!(outcome(&resolved(&settings), &order("k")).await, NOT_CONNECTED);
 }
 
 #[tokio::test]

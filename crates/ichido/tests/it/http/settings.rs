@@ -115,9 +115,7 @@ fn no_secret_is_shown() {
 fn promise_follows_settings() {
     let guarantee = Guarantee::Keyed { keeps_for: Duration::from_hours(24) };
     let settle_grace = Duration::from_mins(5);
-    let settings = HttpSettings { guarantee, settle_grace, ..HttpSettings::new("http://127.0.0.1/") };
+    let settings = HttpSettings { settle_grace, ..HttpSettings::new("http://127.0.0.1/", guarantee) };
     let timeout = Duration::from_secs(15);
     assert_eq!(resolved(&settings).terms(), DeliveryTerms { guarantee, timeout, settle_grace });
-    let nothing = resolved(&HttpSettings::new("http://127.0.0.1/")).terms();
-    assert_eq!(nothing.guarantee, Guarantee::None, "nothing is promised by default");
 }

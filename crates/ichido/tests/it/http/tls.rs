@@ -7,6 +7,8 @@ use tokio_rustls::TlsAcceptor;
 use super::tried::{order, outcome, resolved, settings, tried};
 use http_for_tests::{Authority, Receiver, ServerAction, json};
 
+const NOT_CONNECTED: (Option<&str>, Effect, Advice) =
+    (Some("CONNECT_FAILED"), Effect::NotDone, Advice::Retry);
 const NOT_SENT: (Option<&str>, Effect, Advice) = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
 
 /// An authority, and a server with its certificate for this name.
@@ -45,7 +47,7 @@ async fn untrusted_receiver_gets_nothing() {
         let (receiver, settings) = start(&world, ServerAction::Answer(json("200 OK", "{}"))).await;
         let settings = HttpSettings { trusted_roots: roots.or(settings.trusted_roots.clone()), ..settings };
         let (verdict, note) = tried(&resolved(&settings), &order("k")).await;
-        assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), NOT_SENT);
+        assert_eq!((verdict.code.map(ErrorCode::as_str), verdict.effect, verdict.advice), NOT_CONNECTED);
         let why = note.excerpt.expect("it says why");
         assert!(why.starts_with("no TLS connection: invalid peer certificate"), "{why}");
         assert_eq!(receiver.seen().len(), 0);

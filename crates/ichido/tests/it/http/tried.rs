@@ -8,6 +8,7 @@ use ichido::destination::{DeliveryAttempt, DeliveryOutcome, ReconcileOutcome};
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::retry::Guarantee;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
@@ -25,7 +26,7 @@ pub(crate) fn settings(url: String) -> HttpSettings {
         connect_timeout: PLENTY,
         response_timeout: PLENTY,
         total_timeout: PLENTY,
-        ..HttpSettings::new(url)
+        ..HttpSettings::new(url, Guarantee::None)
     }
 }
 

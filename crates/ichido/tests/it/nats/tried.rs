@@ -25,7 +25,7 @@ pub(crate) type AttemptSummary = (Option<&'static str>, Effect, Advice);
 pub(crate) const DONE: AttemptSummary = (None, Effect::Done, Advice::Accept);
 pub(crate) const BEFORE: AttemptSummary =
     (Some("CONFLICT_PROCESSED"), Effect::Done, Advice::AcceptAsProcessed);
-pub(crate) const NOT_SENT: AttemptSummary = (Some("NETWORK_TIMEOUT"), Effect::NotDone, Advice::Retry);
+pub(crate) const NOT_SENT: AttemptSummary = (Some("CONNECT_FAILED"), Effect::NotDone, Advice::Retry);
 pub(crate) const MAYBE_SENT: AttemptSummary = (Some("NETWORK_TIMEOUT"), Effect::Unknown, Advice::Retry);
 pub(crate) const NOT_TAKEN: AttemptSummary = (Some("BROKER_5XX"), Effect::NotDone, Advice::Retry);
 pub(crate) const WRONG: AttemptSummary = (Some("BAD_REQUEST"), Effect::NotDone, Advice::GiveUp);

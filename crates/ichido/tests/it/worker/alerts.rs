@@ -47,7 +47,7 @@ fn watching(fixture: &WorkerFixture, handler: Handler, ops: &FakeReceiver) -> Wo
     let retry = Retry {
         schedule: Schedule::List(vec![Duration::from_secs(1)]),
         jitter: Jitter::None,
-        ..Retry::OUTBOX
+        ..Retry::ORDER
     };
     let builder = fixture.builder_with(handler, |queue| queue.retry = retry);
     builder.destination(DestinationConfig::new("ops", ops.done())).alerts(alerts_to("ops"))

@@ -19,7 +19,7 @@ both_databases! {
     #[test]
     async fn a_worker_that_started_has_published_its_queues(fixture: WorkerFixture) {
         let builder = fixture.builder_with(FakeReceiver::default().done().keyed(DAY), |queue| {
-            queue.requeue = true;
+            queue.requeue = Some(true);
             queue.retry.max_attempts = many(3);
         });
         let worker = builder.name("web-1").start().unwrap();
@@ -36,7 +36,7 @@ both_databases! {
 
     #[test]
     async fn a_worker_that_ended_leaves_its_facts_until_the_next_one_differs(fixture: WorkerFixture) {
-        let worker = fixture.work_as(FakeReceiver::default().done().idempotent(), |queue| queue.requeue = true);
+        let worker = fixture.work_as(FakeReceiver::default().done().idempotent(), |queue| queue.requeue = Some(true));
         worker.started().await;
         worker.stop();
         worker.ended().await;
@@ -46,6 +46,22 @@ both_databases! {
         next.started().await;
         let queue = published(&fixture).await;
         assert_eq!((queue.facts.requeue, queue.facts.guarantee), (false, Guarantee::None));
+    }
+
+    #[test]
+    async fn requeue_defaults_to_guarantee(fixture: WorkerFixture) {
+        for (receiver, expected) in [
+            (FakeReceiver::default().done().idempotent(), true),
+            (FakeReceiver::default().done().keyed(DAY), true),
+            (FakeReceiver::default().done(), false),
+        ] {
+            let worker = fixture.work(receiver);
+            worker.started().await;
+            assert_eq!(published(&fixture).await.facts.requeue, expected);
+            worker.stop();
+            worker.ended().await;
+            fixture.pass(DAY);
+        }
     }
 
     /// Another node considered it gone, as after its machine was suspended.
@@ -66,7 +82,7 @@ both_databases! {
     #[test]
     async fn dead_letters_are_judged_by_published_facts(fixture: WorkerFixture) {
         let refusing = FakeReceiver::default().handler(|_, _| async { Err(JobError::dead("no")) });
-        let worker = fixture.work_as(refusing, |queue| queue.requeue = true);
+        let worker = fixture.work_as(refusing, |queue| queue.requeue = Some(true));
         let id = fixture.put("k1").await;
         fixture.until(id, StateName::Dead).await;
         let letter = only(fixture.store.dead_letters().page(&DeadLetterFilter::default(), None, 10).await.unwrap());

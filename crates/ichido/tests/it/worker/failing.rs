@@ -22,7 +22,7 @@ both_databases! {
     async fn retries_follow_schedule_then_message_is_dead(fixture: WorkerFixture) {
         let receiver = FakeReceiver::default();
         let handler = receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::retry("down")) });
-        let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
+        let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::ORDER);
         let before_all = fixture.store.now().await.unwrap();
         let id = fixture.put("k1").await;
         let mut before = before_all;
@@ -84,7 +84,7 @@ both_databases! {
         let handler = receiver.handler(|_, _| async {
             Err::<JobSuccess, _>(JobError::throttled(Some(Duration::from_mins(30)), "slow down"))
         });
-        let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
+        let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::ORDER);
         let before = fixture.store.now().await.unwrap();
         let id = fixture.put("k1").await;
         let row = fixture.until(id, StateName::Failed).await;
@@ -98,7 +98,7 @@ both_databases! {
         let handler = receiver.handler(|number, _| async move {
             if number == 1 { Err(JobError::retry_after(Duration::from_mins(30), "later")) } else { Ok(JobSuccess::default()) }
         });
-        let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::OUTBOX);
+        let _worker = fixture.work_as(handler, |queue| queue.retry = Retry::ORDER);
         let before = fixture.store.now().await.unwrap();
         let late = fixture.put("k1").await;
         let row = fixture.until(late, StateName::Failed).await;

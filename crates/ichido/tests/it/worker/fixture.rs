@@ -169,7 +169,7 @@ pub(crate) fn key(key: &str) -> IdempotencyKey {
 
 /// The same wait after every failure.
 pub(crate) fn backoff() -> Retry {
-    Retry { schedule: Schedule::List(vec![BACKOFF]), jitter: Jitter::None, ..Retry::OUTBOX }
+    Retry { schedule: Schedule::List(vec![BACKOFF]), jitter: Jitter::None, ..Retry::ORDER }
 }
 
 pub(crate) fn many(count: u32) -> NonZeroU32 {

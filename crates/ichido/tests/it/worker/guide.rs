@@ -77,7 +77,7 @@ fn work(store: Store, mailer: Mailer) -> Result<WorkerHandle, Error> {
     });
     let mail = DestinationConfig::new("mail", handler.keyed(KEEPS_KEYS_FOR));
     // Operators may requeue dead letters.
-    let queue = QueueConfig { requeue: true, ..QueueConfig::new("mail", "mail") };
+    let queue = QueueConfig { requeue: Some(true), ..QueueConfig::new("mail", "mail") };
     Ok(Worker::new(store).destination(mail).queue(queue).start()?)
 }
 

@@ -144,7 +144,7 @@ both_databases! {
         assert_eq!((report.moved, report.gone, report.ended), (5, 0, BulkEnd::Done));
         assert_eq!(report.refused.into_iter().collect::<Vec<_>>(), [(RequeueRefusal::EffectUnknown, 2)]);
         let receiver = FakeReceiver::default();
-        let worker = fixture.work_as(receiver.done(), |queue| queue.requeue = true);
+        let worker = fixture.work_as(receiver.done(), |queue| queue.requeue = Some(true));
         fixture.until_count(StateName::Sent, 5).await;
         worker.stop();
         let row = fixture.row(ids[0]).await;
@@ -171,7 +171,7 @@ both_databases! {
         let bulk = bulk(&fixture.store, &allowed(), REQUEUE);
         let found = bulk.preflight().await.unwrap();
         assert_eq!(found.eligible, 3);
-        let worker = fixture.work_as(FakeReceiver::default().done(), |queue| queue.requeue = false);
+        let worker = fixture.work_as(FakeReceiver::default().done(), |queue| queue.requeue = Some(false));
         worker.started().await;
         let report = bulk.run(&found, || false, |_| ()).await.unwrap();
         assert_eq!((report.moved, report.refused.into_iter().collect::<Vec<_>>()), (0, vec![(RequeueRefusal::NotAllowed, 3)]));
@@ -320,7 +320,7 @@ both_databases! {
     async fn a_canary_widens_until_all_are_sent(fixture: WorkerFixture) {
         fixture.dead(200).await;
         let receiver = FakeReceiver::default();
-        let worker = fixture.work_as(receiver.done(), |queue| queue.requeue = true);
+        let worker = fixture.work_as(receiver.done(), |queue| queue.requeue = Some(true));
         let policies = allowed();
         let bulk = bulk(&fixture.store, &policies, CAREFUL);
         let found = bulk.preflight().await.unwrap();
@@ -340,7 +340,7 @@ both_databases! {
     async fn a_canary_halts_when_the_receiver_still_fails(fixture: WorkerFixture) {
         fixture.dead(200).await;
         let receiver = FakeReceiver::default();
-        let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::dead("still down")) }), |queue| queue.requeue = true);
+        let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::dead("still down")) }), |queue| queue.requeue = Some(true));
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
         let BulkEnd::Halted { watched } = report.ended else { panic!("{report:?}") };
@@ -360,10 +360,10 @@ both_databases! {
         let handler = receiver.handler(|_, job| async move {
             if job.attempt == 1 { Err(JobError::retry("still shaky")) } else { Ok(JobSuccess::default()) }
         });
-        let soon = Retry { schedule: Schedule::List(vec![Duration::from_millis(1)]), jitter: Jitter::None, ..Retry::OUTBOX };
+        let soon = Retry { schedule: Schedule::List(vec![Duration::from_millis(1)]), jitter: Jitter::None, ..Retry::ORDER };
         let worker = fixture.work_as(handler, |queue| {
             queue.retry = soon;
-            queue.requeue = true;
+            queue.requeue = Some(true);
         });
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, CAREFUL)).await;
@@ -419,7 +419,7 @@ both_databases! {
     async fn letters_dead_again_meanwhile_are_not_requeued_again(fixture: WorkerFixture) {
         fixture.dead(40).await;
         let receiver = FakeReceiver::default();
-        let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::dead("no")) }), |queue| queue.requeue = true);
+        let worker = fixture.work_as(receiver.handler(|_, _| async { Err::<JobSuccess, _>(JobError::dead("no")) }), |queue| queue.requeue = Some(true));
         let policies = allowed();
         let (_, report) = run(&bulk(&fixture.store, &policies, REQUEUE)).await;
         assert_eq!(report.moved, 40);
