@@ -40,9 +40,8 @@ enum Command {
     },
     /// Show all settings in effect: file, environment and defaults
     Show {
-        /// Configuration file
-        #[arg(value_name = "FILE", default_value = FILE_NAME, env = "ICHIDO_CONFIG")]
-        file: PathBuf,
+        #[command(flatten)]
+        file: ConfigFile,
 
         #[arg(long, value_name = "URL", help = "Store URL, as for other commands [env: ICHIDO_STORE]")]
         store: Option<String>,
@@ -62,10 +61,27 @@ enum Command {
     Schema,
     /// Check a configuration: print all errors, or a summary
     Check {
-        /// Configuration file
-        #[arg(value_name = "FILE", default_value = FILE_NAME, env = "ICHIDO_CONFIG")]
-        file: PathBuf,
+        #[command(flatten)]
+        file: ConfigFile,
     },
+}
+
+/// The configuration file, with or without the flag of other commands.
+#[derive(Debug, clap::Args)]
+struct ConfigFile {
+    /// Configuration file [default: ichido.toml]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// The same, as for other commands
+    #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigFile {
+    fn path(&self) -> &Path {
+        self.file.as_deref().or(self.config.as_deref()).unwrap_or(Path::new(FILE_NAME))
+    }
 }
 
 /// Runs the command.
@@ -82,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
             out::print_line(format_args!("wrote {shown}; run `ichido config check {shown}` to check it"))
         }
         Command::Show { file, store, listen, bounds, origin } => {
-            let traced = load_traced(file)?;
+            let traced = load_traced(file.path())?;
             let overrides = overrides(store.as_deref(), *listen, bounds)?;
             let shown = traced.display(&overrides);
             if args.json {
@@ -93,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
         }
         Command::Schema => out::print_line(format_args!("{:#}", json_schema())),
         Command::Check { file } => {
-            let checked = load(file);
+            let checked = load(file.path());
             if args.json {
                 out::print_line(checked.as_ref().map_or_else(to_json, summary::json))?;
             }

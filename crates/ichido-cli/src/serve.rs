@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use ichido_core::settings::ConfigErrors;
 use ichido_http::server::bounds::ConnectionLimits;
-use ichido_server::config::{Config, ServeConfig, sqlite_file};
+use ichido_server::config::{Config, DEFAULT_URL, ServeConfig, sqlite_file};
 use ichido_server::serve::{Access, Serving, is_open, no_token};
 use ichido_server::{traces, worker};
 use tokio::net::TcpListener;
@@ -75,7 +75,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     Ok(ended?)
 }
 
-/// Returns the store's URL: from the flag or the environment, then from the configuration.
+/// Returns the store's URL: from the flag or the environment, then from the configuration, else the default.
 ///
 /// A configuration without queues is an error, unless it only watches: for alerts about requests behind proxies.
 pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> Result<String, ConfigErrors> {
@@ -85,10 +85,7 @@ pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> 
         faults.add(file.display().to_string(), what);
     }
     let url = given.or_else(|| config.store.url.clone());
-    if url.is_none() {
-        faults.add("--store", "no store given; use --store, ICHIDO_STORE or `[store] url`");
-    }
-    faults.or(url)
+    faults.or(Some(url.unwrap_or_else(|| DEFAULT_URL.to_owned())))
 }
 
 /// Describes where the messages of each queue go, one line per queue.

@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use ichido::worker::{AlertSettings, QUEUE_PREFIX, QueueConfig, WorkerConfigError, config_errors, limits};
 use ichido_core::audit::AuditKey;
+use ichido_http::url::HttpUrl;
 use toml::de::DeTable;
 
 pub use destinations::DestinationSettings;
@@ -196,18 +197,24 @@ fn config(root: &Section<'_>) -> Option<Config> {
     let queues: Vec<LocatedQueue<'_>> =
         root.sections("queues").into_iter().filter_map(queues::read).collect();
     check(&destinations, &queues, &alerts, &named, root);
+    check_alert_queues(&queues, root);
     let destinations = link_answer_queues(destinations, &queues, root);
     Some(Config {
         store,
         serve: serve::read(&root.section("serve")?),
         worker,
-        traces_endpoint: root.section("traces")?.resolved("endpoint"),
+        traces_endpoint: traces_endpoint(&root.section("traces")?),
         traces_hash_keys: root.section("traces")?.get_or_default("hash_keys"),
         alerts: alerts.alerts,
         destinations,
         intakes: queues.iter().map(|located| (located.queue.name.clone(), located.intake.clone())).collect(),
         queues: queues.into_iter().map(|located| located.queue).collect(),
     })
+}
+
+fn traces_endpoint(section: &Section<'_>) -> Option<String> {
+    let url = section.resolved("endpoint")?;
+    section.checked("endpoint", HttpUrl::parse_base(&url).map(|_| url.clone()))
 }
 
 fn store(section: &Section<'_>) -> StoreConfig {
@@ -285,6 +292,16 @@ fn link_answer_queues(
         destination.with_answer_attempts(located.queue.retry.max_attempts)
     });
     checked.collect()
+}
+
+/// Reports thresholds for queues that do not exist.
+fn check_alert_queues(queues: &[LocatedQueue<'_>], root: &Section<'_>) {
+    let names = || queues.iter().map(|located| located.queue.name.as_str());
+    for section in root.section("alerts").iter().flat_map(|alerts| alerts.sections("queues")) {
+        if !names().any(|name| name == section.name) {
+            section.report("", missing("queues", section.name, names()));
+        }
+    }
 }
 
 /// Reports contradictions between queues, alert receivers and destinations, each at its location.

@@ -12,21 +12,14 @@ use crate::environment;
 /// Maximum size of a secret or certificate.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Reads the text of a file, up to one byte beyond the limit.
+/// Reads the text of a file up to one byte beyond a limit, so the caller can tell that there is more.
 ///
 /// Devices and pipes are refused: they may have no end, or block.
-fn read_file(path: &Path) -> io::Result<String> {
+pub(super) fn read_up_to(path: &Path, max_bytes: usize) -> io::Result<String> {
     // Check before opening, because opening a pipe blocks until it has a writer.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    read_up_to(path, MAX_BYTES)
-}
-
-/// Reads text up to one byte beyond a limit.
-///
-/// The caller can then tell that there is more.
-pub(super) fn read_up_to(path: &Path, max_bytes: usize) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(max_bytes as u64 + 1).read_to_string(&mut text)?;
     Ok(text)
@@ -55,7 +48,7 @@ impl ConfigSources<'_> {
     pub fn of_process(folder: PathBuf) -> Self {
         Self {
             variable: &|name| environment::variable(name).ok(),
-            file: &read_file,
+            file: &|path| read_up_to(path, MAX_BYTES),
             named: env_overlay::named_variables(),
             folder,
         }

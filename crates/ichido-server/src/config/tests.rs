@@ -10,6 +10,7 @@ use ichido_core::retry::{Guarantee, Jitter, Retry, Schedule};
 
 use super::*;
 
+mod http;
 mod models;
 mod reference;
 mod showing;
@@ -95,7 +96,7 @@ fn the_commented_file_works_unchanged_with_the_specified_defaults() {
     );
     assert_eq!(
         (&queue.retry, queue.requeue, queue.outbound_key),
-        (&Retry::OUTBOX, false, OutboundKey::Derived)
+        (&Retry::ORDER, Some(true), OutboundKey::Derived)
     );
     assert!(matches!(mock.guarantee(), Some(Guarantee::Keyed { .. })));
     assert!(mock.can_reconcile());
@@ -249,7 +250,7 @@ kind = "mock"
 
 #[test]
 fn references_must_exist() {
-    let text = "[store]\nurl = \"env:NOWHERE\"\n[destinations.a]\nkind = \"http\"\nurl = \"file:nowhere\"\n";
+    let text = "[store]\nurl = \"env:NOWHERE\"\n[destinations.a]\nkind = \"http\"\nguarantee = \"none\"\nurl = \"file:nowhere\"\n";
     let problems = problems_of(text);
     assert!(problems[0].contains("the variable NOWHERE is not set"), "{problems:?}");
     assert!(problems[1].contains("cannot read folder/nowhere"), "{problems:?}");
@@ -324,6 +325,7 @@ fn errors_name_the_rule_header_or_secret() {
 [destinations.a]
 kind = "http"
 url = "https://a.test/"
+guarantee = "none"
 signing_secrets = ["env:NOWHERE", "env:MAIL_AUTHORIZATION"]
 rules = [
   { means = "sent" },
@@ -340,23 +342,23 @@ rules = [{ means = "done" }, { status = "9", means = "unknown" }]
     assert_problems(
         text,
         &[
-            ("ichido.toml:7:3 destinations.a.rules[0].status", "is missing"),
-            ("ichido.toml:16:10 destinations.a.reconcile.rules[0].status", "is missing"),
-            ("ichido.toml:5:20 destinations.a.signing_secrets[0]", "NOWHERE is not set"),
-            ("ichido.toml:12:10 destinations.a.headers.Accept", "NOWHERE is not set"),
-            ("ichido.toml:13:8 destinations.a.headers.Host", "host is set by Ichido;"),
-            ("ichido.toml:5:35 destinations.a.signing_secrets[1]", "whsec_"),
-            ("ichido.toml:8:14 destinations.a.rules[1].status", "\"99\" is not a status"),
-            ("ichido.toml:9:26 destinations.a.rules[2].at", ""),
-            ("ichido.toml:16:41 destinations.a.reconcile.rules[1].status", "\"9\" is not a status"),
+            ("ichido.toml:8:3 destinations.a.rules[0].status", "is missing"),
+            ("ichido.toml:17:10 destinations.a.reconcile.rules[0].status", "is missing"),
+            ("ichido.toml:6:20 destinations.a.signing_secrets[0]", "NOWHERE is not set"),
+            ("ichido.toml:13:10 destinations.a.headers.Accept", "NOWHERE is not set"),
+            ("ichido.toml:14:8 destinations.a.headers.Host", "host is set by Ichido;"),
+            ("ichido.toml:6:35 destinations.a.signing_secrets[1]", "whsec_"),
+            ("ichido.toml:9:14 destinations.a.rules[1].status", "\"99\" is not a status"),
+            ("ichido.toml:10:26 destinations.a.rules[2].at", ""),
+            ("ichido.toml:17:41 destinations.a.reconcile.rules[1].status", "\"9\" is not a status"),
         ],
     );
 }
 
 #[test]
 fn a_reconcile_url_without_a_key_is_refused() {
-    let text = "[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nreconcile = { url = \"http://a.test/\", rules = [{ status = \"200\", means = \"done\" }] }\n";
-    assert_problems(text, &[("ichido.toml:4:21 destinations.a.reconcile.url", "has no {key}")]);
+    let text = "[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nguarantee = \"none\"\nreconcile = { url = \"http://a.test/\", rules = [{ status = \"200\", means = \"done\" }] }\n";
+    assert_problems(text, &[("ichido.toml:5:21 destinations.a.reconcile.url", "has no {key}")]);
 }
 
 #[test]
@@ -401,7 +403,7 @@ destination = "mock"
 parallelism = 5
 [queues.orders]
 destination = "mock"
-retry = "outbox"
+retry = "order"
 [destinations.mock]
 kind = "mock"
 "#;
@@ -419,7 +421,7 @@ fn variables_named_after_settings_win_over_the_file() {
     let config = resolved_with(NAMED, &variables).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(config.store.url.as_deref(), Some("postgres://ann:s3cret@db/ichido"));
     assert_eq!(config.worker.stop_timeout, Duration::from_secs(7));
-    assert_eq!((config.queues[0].parallelism.get(), config.queues[1].requeue), (8, true));
+    assert_eq!((config.queues[0].parallelism.get(), config.queues[1].requeue), (8, Some(true)));
     assert_eq!(config.queues[1].retry.schedule, Schedule::List([1, 5].map(Duration::from_secs).to_vec()));
     assert_eq!(config.destinations[0].timeout(), Duration::from_secs(9));
 }
@@ -492,7 +494,7 @@ fn serve_settings_are_read_and_invalid_ones_reported() {
 
 #[test]
 fn sizes_are_read_and_shown_with_units() {
-    let text = "[serve]\nmax_body_bytes = 65536\nmax_batch_bytes = \"3MiB\"\nmax_head_bytes = \"2000\"\nmax_listeners = 3\nmax_waiters = 0\n[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nmax_response_bytes = 2048\n";
+    let text = "[serve]\nmax_body_bytes = 65536\nmax_batch_bytes = \"3MiB\"\nmax_head_bytes = \"2000\"\nmax_listeners = 3\nmax_waiters = 0\n[destinations.a]\nkind = \"http\"\nurl = \"http://a.test/\"\nguarantee = \"none\"\nmax_response_bytes = 2048\n";
     let traced = traced_with(text, &BTreeMap::from([("ICHIDO__SERVE__MAX_BATCH_LINES", "7".to_owned())]));
     let traced = traced.unwrap_or_else(|faults| panic!("{faults}"));
     let limits = traced.config.serve.request_limits;

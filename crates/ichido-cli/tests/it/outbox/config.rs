@@ -1,6 +1,6 @@
 //! `ichido config`.
 
-use super::program::{ichido, run};
+use super::program::{WorkerProcess, ichido, run};
 use crate::folder;
 
 #[test]
@@ -87,7 +87,52 @@ fn secret_file_has_a_size_limit() {
     }
     let endless = run(folder.path(), &["config", "check", "/dev/zero"], "");
     assert_eq!(endless.code, Some(2), "{endless:?}");
-    assert!(endless.err.contains("is larger than 4194304 bytes"), "{}", endless.err);
+    assert!(endless.err.contains("it is not a regular file"), "{}", endless.err);
+    folder.write("long", &"#".repeat((4 << 20) + 1));
+    let long = run(folder.path(), &["config", "check", "long"], "");
+    assert!(long.err.contains("is larger than 4194304 bytes"), "{}", long.err);
+}
+
+// Spec: H8.
+#[test]
+fn http_destination_without_guarantee_does_not_start() {
+    let folder = folder::fresh();
+    let text =
+        "[queues.q]\ndestination = \"d\"\n[destinations.d]\nkind = \"http\"\nurl = \"http://a.test/\"\n";
+    folder.write("ichido.toml", text);
+    for command in [&["config", "check"][..], &["serve", "--listen", "127.0.0.1:0"], &["worker"]] {
+        let refused = run(folder.path(), command, "");
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        for part in [
+            "ichido.toml:3:15 destinations.d.guarantee: is missing",
+            "`idempotent`: ",
+            "`keyed`: ",
+            "`none`: ",
+        ] {
+            assert!(refused.err.contains(part), "{part} in {}", refused.err);
+        }
+    }
+    assert!(!folder.path().join("ichido.db").exists(), "it leaves no file behind");
+}
+
+// Spec: H8.
+#[test]
+fn config_traps_are_refused_and_default_store_is_used() {
+    let folder = folder::fresh();
+    let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    for arguments in [&["config", "check", "pipe"][..], &["config", "show", "--config", "pipe"]] {
+        let refused = run(folder.path(), arguments, "");
+        assert!(refused.code == Some(2) && refused.err.contains("it is not a regular file"), "{refused:?}");
+    }
+    folder.write("mine.toml", "[destinations.mock]\nkind = \"mock\"\n[queues.q]\ndestination = \"mock\"\n");
+    for arguments in [&["config", "check", "mine.toml"][..], &["config", "check", "--config", "mine.toml"]] {
+        let checked = run(folder.path(), arguments, "");
+        assert!(checked.code == Some(0) && checked.out.contains("mock"), "{checked:?}");
+    }
+    let worker = WorkerProcess::start(folder.path(), &["--config", "mine.toml"]);
+    assert!(folder.path().join("ichido.db").exists(), "the store that the help names");
+    drop(worker);
 }
 
 #[test]

@@ -38,6 +38,9 @@ format = "slack"
 [destinations.hook]
 kind = "http"
 url = "https://ops.example.com/hook"
+guarantee = "idempotent"
+[queues.mail]
+destination = "hook"
 "#;
     let alerts = resolved(text).alerts;
     let terms = |rule, queue: &str| alerts.rules.terms(rule, &AlertSubject::Queue(queue.to_owned()));
@@ -55,7 +58,7 @@ url = "https://ops.example.com/hook"
 
 #[test]
 fn an_alert_is_switched_off_for_all_queues_or_for_one_and_is_shown_so() {
-    let text = r"
+    let text = r#"
 [alerts]
 dead_letter = false
 dead_letters = { above = 20 }
@@ -63,7 +66,11 @@ circuit_open = false
 [alerts.queues.mail]
 dead_letters = false
 dead_letter = true
-";
+[queues.mail]
+destination = "mock"
+[destinations.mock]
+kind = "mock"
+"#;
     let traced = traced_with(text, &variables()).unwrap_or_else(|faults| panic!("{faults}"));
     let alerts = &traced.config.alerts;
     let terms = |rule, queue: &str| alerts.rules.terms(rule, &AlertSubject::Queue(queue.to_owned()));
@@ -136,6 +143,7 @@ destination = "hook"
 [destinations.hook]
 kind = "http"
 url = "https://ops.example.com/hook"
+guarantee = "idempotent"
 "#;
     let said = problems_of(text).join("\n");
     for expected in [
