@@ -26,3 +26,4 @@ mod setup;
 mod stepping;
 mod stopping;
 mod waiting;
+mod webhooks;
