@@ -12,5 +12,6 @@ pub mod guard;
 pub mod problem;
 pub mod server;
 pub mod signals;
+pub mod small_file;
 pub mod trust;
 pub mod url;

@@ -15,6 +15,7 @@ use ichido_boundary::Boundary;
 use ichido_core::settings::ConfigErrors;
 use ichido_http::server::bounds::{count, time};
 use ichido_http::server::limits::Limits;
+use ichido_http::small_file;
 use ichido_http::url::{HttpUrl, UrlError};
 
 use super::args::{AdapterArgs, Args, Role};
@@ -166,7 +167,7 @@ fn trusted_roots(args: &Args, upstream: Option<&HttpUrl>, faults: &mut ConfigErr
             "only an https:// upstream has a certificate; use one, or remove the flag",
         );
     }
-    let read = std::fs::read_to_string(path);
+    let read = small_file::read_text(path);
     let read = read.map_err(|error| format!("cannot read {}: {error}; check the path", path.display()));
     faults.check("--trusted-roots", read)
 }

@@ -3,6 +3,7 @@
 //! Guarantee: [`inspect`] only reads. It does not migrate, creates no file, and returns within seconds. Open transactions are
 //! reported by process and user, never by their statements.
 
+mod backlog;
 mod postgres;
 mod sqlite;
 
@@ -13,6 +14,8 @@ use ichido_core::time::Timestamp;
 use crate::driver::UNKNOWN_ADDRESS;
 use crate::error::StoreError;
 use crate::facts::PublishedQueue;
+
+pub use backlog::Backlog;
 
 /// The maximum number of open transactions reported.
 pub const MAX_OPEN_TRANSACTIONS: u32 = 20;
@@ -26,6 +29,8 @@ pub struct Diagnostics {
     pub schema_known: i64,
     /// The queues that workers have published; none if the store's version does not have them yet.
     pub queues: Vec<PublishedQueue>,
+    /// What waits for a person; `None` if the store has another version.
+    pub backlog: Option<Backlog>,
     /// What is specific to the database.
     pub database: DatabaseDiagnostics,
 }

@@ -2,7 +2,7 @@
 //!
 //! Guarantee: all invalid flags are reported together, each by name.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use ichido_core::settings::{ConfigErrors, duration};
@@ -11,11 +11,15 @@ use super::limits::Limits;
 
 /// Parses the listen address of a flag.
 ///
-/// Host names are not resolved, because they may resolve differently at the next start.
+/// A port alone, as `4180` or `:4180`, is one of loopback. Host names are not resolved, because they may resolve differently at the
+/// next start.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
-    let numbers = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
-    numbers.as_deref().unwrap_or(text).parse().map_err(|_| {
-        "not an IP address and port; use for example 127.0.0.1:4180, or 0.0.0.0:4180 to accept other hosts".to_owned()
+    let port = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')).unwrap_or(text);
+    if let Ok(port) = port.parse() {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    text.parse().map_err(|_| {
+        "not an IP address and port; use for example 4180 or 127.0.0.1:4180, or 0.0.0.0:4180 to accept other hosts".to_owned()
     })
 }
 
@@ -91,4 +95,20 @@ pub fn count(flag: &str, text: &str, faults: &mut ConfigErrors) -> Option<u32> {
         faults.add(flag, format!("\"{text}\" is not a count; use a whole number from 1 to {MAX_COUNT}"));
     }
     parsed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_one_of_loopback() {
+        for text in ["21003", ":21003", "localhost:21003", "127.0.0.1:21003"] {
+            assert_eq!(address(text), Ok(SocketAddr::from(([127, 0, 0, 1], 21003))), "{text}");
+        }
+        assert_eq!(address("0.0.0.0:80"), Ok(SocketAddr::from(([0, 0, 0, 0], 80))));
+        for text in ["", ":", "70000", "example.com:80", "127.0.0.1"] {
+            assert!(address(text).unwrap_err().contains("not an IP address and port"), "{text}");
+        }
+    }
 }

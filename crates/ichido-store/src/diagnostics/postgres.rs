@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 
 use super::{
     ClockReading, DatabaseDiagnostics, Diagnostics, MAX_OPEN_TRANSACTIONS, OpenTransaction,
-    PostgresDiagnostics,
+    PostgresDiagnostics, backlog,
 };
 use crate::columns::Columns as _;
 use crate::error::StoreError;
@@ -43,6 +43,15 @@ pub(crate) async fn look(
         facts::read_published(DbConnection::Postgres(connection, 0), schema_found, clock.database).await
     });
     let queues = queues.await?;
+    let schema_known = newest(&migrations::postgres());
+    let backlog = if schema_found == Some(schema_known) {
+        let read = pool.with_connection(async |connection| {
+            backlog::read(DbConnection::Postgres(connection, 0), clock.database).await
+        });
+        Some(read.await?)
+    } else {
+        None
+    };
     let query = sqlx::query(include_str!("../postgres/sql/diagnostics_open.sql"))
         .bind(micros(open_for))
         .bind(i64::from(MAX_OPEN_TRANSACTIONS));
@@ -60,11 +69,11 @@ pub(crate) async fn look(
         sees_everybody: row.truth("sees_everybody")?,
         open_transactions,
     };
-    let schema_known = newest(&migrations::postgres());
     Ok(Diagnostics {
         schema_found,
         schema_known,
         queues,
+        backlog,
         database: DatabaseDiagnostics::Postgres(Box::new(server)),
     })
 }

@@ -23,7 +23,8 @@ fn server() -> PostgresDiagnostics {
 
 fn findings(server: PostgresDiagnostics, max_connections: u32) -> Vec<(&'static str, String)> {
     let database = DatabaseDiagnostics::Postgres(Box::new(server));
-    let seen = Diagnostics { schema_found: Some(2), schema_known: 2, queues: Vec::new(), database };
+    let seen =
+        Diagnostics { schema_found: Some(2), schema_known: 2, queues: Vec::new(), backlog: None, database };
     let found = diagnostics(&seen, max_connections);
     found.into_iter().filter(DoctorCheck::is_finding).map(|check| (check.name, check.what)).collect()
 }
