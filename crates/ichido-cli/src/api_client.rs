@@ -6,13 +6,11 @@
 //! if that helps. A change is sent once, and if its outcome is unknown, the error says so. Tokens are read from the
 //! environment or `.env` only, and never shown.
 
-mod address;
 pub(crate) mod format;
 mod outcome;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 
 use clap::Subcommand;
 use form_urlencoded::Serializer;
@@ -24,22 +22,20 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-pub(crate) use address::Address;
 use ichido_core::settings::ConfigErrors;
 use ichido_core::text::table::Column;
-use ichido_server::config::Config;
 use ichido_server::environment;
 use ichido_server::serve::InProcessApi;
+use ichido_server::target::Target;
 pub(crate) use outcome::{ApiProblem, describe_failure, describe_redirect};
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::{load_config, open_existing};
+use crate::store::open_existing;
+use crate::target::TargetArgs;
 
 /// The caller's token. It is never a flag: every user of a machine can read a program's flags.
 const TOKEN: &str = "ICHIDO_TOKEN";
-const NOWHERE: &str =
-    "no store or server given; use --store, ICHIDO_STORE, `[store] url`, --server or ICHIDO_SERVER";
 
 /// The arguments of a command whose subcommands are requests to the API.
 #[derive(Debug, clap::Args)]
@@ -53,29 +49,11 @@ pub(crate) struct ApiArgs<C: Subcommand> {
 /// How to reach the API, and as which user.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConnectArgs {
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        help = "Server URL; set its token in ICHIDO_TOKEN [env: ICHIDO_SERVER]"
-    )]
-    server: Option<String>,
+    #[command(flatten)]
+    target: TargetArgs,
 
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        help = "Store URL instead: sqlite:FILE or postgres://… [env: ICHIDO_STORE] \
-                [default: from the configuration]"
-    )]
-    store: Option<String>,
-
-    /// Configuration file [default: ichido.toml, if present]
-    #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_CONFIG")]
-    config: Option<PathBuf>,
-
-    /// Your name for the audit trail; a server uses the token's
-    #[arg(long, global = true, value_name = "NAME", env = "USER", default_value = "unknown")]
+    /// Your name for the audit trail; a server uses the token's [default: USER, LOGNAME or the user id]
+    #[arg(long, global = true, value_name = "NAME", default_value_t = environment::user(), hide_default_value = true)]
     by: String,
 
     /// Print JSON, one object per line
@@ -124,22 +102,17 @@ impl ApiClient {
     /// Opens a store, or prepares to call a server without calling it yet.
     pub(crate) async fn open(args: ConnectArgs) -> Result<Self, Exit> {
         let mut faults = ConfigErrors::default();
-        let transport =
-            match Address::from_flags_or_env(args.server.as_deref(), args.store.as_deref(), &mut faults) {
-                Address::Server(url) => {
-                    let transport = client_settings(url, &mut faults)
-                        .and_then(|settings| Transport::server(settings, &mut faults));
-                    faults.or(transport)?
-                }
-                address => {
-                    let config = load_config(args.config)?;
-                    let url = store_url(address, config.as_ref(), &mut faults);
-                    let url = faults.or(url)?;
-                    Transport::Store {
-                        api: InProcessApi::new(open_existing(&url).await?, config.as_ref(), args.by),
-                    }
-                }
-            };
+        let transport = match args.target.find().await? {
+            Target::Server { url, is_named } => {
+                let transport = client_settings(url, is_named, &mut faults)
+                    .and_then(|settings| Transport::server(settings, &mut faults));
+                faults.or(transport)?
+            }
+            Target::Store(found) => {
+                let store = open_existing(&found).await?;
+                Transport::Store { api: InProcessApi::new(store, found.config.as_ref(), args.by) }
+            }
+        };
         Ok(Self { json: args.json, transport })
     }
 
@@ -338,25 +311,14 @@ fn uri(target: &str) -> Result<Uri, Exit> {
     target.parse().map_err(|error| Exit::Failed(format!("{target} is not a valid request target: {error}")))
 }
 
-/// Returns the URL of the given store, or that of the configuration.
-pub(crate) fn store_url(
-    given: Address,
-    config: Option<&Config>,
+/// Returns the settings of a client, with the token of the environment if the caller named the server.
+pub(crate) fn client_settings(
+    url: String,
+    is_named: bool,
     faults: &mut ConfigErrors,
-) -> Option<String> {
-    let url = match given {
-        Address::Store(url) => Some(url),
-        _ => config.and_then(|config| config.store.url.clone()),
-    };
-    if url.is_none() {
-        faults.add("--store", NOWHERE);
-    }
-    url
-}
-
-/// Returns the settings of a client with the token of the environment.
-pub(crate) fn client_settings(url: String, faults: &mut ConfigErrors) -> Option<ClientSettings> {
+) -> Option<ClientSettings> {
     let token = match environment::variable(TOKEN) {
+        _ if !is_named => Some(None),
         Ok(text) => faults.check(TOKEN, Token::parse(&text)).map(Some),
         Err(std::env::VarError::NotPresent) => Some(None),
         Err(std::env::VarError::NotUnicode(_)) => {

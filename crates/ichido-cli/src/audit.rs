@@ -11,12 +11,14 @@ use clap::{Subcommand, ValueEnum};
 use ichido_core::audit::AuditKey;
 use ichido_core::audit::seal::SealHead;
 use ichido_core::settings::ConfigErrors;
+use ichido_http::small_file;
 use ichido_server::admin::{self, Sealed, audit_report};
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::{open_existing, resolve_url};
+use crate::store::open_existing;
+use crate::target::StoreArgs;
 
 const AFTER_HELP: &str = "\
 Entries are sealed in batches, and each seal is chained to the previous one. Create a key with `openssl rand -hex 32` and store it
@@ -33,9 +35,9 @@ identity and the hash of its key.
 Exit code: 0 if the trail is intact, 1 for findings, 2 if the trail cannot be read, and 3 if the store cannot be reached.
 
 Examples:
-  ichido audit seal   --store sqlite:ichido.db --key-file audit.key
-  ichido audit head   --store sqlite:ichido.db > head.txt
-  ichido audit verify --store sqlite:ichido.db --key-file audit.key --head \"$(cat head.txt)\"";
+  ichido audit seal   --key-file audit.key
+  ichido audit head   > head.txt
+  ichido audit verify --key-file audit.key --head \"$(cat head.txt)\"";
 
 /// Arguments of `ichido audit`.
 #[derive(Debug, clap::Args)]
@@ -43,12 +45,8 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
-    /// Store URL: sqlite:FILE or postgres://… [default: from the configuration, else sqlite:ichido.db]
-    #[arg(long, global = true, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
-    store: Option<String>,
-    /// Configuration file that names the store [default: ichido.toml, if present]
-    #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_CONFIG")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreArgs,
     /// File with the seal key, at least 32 bytes
     #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_AUDIT_KEY_FILE")]
     key_file: Option<PathBuf>,
@@ -85,13 +83,13 @@ enum Format {
 /// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let mut faults = ConfigErrors::default();
-    let url = resolve_url(args.store, args.config).map_err(|found| faults.join(found)).ok();
+    let found = args.store.find().map_err(|more| faults.join(more)).ok();
     let key = args.key_file.as_deref().and_then(|path| read_key(path, &mut faults));
     let head = match &args.command {
         Command::Verify { head: Some(text) } => parse_head(text, &mut faults),
         _ => None,
     };
-    let store = open_existing(&faults.or(url)?).await.map_err(unreadable)?;
+    let store = open_existing(&faults.or(found)?).await.map_err(unreadable)?;
     let (key, format) = (key.as_ref(), if args.json { Format::Json } else { args.format });
     match args.command {
         Command::Verify { .. } => {
@@ -115,7 +113,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 /// Reads the key from a file. Errors do not repeat its contents.
 fn read_key(path: &Path, faults: &mut ConfigErrors) -> Option<AuditKey> {
     let flag = format!("--key-file {}", path.display());
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot read it: {error}"));
+    let bytes = small_file::read(path).map_err(|error| format!("cannot read it: {error}"));
     let key = bytes.and_then(|bytes| AuditKey::parse(&bytes).map_err(|error| error.to_string()));
     faults.check(&flag, key)
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::{check_exists, resolve_url};
+use crate::target::StoreArgs;
 
 const AFTER_HELP: &str = "\
 To restore: stop every program that uses the store, move its file and the -wal and -shm files beside it away, and move the copy to the \
@@ -32,13 +32,8 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Store URL: sqlite:FILE [default: from the configuration, else sqlite:ichido.db]
-    #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
-    store: Option<String>,
-
-    /// Configuration file that names the store [default: ichido.toml, if present]
-    #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreArgs,
 
     /// Print JSON
     #[arg(long)]
@@ -47,9 +42,9 @@ pub(crate) struct Args {
 
 /// Makes the copy.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let url = resolve_url(args.store, args.config)?;
-    check_exists(&url).map_err(Exit::Failed)?;
-    let Backup { file, bytes, schema } = admin::back_up(&url, &args.file).await?;
+    let found = args.store.find()?;
+    found.check_exists().map_err(Exit::Unreachable)?;
+    let Backup { file, bytes, schema } = admin::back_up(&found.url, &args.file).await?;
     let file = file.display();
     if args.json {
         return out::print_line(json!({ "file": file.to_string(), "bytes": bytes, "schema": schema }));

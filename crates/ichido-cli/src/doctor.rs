@@ -6,27 +6,28 @@
 //!
 //! Start at [`run`]; `evaluate` interprets what was read, without I/O.
 
+mod backlog;
 mod disk;
 mod evaluate;
 mod queues;
 mod report;
 
-use std::path::PathBuf;
+use std::path::Path;
 
-use ichido_core::settings::ConfigErrors;
 use ichido_http::clock;
-use ichido_server::config::Config;
-use ichido_server::config::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file, store_url};
+use ichido_server::config::{CONNECTIONS_DEFAULT, Config, sqlite_file, store_url};
+use ichido_server::target::{StoreTarget, load_config};
 use ichido_store::diagnostics;
 use ichido_store::error::StoreError;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::{check_exists, load_config};
+use crate::target::StoreArgs;
 use report::DoctorCheck;
 
 const AFTER_HELP: &str = "\
 For an SQLite store it also checks the free disk space; for PostgreSQL that cannot be seen from here.
+Parked messages and firing alerts are findings; dead letters and overdue messages are warnings.
 It does not check that messages match their history: use `ichido audit verify` for that.
 
 Exit code: 0 without findings or with warnings only, 1 for findings, 2 for a usage or configuration error, and 3 if the database cannot \
@@ -40,13 +41,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// Configuration file to check [default: ichido.toml, if present]
-    #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
-    config: Option<PathBuf>,
-
-    /// Store URL: sqlite:FILE or postgres://… [default: from the configuration, else sqlite:ichido.db]
-    #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
-    store: Option<String>,
+    #[command(flatten)]
+    store: StoreArgs,
 
     /// Print one JSON object
     #[arg(long)]
@@ -55,10 +51,13 @@ pub(crate) struct Args {
 
 /// Runs the checks and prints the report.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let config = load_config(args.config);
-    let mut checks = evaluate::configuration(config.as_ref().map(Option::as_ref));
-    let looked = if let Some(inspection) = inspection(args.store, config) {
-        inspect(&inspection?, &mut checks).await
+    let (config, mut checks) = configuration(args.store.config.as_deref());
+    let found = args.store.find();
+    let looked = if let Ok(store) = found {
+        store_url::check(&store.url).map_err(|why| Exit::invalid("--store", why))?;
+        let has_config = config.is_some();
+        let max_connections = config.map_or(CONNECTIONS_DEFAULT, |config| config.store.max_connections);
+        inspect(&Inspection { store, max_connections, has_config }, &mut checks).await
     } else {
         let why = "the configuration cannot be read, so the store is unknown";
         checks.push(DoctorCheck::unknown("store", why));
@@ -69,28 +68,24 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     if checks.iter().any(DoctorCheck::is_finding) { Err(Exit::Findings) } else { Ok(()) }
 }
 
-/// Returns the store and the connections of each process.
-///
-/// Returns `None` if only an unreadable configuration names the store.
-fn inspection(
-    store: Option<String>,
-    config: Result<Option<Config>, ConfigErrors>,
-) -> Option<Result<Inspection, Exit>> {
-    let has_config = matches!(config, Ok(Some(_)));
-    let (configured, max_connections) = match config {
-        Ok(Some(config)) => (config.store.url, config.store.max_connections),
-        Err(_) if store.is_none() => return None,
-        Ok(None) | Err(_) => (None, CONNECTIONS_DEFAULT),
+/// Checks the configuration. Secrets that are missing here are a warning: only servers and workers need them.
+fn configuration(named: Option<&Path>) -> (Option<Config>, Vec<DoctorCheck>) {
+    let (config, path) = match load_config(named) {
+        Ok(loaded) => loaded,
+        Err(faults) => return (None, evaluate::configuration(Err(&faults))),
     };
-    let url = store.or(configured).unwrap_or_else(|| DEFAULT_URL.to_owned());
-    let checked = store_url::check(&url).map_err(|why| Exit::invalid("--store", why));
-    Some(checked.map(|()| Inspection { url, max_connections, has_config }))
+    let mut checks = evaluate::configuration(Ok(config.as_ref()));
+    let missing = path.and_then(|path| ichido_server::config::load(&path).err());
+    checks.extend(missing.map(|faults| {
+        let help = "set them where a server or worker starts; commands that deliver nothing do not need them";
+        DoctorCheck::warning("secrets", faults.to_string().replace('\n', ";"), help)
+    }));
+    (config, checks)
 }
 
 /// What to inspect.
 struct Inspection {
-    /// May contain a password.
-    url: String,
+    store: StoreTarget,
     max_connections: u32,
     /// Whether a configuration was checked.
     has_config: bool,
@@ -101,7 +96,7 @@ async fn inspect(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Resu
     let looked = inspect_database(inspection, checks).await;
     // Always: a full disk may be why the database could not be read.
     checks.extend(
-        sqlite_file(&inspection.url)
+        sqlite_file(&inspection.store.url)
             .filter(|file| file.exists())
             .map(|file| evaluate::disk(disk::disk_space(file))),
     );
@@ -109,22 +104,25 @@ async fn inspect(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Resu
 }
 
 async fn inspect_database(inspection: &Inspection, checks: &mut Vec<DoctorCheck>) -> Result<(), Exit> {
-    let seen = match check_exists(&inspection.url) {
-        Ok(()) => {
-            diagnostics::inspect(&inspection.url, clock::now, evaluate::MAX_OPEN_FOR).await.map_err(|error| {
+    let seen = match inspection.store.check_exists() {
+        Ok(()) => diagnostics::inspect(&inspection.store.url, clock::now, evaluate::MAX_OPEN_FOR)
+            .await
+            .map_err(|error| {
                 (error.with_causes(), matches!(error, StoreError::Refused(_) | StoreError::Corrupt { .. }))
-            })
-        }
+            }),
         Err(why) => Err((why, false)),
     };
     match seen {
         Ok(diagnosed) => {
             checks.extend(evaluate::diagnostics(&diagnosed, inspection.max_connections));
             checks.extend(queues::evaluate(&diagnosed.queues, inspection.has_config));
+            checks.extend(diagnosed.backlog.iter().flat_map(backlog::evaluate));
             Ok(())
         }
         Err((why, was_reached)) => {
-            checks.push(DoctorCheck::finding("store", why.clone(), evaluate::UNREACHABLE_HELP));
+            let help =
+                if inspection.store.is_named() { evaluate::UNREACHABLE_HELP } else { evaluate::START_HELP };
+            checks.push(DoctorCheck::finding("store", why.clone(), help));
             if was_reached { Ok(()) } else { Err(Exit::Unreachable(why)) }
         }
     }

@@ -4,7 +4,6 @@
 //! needs no token, follows no redirect, and asks once: the container runtime repeats the check.
 // Spec: E6.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,13 +11,12 @@ use std::time::Duration;
 use ichido_client::{ClientSettings, Outcome};
 use ichido_core::retry::Retry;
 use ichido_core::text::visible;
-use ichido_server::config::LISTEN_DEFAULT;
+use ichido_server::target;
 use serde_json::json;
 
 use crate::api_client::describe_failure;
 use crate::exit::Exit;
 use crate::out;
-use crate::store::load_config;
 
 /// How long the server may take. The server allows its store less time than this.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -34,7 +32,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
-    /// Server URL [default: from the configuration, else port 4180 here]
+    /// Server URL [default: the server of the store here, else from the configuration, else port 4180]
     #[arg(long, value_name = "URL", env = "ICHIDO_SERVER")]
     server: Option<String>,
 
@@ -60,15 +58,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 }
 
 async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<(), String> {
-    let base = if let Some(url) = server {
-        url
-    } else {
-        let config = load_config(config).map_err(|faults| faults.to_string())?;
-        let listen = config.map_or(LISTEN_DEFAULT, |config| config.serve.listen);
-        if listen.port() == 0 {
-            return Err("the configuration sets a free port, so the server's address is unknown; pass it with --server".to_owned());
-        }
-        format!("http://{}", from_here(listen))
+    let base = match server {
+        Some(url) => url,
+        None => target::server_url(config.as_deref())?,
     };
     let settings = ClientSettings {
         retry: Retry { max_attempts: NonZeroU32::MIN, ..Retry::CLIENT },
@@ -90,29 +82,5 @@ async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<
             }
             last @ ichido_client::LastResult::Error { .. } => describe_failure(why, &last),
         }),
-    }
-}
-
-/// Returns the address at which this machine reaches a server that listens on all interfaces.
-fn from_here(listen: SocketAddr) -> SocketAddr {
-    let address = match listen.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(address, listen.port())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wildcard_listen_address_is_checked_on_loopback() {
-        for (listen, asked) in
-            [("0.0.0.0:4180", "127.0.0.1:4180"), ("[::]:4180", "[::1]:4180"), ("10.1.2.3:80", "10.1.2.3:80")]
-        {
-            assert_eq!(from_here(listen.parse().unwrap()), asked.parse().unwrap());
-        }
     }
 }

@@ -190,7 +190,7 @@ async fn ask(
 }
 
 async fn forget(args: &Args) -> Result<(), Exit> {
-    let store = store::open_existing(&args.store).await?;
+    let store = store::open_existing(&args.store.clone().into()).await?;
     let forgotten = admin::forget_answers(&store, TOPIC).await?;
     if args.json {
         out::print_line(json!({ "forgotten": forgotten }))

@@ -28,6 +28,7 @@ mod queues;
 mod send;
 mod serve;
 mod store;
+mod target;
 mod token;
 mod worker;
 

@@ -30,6 +30,7 @@ use tokio::io::{AsyncReadExt as _, BufReader};
 use crate::bar::Bar;
 use crate::exit::Exit;
 use crate::out;
+use crate::target::TargetArgs;
 use bulk::BulkSend;
 use line::LineMessage;
 use lines::LineReader;
@@ -65,11 +66,8 @@ store cannot be reached (entries wait in the offline queue) or the command was s
 Examples:
   echo '{\"symbol\":\"ACME\",\"intent\":\"buy\",\"qty\":\"10\"}' | ichido send orders --key order-1
   echo '{\"to\":\"ann@example.com\"}' | ichido send mail --key reminder-7 --delay 2h --priority 1
-  ichido send orders --ndjson orders.ndjson --key-from /order_id --server http://127.0.0.1:4180
+  ichido send orders --ndjson orders.ndjson --key-from /order_id
   ichido send orders --ndjson orders.ndjson --offline-queue orders.queue --server http://127.0.0.1:4180";
-
-const STORE_HELP: &str =
-    "Store URL: sqlite:FILE or postgres://… [env: ICHIDO_STORE] [default: from the configuration]";
 
 /// Arguments of `ichido send`.
 #[derive(Debug, clap::Args)]
@@ -123,15 +121,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MOMENT", value_parser = parse_run_at)]
     run_at: Option<Timestamp>,
 
-    #[arg(long, value_name = "URL", help = "Server URL to send to [env: ICHIDO_SERVER]")]
-    server: Option<String>,
-
-    /// Configuration file with the queue [default: ichido.toml, if present]
-    #[arg(long, value_name = "FILE", env = "ICHIDO_CONFIG")]
-    config: Option<PathBuf>,
-
-    #[arg(long, value_name = "URL", help = STORE_HELP)]
-    store: Option<String>,
+    #[command(flatten)]
+    target: TargetArgs,
 
     /// Print one JSON object per result
     #[arg(long)]
@@ -159,7 +150,7 @@ async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
         faults.check("--key", body_key::agrees(key, &body));
     }
     // All errors are reported at once.
-    let settings = Settings::resolve(args).map_err(|more| faults.join(more)).ok();
+    let settings = Settings::resolve(args).await.map_err(|more| faults.join(more)).ok();
     let (key, settings) = faults.or(key.zip(settings))?;
     if let Some(warning) =
         settings.queue_config().and_then(|queue| body_key::warning(&queue.name, queue.outbound_key, &body))
@@ -179,7 +170,7 @@ async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
 }
 
 async fn send_many(args: &Args, file: &Path) -> Result<(), Exit> {
-    let settings = Settings::resolve(args)?;
+    let settings = Settings::resolve(args).await?;
     // Opened before the store, so a missing file is reported before anything is created.
     let (lines, bytes) = open_lines(file).await?;
     let bulk = BulkSend {

@@ -16,19 +16,21 @@ use ichido_core::settings::ConfigErrors;
 use ichido_http::server::bounds::ConnectionLimits;
 use ichido_server::config::{Config, DEFAULT_URL, ServeConfig, sqlite_file};
 use ichido_server::serve::{Access, Serving, is_open, no_token};
+use ichido_server::server_file::ServerFile;
+use ichido_server::target::StoreTarget;
 use ichido_server::{traces, worker};
 use tokio::net::TcpListener;
 
 use crate::exit::Exit;
 use crate::out;
 use crate::signals::Signals;
-use crate::store::{check_exists, open_with};
+use crate::store::open_with;
 use setup::{DEMO, Setup};
 
 /// Arguments of `ichido serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Listen address; beyond loopback requires tokens; port 0: any free [default: from the configuration, else 127.0.0.1:4180]
+    /// Listen address, or a port on loopback; beyond loopback requires tokens; port 0: any free [default: from the configuration, else 127.0.0.1:4180]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = ichido_http::server::bounds::address)]
     listen: Option<SocketAddr>,
 
@@ -61,7 +63,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
         () = signals.next() => return Ok(()),
     };
     // A refused start must not leave a new store behind.
-    if !address.ip().is_loopback() && check_exists(&setup.url).is_err() {
+    if !address.ip().is_loopback() && StoreTarget::from(setup.url.clone()).check_exists().is_err() {
         return Err(no_token(address, "--listen").into());
     }
     let store = open_with(&setup.url, setup.config.store.max_connections).await?;
@@ -69,13 +71,15 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let is_open = is_open(&access, address, "--listen").await?;
     worker::check_keys(&store, &setup.config, &setup.config_path).await?;
     let serving = Serving::start(&setup.config, &store, targets, access, limits).await?;
+    // Commands in this folder find the server by it.
+    let _file = ServerFile::write(&setup.url, address, serving.node()).await;
     announce(&setup, address, is_open)?;
     let ended = serving.until(listener, &signals.stops()).await;
     exporting.end().await;
     Ok(ended?)
 }
 
-/// Returns the store's URL: from the flag or the environment, then from the configuration, else the default.
+/// Returns the store's URL: from the flag or the environment, then from the configuration, then the default.
 ///
 /// A configuration without queues is an error, unless it only watches: for alerts about requests behind proxies.
 pub(crate) fn store_url(given: Option<String>, config: &Config, file: &Path) -> Result<String, ConfigErrors> {

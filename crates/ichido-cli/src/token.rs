@@ -3,7 +3,6 @@
 //! Guarantee: a token is shown once, when it is created. The store keeps only the hash of its secret, and no command
 //! shows more.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -13,12 +12,14 @@ use ichido_core::settings::duration;
 use ichido_core::text::table::Column;
 use ichido_server::accept;
 use ichido_server::admin::{self, ListedToken, TokenRole};
+use ichido_server::environment;
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::exit::Exit;
 use crate::out;
-use crate::store::{open, open_existing, resolve_url};
+use crate::store::{open, open_existing};
+use crate::target::StoreArgs;
 
 /// Arguments of `ichido token`.
 #[derive(Debug, clap::Args)]
@@ -26,16 +27,11 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 
-    /// Configuration file that names the store [default: ichido.toml, if present]
-    #[arg(long, global = true, value_name = "FILE", env = "ICHIDO_CONFIG")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreArgs,
 
-    /// Store URL: sqlite:FILE or postgres://… [default: from the configuration, else sqlite:ichido.db]
-    #[arg(long, global = true, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
-    store: Option<String>,
-
-    /// Your name, for the audit trail
-    #[arg(long, global = true, value_name = "NAME", env = "USER", default_value = "cli")]
+    /// Your name, for the audit trail [default: USER, LOGNAME or the user id]
+    #[arg(long, global = true, value_name = "NAME", default_value_t = environment::user(), hide_default_value = true)]
     by: String,
 
     /// Print JSON
@@ -89,11 +85,11 @@ This token is shown only once; store it now. To use it, set ICHIDO_TOKEN for `ic
 
 /// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
-    let url = resolve_url(args.store, args.config)?;
+    let found = args.store.find()?;
     match args.command {
         Command::Create(create) => {
             let (role, expires_in) = create.resolve()?;
-            let store = open(&url).await?;
+            let store = open(&found.url).await?;
             let made = admin::create_token(&store, create.name, role, expires_in, &args.by).await?;
             if args.json {
                 return out::print_line(json!(made));
@@ -103,7 +99,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             Ok(())
         }
         Command::List => {
-            let tokens = admin::list_tokens(&open_existing(&url).await?).await?;
+            let tokens = admin::list_tokens(&open_existing(&found).await?).await?;
             if args.json {
                 out::print_line(json!({ "tokens": tokens }))
             } else {
@@ -111,7 +107,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             }
         }
         Command::Revoke { id } => {
-            let store = open_existing(&url).await?;
+            let store = open_existing(&found).await?;
             if !admin::revoke_token(&store, id, &args.by).await? {
                 return Err(Exit::Failed(format!("there is no active token {id}; run `ichido token list`")));
             }

@@ -16,6 +16,7 @@ use ichido_core::settings::duration;
 use ichido_server::config::{self, Config, FILE_NAME};
 use ichido_server::serve::metrics::{Health, Metrics};
 use ichido_server::serve::{self, Access};
+use ichido_server::target::StoreTarget;
 use ichido_server::traces;
 use ichido_server::worker::{check_keys, connect, cut, lives, max_lease, on_store, start};
 
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", default_value = FILE_NAME, env = "ICHIDO_CONFIG")]
     config: PathBuf,
 
-    /// Store URL: sqlite:FILE or postgres://… [default: from the configuration]
+    /// Store URL: sqlite:FILE or postgres://… [default: from the configuration, else sqlite:ichido.db]
     #[arg(long, value_name = "URL", env = "ICHIDO_STORE", hide_env_values = true)]
     store: Option<String>,
 
@@ -44,7 +45,12 @@ pub(crate) struct Args {
 /// Works until it is stopped.
 pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let config = config::load(&args.config)?;
+    let is_default = args.store.is_none() && config.store.url.is_none();
     let url = store_url(args.store, &config, &args.config)?;
+    // A new, empty store would have nothing to deliver.
+    if is_default {
+        StoreTarget::find(None, Some(&args.config))?.check_exists().map_err(Exit::Unreachable)?;
+    }
     // Before anything is claimed, so a signal never arrives when claims could not be returned.
     let mut signals = Signals::listen()?;
     let metrics = match args.metrics {

@@ -117,7 +117,7 @@ pub struct WorkerConfig {
 
 /// Reads a configuration and everything it refers to.
 pub fn load(path: &Path) -> Result<Config, ConfigErrors> {
-    load_traced(path).map(|traced| traced.config)
+    read(path, true).map(|traced| traced.config)
 }
 
 /// A configuration, with the origin of each setting.
@@ -141,15 +141,21 @@ impl Traced {
     }
 }
 
-/// Reads a configuration, and records the origin of each setting.
+/// Reads a configuration for a command that delivers nothing, and records the origin of each setting.
+///
+/// Secrets are not read, so the variables and files that hold them may be missing here. So may the addresses of destinations.
 pub fn load_traced(path: &Path) -> Result<Traced, ConfigErrors> {
+    read(path, false)
+}
+
+fn read(path: &Path, needs_secrets: bool) -> Result<Traced, ConfigErrors> {
     let name = path.display().to_string();
     let text = sources::read_up_to(path, MAX_FILE_BYTES).map_err(|error| {
         let what = format!("cannot be read: {error}; create one with `ichido config init`, or pass --config");
         ConfigErrors::one(&name, what)
     })?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    traced(&name, &text, &ConfigSources::of_process(folder))
+    traced(&name, &text, &ConfigSources { needs_secrets, ..ConfigSources::of_process(folder) })
 }
 
 /// Parses a configuration, or returns all of its errors.

@@ -61,6 +61,23 @@ pub fn origin(name: &str) -> String {
     }
 }
 
+/// Returns the name of the person who runs this process, for the audit trail.
+pub fn user() -> String {
+    let named = |name| std::env::var(name).ok().filter(|user| !user.is_empty());
+    named("USER").or_else(|| named("LOGNAME")).or_else(user_id).unwrap_or_else(|| "unknown".to_owned())
+}
+
+#[cfg(unix)]
+fn user_id() -> Option<String> {
+    let process = std::fs::metadata("/proc/self").ok()?;
+    Some(format!("uid {}", std::os::unix::fs::MetadataExt::uid(&process)))
+}
+
+#[cfg(not(unix))]
+fn user_id() -> Option<String> {
+    None
+}
+
 /// Returns the names and values of all variables with a prefix, sorted by name.
 pub(crate) fn variables_with(prefix: &str) -> Vec<(String, String)> {
     let in_process = std::env::vars_os()

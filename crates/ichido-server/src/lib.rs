@@ -16,6 +16,8 @@ mod redacted;
 pub mod schedule;
 mod schema;
 pub mod serve;
+pub mod server_file;
+pub mod target;
 pub mod traces;
 pub mod worker;
 

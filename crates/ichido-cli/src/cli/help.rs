@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use clap::Command;
+use ichido_server::target;
 
 use crate::exit;
 
@@ -24,7 +25,7 @@ pub(super) fn with_help(command: Command) -> Command {
         "{{about}}\n\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}",
         groups(&command)
     );
-    with_long_help(command, exit::HELP).help_template(template)
+    with_long_help(command, exit::HELP, false).help_template(template)
 }
 
 /// Turns `ichido help dead list` into `ichido dead list --help`.
@@ -59,20 +60,20 @@ fn groups(command: &Command) -> String {
     text
 }
 
-/// Moves everything after the options to the long help, and adds the exit codes.
+/// Moves everything after the options to the long help, and adds the exit codes and how a store is found.
 ///
 /// A command that does not describe its exit codes inherits the text of its parent.
-fn with_long_help(command: Command, inherited: &str) -> Command {
+fn with_long_help(command: Command, inherited: &str, finds_store: bool) -> Command {
     let own = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let codes = own.split("\n\n").find(|part| part.starts_with(exit::HELP_BEGINS));
-    let after = match codes {
-        Some(_) => own.clone(),
-        None if own.is_empty() => inherited.to_owned(),
-        None => format!("{inherited}\n\n{own}"),
-    };
+    let has = |id: &str| command.get_arguments().any(|argument| argument.get_id() == id);
+    let finds_store = finds_store || has("store") && has("config");
+    let parts = [codes.is_none().then_some(inherited), finds_store.then_some(target::HELP), Some(&own)];
+    let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    let after = parts.join("\n\n");
     let codes = codes.unwrap_or(inherited).to_owned();
     let command = command.after_help(None).after_long_help(after);
-    command.mut_subcommands(|command| with_long_help(command, &codes))
+    command.mut_subcommands(|command| with_long_help(command, &codes, finds_store))
 }
 
 #[cfg(test)]

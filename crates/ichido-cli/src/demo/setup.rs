@@ -88,6 +88,7 @@ impl Receivers {
             file: &|path| std::fs::read_to_string(path),
             named: Vec::new(),
             folder: PathBuf::new(),
+            needs_secrets: true,
         };
         Ok(config::resolve(NAME, &text, &outside)?)
     }

@@ -43,6 +43,9 @@ const DURABLE_COMMITS: [&str; 4] = ["on", "local", "remote_write", "remote_apply
 
 pub(super) const UNREACHABLE_HELP: &str = "check that the database is running, that this user has access and that the URL is right (--store, ICHIDO_STORE or `[store] url`)";
 
+pub(super) const START_HELP: &str =
+    "run `ichido serve` to start a server here, or name an existing store with --store or ICHIDO_STORE";
+
 /// Checks a configuration, or reports its errors.
 pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> Vec<DoctorCheck> {
     let config = match config {

@@ -30,7 +30,7 @@ use input::{Batches, Input, NumberedMessage};
 
 /// Stores messages in the file, and sends its entries.
 pub(super) async fn run(args: &Args) -> Result<(), Exit> {
-    let settings = Settings::resolve(args)?;
+    let settings = Settings::resolve(args).await?;
     let sender = settings.sender(args).await?;
     let (Some(file), SendTransport::Server { url, client }) = (&args.offline_queue, sender.transport.clone())
     else {

@@ -14,13 +14,15 @@ use ichido_server::accept::{QueueName, queue_name};
 use ichido_server::config::Config;
 use ichido_server::schedule::Schedule;
 use ichido_server::serve::InProcessApi;
+use ichido_server::target::{StoreTarget, Target};
 
 use super::Args;
 use super::line::KeyFrom;
 use super::sender::{SendTransport, Sender};
-use crate::api_client::{self, Address};
+use crate::api_client;
 use crate::exit::Exit;
-use crate::store::{load_config, open};
+use crate::store::open_or_create;
+use crate::target::say;
 
 /// Validated settings.
 pub(super) struct Settings {
@@ -30,34 +32,31 @@ pub(super) struct Settings {
     pub(super) key_from: KeyFrom,
     /// How long the server remembers a key.
     pub(super) keeps_keys_for: Duration,
-    config: Option<Config>,
     to: SendTarget,
 }
 
 enum SendTarget {
     Server(SendTransport),
-    /// The URL of a store that is not open yet.
-    Store(String),
+    /// A store that is not open yet.
+    Store(Box<StoreTarget>),
 }
 
 impl Settings {
-    pub(super) fn resolve(args: &Args) -> Result<Self, ConfigErrors> {
+    pub(super) async fn resolve(args: &Args) -> Result<Self, ConfigErrors> {
         let mut faults = ConfigErrors::default();
-        let address = Address::from_flags_or_env(args.server.as_deref(), args.store.as_deref(), &mut faults);
-        let config = match &address {
-            // The server has its own configuration.
-            Address::Server(_) => None,
-            Address::Store(_) | Address::None => load_config(args.config.clone())?,
-        };
-        let is_sent = matches!(address, Address::Server(_));
-        let queue = queue(args, config.as_ref(), &mut faults);
+        let target = args.target.find().await?;
+        // A server has its own configuration.
+        let config = if let Target::Store(found) = &target { found.config.as_ref() } else { None };
+        let is_sent = matches!(target, Target::Server { .. });
+        let queue = queue(args, config, &mut faults);
         let key_from = match &args.key_from {
             None => Some(KeyFrom::Member),
             Some(text) => faults
                 .check("--key-from", Pointer::parse(text))
                 .map(|pointer| KeyFrom::Pointer(pointer, text.clone())),
         };
-        if args.offline_queue.is_some() && !is_sent {
+        // Entries wait for one address, and one that was found may change.
+        if args.offline_queue.is_some() && !matches!(target, Target::Server { is_named: true, .. }) {
             faults.add("--offline-queue", "needs a server to send to; pass --server or set ICHIDO_SERVER");
         }
         let keeps_keys_for = match &args.keeps_keys_for {
@@ -68,14 +67,14 @@ impl Settings {
         let identity = identity.and_then(|text| faults.check("--identity", identity_field(text, is_sent)));
         let schedule = Schedule::new(args.priority, args.delay, args.run_at, clock::now());
         let schedule = faults.check("--run-at", schedule);
-        let to = match address {
-            Address::Server(url) => {
-                let client = api_client::client_settings(url.clone(), &mut faults)
+        let to = match target {
+            Target::Server { url, is_named } => {
+                let client = api_client::client_settings(url.clone(), is_named, &mut faults)
                     .and_then(|settings| api_client::build_client(settings, &mut faults));
                 client
                     .map(|client| SendTarget::Server(SendTransport::Server { url, client: Arc::new(client) }))
             }
-            address => api_client::store_url(address, config.as_ref(), &mut faults).map(SendTarget::Store),
+            Target::Store(found) => Some(SendTarget::Store(found)),
         };
         let built = (|| {
             Some(Self {
@@ -84,7 +83,6 @@ impl Settings {
                 schedule: schedule?,
                 key_from: key_from?,
                 keeps_keys_for: keeps_keys_for?,
-                config,
                 to: to?,
             })
         })();
@@ -93,19 +91,21 @@ impl Settings {
 
     /// Returns the queue's configuration, if there is one.
     pub(super) fn queue_config(&self) -> Option<&QueueConfig> {
-        self.config.as_ref()?.queues.iter().find(|known| known.name == self.queue.as_str())
+        let SendTarget::Store(found) = &self.to else { return None };
+        found.config.as_ref()?.queues.iter().find(|known| known.name == self.queue.as_str())
     }
 
     /// Creates a sender. Opens a store, but does not call a server yet.
     pub(super) async fn sender(&self, args: &Args) -> Result<Sender, Exit> {
         let transport = match &self.to {
             SendTarget::Server(transport) => transport.clone(),
-            SendTarget::Store(url) => {
-                let store = open(url).await.map_err(|exit| match exit {
+            SendTarget::Store(found) => {
+                say(Some(found.config_note()));
+                let store = open_or_create(found).await.map_err(|exit| match exit {
                     Exit::Unreachable(why) => Exit::Unreachable(format!("{why}; nothing was enqueued")),
                     exit => exit,
                 })?;
-                let api = InProcessApi::taking(store, self.config.as_ref(), &self.queue).await;
+                let api = InProcessApi::taking(store, found.config.as_ref(), &self.queue).await;
                 let api = api.map_err(|error| Exit::Failed(format!("cannot look up the queue: {error}")))?;
                 SendTransport::Store(Arc::new(api))
             }

@@ -279,7 +279,7 @@ fn unreadable_trail_is_neither_intact_nor_tampered() {
     assert!(err.contains("at least 32") && !err.contains("\"short\""), "{err}");
     assert!(err.contains("ichido-audit-1:"), "{err}");
     let (code, _, err) = run(&["audit", "verify", "--store", "sqlite:/nowhere/at/all.db"]);
-    assert_eq!(code, Some(2), "{err}");
+    assert_eq!(code, Some(3), "{err}");
     let (code, _, err) = run(&["audit", "seal", "--store", "sqlite:x", "--key-file", "/nowhere/key"]);
     assert_eq!(code, Some(2));
     assert!(err.contains("cannot read it"), "{err}");

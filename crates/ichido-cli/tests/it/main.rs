@@ -24,4 +24,5 @@ mod outbox;
 mod proxy;
 mod send;
 mod serve;
+mod target;
 mod traces;

@@ -23,6 +23,9 @@ use super::table::ROOT;
 
 pub(super) use check::{did_you_mean, kind_of};
 
+/// How the full names of destinations begin.
+const DESTINATIONS: &str = "destinations.";
+
 /// The text of a file, its display name, its overrides, and its errors so far.
 pub(super) struct Source<'a> {
     pub(super) name: &'a str,
@@ -234,15 +237,17 @@ impl<'a> Section<'a> {
     ///
     /// A secret must be a reference; a path is replaced by the text of its file.
     pub(super) fn resolved(&self, name: &str) -> Option<String> {
-        self.checked(name, self.look_up(name, &self.get::<String>(name)?))
+        self.checked(name, self.look_up(name, &self.get::<String>(name)?))?
     }
 
-    fn look_up(&self, name: &str, text: &str) -> Result<String, String> {
+    /// `None` if the text is not needed: only what delivers messages needs secrets and the addresses of destinations.
+    fn look_up(&self, name: &str, text: &str) -> Result<Option<String>, String> {
         let outside = self.source.outside;
         match self.setting(name).map(|setting| &setting.kind) {
             Some(Kind::Secret | Kind::Secrets) => outside.secret(text),
-            Some(Kind::Path) => outside.read(text),
-            _ => outside.resolve(text),
+            Some(Kind::Path) => outside.read(text).map(Some),
+            _ if self.path.starts_with(DESTINATIONS) => outside.resolve_if_needed(text),
+            _ => outside.resolve(text).map(Some),
         }
     }
 
@@ -257,7 +262,7 @@ impl<'a> Section<'a> {
     pub(super) fn resolved_list(&self, name: &str) -> Vec<(usize, String)> {
         let texts = self.get_or_default::<Vec<String>>(name).into_iter().enumerate();
         let resolved = texts.filter_map(|(index, text)| {
-            Some((index, self.checked(&format!("{name}[{index}]"), self.look_up(name, &text))?))
+            Some((index, self.checked(&format!("{name}[{index}]"), self.look_up(name, &text))??))
         });
         resolved.collect()
     }

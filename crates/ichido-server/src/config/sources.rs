@@ -6,11 +6,10 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use ichido_http::small_file::{self, MAX_BYTES};
+
 use super::{env_overlay, sqlite_file};
 use crate::environment;
-
-/// Maximum size of a secret or certificate.
-const MAX_BYTES: usize = 1 << 20;
 
 /// Reads the text of a file up to one byte beyond a limit, so the caller can tell that there is more.
 ///
@@ -37,6 +36,8 @@ pub struct ConfigSources<'a> {
     pub named: Vec<(String, String)>,
     /// The folder of the configuration, which its paths are relative to.
     pub folder: PathBuf,
+    /// Whether secrets are read. Only what delivers messages needs them.
+    pub needs_secrets: bool,
 }
 
 /// The prefixes of references to environment variables and files.
@@ -48,9 +49,10 @@ impl ConfigSources<'_> {
     pub fn of_process(folder: PathBuf) -> Self {
         Self {
             variable: &|name| environment::variable(name).ok(),
-            file: &|path| read_up_to(path, MAX_BYTES),
+            file: &small_file::read_text,
             named: env_overlay::named_variables(),
             folder,
+            needs_secrets: true,
         }
     }
 
@@ -69,11 +71,21 @@ impl ConfigSources<'_> {
     }
 
     /// Resolves a reference; refuses any other text, which would be a secret in the file.
-    pub(super) fn secret(&self, text: &str) -> Result<String, String> {
+    ///
+    /// `None` if secrets are not read.
+    pub(super) fn secret(&self, text: &str) -> Result<Option<String>, String> {
         if text.starts_with(VARIABLE) || text.starts_with(FILE) {
-            return self.resolve(text);
+            return if self.needs_secrets { self.resolve(text).map(Some) } else { Ok(None) };
         }
         Err("is a secret, which must not be in the file; write \"env:NAME\" for an environment variable, or \"file:PATH\"".to_owned())
+    }
+
+    /// Resolves a text of a destination, such as its URL; `None` if what it refers to is missing and not needed.
+    pub(super) fn resolve_if_needed(&self, text: &str) -> Result<Option<String>, String> {
+        match self.resolve(text) {
+            Err(_) if !self.needs_secrets => Ok(None),
+            resolved => resolved.map(Some),
+        }
     }
 
     /// Resolves the path of an SQLite file relative to the configuration's folder.

@@ -56,6 +56,7 @@ pub(super) fn traced_with(text: &str, variables: &BTreeMap<&str, String>) -> Res
             .map(|(name, value)| ((*name).to_owned(), value.clone()))
             .collect(),
         folder: "folder".into(),
+        needs_secrets: true,
     };
     traced("ichido.toml", text, &outside)
 }

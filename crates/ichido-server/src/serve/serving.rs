@@ -15,6 +15,7 @@ use ichido_store::Store;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use super::access::Access;
 use super::admission::Admission;
@@ -73,6 +74,11 @@ impl Serving {
         let server = Arc::new(ApiServer::new(api, access, limits));
         let store = store.clone();
         Ok(Self { server, store, limits, worker, operations, upkeep, max_lease: worker::max_lease(config) })
+    }
+
+    /// Returns the id of its worker among the nodes.
+    pub fn node(&self) -> Uuid {
+        self.worker.id()
     }
 
     /// Serves until it is asked to stop, then ends gracefully unless it is asked again.

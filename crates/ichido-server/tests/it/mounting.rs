@@ -60,6 +60,7 @@ async fn foreign_app(store: &Store) -> String {
         file: &|path| std::fs::read_to_string(path),
         named: Vec::new(),
         folder: PathBuf::new(),
+        needs_secrets: true,
     };
     let config = config::resolve("ichido.toml", CONFIG, &outside).unwrap();
     let app = Router::new()

@@ -28,8 +28,7 @@ async fn reading_commands_do_not_create_a_store() {
     ] {
         let left = ichido(fixture.folder(), &[arguments, &["--store", "sqlite:mistyped.db"]].concat());
         let err = String::from_utf8(left.stderr).expect("text");
-        let code = if arguments[0] == "audit" { 2 } else { 1 };
-        assert_eq!(left.status.code(), Some(code), "{arguments:?}: {err}");
+        assert_eq!(left.status.code(), Some(3), "{arguments:?}: {err}");
         let file = fixture.folder().join("mistyped.db");
         assert!(err.contains(&format!("no store at {}", file.display())), "{arguments:?}: {err}");
         assert!(left.stdout.is_empty() && !file.exists(), "{arguments:?}");

@@ -120,7 +120,7 @@ async fn backup_under_load_contains_all_acknowledged_messages() {
 async fn failed_backup_explains_why_and_how_to_fix_it() {
     let fixture = ServerFixture::new(DatabaseKind::Sqlite).await;
     let (code, _, err) = fixture.run(&["backup", "copy.db"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(3));
     assert!(err.contains("no store at") && err.contains("fix the path"), "{err}");
     drop(Store::open(&fixture.url, 2).await.unwrap());
     let (code, out, err) = fixture.run(&["backup", "copy.db"]);

@@ -3,14 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
+use ichido_core::alert::{AlertRule, AlertSubject, Measurement};
+use ichido_core::lifecycle::Failure;
 use ichido_core::retry::Guarantee;
+use ichido_core::verdict::Effect;
 use ichido_store::Store;
+use ichido_store::alert::NewAlert;
 use ichido_store::testing::postgres::Cluster;
 use serde_json::Value;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
-use crate::dead::fixture::{KEYED, publish};
+use crate::dead::fixture::{KEYED, StoreFixture, both_databases, publish};
 use crate::folder;
 use crate::serve::program::{ichido, on_both};
 
@@ -60,9 +64,9 @@ on_both! {
         assert_eq!((code, err.as_str()), (Some(0), ""), "{report}");
         let mut names = vec!["configuration", "leases", "retention", "memory", "schema", "durability"];
         if fixture.url.starts_with("postgres") {
-            names.extend(["clock", "connections", "transactions", "queues"]);
+            names.extend(["clock", "connections", "transactions", "queues", "messages", "alerts"]);
         } else {
-            names.extend(["queues", "disk"]);
+            names.extend(["queues", "messages", "alerts", "disk"]);
         }
         let all: Vec<&str> =
             report["checks"].as_array().unwrap().iter().map(|check| check["name"].as_str().unwrap()).collect();
@@ -136,6 +140,29 @@ on_both! {
         let (code, report, _) = doctor(fixture.folder.path(), &["--store", &fixture.url]);
         assert_eq!((code, states(&report, "schema")), (Some(1), vec!["finding"]), "{report}");
         assert!(report.to_string().contains("version 999"), "{report}");
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn doctor_reports_parked_messages_and_firing_alerts(fixture: StoreFixture) {
+        let report = |fixture: &StoreFixture| doctor(fixture.folder(), &["--store", &fixture.url]).1;
+        let healthy = report(&fixture);
+        assert_eq!((states(&healthy, "messages"), states(&healthy, "alerts")), (vec!["ok"], vec!["ok"]));
+        fixture.letters("mail", 13, Failure::Permanent, Effect::Unknown).await;
+        fixture.dead("orders", 2).await;
+        let (rule, about) = (AlertRule::DeadLetters, AlertSubject::Queue("orders".to_owned()));
+        let (opened_at, id) = (fixture.store.now().await.unwrap(), Uuid::now_v7());
+        let (reading, terms) = (Measurement::of_count(2), rule.terms());
+        let alert = NewAlert { id, rule, about, opened_at, reading, terms };
+        assert!(fixture.store.alerts().open(&alert, Vec::new()).await.unwrap());
+        let (code, report, _) = doctor(fixture.folder(), &["--store", &fixture.url]);
+        assert_eq!((code, states(&report, "messages")), (Some(1), vec!["finding", "warning"]), "{report}");
+        assert_eq!(states(&report, "alerts"), ["finding"], "{report}");
+        let text = report.to_string();
+        for part in ["13 of queue mail", "dead: 2 of queue orders", "1 firing: ", AlertRule::DeadLetters.as_str()] {
+            assert!(text.contains(part), "no {part} in {text}");
+        }
     }
 }
 

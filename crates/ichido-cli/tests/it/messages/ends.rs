@@ -37,7 +37,7 @@ async fn each_failure_has_its_exit_code() {
         command.args(["queues", "list"]);
         command
     });
-    assert!(neither.code == Some(2) && neither.err.contains("--server or ICHIDO_SERVER"), "{neither:?}");
+    assert!(neither.code == Some(3) && neither.err.contains("no server or store found"), "{neither:?}");
     let no_url = run(at(&targets.fixture, "127.0.0.1", &["queues", "list"]));
     assert!(no_url.code == Some(2) && no_url.err.contains("--server: "), "{no_url:?}");
 }

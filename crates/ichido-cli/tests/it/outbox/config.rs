@@ -77,7 +77,7 @@ fn secret_file_has_a_size_limit() {
         ("/dev/zero", "cannot read /dev/zero: it is not a regular file"),
         ("pipe", "pipe: it is not a regular file"),
         (".", "it is not a regular file"),
-        ("long", "long is larger than 1048576 bytes"),
+        ("long", "it is larger than 1048576 bytes"),
     ] {
         folder.write("mine.toml", &format!("[worker]\naudit_key = \"file:{reference}\"\n"));
         let checked = run(folder.path(), &["config", "check", "mine.toml"], "");

@@ -171,8 +171,8 @@ async fn adapter_seals_key_records_and_the_audit_names_one_that_was_removed() {
 #[test]
 fn invalid_keys_arguments_are_refused() {
     let (code, _, err) = run(&["keys", "unknown"]);
-    assert_eq!(code, Some(2));
-    assert!(err.contains("--store: no store or server given"), "{err}");
+    assert_eq!(code, Some(3));
+    assert!(err.contains("no server or store found"), "{err}");
     let named = [
         "--operation",
         "a",

@@ -285,5 +285,5 @@ async fn invalid_token_settings_are_refused() {
         assert_eq!((code, out.as_str(), err.contains(part)), (Some(2), "", true), "{err}");
     }
     let (code, _, err) = fixture.run(&["token", "list"]);
-    assert_eq!((code, err.contains("no store at")), (Some(1), true), "reading creates none: {err}");
+    assert_eq!((code, err.contains("no store at")), (Some(3), true), "reading creates none: {err}");
 }

@@ -88,8 +88,8 @@ fn headers(section: &Section<'_>) -> Vec<(String, String)> {
     let fields = section.fields("headers").into_iter().filter_map(|(name, text)| {
         let lower = name.to_lowercase();
         let is_secret = SECRET_PARTS.iter().any(|part| lower.contains(part));
-        let resolved = if is_secret { outside.secret(text) } else { outside.resolve(text) };
-        Some((name.to_owned(), section.checked(&format!("headers.{name}"), resolved)?))
+        let resolved = if is_secret { outside.secret(text) } else { outside.resolve_if_needed(text) };
+        Some((name.to_owned(), section.checked(&format!("headers.{name}"), resolved)??))
     });
     fields.collect()
 }

@@ -371,6 +371,7 @@ impl App {
             file: &|path| std::fs::read_to_string(path),
             named: Vec::new(),
             folder: PathBuf::new(),
+            needs_secrets: true,
         };
         let config = config::resolve("ichido.toml", CONFIG, &outside).unwrap();
         let router = router(std::sync::Arc::new(in_process::api(store, Some(&config))));
