@@ -57,9 +57,10 @@ async fn commands_find_the_running_server_of_the_folder() {
     assert_eq!(sent.err, through);
     let page = server.get("/metrics").await;
     let metrics = page.text();
-    let counted =
-        metrics.lines().find(|line| line.starts_with("ichido_arrivals_total{queue=\"demo\",result=\"new\""));
-    assert!(counted.is_some_and(|line| line.ends_with(" 1")), "the server counts it: {metrics}");
+    let is_counted = |line: &str| {
+        line.starts_with(r#"ichido_arrivals_total{queue="demo",result="new""#) && line.ends_with(" 1")
+    };
+    assert!(metrics.lines().any(is_counted), "the server counts it: {metrics}");
     for arguments in LOOKING {
         let left = done(folder.path(), arguments);
         let expected = if arguments[0] == "token" { "ichido: using ./ichido.db\n" } else { &through };

@@ -149,7 +149,7 @@ both_databases! {
         let report = |fixture: &StoreFixture| doctor(fixture.folder(), &["--store", &fixture.url]).1;
         let healthy = report(&fixture);
         assert_eq!((states(&healthy, "messages"), states(&healthy, "alerts")), (vec!["ok"], vec!["ok"]));
-        fixture.letters("mail", 13, Failure::Permanent, Effect::Unknown).await;
+        fixture.letters("mail", 13, Failure::InDoubt, Effect::Unknown).await;
         fixture.dead("orders", 2).await;
         let (rule, about) = (AlertRule::DeadLetters, AlertSubject::Queue("orders".to_owned()));
         let (opened_at, id) = (fixture.store.now().await.unwrap(), Uuid::now_v7());
