@@ -100,13 +100,9 @@ impl Setting {
         match self.kind {
             Kind::Word(words) => {
                 // Sentences that begin with a value explain it, and get lines of their own.
-                let values: String = self
-                    .about
-                    .split(". `")
-                    .skip(1)
-                    .map(|value| format!("\n`{}", value.trim_end_matches('.')))
-                    .collect();
-                format!("is missing; set it to one of: {}{values}", words.join(", "))
+                let values = self.about.split(". `").skip(1).map(|value| value.trim_end_matches('.'));
+                let choice = format!("is missing; set it to one of: {}", words.join(", "));
+                std::iter::once(&*choice).chain(values).collect::<Vec<_>>().join("\n`")
             }
             _ => format!("is missing; add it, such as {} = {}", self.name, self.example()),
         }
