@@ -160,9 +160,11 @@ async fn invalid_collector_url_is_refused_and_variable_overrides_file() {
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    fixture.folder.write("ichido.toml", "[traces]\nendpoint = \"nowhere\"\n[destinations.p]\nkind = \"mock\"\n[queues.demo]\ndestination = \"p\"\n");
+    let config = "[traces]\nendpoint = \"nowhere\"\n[destinations.p]\nkind = \"mock\"\n[queues.demo]\ndestination = \"p\"\n";
+    fixture.folder.write("ichido.toml", config);
     let (code, text) = refused(None);
     assert!(code == Some(2) && text.contains("traces.endpoint: "), "{text}");
+    fixture.folder.write("ichido.toml", &config.replace("nowhere", "http://127.0.0.1:1"));
     let (code, text) = refused(Some("elsewhere"));
     assert!(code == Some(2) && text.contains("OTEL_EXPORTER_OTLP_ENDPOINT: "), "{text}");
 }
