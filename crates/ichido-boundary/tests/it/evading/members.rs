@@ -34,6 +34,15 @@ fn misspelled_member_is_reported() {
     }
 }
 
+/// The file looks as if it changed the fingerprint, and nothing reads the change.
+#[test]
+fn slip_beside_the_known_member_is_reported() {
+    let pointer = "/http/idempotency/enabled/fingerprnt";
+    let found = typos(&Set::starting().with(GATEWAY, pointer, r#"{"include":["identity"]}"#));
+    let what = "unknown member, which is ignored; did you mean `fingerprint`?";
+    assert_eq!(found, [(pointer.to_owned(), what.to_owned())]);
+}
+
 #[test]
 fn members_of_other_names_are_not_typos() {
     for (file, pointer) in [

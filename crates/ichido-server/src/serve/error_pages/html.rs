@@ -62,10 +62,11 @@ fn link(text: &str) -> Option<(String, &str)> {
     let (target, rest) = rest.split_once(')')?;
     let name = inline(name);
     let code = target.strip_suffix(".md").filter(|code| !code.contains(['/', '.']));
-    Some((
-        code.map_or(name.clone(), |code| format!("<a href=\"/errors/{}\">{name}</a>", escaped(code))),
-        rest,
-    ))
+    let link = match code {
+        Some(code) => format!("<a href=\"/errors/{}\">{name}</a>", escaped(code)),
+        None => name,
+    };
+    Some((link, rest))
 }
 
 fn escaped(text: &str) -> String {
