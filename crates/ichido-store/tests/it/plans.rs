@@ -388,7 +388,7 @@ async fn a_search_reads_no_more_rows_than_it_asks_for() {
     let trace = include_str!("../../src/sql/message_ids_trace.sql");
     let code = include_str!("../../src/sql/message_ids_code.sql");
     let live = include_str!("../../src/postgres/sql/message_ids_live.sql");
-    // In `ready` one page of each of four priorities is read.
+    // In `ready` one page of each priority is read.
     for (sql, filter, index, max_rows) in [
         (ids, "", "messages_pkey", 50.0),
         (trace, ", 't-1'", "messages_trace_id", 50.0),
