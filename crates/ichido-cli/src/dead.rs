@@ -14,14 +14,13 @@ mod operation;
 mod show;
 mod steps;
 
-use std::collections::BTreeSet;
-
 use clap::Subcommand;
 use ichido_core::settings::ConfigErrors;
 use uuid::Uuid;
 
 use crate::api_client::{ApiClient, ConnectArgs};
 use crate::exit::Exit;
+use crate::id::{find_message, find_messages};
 use edit::Edit;
 use filter::DeadLetterFilter;
 pub(crate) use filter::moment;
@@ -39,7 +38,7 @@ operation is running on the same queue.
 
 Examples:
   ichido dead list --queue orders --from 2h
-  ichido dead show 01995b1c-…
+  ichido dead show 01995b1c
   ichido dead requeue --queue orders --error BROKER_5XX --dry-run
   ichido dead requeue --queue orders --error BROKER_5XX --canary --yes
   ichido dead discard 01995b1c-… --reason \"test data\"
@@ -75,9 +74,8 @@ enum Command {
     },
     /// Show one dead letter with its history
     Show {
-        /// Id of the message
-        #[arg(value_parser = crate::id::parse)]
-        id: Uuid,
+        /// Id of the message, its first digits, or its key
+        id: String,
         /// Print only its request
         #[arg(long)]
         request: bool,
@@ -144,7 +142,7 @@ impl DeadLetters {
     async fn run(&self, command: Command) -> Result<(), Exit> {
         match command {
             Command::List { filter, limit, after } => self.list(&filter, limit, after).await,
-            Command::Show { id, request } => self.show(id, request).await,
+            Command::Show { id, request } => self.show(find_message(&self.api, &id).await?, request).await,
             Command::Requeue(args) => self.step(args, LetterAction::Requeue).await,
             Command::Discard(args) => self.step(args, LetterAction::Discard).await,
             Command::Edit(edit) => self.edit(edit).await,
@@ -153,11 +151,4 @@ impl DeadLetters {
             Command::Operations => self.operations().await,
         }
     }
-}
-
-/// Removes repeated ids, keeping the order.
-fn deduplicated(mut ids: Vec<Uuid>) -> Vec<Uuid> {
-    let mut seen = BTreeSet::new();
-    ids.retain(|id| seen.insert(*id));
-    ids
 }

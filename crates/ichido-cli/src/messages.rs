@@ -10,17 +10,17 @@ mod show;
 use clap::Subcommand;
 use ichido_server::serve::views::MessageFacts;
 use serde_json::json;
-use uuid::Uuid;
 
 use crate::api_client::{ApiArgs, ApiClient, format};
 use crate::dead::OperatorDecision;
 use crate::exit::Exit;
+use crate::id::find_message;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   ichido messages list --queue orders --state failed --from 2h
   ichido messages list --field /symbol --value ACME --server http://127.0.0.1:4180
-  ichido messages show 01995b1c-…
+  ichido messages show 01995b1c
   ichido messages request 01995b1c-… > request.json
   ichido messages cancel 01995b1c-… --reason \"ordered twice by phone\"
   ichido messages decide done 01995b1c-… --reason \"the broker has it\"
@@ -54,9 +54,8 @@ pub(crate) enum Command {
 /// Selects a message.
 #[derive(Debug, clap::Args)]
 pub(crate) struct IdArgs {
-    /// Id of the message
-    #[arg(value_parser = crate::id::parse)]
-    id: Uuid,
+    /// Id of the message, its first digits, or its key
+    id: String,
 }
 
 /// Selects a message, with a reason.
@@ -79,9 +78,9 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
     let api = ApiClient::open(args.connect).await?;
     match args.command {
         Command::List(args) => list::run(&api, query, *args).await,
-        Command::Show(IdArgs { id }) => show::show(&api, id).await,
-        Command::Events(IdArgs { id }) => show::events(&api, id).await,
-        Command::Request(IdArgs { id }) => show::request(&api, id).await,
+        Command::Show(IdArgs { id }) => show::show(&api, find_message(&api, &id).await?).await,
+        Command::Events(IdArgs { id }) => show::events(&api, find_message(&api, &id).await?).await,
+        Command::Request(IdArgs { id }) => show::request(&api, find_message(&api, &id).await?).await,
         Command::Cancel(step) => change(&api, "cancel", &step, None).await,
         Command::Requeue(step) => change(&api, "requeue", &step, None).await,
         Command::Decide { finding, step } => change(&api, "decide", &step, Some(finding)).await,
@@ -96,6 +95,7 @@ async fn change(
     finding: Option<OperatorDecision>,
 ) -> Result<(), Exit> {
     let StepArgs { which: IdArgs { id }, reason } = step;
+    let id = find_message(api, id).await?;
     let mut body = json!({ "reason": reason });
     if let Some(finding) = finding {
         body["decision"] = finding.as_str().into();

@@ -36,6 +36,7 @@ mod messages;
 pub mod metrics;
 mod models;
 mod mounted;
+mod named;
 mod openapi;
 mod operations;
 mod parsing;
@@ -62,6 +63,7 @@ pub mod views {
         Accepted, Counts, Event, Holder, LastError, Message, MessageFacts, MessageResult, Queue,
         ResultResponse,
     };
+    pub use super::named::{NamedMessages, find_all_named, find_named};
     pub use super::operations::{
         CanaryResult, NotMoved, Operation, OperationProgress, OperationResult, Preview, RefusedLetters,
         StartedOperation,

@@ -15,14 +15,14 @@ use uuid::Uuid;
 use super::DeadLetters;
 use crate::api_client::ApiProblem;
 use crate::exit::Exit;
+use crate::id::find_message;
 use crate::{api_client, out};
 
 /// Arguments of `ichido dead edit`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Edit {
-    /// Id of the dead letter
-    #[arg(value_parser = crate::id::parse)]
-    id: Uuid,
+    /// Id of the dead letter, its first digits, or its key
+    id: String,
     /// File with the new request; - is standard input
     #[arg(long, value_name = "FILE")]
     request: PathBuf,
@@ -44,6 +44,7 @@ impl DeadLetters {
         let key = IdempotencyKey::parse(&key).map_err(|error| Exit::invalid("--key", error.to_string()))?;
         let request = read(&request).map_err(|why| Exit::invalid("--request", why))?;
         body_key::agrees(&key, &request).map_err(|why| Exit::invalid("--request", why))?;
+        let id = find_message(&self.api, &id).await?;
         let letter: Letter = self.letter(id).await?;
         if let Some(warning) = warning(&letter, &request) {
             out::eprint(&warning);

@@ -7,17 +7,17 @@ use ichido_server::serve::views::{Letter, MessageFacts};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::DeadLetters;
 use super::filter::DeadLetterFilter;
-use super::{DeadLetters, deduplicated};
 use crate::exit::Exit;
+use crate::id::find_messages;
 use crate::{api_client, out};
 
 /// Selects dead letters, and how to change them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Ids of the messages; or use a filter
-    #[arg(value_parser = crate::id::parse)]
-    ids: Vec<Uuid>,
+    /// Ids, their first digits, or keys; or use a filter
+    ids: Vec<String>,
     #[command(flatten)]
     pub(super) filter: DeadLetterFilter,
     /// Select all, without a filter
@@ -152,7 +152,7 @@ impl DeadLetters {
         if args.ids.is_empty() {
             return self.bulk(&args, action).await;
         }
-        let ids = deduplicated(args.ids);
+        let ids = find_messages(&self.api, &args.ids).await?;
         if let LetterAction::Decide(finding) = action {
             return self.decide(finding, &ids, args.reason).await;
         }

@@ -17,6 +17,9 @@ async fn each_failure_has_its_exit_code() {
         (&["messages", "list", "--from", "yesterday"], "--from: yesterday is not a time"),
         (&["messages", "list", "--after", "nowhere"], "--after: is not a valid cursor"),
         (&["messages", "list", "--queue", "no name"], "is not a valid queue name"),
+        (&["messages", "show", "no-id"], "ID: no message has the key no-id, or an id that begins with it"),
+        (&["messages", "show", "0123abcd"], "ID: no message has the key 0123abcd"),
+        (&["messages", "cancel", "01"], "ID: no message has the key 01"),
     ] {
         let left = targets.both(arguments);
         assert!(left.code == Some(2) && left.err.contains(text), "{arguments:?}: {left:?}");
@@ -24,7 +27,6 @@ async fn each_failure_has_its_exit_code() {
     for (arguments, text) in [
         (&["messages", "list", "--field", "/a"][..], "--value <VALUE>"),
         (&["messages", "list", "--state", "lost"], "possible values: queued"),
-        (&["messages", "show", "no-id"], "invalid value 'no-id'"),
     ] {
         let left = targets.at_store(arguments);
         assert!(left.code == Some(2) && left.err.contains(text), "{arguments:?}: {left:?}");

@@ -143,4 +143,34 @@ both_databases! {
         let error = "error        BAD_REQUEST: no such symbol";
         assert_eq!(lines, ["state        failed", "effect       not done", &next, error], "{shown}");
     }
+
+    #[test]
+    async fn a_message_is_named_by_its_first_digits_or_its_key(fixture: StoreFixture) {
+        let dead = fixture.dead("orders", 2).await;
+        let targets = ServerAndStore::on(fixture);
+        let id = targets.put("orders", "order-4711", "{}").await.to_string();
+        targets.put("mail", "order-4711", "{}").await;
+        let whole = targets.success_output(&["messages", "show", &id]);
+        let digits = id.replace('-', "");
+        for text in [&id[..35], &digits[..31], &digits] {
+            assert_eq!(targets.success_output(&["messages", "show", text]), whole, "{text}");
+        }
+        for (text, parts) in [(&id[..4], &["orders", "dead", "order-4711"][..]), ("order-4711", &["orders", "mail", "queued"])] {
+            let left = targets.both(&["messages", "cancel", text]);
+            assert!(left.code == Some(2) && left.err.contains(&format!("{text} names more than one message")), "{left:?}");
+            for part in [&["ID", "QUEUE", "STATE", "KEY", &id], parts].concat() {
+                assert!(left.err.contains(part), "no {part:?} in {}", left.err);
+            }
+        }
+        let cancelled = targets.at_server(&["messages", "cancel", &id[..35]]);
+        assert_eq!((cancelled.code, cancelled.out), (Some(0), format!("{id} is cancelled, its effect not done\n")));
+        let [first, second] = [dead[0], dead[1]].map(|id| id.to_string());
+        let key = targets.json(&["messages", "show", &second])[0]["idempotency_key"].as_str().unwrap().to_owned();
+        assert!(targets.success_output(&["dead", "show", &key]).contains(&second));
+        let ambiguous = targets.at_store(&["dead", "discard", &first[..35], &first[..4], "--reason", "test"]);
+        assert_eq!(ambiguous.code, Some(2), "{ambiguous:?}");
+        assert_eq!(targets.json(&["dead", "list"]).len(), 2, "nothing was discarded: {ambiguous:?}");
+        let discarded = targets.at_store(&["dead", "discard", &first[..35], &key, &first, "--reason", "test"]);
+        assert_eq!((discarded.code, discarded.out.lines().count()), (Some(0), 2), "{discarded:?}");
+    }
 }

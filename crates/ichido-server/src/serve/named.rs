@@ -1,0 +1,73 @@
+//! Messages as people name them: by id, by its first digits, or by idempotency key.
+
+use form_urlencoded::Serializer;
+use ichido_core::key::IdempotencyKey;
+use ichido_core::text::table;
+use ichido_store::message::IdPrefix;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::models::MessageFacts;
+
+/// The maximum number of messages that are listed for an ambiguous name.
+const MAX_CANDIDATES: u32 = 20;
+
+/// The messages on a page.
+#[derive(Debug, Deserialize)]
+pub struct NamedMessages {
+    messages: Vec<MessageFacts>,
+}
+
+/// Finds the one message that a text names, or explains why there is none.
+///
+/// `read` reads a target of the API. A whole id is returned as it is, without a request.
+pub async fn find_named<E>(
+    text: &str,
+    read: impl AsyncFn(String) -> Result<NamedMessages, E>,
+) -> Result<Result<Uuid, String>, E> {
+    if let Ok(id) = Uuid::try_parse(text) {
+        return Ok(Ok(id));
+    }
+    let target = |name: &str| {
+        let mut query = Serializer::new("/v1/messages?".to_owned());
+        query.append_pair(name, text).append_pair("limit", &MAX_CANDIDATES.to_string()).finish()
+    };
+    let mut found = Vec::new();
+    if IdPrefix::parse(text).is_some() {
+        found = read(target("id")).await?.messages;
+    }
+    // A key may consist of hexadecimal digits, too.
+    if found.is_empty() && IdempotencyKey::parse(text).is_ok() {
+        found = read(target("key")).await?.messages;
+    }
+    Ok(match &*found {
+        [message] => Ok(message.id),
+        [] => Err(format!("no message has the key {text}, or an id that begins with it; list the messages")),
+        _ => {
+            let rows = found.into_iter().map(|message| {
+                [message.id.to_string(), message.queue, message.status, message.idempotency_key]
+            });
+            let candidates = table(["ID", "QUEUE", "STATE", "KEY"], rows);
+            Err(format!(
+                "{text} names more than one message; use more digits of an id:\n{}",
+                candidates.trim_end()
+            ))
+        }
+    })
+}
+
+/// Finds the messages that texts name, each once and in order, or explains why one is not found.
+pub async fn find_all_named<E>(
+    texts: &[String],
+    read: impl AsyncFn(String) -> Result<NamedMessages, E>,
+) -> Result<Result<Vec<Uuid>, String>, E> {
+    let mut ids = Vec::with_capacity(texts.len());
+    for text in texts {
+        match find_named(text, &read).await? {
+            Ok(id) if ids.contains(&id) => (),
+            Ok(id) => ids.push(id),
+            Err(why) => return Ok(Err(why)),
+        }
+    }
+    Ok(Ok(ids))
+}
