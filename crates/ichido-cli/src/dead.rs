@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::api_client::{ApiClient, ConnectArgs};
 use crate::exit::Exit;
-use crate::id::{find_message, find_messages};
+use crate::id::find_message;
 use edit::Edit;
 use filter::DeadLetterFilter;
 pub(crate) use filter::moment;

@@ -82,7 +82,7 @@ impl DeadLetters {
                     [if name.is_empty() { "(none)" } else { name }.to_owned(), count.to_string()]
                 };
                 text.push('\n');
-                text += &table([name, &noun.to_uppercase()], counts.iter().map(row));
+                text += &table([name, "COUNT"], counts.iter().map(row));
             }
         }
         if !refused.is_empty() {

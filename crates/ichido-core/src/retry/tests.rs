@@ -81,7 +81,7 @@ fn webhook_retries_end_before_receiver_forgets_key() {
         // Two calls, a wait of 5 s and a tenth, and a call that arrives a minute late.
         (Duration::from_millis(95_500), 2),
         (Duration::from_hours(24), 17),
-        (Duration::from_days(7), 18),
+        (Duration::from_hours(7 * 24), 18),
     ] {
         let retry = keyed(keeps_for);
         assert_eq!(retry.max_attempts.get(), attempts, "{keeps_for:?}");

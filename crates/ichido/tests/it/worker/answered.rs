@@ -19,7 +19,7 @@ use http_for_tests::{Receiver, plain};
 /// Parks a message after its receiver answered with this status.
 async fn parked_after(fixture: &WorkerFixture, status: &str) -> Uuid {
     let receiver = Receiver::answering(plain(status)).await;
-    let http = HttpSettings { guarantee: Guarantee::None, ..HttpSettings::new(receiver.url("/")) };
+    let http = HttpSettings::new(receiver.url("/"), Guarantee::None);
     let destination = DestinationConfig::new(QUEUE, http.resolve().unwrap());
     let queue = QueueConfig { retry: backoff(), ..QueueConfig::new(QUEUE, QUEUE) };
     let worker = fixture.builder().destination(destination).queue(queue).start().unwrap();
