@@ -43,20 +43,24 @@ pub(crate) fn view() -> View {
     View {
         width: is_terminal.then(|| size().unwrap_or(USUAL_WIDTH)),
         wide,
-        colours: has_colours(color, is_terminal, |name| std::env::var_os(name)),
+        colours: has_colours(color, is_terminal, std::env::var_os("TERM"), std::env::var_os("NO_COLOR")),
         now: clock::now(),
     }
 }
 
-/// Decides whether to use colours. A flag wins over the environment.
-fn has_colours(choice: ColorChoice, is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
-    let setting = |name: &str| variable(name).filter(|value| !value.is_empty());
+/// Decides whether to use colours. A flag wins over the environment, where an empty variable is not set.
+fn has_colours(
+    choice: ColorChoice,
+    is_terminal: bool,
+    term: Option<OsString>,
+    no_color: Option<OsString>,
+) -> bool {
     match choice {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto => {
-            let is_dumb = setting("TERM").is_none_or(|term| term == "dumb");
-            is_terminal && setting("NO_COLOR").is_none() && !is_dumb
+            let is_dumb = term.is_none_or(|term| term.is_empty() || term == "dumb");
+            is_terminal && no_color.is_none_or(|value| value.is_empty()) && !is_dumb
         }
     }
 }
@@ -104,17 +108,14 @@ mod tests {
 
     #[test]
     fn colours_are_for_terminals_unless_a_flag_decides() {
-        let at = |choice, is_terminal, set: &[(&str, &str)]| {
-            has_colours(choice, is_terminal, |name| {
-                set.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
-            })
+        let at = |choice, is_terminal, term: &str, no_color: &str| {
+            has_colours(choice, is_terminal, Some(term.into()), Some(no_color.into()))
         };
-        let (term, no_color) = (("TERM", "xterm"), ("NO_COLOR", "1"));
-        assert!(at(ColorChoice::Auto, true, &[term]));
-        assert!(at(ColorChoice::Auto, true, &[term, ("NO_COLOR", "")]), "an empty variable is not set");
-        assert!(!at(ColorChoice::Auto, true, &[term, no_color]));
-        assert!(!at(ColorChoice::Auto, true, &[("TERM", "dumb")]) && !at(ColorChoice::Auto, true, &[]));
-        assert!(!at(ColorChoice::Auto, false, &[term]), "not in a pipe");
-        assert!(at(ColorChoice::Always, false, &[no_color]) && !at(ColorChoice::Never, true, &[term]));
+        assert!(at(ColorChoice::Auto, true, "xterm", ""), "an empty variable is not set");
+        assert!(has_colours(ColorChoice::Auto, true, Some("xterm".into()), None));
+        assert!(!at(ColorChoice::Auto, true, "xterm", "1"));
+        assert!(!at(ColorChoice::Auto, true, "dumb", "") && !at(ColorChoice::Auto, true, "", ""));
+        assert!(!at(ColorChoice::Auto, false, "xterm", ""), "not in a pipe");
+        assert!(at(ColorChoice::Always, false, "", "1") && !at(ColorChoice::Never, true, "xterm", ""));
     }
 }

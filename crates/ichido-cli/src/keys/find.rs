@@ -4,6 +4,7 @@ use form_urlencoded::Serializer;
 use ichido_core::key::{IdempotencyKey, KeyHash, KeySyntax};
 use ichido_core::settings::ConfigErrors;
 use ichido_core::text::table::Column;
+use ichido_core::text::visible;
 use ichido_server::serve::views::{KeyEvent, KeyRecord, KeysFound};
 
 use crate::api_client::{ApiClient, ConnectArgs};
@@ -69,7 +70,7 @@ fn render(found: &KeysFound) -> String {
         Some(searched) if !found.is_complete => parts.push(format!(
             "searched the newest {} messages, since {}; for older ones use --key",
             searched.messages,
-            searched.since.as_deref().unwrap_or("now")
+            visible(searched.since.as_deref().unwrap_or("now"))
         )),
         None if !found.is_complete => {
             parts.push("there may be more; name the operation or the queue, and the identity".to_owned());
