@@ -86,7 +86,7 @@ pub(crate) struct Args {
     ndjson: Option<PathBuf>,
 
     /// JSON pointer to each line's key, such as /id
-    #[arg(long, value_name = "POINTER", requires = "ndjson")]
+    #[arg(long, value_name = "POINTER", requires = "ndjson", conflicts_with = "key")]
     key_from: Option<String>,
 
     /// Maximum number of lines in flight

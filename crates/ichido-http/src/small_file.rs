@@ -1,4 +1,6 @@
 //! Small files that a person names: secrets and certificates.
+//!
+//! Guarantee: a read ends, and returns at most [`MAX_BYTES`].
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -1,6 +1,6 @@
 //! `priority`, `delay` and `run_at`: the same in a request, in a line of a batch and on the command line.
 //!
-//! Guarantee: a schedule has at most one of `delay` and `run_at`, and neither is further ahead than [`MAX_DELAY`]. It is not part
+//! Guarantee: a schedule has at most one of `delay` and `run_at`, and neither is further ahead than `MAX_DELAY`. It is not part
 //! of what makes two requests the same: under one key the first schedule applies.
 
 // Spec: H5.

@@ -379,7 +379,6 @@ fn finding_resolves_an_unknown_outcome() {
         (RequestOutcome::Responded { status: 500 }, true),
         (RequestOutcome::Responded { status: 504 }, false),
         (RequestOutcome::StillRunning, false),
-        (RequestOutcome::Panicked, false),
         (RequestOutcome::Lost, false),
     ] {
         assert_eq!(outcome.is_answered(), is_answered, "{outcome:?}");

@@ -509,7 +509,7 @@ fn sizes_are_read_and_shown_with_units() {
         "max_body_bytes = \"64 KiB\"  # ichido.toml:2:18\n",
         "max_batch_bytes = \"3 MiB\"  # ichido.toml:3:19\n",
         "max_head_bytes = \"2000\"  # ichido.toml:4:18\n",
-        "max_response_bytes = \"2 KiB\"  # ichido.toml:10:22\n",
+        "max_response_bytes = \"2 KiB\"  # ichido.toml:11:22\n",
         "max_batch_lines = 7  # the variable ICHIDO__SERVE__MAX_BATCH_LINES\n",
         "max_headers = 64  # default\n",
     ] {

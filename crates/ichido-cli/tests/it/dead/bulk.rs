@@ -117,7 +117,7 @@ both_databases! {
         assert!(done.code == Some(0) && done.out.contains("1 decided\n"), "proof needs no waiting: {done:?}");
         assert_eq!(fixture.status(in_flight).await, "sent");
         let done = fixture.run(&["decide", "done", "--dead", "--yes"]);
-        assert!(done.code == Some(0) && done.out.starts_with("1 of 1 dead letters would be decided\n"), "{done:?}");
+        assert!(done.code == Some(0) && done.out.starts_with("deciding 1 of 1 dead letters\n"), "{done:?}");
         assert_eq!(fixture.json(&["list", "--effect", "done"])[0]["id"], dead.to_string());
     }
 

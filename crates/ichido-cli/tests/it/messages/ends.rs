@@ -111,7 +111,7 @@ async fn token_is_read_from_the_environment() {
     let acts = cancel(Some(&operator));
     assert_eq!(
         (acts.code, acts.out.as_str()),
-        (Some(0), &*format!("{id} is cancelled, its effect not done\n"))
+        (Some(0), &*format!("{id}: cancelled; its effect is not done\n"))
     );
     let events = targets.at_store(&["messages", "events", &id, "--json"]);
     assert!(events.out.contains(r#""actor":"night watch""#), "{events:?}");

@@ -163,7 +163,7 @@ both_databases! {
             }
         }
         let cancelled = targets.at_server(&["messages", "cancel", &id[..35]]);
-        assert_eq!((cancelled.code, cancelled.out), (Some(0), format!("{id} is cancelled, its effect not done\n")));
+        assert_eq!((cancelled.code, cancelled.out), (Some(0), format!("{id}: cancelled; its effect is not done\n")));
         let [first, second] = [dead[0], dead[1]].map(|id| id.to_string());
         let key = targets.json(&["messages", "show", &second])[0]["idempotency_key"].as_str().unwrap().to_owned();
         assert!(targets.success_output(&["dead", "show", &key]).contains(&second));
