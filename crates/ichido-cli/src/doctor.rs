@@ -55,9 +55,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     let found = args.store.find();
     let looked = if let Ok(store) = found {
         store_url::check(&store.url).map_err(|why| Exit::invalid("--store", why))?;
-        let has_config = config.is_some();
-        let max_connections = config.map_or(CONNECTIONS_DEFAULT, |config| config.store.max_connections);
-        inspect(&Inspection { store, max_connections, has_config }, &mut checks).await
+        inspect(&Inspection { store, config }, &mut checks).await
     } else {
         let why = "the configuration cannot be read, so the store is unknown";
         checks.push(DoctorCheck::unknown("store", why));
@@ -86,9 +84,7 @@ fn configuration(named: Option<&Path>) -> (Option<Config>, Vec<DoctorCheck>) {
 /// What to inspect.
 struct Inspection {
     store: StoreTarget,
-    max_connections: u32,
-    /// Whether a configuration was checked.
-    has_config: bool,
+    config: Option<Config>,
 }
 
 /// Inspects the database. An error means that it could not be read.
@@ -114,8 +110,10 @@ async fn inspect_database(inspection: &Inspection, checks: &mut Vec<DoctorCheck>
     };
     match seen {
         Ok(diagnosed) => {
-            checks.extend(evaluate::diagnostics(&diagnosed, inspection.max_connections));
-            checks.extend(queues::evaluate(&diagnosed.queues, inspection.has_config));
+            let config = inspection.config.as_ref();
+            let max_connections = config.map_or(CONNECTIONS_DEFAULT, |config| config.store.max_connections);
+            checks.extend(evaluate::diagnostics(&diagnosed, max_connections));
+            checks.extend(queues::evaluate(&diagnosed.queues, config));
             checks.extend(diagnosed.backlog.iter().flat_map(backlog::evaluate));
             Ok(())
         }

@@ -90,7 +90,7 @@ async fn set(connect: ConnectArgs, queue: &str, step: &str) -> Result<(), Exit> 
         if paused {
             format!("paused {name}; it accepts messages, but sends none until it is resumed")
         } else {
-            format!("resumed {name}; its messages are sent")
+            format!("resumed {name}; workers send its messages again")
         }
     })
 }

@@ -148,7 +148,7 @@ pub fn parse_delay(text: &str) -> Result<Duration, String> {
 /// Parses a time, or returns what it should be.
 pub fn parse_run_at(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).ok_or_else(|| {
-        "is not a time; write it in UTC, such as 2026-11-15T03:00:00Z, with at most 6 fractional digits"
+        "is not a time in UTC; write it with a Z at its end, such as 2026-11-15T03:00:00Z, with at most 6 fractional digits"
             .to_owned()
     })
 }
@@ -193,7 +193,7 @@ mod tests {
             (r#"{"delay":"367d"}"#, "delay is longer than 366d"),
             (r#"{"delay":"99999d"}"#, "delay is longer than 366d"),
             (r#"{"run_at":1}"#, "run_at is not a string"),
-            (r#"{"run_at":"2027-01-15T08:00:00+01:00"}"#, "run_at is not a time"),
+            (r#"{"run_at":"2027-01-15T08:00:00+01:00"}"#, "run_at is not a time in UTC"),
             (r#"{"run_at":"2029-01-15T08:00:00Z"}"#, "run_at is more than 366d ahead"),
             (r#"{"delay":"1s","run_at":"2027-01-15T08:00:00Z"}"#, "both given"),
         ] {

@@ -120,6 +120,8 @@ impl StoreTarget {
     pub fn note(&self) -> Option<String> {
         match (self.origin, &self.config_path) {
             (Origin::Named, _) => None,
+            // The error says where it was looked for.
+            _ if self.check_exists().is_err() => None,
             (Origin::Config, Some(path)) => {
                 Some(format!("using {}, named by {}", self.shown(), path.display()))
             }
@@ -145,8 +147,8 @@ impl StoreTarget {
         let shown = whole.as_deref().unwrap_or(file).display();
         Err(match self.origin {
             Origin::Default => format!(
-                "no server or store found: neither --server, --store, ICHIDO_SERVER, ICHIDO_STORE nor `[store] url` in {FILE_NAME} names one, \
-                 and {shown} does not exist; start a server here with `ichido serve`, or name one"
+                "no server or store found: {shown} does not exist; start a server here with `ichido serve`, or name a server or store with --server, \
+                 --store, ICHIDO_SERVER, ICHIDO_STORE or `[store] url` in {FILE_NAME}"
             ),
             Origin::Named | Origin::Config => format!(
                 "no store at {shown}, and none was created; fix the path: --store and ICHIDO_STORE are relative to the current \

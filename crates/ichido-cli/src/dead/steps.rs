@@ -100,7 +100,7 @@ impl OperatorDecision {
         match (self, state) {
             (Self::Done, "dead") => "done; it stays dead and is not sent again",
             (Self::Done, _) => "done; it counts as sent",
-            (Self::NotDone, "dead") => "not done; it stays dead and can be requeued",
+            (Self::NotDone, "dead") => "not done; it stays dead until it is requeued",
             (Self::NotDone, _) => "not done; it is sent again",
             (Self::GiveUp, _) => "dead; its effect stays unknown",
         }

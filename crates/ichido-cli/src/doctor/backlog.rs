@@ -59,7 +59,14 @@ fn messages(backlog: &Backlog) -> Vec<DoctorCheck> {
         let help = "check that a server or worker of the queue runs, that the queue is not paused (`ichido queues list`) and that its destination keeps up";
         DoctorCheck::warning(NAME, format!("due and not sent: {overdue}"), help)
     });
-    [parked, dead, overdue].into_iter().flatten().collect()
+    let unfinished = [StateName::Queued, StateName::Failed, StateName::Sending];
+    let waiting = backlog.counts.iter().filter(|count| unfinished.contains(&count.state));
+    let waiting: u64 = waiting.map(|count| count.count).sum();
+    let idle = (backlog.living == 0 && 0 < waiting).then(|| {
+        let what = format!("no worker is running, and {waiting} unfinished messages wait for one");
+        DoctorCheck::warning(NAME, what, "start `ichido serve` or `ichido worker`")
+    });
+    [idle, parked, dead, overdue].into_iter().flatten().collect()
 }
 
 fn list(items: impl Iterator<Item = impl Display>) -> String {

@@ -63,7 +63,7 @@ pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> V
     };
     // Contradictions were rejected when it was read.
     let mut checks = vec![
-        DoctorCheck::passed("configuration", format!("{} queues, no contradictions", config.queues.len())),
+        DoctorCheck::passed("configuration", format!("no contradictions; queues: {}", config.queues.len())),
         DoctorCheck::passed("leases", "every lease is longer than the timeout of its destination"),
     ];
     checks.push(retention(config.worker.keep_finished));
@@ -85,10 +85,7 @@ pub(super) fn configuration(config: Result<Option<&Config>, &ConfigErrors>) -> V
     let before = checks.len();
     checks.extend(memories);
     if checks.len() == before {
-        checks.push(DoctorCheck::passed(
-            "memory",
-            "every receiver remembers keys until a queue's last attempt",
-        ));
+        checks.push(DoctorCheck::passed("memory", "no receiver forgets a key that a retry still needs"));
     }
     checks
 }

@@ -113,6 +113,9 @@ pub(super) async fn run(api: &ApiClient, query: Vec<(&'static str, String)>, arg
 }
 
 fn row(message: MessageFacts) -> [String; 11] {
+    // What a sent message failed with before is in its history.
+    let error = message.last_error.as_ref().filter(|_| message.status != StateName::Sent.as_str());
+    let error = format::last_error(error).unwrap_or_default();
     [
         message.created_at,
         message.id.to_string(),
@@ -124,6 +127,6 @@ fn row(message: MessageFacts) -> [String; 11] {
         message.next_attempt_at.unwrap_or_default(),
         format!("{}/{}", message.attempts, message.max_attempts),
         format::effect(&message.effect),
-        format::last_error(message.last_error.as_ref()).unwrap_or_default(),
+        error,
     ]
 }

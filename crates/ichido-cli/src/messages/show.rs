@@ -1,5 +1,6 @@
 //! Shows one message: its state, its history and its request.
 
+use ichido_core::lifecycle::StateName;
 use ichido_core::text::table::Column;
 use ichido_server::serve::views::{Event, Holder, Message, ResultResponse};
 use uuid::Uuid;
@@ -55,12 +56,17 @@ pub(super) async fn request(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
 /// Formats a message: first what an operator looks for, then the rest.
 fn render_in_full(Message { facts, held_by, result, hops }: Message) -> String {
     let (view, result) = (out::view(), result.as_ref());
+    let is_letter = [StateName::Dead, StateName::Parked].map(StateName::as_str).contains(&&*facts.status);
     let now = view.fields([
         (Column::state("state"), Some(facts.status)),
         (Column::text("effect"), Some(format::effect(&facts.effect))),
         (Column::text("held by"), held_by.map(format_holder)),
         (Column::next("next attempt"), facts.next_attempt_at),
         (Column::text("error"), format::last_error(facts.last_error.as_ref())),
+        (
+            Column::text("more"),
+            is_letter.then(|| format!("ichido dead show {} (the key that the receiver got)", facts.id)),
+        ),
         (Column::text("attempts"), Some(format!("{} of {}", facts.attempts, facts.max_attempts))),
         (Column::past("sent at"), result.map(|result| result.at.clone())),
         (Column::text("status"), result.and_then(|result| Some(result.status?.to_string()))),
@@ -109,7 +115,7 @@ fn format_response(response: &ResultResponse) -> String {
 fn format_holder(Holder { node, name, lease_until, alive_until }: Holder) -> String {
     match (name, alive_until) {
         (Some(name), Some(alive_until)) => {
-            format!("{name} ({node}) until {lease_until}, or {alive_until} without a heartbeat")
+            format!("{name} ({node}) until {lease_until}; if its heartbeats stop, until {alive_until}")
         }
         _ => format!("{node} until {lease_until}"),
     }

@@ -55,10 +55,10 @@ pub fn opened(rule: AlertRule, about: &AlertSubject, terms: AlertTerms, reading:
 pub fn resolved(rule: AlertRule, about: &AlertSubject, lasted: Duration) -> String {
     let what = match rule {
         AlertRule::DeadLetter => {
-            "no more messages are dead-lettered; existing dead letters still wait for a person"
+            "no more messages are dead-lettered; dead letters that are left wait for a person"
         }
         AlertRule::DeadLetters => {
-            "few messages are dead-lettered now; existing dead letters still wait for a person"
+            "few messages are dead-lettered now; dead letters that are left wait for a person"
         }
         AlertRule::DeadSurge => "no more messages than usual are dead-lettered",
         AlertRule::FailedRetries => "retries succeed again, or there are few",

@@ -16,6 +16,8 @@ use crate::time::Timestamp;
 
 /// The least width that is left of a column whose texts are cut.
 const MIN_CUT_WIDTH: usize = 8;
+/// The least width that is left of such a column as long as a spare column can be left out instead.
+const READABLE_WIDTH: usize = 24;
 /// The least length of an id that is cut. The first twelve digits of a generated id are its millisecond, the first eight
 /// only its minute, which it shares with many others that are not in the list.
 const MIN_ID_CHARS: usize = 13;
@@ -189,17 +191,19 @@ impl Cells {
     }
 }
 
-/// Makes a table fit: without empty columns, with cut texts, and last without its spare columns.
+/// Makes a table fit: without empty columns, with cut texts, without its spare columns where too little of a text would be left.
 fn fitted(mut all: Vec<Cells>, width: usize) -> Vec<Cells> {
     all.retain(|cells| !cells.is_empty());
     loop {
         let mut widths: Vec<usize> = all.iter().map(Cells::width).collect();
         let gaps = GAP.len() * all.len().saturating_sub(1);
         let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
+        let has_spare = all.iter().any(|cells| cells.column.is_spare);
+        let min_width = if has_spare { READABLE_WIDTH } else { MIN_CUT_WIDTH };
         // The widest column gives way first.
         while 0 < excess {
             let free = widths.iter_mut().zip(&all).filter(|(_, cells)| cells.column.kind == Kind::Free);
-            let widest = free.map(|(width, _)| width).max().filter(|width| MIN_CUT_WIDTH < **width);
+            let widest = free.map(|(width, _)| width).max().filter(|width| min_width < **width);
             let Some(widest) = widest else { break };
             *widest -= 1;
             excess -= 1;

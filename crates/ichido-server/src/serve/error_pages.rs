@@ -86,6 +86,8 @@ pub(super) fn is_page(path: &str) -> bool {
 }
 
 fn find(code: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+    // The pages refer to each other by the names of their files.
+    let code = code.strip_suffix(".md").unwrap_or(code);
     let found = PAGES.iter().find(|(known, _)| *known == code);
     let (_, text) = found
         .ok_or_else(|| Problem::new(Code::RouteUnknown, "no error has this code; /errors lists all codes"))?;

@@ -42,7 +42,10 @@ pub async fn find_named<E>(
     }
     Ok(match &*found {
         [message] => Ok(message.id),
-        [] => Err(format!("no message has the key {text}, or an id that begins with it; list the messages")),
+        [] => Err(format!(
+            "no message has the key {text}, or an id that begins with these digits (at least {}); `ichido messages list` shows both",
+            IdPrefix::MIN_DIGITS
+        )),
         _ => {
             let rows = found.into_iter().map(|message| {
                 [message.id.to_string(), message.queue, message.status, message.idempotency_key]

@@ -18,6 +18,8 @@ pub struct Backlog {
     pub oldest: Vec<(String, Timestamp)>,
     /// The rules of the alerts that fire, each with what it is about.
     pub firing: Vec<(String, String)>,
+    /// How many nodes are alive.
+    pub living: usize,
     /// When this was read.
     pub now: Timestamp,
 }
@@ -37,5 +39,8 @@ pub(super) async fn read(mut connection: DbConnection<'_>, now: Timestamp) -> Re
         .iter()
         .map(|row| Ok((row.text("rule")?.to_owned(), row.text("about")?.to_owned())))
         .collect::<Result<Vec<_>, StoreError>>()?;
-    Ok(Backlog { counts, oldest, firing, now })
+    let nodes = connection.all(shared!("node_list"), &[]).await?;
+    let nodes = nodes.iter().map(rows::node).collect::<Result<Vec<_>, StoreError>>()?;
+    let living = nodes.iter().filter(|node| node.is_alive(now)).count();
+    Ok(Backlog { counts, oldest, firing, living, now })
 }

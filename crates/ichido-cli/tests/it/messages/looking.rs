@@ -118,7 +118,7 @@ both_databases! {
         let targets = ServerAndStore::on(fixture);
         let shown = targets.success_output(&["messages", "show", &id]);
         let (until, alive_until) = (works[0].claimed_at.plus(lease), heartbeat.at.plus(HEARTBEAT_DEADLINE));
-        let holder = format!("held by      web-9 ({node}) until {until}, or {alive_until} without a heartbeat");
+        let holder = format!("held by      web-9 ({node}) until {until}; if its heartbeats stop, until {alive_until}");
         for line in ["state        sending", "effect       in flight: not known yet", &holder] {
             assert!(shown.lines().any(|found| found == line), "no {line:?} in {shown}");
         }

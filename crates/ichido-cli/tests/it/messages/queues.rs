@@ -18,7 +18,7 @@ both_databases! {
         assert_eq!(counts, ["0", "0", "0", "0", "0", "2", "0"], "{table}");
         // The server accepts only its own machine, and calls it local.
         for (word, output, by) in [
-            ("resume", "resumed orders; its messages are sent\n", None),
+            ("resume", "resumed orders; workers send its messages again\n", None),
             ("pause", "paused orders; it accepts messages, but sends none until it is resumed\n", Some("local")),
         ] {
             let left = targets.at_server(&["queues", word, "orders"]);

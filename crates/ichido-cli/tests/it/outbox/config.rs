@@ -131,10 +131,14 @@ fn config_traps_are_refused_and_default_store_is_used() {
         assert!(checked.code == Some(0) && checked.out.contains("mock"), "{checked:?}");
     }
     let lost = run(folder.path(), &["worker", "--config", "mine.toml"], "");
-    assert!(lost.code == Some(3) && lost.err.contains("`ichido serve`"), "a new store would hide a typing error: {lost:?}");
+    assert!(
+        lost.code == Some(3) && lost.err.contains("`ichido serve`"),
+        "a new store would hide a typing error: {lost:?}"
+    );
     folder.write("ichido.db", "");
     drop(WorkerProcess::start(folder.path(), &["--config", "mine.toml"]));
-    let size = std::fs::metadata(folder.path().join("ichido.db")).expect("the store that the help names").len();
+    let size =
+        std::fs::metadata(folder.path().join("ichido.db")).expect("the store that the help names").len();
     assert_ne!(size, 0);
 }
 
