@@ -61,7 +61,7 @@ fn messages(backlog: &Backlog) -> Vec<DoctorCheck> {
     });
     let unfinished = [StateName::Queued, StateName::Failed, StateName::Sending];
     let waiting = backlog.counts.iter().filter(|count| unfinished.contains(&count.state));
-    let waiting: u64 = waiting.map(|count| count.count).sum();
+    let waiting: i64 = waiting.map(|count| count.count).sum();
     let idle = (backlog.living == 0 && 0 < waiting).then(|| {
         let what = format!("no worker is running, and {waiting} unfinished messages wait for one");
         DoctorCheck::warning(NAME, what, "start `ichido serve` or `ichido worker`")

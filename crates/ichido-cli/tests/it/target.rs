@@ -66,7 +66,10 @@ async fn commands_find_the_running_server_of_the_folder() {
         let expected = if arguments[0] == "token" { "ichido: using ./ichido.db\n" } else { &through };
         assert_eq!(left.err, expected, "{arguments:?}");
     }
-    assert_eq!(done(folder.path(), &["queues", "pause", "demo"]).out, "paused demo; it accepts messages, but sends none until it is resumed\n");
+    assert_eq!(
+        done(folder.path(), &["queues", "pause", "demo"]).out,
+        "paused demo; it accepts messages, but sends none until it is resumed\n"
+    );
     assert_eq!(done(folder.path(), &["healthcheck"]).out, "ready\n", "whatever its port is");
     for arguments in [&["doctor"][..], &["audit", "verify"], &["backup", "copy.db"]] {
         assert_eq!(done(folder.path(), arguments).err, "ichido: using ./ichido.db\n", "{arguments:?}");
