@@ -72,11 +72,11 @@ impl Echo {
 
 /// Returns whether a complete response with this status proves that the call is no longer in transit.
 ///
-/// A gateway writes 502, 503, 504 and 520 to 530 when it has no response of the receiver, and 408 may come from either:
-/// behind them the call may still be running.
+/// A gateway writes 502, 503, 504 and many others above 505 when it has no response of the receiver, and 408, 444, 460 and 499
+/// may come from either: behind them the call may still be running.
 // SPEC F2.
 pub const fn ends_call(status: u16) -> bool {
-    !matches!(status, 408 | 502..=504 | 520..=530)
+    matches!(status, 200..=501 | 505) && !matches!(status, 408 | 444 | 460 | 499)
 }
 
 /// Why there is no complete response. The first group never reached the receiver's application.

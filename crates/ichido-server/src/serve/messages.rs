@@ -251,8 +251,12 @@ pub(super) async fn get_message(
     AuthorizedRequest { api, caller, .. }: AuthorizedRequest<Anyone>,
     Segment(id): Segment,
 ) -> Result<Response, Problem> {
-    let id = find_visible(&api, &caller, &id).await?.id;
-    message_response(&api, id).await
+    let row = find_visible(&api, &caller, &id).await?;
+    // A producer sees no node.
+    let is_held = row.status == StateName::Sending && caller.require_viewer().is_ok();
+    let holder = if is_held { api.store.messages().holder(row.id).await? } else { None };
+    let steps = api.store.messages().transitions(row.id).await?;
+    Ok(json(StatusCode::OK, &Message::new(row, &steps, holder)))
 }
 
 /// Lists the events of a message.
@@ -319,9 +323,7 @@ pub(super) async fn find_message(api: &ApiState, id: Uuid) -> Result<MessageRow,
 pub(super) async fn message_response(api: &ApiState, id: Uuid) -> Result<Response, Problem> {
     let row = find_message(api, id).await?;
     let steps = api.store.messages().transitions(id).await?;
-    let is_in_flight = row.status == StateName::Sending;
-    let holder = if is_in_flight { api.store.messages().holder(id).await? } else { None };
-    Ok(json(StatusCode::OK, &Message::new(row, &steps, holder)))
+    Ok(json(StatusCode::OK, &Message::new(row, &steps, None)))
 }
 
 pub(super) fn unknown_message() -> Problem {

@@ -12,37 +12,39 @@ use super::models::MessageFacts;
 /// The maximum number of messages that are listed for an ambiguous name.
 const MAX_CANDIDATES: u32 = 20;
 
+/// The maximum number of pages that are read for one name.
+const MAX_PAGES: usize = 20;
+
 /// The messages on a page.
 #[derive(Debug, Deserialize)]
 pub struct NamedMessages {
     messages: Vec<MessageFacts>,
+    next: Option<String>,
 }
 
 /// Finds the one message that a text names, or explains why there is none.
 ///
-/// `read` reads a target of the API. A whole id is returned as it is, without a request.
+/// `read` reads a target of the API. An exact id wins. Otherwise a text that is the beginning of an id and also a key names
+/// more than one message.
 pub async fn find_named<E>(
     text: &str,
     read: impl AsyncFn(String) -> Result<NamedMessages, E>,
 ) -> Result<Result<Uuid, String>, E> {
-    if let Ok(id) = Uuid::try_parse(text) {
-        return Ok(Ok(id));
-    }
-    let target = |name: &str| {
-        let mut query = Serializer::new("/v1/messages?".to_owned());
-        query.append_pair(name, text).append_pair("limit", &MAX_CANDIDATES.to_string()).finish()
-    };
     let mut found = Vec::new();
     if IdPrefix::parse(text).is_some() {
-        found = read(target("id")).await?.messages;
+        found = find_by("id", text, &read).await?;
     }
-    // A key may consist of hexadecimal digits, too.
-    if found.is_empty() && IdempotencyKey::parse(text).is_ok() {
-        found = read(target("key")).await?.messages;
+    let is_id = matches!((&*found, Uuid::try_parse(text)), ([message], Ok(id)) if message.id == id);
+    if !is_id && IdempotencyKey::parse(text).is_ok() {
+        let by_key = find_by("key", text, &read).await?;
+        let known: Vec<Uuid> = found.iter().map(|message| message.id).collect();
+        found.extend(by_key.into_iter().filter(|message| !known.contains(&message.id)));
     }
-    Ok(match &*found {
-        [message] => Ok(message.id),
-        [] => Err(format!(
+    Ok(match (&*found, Uuid::try_parse(text)) {
+        ([message], _) => Ok(message.id),
+        // The command says that it does not exist.
+        ([], Ok(id)) => Ok(id),
+        ([], Err(_)) => Err(format!(
             "no message has the key {text}, or an id that begins with these digits (at least {}); `ichido messages list` shows both",
             IdPrefix::MIN_DIGITS
         )),
@@ -57,6 +59,29 @@ pub async fn find_named<E>(
             ))
         }
     })
+}
+
+/// Reads the messages that a parameter selects, until more than one is found.
+async fn find_by<E>(
+    parameter: &str,
+    text: &str,
+    read: &impl AsyncFn(String) -> Result<NamedMessages, E>,
+) -> Result<Vec<MessageFacts>, E> {
+    let (mut found, mut cursor) = (Vec::new(), None::<String>);
+    for _ in 0..MAX_PAGES {
+        let mut query = Serializer::new("/v1/messages?".to_owned());
+        query.append_pair(parameter, text).append_pair("limit", &MAX_CANDIDATES.to_string());
+        if let Some(cursor) = &cursor {
+            query.append_pair("cursor", cursor);
+        }
+        let page = read(query.finish()).await?;
+        found.extend(page.messages);
+        cursor = page.next;
+        if cursor.is_none() || 1 < found.len() {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// Finds the messages that texts name, each once and in order, or explains why one is not found.

@@ -100,7 +100,7 @@ texts! {
     /// The reason for an action.
     Reason as String = parse_reason, string(NO_NUL, 0, MAX_EXCERPT_BYTES);
     /// Part of an error's text.
-    ErrorText as String = |text: &str| Ok(text.to_owned()), string(NO_NUL, 0, MAX_EXCERPT_BYTES);
+    ErrorText as String = parse_error_text, string(NO_NUL, 1, MAX_EXCERPT_BYTES);
     /// A time in UTC (RFC 3339), such as `2026-11-15T03:00:00Z`, with at most six fractional digits.
     Moment as Timestamp = schedule::parse_run_at,
         text("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?Z$")
@@ -190,6 +190,11 @@ pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 pub(super) fn only_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     let is_true = bool::deserialize(deserializer)?;
     is_true.then_some(true).ok_or_else(|| D::Error::custom("must be true, or left out"))
+}
+
+/// An empty text is part of every error, so as a filter it would select everything.
+fn parse_error_text(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("is empty; leave it out to select all".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 /// Checks the length in characters, as the schema does; the store limits it in bytes.

@@ -174,6 +174,13 @@ fn ready_at(letter: &DeadLetterRow) -> Timestamp {
     letter.history.doubt.map_or(letter.since, |doubt| doubt.in_flight_until.max(letter.since))
 }
 
+/// Returns from when on "not done" counts. A receiver that answered with an error may have handed the work on before, so its
+/// record of it may appear later; a person who knows better can decide at once.
+fn not_done_from(in_flight_until: Timestamp, since: Timestamp, max_time_in_flight: Duration) -> Timestamp {
+    let is_answered = in_flight_until <= since;
+    if is_answered { since.plus(max_time_in_flight) } else { in_flight_until }
+}
+
 /// Looks up one message and records the result.
 async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetterRow) {
     let key = served.outbound(&letter.identity, &letter.key);
@@ -185,6 +192,15 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetter
     tracing::info!(queue, message_id = %id, key, state, ?asked, "looked up a message of unknown effect");
     let (was_done, evidence) = match asked {
         ReconcileOutcome::Done { note } => (true, note),
+        // The next pass asks again.
+        ReconcileOutcome::NotDone { .. }
+            if letter.history.doubt.is_some_and(|doubt| {
+                let max_time_in_flight = served.dispatcher.max_time_in_flight();
+                node.clock.now() < not_done_from(doubt.in_flight_until, letter.since, max_time_in_flight)
+            }) =>
+        {
+            return;
+        }
         ReconcileOutcome::NotDone { note } => (false, note),
         ReconcileOutcome::Unknown { .. } => return,
     };
@@ -210,6 +226,21 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetter
         }
         DeadLetterState::Dead => {
             tracing::info!(queue, message_id = %id, key, ?effect, "effect of a dead letter became known");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn not_done_counts_when_nothing_can_happen_any_more() {
+        let (since, max_time_in_flight) = (Timestamp::from_secs(100), Duration::from_mins(1));
+        let lost = Timestamp::from_secs(130);
+        assert_eq!(not_done_from(lost, since, max_time_in_flight), lost);
+        for answered in [Timestamp::from_secs(90), since] {
+            assert_eq!(not_done_from(answered, since, max_time_in_flight), Timestamp::from_secs(160));
         }
     }
 }

@@ -113,6 +113,8 @@ both_databases! {
         for part in ["decide_not_done", "olivia", "state=parked queue=mail", "none arrived", "moved=2 refused=1 gone=0"] {
             assert!(bulks.out.contains(part), "no {part} in {bulks:?}");
         }
+        let empty = fixture.run(&["decide", "done", "--text", "", "--yes"]);
+        assert!(empty.code != Some(0) && empty.err.contains("is empty"), "it would select everything: {empty:?}");
         let done = fixture.run(&["decide", "done", "--all", "--yes"]);
         assert!(done.code == Some(0) && done.out.contains("1 decided\n"), "proof needs no waiting: {done:?}");
         assert_eq!(fixture.status(in_flight).await, "sent");
