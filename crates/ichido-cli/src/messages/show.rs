@@ -63,11 +63,11 @@ fn render_in_full(Message { facts, held_by, result, hops }: Message) -> String {
         (Column::text("held by"), held_by.map(format_holder)),
         (Column::next("next attempt"), facts.next_attempt_at),
         (Column::text("error"), format::last_error(facts.last_error.as_ref())),
+        (Column::text("attempts"), Some(format!("{} of {}", facts.attempts, facts.max_attempts))),
         (
             Column::text("more"),
             is_letter.then(|| format!("ichido dead show {} (the key that the receiver got)", facts.id)),
         ),
-        (Column::text("attempts"), Some(format!("{} of {}", facts.attempts, facts.max_attempts))),
         (Column::past("sent at"), result.map(|result| result.at.clone())),
         (Column::text("status"), result.and_then(|result| Some(result.status?.to_string()))),
         (Column::text("receipt"), result.and_then(|result| result.receipt.clone())),

@@ -269,7 +269,7 @@ both_databases! {
             fixture.arrived("mail", Failure::Permanent).await.to_string(),
         ];
         let left = fixture.run(&["decide", "not-done", &not_done]);
-        assert!(left.code == Some(0) && left.out.contains("can be requeued"), "{left:?}");
+        assert!(left.code == Some(0) && left.out.contains("until it is requeued"), "{left:?}");
         assert_eq!(fixture.run(&["requeue", &not_done]).code, Some(0));
         let left = fixture.run(&["decide", "done", &done]);
         assert!(left.code == Some(0) && left.out.contains("stays dead"), "{left:?}");

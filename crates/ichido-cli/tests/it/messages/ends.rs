@@ -17,7 +17,10 @@ async fn each_failure_has_its_exit_code() {
         (&["messages", "list", "--from", "yesterday"], "--from: yesterday is not a time"),
         (&["messages", "list", "--after", "nowhere"], "--after: is not a valid cursor"),
         (&["messages", "list", "--queue", "no name"], "is not a valid queue name"),
-        (&["messages", "show", "no-id"], "ID: no message has the key no-id, or an id that begins with it"),
+        (
+            &["messages", "show", "no-id"],
+            "ID: no message has the key no-id, or an id that begins with these digits",
+        ),
         (&["messages", "show", "0123abcd"], "ID: no message has the key 0123abcd"),
         (&["messages", "cancel", "01"], "ID: no message has the key 01"),
     ] {

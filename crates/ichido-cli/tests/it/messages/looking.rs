@@ -150,10 +150,10 @@ both_databases! {
         let targets = ServerAndStore::on(fixture);
         let id = targets.put("orders", "order-4711", "{}").await.to_string();
         targets.put("mail", "order-4711", "{}").await;
-        let whole = targets.success_output(&["messages", "show", &id]);
+        let whole = targets.json(&["messages", "show", &id]);
         let digits = id.replace('-', "");
         for text in [&id[..35], &digits[..31], &digits] {
-            assert_eq!(targets.success_output(&["messages", "show", text]), whole, "{text}");
+            assert_eq!(targets.json(&["messages", "show", text]), whole, "{text}");
         }
         for (text, parts) in [(&id[..4], &["orders", "dead", "order-4711"][..]), ("order-4711", &["orders", "mail", "queued"])] {
             let left = targets.both(&["messages", "cancel", text]);
