@@ -175,7 +175,10 @@ fn traced(name: &str, text: &str, outside: &ConfigSources<'_>) -> Result<Traced,
     let (mut document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let place = source.location(error.span().map_or(0, |span| span.start));
-        faults.add(place, format!("is not valid TOML: {}", error.message()));
+        let what = error.message();
+        // A word without quotes is taken for a number or a truth value.
+        let help = if what.starts_with("invalid ") { "; put texts in quotes" } else { "" };
+        faults.add(place, format!("is not valid TOML: {what}{help}"));
     }
     // A broken file may have been parsed only in part.
     if !errors.is_empty() {

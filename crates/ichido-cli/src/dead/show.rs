@@ -75,7 +75,7 @@ impl DeadLetters {
     pub(super) async fn letter<T: DeserializeOwned>(&self, id: Uuid) -> Result<T, Exit> {
         self.find(id).await?.map_err(|why| {
             Exit::Failed(format!(
-                "{id} is not a dead letter or parked message: {why}; run `ichido dead list`, perhaps with --parked or --discarded"
+                "{id} is not a dead letter or parked message: {why}; `ichido messages show {id}` shows it"
             ))
         })
     }

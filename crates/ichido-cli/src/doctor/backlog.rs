@@ -63,7 +63,7 @@ fn messages(backlog: &Backlog) -> Vec<DoctorCheck> {
     let waiting = backlog.counts.iter().filter(|count| unfinished.contains(&count.state));
     let waiting: i64 = waiting.map(|count| count.count).sum();
     let idle = (backlog.living == 0 && 0 < waiting).then(|| {
-        let what = format!("no worker is running, and {waiting} unfinished messages wait for one");
+        let what = format!("no worker is running; unfinished messages that wait for one: {waiting}");
         DoctorCheck::warning(NAME, what, "start `ichido serve` or `ichido worker`")
     });
     [idle, parked, dead, overdue].into_iter().flatten().collect()

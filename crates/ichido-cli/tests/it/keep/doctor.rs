@@ -4,11 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use ichido_core::alert::{AlertRule, AlertSubject, Measurement};
+use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::Failure;
 use ichido_core::retry::Guarantee;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
 use ichido_store::alert::NewAlert;
+use ichido_store::message::{NewMessage, QueueName};
 use ichido_store::testing::postgres::Cluster;
 use serde_json::Value;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
@@ -163,6 +165,24 @@ both_databases! {
         for part in ["13 of queue mail", "dead: 2 of queue orders", "1 firing: ", AlertRule::DeadLetters.as_str()] {
             assert!(text.contains(part), "no {part} in {text}");
         }
+    }
+}
+
+both_databases! {
+    #[test]
+    async fn doctor_reports_missing_and_outdated_workers(fixture: StoreFixture) {
+        let queue = QueueName::parse("orders").unwrap();
+        let key = IdempotencyKey::parse("k-1").unwrap();
+        fixture.store.messages().enqueue(NewMessage::new(queue, "alice", key, b"{}".to_vec())).await.unwrap();
+        publish(&fixture.store, Uuid::from_u128(7), Guarantee::None).await;
+        let text = doctor(fixture.folder(), &["--store", &fixture.url]).1.to_string();
+        assert!(text.contains("queue orders: the configuration has another guarantee (keys kept for 24h)"), "{text}");
+        assert!(!text.contains("no worker is running"), "{text}");
+        for node in fixture.store.nodes().list().await.unwrap() {
+            fixture.store.nodes().leave(node.id, None).await.unwrap();
+        }
+        let text = doctor(fixture.folder(), &["--store", &fixture.url]).1.to_string();
+        assert!(text.contains("no worker is running; unfinished messages that wait for one: 1"), "{text}");
     }
 }
 
