@@ -105,6 +105,9 @@ impl DeadLetterFilter {
         if let Some(code) = &self.error {
             faults.check("--error", ErrorCode::parse_any_case(code).ok_or_else(|| no_code(code)));
         }
+        if self.text.as_deref() == Some("") {
+            faults.add("--text", "is empty, which would select everything; leave it out");
+        }
         let mut time = |flag: &str, text: &Option<String>| {
             let moment = text.as_deref().and_then(|text| faults.check(flag, moment(text, now)));
             moment.map(|moment| moment.to_string())

@@ -24,27 +24,27 @@ pub struct NamedMessages {
 
 /// Finds the one message that a text names, or explains why there is none.
 ///
-/// `read` reads a target of the API. An exact id wins. Otherwise a text that is the beginning of an id and also a key names
-/// more than one message.
+/// `read` reads a target of the API. A whole id is returned as it is, without a request, so a change that names one is one
+/// request. A text that is the beginning of an id and also a key names more than one message.
 pub async fn find_named<E>(
     text: &str,
     read: impl AsyncFn(String) -> Result<NamedMessages, E>,
 ) -> Result<Result<Uuid, String>, E> {
+    if let Ok(id) = Uuid::try_parse(text) {
+        return Ok(Ok(id));
+    }
     let mut found = Vec::new();
     if IdPrefix::parse(text).is_some() {
         found = find_by("id", text, &read).await?;
     }
-    let is_id = matches!((&*found, Uuid::try_parse(text)), ([message], Ok(id)) if message.id == id);
-    if !is_id && IdempotencyKey::parse(text).is_ok() {
+    if IdempotencyKey::parse(text).is_ok() {
         let by_key = find_by("key", text, &read).await?;
         let known: Vec<Uuid> = found.iter().map(|message| message.id).collect();
         found.extend(by_key.into_iter().filter(|message| !known.contains(&message.id)));
     }
-    Ok(match (&*found, Uuid::try_parse(text)) {
-        ([message], _) => Ok(message.id),
-        // The command says that it does not exist.
-        ([], Ok(id)) => Ok(id),
-        ([], Err(_)) => Err(format!(
+    Ok(match &*found {
+        [message] => Ok(message.id),
+        [] => Err(format!(
             "no message has the key {text}, or an id that begins with these digits (at least {}); `ichido messages list` shows both",
             IdPrefix::MIN_DIGITS
         )),

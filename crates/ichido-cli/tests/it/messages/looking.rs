@@ -162,10 +162,7 @@ both_databases! {
                 assert!(left.err.contains(part), "no {part:?} in {}", left.err);
             }
         }
-        // An exact id comes first, then a key that looks like one; a beginning of an id that is also a key names both.
-        let other = "7f9c24e8-3b12-4fd4-9a6e-0d6b1c3c5a11";
-        let by_uuid = targets.put("orders", other, "{}").await.to_string();
-        assert!(targets.success_output(&["messages", "show", other]).contains(&by_uuid));
+        // A beginning of an id that is also a key names both.
         targets.put("orders", &id[..30], "{}").await;
         let left = targets.at_store(&["messages", "cancel", &id[..30]]);
         assert!(left.code == Some(2) && left.err.contains("names more than one message"), "{left:?}");

@@ -123,11 +123,11 @@ async fn error_pages_are_html_for_browsers_and_markdown_for_others() {
 
 #[test]
 fn an_unknown_error_code_has_no_page() {
-    for path in
-        ["/errors/", "/errors/README", "/errors/key_conflict.md", "/errors/../x", "/errors/key_conflict/"]
-    {
+    for path in ["/errors/", "/errors/README", "/errors/nope.md", "/errors/../x", "/errors/key_conflict/"] {
         let problem = at(path, &HeaderMap::new()).expect("a path of pages").expect_err("no page");
         assert_eq!(problem.code, Code::RouteUnknown, "{path}");
     }
+    let linked = at("/errors/key_conflict.md", &HeaderMap::new());
+    assert!(linked.is_some_and(|page| page.is_ok()), "the pages refer to each other by file");
     assert!(at("/errorsx", &HeaderMap::new()).is_none());
 }
