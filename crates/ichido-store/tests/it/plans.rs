@@ -406,7 +406,7 @@ async fn a_search_reads_no_more_rows_than_it_asks_for() {
         let rows = rows_read(&serde_json::from_str(&found.text).expect("a plan"));
         assert!(rows <= max_rows, "{rows} rows for {arguments}: {}", found.text);
     }
-    let of_identity = include_str!("../../src/sql/message_of_identity.sql");
+    let of_identity = include_str!("../../src/postgres/sql/message_of_identity.sql");
     for arguments in ["'u1', NULL, 100", "'u1', 'orders', 100", "'nobody', NULL, 100"] {
         let found = plan_as(&mut connection, how, of_identity, arguments).await;
         found.assert_uses_index("messages_once");

@@ -178,7 +178,7 @@ fn statements() -> [ExpectedPlan; 58] {
         ];
         "message_of_identity" by [
             "SEARCH n USING COVERING INDEX sqlite_autoindex_ichido_messages_2 (queue>?)",
-            "SEARCH m USING INDEX sqlite_autoindex_ichido_messages_2 (queue=? AND identity=? AND key>?)",
+            "SEARCH m USING INDEX sqlite_autoindex_ichido_messages_2 (queue=? AND identity=?)",
         ];
         "message_keys" by ["USING INDEX sqlite_autoindex_ichido_messages_1 (id<?)"];
         // The outcome of a key.

@@ -147,7 +147,7 @@ on_both! {
             ("delay=367d", "delay is longer than 366d"),
             ("delay=99999d", "delay is longer than 366d"),
             ("run_at=tomorrow", "run_at is not a time"),
-            ("run_at=2026-11-15T03:00:00%2B01:00", "run_at is not a time; write it in UTC"),
+            ("run_at=2026-11-15T03:00:00%2B01:00", "run_at is not a time in UTC"),
             ("run_at=9999-01-01T00:00:00Z", "run_at is more than 366d ahead"),
             ("delay=1s&run_at=2020-01-01T00:00:00Z", "delay and run_at are both given"),
             ("delay=1s&delay=2s", "the parameter delay is repeated"),

@@ -89,7 +89,7 @@ impl Messages<'_> {
             (None, Some(identity), queue) => {
                 let queue = queue.as_ref().map(QueueName::as_str);
                 let values = [identity.as_str().into(), queue.into(), i64::from(MAX_PAGE).into()];
-                let rows = self.0.driver.all(shared!("message_of_identity"), &values).await?;
+                let rows = self.0.driver.all(paired!("message_of_identity"), &values).await?;
                 let ids: Vec<Uuid> = rows.iter().map(|row| row.uuid("id")).collect::<Result<_, _>>()?;
                 let is_complete = ids.len() < MAX_PAGE as usize;
                 (ids, is_complete)
