@@ -176,7 +176,7 @@ both_databases! {
         fixture.store.messages().enqueue(NewMessage::new(queue, "alice", key, b"{}".to_vec())).await.unwrap();
         publish(&fixture.store, Uuid::from_u128(7), Guarantee::None).await;
         let text = doctor(fixture.folder(), &["--store", &fixture.url]).1.to_string();
-        assert!(text.contains("queue orders: the configuration has another guarantee (keys kept for 24h)"), "{text}");
+        assert!(text.contains("queue orders: the configuration has another guarantee (keys kept for 1d)"), "{text}");
         assert!(!text.contains("no worker is running"), "{text}");
         for node in fixture.store.nodes().list().await.unwrap() {
             fixture.store.nodes().leave(node.id, None).await.unwrap();
