@@ -30,7 +30,10 @@ pub async fn find_named<E>(
     text: &str,
     read: impl AsyncFn(String) -> Result<NamedMessages, E>,
 ) -> Result<Result<Uuid, String>, E> {
-    if let Ok(id) = Uuid::try_parse(text) {
+    // Ids of messages have this version; most keys that look like an id have another.
+    if let Ok(id) = Uuid::try_parse(text)
+        && id.get_version_num() == 7
+    {
         return Ok(Ok(id));
     }
     let mut found = Vec::new();

@@ -169,12 +169,13 @@ both_databases! {
         let cancelled = targets.at_server(&["messages", "cancel", &id[..35]]);
         assert_eq!((cancelled.code, cancelled.out), (Some(0), format!("{id}: cancelled; its effect is not done\n")));
         let [first, second] = [dead[0], dead[1]].map(|id| id.to_string());
-        let key = targets.json(&["messages", "show", &second])[0]["idempotency_key"].as_str().unwrap().to_owned();
-        assert!(targets.success_output(&["dead", "show", &key]).contains(&second));
+        let random = "7f9c24e8-3b12-4fd4-9a6e-0d6b1c3c5a11";
+        let by_key = targets.put("orders", random, "{}").await.to_string();
+        assert!(targets.success_output(&["messages", "show", random]).contains(&by_key));
         let ambiguous = targets.at_store(&["dead", "discard", &first[..35], &first[..4], "--reason", "test"]);
         assert_eq!(ambiguous.code, Some(2), "{ambiguous:?}");
         assert_eq!(targets.json(&["dead", "list"]).len(), 2, "nothing was discarded: {ambiguous:?}");
-        let discarded = targets.at_store(&["dead", "discard", &first[..35], &key, &first, "--reason", "test"]);
+        let discarded = targets.at_store(&["dead", "discard", &first[..35], &second[..35], &first, "--reason", "test"]);
         assert_eq!((discarded.code, discarded.out.lines().count()), (Some(0), 2), "{discarded:?}");
     }
 }
