@@ -93,12 +93,9 @@ async fn a_handshake_that_fails_or_never_ends_is_not_billed() {
     // One server does not speak TLS, and one does not respond.
     let plain = Raw::start(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), AfterAnswer::Close).await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    for (address, code) in [
-        (plain.address(), ErrorCode::ConnectFailed),
-        (silent.local_addr().unwrap(), ErrorCode::NetworkTimeout),
-    ] {
+    for address in [plain.address(), silent.local_addr().unwrap()] {
         let settings = BedrockSettings { connect_timeout: SHORT, ..settings(format!("https://{address}")) };
-        assert_code(&asked(settings).await, code, Effect::NotDone);
+        assert_judged(&asked(settings).await, Effect::NotDone);
     }
     assert_eq!(plain.requests(), 0);
 }
