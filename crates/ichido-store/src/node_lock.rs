@@ -95,7 +95,7 @@ mod tests {
     fn lock_is_held_by_one_and_freed_by_its_end() {
         let folder = crate::testing::sqlite::fresh_file();
         let path = folder.folder().join("ichido.db-node-1");
-        assert_eq!(NodeLock::probe(&path).0, LockState::Unknown, "there is no file");
+        assert_eq!(NodeLock::probe(&path).0, LockState::Unknown, "without a file");
         let lock = NodeLock::create(path.clone()).expect("a lock");
         assert_eq!(NodeLock::probe(&path).0, LockState::Held, "in the same process too");
         drop(lock);

@@ -88,7 +88,7 @@ fn webhook_retries_end_before_receiver_forgets_key() {
         assert_eq!((retry.schedule, retry.jitter), (Retry::WEBHOOK.schedule, Retry::WEBHOOK.jitter));
     }
     for guarantee in [Guarantee::Idempotent, Guarantee::None] {
-        assert_eq!(Retry::webhook(guarantee, call, delay), Retry::WEBHOOK, "there is no key to forget");
+        assert_eq!(Retry::webhook(guarantee, call, delay), Retry::WEBHOOK, "no key can be forgotten");
     }
 }
 

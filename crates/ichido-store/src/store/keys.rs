@@ -6,7 +6,7 @@ use std::time::Duration;
 use ichido_core::fence::Fence;
 use ichido_core::key::KeyHash;
 use ichido_core::ledger::limits::MAX_LEASE;
-use ichido_core::ledger::{self, KeyEntry, Policy, RecordName, RecordPhase, Resolution, resolve};
+use ichido_core::ledger::{self, KeyEntry, Policy, Record, RecordName, RecordPhase, Resolution, resolve};
 use ichido_core::time::Timestamp;
 use sqlx::PgConnection;
 use sqlx::sqlite::SqliteConnection;
@@ -218,6 +218,7 @@ impl Keys<'_> {
 
     /// Settles an action of unknown outcome with the finding of a reconcile call.
     ///
+    /// "Nothing was done" counts only when the call cannot be in transit, even if it was answered: what it handed on may be.
     /// A person uses [`Keys::decide`], which records the actor. Its requests get the response from now on; without one they
     /// learn that it was done and that its response was not stored.
     // SPEC F2.
@@ -229,7 +230,8 @@ impl Keys<'_> {
         policy: &Policy,
     ) -> Result<KeyResolved, StoreError> {
         let entry = |to: &str| AuditAction::reconciled(name, to);
-        self.resolve_recorded(name, (resolution, response), policy, entry).await
+        let ignored = |record: Record| Record { answered_at: None, ..record };
+        self.resolve_recorded(name, (resolution, response), policy, ignored, entry).await
     }
 
     /// Resolves like [`Keys::resolve`], by a person, and records it in the same transaction.
@@ -243,7 +245,7 @@ impl Keys<'_> {
     ) -> Result<KeyResolved, StoreError> {
         check::text("the actor", by, MAX_EXCERPT_BYTES)?;
         let entry = |to: &str| AuditAction::decided(name, to, by);
-        self.resolve_recorded(name, (resolution, response), policy, entry).await
+        self.resolve_recorded(name, (resolution, response), policy, |record| record, entry).await
     }
 
     /// Settles an unknown outcome, with an entry of the audit trail in the same transaction.
@@ -252,10 +254,11 @@ impl Keys<'_> {
         name: &RecordName,
         (resolution, response): (Resolution, Option<StoredResponse>),
         policy: &Policy,
+        view: impl Fn(Record) -> Record,
         entry: impl Fn(&str) -> AuditAction,
     ) -> Result<KeyResolved, StoreError> {
         for _ in 0..MAX_RESOLVE_ROUNDS {
-            let settle = match self.resolution(name, resolution, response.clone(), policy).await? {
+            let settle = match self.resolution(name, (resolution, response.clone()), policy, &view).await? {
                 Ok(settle) => settle,
                 Err(answer) => return Ok(answer),
             };
@@ -283,13 +286,13 @@ impl Keys<'_> {
     async fn resolution(
         self,
         name: &RecordName,
-        resolution: Resolution,
-        response: Option<StoredResponse>,
+        (resolution, response): (Resolution, Option<StoredResponse>),
         policy: &Policy,
+        view: impl Fn(Record) -> Record,
     ) -> Result<Result<KeySettle, KeyResolved>, StoreError> {
         let looking = retry_read(|| async { on!(&*self.0.driver, driver => driver.key_find(name).await) });
         let Some((found, now)) = looking.await? else { return Ok(Err(KeyResolved::Missing)) };
-        Ok(match resolve(&found.record, resolution, policy, now) {
+        Ok(match resolve(&view(found.record), resolution, policy, now) {
             Ok(settlement) => {
                 let outcome = resolved_outcome(settlement, resolution, response, policy);
                 Ok(KeySettle { name: name.clone(), fence: found.record.fence, outcome })

@@ -66,7 +66,11 @@ both_databases! {
         assert!(found.record.answered_at.is_some_and(|at| found.record.claimed_at <= at), "{found:?}");
         let lost = fixture.decide("lost", Resolution::NothingDone, None).await;
         assert!(matches!(lost, KeyResolved::Refused(ResolveError::TooEarly { .. })), "{lost:?}");
-        assert_eq!(fixture.decide("answered", Resolution::NothingDone, None).await, KeyResolved::Resolved);
+        let found = fixture.decide("answered", Resolution::NothingDone, None).await;
+        assert!(matches!(found, KeyResolved::Refused(ResolveError::TooEarly { .. })), "a look-up waits: {found:?}");
+        let policy = policy(OperationGuarantee::None);
+        let person = fixture.store.keys().decide(&name("answered"), Resolution::NothingDone, None, &policy, "olivia").await;
+        assert_eq!(person.unwrap(), KeyResolved::Resolved);
         assert_eq!(fixture.phase("answered").await, None);
     }
 

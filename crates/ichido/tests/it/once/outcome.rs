@@ -297,7 +297,8 @@ both_databases! {
         keyed("k1").send(&orders).await.assert_problem(409, "outcome_unknown");
         let draft = ichido_core::ledger::PolicyDraft::new(ichido_core::ledger::Class::Mutate);
         let policy = ichido_core::ledger::Policy::build(draft).unwrap();
-        let decided = fixture.store.keys().resolve(&name("k1"), Resolution::NothingDone, None, &policy).await;
+        let keys = fixture.store.keys();
+        let decided = keys.decide(&name("k1"), Resolution::NothingDone, None, &policy, "olivia").await;
         assert_eq!(decided.unwrap(), KeyResolved::Resolved);
         keyed("k1").send(&fixture.serve(once, fixture.ordering())).await.assert_first(201, "order 1");
     }
