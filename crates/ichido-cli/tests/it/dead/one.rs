@@ -56,7 +56,7 @@ both_databases! {
             assert!(left.out.contains(part), "no {part} in {left:?}");
         }
         assert_eq!(fixture.run(&["show", &id, "--request"]).out, "{\"qty\":1}");
-        let missing = fixture.run(&["show", &Uuid::nil().to_string()]);
+        let missing = fixture.run(&["show", &Uuid::now_v7().to_string()]);
         assert!(missing.code == Some(1) && missing.err.contains("not a dead letter or parked message"), "{missing:?}");
     }
 
