@@ -24,6 +24,8 @@ mod errors;
 pub mod key_seals;
 #[cfg(any(feature = "once", feature = "worker"))]
 mod lease;
+#[cfg(feature = "worker")]
+pub mod message;
 #[cfg(feature = "once")]
 pub mod once;
 #[cfg(feature = "prometheus")]

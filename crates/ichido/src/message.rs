@@ -1,0 +1,219 @@
+//! Typed messages: a type declares its queue once, and is enqueued the same way everywhere.
+//!
+//! Guarantee: two messages of one queue, identity and key are the same message only if their payloads mean the same as
+//! JSON, in whatever order their members are.
+//!
+//! ```
+//! use ichido::message::Message;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct SendReceipt {
+//!     order: i64,
+//! }
+//!
+//! impl Message for SendReceipt {
+//!     const QUEUE: &str = "mail";
+//!
+//!     /// One receipt per order: enqueuing it twice makes one message.
+//!     fn key(&self) -> Option<String> {
+//!         Some(format!("order-{}", self.order))
+//!     }
+//! }
+//! ```
+//!
+//! Start at [`Message`]; [`Draft`] changes one message before it is enqueued.
+// Spec: H4.
+
+use std::time::Duration;
+
+use ichido_core::digest::{BodyRules, Digest};
+use ichido_core::key::{IdempotencyKey, KeyError};
+use ichido_core::retry::Retry;
+use ichido_core::time::Timestamp;
+use ichido_store::error::StoreError;
+use ichido_store::message::{NewMessage, PRIORITY_DEFAULT, QueueName, SameContent, limits};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+/// A payload that is sent as JSON through a queue.
+pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The name of its queue: 1 to 128 letters, digits, `.`, `_`, `-` and `:`.
+    const QUEUE: &'static str;
+
+    /// Its name among the types of its queue, of letters, digits, `.`, `_` and `-`.
+    ///
+    /// Set it if the queue carries several types: each message then has the media type `application/vnd.<name>+json`, and
+    /// the worker passes it to the handler of that type.
+    const TYPE: Option<&'static str> = None;
+
+    /// The priority: 0 is most urgent, 255 least.
+    const PRIORITY: u8 = PRIORITY_DEFAULT;
+
+    /// When failed attempts are repeated, and how often. All types of a queue have the same.
+    const RETRY: Retry = Retry::ORDER;
+
+    /// The window in which equal payloads are one message, whatever their keys.
+    // Spec: A7.
+    const SAME_CONTENT_WITHIN: Option<Duration> = None;
+
+    /// Returns the idempotency key, for as long as the message is kept.
+    ///
+    /// Without one, every enqueue is a new message.
+    fn key(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns the identity it acts for, such as a tenant. The same key of another identity is another message.
+    fn identity(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns what it is about, for people: dead letters and alerts show it. Keep secrets out of it.
+    fn item(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A message to enqueue, made from a payload by [`Draft::new`] or `Draft::from(&payload)`.
+///
+/// What its type declares can be changed here for a single message. An invalid value is reported when it is enqueued.
+#[derive(Debug)]
+#[must_use = "a draft is not a message until it is enqueued"]
+pub struct Draft(Result<NewMessage, EnqueueError>);
+
+impl Draft {
+    /// Makes a draft of a payload.
+    pub fn new<M: Message>(message: &M) -> Self {
+        Self(draft(message))
+    }
+
+    /// Sets the delay before the first attempt.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.change(|message| message.delay = delay)
+    }
+
+    /// Sets the earliest time of the first attempt, by the clock of the database.
+    pub fn run_at(self, run_at: Timestamp) -> Self {
+        self.change(|message| message.run_at = Some(run_at))
+    }
+
+    /// Sets the priority: 0 is most urgent, 255 least.
+    pub fn priority(self, priority: u8) -> Self {
+        self.change(|message| message.priority = priority)
+    }
+
+    /// Sets the idempotency key.
+    pub fn key(self, key: &str) -> Self {
+        Self(self.0.and_then(|message| Ok(NewMessage { key: IdempotencyKey::parse(key)?, ..message })))
+    }
+
+    /// Sets the identity it acts for.
+    pub fn identity(self, identity: impl Into<String>) -> Self {
+        self.change(|message| message.identity = identity.into())
+    }
+
+    /// Sets what it is about, for people.
+    pub fn item(self, item: impl Into<String>) -> Self {
+        self.change(|message| message.item = Some(item.into()))
+    }
+
+    /// Sets the trace it belongs to, in the format of `traceparent`.
+    pub fn trace(self, trace: impl Into<String>) -> Self {
+        self.change(|message| message.trace = Some(trace.into()))
+    }
+
+    /// Returns the message, or the first invalid value.
+    pub(crate) fn into_message(self) -> Result<NewMessage, EnqueueError> {
+        self.0
+    }
+
+    fn change(self, change: impl FnOnce(&mut NewMessage)) -> Self {
+        Self(self.0.map(|mut message| {
+            change(&mut message);
+            message
+        }))
+    }
+}
+
+impl<M: Message> From<&M> for Draft {
+    fn from(message: &M) -> Self {
+        Self::new(message)
+    }
+}
+
+fn draft<M: Message>(message: &M) -> Result<NewMessage, EnqueueError> {
+    let queue = QueueName::parse(M::QUEUE).ok_or(EnqueueError::QueueName { queue: M::QUEUE })?;
+    let key = message.key().unwrap_or_else(|| Uuid::now_v7().to_string());
+    let request = serde_json::to_vec(message).map_err(|error| EnqueueError::Payload(error.into()))?;
+    let content_type = content_type::<M>()?;
+    let rules = BodyRules { max_bytes: limits::MAX_REQUEST_BYTES, ..BodyRules::default() };
+    let digest = Digest::of_body(&content_type, &request, &rules)
+        .map_err(|error| EnqueueError::Payload(error.into()))?;
+    let identity = message.identity().unwrap_or_default();
+    Ok(NewMessage {
+        digest,
+        content_type,
+        item: message.item(),
+        priority: M::PRIORITY,
+        max_attempts: M::RETRY.max_attempts,
+        same_content: M::SAME_CONTENT_WITHIN.map(|window| SameContent { content: digest, window }),
+        ..NewMessage::new(queue, &identity, IdempotencyKey::parse(&key)?, request)
+    })
+}
+
+/// Returns the media type of a type's messages.
+pub(crate) fn content_type<M: Message>() -> Result<String, EnqueueError> {
+    match M::TYPE {
+        None => Ok("application/json".to_owned()),
+        Some(name) if is_type_name(name) => Ok(format!("application/vnd.{name}+json")),
+        Some(name) => Err(EnqueueError::TypeName { name }),
+    }
+}
+
+fn is_type_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=limits::MAX_QUEUE_BYTES).contains(&name.len()) && name.bytes().all(is_plain)
+}
+
+/// Why a message was not enqueued.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnqueueError {
+    /// The key was used before for another payload. Nothing was enqueued: roll back.
+    #[error(
+        "the key was used before for another payload, by message {id}; nothing was enqueued; use another key"
+    )]
+    KeyConflict {
+        /// The message that has the key.
+        id: Uuid,
+    },
+    /// The name is not valid for a queue.
+    #[error(
+        "`{queue}` is not a queue's name; it must have 1 to {} letters, digits, `.`, `_`, `-` or `:`",
+        limits::MAX_QUEUE_BYTES
+    )]
+    QueueName {
+        /// The name.
+        queue: &'static str,
+    },
+    /// The name is not valid for a type.
+    #[error(
+        "`{name}` is not a type's name; it must have 1 to {} letters, digits, `.`, `_` or `-`",
+        limits::MAX_QUEUE_BYTES
+    )]
+    TypeName {
+        /// The name.
+        name: &'static str,
+    },
+    /// The key is not valid.
+    #[error("the idempotency key is not valid: {0}")]
+    Key(#[from] KeyError),
+    /// The payload has no JSON form.
+    #[error("the payload cannot be written as JSON")]
+    Payload(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The store refused it, or could not be reached.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
