@@ -3,7 +3,7 @@
 
 import * as api from './api.js';
 import { listenToKeys } from './keys.js';
-import { forget, remember, remembered, watchPerson, whoIsHere } from './person.js';
+import { forget, reload, remember, remembered, watchPerson, whoIsHere } from './person.js';
 import { addressOf, openQueue, save } from './saves.js';
 import { becameOf, isMoving, items, waitingCount, withBookmark } from './state.js';
 import { show } from './view.js';
@@ -82,7 +82,7 @@ async function toSignIn() {
 /** Whether the page no longer belongs to this person. It is then replaced. @param {unknown} error */
 function isOver(error) {
   if (error instanceof api.SignedOut) void toSignIn();
-  if (error instanceof api.SomebodyElse) location.reload();
+  if (error instanceof api.SomebodyElse) reload();
   return error instanceof api.SignedOut || error instanceof api.SomebodyElse;
 }
 
@@ -257,10 +257,10 @@ async function start() {
   if (here.person === null) return toSignIn();
   person = here.person;
   isReached = here.isReached;
-  watchPerson(person, () => location.reload());
+  watchPerson(person);
   at('who').textContent = person.name;
   bookmarks = remembered(person);
-  const queue = await openQueue(person, () => location.reload());
+  const queue = await openQueue(person, reload);
   wire();
   await listen(queue);
   await sendAgain(queue);

@@ -41,9 +41,18 @@ export async function whoIsHere() {
   }
 }
 
-/** Calls `changed` when another person signs in in another tab, or this person signs out there. @param {Person} person @param {() => void} changed */
-export function watchPerson(person, changed) {
-  const look = () => kept(PERSON)?.id === person.id || changed();
+let isReloading = false;
+
+/** Reloads the page, once: each further call would cancel the load that the one before has begun. */
+export function reload() {
+  if (isReloading) return;
+  isReloading = true;
+  location.reload();
+}
+
+/** Reloads the page when another person signs in in another tab, or this person signs out there. @param {Person} person */
+export function watchPerson(person) {
+  const look = () => kept(PERSON)?.id === person.id || reload();
   addEventListener('storage', look);
   // A page that was frozen by the browser has received no events.
   addEventListener('pageshow', look);

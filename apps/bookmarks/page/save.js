@@ -74,7 +74,7 @@ async function start() {
   const { person } = await whoIsHere();
   if (person === null) return toSignIn();
   at('who').textContent = person.name;
-  watchPerson(person, () => location.reload());
+  watchPerson(person);
   at('add').addEventListener('submit', (event) => {
     event.preventDefault();
     void press(address);
