@@ -81,7 +81,8 @@ impl Maintenance {
         if self.clock.is_due(now) {
             self.node.read_clock().await;
         }
-        if self.publish.is_due(now) {
+        // A publication deletes the facts of nodes that were not seen for long: after a pause, that could be this one.
+        if self.node.is_alive().await && self.publish.is_due(now) {
             ok_or_log(NOT_PUBLISHED, self.node.publish().await);
         }
         self.node.promote().await;
