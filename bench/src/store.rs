@@ -263,11 +263,7 @@ fn queue() -> QueueName {
 
 fn message() -> NewMessage {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
-    NewMessage {
-        digest: Digest::from_bytes([7; 32]),
-        content_type: "application/json".into(),
-        ..NewMessage::new(queue(), "alice", key, vec![b'x'; 200])
-    }
+    NewMessage::new(queue(), "alice", key, vec![b'x'; 200])
 }
 
 async fn empty(pool: &PgPool) {

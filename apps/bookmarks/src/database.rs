@@ -139,8 +139,8 @@ impl DbConnection<'_> {
         message: NewMessage,
     ) -> Result<Enqueued, StoreError> {
         match self {
-            Self::Postgres(connection) => store.messages().enqueue_in_postgres(connection, message).await,
-            Self::Sqlite(connection) => store.messages().enqueue_in_sqlite(connection, message).await,
+            Self::Postgres(connection) => store.messages().enqueue_in(&mut **connection, message).await,
+            Self::Sqlite(connection) => store.messages().enqueue_in(&mut **connection, message).await,
         }
     }
 }

@@ -17,13 +17,14 @@ use ichido::worker::{
     AlertReceiver, AlertSettings, DestinationConfig, QueueConfig, Worker, WorkerConfigErrors, WorkerHandle,
 };
 use ichido_core::alert::{AlertRule, RuleChange};
+use ichido_core::json::CanonicalForm;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::Event;
 use ichido_core::retry::Retry;
 use ichido_store::Store;
 use ichido_store::dead_letter::DeadLetterStep;
 use ichido_store::error::StoreError;
-use ichido_store::message::{Enqueued, NewMessage, Note, QueueName};
+use ichido_store::message::{NewMessage, Note, QueueName, RequestBody};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -108,8 +109,9 @@ pub(crate) fn read_page(person: &Person, task: &JobPayload, number: i64, retry: 
 fn message(queue: QueueName, identity: &str, key: &str, task: &JobPayload, retry: &Retry) -> NewMessage {
     let key = IdempotencyKey::parse(key).expect("a UUID and a number are visible ASCII");
     let body = serde_json::to_vec(task).expect("text and numbers are JSON");
+    let body = RequestBody::new("application/json", body, CanonicalForm::default());
+    let body = body.expect("what was just written as JSON can be read");
     NewMessage {
-        content_type: "application/json".to_owned(),
         max_attempts: retry.max_attempts,
         replacement_of: task.replaces,
         // A dead letter, its log line and its notification name the page. The query may hold secrets.
@@ -125,12 +127,11 @@ pub(crate) async fn enqueue(
     message: NewMessage,
 ) -> Result<Uuid, StoreError> {
     // A key belongs to one job of one bookmark, so any message under it is that job.
-    Ok(match connection.enqueue(store, message).await? {
-        Enqueued::New { id }
-        | Enqueued::Replay { id }
-        | Enqueued::Conflict { id }
-        | Enqueued::SameContent { id } => id,
-    })
+    match connection.enqueue(store, message).await {
+        Ok(enqueued) => Ok(enqueued.id()),
+        Err(StoreError::KeyConflict { id }) => Ok(id),
+        Err(error) => Err(error),
+    }
 }
 
 /// Closes the dead letter of a job that needs no more attention. The letter is kept; without one, this does nothing.

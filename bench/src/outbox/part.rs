@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use ichido::destination::{Handler, Job, JobError};
 use ichido::worker::{DestinationConfig, QueueConfig, Worker};
-use ichido_core::digest::Digest;
+use ichido_core::json::CanonicalForm;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
-use ichido_store::message::{NewMessage, QueueName};
+use ichido_store::message::{NewMessage, QueueName, RequestBody};
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgPoolOptions;
 use tokio::sync::mpsc;
@@ -149,11 +149,8 @@ fn message(number: usize) -> NewMessage {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
     let order = OrderPayload { number, text: "x".repeat(170) };
     let request = serde_json::to_vec(&order).expect("JSON");
-    NewMessage {
-        digest: Digest::from_bytes([7; 32]),
-        content_type: "application/json".into(),
-        ..NewMessage::new(QueueName::parse(QUEUE).expect("a name"), "alice", key, request)
-    }
+    let request = RequestBody::new("application/json", request, CanonicalForm::default()).expect("JSON");
+    NewMessage::new(QueueName::parse(QUEUE).expect("a name"), "alice", key, request)
 }
 
 /// Returns the peak resident memory, in kilobytes.

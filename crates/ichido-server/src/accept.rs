@@ -9,24 +9,21 @@
 
 use std::num::NonZeroU32;
 
-use ichido_core::digest::{BodyRules, Digest, is_json};
-use ichido_core::json::{CanonicalForm, Document, JsonError, LeaveOut, LineColumn};
+use ichido_core::digest::is_json;
+use ichido_core::json::{CanonicalForm, Document, JsonError, LineColumn};
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 pub use ichido_store::message::QueueName;
 pub use ichido_store::message::limits::MAX_REQUEST_BYTES;
 use ichido_store::message::limits::{MAX_CONTENT_TYPE_BYTES, MAX_IDENTITY_BYTES};
-use ichido_store::message::{Enqueued, MessageFilter, NewMessage};
+use ichido_store::message::{Enqueued, InvalidBody, MessageFilter, NewMessage, RequestBody};
 
 use crate::body_key;
 use crate::config::Intake;
 use crate::labels::Labels;
 use crate::schedule::Schedule;
 use crate::schema::{Schema, SchemaViolations};
-
-/// The identity of a message if the caller gives none.
-pub(crate) const IDENTITY_DEFAULT: &str = "local";
 
 /// Parses a queue name, or returns what is wrong with it.
 pub fn queue_name(text: &str) -> Result<QueueName, &'static str> {
@@ -104,15 +101,18 @@ pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, Submissi
     let document = Document::parse(&body, MAX_REQUEST_BYTES).ok();
     body_key::agrees_in(&key, document.as_ref()).map_err(|_| SubmissionError::KeyMismatch)?;
     let Labels { trace_id, item } = intake.labels.read(document.as_ref());
-    let digest = digest(&content_type, &body, &intake.digest_without)
-        .map_err(|error| SubmissionError::Json { error, at: LineColumn::new(&body, error.position) })?;
-    let schema_error = intake.schema.and_then(|schema| check_schema(&schema, &content_type, &body).err());
-    let message = NewMessage::new(queue, &identity, key, body);
-    let message = NewMessage { digest, content_type, hops, trace, trace_id, item, max_attempts, ..message };
+    let form = CanonicalForm { leave_out: (*intake.digest_without).clone(), ..CanonicalForm::default() };
+    let request = RequestBody::new(content_type, body, form).map_err(|InvalidBody { error, bytes }| {
+        SubmissionError::Json { error, at: LineColumn::new(&bytes, error.position) }
+    })?;
+    let schema_error =
+        intake.schema.and_then(|schema| check_schema(&schema, request.content_type(), request.bytes()).err());
+    let message = NewMessage::new(queue, &identity, key, request);
+    let message = NewMessage { hops, trace, trace_id, item, max_attempts, ..message };
     Ok(ParsedSubmission { message: schedule.apply(message), schema_error })
 }
 
-/// Returns what enqueueing would return for a used key; `None` if the key is new.
+/// Returns what enqueuing would return for a used key; `None` if the key is new.
 pub(crate) async fn find_existing(
     store: &Store,
     message: &NewMessage,
@@ -124,24 +124,15 @@ pub(crate) async fn find_existing(
         ..MessageFilter::default()
     };
     let found = store.messages().list(&filter, 1).await?.pop();
-    Ok(found.map(|found| {
-        let is_same = message.is_same_request(&found.content_type, found.request_digest);
-        if is_same { Enqueued::Replay { id: found.id } } else { Enqueued::Conflict { id: found.id } }
-    }))
+    let Some(found) = found else { return Ok(None) };
+    if message.request.is_same(&found.content_type, found.request_digest) {
+        Ok(Some(Enqueued::Replay { id: found.id }))
+    } else {
+        Err(StoreError::KeyConflict { id: found.id })
+    }
 }
 
-/// Computes the digest of a request.
-///
-/// JSON is hashed in its canonical form, without the members that the queue leaves out; everything else by its bytes. Ambiguous
-/// JSON is refused, and so is an empty body that should be JSON: its receiver could not read it.
-// Spec: C9.
-pub(crate) fn digest(content_type: &str, body: &[u8], without: &LeaveOut) -> Result<Digest, JsonError> {
-    let form = CanonicalForm { leave_out: without.clone(), ..CanonicalForm::default() };
-    let rules = BodyRules { form, max_bytes: MAX_REQUEST_BYTES };
-    if is_json(content_type) { Digest::of_json(body, &rules) } else { Ok(Digest::of_bytes(body)) }
-}
-
-/// Checks a body against a queue's schema, after [`digest`] has refused ambiguous JSON.
+/// Checks a body against a queue's schema, after ambiguous JSON was refused.
 pub(crate) fn check_schema(schema: &Schema, content_type: &str, body: &[u8]) -> Result<(), SubmissionError> {
     if !is_json(content_type) {
         return Err(SubmissionError::NotJson);
@@ -168,7 +159,8 @@ fn is_token(text: &str) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use ichido_core::json::Pointer;
+    use ichido_core::digest::Digest;
+    use ichido_core::json::{LeaveOut, Pointer};
 
     use super::*;
 
@@ -206,9 +198,9 @@ mod tests {
         let first = offered("application/json", r#"{"symbol": "ACME", "trace_id": "t-1"}"#).unwrap();
         let again = offered("application/json", r#"{"symbol": "ACME", "trace_id": "t-2"}"#).unwrap();
         let other = offered("application/json", r#"{"symbol": "EMCA", "trace_id": "t-1"}"#).unwrap();
-        assert_eq!(first.digest, again.digest);
-        assert_ne!(first.digest, other.digest);
-        assert_eq!(again.request, br#"{"symbol": "ACME", "trace_id": "t-2"}"#, "the caller's bytes");
+        assert_eq!(first.request.digest(), again.request.digest());
+        assert_ne!(first.request.digest(), other.request.digest());
+        assert_eq!(again.request.bytes(), br#"{"symbol": "ACME", "trace_id": "t-2"}"#, "the caller's bytes");
     }
 
     // Spec: D13, E3.
@@ -226,10 +218,11 @@ mod tests {
     fn json_is_compared_by_meaning_and_stored_unchanged() {
         let first = offered("application/json", r#"{"qty": 1.0, "symbol": "ACME"}"#).unwrap();
         let again = offered("application/json; charset=utf-8", r#"{"symbol":"ACME","qty":1}"#).unwrap();
-        assert_eq!(first.digest, again.digest);
-        assert_eq!(first.request, br#"{"qty": 1.0, "symbol": "ACME"}"#);
+        assert_eq!(first.request.digest(), again.request.digest());
+        assert_eq!(first.request.bytes(), br#"{"qty": 1.0, "symbol": "ACME"}"#);
         let text = offered("text/plain", r#"{"qty": 1.0, "symbol": "ACME"}"#).unwrap();
-        assert_eq!(text.digest, Digest::of_bytes(&text.request), "other types go by their bytes");
+        let by_bytes = Digest::of_bytes(text.request.bytes());
+        assert_eq!(*text.request.digest(), by_bytes, "other types go by their bytes");
     }
 
     #[test]

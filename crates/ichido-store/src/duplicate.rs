@@ -6,7 +6,7 @@ use ichido_core::time::Timestamp;
 
 use crate::columns::Columns as _;
 use crate::error::StoreError;
-use crate::message::{Enqueued, FirstMessage, NumberedMessage, compare_with_first};
+use crate::message::{EnqueueOutcome, Enqueued, FirstMessage, NumberedMessage, compare_with_first};
 use crate::micros;
 use crate::statement::{DbConnection, SqlValue, column, paired, shared};
 
@@ -38,7 +38,7 @@ pub(crate) async fn find_duplicate(
     connection: &mut DbConnection<'_>,
     message: &NumberedMessage,
     retention: Timestamp,
-) -> Result<Option<Enqueued>, StoreError> {
+) -> Result<Option<EnqueueOutcome>, StoreError> {
     let (id, new) = message;
     // The key first: a repetition of the same action is that action, not merely equal content.
     if let Some(first) = find_first(connection, &[message]).await?.remove(&0) {
@@ -53,5 +53,5 @@ pub(crate) async fn find_duplicate(
         return Ok(None);
     }
     let first = connection.optional(shared!("content_find"), &content).await?.ok_or(StoreError::Busy)?;
-    Ok(Some(Enqueued::SameContent { id: first.uuid("message_id")? }))
+    Ok(Some(Ok(Enqueued::SameContent { id: first.uuid("message_id")? })))
 }

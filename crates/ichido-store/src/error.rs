@@ -13,12 +13,15 @@
 //! | [`Full`](StoreError::Full) | no | free some space, then retry |
 //! | [`FileLost`](StoreError::FileLost) | nothing is kept | stop; restore the file or a backup; restart |
 //! | [`Unknown`](StoreError::Unknown), never of a read | unknown | retry under the same key or fence: nothing is done twice, but a claim may find itself in flight until its lease expires |
+//! | [`KeyConflict`](StoreError::KeyConflict) | no | roll back; use another key for another message |
 //! | [`TooLarge`](StoreError::TooLarge), [`OutOfRange`](StoreError::OutOfRange), [`Empty`](StoreError::Empty), [`NulInText`](StoreError::NulInText), [`Address`](StoreError::Address), [`WrongDatabase`](StoreError::WrongDatabase) | no | fix the arguments |
 //! | [`TooNew`](StoreError::TooNew), [`Migration`](StoreError::Migration) | no | fix the deployment |
 //! | [`Refused`](StoreError::Refused), [`Corrupt`](StoreError::Corrupt) | no | alert a person: neither goes away without help |
 
 use std::error::Error as _;
 use std::path::PathBuf;
+
+use uuid::Uuid;
 
 /// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +57,15 @@ pub enum StoreError {
         "the connection to the database was lost before its response; a write may or may not have been done"
     )]
     Unknown(#[source] sqlx::Error),
+    /// The key was used before for a different request. Nothing was enqueued; a transaction of the caller's stays usable.
+    // SPEC D1.
+    #[error(
+        "the idempotency key was used for a different request, message {id}; nothing was enqueued; use another key"
+    )]
+    KeyConflict {
+        /// The id of the first message.
+        id: Uuid,
+    },
     /// A row breaks an invariant. It is never read as something else.
     #[error("a row of {table} breaks an invariant: {detail}")]
     Corrupt {

@@ -8,8 +8,7 @@
 //! - the **ledger**, for a request that arrives: [`Keys::claim`](crate::Keys::claim), do the work,
 //!   [`Keys::settle`](crate::Keys::settle). [`ledger`] has an example.
 //! - the **outbox**, for a message that must leave: [`Messages::enqueue`](crate::Messages::enqueue) (or, inside your own
-//!   transaction, [`Messages::enqueue_in_postgres`](crate::Messages::enqueue_in_postgres) and
-//!   [`Messages::enqueue_in_sqlite`](crate::Messages::enqueue_in_sqlite)). A worker then calls
+//!   transaction, [`Messages::enqueue_in`](crate::Messages::enqueue_in)). A worker then calls
 //!   [`Claims::claim`](crate::Claims::claim), delivers, and calls [`Claims::settle`](crate::Claims::settle). [`message`] has an
 //!   example of a worker, [`rescue`] of the rescue of a dead one.
 //!
@@ -47,6 +46,7 @@ pub mod answer;
 pub mod audit;
 pub mod backup;
 pub mod batch;
+mod caller_transaction;
 mod check;
 mod claim_end;
 mod claim_tracker;
@@ -82,6 +82,7 @@ mod split_retry;
 mod sqlite;
 mod statement;
 mod store;
+mod store_database;
 mod take;
 #[cfg(all(unix, feature = "testing"))]
 pub mod testing;
@@ -91,10 +92,12 @@ pub mod waiters;
 mod write_job;
 mod write_queues;
 
+pub use caller_transaction::CallerConnection;
 pub use store::{
     Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Facts, Keys, Messages, Nodes, Paces, Queues,
     Series, Store, Tokens,
 };
+pub use store_database::StoreDatabase;
 
 /// The maximum delay, window, lease or time to live: a hundred years. Longer durations are capped, the same on both databases.
 /// PostgreSQL counts an interval's microseconds as a floating-point number, which is exact up to here, and no clock exceeds

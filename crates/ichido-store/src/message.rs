@@ -112,12 +112,13 @@
 
 mod claimed;
 mod id_prefix;
+mod request_body;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::digest::{Digest, MEDIA_TYPE_DEFAULT, is_same_body};
+use ichido_core::digest::Digest;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::StateName;
 use ichido_core::retry::Retry;
@@ -128,6 +129,7 @@ use uuid::Uuid;
 
 pub use claimed::{ClaimOptions, ClaimedMessage, Note, ReceiverResponse, Settlement, StepResult};
 pub use id_prefix::IdPrefix;
+pub use request_body::{InvalidBody, RequestBody};
 
 use crate::bounded;
 use crate::check;
@@ -172,6 +174,9 @@ pub mod limits {
     pub const MAX_SEARCHED: u32 = 10_000;
 }
 
+/// The identity of a message that is given none.
+pub const IDENTITY_DEFAULT: &str = "local";
+
 /// The priority of a message that is given none.
 pub const PRIORITY_DEFAULT: u8 = 2;
 
@@ -211,12 +216,8 @@ pub struct NewMessage {
     pub identity: String,
     /// The idempotency key.
     pub key: IdempotencyKey,
-    /// The media type of the request.
-    pub content_type: String,
-    /// The caller's bytes.
-    pub request: Vec<u8>,
-    /// The digest of the request.
-    pub digest: Digest,
+    /// The caller's bytes, with their media type and digest.
+    pub request: RequestBody,
     /// The hops that it passed, as in the header `Ichido-Hops`.
     // SPEC F1.
     pub hops: Option<String>,
@@ -261,17 +262,19 @@ pub struct SameContent {
 impl NewMessage {
     /// Creates a message with defaults.
     ///
-    /// It is due at once and has as many attempts as [`Retry::ORDER`], priority 2, the media type `application/octet-stream`
-    /// and the digest of its bytes. Set the fields for anything else.
-    pub fn new(queue: QueueName, identity: &str, key: IdempotencyKey, request: Vec<u8>) -> Self {
-        let digest = Digest::of_bytes(&request);
+    /// It is due at once and has as many attempts as [`Retry::ORDER`] and priority 2. Set the fields for anything else. A
+    /// request that is a `Vec<u8>` has the media type `application/octet-stream`, and is compared by its bytes.
+    pub fn new(
+        queue: QueueName,
+        identity: &str,
+        key: IdempotencyKey,
+        request: impl Into<RequestBody>,
+    ) -> Self {
         Self {
             queue,
             identity: identity.to_owned(),
             key,
-            content_type: MEDIA_TYPE_DEFAULT.to_owned(),
-            request,
-            digest,
+            request: request.into(),
             hops: None,
             trace: None,
             trace_id: None,
@@ -283,11 +286,6 @@ impl NewMessage {
             replacement_of: None,
             same_content: None,
         }
-    }
-
-    /// Returns whether a message with this request, under the same key, is this message.
-    pub fn is_same_request(&self, content_type: &str, digest: Digest) -> bool {
-        is_same_body((&self.content_type, self.digest), (content_type, digest))
     }
 
     /// Returns when it is due if it is enqueued now; `None` is at once. PostgreSQL's statements compute the same.
@@ -313,7 +311,7 @@ impl NewMessage {
 
     fn check(&self) -> Result<(), StoreError> {
         check::text("the identity", &self.identity, limits::MAX_IDENTITY_BYTES)?;
-        check::text("the content type", &self.content_type, limits::MAX_CONTENT_TYPE_BYTES)?;
+        check::text("the content type", self.request.content_type(), limits::MAX_CONTENT_TYPE_BYTES)?;
         check::text("the hops", self.hops.as_deref().unwrap_or_default(), limits::MAX_HOPS_BYTES)?;
         check::text("the trace", self.trace.as_deref().unwrap_or_default(), limits::MAX_TRACE_BYTES)?;
         check::text(
@@ -321,17 +319,17 @@ impl NewMessage {
             self.trace_id.as_deref().unwrap_or_default(),
             limits::MAX_TRACE_ID_BYTES,
         )?;
-        check::bytes("the request", self.request.len(), limits::MAX_REQUEST_BYTES)?;
+        check::bytes("the request", self.request.bytes().len(), limits::MAX_REQUEST_BYTES)?;
         check::number("the number of allowed attempts", self.max_attempts.get(), 1..=limits::MAX_ATTEMPTS)
     }
 }
 
 ichido_core::debug_only! {
     /// Keeps payload and key out of logs.
-    NewMessage as new_message { queue, key, request_bytes: new_message.request.len() }
+    NewMessage as new_message { queue, key, request_bytes: new_message.request.bytes().len() }
 }
 
-/// The outcome of enqueuing a message.
+/// The outcome of enqueuing a message. A key that was used for a different request is [`StoreError::KeyConflict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enqueued {
     /// The message is new.
@@ -345,11 +343,6 @@ pub enum Enqueued {
         /// The id of the first message.
         id: Uuid,
     },
-    /// The key was used for a different request, and nothing was enqueued.
-    Conflict {
-        /// The id of the first message.
-        id: Uuid,
-    },
     /// Equal content was enqueued under another key within the window, and nothing was enqueued.
     SameContent {
         /// The id of the first message.
@@ -358,13 +351,33 @@ pub enum Enqueued {
 }
 
 impl Enqueued {
-    /// Returns whether the same message was enqueued before.
-    pub(crate) const fn is_repeated(self) -> bool {
+    /// Returns the id of the message, or of the first one like it.
+    pub const fn id(self) -> Uuid {
         match self {
-            Self::Replay { .. } | Self::SameContent { .. } => true,
-            Self::New { .. } | Self::Conflict { .. } => false,
+            Self::New { id } | Self::Replay { id } | Self::SameContent { id } => id,
         }
     }
+}
+
+/// The outcome of one message of a batch: a conflict is not an error of the batch.
+pub(crate) type EnqueueOutcome = Result<Enqueued, KeyConflict>;
+
+/// The key was used for a different request, and nothing was enqueued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyConflict {
+    /// The id of the first message.
+    pub(crate) id: Uuid,
+}
+
+impl From<KeyConflict> for StoreError {
+    fn from(conflict: KeyConflict) -> Self {
+        Self::KeyConflict { id: conflict.id }
+    }
+}
+
+/// Returns whether the same message was enqueued before.
+pub(crate) const fn is_repeated(outcome: EnqueueOutcome) -> bool {
+    matches!(outcome, Ok(Enqueued::Replay { .. } | Enqueued::SameContent { .. }))
 }
 
 /// A message with the id it gets if it is new.
@@ -379,13 +392,13 @@ pub(crate) struct FirstMessage {
 }
 
 /// Compares a message with the first message under the same key.
-pub(crate) fn compare_with_first((own, new): &NumberedMessage, first: &FirstMessage) -> Enqueued {
+pub(crate) fn compare_with_first((own, new): &NumberedMessage, first: &FirstMessage) -> EnqueueOutcome {
     let FirstMessage { id, digest, content_type } = first;
     match *id {
         // Our own insert, whose answer was lost.
-        id if id == *own => Enqueued::New { id },
-        id if new.is_same_request(content_type, *digest) => Enqueued::Replay { id },
-        id => Enqueued::Conflict { id },
+        id if id == *own => Ok(Enqueued::New { id }),
+        id if new.request.is_same(content_type, *digest) => Ok(Enqueued::Replay { id }),
+        id => Err(KeyConflict { id }),
     }
 }
 

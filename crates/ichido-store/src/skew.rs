@@ -37,6 +37,7 @@ impl Default for Skew {
 
 impl Skew {
     /// Lets time pass: both clocks advance.
+    #[cfg(feature = "testing")]
     pub(crate) fn pass(&self, time: Duration) {
         self.wall.fetch_add(micros(time), Ordering::Relaxed);
     }

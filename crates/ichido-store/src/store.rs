@@ -28,7 +28,6 @@ use crate::counters::Counters;
 use crate::disk_space::DiskSpace;
 use crate::driver::{Driver, on, retry_read};
 use crate::error::StoreError;
-use crate::postgres::Postgres;
 use crate::postgres::wake::WakeUps;
 use crate::skew::Skew;
 use crate::write_queues::WriteQueues;
@@ -159,7 +158,7 @@ impl Store {
         }
     }
 
-    /// Returns the time on the store's clock: the database's, plus what [`Store::advance_clock`] added.
+    /// Returns the time on the store's clock: the database's, plus what tests added.
     ///
     /// Use it for timestamps that go into the store, such as when a failed message is due, or before which messages are
     /// deleted.
@@ -181,6 +180,7 @@ impl Store {
     }
 
     /// Moves the store's clock ahead of the database's. For tests: leases, backoffs and expiries pass without sleeping.
+    #[cfg(feature = "testing")]
     pub fn advance_clock(&self, ahead: Duration) {
         self.skew.pass(ahead);
     }
@@ -204,31 +204,23 @@ impl Store {
     /// Returns the pool of SQLite's writer, to check its settings.
     #[cfg(feature = "testing")]
     pub fn sqlite_writer(&self) -> Option<&SqlitePool> {
-        self.sqlite().ok().map(crate::sqlite::Sqlite::writer)
+        match &*self.driver {
+            Driver::Sqlite(sqlite) => Some(sqlite.writer()),
+            Driver::Postgres(_) => None,
+        }
     }
 
     /// Returns PostgreSQL's pool, to check its settings.
     #[cfg(feature = "testing")]
     pub fn postgres_pool(&self) -> Option<&sqlx::PgPool> {
-        self.postgres().ok().map(Postgres::pool)
-    }
-
-    fn postgres(&self) -> Result<&Postgres, StoreError> {
         match &*self.driver {
-            Driver::Postgres(postgres) => Ok(postgres),
-            Driver::Sqlite(_) => {
-                Err(StoreError::WrongDatabase("this store is on SQLite; pass an SQLite transaction"))
-            }
+            Driver::Postgres(postgres) => Some(postgres.pool()),
+            Driver::Sqlite(_) => None,
         }
     }
 
-    fn sqlite(&self) -> Result<&crate::sqlite::Sqlite, StoreError> {
-        match &*self.driver {
-            Driver::Sqlite(sqlite) => Ok(sqlite),
-            Driver::Postgres(_) => {
-                Err(StoreError::WrongDatabase("this store is on PostgreSQL; pass a PostgreSQL transaction"))
-            }
-        }
+    pub(crate) fn driver(&self) -> &Driver {
+        &self.driver
     }
 }
 

@@ -13,7 +13,7 @@ use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::guarantee_columns;
 use crate::ledger::{KeySettle, KeySettled};
-use crate::message::{Enqueued, NumberedMessage, QueueName};
+use crate::message::{EnqueueOutcome, NumberedMessage, QueueName};
 use crate::placement::RowChanges;
 use crate::postgres::Postgres;
 use crate::rescue::LapsedLease;
@@ -100,7 +100,7 @@ impl Transaction<'_> {
     pub(crate) async fn enqueue_content(
         &mut self,
         message: &NumberedMessage,
-    ) -> Result<Enqueued, StoreError> {
+    ) -> Result<EnqueueOutcome, StoreError> {
         match self {
             Self::Postgres(connection, postgres) => postgres.enqueue_content(connection, message).await,
             Self::Sqlite(tx, sqlite) => sqlite.enqueue_content(tx.connection(), message).await,

@@ -1,7 +1,7 @@
 //! Jobs of all kinds in one stream, and their results.
 
 use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
-use crate::message::{Enqueued, NumberedMessage, Settlement, StepResult};
+use crate::message::{EnqueueOutcome, NumberedMessage, Settlement, StepResult};
 use crate::record::ClaimAttempt;
 
 /// A job of any kind.
@@ -16,6 +16,6 @@ pub(crate) enum WriteJob {
 pub(crate) enum WriteResult {
     Claimed(KeyClaimed),
     Settled(KeySettled),
-    Enqueued(Enqueued),
+    Enqueued(EnqueueOutcome),
     Stepped(StepResult),
 }

@@ -10,7 +10,7 @@ use crate::batch::{BatchLimits, Batcher};
 use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::ledger::{KeyClaimed, KeySettle, KeySettled};
-use crate::message::{Enqueued, NumberedMessage, Settlement, StepResult};
+use crate::message::{EnqueueOutcome, NumberedMessage, Settlement, StepResult};
 use crate::postgres::Postgres;
 use crate::record::ClaimAttempt;
 use crate::split_retry::{BatchWriter, WriteMode};
@@ -20,7 +20,7 @@ pub(crate) enum WriteQueues {
     PerKind {
         claims: Batcher<ClaimAttempt, KeyClaimed>,
         settles: Batcher<KeySettle, KeySettled>,
-        messages: Batcher<NumberedMessage, Enqueued>,
+        messages: Batcher<NumberedMessage, EnqueueOutcome>,
         settlements: Batcher<Settlement, StepResult>,
     },
     Shared(Batcher<WriteJob, WriteResult>),
@@ -81,7 +81,7 @@ macro_rules! kinds {
 kinds! {
     claim(ClaimAttempt) -> KeyClaimed: claims, Claim, Claimed, key_claim, |job| subject_hash(&job.claim.name);
     settle(KeySettle) -> KeySettled: settles, Settle, Settled, key_settle, |job| subject_hash(&job.name);
-    message(NumberedMessage) -> Enqueued: messages, Message, Enqueued, enqueue,
+    message(NumberedMessage) -> EnqueueOutcome: messages, Message, Enqueued, enqueue,
         |(_, new)| subject_hash(&(&new.queue, &new.identity, new.key.as_str()));
     settlement(Settlement) -> StepResult: settlements, Settlement, Stepped, settle, |job| subject_hash(&job.id);
 }

@@ -27,12 +27,14 @@
 
 use std::time::Duration;
 
-use ichido_core::digest::{BodyRules, Digest};
+use ichido_core::json::CanonicalForm;
 use ichido_core::key::{IdempotencyKey, KeyError};
 use ichido_core::retry::Retry;
 use ichido_core::time::Timestamp;
 use ichido_store::error::StoreError;
-use ichido_store::message::{NewMessage, PRIORITY_DEFAULT, QueueName, SameContent, limits};
+use ichido_store::message::{
+    IDENTITY_DEFAULT, NewMessage, PRIORITY_DEFAULT, QueueName, RequestBody, SameContent, limits,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
@@ -66,6 +68,8 @@ pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {
     }
 
     /// Returns the identity it acts for, such as a tenant. The same key of another identity is another message.
+    ///
+    /// Without one, it is [`IDENTITY_DEFAULT`], as over HTTP.
     fn identity(&self) -> Option<String> {
         None
     }
@@ -147,18 +151,15 @@ fn draft<M: Message>(message: &M) -> Result<NewMessage, EnqueueError> {
     let queue = QueueName::parse(M::QUEUE).ok_or(EnqueueError::QueueName { queue: M::QUEUE })?;
     let key = message.key().unwrap_or_else(|| Uuid::now_v7().to_string());
     let request = serde_json::to_vec(message).map_err(|error| EnqueueError::Payload(error.into()))?;
-    let content_type = content_type::<M>()?;
-    let rules = BodyRules { max_bytes: limits::MAX_REQUEST_BYTES, ..BodyRules::default() };
-    let digest = Digest::of_body(&content_type, &request, &rules)
-        .map_err(|error| EnqueueError::Payload(error.into()))?;
-    let identity = message.identity().unwrap_or_default();
+    let request = RequestBody::new(content_type::<M>()?, request, CanonicalForm::default())
+        .map_err(|invalid| EnqueueError::Payload(invalid.error.into()))?;
+    let content = *request.digest();
+    let identity = message.identity().unwrap_or_else(|| IDENTITY_DEFAULT.to_owned());
     Ok(NewMessage {
-        digest,
-        content_type,
         item: message.item(),
         priority: M::PRIORITY,
         max_attempts: M::RETRY.max_attempts,
-        same_content: M::SAME_CONTENT_WITHIN.map(|window| SameContent { content: digest, window }),
+        same_content: M::SAME_CONTENT_WITHIN.map(|window| SameContent { content, window }),
         ..NewMessage::new(queue, &identity, IdempotencyKey::parse(&key)?, request)
     })
 }
@@ -213,7 +214,33 @@ pub enum EnqueueError {
     /// The payload has no JSON form.
     #[error("the payload cannot be written as JSON")]
     Payload(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The server refused it.
+    #[error("the server refused the message: {detail}")]
+    Refused {
+        /// The problem's code, such as `role_insufficient`.
+        code: Option<String>,
+        /// Why, and what to do.
+        detail: String,
+    },
+    /// The server did not confirm it: it may be enqueued or not. A message with a key can be enqueued again.
+    #[error("the server did not confirm the message: {why}; enqueue it again with the same key")]
+    Unconfirmed {
+        /// Why no confirmation came.
+        why: String,
+    },
+    /// It asks for something that the server's API does not have.
+    #[error("the message cannot be enqueued over HTTP: {0}")]
+    NotOverHttp(&'static str),
     /// The store refused it, or could not be reached.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
+}
+
+impl From<StoreError> for EnqueueError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::KeyConflict { id } => Self::KeyConflict { id },
+            error => Self::Store(error),
+        }
+    }
 }

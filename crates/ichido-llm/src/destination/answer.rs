@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use ichido::destination::{DeliveryAttempt, DeliveryOutcome};
 use ichido_core::digest::{BodyRules, Digest};
+use ichido_core::json::CanonicalForm;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::message::{Enqueued, NewMessage, Note, QueueName};
+use ichido_store::message::{Enqueued, InvalidBody, NewMessage, Note, QueueName, RequestBody};
 use serde_json::{Value, json};
 
 use crate::models::Reply;
@@ -37,24 +38,31 @@ impl AnswerMessage<'_> {
         queue: &QueueName,
         attempts: NonZeroU32,
     ) -> DeliveryOutcome {
-        let message = self.message(queue, attempts);
-        let enqueued = tokio::time::timeout(ENQUEUE_TIMEOUT, enqueue_with_retries(store, &message)).await;
         let name = queue.as_str();
-        let (code, effect, advice, why) = match enqueued {
-            Ok(Ok(Enqueued::New { id } | Enqueued::Replay { id })) => {
-                (None, Effect::Done, Advice::Accept, format!("the answer is message {id} of queue {name}"))
-            }
-            Ok(Ok(Enqueued::Conflict { id } | Enqueued::SameContent { id })) => {
-                let why = format!("an earlier answer is message {id} of queue {name}; this one was dropped");
-                (Some(ErrorCode::ConflictProcessed), Effect::Done, Advice::AcceptAsProcessed, why)
-            }
-            Ok(Err(error)) => {
-                let why = format!("cannot enqueue the answer in queue {name}: {}", error.with_causes());
-                (Some(ErrorCode::AnswerUnusable), Effect::Done, Advice::GiveUp, why)
-            }
-            Err(_) => {
-                let why = format!("cannot enqueue the answer in queue {name}: timed out");
-                (Some(ErrorCode::Unknown), Effect::Unknown, Advice::Retry, why)
+        let unusable = |why: &str| {
+            let why = format!("cannot enqueue the answer in queue {name}: {why}");
+            (Some(ErrorCode::AnswerUnusable), Effect::Done, Advice::GiveUp, why)
+        };
+        let (code, effect, advice, why) = match self.message(queue, attempts) {
+            Err(invalid) => unusable(&invalid.to_string()),
+            Ok(message) => {
+                match tokio::time::timeout(ENQUEUE_TIMEOUT, enqueue_with_retries(store, &message)).await {
+                    Ok(Ok(Enqueued::New { id } | Enqueued::Replay { id })) => {
+                        let why = format!("the answer is message {id} of queue {name}");
+                        (None, Effect::Done, Advice::Accept, why)
+                    }
+                    Ok(Ok(Enqueued::SameContent { id }) | Err(StoreError::KeyConflict { id })) => {
+                        let why = format!(
+                            "an earlier answer is message {id} of queue {name}; this one was dropped"
+                        );
+                        (Some(ErrorCode::ConflictProcessed), Effect::Done, Advice::AcceptAsProcessed, why)
+                    }
+                    Ok(Err(error)) => unusable(&error.with_causes()),
+                    Err(_) => {
+                        let why = format!("cannot enqueue the answer in queue {name}: timed out");
+                        (Some(ErrorCode::Unknown), Effect::Unknown, Advice::Retry, why)
+                    }
+                }
             }
         };
         let result_digest = (advice == Advice::Accept).then(|| self.digest());
@@ -66,7 +74,7 @@ impl AnswerMessage<'_> {
         )
     }
 
-    fn message(&self, queue: &QueueName, attempts: NonZeroU32) -> NewMessage {
+    fn message(&self, queue: &QueueName, attempts: NonZeroU32) -> Result<NewMessage, InvalidBody> {
         let DeliveryAttempt { message, key, identity, hops, trace, .. } = self.call;
         let usage = self.reply.usage.map(|usage| json!({"input": usage.input, "output": usage.output}));
         let body = json!({
@@ -77,12 +85,13 @@ impl AnswerMessage<'_> {
             "usage": usage,
         });
         let key = IdempotencyKey::derived("llm-answer", &[key.as_str().as_bytes()]);
-        let mut new = NewMessage::new(queue.clone(), identity, key, body.to_string().into_bytes());
-        JSON.clone_into(&mut new.content_type);
-        new.hops = (!hops.is_empty()).then(|| hops.to_string());
-        new.trace.clone_from(trace);
-        new.max_attempts = attempts;
-        new
+        let body = RequestBody::new(JSON, body.to_string().into(), CanonicalForm::default())?;
+        Ok(NewMessage {
+            hops: (!hops.is_empty()).then(|| hops.to_string()),
+            trace: trace.clone(),
+            max_attempts: attempts,
+            ..NewMessage::new(queue.clone(), identity, key, body)
+        })
     }
 
     /// Digests the answer alone, in canonical form: the token counts are not part of the result.

@@ -352,8 +352,7 @@ impl BatchIntake<'_> {
             let ended = match known {
                 Some(known) => known,
                 None => match enqueued.next() {
-                    Some(Ok(enqueued)) => enqueue_result(enqueued),
-                    Some(Err(error)) => Err(Problem::from_store(&error)),
+                    Some(enqueued) => enqueue_result(enqueued),
                     None => unreachable!("every enqueued message has a result"),
                 },
             };

@@ -2,12 +2,11 @@
 
 use http::HeaderMap;
 use http::header::HeaderName;
-use ichido_store::message::QueueName;
+use ichido_store::message::{IDENTITY_DEFAULT, QueueName};
 use ichido_store::token::TokenRole;
 use uuid::Uuid;
 
 use super::problem::{Code, Problem};
-use crate::accept::IDENTITY_DEFAULT;
 
 /// The identity of a message, if no token determines it.
 pub(super) const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");

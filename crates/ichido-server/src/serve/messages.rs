@@ -17,6 +17,7 @@ use ichido_core::ledger::Profile;
 use ichido_core::lifecycle::StateName;
 use ichido_http::clock;
 use ichido_http::server::body::BodyError;
+use ichido_store::error::StoreError;
 use ichido_store::message::limits::MAX_TRACE_BYTES;
 use ichido_store::message::{Enqueued, MessageRow, NewMessage};
 use serde::Deserialize;
@@ -127,14 +128,14 @@ pub(super) async fn enqueue_message(
     };
     let ParsedSubmission { message, schema_error } =
         api.parsing.parse(&caller, submission).await.inspect_err(counted)?;
-    let digest = message.digest.to_string();
+    let digest = message.request.digest().to_string();
     let result = if let Some(schema_error) = schema_error {
         existing_result(&api, &message, &schema_error).await
     } else {
         let admission = api.admission.admit(&queue).inspect_err(counted)?;
         let enqueued = api.store.messages().enqueue(message).await;
         drop(admission);
-        enqueued.map_err(|error| Problem::from_store(&error)).and_then(enqueue_result)
+        enqueue_result(enqueued)
     };
     arrivals::count(&queue, &head.headers, result.as_ref());
     let (id, is_replay) = result?;
@@ -179,16 +180,11 @@ pub(super) fn replay_marker() -> Option<(HeaderName, HeaderValue)> {
 }
 
 /// Returns the message under a key, and whether it is a replay.
-pub(super) fn enqueue_result(enqueued: Enqueued) -> Result<(Uuid, bool), Problem> {
+pub(super) fn enqueue_result(enqueued: Result<Enqueued, StoreError>) -> Result<(Uuid, bool), Problem> {
     match enqueued {
-        Enqueued::New { id } => Ok((id, false)),
-        Enqueued::Replay { id } | Enqueued::SameContent { id } => Ok((id, true)),
-        // The message belongs to the caller's identity, so its id may be shown.
-        Enqueued::Conflict { id } => Err(Problem::new(
-            Code::KeyConflict,
-            "this idempotency key was used for a different request in this queue; nothing was enqueued; send a new action with a new key",
-        )
-        .with("first", serde_json::json!(href(id)))),
+        Ok(Enqueued::New { id }) => Ok((id, false)),
+        Ok(Enqueued::Replay { id } | Enqueued::SameContent { id }) => Ok((id, true)),
+        Err(error) => Err(Problem::from_store(&error)),
     }
 }
 
@@ -200,7 +196,7 @@ pub(super) async fn existing_result(
     message: &NewMessage,
     schema_error: &SubmissionError,
 ) -> Result<(Uuid, bool), Problem> {
-    match find_existing(&api.store, message).await.map_err(|error| Problem::from_store(&error))? {
+    match find_existing(&api.store, message).await.transpose() {
         Some(enqueued) => enqueue_result(enqueued),
         None => Err(Problem::from_submission(schema_error)),
     }

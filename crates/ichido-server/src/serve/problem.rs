@@ -18,6 +18,7 @@ use ichido_http::server::permits::Full;
 use ichido_store::error::StoreError;
 use serde_json::json;
 
+use super::models::href;
 use crate::accept::SubmissionError;
 
 /// When to retry if a person has to act first.
@@ -219,6 +220,12 @@ impl Problem {
                  effect once",
             )
             .after(STORE_RETRY_AFTER),
+            // The message belongs to the caller's identity, so its id may be shown.
+            StoreError::KeyConflict { id } => Self::new(
+                Code::KeyConflict,
+                "this idempotency key was used for a different request in this queue; nothing was enqueued; send a new action with a new key",
+            )
+            .with("first", serde_json::json!(href(*id))),
             StoreError::Corrupt { .. } => Self::new(
                 Code::RecordUnreadable,
                 "the stored data is not valid and was not used; report the request's id to the operator of this server",

@@ -95,7 +95,7 @@ pub(super) async fn replace_message(
         ));
     }
     let accepted = |id| {
-        let digest = new.digest.to_string();
+        let digest = new.request.digest().to_string();
         Accepted::new(id, old.queue.clone(), new.key.as_str().to_owned(), digest)
     };
     let replaced = api.store.dead_letters().replace(old.id, new.clone(), &note(&caller, reason)).await;
@@ -143,7 +143,7 @@ async fn build_replacement(
 
 /// Whether a message is the requested replacement of the old one.
 fn is_replacement(found: &MessageRow, old: &MessageRow, new: &NewMessage) -> bool {
-    found.replacement_of == Some(old.id) && found.request_digest == new.digest
+    found.replacement_of == Some(old.id) && found.request_digest == *new.request.digest()
 }
 
 /// Returns the message under the new key, if there is one.

@@ -15,7 +15,7 @@ use super::Postgres;
 use crate::db_timestamp::DbTimestamp;
 use crate::duplicate::{find_duplicate, find_first};
 use crate::error::StoreError;
-use crate::message::{Enqueued, NumberedMessage, compare_with_first};
+use crate::message::{EnqueueOutcome, Enqueued, NumberedMessage, compare_with_first};
 use crate::micros;
 use crate::split_retry::WriteMode;
 use crate::statement::{SqlValue, postgres_only};
@@ -28,7 +28,7 @@ impl Postgres {
         &self,
         messages: &[NumberedMessage],
         manner: WriteMode,
-    ) -> Result<Vec<Enqueued>, StoreError> {
+    ) -> Result<Vec<EnqueueOutcome>, StoreError> {
         self.pool_for(manner)
             .with_connection(async |connection| self.enqueue_over(connection, messages).await)
             .await
@@ -38,13 +38,13 @@ impl Postgres {
         &self,
         connection: &mut PgConnection,
         messages: &[NumberedMessage],
-    ) -> Result<Vec<Enqueued>, StoreError> {
+    ) -> Result<Vec<EnqueueOutcome>, StoreError> {
         // Duplicates are rare, so the first try assumes none. Not inside a caller's transaction, which the failure would abort.
         let all: Vec<usize> = (0..messages.len()).collect();
         let new = include_str!("sql/enqueue_new.sql");
         let outcome = insertion(new, messages, &all, self.skew()).execute(&mut *connection).await;
         match outcome.map_err(StoreError::from) {
-            Ok(_) => Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect()),
+            Ok(_) => Ok(messages.iter().map(|(id, _)| Ok(Enqueued::New { id: *id })).collect()),
             Err(StoreError::Refused(_)) => self.enqueue_in(connection, messages).await,
             Err(error) => Err(error),
         }
@@ -55,7 +55,7 @@ impl Postgres {
     pub(crate) async fn enqueue_same_content(
         &self,
         message: NumberedMessage,
-    ) -> Result<Enqueued, StoreError> {
+    ) -> Result<EnqueueOutcome, StoreError> {
         self.calls
             .with_connection(async |connection| self.same_content_over(connection, &message).await)
             .await
@@ -65,13 +65,13 @@ impl Postgres {
         &self,
         connection: &mut PgConnection,
         message: &NumberedMessage,
-    ) -> Result<Enqueued, StoreError> {
+    ) -> Result<EnqueueOutcome, StoreError> {
         let mut transaction = connection.begin().await?;
         let enqueued = self.enqueue_content(&mut transaction, message).await?;
         // A content is reserved only by a new message; otherwise the reservation is rolled back.
         match enqueued {
-            Enqueued::New { .. } => transaction.commit().await?,
-            Enqueued::Replay { .. } | Enqueued::Conflict { .. } | Enqueued::SameContent { .. } => {
+            Ok(Enqueued::New { .. }) => transaction.commit().await?,
+            Ok(Enqueued::Replay { .. } | Enqueued::SameContent { .. }) | Err(_) => {
                 transaction.rollback().await?;
             }
         }
@@ -84,8 +84,8 @@ impl Postgres {
         &self,
         connection: &mut PgConnection,
         messages: &[NumberedMessage],
-    ) -> Result<Vec<Enqueued>, StoreError> {
-        let mut answers: Vec<Option<Enqueued>> = vec![None; messages.len()];
+    ) -> Result<Vec<EnqueueOutcome>, StoreError> {
+        let mut answers: Vec<Option<EnqueueOutcome>> = vec![None; messages.len()];
         for _ in 0..MAX_ROUNDS {
             let open: Vec<usize> = (0..messages.len()).filter(|index| answers[*index].is_none()).collect();
             if open.is_empty() {
@@ -101,7 +101,7 @@ impl Postgres {
             for index in &open {
                 let id = messages[*index].0;
                 if added.contains(&id) {
-                    answers[*index] = Some(Enqueued::New { id });
+                    answers[*index] = Some(Ok(Enqueued::New { id }));
                 }
             }
             let rest: Vec<usize> = open.into_iter().filter(|index| answers[*index].is_none()).collect();
@@ -123,7 +123,7 @@ impl Postgres {
         &self,
         connection: &mut PgConnection,
         message: &NumberedMessage,
-    ) -> Result<Enqueued, StoreError> {
+    ) -> Result<EnqueueOutcome, StoreError> {
         let (id, new) = message;
         let Some(same) = &new.same_content else {
             return one(self.enqueue_in(connection, std::slice::from_ref(message)).await?);
@@ -133,7 +133,7 @@ impl Postgres {
             return Ok(known);
         }
         let enqueued = one(self.enqueue_in(connection, std::slice::from_ref(message)).await?)?;
-        if !matches!(enqueued, Enqueued::New { .. }) {
+        if !matches!(enqueued, Ok(Enqueued::New { .. })) {
             // Somebody enqueued the same key just now. A content must be reserved by a message that exists, so release it.
             let content = SqlValue::from(&same.content.as_bytes()[..]);
             let values = [new.queue.as_str().into(), (&*new.identity).into(), content, (*id).into()];
@@ -143,7 +143,7 @@ impl Postgres {
     }
 }
 
-fn one(answers: Vec<Enqueued>) -> Result<Enqueued, StoreError> {
+fn one(answers: Vec<EnqueueOutcome>) -> Result<EnqueueOutcome, StoreError> {
     answers.into_iter().next().ok_or(StoreError::Busy)
 }
 
@@ -162,9 +162,9 @@ fn insertion<'q>(
         .bind(new().map(|new| new.queue.as_str()).collect::<Vec<_>>())
         .bind(new().map(|new| new.identity.as_str()).collect::<Vec<_>>())
         .bind(new().map(|new| new.key.as_str()).collect::<Vec<_>>())
-        .bind(new().map(|new| new.digest.as_bytes().as_slice()).collect::<Vec<_>>())
-        .bind(new().map(|new| new.content_type.as_str()).collect::<Vec<_>>())
-        .bind(new().map(|new| new.request.as_slice()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.request.digest().as_bytes().as_slice()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.request.content_type()).collect::<Vec<_>>())
+        .bind(new().map(|new| new.request.bytes()).collect::<Vec<_>>())
         .bind(new().map(|new| new.trace.as_deref()).collect::<Vec<_>>())
         .bind(new().map(|new| i16::from(new.priority)).collect::<Vec<_>>())
         .bind(new().map(|new| i32::try_from(new.max_attempts.get()).unwrap_or(i32::MAX)).collect::<Vec<_>>())

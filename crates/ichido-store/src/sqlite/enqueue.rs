@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteConnection;
 use super::{Sqlite, WriteTransaction, values, without_clock};
 use crate::duplicate::{find_duplicate, find_first};
 use crate::error::StoreError;
-use crate::message::{Enqueued, NumberedMessage, compare_with_first};
+use crate::message::{EnqueueOutcome, Enqueued, NumberedMessage, compare_with_first};
 use crate::statement::DbConnection;
 
 impl Sqlite {
@@ -17,11 +17,11 @@ impl Sqlite {
     pub(crate) async fn enqueue_same_content(
         &self,
         message: NumberedMessage,
-    ) -> Result<Enqueued, StoreError> {
+    ) -> Result<EnqueueOutcome, StoreError> {
         let mut tx = self.write().await?;
         let now = self.skew.now(tx.now);
         let enqueued = enqueue_content(tx.connection(), &message, now).await?;
-        if matches!(enqueued, Enqueued::New { .. }) {
+        if matches!(enqueued, Ok(Enqueued::New { .. })) {
             tx.commit().await?;
         } else {
             self.files.check()?;
@@ -35,7 +35,7 @@ impl Sqlite {
         &self,
         connection: &mut SqliteConnection,
         messages: &[NumberedMessage],
-    ) -> Result<Vec<Enqueued>, StoreError> {
+    ) -> Result<Vec<EnqueueOutcome>, StoreError> {
         self.files.check()?;
         let now = self.now(connection).await?;
         let messages: Vec<&NumberedMessage> = messages.iter().collect();
@@ -47,7 +47,7 @@ impl Sqlite {
         &self,
         connection: &mut SqliteConnection,
         message: &NumberedMessage,
-    ) -> Result<Enqueued, StoreError> {
+    ) -> Result<EnqueueOutcome, StoreError> {
         self.files.check()?;
         let now = self.skew.now(self.now(connection).await?);
         enqueue_content(connection, message, now).await
@@ -63,7 +63,7 @@ async fn enqueue_content(
     connection: &mut SqliteConnection,
     message: &NumberedMessage,
     now: Now,
-) -> Result<Enqueued, StoreError> {
+) -> Result<EnqueueOutcome, StoreError> {
     let mut db_connection = DbConnection::Sqlite(&mut *connection, now.wall);
     if let Some(known) = find_duplicate(&mut db_connection, message, now.retention).await? {
         return Ok(known);
@@ -85,9 +85,9 @@ pub(super) async fn enqueue_at(
     connection: &mut SqliteConnection,
     messages: &[&NumberedMessage],
     now: Timestamp,
-) -> Result<Vec<Enqueued>, StoreError> {
+) -> Result<Vec<EnqueueOutcome>, StoreError> {
     if insert(connection, messages, now).await? == messages.len() {
-        return Ok(messages.iter().map(|(id, _)| Enqueued::New { id: *id }).collect());
+        return Ok(messages.iter().map(|(id, _)| Ok(Enqueued::New { id: *id })).collect());
     }
     // This also finds the messages that were just inserted; their ids identify them.
     let found = find_first(&mut without_clock(connection), messages).await?;
@@ -114,9 +114,9 @@ async fn insert(
                 .bind(new.queue.as_str())
                 .bind(&new.identity)
                 .bind(new.key.as_str())
-                .bind(new.digest.as_bytes().as_slice())
-                .bind(&new.content_type)
-                .bind(new.request.as_slice())
+                .bind(new.request.digest().as_bytes().as_slice())
+                .bind(new.request.content_type())
+                .bind(new.request.bytes())
                 .bind(new.trace.as_deref())
                 .bind(new.priority)
                 .bind(new.max_attempts.get())

@@ -3,7 +3,7 @@
 use super::Sqlite;
 use crate::error::StoreError;
 use crate::ledger::KeySettle;
-use crate::message::{Enqueued, NumberedMessage, Settlement, StepResult};
+use crate::message::{EnqueueOutcome, NumberedMessage, Settlement, StepResult};
 use crate::record::ClaimAttempt;
 use crate::split_retry::{BatchWriter, WriteMode};
 use crate::write_job::{WriteJob, WriteResult};
@@ -60,10 +60,14 @@ impl<'a> JobsByKind<'a> {
 }
 
 /// Messages that one caller enqueues together.
-impl BatchWriter<NumberedMessage, Enqueued> for Sqlite {
+impl BatchWriter<NumberedMessage, EnqueueOutcome> for Sqlite {
     const BUSY_FOR_ALL: bool = true;
 
-    async fn write(&self, jobs: &[NumberedMessage], _manner: WriteMode) -> Result<Vec<Enqueued>, StoreError> {
+    async fn write(
+        &self,
+        jobs: &[NumberedMessage],
+        _manner: WriteMode,
+    ) -> Result<Vec<EnqueueOutcome>, StoreError> {
         let mut tx = self.write().await?;
         let now = tx.now;
         let messages: Vec<&NumberedMessage> = jobs.iter().collect();

@@ -15,7 +15,7 @@ use crate::columns::Columns as _;
 use crate::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, ReplaceOutcome};
 use crate::error::StoreError;
 use crate::message::limits::MAX_PAGE;
-use crate::message::{DeadLetter, DeadLetterState, Enqueued, NewMessage, Note, QueueName};
+use crate::message::{DeadLetter, DeadLetterState, Enqueued, KeyConflict, NewMessage, Note, QueueName};
 use crate::placement::{apply_to_letters, storable_note};
 use crate::rows;
 use crate::rows::letter_row;
@@ -146,11 +146,11 @@ impl DeadLetters<'_> {
                 return Ok(None);
             }
             match transaction.enqueue_content(&numbered).await? {
-                Enqueued::New { id } => {
+                Ok(Enqueued::New { id }) => {
                     transaction.move_letters(&mut changes).await?;
                     Ok(Some(ReplaceOutcome::By { id, effect: letter.effect }))
                 }
-                Enqueued::Replay { id } | Enqueued::Conflict { id } | Enqueued::SameContent { id } => {
+                Ok(Enqueued::Replay { id } | Enqueued::SameContent { id }) | Err(KeyConflict { id }) => {
                     not_replaced = ReplaceOutcome::KeyUsed { id };
                     Ok(None)
                 }

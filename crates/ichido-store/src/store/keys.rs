@@ -8,12 +8,11 @@ use ichido_core::key::KeyHash;
 use ichido_core::ledger::limits::MAX_LEASE;
 use ichido_core::ledger::{self, KeyEntry, Policy, Record, RecordName, RecordPhase, Resolution, resolve};
 use ichido_core::time::Timestamp;
-use sqlx::PgConnection;
-use sqlx::sqlite::SqliteConnection;
 use uuid::Uuid;
 
 use super::Keys;
 use crate::action::{AuditAction, key_subject};
+use crate::caller_transaction::CallerConnection;
 use crate::check;
 use crate::columns::{Columns as _, number};
 use crate::driver::{Driver, on, retry_read};
@@ -64,28 +63,18 @@ impl Keys<'_> {
         Ok(settled)
     }
 
-    /// Settles a claim within the caller's open PostgreSQL transaction.
+    /// Settles a claim within the caller's open transaction.
     ///
     /// The caller's writes and the outcome commit together, or not at all. Unless it returns [`KeySettled::Settled`], roll back.
-    /// Call [`Keys::wake`] after the commit.
-    pub async fn settle_in_postgres(
-        self,
-        connection: &mut PgConnection,
-        settle: &KeySettle,
-    ) -> Result<KeySettled, StoreError> {
-        settle.check()?;
-        self.0.postgres()?.settle_in(connection, &settle.clone().bounded()).await
-    }
-
-    /// Settles within the caller's open SQLite transaction, begun with
+    /// Call [`Keys::wake`] after the commit. On SQLite, begin the transaction with
     /// [`Store::begin_immediate`](crate::Store::begin_immediate).
-    pub async fn settle_in_sqlite(
+    pub async fn settle_in(
         self,
-        connection: &mut SqliteConnection,
+        connection: &mut impl CallerConnection,
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
         settle.check()?;
-        self.0.sqlite()?.settle_in(connection, &settle.clone().bounded()).await
+        self.0.in_transaction(connection)?.settle(&settle.clone().bounded()).await
     }
 
     /// Wakes those who wait for a key. Call it after the commit of a transaction that settled it.

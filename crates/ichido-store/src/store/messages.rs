@@ -19,7 +19,7 @@ use crate::error::StoreError;
 use crate::message::limits::MAX_PAGE;
 use crate::message::{
     Enqueued, MessageRow, MessageSchedule, NewMessage, Note, NumberedMessage, QueueName, StepResult,
-    Transition,
+    Transition, is_repeated,
 };
 use crate::node::MessageHolder;
 use crate::placement::storable_note;
@@ -33,7 +33,7 @@ impl Messages<'_> {
     ///
     /// Wakes those who wait for its queue. [`crate::message`] has an example.
     ///
-    /// To enqueue it together with your own rows, see [`Messages::enqueue_in_postgres`] and [`Messages::enqueue_in_sqlite`].
+    /// To enqueue it together with your own rows, see [`Messages::enqueue_in`].
     pub async fn enqueue(self, message: NewMessage) -> Result<Enqueued, StoreError> {
         let message = message.checked()?;
         let (queue, is_claimable) = (message.queue.clone(), message.is_maybe_claimable());
@@ -41,14 +41,14 @@ impl Messages<'_> {
             let numbered = (Uuid::now_v7(), message);
             self.0.note_write(on!(&*self.0.driver, driver => driver.enqueue_same_content(numbered).await))?
         } else {
-            let bytes = message.request.len() + 500;
+            let bytes = message.request.bytes().len() + 500;
             self.0.note_write(self.0.write_queues.message((Uuid::now_v7(), message), bytes).await)?
         };
-        self.0.counters.message_arrived(queue.as_str(), enqueued.is_repeated());
-        if is_claimable && matches!(enqueued, Enqueued::New { .. }) {
+        self.0.counters.message_arrived(queue.as_str(), is_repeated(enqueued));
+        if is_claimable && matches!(enqueued, Ok(Enqueued::New { .. })) {
             self.0.queues().wake(&queue);
         }
-        Ok(enqueued)
+        Ok(enqueued?)
     }
 
     /// Enqueues many messages. Returns one result each, in the same order.
@@ -70,7 +70,7 @@ impl Messages<'_> {
         let queues: BTreeSet<&QueueName> =
             plain.iter().filter(|(_, new)| new.is_maybe_claimable()).map(|(_, new)| &new.queue).collect();
         let mut written = Vec::with_capacity(plain.len());
-        for part in BatchLimits::DEFAULT.parts(&plain, |(_, message)| message.request.len()) {
+        for part in BatchLimits::DEFAULT.parts(&plain, |(_, message)| message.request.bytes().len()) {
             written.extend(on!(&*self.0.driver, driver => write_all(&**driver, part).await));
         }
         for queue in queues {
@@ -79,10 +79,10 @@ impl Messages<'_> {
         for ((_, new), answer) in plain.iter().zip(&written) {
             self.0.disk_space.record(self.0.skew.monotonic(), answer);
             if let Ok(enqueued) = answer {
-                self.0.counters.message_arrived(new.queue.as_str(), enqueued.is_repeated());
+                self.0.counters.message_arrived(new.queue.as_str(), is_repeated(*enqueued));
             }
         }
-        let mut written = written.into_iter();
+        let mut written = written.into_iter().map(|answer| Ok(answer??));
         answers.into_iter().filter_map(|answer| answer.or_else(|| written.next())).collect()
     }
 

@@ -126,7 +126,7 @@ async fn moved_file_acknowledges_nothing() {
                 }
                 "settle" => lost(what, path, store.keys().settle(settle).await),
                 "settle in a transaction" => {
-                    lost(what, path, store.keys().settle_in_sqlite(&mut open, &settle).await);
+                    lost(what, path, store.keys().settle_in(&mut *open, &settle).await);
                 }
                 "mark" => lost(what, path, store.claims().mark_started(&[(work.id, work.fence)]).await),
                 "report" => {
@@ -134,13 +134,9 @@ async fn moved_file_acknowledges_nothing() {
                     lost(what, path, store.claims().settle(report).await);
                 }
                 "many in a transaction" => {
-                    lost(
-                        what,
-                        path,
-                        store.messages().enqueue_all_in_sqlite(&mut open, vec![message("new")]).await,
-                    );
+                    lost(what, path, store.messages().enqueue_all_in(&mut *open, vec![message("new")]).await);
                 }
-                _ => lost(what, path, store.messages().enqueue_in_sqlite(&mut open, message("new")).await),
+                _ => lost(what, path, store.messages().enqueue_in(&mut *open, message("new")).await),
             }
             lost(what, path, store.check_ready().await);
             lost(what, path, store.messages().enqueue(message("later")).await);

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ichido_core::json::CanonicalForm;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{Event, Failure, StartMark, State};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
+use ichido_store::error::StoreError;
 use ichido_store::message::{
-    ClaimOptions, ClaimedMessage, Enqueued, MessageRow, NewMessage, Note, QueueName, Settlement, StepResult,
+    ClaimOptions, ClaimedMessage, Enqueued, MessageRow, NewMessage, Note, QueueName, RequestBody, Settlement,
+    StepResult,
 };
 use ichido_store::rescue::RescueOptions;
 use ichido_store::testing::{postgres, sqlite};
@@ -94,6 +97,14 @@ impl StoreFixture {
 
     pub(crate) async fn put(&self, message: NewMessage) -> Enqueued {
         self.store.messages().enqueue(message).await.expect("an answer")
+    }
+
+    /// Enqueues a message whose key was used for another. Returns the first one.
+    pub(crate) async fn conflict(&self, message: NewMessage) -> Uuid {
+        match self.store.messages().enqueue(message).await {
+            Err(StoreError::KeyConflict { id }) => id,
+            other => panic!("not a conflict: {other:?}"),
+        }
     }
 
     pub(crate) async fn enqueue(&self, key: &str) -> Uuid {
@@ -247,6 +258,11 @@ pub(crate) fn message(text: &str) -> NewMessage {
         max_attempts: many(3),
         ..NewMessage::new(queue(), "alice", key(text), text.as_bytes().to_vec())
     }
+}
+
+/// A request of a media type other than JSON.
+pub(crate) fn body(content_type: &str, bytes: &[u8]) -> RequestBody {
+    RequestBody::new(content_type, bytes.to_vec(), CanonicalForm::default()).expect("not JSON")
 }
 
 pub(crate) fn terms() -> ClaimOptions {

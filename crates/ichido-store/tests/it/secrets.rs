@@ -1,9 +1,10 @@
 //! An error never contains what was to be stored, whatever the database reports, and however the error is printed.
 
+use ichido_core::json::CanonicalForm;
 use ichido_core::key::IdempotencyKey;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::message::{NewMessage, Note, QueueName, ReceiverResponse};
+use ichido_store::message::{NewMessage, Note, QueueName, ReceiverResponse, RequestBody};
 use ichido_store::testing::{postgres, sqlite};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
@@ -12,10 +13,9 @@ const SECRET: &str = "0123-4567-8901";
 fn message() -> NewMessage {
     let queue = QueueName::parse("orders").expect("a name");
     let key = IdempotencyKey::parse("k1").expect("a key");
-    NewMessage {
-        content_type: format!("text/{SECRET}"),
-        ..NewMessage::new(queue, SECRET, key, SECRET.as_bytes().to_vec())
-    }
+    let bytes = SECRET.as_bytes().to_vec();
+    let request = RequestBody::new(format!("text/{SECRET}"), bytes, CanonicalForm::default());
+    NewMessage::new(queue, SECRET, key, request.expect("not JSON"))
 }
 
 /// Returns everything that can be printed of an error and its causes.
@@ -56,10 +56,7 @@ async fn a_row_that_postgres_refuses_is_not_in_the_error() {
     connection.execute(refuse).await.expect("a constraint of somebody's");
     assert_names_only_the_cause(store.messages().enqueue(message()).await, "no_orders");
     let mut open = connection.begin().await.expect("begun");
-    assert_names_only_the_cause(
-        store.messages().enqueue_in_postgres(&mut open, message()).await,
-        "no_orders",
-    );
+    assert_names_only_the_cause(store.messages().enqueue_in(&mut *open, message()).await, "no_orders");
 }
 
 #[tokio::test]

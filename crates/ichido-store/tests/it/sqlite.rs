@@ -117,7 +117,7 @@ async fn a_transaction_that_reads_first_keeps_its_place_when_begun_as_immediate(
     let mut deferred = pool.begin().await.unwrap();
     sqlx::query("SELECT count(*) FROM orders").fetch_one(&mut *deferred).await.unwrap();
     store.messages().enqueue(message("k1")).await.unwrap();
-    let refused = store.messages().enqueue_in_sqlite(&mut deferred, message("k2")).await;
+    let refused = store.messages().enqueue_in(&mut *deferred, message("k2")).await;
     assert!(matches!(refused, Err(StoreError::Busy)), "{refused:?}");
     deferred.rollback().await.unwrap();
     let mut immediate = Store::begin_immediate(&pool).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_transaction_that_reads_first_keeps_its_place_when_begun_as_immediate(
         let store = store.clone();
         async move { while_busy(|| store.messages().enqueue(message("k3"))).await }
     });
-    store.messages().enqueue_in_sqlite(&mut immediate, message("k2")).await.unwrap();
+    store.messages().enqueue_in(&mut *immediate, message("k2")).await.unwrap();
     immediate.commit().await.unwrap();
     assert!(matches!(other.await.unwrap(), Enqueued::New { .. }));
 }
@@ -224,7 +224,7 @@ async fn full_disk_is_reported_and_the_writer_recovers() {
     let limit = |pages: i64| sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}")));
     let pages = sqlx::query("PRAGMA page_count").fetch_one(writer).await.unwrap().get(0);
     limit(pages).execute(writer).await.unwrap();
-    let large = NewMessage { request: vec![7; 1 << 20], ..message("large") };
+    let large = NewMessage { request: vec![7; 1 << 20].into(), ..message("large") };
     let refused = store.messages().enqueue(large.clone()).await;
     assert!(matches!(refused, Err(StoreError::Full)), "{refused:?}");
     assert!(matches!(store.check_ready().await, Err(StoreError::Full)), "readiness says so");

@@ -32,11 +32,8 @@ async fn key_in_an_open_transaction_does_not_block_its_batch() {
     let store = Store::open(&database.url, 4).await.expect("the store opens");
     let mut theirs = PgConnection::connect(&database.url).await.expect("connected");
     let mut open = theirs.begin().await.expect("begun");
-    let first = store
-        .messages()
-        .enqueue_in_postgres(&mut open, message("held"))
-        .await
-        .expect("enqueued, not committed");
+    let first =
+        store.messages().enqueue_in(&mut *open, message("held")).await.expect("enqueued, not committed");
     let Enqueued::New { id } = first else { panic!("{first:?}") };
 
     let keys = (0..50).map(|n| format!("free-{n}")).chain(["held".to_owned()]);
@@ -184,7 +181,7 @@ async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
         };
         let mut open = theirs.begin().await.expect("begun");
         let settle = KeySettle { name, fence, outcome };
-        let settled = store.keys().settle_in_postgres(&mut open, &settle).await.expect("settled");
+        let settled = store.keys().settle_in(&mut *open, &settle).await.expect("settled");
         assert_eq!(settled, KeySettled::Settled);
         let scans =
             "SELECT seq_scan, idx_scan FROM pg_stat_xact_user_tables WHERE relid = 'ichido.ledger'::regclass";

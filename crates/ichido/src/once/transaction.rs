@@ -157,8 +157,8 @@ impl OpenTx {
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
         match self {
-            Self::Postgres(open) => store.keys().settle_in_postgres(open, settle).await,
-            Self::Sqlite(open) => store.keys().settle_in_sqlite(open, settle).await,
+            Self::Postgres(open) => store.keys().settle_in(open, settle).await,
+            Self::Sqlite(open) => store.keys().settle_in(open, settle).await,
         }
     }
 

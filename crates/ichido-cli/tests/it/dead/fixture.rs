@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ichido_core::json::CanonicalForm;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::{Event, Failure};
 use ichido_core::retry::{Guarantee, Retry, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
 use ichido_store::facts::QueueFacts;
-use ichido_store::message::{ClaimOptions, NewMessage, Note, QueueName, Settlement};
+use ichido_store::message::{ClaimOptions, NewMessage, Note, QueueName, RequestBody, Settlement};
 use ichido_store::testing::{postgres, sqlite};
 use serde_json::Value;
 use uuid::Uuid;
@@ -156,10 +157,9 @@ impl StoreFixture {
         let queue = QueueName::parse(queue).expect("a name");
         let new = |_| {
             let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).expect("a key");
-            NewMessage {
-                content_type: "application/json".to_owned(),
-                ..NewMessage::new(queue.clone(), "alice", key, b"{\"qty\":1}".to_vec())
-            }
+            let body =
+                RequestBody::new("application/json", b"{\"qty\":1}".to_vec(), CanonicalForm::default());
+            NewMessage::new(queue.clone(), "alice", key, body.expect("JSON"))
         };
         for put in self.store.messages().enqueue_all((0..count).map(new).collect()).await {
             put.expect("put in");

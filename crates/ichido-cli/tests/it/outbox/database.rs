@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use ichido_core::json::CanonicalForm;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::message::{Enqueued, MessageFilter, MessageRow, NewMessage, QueueName};
+use ichido_store::message::{Enqueued, MessageFilter, MessageRow, NewMessage, QueueName, RequestBody};
 use ichido_store::testing::{postgres, sqlite};
 use uuid::Uuid;
 
@@ -116,10 +117,8 @@ impl OutboxDatabase {
 pub(crate) fn order(text: &str) -> NewMessage {
     let queue = QueueName::parse(QUEUE).expect("a name");
     let body = crate::mock_broker::broker::order(text).body.into_bytes();
-    NewMessage {
-        content_type: "application/json".to_owned(),
-        ..NewMessage::new(queue, "ann", key(text), body)
-    }
+    let body = RequestBody::new("application/json", body, CanonicalForm::default()).expect("JSON");
+    NewMessage::new(queue, "ann", key(text), body)
 }
 
 pub(crate) fn key(text: &str) -> IdempotencyKey {

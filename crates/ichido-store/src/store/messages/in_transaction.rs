@@ -1,84 +1,24 @@
 //! Enqueuing in the caller's own transaction.
 
-use sqlx::PgConnection;
-use sqlx::sqlite::SqliteConnection;
-use uuid::Uuid;
-
 use super::super::Messages;
 use super::numbered;
+use crate::caller_transaction::CallerConnection;
 use crate::error::StoreError;
-use crate::message::{Enqueued, NewMessage, NumberedMessage};
+use crate::message::{Enqueued, NewMessage};
 
 impl Messages<'_> {
-    /// Enqueues a message within the caller's open PostgreSQL transaction: both commit, or neither.
+    /// Enqueues a message within the caller's open transaction: both commit, or neither.
     ///
     /// Call [`Queues::wake`](crate::Queues::wake) after the commit.
     ///
     /// The transaction must be on the store's own database; on a connection without a transaction, the message is enqueued at
-    /// once. Two transactions that enqueue the same key wait for each other, so keep them short. A message that is out of
-    /// bounds is refused before it reaches the database and leaves the transaction usable; a database error aborts it.
+    /// once. A message that is out of bounds is refused before it reaches the database and leaves the transaction usable, and
+    /// so does a key that was used before for another request ([`StoreError::KeyConflict`]); roll back after any other error.
     ///
-    /// ```
-    /// use ichido_core::key::IdempotencyKey;
-    /// use ichido_store::Store;
-    /// use ichido_store::message::{NewMessage, QueueName};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let database = ichido_store::testing::postgres::fresh_database().await;
-    /// # let url = &database.url;
-    /// let store = Store::open(url, 4).await?;
-    /// let pool = sqlx::PgPool::connect(url).await?; // Your own.
-    /// # sqlx::query("CREATE TABLE orders (what text)").execute(&pool).await?;
-    /// let queue = QueueName::parse("mail").ok_or("a name")?;
-    /// let key = IdempotencyKey::parse("order-4711")?;
-    ///
-    /// let mut transaction = pool.begin().await?;
-    /// sqlx::query("INSERT INTO orders VALUES ('apple')").execute(&mut *transaction).await?;
-    /// let message = NewMessage::new(queue.clone(), "ann", key, b"thanks!".to_vec());
-    /// store.messages().enqueue_in_postgres(&mut transaction, message).await?;
-    /// transaction.commit().await?;
-    /// store.queues().wake(&queue);
-    /// # Ok(())
-    /// # }
-    /// ```
-    // SPEC D4.
-    pub async fn enqueue_in_postgres(
-        self,
-        connection: &mut PgConnection,
-        message: NewMessage,
-    ) -> Result<Enqueued, StoreError> {
-        let message = message.checked()?;
-        self.0.postgres()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
-    }
-
-    /// Enqueues many messages like [`Messages::enqueue_in_postgres`]. Returns the outcomes in the same order.
-    ///
-    /// All new ones are enqueued, or none. If any is compared by content, they are enqueued one after another: this is slower,
-    /// and after an error only a rollback undoes the earlier ones.
-    pub async fn enqueue_all_in_postgres(
-        self,
-        connection: &mut PgConnection,
-        messages: Vec<NewMessage>,
-    ) -> Result<Vec<Enqueued>, StoreError> {
-        let (postgres, messages) = (self.0.postgres()?, numbered(messages)?);
-        if !any_by_content(&messages) {
-            return postgres.enqueue_in(connection, &messages).await;
-        }
-        let mut answers = Vec::with_capacity(messages.len());
-        for message in &messages {
-            answers.push(postgres.enqueue_content(connection, message).await?);
-        }
-        Ok(answers)
-    }
-
-    /// Enqueues a message within the caller's open SQLite transaction: both commit, or neither.
-    ///
-    /// Call [`Queues::wake`](crate::Queues::wake) after the commit.
-    ///
-    /// Begin that transaction with [`Store::begin_immediate`](crate::Store::begin_immediate), keep it short, and await nothing
-    /// else of this store inside it: while it is open nobody else can write, and a write of this store waits 5 seconds and then
-    /// fails with [`StoreError::Busy`].
+    /// - **PostgreSQL**: two transactions that enqueue the same key wait for each other, so keep them short.
+    /// - **SQLite**: begin the transaction with [`Store::begin_immediate`](crate::Store::begin_immediate), keep it short, and
+    ///   await nothing else of this store inside it: while it is open nobody else can write, and a write of this store waits 5
+    ///   seconds and then fails with [`StoreError::Busy`].
     ///
     /// ```
     /// use ichido_core::key::IdempotencyKey;
@@ -95,46 +35,35 @@ impl Messages<'_> {
     /// let queue = QueueName::parse("mail").ok_or("a name")?;
     /// let key = IdempotencyKey::parse("order-4711")?;
     ///
-    /// let mut transaction = Store::begin_immediate(&pool).await?;
+    /// let mut transaction = Store::begin_immediate(&pool).await?; // On PostgreSQL: `pool.begin()`.
     /// sqlx::query("INSERT INTO orders VALUES ('apple')").execute(&mut *transaction).await?;
     /// let message = NewMessage::new(queue.clone(), "ann", key, b"thanks!".to_vec());
-    /// store.messages().enqueue_in_sqlite(&mut transaction, message).await?;
+    /// store.messages().enqueue_in(&mut transaction, message).await?;
     /// transaction.commit().await?;
     /// store.queues().wake(&queue);
     /// # Ok(())
     /// # }
     /// ```
     // SPEC D4.
-    pub async fn enqueue_in_sqlite(
+    pub async fn enqueue_in(
         self,
-        connection: &mut SqliteConnection,
+        connection: &mut impl CallerConnection,
         message: NewMessage,
     ) -> Result<Enqueued, StoreError> {
-        let message = message.checked()?;
-        self.0.sqlite()?.enqueue_content(connection, &(Uuid::now_v7(), message)).await
+        self.enqueue_all_in(connection, vec![message]).await?.pop().ok_or(StoreError::Busy)
     }
 
-    /// Enqueues many messages like [`Messages::enqueue_in_sqlite`]. Returns the outcomes in the same order.
+    /// Enqueues many messages like [`Messages::enqueue_in`]. Returns the outcomes in the same order.
     ///
-    /// All new ones are enqueued, or none. If any is compared by content, they are enqueued one after another: this is slower,
-    /// and after an error only a rollback undoes the earlier ones.
-    pub async fn enqueue_all_in_sqlite(
+    /// After an error, only a rollback undoes those that were enqueued before it. If any is compared by content, they are
+    /// enqueued one after another, which is slower.
+    pub async fn enqueue_all_in(
         self,
-        connection: &mut SqliteConnection,
+        connection: &mut impl CallerConnection,
         messages: Vec<NewMessage>,
     ) -> Result<Vec<Enqueued>, StoreError> {
-        let (sqlite, messages) = (self.0.sqlite()?, numbered(messages)?);
-        if !any_by_content(&messages) {
-            return sqlite.enqueue_in(connection, &messages).await;
-        }
-        let mut answers = Vec::with_capacity(messages.len());
-        for message in &messages {
-            answers.push(sqlite.enqueue_content(connection, message).await?);
-        }
-        Ok(answers)
+        let mut transaction = self.0.in_transaction(connection)?;
+        let outcomes = transaction.enqueue(&numbered(messages)?).await?;
+        outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
     }
-}
-
-fn any_by_content(messages: &[NumberedMessage]) -> bool {
-    messages.iter().any(|(_, new)| new.same_content.is_some())
 }

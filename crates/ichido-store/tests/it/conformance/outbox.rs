@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    BACKOFF, DAY, StoreFixture, ids, in_doubt, key, many, message, new_id, only, queue, queue_named, terms,
-    will_retry,
+    BACKOFF, DAY, StoreFixture, body, ids, in_doubt, key, many, message, new_id, only, queue, queue_named,
+    terms, will_retry,
 };
 
 const WINDOW: Duration = Duration::from_hours(72);
@@ -53,21 +53,22 @@ both_databases! {
     #[test]
     async fn the_same_key_with_another_digest_is_refused(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
-        let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("k1") };
-        assert_eq!(fixture.put(other).await, Enqueued::Conflict { id });
+        let other = NewMessage { request: b"other".to_vec().into(), ..message("k1") };
+        assert_eq!(fixture.conflict(other).await, id);
         fixture.assert_counts(&[("queued", 1)]).await;
     }
 
     /// Also inside a batch, where duplicates are found by another statement.
     #[test]
     async fn the_same_key_with_another_content_type_is_refused(fixture: StoreFixture) {
-        let typed = |content_type: &str| NewMessage { content_type: content_type.to_owned(), ..message("k1") };
+        let typed = |content_type: &str| NewMessage { request: body(content_type, b"k1"), ..message("k1") };
         let id = new_id(fixture.put(typed("text/plain")).await);
         assert_eq!(fixture.put(typed("Text/Plain; charset=utf-8")).await, Enqueued::Replay { id });
-        assert_eq!(fixture.put(typed("text/csv")).await, Enqueued::Conflict { id });
+        assert_eq!(fixture.conflict(typed("text/csv")).await, id);
         let batch = vec![typed("text/csv"), typed("text/plain")];
-        let answers = fixture.store.messages().enqueue_all(batch).await.into_iter().map(Result::unwrap);
-        assert_eq!(answers.collect::<Vec<_>>(), [Enqueued::Conflict { id }, Enqueued::Replay { id }]);
+        let answers = fixture.store.messages().enqueue_all(batch).await;
+        assert!(matches!(answers[0], Err(StoreError::KeyConflict { id: first }) if first == id), "{answers:?}");
+        assert!(matches!(answers[1], Ok(Enqueued::Replay { id: first }) if first == id), "{answers:?}");
         fixture.assert_counts(&[("queued", 1)]).await;
     }
 
@@ -107,20 +108,21 @@ both_databases! {
     #[test]
     async fn bulk_enqueue_returns_a_result_for_each(fixture: StoreFixture) {
         let before = fixture.enqueue("k1").await;
-        let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("k2") };
+        let other = NewMessage { request: b"other".to_vec().into(), ..message("k2") };
         let batch = vec![message("k1"), message("k2"), message("k2"), other, message("k3")];
-        let answers: Vec<Enqueued> =
-            fixture.store.messages().enqueue_all(batch).await.into_iter().map(Result::unwrap).collect();
+        let mut answers = fixture.store.messages().enqueue_all(batch).await;
+        let conflict = answers.remove(3);
+        let answers: Vec<Enqueued> = answers.into_iter().map(Result::unwrap).collect();
         let second = new_id(answers[1]);
-        let third = new_id(answers[4]);
+        let third = new_id(answers[3]);
         let expected = [
             Enqueued::Replay { id: before },
             Enqueued::New { id: second },
             Enqueued::Replay { id: second },
-            Enqueued::Conflict { id: second },
             Enqueued::New { id: third },
         ];
         assert_eq!(answers, expected);
+        assert!(matches!(conflict, Err(StoreError::KeyConflict { id }) if id == second), "{conflict:?}");
         assert_eq!(ids(&fixture.claim(10).await), [before, second, third]);
     }
 
@@ -151,7 +153,7 @@ both_databases! {
 
     #[test]
     async fn in_bulk_one_that_is_too_large_is_refused_alone(fixture: StoreFixture) {
-        let large = NewMessage { request: vec![b'x'; limits::MAX_REQUEST_BYTES + 1], ..message("large") };
+        let large = NewMessage { request: vec![b'x'; limits::MAX_REQUEST_BYTES + 1].into(), ..message("large") };
         let answers = fixture.store.messages().enqueue_all(vec![message("k1"), large, message("k2")]).await;
         assert!(matches!(answers[0], Ok(Enqueued::New { .. })), "{answers:?}");
         assert!(matches!(answers[1], Err(StoreError::TooLarge { .. })), "{answers:?}");
@@ -179,7 +181,8 @@ both_databases! {
         let answers = fixture.store.messages().enqueue_all(batch.clone()).await;
         for (new, answer) in batch.iter().zip(answers) {
             let row = fixture.row(new_id(answer.unwrap())).await;
-            assert_eq!((&row.key, &row.request, row.request_digest), (&new.key, &new.request, new.digest));
+            assert_eq!((&row.key, &*row.request), (&new.key, new.request.bytes()));
+            assert_eq!(row.request_digest, *new.request.digest());
             assert_eq!((&row.trace, row.replacement_of), (&new.trace, new.replacement_of));
             assert_eq!((row.priority, row.max_attempts), (new.priority, new.max_attempts.get()));
             assert_eq!(row.next_attempt, Some(row.created_at.plus(new.delay)));
@@ -193,31 +196,32 @@ both_databases! {
         for (number, request) in requests.iter().enumerate() {
             let text = format!("k{number}");
             let new = NewMessage {
-                content_type: "application/x-odd; a=\"b\"".to_owned(),
                 trace: Some("00-abc-def-01".to_owned()),
-                ..NewMessage::new(queue(), "алиса ☃", key(&text), request.clone())
+                ..NewMessage::new(queue(), "алиса ☃", key(&text), body("application/x-odd; a=\"b\"", request))
             };
             let id = new_id(fixture.put(new.clone()).await);
             let work = fixture.claim_one().await;
             assert!(work.request == *request, "request {number}");
             assert_eq!((&work.identity, &work.key), (&new.identity, &new.key));
-            assert_eq!((&work.content_type, &work.trace), (&new.content_type, &new.trace));
-            assert_eq!(work.digest, new.digest);
+            assert_eq!((&*work.content_type, &work.trace), (new.request.content_type(), &new.trace));
+            assert_eq!(work.digest, *new.request.digest());
             let row = fixture.row(id).await;
             assert!(row.request == *request, "request {number}");
-            assert_eq!((row.request_digest, row.identity, row.trace), (new.digest, new.identity, new.trace));
+            assert_eq!((row.request_digest, row.identity), (*new.request.digest(), new.identity));
+            assert_eq!(row.trace, new.trace);
         }
     }
 
     #[test]
     async fn oversized_values_are_refused(fixture: StoreFixture) {
-        let most = NewMessage { request: vec![b'x'; limits::MAX_REQUEST_BYTES], ..message("most") };
+        let most = NewMessage { request: vec![b'x'; limits::MAX_REQUEST_BYTES].into(), ..message("most") };
         new_id(fixture.put(most).await);
-        let request = NewMessage { request: vec![b'x'; limits::MAX_REQUEST_BYTES + 1], ..message("request") };
+        let large = vec![b'x'; limits::MAX_REQUEST_BYTES + 1];
+        let request = NewMessage { request: large.into(), ..message("request") };
         let identity =
             NewMessage { identity: "x".repeat(limits::MAX_IDENTITY_BYTES + 1), ..message("identity") };
-        let content_type =
-            NewMessage { content_type: "x".repeat(limits::MAX_CONTENT_TYPE_BYTES + 1), ..message("type") };
+        let long = "x".repeat(limits::MAX_CONTENT_TYPE_BYTES + 1);
+        let content_type = NewMessage { request: body(&long, b""), ..message("type") };
         let hops = NewMessage { hops: Some("x".repeat(limits::MAX_HOPS_BYTES + 1)), ..message("hops") };
         let trace = NewMessage { trace: Some("x".repeat(limits::MAX_TRACE_BYTES + 1)), ..message("trace") };
         for over in [request, identity, content_type, hops, trace] {

@@ -42,7 +42,7 @@ both_databases! {
         let id = new_id(fixture.put(new.clone()).await);
         let row = fixture.row(id).await;
         assert_eq!((row.id, row.queue.as_str(), row.identity.as_str()), (id, "orders", "alice"));
-        assert_eq!((row.key, row.request_digest), (key("k1"), new.digest));
+        assert_eq!((row.key, row.request_digest), (key("k1"), *new.request.digest()));
         assert_eq!((row.status.as_str(), row.attempts, row.max_attempts), ("queued", 0, 3));
         assert_eq!((row.last_error, row.effect, row.priority), (None, Effect::NotDone, 7));
         assert_eq!((row.hops.as_deref(), row.trace.as_deref(), row.replacement_of), (Some("bff"), Some("trace"), None));

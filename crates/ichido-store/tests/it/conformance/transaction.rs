@@ -14,7 +14,7 @@ use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool};
 use sqlx::{Row as _, Transaction};
 
 use crate::both_databases;
-use crate::fixture::{StoreFixture, ids, message, new_id, queue};
+use crate::fixture::{StoreFixture, body, ids, message, new_id, queue};
 
 /// A business on the store's database, with its own table of orders.
 pub(crate) enum Business {
@@ -76,22 +76,22 @@ impl BusinessTransaction {
         settle: &KeySettle,
     ) -> Result<KeySettled, StoreError> {
         match self {
-            Self::Postgres(open) => store.keys().settle_in_postgres(open, settle).await,
-            Self::Sqlite(open) => store.keys().settle_in_sqlite(open, settle).await,
+            Self::Postgres(open) => store.keys().settle_in(open, settle).await,
+            Self::Sqlite(open) => store.keys().settle_in(open, settle).await,
         }
     }
 
     async fn enqueue(&mut self, store: &Store, message: NewMessage) -> Result<Enqueued, StoreError> {
         match self {
-            Self::Postgres(open) => store.messages().enqueue_in_postgres(open, message).await,
-            Self::Sqlite(open) => store.messages().enqueue_in_sqlite(open, message).await,
+            Self::Postgres(open) => store.messages().enqueue_in(open, message).await,
+            Self::Sqlite(open) => store.messages().enqueue_in(open, message).await,
         }
     }
 
     async fn enqueue_many(&mut self, store: &Store, messages: Vec<NewMessage>) -> Vec<Enqueued> {
         match self {
-            Self::Postgres(open) => store.messages().enqueue_all_in_postgres(open, messages).await.unwrap(),
-            Self::Sqlite(open) => store.messages().enqueue_all_in_sqlite(open, messages).await.unwrap(),
+            Self::Postgres(open) => store.messages().enqueue_all_in(open, messages).await.unwrap(),
+            Self::Sqlite(open) => store.messages().enqueue_all_in(open, messages).await.unwrap(),
         }
     }
 
@@ -175,8 +175,9 @@ both_databases! {
         let mut open = business.begin().await;
         open.order().await;
         assert_eq!(open.enqueue(&fixture.store, message("m1")).await.unwrap(), Enqueued::Replay { id });
-        let other = NewMessage { digest: Digest::of_bytes(b"other"), ..message("m1") };
-        assert_eq!(open.enqueue(&fixture.store, other).await.unwrap(), Enqueued::Conflict { id });
+        let other = NewMessage { request: b"other".to_vec().into(), ..message("m1") };
+        let refused = open.enqueue(&fixture.store, other).await;
+        assert!(matches!(refused, Err(StoreError::KeyConflict { id: first }) if first == id), "{refused:?}");
         open.commit().await;
         assert_eq!(business.orders().await, 1);
         assert_eq!(ids(&fixture.claim(10).await), [id]);
@@ -207,7 +208,7 @@ both_databases! {
         assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
         for nul in [
             NewMessage { identity: "a\0".to_owned(), ..message("m2") },
-            NewMessage { content_type: "a\0".to_owned(), ..message("m3") },
+            NewMessage { request: body("a\0", b""), ..message("m3") },
             NewMessage { trace: Some("a\0".to_owned()), ..message("m4") },
             NewMessage { hops: Some("a\0".to_owned()), ..message("m5") },
         ] {

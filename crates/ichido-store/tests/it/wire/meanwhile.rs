@@ -94,7 +94,7 @@ async fn message_enqueued_late_in_a_transaction_has_that_time() {
         sqlx::query(late).execute(&mut *open).await.unwrap();
         let same_content = Some(SameContent { content: Digest::of_bytes(b"c"), window: DAY });
         let put = NewMessage { same_content, delay: DAY, ..message("k") };
-        new_id(store.messages().enqueue_in_postgres(&mut open, put).await.unwrap());
+        new_id(store.messages().enqueue_in(&mut *open, put).await.unwrap());
         let row = sqlx::query(
             "SELECT m.created_at >= late.at AND m.due >= late.at + interval '1 day' AND s.due = m.due AS put, c.until >= late.at + interval '1 day' AS remembered
              FROM ichido.messages m JOIN ichido.scheduled s ON s.message_id = m.id JOIN ichido.contents c ON c.message_id = m.id, late",
@@ -119,11 +119,11 @@ async fn rolled_back_savepoint_drops_its_messages() {
         let same_content = Some(SameContent { content: Digest::of_bytes(b"c"), window: DAY });
         let compared = || NewMessage { same_content, ..message("c") };
         for put in [message("k"), compared()] {
-            new_id(store.messages().enqueue_in_postgres(&mut inner, put).await.unwrap());
+            new_id(store.messages().enqueue_in(&mut *inner, put).await.unwrap());
         }
         inner.rollback().await.unwrap();
         for put in [message("k"), compared()] {
-            let again = store.messages().enqueue_in_postgres(&mut open, put).await.unwrap();
+            let again = store.messages().enqueue_in(&mut *open, put).await.unwrap();
             assert!(matches!(again, Enqueued::New { .. }), "{again:?}");
         }
         open.commit().await.unwrap();

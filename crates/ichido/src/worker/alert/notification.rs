@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use ichido_core::alert::words;
+use ichido_core::json::CanonicalForm;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::text;
 use ichido_core::time::Timestamp;
 use ichido_store::alert::NewAlert;
 use ichido_store::dead_letter::DeadLetterRow;
-use ichido_store::message::{NewMessage, QueueName};
+use ichido_store::message::{NewMessage, QueueName, RequestBody};
 use serde_json::{Value, json};
 
 use super::{AlertFormat, AlertReceiver, AlertSettings};
@@ -66,9 +67,10 @@ impl Incident<'_> {
         };
         let what = if self.resolved_at.is_some() { "resolved" } else { "opened" };
         let key = IdempotencyKey::derived("alert", &[self.alert.id.as_bytes(), what.as_bytes()]);
-        let mut message = NewMessage::new(queue, IDENTITY, key, body.to_string().into_bytes());
-        "application/json".clone_into(&mut message.content_type);
-        Some(message)
+        // What was just written as JSON can be read.
+        let body =
+            RequestBody::new("application/json", body.to_string().into(), CanonicalForm::default()).ok()?;
+        Some(NewMessage::new(queue, IDENTITY, key, body))
     }
 
     fn event(&self) -> Value {
@@ -168,10 +170,10 @@ mod tests {
         let messages = incident(&alert, None).messages(&alerts());
         let queues: Vec<&str> = messages.iter().map(|message| message.queue.as_str()).collect();
         assert_eq!(queues, ["ichido-alerts.ops", "ichido-alerts.chat"]);
-        let event: Value = serde_json::from_slice(&messages[0].request).unwrap();
+        let event: Value = serde_json::from_slice(messages[0].request.bytes()).unwrap();
         assert_eq!((&event["type"], &event["data"]["rule"]), (&json!("alert.opened"), &json!("duplicates")));
         assert_eq!(event["data"]["window_seconds"], 900);
-        let text = String::from_utf8(messages[1].request.clone()).unwrap();
+        let text = String::from_utf8(messages[1].request.bytes().to_vec()).unwrap();
         let expected = ":rotating_light: operation POST /a&lt;b&gt;&amp;c: 60 % of 500 requests within 15m were duplicates, more than 50 %";
         assert_eq!(text, json!({ "text": expected }).to_string());
     }
@@ -201,12 +203,12 @@ mod tests {
         let letters = [letter(Some("A <b> title"), "400\nno"), letter(None, &"x".repeat(300))];
         let incident = Incident { letters: &letters, ..incident(&alert, None) };
         let messages = incident.messages(&alerts());
-        let event: Value = serde_json::from_slice(&messages[0].request).unwrap();
+        let event: Value = serde_json::from_slice(messages[0].request.bytes()).unwrap();
         let named = &event["data"]["dead_letters"];
         assert_eq!((&named[0]["item"], &named[0]["error"]), (&json!("A <b> title"), &json!("400\\nno")));
         assert_eq!(named[1]["item"], "k-1", "the key names it if nothing else does");
         assert_eq!(named[1]["error"].as_str().map(|text| text.chars().count()), Some(MAX_NAMED_CHARS));
-        let slack: Value = serde_json::from_slice(&messages[1].request).unwrap();
+        let slack: Value = serde_json::from_slice(messages[1].request.bytes()).unwrap();
         let text = slack["text"].as_str().unwrap();
         assert!(text.contains(". Newest: A &lt;b&gt; title: 400\\nno; k-1: xxx"), "{text}");
     }

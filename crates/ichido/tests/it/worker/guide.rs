@@ -30,7 +30,7 @@ async fn place(store: &Store, pool: &SqlitePool, person: &str, item: &str) -> Re
     // One key per mail: enqueuing it twice makes one message.
     let key = IdempotencyKey::parse(&format!("order-{order}"))?;
     let message = NewMessage::new(queue.clone(), person, key, body);
-    store.messages().enqueue_in_sqlite(&mut transaction, message).await?;
+    store.messages().enqueue_in(&mut transaction, message).await?;
     // Checked this late to show that both rows, already written, are rolled back.
     if item == "nothing" {
         return Err("nothing cannot be ordered".into());

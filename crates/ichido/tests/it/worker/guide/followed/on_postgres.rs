@@ -22,7 +22,7 @@ async fn place(store: &Store, pool: &PgPool, person: &str, item: &str) -> Result
     // One key per mail: enqueuing it twice makes one message.
     let key = IdempotencyKey::parse(&format!("order-{order}"))?;
     let message = NewMessage::new(queue.clone(), person, key, body);
-    store.messages().enqueue_in_postgres(&mut transaction, message).await?;
+    store.messages().enqueue_in(&mut transaction, message).await?;
     // Checked this late to show that both rows, already written, are rolled back.
     if item == "nothing" {
         return Err("nothing cannot be ordered".into());
@@ -36,8 +36,7 @@ async fn place(store: &Store, pool: &PgPool, person: &str, item: &str) -> Result
 fn only_documented_lines_differ() {
     let page = blocks("rust")[1]
         .replace("SqlitePool", "PgPool")
-        .replace("Store::begin_immediate(pool)", "pool.begin()")
-        .replace("enqueue_in_sqlite", "enqueue_in_postgres");
+        .replace("Store::begin_immediate(pool)", "pool.begin()");
     assert!(include_str!("on_postgres.rs").contains(&page), "not compiled:\n{page}");
 }
 

@@ -1,0 +1,117 @@
+//! The caller's own transaction on the store's database, the same for both databases.
+
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Database, PgConnection, Transaction};
+
+use crate::Store;
+use crate::driver::Driver;
+use crate::error::StoreError;
+use crate::ledger::{KeySettle, KeySettled};
+use crate::message::{EnqueueOutcome, NumberedMessage};
+use crate::postgres::Postgres;
+use crate::sqlite::Sqlite;
+
+/// A connection of the caller's own to the store's database, PostgreSQL or SQLite, or an sqlx transaction on it.
+///
+/// On SQLite, begin the transaction with [`Store::begin_immediate`](crate::Store::begin_immediate).
+pub trait CallerConnection: sealed::Sealed + Send {}
+
+impl CallerConnection for PgConnection {}
+impl CallerConnection for SqliteConnection {}
+impl<DB: Database<Connection: CallerConnection>> CallerConnection for Transaction<'_, DB> {}
+
+pub(crate) mod sealed {
+    /// Returns which of the two connections it is.
+    pub trait Sealed {
+        fn database(&mut self) -> super::DatabaseConnection<'_>;
+    }
+}
+
+/// The connections that are supported.
+#[derive(Debug)]
+pub enum DatabaseConnection<'c> {
+    Postgres(&'c mut PgConnection),
+    Sqlite(&'c mut SqliteConnection),
+}
+
+impl sealed::Sealed for PgConnection {
+    fn database(&mut self) -> DatabaseConnection<'_> {
+        DatabaseConnection::Postgres(self)
+    }
+}
+
+impl sealed::Sealed for SqliteConnection {
+    fn database(&mut self) -> DatabaseConnection<'_> {
+        DatabaseConnection::Sqlite(self)
+    }
+}
+
+impl<DB: Database<Connection: sealed::Sealed>> sealed::Sealed for Transaction<'_, DB> {
+    fn database(&mut self) -> DatabaseConnection<'_> {
+        (**self).database()
+    }
+}
+
+/// A transaction that the caller began, and the driver of the same database.
+pub(crate) enum CallerTransaction<'t> {
+    Postgres(&'t mut PgConnection, &'t Postgres),
+    Sqlite(&'t mut SqliteConnection, &'t Sqlite),
+}
+
+impl Store {
+    /// Returns the caller's transaction with this store's driver, unless they are on different databases.
+    pub(crate) fn in_transaction<'t>(
+        &'t self,
+        connection: &'t mut impl CallerConnection,
+    ) -> Result<CallerTransaction<'t>, StoreError> {
+        match (connection.database(), self.driver()) {
+            (DatabaseConnection::Postgres(connection), Driver::Postgres(postgres)) => {
+                Ok(CallerTransaction::Postgres(connection, postgres))
+            }
+            (DatabaseConnection::Sqlite(connection), Driver::Sqlite(sqlite)) => {
+                Ok(CallerTransaction::Sqlite(connection, sqlite))
+            }
+            (DatabaseConnection::Postgres(_), Driver::Sqlite(_)) => {
+                Err(StoreError::WrongDatabase("this store is on SQLite; pass an SQLite transaction"))
+            }
+            (DatabaseConnection::Sqlite(_), Driver::Postgres(_)) => {
+                Err(StoreError::WrongDatabase("this store is on PostgreSQL; pass a PostgreSQL transaction"))
+            }
+        }
+    }
+}
+
+impl CallerTransaction<'_> {
+    /// Enqueues messages. If any is compared by content, they are enqueued one after another.
+    pub(crate) async fn enqueue(
+        &mut self,
+        messages: &[NumberedMessage],
+    ) -> Result<Vec<EnqueueOutcome>, StoreError> {
+        if messages.iter().any(|(_, new)| new.same_content.is_some()) {
+            let mut outcomes = Vec::with_capacity(messages.len());
+            for message in messages {
+                outcomes.push(self.enqueue_content(message).await?);
+            }
+            return Ok(outcomes);
+        }
+        match self {
+            Self::Postgres(connection, postgres) => postgres.enqueue_in(connection, messages).await,
+            Self::Sqlite(connection, sqlite) => sqlite.enqueue_in(connection, messages).await,
+        }
+    }
+
+    async fn enqueue_content(&mut self, message: &NumberedMessage) -> Result<EnqueueOutcome, StoreError> {
+        match self {
+            Self::Postgres(connection, postgres) => postgres.enqueue_content(connection, message).await,
+            Self::Sqlite(connection, sqlite) => sqlite.enqueue_content(connection, message).await,
+        }
+    }
+
+    /// Settles a key.
+    pub(crate) async fn settle(&mut self, settle: &KeySettle) -> Result<KeySettled, StoreError> {
+        match self {
+            Self::Postgres(connection, postgres) => postgres.settle_in(connection, settle).await,
+            Self::Sqlite(connection, sqlite) => sqlite.settle_in(connection, settle).await,
+        }
+    }
+}
