@@ -4,10 +4,16 @@
 //! as the effect can be known. An unknown effect is never guessed. [`ichido_core`] holds the rules, [`ichido_store`] the
 //! ledger and the outbox.
 //!
-//! Start at `once`, the layer for endpoints (feature `once`, on by default), or at `worker`, which delivers the outbox
-//! (feature `worker`). `letters` handles messages that could not be delivered and wait for a person. `prometheus` renders
-//! the metrics page (feature `prometheus`). Language models have their own crate, `ichido-llm`.
+//! Start at [`Ichido`], your database with Ichido's tables: it enqueues messages ([`message::Message`]) in your transactions,
+//! and its `worker` delivers them (feature `worker`, on by default); or at `once`, the layer for endpoints (feature `once`,
+//! on by default). [`prelude`] has what most applications need. `dead_letters` handles messages that could not be delivered
+//! and wait for a person. `client` sends to an Ichido server over HTTP (feature `client`). `prometheus` renders the metrics
+//! page (feature `prometheus`). Language models have their own crate, `ichido-llm`.
 
+#[cfg(feature = "worker")]
+pub mod application;
+#[cfg(feature = "client")]
+pub mod client;
 #[cfg(any(feature = "once", feature = "worker"))]
 #[cfg_attr(
     not(feature = "worker"),
@@ -28,12 +34,20 @@ mod lease;
 pub mod message;
 #[cfg(feature = "once")]
 pub mod once;
+#[cfg(feature = "worker")]
+pub mod prelude;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
+#[cfg(feature = "worker")]
+mod transaction;
 #[cfg(any(feature = "once", feature = "worker"))]
 pub mod unknown_outcomes;
 #[cfg(feature = "worker")]
 pub mod worker;
 
+#[cfg(feature = "worker")]
+pub use application::Ichido;
 #[cfg(any(feature = "once", feature = "worker"))]
 pub use errors::BuildErrors;
+#[cfg(feature = "worker")]
+pub use transaction::Transaction;

@@ -16,7 +16,10 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("ichido-core", &[]),
     ("ichido-boundary", &["ichido-core"]),
     ("ichido-store", &["ichido-core"]),
-    ("ichido", &["ichido-core", "ichido-http", "ichido-store", "http-for-tests", "nats-for-tests"]),
+    (
+        "ichido",
+        &["ichido-core", "ichido-client", "ichido-http", "ichido-store", "http-for-tests", "nats-for-tests"],
+    ),
     ("ichido-llm", &["ichido-core", "ichido-http", "ichido-store", "ichido", "fake-llm"]),
     ("ichido-bedrock", &["ichido-core", "ichido-http", "ichido", "ichido-llm", "fake-llm"]),
     ("ichido-http", &["ichido-core"]),

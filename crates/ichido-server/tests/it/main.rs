@@ -3,3 +3,4 @@
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the line says where")]
 
 mod mounting;
+mod typed;

@@ -54,7 +54,7 @@ async fn the_api_works_inside_a_foreign_app() {
 }
 
 /// Starts an app with its own routes and fallback; returns its address.
-async fn foreign_app(store: &Store) -> String {
+pub(crate) async fn foreign_app(store: &Store) -> String {
     let outside = ConfigSources {
         variable: &|_| None,
         file: &|path| std::fs::read_to_string(path),
@@ -74,14 +74,19 @@ async fn foreign_app(store: &Store) -> String {
 }
 
 async fn admin(store: &Store) -> String {
+    token_of(store, TokenRole::Admin).await
+}
+
+/// Adds a token and returns its text.
+pub(crate) async fn token_of(store: &Store, role: TokenRole) -> String {
     let (id, secret) = (Uuid::now_v7(), "5e".repeat(token::SECRET_BYTES));
     let hash = *Digest::of_bytes(secret.as_bytes()).as_bytes();
-    let new = NewToken { id, name: "ops".to_owned(), role: TokenRole::Admin, hash, ttl: None };
+    let new = NewToken { id, name: "ops".to_owned(), role, hash, ttl: None };
     store.tokens().add(&new, "tests").await.unwrap();
     token::text(id, &secret)
 }
 
-fn client(url: &str, token: Option<&str>) -> Client {
+pub(crate) fn client(url: &str, token: Option<&str>) -> Client {
     let token = token.map(|text| Token::parse(text).unwrap());
     ClientSettings { token, ..ClientSettings::new(url) }.resolve().unwrap()
 }

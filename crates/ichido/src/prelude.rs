@@ -1,0 +1,17 @@
+//! What most applications need: `use ichido::prelude::*;`.
+
+pub use ichido_core::retry::Retry;
+pub use ichido_core::time::Timestamp;
+pub use ichido_store::Store;
+pub use ichido_store::error::StoreError;
+pub use ichido_store::message::Enqueued;
+pub use sqlx::{Postgres, Sqlite};
+
+#[cfg(feature = "client")]
+pub use crate::client::ClientExt;
+pub use crate::destination::{Job, JobError, JobSuccess};
+pub use crate::message::{Draft, EnqueueError, Message};
+#[cfg(feature = "once")]
+pub use crate::once::{Class, Guarantee, LeaseKeeper, Once, Tx};
+pub use crate::worker::{QueueConfig, Worker, WorkerHandle};
+pub use crate::{Ichido, Transaction};

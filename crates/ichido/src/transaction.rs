@@ -1,0 +1,88 @@
+//! A transaction for the application's rows and the messages about them.
+// Spec: D4, H4.
+
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
+
+use ichido_store::error::StoreError;
+use ichido_store::message::{Enqueued, NewMessage, QueueName};
+use ichido_store::{Store, StoreDatabase};
+
+use crate::application::drafted;
+use crate::message::{Draft, EnqueueError};
+
+/// A transaction that [`Ichido::begin`](crate::Ichido::begin) began. Run statements on `&mut *transaction`.
+///
+/// Dropped without a commit, it is rolled back, with its messages.
+#[must_use = "a transaction that is not committed is rolled back"]
+pub struct Transaction<DB: StoreDatabase> {
+    store: Store,
+    inner: sqlx::Transaction<'static, DB>,
+    /// The queues with new messages.
+    queues: BTreeSet<QueueName>,
+}
+
+impl<DB: StoreDatabase> Transaction<DB> {
+    pub(crate) fn new(store: Store, inner: sqlx::Transaction<'static, DB>) -> Self {
+        Self { store, inner, queues: BTreeSet::new() }
+    }
+
+    /// Enqueues a message. It is visible to workers after the commit.
+    ///
+    /// After an error, roll back: otherwise the rows commit without their message.
+    pub async fn enqueue(&mut self, message: impl Into<Draft> + Send) -> Result<Enqueued, EnqueueError> {
+        let message = message.into().into_message()?;
+        self.queues.insert(message.queue.clone());
+        Ok(self.store.messages().enqueue_in(&mut self.inner, message).await?)
+    }
+
+    /// Enqueues many messages. Returns the outcomes in the same order.
+    ///
+    /// After an error, roll back: some of them may be in the transaction.
+    pub async fn enqueue_many<D: Into<Draft>>(
+        &mut self,
+        messages: impl IntoIterator<Item = D> + Send,
+    ) -> Result<Vec<Enqueued>, EnqueueError> {
+        self.enqueue_all(drafted(messages)?).await
+    }
+
+    pub(crate) async fn enqueue_all(
+        &mut self,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Enqueued>, EnqueueError> {
+        self.queues.extend(messages.iter().map(|message| message.queue.clone()));
+        Ok(self.store.messages().enqueue_all_in(&mut self.inner, messages).await?)
+    }
+
+    /// Commits, and wakes the workers of the queues that got messages.
+    ///
+    /// After [`StoreError::Unknown`] it may or may not have committed.
+    pub async fn commit(self) -> Result<(), StoreError> {
+        let Self { store, inner, queues } = self;
+        inner.commit().await?;
+        store.check_files()?;
+        for queue in &queues {
+            store.queues().wake(queue);
+        }
+        Ok(())
+    }
+
+    /// Rolls back, and waits for it.
+    pub async fn rollback(self) -> Result<(), StoreError> {
+        Ok(self.inner.rollback().await?)
+    }
+}
+
+impl<DB: StoreDatabase> Deref for Transaction<DB> {
+    type Target = DB::Connection;
+
+    fn deref(&self) -> &DB::Connection {
+        &self.inner
+    }
+}
+
+impl<DB: StoreDatabase> DerefMut for Transaction<DB> {
+    fn deref_mut(&mut self) -> &mut DB::Connection {
+        &mut self.inner
+    }
+}
