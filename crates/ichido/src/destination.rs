@@ -9,15 +9,19 @@
 
 mod cancel;
 mod handler;
+mod handlers;
 #[cfg(feature = "http")]
 pub mod http;
 mod job;
+mod layer;
 #[cfg(feature = "nats")]
 pub mod nats;
 
 pub use cancel::Cancel;
 pub use handler::Handler;
+pub use handlers::Handlers;
 pub use job::{Job, JobError, JobSuccess};
+pub use layer::{HandlerFuture, HandlerRequest, HandlerService};
 
 #[cfg(any(feature = "http", feature = "nats"))]
 use std::sync::Arc;
@@ -43,8 +47,8 @@ use self::nats::Nats;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Destination {
-    /// A function in this process.
-    Handler(Handler),
+    /// Functions in this process, one for each type of message.
+    Handlers(Handlers),
     /// A receiver that is called over HTTP.
     #[cfg(feature = "http")]
     Http(Arc<Http>),
@@ -57,7 +61,7 @@ impl Destination {
     /// Makes one attempt. It ends within the promised timeout; dropping it earlier abandons the call.
     pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
         match self {
-            Self::Handler(handler) => handler.call(call, cancel).await,
+            Self::Handlers(handlers) => handlers.call(call, cancel).await,
             // Dropping the call closes its connection; the receiver gets no other signal.
             #[cfg(feature = "http")]
             Self::Http(http) => http.call(call).await,
@@ -70,7 +74,7 @@ impl Destination {
     /// Returns what it promises.
     pub fn terms(&self) -> DeliveryTerms {
         match self {
-            Self::Handler(handler) => handler.terms(),
+            Self::Handlers(handlers) => handlers.terms(),
             #[cfg(feature = "http")]
             Self::Http(http) => http.terms(),
             #[cfg(feature = "nats")]
@@ -81,7 +85,7 @@ impl Destination {
     /// Returns whether it can look up a call whose effect is unknown.
     pub fn can_reconcile(&self) -> bool {
         match self {
-            Self::Handler(handler) => handler.can_reconcile(),
+            Self::Handlers(handlers) => handlers.can_reconcile(),
             #[cfg(feature = "http")]
             Self::Http(http) => http.can_reconcile(),
             #[cfg(feature = "nats")]
@@ -92,11 +96,20 @@ impl Destination {
     /// Looks up the effect of the calls under an outbound key.
     pub async fn reconcile(&self, key: &IdempotencyKey) -> ReconcileOutcome {
         match self {
-            Self::Handler(handler) => handler.ask(key).await,
+            Self::Handlers(handlers) => handlers.ask(key).await,
             #[cfg(feature = "http")]
             Self::Http(http) => http.reconcile(key).await,
             #[cfg(feature = "nats")]
             Self::Nats(_) => ReconcileOutcome::unknown(),
+        }
+    }
+
+    /// Returns the functions that do its work, if they are in this process.
+    pub(crate) fn handlers(&self) -> Option<&Handlers> {
+        match self {
+            Self::Handlers(handlers) => Some(handlers),
+            #[cfg(any(feature = "http", feature = "nats"))]
+            _ => None,
         }
     }
 
@@ -118,7 +131,7 @@ impl Destination {
 
 impl From<Handler> for Destination {
     fn from(handler: Handler) -> Self {
-        Self::Handler(handler)
+        Self::Handlers(handler.into())
     }
 }
 

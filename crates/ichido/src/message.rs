@@ -173,6 +173,11 @@ pub(crate) fn content_type<M: Message>() -> Result<String, EnqueueError> {
     }
 }
 
+/// Returns whether a media type names a type of message, as [`content_type`] does.
+pub(crate) fn names_type(media_type: &str) -> bool {
+    media_type.starts_with("application/vnd.") && media_type.ends_with("+json")
+}
+
 fn is_type_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=limits::MAX_QUEUE_BYTES).contains(&name.len()) && name.bytes().all(is_plain)

@@ -5,19 +5,24 @@
 //! nothing: unstarted messages return to the queue, started ones count as attempts, and unknown effects are parked.
 //!
 //! ```
-//! use ichido::destination::{JobError, Job};
+//! use ichido::destination::{Job, JobError};
+//! use ichido::message::Message;
 //! use ichido::worker::Worker;
 //! # use ichido_store::Store;
-//! use serde::Deserialize;
+//! use serde::{Deserialize, Serialize};
 //!
-//! #[derive(Deserialize)]
+//! #[derive(Serialize, Deserialize)]
 //! struct Summarize {
 //!     bookmark_id: u64,
 //! }
 //!
+//! impl Message for Summarize {
+//!     const QUEUE: &str = "summarize";
+//! }
+//!
 //! # async fn run(store: Store) -> Result<(), Box<dyn std::error::Error>> {
 //! let worker = Worker::new(store)
-//!     .handle("summarize", |job: Job<Summarize>| async move {
+//!     .handle_idempotent(|job: Job<Summarize>| async move {
 //!         if job.payload.bookmark_id == 0 {
 //!             return Err(JobError::dead("no bookmark has the number 0"));
 //!         }
@@ -44,6 +49,7 @@ mod alert;
 mod attempt;
 mod builder;
 mod claim;
+mod config_error;
 mod heartbeat;
 mod maintenance;
 mod metrics;
@@ -68,9 +74,8 @@ pub const DELIVERY: &str = "ichido::delivery";
 
 pub use self::metrics::describe_metrics;
 pub use alert::{AlertFormat, AlertReceiver, AlertSettings, QUEUE_PREFIX};
-pub use builder::{
-    ShortKeyRetention, Worker, WorkerConfigError, WorkerConfigErrors, config_errors, short_key_retention,
-};
+pub use builder::{ShortKeyRetention, Worker, config_errors, short_key_retention};
+pub use config_error::{WorkerConfigError, WorkerConfigErrors};
 pub use pacer::{DestinationPace, Paces};
 pub use resolved::{Resolution, record_resolution};
 pub use running::{StopHandle, WorkerHandle};

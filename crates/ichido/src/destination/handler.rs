@@ -6,16 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use ichido_core::digest;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::retry::Guarantee;
+use ichido_core::retry::{Guarantee, Retry};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
+use tower_layer::Layer;
+use tower_service::Service;
 
+use crate::message::{Message, content_type, names_type};
+
+use super::layer::{self, Begun, HandlerFuture, HandlerRequest, HandlerService, Run};
 use super::{
     Cancel, DeliveryAttempt, DeliveryOutcome, DeliveryTerms, Job, JobError, JobSuccess, ReconcileOutcome,
 };
 
-type RunFuture = Pin<Box<dyn Future<Output = DeliveryOutcome> + Send>>;
 type AskFuture = Pin<Box<dyn Future<Output = ReconcileOutcome> + Send>>;
 
 /// A function that does the work of a queue.
@@ -26,16 +31,42 @@ type AskFuture = Pin<Box<dyn Future<Output = ReconcileOutcome> + Send>>;
 /// nothing about repetitions, so a lost run is parked and never repeated blindly.
 #[derive(Clone)]
 pub struct Handler {
-    run: Arc<dyn Fn(DeliveryAttempt, Cancel) -> RunFuture + Send + Sync>,
+    run: Run,
     ask: Option<Arc<dyn Fn(IdempotencyKey) -> AskFuture + Send + Sync>>,
     promise: DeliveryTerms,
+    /// What its message type declares, if it has one.
+    message: Option<MessageType>,
+}
+
+/// What the type of a handler's messages declares.
+#[derive(Clone, Debug)]
+pub(crate) struct MessageType {
+    pub(crate) name: Option<&'static str>,
+    /// The media type of its messages; `None` if the name is not valid.
+    pub(crate) media_type: Option<String>,
+    pub(crate) retry: Retry,
 }
 
 impl Handler {
     /// The default for the longest run.
     pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(20);
 
-    /// Creates a handler of JSON requests.
+    /// Creates a handler of a message type: of its media type, and with its retry schedule.
+    ///
+    /// A payload that cannot be parsed as `M` is dead at once, and the reason says where.
+    pub fn message<M, F, A, D>(handle: F) -> Self
+    where
+        M: Message,
+        F: Fn(Job<M>) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<D, JobError>> + Send + 'static,
+        D: Into<JobSuccess>,
+    {
+        let media_type = content_type::<M>().ok().map(|declared| digest::media_type(&declared));
+        let message = MessageType { name: M::TYPE, media_type, retry: M::RETRY };
+        Self { message: Some(message), ..Self::json(handle) }
+    }
+
+    /// Creates a handler of JSON requests, whatever their media type.
     ///
     /// A request that cannot be parsed as `T` is dead at once, and the reason says where.
     pub fn json<T, F, A, D>(handle: F) -> Self
@@ -80,7 +111,7 @@ impl Handler {
                     Ok(payload) => handle(Job::new(call, payload, cancel)).await,
                     Err(why) => Err(JobError::dead(why)),
                 };
-                ended.map_or_else(Into::into, |done| done.into().into())
+                ended.map(|done| done.into().into())
             })
         })
     }
@@ -93,16 +124,19 @@ impl Handler {
         F: Fn(DeliveryAttempt) -> A + Send + Sync + 'static,
         A: Future<Output = DeliveryOutcome> + Send + 'static,
     {
-        Self::new(move |call, _| Box::pin(handle(call)))
+        Self::new(move |call, _| {
+            let judged = handle(call);
+            Box::pin(async move { Ok(judged.await) })
+        })
     }
 
-    fn new(run: impl Fn(DeliveryAttempt, Cancel) -> RunFuture + Send + Sync + 'static) -> Self {
+    fn new(run: impl Fn(DeliveryAttempt, Cancel) -> HandlerFuture + Send + Sync + 'static) -> Self {
         let promise = DeliveryTerms {
             guarantee: Guarantee::None,
             timeout: Self::TIMEOUT_DEFAULT,
             settle_grace: Duration::ZERO,
         };
-        Self { run: Arc::new(run), ask: None, promise }
+        Self { run: layer::plain(run), ask: None, promise, message: None }
     }
 
     /// Declares that repeating it is harmless.
@@ -135,6 +169,42 @@ impl Handler {
         self
     }
 
+    /// Wraps it in tower middleware, inside its timeout.
+    ///
+    /// The last layer is the outermost; of several, pass one stack (`tower::ServiceBuilder`). A service that is not ready
+    /// within the timeout has done nothing, and the message is retried. The error of a layer that is not a [`JobError`] is
+    /// one of unknown effect, as by `?`.
+    ///
+    /// This layer measures every attempt:
+    ///
+    /// ```
+    /// use ichido::destination::{Handler, HandlerFuture, Job};
+    /// use tokio::time::Instant;
+    /// use tower::util::MapFutureLayer;
+    /// # use ichido::message::Message;
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct SendReceipt;
+    /// # impl Message for SendReceipt { const QUEUE: &str = "mail"; }
+    ///
+    /// let timing = MapFutureLayer::new(|attempt: HandlerFuture| async move {
+    ///     let started = Instant::now();
+    ///     let outcome = attempt.await;
+    ///     println!("an attempt took {:?}", started.elapsed());
+    ///     outcome
+    /// });
+    /// let handler = Handler::message(|_: Job<SendReceipt>| async { Ok(()) }).idempotent().layer(timing);
+    /// ```
+    #[must_use]
+    pub fn layer<L, S>(self, layer: L) -> Self
+    where
+        L: Layer<HandlerService, Service = S>,
+        S: Service<HandlerRequest, Response = DeliveryOutcome> + Clone + Send + 'static,
+        S::Error: Into<JobError>,
+        S::Future: Send,
+    {
+        Self { run: layer::layered(self.run, &layer), ..self }
+    }
+
     /// Sets a function that looks up a lost run by its outbound key.
     #[must_use]
     pub fn reconcile<F, A>(mut self, ask: F) -> Self
@@ -146,18 +216,41 @@ impl Handler {
         self
     }
 
+    /// Returns whether it takes messages of a media type.
+    pub(super) fn takes(&self, content_type: &str) -> bool {
+        match &self.message {
+            None => true,
+            // A named type is another type's, and a worker that knows it may come later.
+            Some(MessageType { name: None, .. }) => !names_type(&digest::media_type(content_type)),
+            Some(MessageType { media_type, .. }) => {
+                media_type.as_ref() == Some(&digest::media_type(content_type))
+            }
+        }
+    }
+
+    pub(crate) fn message_type(&self) -> Option<&MessageType> {
+        self.message.as_ref()
+    }
+
     /// Runs it once.
     pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
-        let (run, call, cancel_clone) = (Arc::clone(&self.run), call.clone(), cancel.clone());
+        let (run, begun) = (Arc::clone(&self.run), Begun::default());
+        let request = HandlerRequest::new(call.clone(), cancel.clone(), begun.clone());
         // Its own task contains a panic, and a run that blocks its thread blocks nobody else.
-        let mut task = AbortOnDrop(tokio::spawn(async move { run(call, cancel_clone).await }));
+        let mut task = AbortOnDrop(tokio::spawn(async move { run(request).await }));
         let ended = tokio::time::timeout(self.promise.timeout, &mut task.0).await;
         match ended {
-            Ok(Ok(outcome)) => outcome,
+            Ok(Ok(outcome)) => outcome.unwrap_or_else(Into::into),
             Ok(Err(lost)) => JobError::unknown(why_lost(lost)).into(),
             Err(_) => {
                 cancel.cancel();
-                JobError::timed_out(self.promise.timeout).into()
+                let timeout = self.promise.timeout;
+                if begun.is_first() {
+                    JobError::retry(format_args!("the handler's layers were not ready within {timeout:?}"))
+                        .into()
+                } else {
+                    JobError::timed_out(timeout).into()
+                }
             }
         }
     }

@@ -1,20 +1,22 @@
 //! Builder of a worker. `start` validates everything and reports all errors together.
 
+mod handle;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::audit::AuditKey;
-use ichido_core::retry::{Guarantee, ScheduleError};
+use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::batch::{BatchLimits, Batcher};
 use ichido_store::message::{QueueName, limits as store_limits};
-use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::alert::AlertSettings;
 use super::claim::MessageClaims;
+use super::config_error::{WorkerConfigError, WorkerConfigErrors};
 use super::heartbeat::Pulse;
 use super::metrics::{self, QueueMetrics};
 use super::node::{Dispatcher, ServedQueue, StartMarks, WorkerNode};
@@ -23,7 +25,7 @@ use super::running::WorkerHandle;
 use super::settings::{DestinationConfig, QueueConfig, limits};
 use super::stop::StopSignal;
 use crate::clock::Clock;
-use crate::destination::{DeliveryTerms, Destination, Handler, Job, JobError, JobSuccess};
+use crate::destination::{DeliveryTerms, Destination};
 use crate::lease::Leases;
 
 /// Settings of a worker; [`Worker::start`] starts it.
@@ -34,6 +36,8 @@ pub struct Worker {
     name: String,
     targets: Vec<DestinationConfig>,
     queues: Vec<QueueConfig>,
+    /// Queues that were tuned before they had a handler.
+    tuned_too_early: Vec<String>,
     idle_sleep: Duration,
     stop_timeout: Duration,
     keep_finished: Duration,
@@ -49,6 +53,7 @@ impl Worker {
             name: "worker".to_owned(),
             targets: Vec::new(),
             queues: Vec::new(),
+            tuned_too_early: Vec::new(),
             idle_sleep: limits::IDLE_SLEEP_DEFAULT,
             stop_timeout: limits::STOP_TIMEOUT_DEFAULT,
             keep_finished: limits::KEEP_FINISHED_DEFAULT,
@@ -72,26 +77,6 @@ impl Worker {
     pub fn queue(mut self, queue: QueueConfig) -> Self {
         self.queues.push(queue);
         self
-    }
-
-    /// Serves a queue with a function of its JSON requests.
-    ///
-    /// It promises nothing about repetitions; use [`Worker::handler`] for a handler that does.
-    pub fn handle<T, F, A, D>(self, queue: &str, handle: F) -> Self
-    where
-        T: DeserializeOwned + Send + 'static,
-        F: Fn(Job<T>) -> A + Send + Sync + 'static,
-        A: Future<Output = Result<D, JobError>> + Send + 'static,
-        D: Into<JobSuccess>,
-    {
-        self.handler(queue, Handler::json(handle))
-    }
-
-    /// Serves a queue with a handler, as a destination of the queue's name.
-    ///
-    /// To configure the two separately, use [`Worker::destination`] and [`Worker::queue`].
-    pub fn handler(self, queue: &str, handler: Handler) -> Self {
-        self.destination(DestinationConfig::new(queue, handler)).queue(QueueConfig::new(queue, queue))
     }
 
     /// Sets the polling interval of idle queues and due messages. A wake-up ends the wait.
@@ -204,6 +189,7 @@ impl Worker {
         let destinations: Vec<(&str, Duration)> =
             targets.map(|target| (target.name.as_str(), target.destination.terms().timeout)).collect();
         errors.extend(config_errors(&destinations, &self.all_queues()));
+        errors.extend(self.handler_errors());
         errors
     }
 
@@ -328,112 +314,3 @@ fn is_name(name: &str) -> bool {
 ichido_core::debug_only! {
     Worker as worker { name, targets, queues }
 }
-
-/// Why the settings do not make a worker.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WorkerConfigError {
-    /// There is no queue.
-    #[error("the worker serves no queue; add at least one with queue(…) or handle(…)")]
-    NoQueue,
-    /// An idle worker would spin.
-    #[error(
-        "idle_sleep is zero, so an idle worker would query the database without pause; set it (200 ms is usual)"
-    )]
-    NoIdleSleep,
-    /// The name is missing or cannot be stored.
-    #[error("a worker's name must have 1 to {} bytes and no NUL", limits::MAX_NAME_BYTES)]
-    WorkerName,
-    /// The name is missing or cannot be stored.
-    #[error("destination `{name}`: a name must have 1 to {} bytes and no NUL", limits::MAX_NAME_BYTES)]
-    DestinationName {
-        /// The name.
-        name: String,
-    },
-    /// Two destinations have the same name.
-    #[error("destination `{name}` is given twice; names must be unique, and queues may share a destination")]
-    DuplicateDestination {
-        /// The name.
-        name: String,
-    },
-    /// The name is not valid for a queue.
-    #[error(
-        "queue `{queue}`: a name must have 1 to {} letters, digits, `.`, `_`, `-` or `:`",
-        store_limits::MAX_QUEUE_BYTES
-    )]
-    QueueName {
-        /// The name.
-        queue: String,
-    },
-    /// A queue is configured twice.
-    #[error("queue `{queue}` is given twice; configure it once")]
-    DuplicateQueue {
-        /// The queue.
-        queue: String,
-    },
-    /// The destination is missing.
-    #[error(
-        "queue `{queue}` goes to `{destination}`, but no destination or handler has that name; add it with \
-            destination(…)"
-    )]
-    NoDestination {
-        /// The queue.
-        queue: String,
-        /// The name of the destination.
-        destination: String,
-    },
-    /// The claim would lapse while its call is in flight.
-    #[error(
-        "queue `{queue}`: the lease, {lease:?}, must be longer than the destination's timeout, {timeout:?}; \
-            lengthen the lease or shorten the timeout"
-    )]
-    LeaseTooShort {
-        /// The queue.
-        queue: String,
-        /// Its lease.
-        lease: Duration,
-        /// The timeout of its destination.
-        timeout: Duration,
-    },
-    /// The lease is too short for a database.
-    #[error("queue `{queue}`: the lease, {lease:?}, must be at least {:?}", limits::MIN_LEASE)]
-    LeaseBelowMinimum {
-        /// The queue.
-        queue: String,
-        /// Its lease.
-        lease: Duration,
-    },
-    /// The lease would look as if it was taken while the clock was ahead.
-    #[error(
-        "queue `{queue}`: the lease, {lease:?}, must be at most {:?}; leases are renewed automatically",
-        limits::MAX_LEASE
-    )]
-    LeaseTooLong {
-        /// The queue.
-        queue: String,
-        /// Its lease.
-        lease: Duration,
-    },
-    /// A number above its limit.
-    #[error("queue `{queue}`: {what} is {found}; it must be at most {max}")]
-    TooMany {
-        /// The queue.
-        queue: String,
-        /// Which number.
-        what: &'static str,
-        /// Its value.
-        found: u32,
-        /// The limit.
-        max: u32,
-    },
-    /// An invalid schedule.
-    #[error("queue `{queue}`: {error}")]
-    Retry {
-        /// The queue.
-        queue: String,
-        /// What is wrong.
-        error: ScheduleError,
-    },
-}
-
-/// All errors of a builder. Displays one error per line.
-pub type WorkerConfigErrors = crate::BuildErrors<WorkerConfigError>;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido::destination::Job;
+use ichido::destination::{Handler, Job};
 use ichido::worker::{DestinationConfig, QueueConfig, Worker, WorkerConfigError, limits};
 use ichido_core::retry::{Jitter, Retry, Schedule, ScheduleError};
 
@@ -64,7 +64,7 @@ both_databases! {
 
     #[test]
     async fn the_defaults_start(fixture: WorkerFixture) {
-        let worker = Worker::new(fixture.store.clone()).handle("orders", |_: Job<u64>| async { Ok(()) });
+        let worker = Worker::new(fixture.store.clone()).handler("orders", Handler::json(|_: Job<u64>| async { Ok(()) }));
         let worker = worker.start().unwrap();
         worker.stop();
         worker.ended().await;

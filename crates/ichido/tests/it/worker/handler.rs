@@ -3,18 +3,31 @@
 use std::time::Duration;
 
 use ichido::destination::{Handler, Job, JobError, JobSuccess};
+use ichido::message::Message;
 use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::fixture::{BACKOFF, FakeReceiver, HandlerGate, WorkerFixture, both_databases, many};
+use super::fixture::{BACKOFF, FakeReceiver, HandlerGate, QUEUE, WorkerFixture, both_databases, many};
 
 /// The timeout of a handler that never ends. One that ends at once has as long, on a slow machine too.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct OrderPayload {
     n: String,
+}
+
+impl Message for OrderPayload {
+    const QUEUE: &str = QUEUE;
+}
+
+/// A number, which no message of these tests is.
+#[derive(Serialize, Deserialize)]
+struct Number(u64);
+
+impl Message for Number {
+    const QUEUE: &str = QUEUE;
 }
 
 /// A handler whose every run ends like this.
@@ -28,7 +41,7 @@ fn failing(how: impl Fn() -> JobError + Send + Sync + 'static) -> Handler {
 both_databases! {
     #[test]
     async fn a_handler_gets_its_payload_typed(fixture: WorkerFixture) {
-        let worker = fixture.builder().handle("orders", |job: Job<OrderPayload>| async move {
+        let worker = fixture.builder().handle_once(|job: Job<OrderPayload>| async move {
             if job.payload.n != "k1" {
                 return Err(JobError::dead("another order"));
             }
@@ -41,7 +54,7 @@ both_databases! {
 
     #[test]
     async fn a_payload_that_cannot_be_read_is_dead_with_the_reason(fixture: WorkerFixture) {
-        let worker = fixture.builder().handle("orders", |_: Job<u64>| async { Ok(()) });
+        let worker = fixture.builder().handle_once(|_: Job<Number>| async { Ok(()) });
         let _worker = worker.start().unwrap();
         let id = fixture.put("k1").await;
         let row = fixture.until(id, StateName::Dead).await;
@@ -140,6 +153,26 @@ both_databases! {
         assert_eq!((row.attempts, row.effect), (1, Effect::NotDone));
         fixture.pass(Duration::from_mins(6));
         fixture.until(id, StateName::Sent).await;
+    }
+
+    /// The guarantee that was named when the handler was registered decides what follows a panic.
+    #[test]
+    async fn a_panic_is_retried_or_parked_by_the_guarantee(fixture: WorkerFixture) {
+        async fn panics(_: Job<OrderPayload>) -> Result<(), JobError> {
+            panic!("a fault of the handler's");
+        }
+        let idempotent = fixture.builder().handle_idempotent(panics);
+        let keyed = fixture.builder().handle_keyed(Duration::from_hours(24), panics);
+        let once = fixture.builder().handle_once(panics);
+        for (key, worker, then) in [("k1", idempotent, StateName::Failed), ("k2", keyed, StateName::Failed), ("k3", once, StateName::Parked)] {
+            let worker = worker.start().unwrap();
+            let id = fixture.put(key).await;
+            let row = fixture.until(id, then).await;
+            assert_eq!((row.attempts, row.effect), (1, Effect::Unknown));
+            assert_eq!(row.last_error_text.as_deref(), Some("the handler panicked: a fault of the handler's"));
+            worker.stop();
+            worker.ended().await;
+        }
     }
 
     #[test]

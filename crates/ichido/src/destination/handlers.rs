@@ -1,0 +1,69 @@
+//! The handlers of one queue, one for each type of its messages.
+//!
+//! Guarantee: a message runs in the handler of its type and in no other. A type without a handler is retried, because
+//! another worker may know it: during a deployment, old and new workers serve the same queue.
+// Spec: H4.
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::text;
+
+use super::{Cancel, DeliveryAttempt, DeliveryOutcome, DeliveryTerms, Handler, JobError, ReconcileOutcome};
+
+/// The longest media type in an error, in characters.
+const MAX_SHOWN_CHARS: usize = 200;
+
+/// The handlers of one queue, one for each type of its messages.
+#[derive(Clone, Debug)]
+pub struct Handlers {
+    first: Handler,
+    others: Vec<Handler>,
+}
+
+impl Handlers {
+    pub(crate) fn add(&mut self, handler: Handler) {
+        self.others.push(handler);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Handler> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// Runs the handler of the message's type once.
+    pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
+        match self.iter().find(|handler| handler.takes(&call.content_type)) {
+            Some(handler) => handler.call(call, cancel).await,
+            None => JobError::retry(format_args!(
+                "this worker has no handler for the type `{}`; register one for its TYPE, or wait for a worker \
+                    that has one",
+                text::bounded(&call.content_type, MAX_SHOWN_CHARS),
+            ))
+            .into(),
+        }
+    }
+
+    /// Returns what they promise: the same guarantee, and the longest of their times.
+    pub fn terms(&self) -> DeliveryTerms {
+        self.others.iter().map(Handler::terms).fold(self.first.terms(), |all, one| DeliveryTerms {
+            guarantee: all.guarantee,
+            timeout: all.timeout.max(one.timeout),
+            settle_grace: all.settle_grace.max(one.settle_grace),
+        })
+    }
+
+    /// Returns whether a lost run can be looked up.
+    pub fn can_reconcile(&self) -> bool {
+        // By its key alone: with several types it would be unknown which of them to ask.
+        self.others.is_empty() && self.first.can_reconcile()
+    }
+
+    /// Looks up the effect of the runs under a key.
+    pub async fn ask(&self, key: &IdempotencyKey) -> ReconcileOutcome {
+        if self.can_reconcile() { self.first.ask(key).await } else { ReconcileOutcome::unknown() }
+    }
+}
+
+impl From<Handler> for Handlers {
+    fn from(first: Handler) -> Self {
+        Self { first, others: Vec::new() }
+    }
+}
