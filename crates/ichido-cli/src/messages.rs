@@ -39,7 +39,8 @@ pub(crate) enum Command {
     Request(IdArgs),
     /// Cancel a message that is waiting to be sent
     Cancel(StepArgs),
-    /// Requeue a dead letter; attempts restart at 0
+    /// Retry a failed message now, or requeue a dead letter
+    #[command(visible_alias = "retry")]
     Requeue(StepArgs),
     /// Decide a message whose effect is unknown
     Decide {
@@ -103,7 +104,11 @@ async fn change(
     let answer = api.post(&format!("/v1/messages/{id}/{word}"), &body).await?;
     api.print(&answer, |message: MessageFacts| match finding {
         Some(finding) => format!("{id}: {}", finding.describe(&message.status)),
-        None if word == "requeue" => format!("{id}: requeued"),
+        // The attempts of a dead letter restart at 0; those of a failed message count.
+        None if word == "requeue" && message.attempts == 0 => format!("{id}: requeued"),
+        None if word == "requeue" => {
+            format!("{id}: due now; attempt {} of {} is next", message.attempts + 1, message.max_attempts)
+        }
         None => format!("{id}: {}; its effect is {}", message.status, format::effect(&message.effect)),
     })
 }

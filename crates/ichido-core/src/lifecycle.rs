@@ -13,7 +13,7 @@
 //!    │        └─────── attempts spent────────────▶─┘      │
 //!    │                   └─ effect unknown ─▶ parked ─────┤ decided
 //!    └───────────────────────────────────────────┘        └▶ sent, queued
-//!  queued, failed ─▶ cancelled        dead, parked ─▶ queued (an operator's requeue)
+//!  queued, failed ─▶ cancelled        failed, dead, parked ─▶ queued (an operator's requeue)
 //! ```
 //!
 //! Start at [`State::advance`]. [`Event::from_attempt`] turns what [`crate::verdict`] says about an attempt into an event.
@@ -185,6 +185,8 @@ pub enum Event {
     /// A person decided about a parked message.
     Decided(Decision),
     /// An operator requeues a dead message, or a parked one whose destination's guarantee covers it by now.
+    ///
+    /// Their attempts restart at 0. A failed message becomes due at once, and its attempts still count.
     Requeued {
         /// Whether the queue allows it for dead messages.
         // SPEC D17.

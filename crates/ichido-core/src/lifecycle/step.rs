@@ -139,6 +139,10 @@ fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Res
         Event::CameDue if now < due => Err(NotDue),
         Event::CameDue if !history.has_attempts_left() => Err(NoAttemptLeft),
         Event::CameDue => Ok(State::Queued { due, history }),
+        // An operator ends the backoff. The queue's setting is about dead messages, and the worker checks before the call
+        // whether a repetition is safe, as after every backoff.
+        Event::Requeued { .. } if !history.has_attempts_left() => Err(NoAttemptLeft),
+        Event::Requeued { .. } => Ok(State::Queued { due: now, history }),
         Event::Claimed { .. }
         | Event::Started { .. }
         | Event::Succeeded { .. }
@@ -149,7 +153,6 @@ fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Res
         | Event::LateSuccess { .. }
         | Event::Reconciled(_)
         | Event::Decided(_)
-        | Event::Requeued { .. }
         | Event::Discarded
         | Event::Replaced
         | Event::Cancelled => waiting(due, history, event, now),

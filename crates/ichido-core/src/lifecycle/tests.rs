@@ -400,6 +400,17 @@ fn a_dead_message_is_requeued_only_where_the_queue_allows_it() {
     assert_eq!(history(second_life).last_fence, Some(fence(2)), "a zombie is still recognized");
 }
 
+#[test]
+fn failed_message_is_requeued_at_once_and_its_attempts_count() {
+    let failed = after(&[claimed(1), again(1, Effect::Unknown)]);
+    for (allowed, safety) in [(true, Safety::Idempotent), (false, Safety::None)] {
+        let retried = failed.step(Event::Requeued { allowed, safety }, NOW).unwrap();
+        assert_eq!(retried, State::Queued { due: NOW, history: history(failed) });
+    }
+    let waiting = after(&[]);
+    assert_eq!(refusal(waiting, requeued(Safety::Idempotent)), StepRefusal::WrongState);
+}
+
 /// The guarantee may have changed since a message was parked.
 #[test]
 fn parked_message_is_requeued_only_where_a_repetition_is_safe() {

@@ -8,6 +8,7 @@
 use axum::response::Response;
 use ichido::dead_letters::{BulkAction, RequeuePolicies, Resolution, decision_event, record_resolution};
 use ichido_core::lifecycle::{Decision, Event, StateName, StepRefusal};
+use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_store::dead_letter::{DeadLetterRow, DeadLetterStep};
 use ichido_store::message::{Note, StepResult};
@@ -15,6 +16,7 @@ use ichido_store::token::TokenRole;
 use serde::Deserialize;
 use serde_json::json as value;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use super::api::ApiState;
 use super::caller::ApiCaller;
@@ -94,10 +96,10 @@ impl OperatorDecision {
     }
 }
 
-/// Requeues a dead message, with its attempts reset to 0.
+/// Requeues a dead message, with its attempts reset to 0, or makes a failed one due at once.
 ///
-/// Its queue must allow it, and it must not be able to take effect twice. A parked message is requeued if its destination's guarantee,
-/// which may have changed since, makes that safe.
+/// The queue of a dead message must allow it, and it must not be able to take effect twice. A parked message is requeued if its
+/// destination's guarantee, which may have changed since, makes that safe. The attempts of a failed message still count.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/requeue",
@@ -113,6 +115,17 @@ pub(super) async fn requeue_message(
     Segment(id): Segment,
     JsonBody(because): JsonBody<Because>,
 ) -> Result<Response, Problem> {
+    let message = find_visible(&api, &caller, &id).await?;
+    match message.status {
+        StateName::Dead | StateName::Parked => (),
+        StateName::Failed => return retry_now(&api, message.id, &note(&caller, because.reason)).await,
+        status @ (StateName::Queued | StateName::Sending | StateName::Sent | StateName::Cancelled) => {
+            let status = status.as_str();
+            let detail =
+                format!("only a failed, dead or parked message can be requeued; this one is {status}");
+            return Err(action_refused("not_dead", detail));
+        }
+    }
     let letter = FoundLetter::find(&api, &caller, &id).await?;
     let policies = api.policies().await?;
     let event = |letter: &DeadLetterRow, now| policies.event(letter, now);
@@ -122,6 +135,19 @@ pub(super) async fn requeue_message(
         Ok(()) => lifecycle_refused(why),
     };
     letter.step(&api, &caller, event, because.reason, Resolution::Requeued, why_not).await
+}
+
+/// Makes a failed message due, unless somebody else moved it.
+async fn retry_now(api: &ApiState, id: Uuid, note: &Note) -> Result<Response, Problem> {
+    // If it dies or is parked meanwhile, it is judged like every dead or parked message, by another request.
+    let retry = |_| Event::Requeued { allowed: false, safety: Safety::None };
+    match api.store.messages().step(id, retry, note).await? {
+        StepResult::Now(_) => message_response(api, id).await,
+        StepResult::Refused(why) => {
+            Err(action_refused(reason(why), "the message is no longer waiting for a retry"))
+        }
+        StepResult::NoSuchMessage => Err(unknown_message()),
+    }
 }
 
 /// A producer, who may cancel its own messages, or a caller who may change everything.

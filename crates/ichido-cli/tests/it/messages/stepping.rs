@@ -1,6 +1,7 @@
 //! An operator's steps on one message.
 
 use ichido_core::lifecycle::Failure;
+use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use serde_json::Value;
 use uuid::Uuid;
@@ -63,6 +64,15 @@ both_databases! {
         targets.refused(&["messages", "requeue", &forbidden], "the message was not requeued");
         targets.refused(&["messages", "requeue", &doubtful, "--json"], "the message was not requeued");
         assert_eq!(objects(&targets.success_output(&["messages", "show", &forbidden, "--json"]))[0]["status"], "dead");
+    }
+
+    #[test]
+    async fn failed_message_is_retried_at_once(fixture: StoreFixture) {
+        let retry = Failure::Retry { due: Timestamp::from_secs(4_000_000_000) };
+        let [first, second] = fixture.letters("ledger", 2, retry, Effect::NotDone).await[..] else { panic!("two") };
+        let targets = ServerAndStore::on(fixture);
+        assert_eq!(targets.each([first, second], &["retry"]), "ID: due now; attempt 2 of 9 is next\n");
+        targets.refused(&["messages", "retry", &first.to_string()], "this one is queued");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 // Spec: D17, E4, F2.
 
 use ichido_core::lifecycle::Failure;
+use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -67,6 +68,23 @@ both_databases! {
         ] {
             assert_eq!(refused(&server, id, "requeue", &Value::Null).await, reason);
         }
+    }
+
+    #[test]
+    async fn failed_message_is_retried_at_once(fixture: StoreFixture) {
+        let retry = Failure::Retry { due: Timestamp::from_secs(4_000_000_000) };
+        let id = fixture.letters("ledger", 1, retry, Effect::NotDone).await[0];
+        let server = serve(&fixture).await;
+        let message = server.get(&format!("/v1/messages/{id}")).await.json();
+        assert_eq!((&message["status"], &message["attempts"]), (&"failed".into(), &1.into()));
+        let answer = step(&server, id, "requeue", &json!({"reason": "the broker is back"})).await;
+        let message = answer.json();
+        assert_eq!((answer.status(), &message["status"], &message["attempts"]), (200, &"queued".into(), &1.into()));
+        let entry = last(&server, id).await;
+        for (member, value) in [("kind", "requeued"), ("actor", "local"), ("error_text", "the broker is back")] {
+            assert_eq!(entry[member], value, "{entry}");
+        }
+        assert_eq!(refused(&server, id, "requeue", &Value::Null).await, "not_dead");
     }
 
     #[test]

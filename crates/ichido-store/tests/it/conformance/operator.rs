@@ -89,6 +89,25 @@ both_databases! {
     }
 
     #[test]
+    async fn a_failed_message_is_retried_at_once_and_its_attempts_count(fixture: StoreFixture) {
+        let id = fixture.enqueue("k1").await;
+        let work = fixture.claim_one().await;
+        fixture.settle(&work, will_retry(&work)).await;
+        assert!(fixture.claim(10).await.is_empty(), "its backoff is running");
+        // A failed message is not judged by the policy of dead ones.
+        let event = Event::Requeued { allowed: false, safety: Safety::None };
+        assert_eq!(name(fixture.step(id, event).await), "queued");
+        fixture.assert_counts(&[("queued", 1)]).await;
+        let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
+        assert_eq!((last.kind.as_str(), last.actor.as_deref(), last.attempts), ("requeued", Some("olivia"), 1));
+        let work = fixture.claim_one().await;
+        assert_eq!((work.id, work.history.attempts), (id, 2), "the first attempt counts");
+        assert_eq!(fixture.step(id, event).await, StepResult::Refused(StepRefusal::WrongState), "sending");
+        fixture.send(&work).await;
+        fixture.assert_counts(&[("sent", 1)]).await;
+    }
+
+    #[test]
     async fn only_a_dead_message_is_requeued(fixture: StoreFixture) {
         let queued = fixture.enqueue("k1").await;
         assert_eq!(fixture.step(queued, REQUEUE).await, StepResult::Refused(StepRefusal::WrongState));
