@@ -236,6 +236,14 @@ pub(crate) fn rescue_terms(guarantee: Guarantee) -> RescueOptions {
     RescueOptions { guarantee, wait: BACKOFF, max_time_in_flight: TRAVELS_FOR }
 }
 
+/// Returns the state after a step that was not refused.
+pub(crate) fn now(stepped: StepResult) -> State {
+    match stepped {
+        StepResult::Now(state) => state,
+        other => panic!("{other:?}"),
+    }
+}
+
 pub(crate) fn queue() -> QueueName {
     queue_named("orders")
 }

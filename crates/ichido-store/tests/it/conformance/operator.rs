@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::both_databases;
 use crate::fixture::{
     AFTER_LEASE, BACKOFF, KEYED, StoreFixture, TRAVELS_FOR, final_failure, given_back, ids, many, message,
-    new_id, queue, succeeded, terms, will_retry,
+    new_id, now, queue, succeeded, terms, will_retry,
 };
 
 const REQUEUE: Event = Event::Requeued { allowed: true, safety: Safety::None };
@@ -24,10 +24,7 @@ const GIVE_UP: Event = Event::Decided(Decision::GiveUp);
 const FOUND_NOT_DONE: Event = Event::Reconciled(Reconciled::NotDone { due: Timestamp::EPOCH });
 
 fn name(stepped: StepResult) -> &'static str {
-    match stepped {
-        StepResult::Now(state) => state.name(),
-        other => panic!("{other:?}"),
-    }
+    now(stepped).name()
 }
 
 both_databases! {
@@ -108,7 +105,7 @@ both_databases! {
     }
 
     #[test]
-    async fn only_a_dead_message_is_requeued(fixture: StoreFixture) {
+    async fn queued_sending_and_sent_messages_are_not_requeued(fixture: StoreFixture) {
         let queued = fixture.enqueue("k1").await;
         assert_eq!(fixture.step(queued, REQUEUE).await, StepResult::Refused(StepRefusal::WrongState));
         let work = fixture.claim_one().await;

@@ -7,14 +7,7 @@ use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::message::{Note, ReceiverResponse, StepResult, limits};
 
 use crate::both_databases;
-use crate::fixture::{AFTER_LEASE, BACKOFF, KEYED, StoreFixture, succeeded, terms, will_retry};
-
-fn now(stepped: StepResult) -> State {
-    match stepped {
-        StepResult::Now(state) => state,
-        other => panic!("{other:?}"),
-    }
-}
+use crate::fixture::{AFTER_LEASE, BACKOFF, KEYED, StoreFixture, now, succeeded, terms, will_retry};
 
 both_databases! {
     #[test]

@@ -9,16 +9,9 @@ use ichido_store::testing::while_busy;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, KEYED, LEASE, StoreFixture, TRAVELS_FOR, final_failure, given_back, in_doubt, only,
-    rescue, succeeded, will_retry,
+    AFTER_LEASE, BACKOFF, KEYED, LEASE, StoreFixture, TRAVELS_FOR, final_failure, given_back, in_doubt, now,
+    only, rescue, succeeded, will_retry,
 };
-
-fn now(stepped: StepResult) -> State {
-    match stepped {
-        StepResult::Now(state) => state,
-        other => panic!("{other:?}"),
-    }
-}
 
 both_databases! {
     #[test]

@@ -4,23 +4,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ichido_core::lifecycle::{Event, StartMark, State, StepRefusal};
+use ichido_core::lifecycle::{Event, StartMark, StepRefusal};
 use ichido_store::message::{ClaimOptions, NewMessage, StepResult, limits};
 use ichido_store::testing::while_busy;
 use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, KEYED, LEASE, StoreFixture, given_back, ids, many, message, only, queue,
+    AFTER_LEASE, BACKOFF, KEYED, LEASE, StoreFixture, given_back, ids, many, message, now, only, queue,
     queue_named, terms, will_retry,
 };
-
-fn now(stepped: StepResult) -> State {
-    match stepped {
-        StepResult::Now(state) => state,
-        other => panic!("{other:?}"),
-    }
-}
 
 both_databases! {
     #[test]
