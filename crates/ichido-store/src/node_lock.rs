@@ -2,13 +2,16 @@
 //!
 //! Guarantee: while a node's process lives, nobody else can take its lock, whatever the clock says; when it ends, even by
 //! `kill -9`, the operating system releases it. The file's name follows from the node's id, so a row of the database never names
-//! another file. Links are not followed.
+//! another file. Links are not followed, and a file that was put in its place says nothing: each contains its own inode number.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use ichido_core::clock::LockState;
+
+/// The maximum size of the file's text that is read: an inode number.
+const MAX_TEXT_BYTES: u64 = 32;
 
 /// The lock of a node of a SQLite store. Dropped, it is released like after a crash; a stop removes its file as well.
 #[derive(Debug)]
@@ -26,12 +29,10 @@ impl NodeLock {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let locked = options.open(&path).and_then(|file| match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(error) => {
-                remove(&path);
-                Err(error.into())
-            }
+        let locked = options.open(&path).and_then(|mut file| {
+            let locked = file.try_lock().map_err(io::Error::from);
+            let written = locked.and_then(|()| file.write_all(number(&file.metadata()?).as_bytes()));
+            written.inspect_err(|_| remove(&path)).map(|()| file)
         });
         let file = path.display();
         let locked = locked.inspect_err(|error| {
@@ -44,6 +45,7 @@ impl NodeLock {
     pub(crate) fn probe(path: &Path) -> (LockState, Option<Self>) {
         let Ok(file) = open_regular(path) else { return (LockState::Unknown, None) };
         match file.try_lock() {
+            Ok(()) if !is_own(&file) => (LockState::Unknown, None),
             Ok(()) => (LockState::Free, Some(Self { path: path.to_owned(), _file: file })),
             Err(TryLockError::WouldBlock) => (LockState::Held, None),
             Err(TryLockError::Error(_)) => (LockState::Unknown, None),
@@ -64,19 +66,30 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
     let file = File::open(path)?;
     // Between the two it may have been replaced by a link.
-    if is_same(&file.metadata()?, &named) { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    if number(&file.metadata()?) == number(&named) {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::InvalidInput.into())
+    }
 }
 
+/// Whether a file is the one that its node created, and not a copy or another one in its place.
+fn is_own(file: &File) -> bool {
+    let mut text = String::new();
+    let read = file.take(MAX_TEXT_BYTES).read_to_string(&mut text);
+    read.is_ok() && file.metadata().is_ok_and(|metadata| number(&metadata) == text)
+}
+
+/// Returns the inode number, which is the same for all names of a file.
 #[cfg(unix)]
-fn is_same(one: &Metadata, other: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
+fn number(file: &Metadata) -> String {
+    std::os::unix::fs::MetadataExt::ino(file).to_string()
 }
 
 /// On other systems an open file cannot be replaced.
 #[cfg(not(unix))]
-fn is_same(_one: &Metadata, _other: &Metadata) -> bool {
-    true
+fn number(_file: &Metadata) -> String {
+    String::new()
 }
 
 fn remove(path: &Path) {
@@ -104,6 +117,24 @@ mod tests {
         assert_eq!(NodeLock::probe(&path).0, LockState::Held, "one takes it");
         taken.expect("it is ours").remove();
         assert!(!path.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn file_in_the_place_of_a_lock_says_nothing() {
+        let folder = crate::testing::sqlite::fresh_file();
+        let path = folder.folder().join("ichido.db-node-1");
+        let _lock = NodeLock::create(path.clone()).expect("a lock");
+        let copy = folder.folder().join("copy");
+        std::fs::copy(&path, &copy).unwrap();
+        for replace in [
+            |path: &Path, _: &Path| std::fs::write(path, ""),
+            |path: &Path, copy: &Path| std::fs::rename(copy, path),
+        ] {
+            std::fs::remove_file(&path).unwrap();
+            replace(&path, &copy).unwrap();
+            assert_eq!(NodeLock::probe(&path).0, LockState::Unknown, "its node may live");
+        }
     }
 
     #[cfg(unix)]
