@@ -220,16 +220,23 @@ fn fitted(mut all: Vec<Cells>, width: usize) -> Vec<Cells> {
     }
 }
 
+/// Joins emoji to one, such as a family.
+const JOINER: char = '\u{200d}';
+
 /// Cuts a text to a width, with an ellipsis.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
     // The longest beginning that leaves room for the ellipsis. A combining mark has no width, so it stays with its
-    // letter.
+    // letter, and joined emoji stay together.
     let ends = text.char_indices().map(|(start, char)| start + char.len_utf8());
     let fits = |end: &usize| text.get(..*end).is_some_and(|start| start.width() < width);
-    let end = ends.take_while(fits).last().unwrap_or_default();
+    let is_joined = |end: usize| {
+        let (before, after) = text.split_at_checked(end).unwrap_or_default();
+        before.ends_with(JOINER) || after.starts_with(JOINER)
+    };
+    let end = ends.take_while(fits).filter(|end| !is_joined(*end)).last().unwrap_or_default();
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
@@ -303,6 +310,11 @@ mod tests {
         assert_eq!(cut("一二三四", 8), "一二三四");
         assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
         assert_eq!(cut("abc", 0), "…");
+        let family = "👩\u{200d}👩\u{200d}👧";
+        for width in 0..family.width() + 3 {
+            let shown = cut(&format!("{family}abc"), width);
+            assert!(shown.starts_with(family) || shown == "…", "{shown} at {width}");
+        }
     }
 
     #[test]
