@@ -1,6 +1,6 @@
-//! Small files that a person names: secrets and certificates.
+//! Small files that a person names: secrets, certificates, configurations.
 //!
-//! Guarantee: a read ends, and returns at most [`MAX_BYTES`].
+//! Guarantee: a read ends, and returns no more than its limit.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,25 +9,35 @@ use std::path::Path;
 /// Maximum size of a secret or of certificates.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// Reads a small file.
+/// Reads a small file, up to [`MAX_BYTES`].
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_within(path, MAX_BYTES)
+}
+
+/// Reads a file up to a limit.
 ///
 /// Devices and pipes are refused: they may have no end, or block.
-pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+fn read_within(path: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
     // Checked before opening, because opening a pipe waits for a writer.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    if MAX_BYTES < bytes.len() {
-        return Err(io::Error::other(format!("it is larger than {MAX_BYTES} bytes")));
+    File::open(path)?.take(max_bytes as u64 + 1).read_to_end(&mut bytes)?;
+    if max_bytes < bytes.len() {
+        return Err(io::Error::other(format!("it is larger than {max_bytes} bytes")));
     }
     Ok(bytes)
 }
 
-/// Reads a small file of text.
+/// Reads a small file of text, up to [`MAX_BYTES`].
 pub fn read_text(path: &Path) -> io::Result<String> {
-    String::from_utf8(read(path)?).map_err(|_| io::Error::other("it is not valid UTF-8"))
+    read_text_within(path, MAX_BYTES)
+}
+
+/// Reads a file of text up to a limit.
+pub fn read_text_within(path: &Path, max_bytes: usize) -> io::Result<String> {
+    String::from_utf8(read_within(path, max_bytes)?).map_err(|_| io::Error::other("it is not valid UTF-8"))
 }
 
 #[cfg(test)]

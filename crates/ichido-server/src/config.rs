@@ -47,8 +47,10 @@ pub use serve::{LISTEN_DEFAULT, ServeConfig};
 pub use sources::ConfigSources;
 pub use store_url::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file};
 
-use document::{Section, Source, did_you_mean};
+pub(crate) use document::did_you_mean;
+use document::{Section, Source};
 use ichido_core::settings::ConfigErrors;
+use ichido_http::small_file;
 use queues::LocatedQueue;
 use show::{DisplayedConfig, Override};
 
@@ -150,7 +152,7 @@ pub fn load_traced(path: &Path) -> Result<Traced, ConfigErrors> {
 
 fn read(path: &Path, needs_secrets: bool) -> Result<Traced, ConfigErrors> {
     let name = path.display().to_string();
-    let text = sources::read_up_to(path, MAX_FILE_BYTES).map_err(|error| {
+    let text = small_file::read_text_within(path, MAX_FILE_BYTES).map_err(|error| {
         let what = format!("cannot be read: {error}; create one with `ichido config init`, or pass --config");
         ConfigErrors::one(&name, what)
     })?;
@@ -274,8 +276,8 @@ fn worker(section: &Section<'_>) -> WorkerConfig {
 
 /// Describes a reference to a queue or destination that does not exist.
 fn missing<'k>(table: &str, name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
-    let meant = did_you_mean(name, known);
-    format!("[{table}.{name}] does not exist{meant}; add it, or name an existing one")
+    let meant = did_you_mean(name, known, "add it, or name an existing one");
+    format!("[{table}.{name}] does not exist{meant}")
 }
 
 /// Checks the queue for the answers of each model.

@@ -21,7 +21,8 @@ use super::setting::{Presets, Setting, SettingTable};
 use super::sources::ConfigSources;
 use super::table::ROOT;
 
-pub(super) use check::{did_you_mean, kind_of};
+pub(crate) use check::did_you_mean;
+pub(super) use check::kind_of;
 
 /// How the full names of destinations begin.
 const DESTINATIONS: &str = "destinations.";

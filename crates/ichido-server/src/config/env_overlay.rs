@@ -103,12 +103,9 @@ fn set<'a>(document: &mut DeTable<'a>, name: &str, value: &'a str, at: usize) ->
         let found = find_name(table, part)?;
         if found.is_none() && matches!(&path[..], [chosen] if USER_NAMED.contains(&chosen.as_str())) {
             let names: Vec<String> = table.keys().map(|key| key.get_ref().to_string()).collect();
-            let meant = did_you_mean(part, names.iter().map(String::as_str));
-            return Err(format!(
-                "[{}.{}] does not exist{meant}; add it to the file, or unset the variable",
-                path[0],
-                part.to_lowercase()
-            ));
+            let fix = "add it to the file, or unset the variable";
+            let meant = did_you_mean(part, names.iter().map(String::as_str), fix);
+            return Err(format!("[{}.{}] does not exist{meant}", path[0], part.to_lowercase()));
         }
         let key = found.unwrap_or_else(|| part.to_lowercase());
         path.push(key.clone());

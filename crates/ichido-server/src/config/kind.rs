@@ -167,8 +167,8 @@ fn unknown_word(given: &str, words: &[&'static str], kind: &Kind) -> Option<Stri
     if words.contains(&given) {
         return None;
     }
-    let meant = did_you_mean(given, words.iter().copied());
-    Some(format!("unknown value {given:?}{meant}; write {}", kind.expected()))
+    let meant = did_you_mean(given, words.iter().copied(), &format!("write {}", kind.expected()));
+    Some(format!("unknown value {given:?}{meant}"))
 }
 
 fn bytes(value: &DeValue<'_>) -> Option<Result<u64, size::SizeError>> {

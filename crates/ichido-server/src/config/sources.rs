@@ -2,27 +2,13 @@
 //!
 //! Secrets are given by reference only, `env:NAME` or `file:PATH`, so a configuration can be shown to anybody.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ichido_http::small_file::{self, MAX_BYTES};
 
 use super::{env_overlay, sqlite_file};
 use crate::environment;
-
-/// Reads the text of a file up to one byte beyond a limit, so the caller can tell that there is more.
-///
-/// Devices and pipes are refused: they may have no end, or block.
-pub(super) fn read_up_to(path: &Path, max_bytes: usize) -> io::Result<String> {
-    // Check before opening, because opening a pipe blocks until it has a writer.
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut text = String::new();
-    File::open(path)?.take(max_bytes as u64 + 1).read_to_string(&mut text)?;
-    Ok(text)
-}
 
 /// The environment and the files that a configuration may refer to.
 ///

@@ -450,7 +450,7 @@ fn unknown_variables_suggest_the_nearest_name() {
         (
             "ICHIDO__QUEUES__ORDRES__LEASE",
             "5m",
-            "[queues.ordres] does not exist; did you mean orders; add it to the file",
+            "[queues.ordres] does not exist; did you mean orders? Otherwise add it to the file",
         ),
         ("ICHIDO__QUEUES__MAIL_EU__LEASE", "5m", "is ambiguous: Mail-EU or mail_eu"),
         ("ICHIDO__QUEUES__ORDERS__RETRY__BASE", "5s", "queues.orders.retry is not a table"),

@@ -160,7 +160,7 @@ guarantee = "idempotent"
         "is not a valid queue name",
         "ichido.toml:9:32 alerts.queues.no name.dead_letters.min_samples",
         "ichido.toml:10:1 alerts.queues.no name.circuit_open",
-        "[destinations.hok] does not exist; did you mean hook; add it, or name an existing one",
+        "[destinations.hok] does not exist; did you mean hook? Otherwise add it, or name an existing one",
         "alerts.to.chat.destination",
         "alerts.to.chat.format",
         "ichido-alerts.ops is a reserved name, for the queues of alerts; choose another",

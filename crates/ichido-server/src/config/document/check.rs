@@ -66,9 +66,12 @@ fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&
     alike.filter(|(alike, _)| MIN_ALIKE <= *alike).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
 
-/// Returns `; did you mean orders`, if a known name is similar.
-pub(in super::super) fn did_you_mean<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
-    nearest(name, known).map(|meant| format!("; did you mean {meant}")).unwrap_or_default()
+/// Returns `; did you mean orders? Otherwise …` if a known name is similar, and `; …` if none is.
+pub(crate) fn did_you_mean<'k>(name: &str, known: impl IntoIterator<Item = &'k str>, fix: &str) -> String {
+    match nearest(name, known) {
+        Some(meant) => format!("; did you mean {meant}? Otherwise {fix}"),
+        None => format!("; {fix}"),
+    }
 }
 
 /// Describes the kind of a value.
