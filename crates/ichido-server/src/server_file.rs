@@ -35,13 +35,15 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct ServerFile {
     path: PathBuf,
     /// Holds the lock.
-    _file: File,
+    file: File,
 }
 
 impl Drop for ServerFile {
     fn drop(&mut self) {
-        // Without it, commands use the store.
-        _ = std::fs::remove_file(&self.path);
+        // Without it, commands use the store. Somebody may have removed it, and another server written its own.
+        if is_same(&self.file, &self.path) {
+            _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -67,7 +69,7 @@ impl ServerFile {
                 Ok(()) if is_same(&file, &path) => {
                     file.set_len(0)?;
                     writeln!(file, "http://{} {node}", local_address(address))?;
-                    return Ok(Some(Self { path, _file: file }));
+                    return Ok(Some(Self { path, file }));
                 }
                 Ok(()) | Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_RETRY_AFTER).await,
                 Err(TryLockError::Error(error)) => return Err(error),
@@ -250,6 +252,12 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         drop(held);
         assert!(!path.exists(), "a clean stop removes it");
+        let first = ServerFile::write(&url, listen, node).await.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let second = ServerFile::write(&url, listen, node).await.unwrap();
+        drop(first);
+        assert!(find(&url).is_some(), "a server removes only its own file");
+        drop(second);
         // A killed server leaves the file without a lock.
         std::fs::write(&path, format!("http://127.0.0.1:4180 {node}\n")).unwrap();
         assert_eq!(find(&url), None);
