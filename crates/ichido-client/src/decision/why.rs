@@ -6,7 +6,7 @@ use ichido_core::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GiveUpReason {
     /// All allowed attempts failed.
-    #[error("every allowed attempt was made")]
+    #[error("all attempts failed")]
     TriesSpent,
     /// The server asked to wait longer than [`RetryRules::max_retry_after`](super::RetryRules::max_retry_after).
     #[error("the server asks for no retry before {come_back_at}")]

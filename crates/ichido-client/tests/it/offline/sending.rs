@@ -114,7 +114,7 @@ async fn entry_fails_after_three_attempts_and_the_next_continues() {
     let [failed] = &all(&queue).await[..] else { panic!("one is left") };
     assert_eq!((failed.state, failed.attempts, failed.sends), (State::Failed, 3, 3));
     assert_eq!(failed.effect, ichido_core::verdict::Effect::Unknown);
-    assert!(failed.reason.as_ref().unwrap().text.contains("every allowed attempt was made"), "{failed:?}");
+    assert!(failed.reason.as_ref().unwrap().text.contains("all attempts failed"), "{failed:?}");
 }
 
 #[tokio::test]
