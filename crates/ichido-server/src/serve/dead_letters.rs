@@ -26,6 +26,7 @@ use super::cursor::{self, Cursor};
 use super::messages::find_visible;
 use super::models::{LastError, href};
 use super::problem::Problem;
+use super::queues::check_known;
 use super::request::{AuthorizedRequest, Segment, Viewer};
 use super::response::json;
 use super::steps::action_refused;
@@ -167,7 +168,7 @@ impl PublishedQueues {
     )
 )]
 pub(super) async fn list_dead_letters(
-    AuthorizedRequest { api, query, .. }: AuthorizedRequest<Viewer, DeadLetterQuery>,
+    AuthorizedRequest { api, caller, query, .. }: AuthorizedRequest<Viewer, DeadLetterQuery>,
 ) -> Result<Response, Problem> {
     let limit = query.limit.map_or(text::PAGE_DEFAULT, |limit| limit.0);
     let filter = DeadLetterFilter {
@@ -183,6 +184,9 @@ pub(super) async fn list_dead_letters(
     };
     let now = api.store.now().await?;
     let page = api.store.dead_letters().page(&filter, query.cursor.map(|cursor| cursor.0), limit).await?;
+    if page.is_empty() {
+        check_known(&api, &caller, filter.queue.as_ref()).await?;
+    }
     let published = PublishedQueues::read(&api).await?;
     let dead_letters: Vec<Letter> = page.iter().map(|row| Letter::new(&published, row, now)).collect();
     let next = cursor::next(&page, limit, |last| (last.since, last.id));

@@ -284,7 +284,7 @@ fn action(
 
 fn find_destination<'a>(api: &'a ApiState, name: &str) -> Result<&'a ConfiguredDestination, Problem> {
     api.destinations.iter().find(|configured| configured.name == name).ok_or_else(|| {
-        let detail = "the destination does not exist here; GET /v1/destinations lists all";
+        let detail = "the destination does not exist here; `ichido destinations list` lists all";
         Problem::new(Code::DestinationUnknown, detail)
     })
 }

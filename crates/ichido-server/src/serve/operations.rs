@@ -32,6 +32,7 @@ use super::bulk_runner::{BulkStartError, BulkStatus, QueueBusy};
 use super::caller::ApiCaller;
 use super::json_body::{BodyShape, JsonBody};
 use super::problem::{Code, Problem};
+use super::queues::check_known;
 use super::request::{AuthorizedRequest, Operator, Segment, Viewer};
 use super::response::json;
 use super::steps::OperatorDecision;
@@ -367,6 +368,9 @@ pub(super) async fn start_bulk_operation(
         Some(as_of) => bulk.preflight_as_of(as_of).await?,
         None => bulk.preflight().await?,
     };
+    if found.matched == 0 {
+        check_known(&api, &caller, bulk.filter.queue.as_ref()).await?;
+    }
     let preview = Preview::new(&found);
     if is_preview || found.eligible == 0 {
         return Ok(json(StatusCode::OK, &StartedOperation { preview, operation: None }));

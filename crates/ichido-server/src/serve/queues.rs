@@ -1,6 +1,6 @@
 //! Queues and nodes over HTTP.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use axum::response::Response;
 use http::StatusCode;
@@ -8,12 +8,13 @@ use ichido_store::error::StoreError;
 use ichido_store::message::QueueName;
 
 use super::api::ApiState;
-use super::caller::unknown_queue;
+use super::caller::{ApiCaller, unknown_queue};
 use super::models::{Counts, NodeStatus, Nodes, Queue, Queues};
-use super::problem::Problem;
+use super::problem::{Code, Problem};
 use super::request::{Anyone, AuthorizedRequest, Operator, Segment, Viewer};
 use super::response::json;
 use super::text;
+use crate::config::did_you_mean;
 
 /// Lists queues.
 ///
@@ -77,11 +78,31 @@ async fn set_paused(
     let name = QueueName::parse(queue).ok_or_else(unknown_queue)?;
     // A queue that never had a message and is not served here is a typing error.
     if current_queues(api, |name| name == queue).await?.is_empty() {
+        check_known(api, caller, Some(&name)).await?;
         return Err(unknown_queue());
     }
     api.store.queues().pause(&name, paused, Some(&caller.name)).await?;
     let now = current_queues(api, |name| name == queue).await?;
     now.first().map(|queue| json(StatusCode::OK, queue)).ok_or_else(unknown_queue)
+}
+
+/// Refuses a queue that is not served here, that no worker serves, and that has no messages: a typing error.
+pub(super) async fn check_known(
+    api: &ApiState,
+    caller: &ApiCaller,
+    queue: Option<&QueueName>,
+) -> Result<(), Problem> {
+    // A producer's token names its queues, and the names of others are not shown to it.
+    let Some(queue) = queue.filter(|_| caller.require_viewer().is_ok()) else { return Ok(()) };
+    let mut known: BTreeSet<String> = api.served.iter().chain(api.queues.keys()).cloned().collect();
+    known.extend(api.store.queues().counts().await?.into_iter().map(|count| count.queue));
+    known.extend(api.store.facts().list().await?.iter().map(|served| served.queue.as_str().to_owned()));
+    if known.contains(queue.as_str()) {
+        return Ok(());
+    }
+    let fix = "see `ichido queues list`";
+    let meant = did_you_mean(queue.as_str(), known.iter().map(String::as_str), fix);
+    Err(Problem::new(Code::QueueUnknown, format!("there is no queue {}{meant}", queue.as_str())))
 }
 
 /// Returns the current state of all queues served here or known to the store.

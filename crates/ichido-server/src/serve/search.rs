@@ -22,6 +22,7 @@ use super::cursor::{self, Cursor};
 use super::field::Field;
 use super::models::Listed;
 use super::problem::{Code, Problem};
+use super::queues::check_known;
 use super::request::{Anyone, AuthorizedRequest};
 use super::response::json;
 use super::text;
@@ -97,7 +98,11 @@ pub(super) async fn list_messages(
     let search = MessageSearch::new(query, &caller)?;
     // Requests may be large, and a listing holds some of them, so only a few listings run at once.
     let _permit = api.listings.acquire(&caller).await;
+    let queue = search.filter.queue.clone();
     let page = search.run(&api, &caller).await?;
+    if page.messages.is_empty() {
+        check_known(&api, &caller, queue.as_ref()).await?;
+    }
     Ok(json(StatusCode::OK, &page))
 }
 
@@ -148,6 +153,7 @@ impl MessageSearch {
 
     async fn run(mut self, api: &ApiState, caller: &ApiCaller) -> Result<MessagePage, Problem> {
         let mut page = MessagePage { messages: Vec::new(), next: None, searched_back_to: None };
+        let (begin, mut last) = (self.filter.after, None);
         let (mut examined, mut scanned) = (0, 0);
         loop {
             let remaining = self.limit - u32::try_from(page.messages.len()).unwrap_or(self.limit);
@@ -160,6 +166,7 @@ impl MessageSearch {
                 scanned += 1;
                 self.filter.after = Some(row.id);
                 if fits && caller.can_see(&row.queue, &row.identity) {
+                    last = Some(row.id);
                     page.messages.push(Listed::new(row));
                 }
                 if page.messages.len() == self.limit as usize {
@@ -173,7 +180,7 @@ impl MessageSearch {
             let is_full = page.messages.len() == self.limit as usize;
             let Some(after) = self.filter.after else { return Ok(page) };
             if is_full || MAX_LIST_SCANNED <= scanned || MAX_SEARCHED <= examined {
-                page.next = Some(cursor::encode(&after));
+                page.next = Some(cursor::encode(&blurred(after, begin, last)));
                 page.searched_back_to = enqueued_at(after).filter(|_| !is_full).map(|at| at.to_string());
                 return Ok(page);
             }
@@ -201,9 +208,40 @@ impl MessageSearch {
     }
 }
 
+/// Returns where to continue after the last examined message, without its id: it may belong to another identity.
+///
+/// The random digits of the id are left out. What was listed comes before, and the search before this one too.
+fn blurred(after: Uuid, begin: Option<Uuid>, listed: Option<Uuid>) -> Uuid {
+    let blurred = Uuid::from_u128(after.as_u128() | u128::from(u32::MAX));
+    let end = [begin, listed].into_iter().flatten().fold(blurred, Ord::min);
+    // A search must come further than the one before.
+    if Some(end) == begin { after } else { end }
+}
+
 /// Returns about when a message was enqueued, by its id.
 fn enqueued_at(id: Uuid) -> Option<Timestamp> {
     let (seconds, nanos) = id.get_timestamp()?.to_unix();
     let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
     Some(Timestamp::from_micros(micros.checked_add(i64::from(nanos / 1_000))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursor_has_no_id_of_an_unlisted_message_and_skips_nothing() {
+        let id = |digits: u128| Uuid::from_u128((0x0199_5b1c << 96) + digits);
+        let examined = id(0x1234_5678);
+        let cursor = blurred(examined, None, None);
+        assert!(examined < cursor, "what comes after it is not skipped");
+        assert_eq!(cursor, blurred(id(0x9999), None, None), "its random digits are not in it");
+        assert_eq!(
+            blurred(examined, None, Some(id(0x2000_0000))),
+            id(0x2000_0000),
+            "nothing is listed twice"
+        );
+        assert_eq!(blurred(examined, None, Some(examined)), examined, "a listed one is the caller's own");
+        assert_eq!(blurred(examined, Some(cursor), None), examined, "it comes further");
+    }
 }
