@@ -14,7 +14,7 @@ use std::num::NonZeroU32;
 
 use clap::Subcommand;
 use form_urlencoded::Serializer;
-use http::{Method, Uri};
+use http::{HeaderName, HeaderValue, Method, Uri};
 use ichido_client::{Action, Client, ClientConfigErrors, ClientSettings, MAX_ANSWER_BYTES, Response, Token};
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::Retry;
@@ -37,6 +37,9 @@ use crate::target::TargetArgs;
 /// The caller's token. It is never a flag: every user of a machine can read a program's flags.
 const TOKEN: &str = "ICHIDO_TOKEN";
 
+/// Names the person to a server without tokens.
+const ACTOR: HeaderName = HeaderName::from_static("ichido-actor");
+
 /// The arguments of a command whose subcommands are requests to the API.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ApiArgs<C: Subcommand> {
@@ -52,7 +55,7 @@ pub(crate) struct ConnectArgs {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Your name for the audit trail; a server uses the token's [default: USER, LOGNAME or the user id]
+    /// Your name for the audit trail; a server with tokens uses the token's [default: USER, LOGNAME or the user id]
     #[arg(long, global = true, value_name = "NAME", default_value_t = environment::user(), hide_default_value = true)]
     by: String,
 
@@ -74,6 +77,8 @@ enum Transport {
         reads: Box<Client>,
         /// Sends once: operator requests have no key, so a retry could act twice.
         changes: Box<Client>,
+        /// Who changes something, for a server without tokens.
+        by: HeaderValue,
     },
     Store {
         api: InProcessApi,
@@ -81,13 +86,15 @@ enum Transport {
 }
 
 impl Transport {
-    fn server(settings: ClientSettings, faults: &mut ConfigErrors) -> Option<Self> {
+    fn server(settings: ClientSettings, by: &str, faults: &mut ConfigErrors) -> Option<Self> {
         // A page of messages, or the body of one, is longer than the response to an enqueue.
         let settings = ClientSettings { max_response_bytes: MAX_ANSWER_BYTES, ..settings };
         let once = Retry { max_attempts: NonZeroU32::MIN, ..Retry::CLIENT };
         let changes = build_client(ClientSettings { retry: once, ..settings.clone() }, faults);
         let reads = build_client(settings, faults);
-        Some(Self::Server { reads: Box::new(reads?), changes: Box::new(changes?) })
+        let by = faults
+            .check("--by", HeaderValue::from_bytes(by.as_bytes()).map_err(|_| "has control characters"));
+        Some(Self::Server { reads: Box::new(reads?), changes: Box::new(changes?), by: by? })
     }
 }
 
@@ -95,7 +102,8 @@ impl ApiClient {
     /// Creates a client of a server that runs in this process and needs no token.
     pub(crate) fn local(address: SocketAddr) -> Result<Self, Exit> {
         let mut faults = ConfigErrors::default();
-        let transport = Transport::server(ClientSettings::new(format!("http://{address}")), &mut faults);
+        let settings = ClientSettings::new(format!("http://{address}"));
+        let transport = Transport::server(settings, "local", &mut faults);
         Ok(Self { json: false, transport: faults.or(transport)? })
     }
 
@@ -105,7 +113,7 @@ impl ApiClient {
         let transport = match args.target.find().await? {
             Target::Server { url, is_named } => {
                 let transport = client_settings(url, is_named, &mut faults)
-                    .and_then(|settings| Transport::server(settings, &mut faults));
+                    .and_then(|settings| Transport::server(settings, &args.by, &mut faults));
                 faults.or(transport)?
             }
             Target::Store(found) => {
@@ -141,8 +149,9 @@ impl ApiClient {
         body: Vec<u8>,
     ) -> Result<Result<Response, ApiProblem>, Exit> {
         let answer = match &self.transport {
-            Transport::Server { changes, .. } => {
+            Transport::Server { changes, by, .. } => {
                 let action = Action::new(Method::POST, target, key, content_type, body);
+                let action = action.and_then(|action| action.with_header(ACTOR, by.clone()));
                 outcome::of_change(changes.send(&action.map_err(failed)?).await)?
             }
             Transport::Store { api } => {
@@ -162,8 +171,8 @@ impl ApiClient {
     pub(crate) async fn change(&self, method: Method, target: &str, body: &Value) -> Result<Response, Exit> {
         let body = body.to_string();
         let answer = match &self.transport {
-            Transport::Server { changes, .. } => {
-                outcome::of_change(changes.send(&action(method, target, body)?).await)?
+            Transport::Server { changes, by, .. } => {
+                outcome::of_change(changes.send(&action(method, target, body, by)?).await)?
             }
             Transport::Store { api } => api.ask(method, uri(target)?, body).await.map_err(Exit::Failed)?,
         };
@@ -298,9 +307,10 @@ pub(crate) fn decode_value<T: DeserializeOwned>(part: Value) -> Result<T, Exit> 
     serde_json::from_value(part).map_err(outcome::unexpected_response)
 }
 
-fn action(method: Method, target: &str, body: String) -> Result<Action, Exit> {
+fn action(method: Method, target: &str, body: String, by: &HeaderValue) -> Result<Action, Exit> {
     let key = IdempotencyKey::parse(&Uuid::now_v7().to_string()).map_err(failed)?;
-    Action::new(method, target, key, "application/json", body).map_err(failed)
+    let action = Action::new(method, target, key, "application/json", body);
+    action.and_then(|action| action.with_header(ACTOR, by.clone())).map_err(failed)
 }
 
 fn failed(error: impl std::fmt::Display) -> Exit {

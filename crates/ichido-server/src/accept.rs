@@ -85,11 +85,16 @@ pub(crate) struct ParsedSubmission {
     pub(crate) schema_error: Option<SubmissionError>,
 }
 
+/// Whether a text can be the name of a party: an identity, or a person in the audit trail.
+pub(crate) fn is_name(text: &str) -> bool {
+    (1..=MAX_IDENTITY_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
 /// Validates a submission and turns it into a message.
 pub(crate) fn parse(submission: Submission) -> Result<ParsedSubmission, SubmissionError> {
     let Submission { queue, identity, key, content_type, body, hops, trace, max_attempts, schedule, intake } =
         submission;
-    if !(1..=MAX_IDENTITY_BYTES).contains(&identity.len()) || identity.chars().any(char::is_control) {
+    if !is_name(&identity) {
         return Err(SubmissionError::Identity);
     }
     if !is_media_type(&content_type) {

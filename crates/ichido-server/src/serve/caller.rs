@@ -2,14 +2,19 @@
 
 use http::HeaderMap;
 use http::header::HeaderName;
+use ichido_store::message::limits::MAX_IDENTITY_BYTES;
 use ichido_store::message::{IDENTITY_DEFAULT, QueueName};
 use ichido_store::token::TokenRole;
 use uuid::Uuid;
 
 use super::problem::{Code, Problem};
+use crate::accept::is_name;
 
 /// The identity of a message, if no token determines it.
 pub(super) const IDENTITY: HeaderName = HeaderName::from_static("ichido-identity");
+
+/// The name of a person without a token, for the audit trail.
+const ACTOR: HeaderName = HeaderName::from_static("ichido-actor");
 
 /// An authenticated caller.
 #[derive(Clone, Debug)]
@@ -25,6 +30,21 @@ impl ApiCaller {
     /// Returns a local user, for stores where no token was ever created.
     pub(super) fn local() -> Self {
         Self { name: IDENTITY_DEFAULT.to_owned(), role: TokenRole::Admin, token: None }
+    }
+
+    /// Returns a local user under the name that the request gives.
+    ///
+    /// It is believed: without tokens, every local user may do everything.
+    pub(super) fn local_named(headers: &HeaderMap) -> Result<Self, Problem> {
+        let Some(line) = headers.get(ACTOR) else { return Ok(Self::local()) };
+        let name = std::str::from_utf8(line.as_bytes()).ok().filter(|name| is_name(name));
+        let name = name.ok_or_else(|| {
+            let detail = format!(
+                "the header Ichido-Actor must have 1 to {MAX_IDENTITY_BYTES} bytes of UTF-8 without control characters"
+            );
+            Problem::new(Code::IdentityInvalid, detail)
+        })?;
+        Ok(Self { name: name.to_owned(), ..Self::local() })
     }
 
     /// Returns the identity for a message that this caller enqueues, or why it may not.
@@ -103,6 +123,6 @@ impl ApiCaller {
 }
 
 pub(super) fn unknown_queue() -> Problem {
-    let detail = "the queue does not exist here; GET /v1/queues lists the queues that you may see";
+    let detail = "the queue does not exist here; `ichido queues list` lists the queues that you may see";
     Problem::new(Code::QueueUnknown, detail)
 }

@@ -90,10 +90,10 @@ pub(crate) fn store(fixture: &StoreFixture, arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns a command at a server.
+/// Returns a command at a server, run by olivia.
 pub(crate) fn at(fixture: &StoreFixture, server: &str, arguments: &[&str]) -> Command {
     let mut command = bare(fixture);
-    command.args(arguments).args(["--server", server]);
+    command.args(arguments).args(["--server", server]).env("USER", "olivia");
     command
 }
 

@@ -16,12 +16,15 @@ both_databases! {
         assert!(orders.contains("s ago ") && orders.ends_with(" olivia"), "who paused it, and when: {table}");
         let counts: Vec<&str> = orders.split_whitespace().skip(1).take(7).collect();
         assert_eq!(counts, ["0", "0", "0", "0", "0", "2", "0"], "{table}");
-        // The server accepts only its own machine, and calls it local.
-        for (word, output, by) in [
-            ("resume", "resumed orders; workers send its messages again\n", None),
-            ("pause", "paused orders; it accepts messages, but sends none until it is resumed\n", Some("local")),
+        // A server without tokens believes the name of its local user.
+        let paused = "paused orders; it accepts messages, but sends none until it is resumed\n";
+        for (step, output, by) in [
+            (&["resume"][..], "resumed orders; workers send its messages again\n", None),
+            (&["pause"], paused, Some("olivia")),
+            (&["resume"], "resumed orders; workers send its messages again\n", None),
+            (&["pause", "--by", "Zoë of ops"], paused, Some("Zoë of ops")),
         ] {
-            let left = targets.at_server(&["queues", word, "orders"]);
+            let left = targets.at_server(&[&["queues"], step, &["orders"]].concat());
             assert_eq!((left.code, left.out.as_str()), (Some(0), output), "{left:?}");
             let listed = targets.json(&["queues", "list"]);
             let orders = listed.iter().find(|queue| queue["name"] == "orders").unwrap();
@@ -30,8 +33,31 @@ both_databases! {
         let resumed = targets.at_store(&["queues", "resume", "mail", "--json"]);
         assert!(resumed.code == Some(0) && resumed.out.contains(r#""paused":false"#), "{resumed:?}");
         let unknown = targets.both(&["queues", "pause", "odrers"]);
-        assert!(unknown.code == Some(1) && unknown.err.contains("the queue does not exist"), "{unknown:?}");
+        assert!(unknown.code == Some(1) && unknown.err.contains("there is no queue odrers; did you mean orders?"), "{unknown:?}");
+        let unnamed = targets.at_server(&["queues", "pause", "orders", "--by", ""]);
+        assert!(unnamed.code == Some(2) && unnamed.err.contains("Ichido-Actor"), "{unnamed:?}");
         let none = targets.both(&["queues", "pause", "no name"]);
         assert!(none.code == Some(2) && none.err.contains("QUEUE: is not a valid queue name"), "{none:?}");
+    }
+
+    /// A list of a misspelt queue must not look like a queue in which all is well.
+    #[test]
+    async fn misspelt_queue_is_named_with_the_one_meant(fixture: StoreFixture) {
+        fixture.dead("events", 1).await;
+        let targets = ServerAndStore::on(fixture);
+        for command in [
+            &["messages", "list"][..],
+            &["messages", "list", "--json"],
+            &["dead", "list"],
+            &["dead", "requeue", "--dry-run"],
+        ] {
+            let unknown = targets.both(&[command, &["--queue", "evnts"]].concat());
+            assert_eq!((unknown.code, unknown.out.as_str()), (Some(1), ""), "{unknown:?}");
+            let said = "there is no queue evnts; did you mean events? Otherwise see `ichido queues list`";
+            assert!(unknown.err.contains(said), "{unknown:?}");
+        }
+        let unlike = targets.both(&["messages", "list", "--queue", "zzz"]);
+        assert!(unlike.err.contains("there is no queue zzz; see `ichido queues list`"), "{unlike:?}");
+        assert_eq!(targets.success_output(&["messages", "list", "--queue", "ledger"]), "no matching messages\n");
     }
 }

@@ -15,16 +15,16 @@ impl ServerAndStore {
         let [there, here] = ids.map(|id| id.to_string());
         let text = [step, &["--reason", "as the broker says"]].concat();
         let left = [
-            (self.at_server(&[&["messages"], &text[..], &[&there]].concat()), &there, "local"),
-            (self.at_store(&[&["messages"], &text[..], &[&here]].concat()), &here, "olivia"),
+            (self.at_server(&[&["messages"], &text[..], &[&there]].concat()), &there),
+            (self.at_store(&[&["messages"], &text[..], &[&here]].concat()), &here),
         ];
-        let output = left.map(|(left, id, actor)| {
+        let output = left.map(|(left, id)| {
             assert_eq!((left.code, left.err.as_str()), (Some(0), ""), "{left:?}");
             let events = self.json(&["messages", "events", id]);
             let last = events.last().unwrap();
             assert_eq!(
                 (&last["actor"], &last["error_text"]),
-                (&actor.into(), &"as the broker says".into()),
+                (&"olivia".into(), &"as the broker says".into()),
                 "{last}"
             );
             left.out.replace(id.as_str(), "ID")
