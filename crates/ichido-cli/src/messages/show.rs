@@ -54,7 +54,7 @@ pub(super) async fn request(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
 }
 
 /// Formats a message: first what an operator looks for, then the rest.
-fn render_in_full(Message { facts, held_by, result, hops }: Message) -> String {
+fn render_in_full(Message { facts, held_by, replaced_by, result, hops }: Message) -> String {
     let (view, result) = (out::view(), result.as_ref());
     let is_letter = [StateName::Dead, StateName::Parked].map(StateName::as_str).contains(&&*facts.status);
     let now = view.fields([
@@ -89,6 +89,7 @@ fn render_in_full(Message { facts, held_by, result, hops }: Message) -> String {
         (Column::text("trace"), facts.trace),
         (Column::text("trace id"), facts.trace_id),
         (Column::text("replaces"), facts.replacement_of.map(|old| old.to_string())),
+        (Column::text("replaced by"), replaced_by),
     ]);
     format!("{now}\n{rest}")
 }

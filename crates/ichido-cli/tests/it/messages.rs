@@ -5,7 +5,7 @@ mod completing;
 mod dead;
 mod destinations;
 mod ends;
-mod fixture;
+pub(crate) mod fixture;
 mod ledger;
 mod looking;
 mod plain;

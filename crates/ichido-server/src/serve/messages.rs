@@ -11,7 +11,7 @@ use http::header::{
     CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER,
 };
 use http::{HeaderValue, StatusCode};
-use ichido_core::digest::MEDIA_TYPE_DEFAULT;
+use ichido_core::digest::{MEDIA_TYPE_DEFAULT, media_type};
 use ichido_core::key::{self, IdempotencyKey, KeyError};
 use ichido_core::ledger::Profile;
 use ichido_core::lifecycle::StateName;
@@ -116,9 +116,9 @@ pub(super) async fn enqueue_message(
     let body = read_body(&head.headers, body, api.request_limits.max_body_bytes, Some(&mut permit)).await?;
     let submission = Submission {
         queue: served.name.clone(),
-        identity,
+        identity: identity.clone(),
         key: key.clone(),
-        content_type,
+        content_type: content_type.clone(),
         body,
         hops,
         trace: span.as_ref().map(Accepting::traceparent).or_else(|| read_trace(&head.headers)),
@@ -138,7 +138,13 @@ pub(super) async fn enqueue_message(
         enqueue_result(enqueued)
     };
     arrivals::count(&queue, &head.headers, result.as_ref());
-    let (id, is_replay) = result?;
+    let (id, is_replay) = match result {
+        Err(problem) if problem.code == Code::KeyConflict => {
+            let first = api.store.messages().find(&served.name, &identity, &key).await?;
+            return Err(with_media_types(&api, problem, first, &content_type).await?);
+        }
+        result => result?,
+    };
     // The message is stored; waiting for its end needs none of this memory.
     drop(permit);
     if let Some(span) = span {
@@ -186,6 +192,22 @@ pub(super) fn enqueue_result(enqueued: Result<Enqueued, StoreError>) -> Result<(
         Ok(Enqueued::Replay { id } | Enqueued::SameContent { id }) => Ok((id, true)),
         Err(error) => Err(Problem::from_store(&error)),
     }
+}
+
+/// Adds to a conflict that the first request had another media type, which is easy to overlook.
+async fn with_media_types(
+    api: &ApiState,
+    conflict: Problem,
+    first: Option<Uuid>,
+    content_type: &str,
+) -> Result<Problem, Problem> {
+    let Some(first) = first else { return Ok(conflict) };
+    let (was, is) = (media_type(&find_message(api, first).await?.content_type), media_type(content_type));
+    if was == is {
+        return Ok(conflict);
+    }
+    let detail = format!("{}; the first request's media type is {was}, this one's {is}", conflict.detail);
+    Ok(Problem { detail: detail.into(), ..conflict })
 }
 
 /// Returns the message under the key of a submission that violates the schema.

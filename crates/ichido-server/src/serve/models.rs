@@ -4,7 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ichido_core::lifecycle::StateName;
+use ichido_core::lifecycle::{Event as LifecycleEvent, StateName};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::message::{MessageRow, MessageSchedule, ReceiverResponse, Transition};
 use ichido_store::node::MessageHolder;
@@ -114,6 +114,8 @@ pub struct Message {
     pub facts: MessageFacts,
     /// The node that holds it, while it is being sent.
     pub held_by: Option<Holder>,
+    /// The message that replaces it, if it is dead and was edited.
+    pub replaced_by: Option<String>,
     /// Its result, once it was sent.
     pub result: Option<MessageResult>,
     /// Its hop chain, as in the header `Ichido-Hops`.
@@ -261,9 +263,11 @@ impl Message {
             result_digest: result_digest(step),
             response: step.response.as_ref().map(ResultResponse::new),
         });
+        let replaced = transitions.iter().rev().find(|step| step.kind == LifecycleEvent::Replaced.name());
         Self {
             hops: row.hops.take(),
             facts: MessageFacts::new(row),
+            replaced_by: replaced.and_then(|step| step.receipt.clone()),
             held_by: holder.map(Holder::from),
             result,
         }

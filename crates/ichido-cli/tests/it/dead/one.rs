@@ -8,6 +8,7 @@ use ichido_store::message::QueueName;
 use uuid::Uuid;
 
 use super::fixture::{KEYED, StoreFixture, both_databases, publish};
+use crate::messages::fixture::{run, store};
 
 both_databases! {
     #[test]
@@ -129,6 +130,8 @@ both_databases! {
         assert_eq!((row.replacement_of, row.request.as_slice()), (Some(old), &b"{\"qty\":2}"[..]));
         assert_eq!((row.queue.as_str(), row.identity.as_str()), ("orders", "alice"));
         assert!(fixture.run(&["show", &old.to_string()]).out.contains(&format!("replaced by  {new}")));
+        let shown = run(store(&fixture, &["messages", "show", &old.to_string()]));
+        assert!(shown.out.contains(&format!("replaced by  {new}")), "{shown:?}");
         let again = fixture.run(&["edit", &old.to_string(), "--request", "request.json"]);
         assert!(again.code == Some(4) && again.err.contains("a new message was made from it"), "{again:?}");
         let both = fixture.run(&["requeue", &old.to_string()]);

@@ -79,7 +79,10 @@ on_both! {
         assert_eq!(server.send(&typed("application/json", "10")).await.status(), 201);
         assert_eq!(server.send(&typed("application/json; charset=utf-8", "10.0")).await.status(), 201);
         for other in ["text/plain", "application/merge-patch+json"] {
-            assert_eq!(problem(&server.send(&typed(other, "10")).await), (409, "key_conflict".to_owned()), "{other}");
+            let answer = server.send(&typed(other, "10")).await;
+            assert_eq!(problem(&answer), (409, "key_conflict".to_owned()), "{other}");
+            let said = format!("the first request's media type is application/json, this one's {other}");
+            assert!(answer.text().contains(&said), "{}", answer.text());
         }
         assert_eq!(server.send(&RawRequest::post(path).key("k").body("10")).await.status(), 409);
         let lines = ["{\"key\":\"k\",\"body\":10.0}", "{\"key\":\"k\",\"body\":10,\"content_type\":\"text/plain\"}"];
