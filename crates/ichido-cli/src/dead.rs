@@ -87,11 +87,12 @@ enum Command {
     /// Replace a dead letter with a new request and key
     Edit(Edit),
     /// Decide parked messages by id or filter
+    #[command(mut_arg("parked", |flag| flag.help("Parked messages: the default")))]
     Decide {
         /// What happened
         #[arg(value_enum)]
         finding: OperatorDecision,
-        /// Dead letters instead of parked messages
+        /// Dead letters of unknown effect instead
         #[arg(long, conflicts_with = "parked")]
         dead: bool,
         #[command(flatten)]

@@ -58,10 +58,16 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 }
 
 async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<(), String> {
-    let base = match server {
-        Some(url) => url,
-        None => target::server_url(config.as_deref())?,
-    };
+    match server {
+        Some(url) => ask(url).await,
+        None => {
+            let url = target::server_url(config.as_deref())?;
+            ask(url.clone()).await.map_err(|why| format!("{why} (tried {url}; --server names another)"))
+        }
+    }
+}
+
+async fn ask(base: String) -> Result<(), String> {
     let settings = ClientSettings {
         retry: Retry { max_attempts: NonZeroU32::MIN, ..Retry::CLIENT },
         connect_timeout: ANSWER_WITHIN,

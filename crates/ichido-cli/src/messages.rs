@@ -22,6 +22,7 @@ Examples:
   ichido messages list --field /symbol --value ACME --server http://127.0.0.1:4180
   ichido messages show 01995b1c
   ichido messages request 01995b1c-… > request.json
+  ichido messages retry 01995b1c
   ichido messages cancel 01995b1c-… --reason \"ordered twice by phone\"
   ichido messages decide done 01995b1c-… --reason \"the broker has it\"
 

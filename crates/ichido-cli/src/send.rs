@@ -43,7 +43,7 @@ const MAX_PARALLEL: u16 = 256;
 const STDIN: &str = "-";
 
 const AFTER_HELP: &str = "\
-One message: the body is read from standard input. Prints `new` or `same`, and the message's id. The same key with the same body is the \
+One message: its body is an argument, or read from standard input. Prints `new` or `same`, and the message's id. The same key with the same body is the \
 same message; with another body it is refused.
 
 Many: each line of --ndjson is {\"key\":…,\"body\":…}, and the body is sent byte for byte as written. A line can have its own \
@@ -76,6 +76,10 @@ pub(crate) struct Args {
     /// Queue to send to
     #[arg(value_name = "QUEUE")]
     queue: String,
+
+    /// Body of the message [default: standard input]
+    #[arg(value_name = "BODY", requires = "key")]
+    body: Option<String>,
 
     /// Idempotency key; reuse it when you repeat the action
     #[arg(long, value_name = "KEY", required_unless_present_any = ["ndjson", "offline_queue"], conflicts_with = "ndjson")]
@@ -143,7 +147,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 }
 
 async fn send_one(args: &Args, key: &str) -> Result<(), Exit> {
-    let body = read_body().await?;
+    let body = read_body(args).await?;
     let mut faults = ConfigErrors::default();
     let key = faults.check("--key", IdempotencyKey::parse(key));
     if let Some(key) = &key {
@@ -201,12 +205,14 @@ async fn open_lines(path: &Path) -> Result<(LineReader, Option<u64>), Exit> {
     Ok((LineReader::new(BufReader::new(file)), metadata.is_file().then_some(metadata.len())))
 }
 
-async fn read_body() -> Result<Vec<u8>, Exit> {
-    let mut body = Vec::new();
-    // One more byte than allowed, to detect a body that is too long.
-    let most = MAX_REQUEST_BYTES as u64 + 1;
-    let read = tokio::io::stdin().take(most).read_to_end(&mut body).await;
-    read.map_err(|error| Exit::Failed(format!("cannot read standard input: {error}")))?;
+async fn read_body(args: &Args) -> Result<Vec<u8>, Exit> {
+    let mut body = args.body.clone().unwrap_or_default().into_bytes();
+    if args.body.is_none() {
+        // One more byte than allowed, to detect a body that is too long.
+        let most = MAX_REQUEST_BYTES as u64 + 1;
+        let read = tokio::io::stdin().take(most).read_to_end(&mut body).await;
+        read.map_err(|error| Exit::Failed(format!("cannot read standard input: {error}")))?;
+    }
     if MAX_REQUEST_BYTES < body.len() {
         return Err(Exit::Failed(format!("the body has more than {MAX_REQUEST_BYTES} bytes")));
     }

@@ -74,9 +74,24 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     // Commands in this folder find the server by it.
     let _file = ServerFile::write(&setup.url, address, serving.node()).await;
     announce(&setup, address, is_open)?;
-    let ended = serving.until(listener, &signals.stops()).await;
+    let stops = signals.stops();
+    let announced = async {
+        stops.first().await;
+        // A closed output does not keep the server from stopping.
+        _ = out::print_line(
+            "ichido: stopping: finishing requests and deliveries in flight; signal again to stop at once",
+        );
+        std::future::pending().await
+    };
+    let ended = tokio::select! {
+        biased;
+        never = announced => never,
+        ended = serving.until(listener, &stops) => ended,
+    };
     exporting.end().await;
-    Ok(ended?)
+    ended?;
+    _ = out::print_line("ichido: stopped");
+    Ok(())
 }
 
 /// Returns the store's URL: from the flag or the environment, then from the configuration, then the default.
@@ -134,6 +149,6 @@ fn announce(setup: &Setup, address: SocketAddr, is_open: bool) -> Result<(), Exi
              application/json' -d '{{\"symbol\":\"ACME\",\"intent\":\"buy\",\"qty\":\"10\"}}'"
         ));
     }
-    lines.push(format!("ichido: serving on http://{address}, works on {database}"));
+    lines.push(format!("ichido: serving on http://{address}, using {database}"));
     out::print_line(lines.join("\n"))
 }

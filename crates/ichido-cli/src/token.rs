@@ -14,7 +14,6 @@ use ichido_server::accept;
 use ichido_server::admin::{self, ListedToken, TokenRole};
 use ichido_server::environment;
 use serde_json::json;
-use uuid::Uuid;
 
 use crate::exit::Exit;
 use crate::out;
@@ -47,10 +46,9 @@ enum Command {
     List,
     /// Revoke a token permanently
     Revoke {
-        /// Id of the token, as listed
+        /// Id of the token, or its name
         #[arg(value_name = "ID")]
-        #[arg(value_parser = crate::id::parse)]
-        id: Uuid,
+        named: String,
     },
 }
 
@@ -106,11 +104,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
                 out::print(&render_list(tokens))
             }
         }
-        Command::Revoke { id } => {
-            let store = open_existing(&found).await?;
-            if !admin::revoke_token(&store, id, &args.by).await? {
-                return Err(Exit::Failed(format!("there is no active token {id}; run `ichido token list`")));
-            }
+        Command::Revoke { named } => {
+            let id = admin::revoke_token(&open_existing(&found).await?, &named, &args.by).await?;
             if args.json {
                 return out::print_line(json!({ "id": id, "revoked": true }));
             }

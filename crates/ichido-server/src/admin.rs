@@ -116,9 +116,25 @@ pub async fn list_tokens(store: &Store) -> Result<Vec<ListedToken>, Error> {
     Ok(tokens.into_iter().map(ListedToken::new).collect())
 }
 
-/// Revokes a token; returns `false` if no live token has this id.
-pub async fn revoke_token(store: &Store, id: Uuid, by: &str) -> Result<bool, Error> {
-    store.tokens().revoke(id, by).await.map_err(failed("cannot revoke the token"))
+/// Revokes the token with this id or name, and returns its id.
+pub async fn revoke_token(store: &Store, named: &str, by: &str) -> Result<Uuid, Error> {
+    let is_meant = |token: &ListedToken| {
+        token.revoked_at.is_none() && (token.name == named || Uuid::try_parse(named) == Ok(token.id))
+    };
+    let ids: Vec<Uuid> =
+        list_tokens(store).await?.iter().filter(|token| is_meant(token)).map(|token| token.id).collect();
+    if let [_, _, ..] = ids[..] {
+        let count = ids.len();
+        let why =
+            format!("{count} active tokens are named {named}; pass the id that `ichido token list` shows");
+        return Err(Error::Failed(why));
+    }
+    if let [id] = ids[..]
+        && store.tokens().revoke(id, by).await.map_err(failed("cannot revoke the token"))?
+    {
+        return Ok(id);
+    }
+    Err(Error::Failed(format!("there is no active token {named}; run `ichido token list`")))
 }
 
 fn new_token(name: String, role: TokenRole, lifetime: Option<Duration>) -> Result<(NewToken, String), Error> {

@@ -28,7 +28,7 @@ pub(super) fn with_help(command: Command) -> Command {
     with_long_help(command, exit::HELP, false).help_template(template)
 }
 
-/// Turns `ichido help dead list` into `ichido dead list --help`.
+/// Turns `ichido help dead list` into `ichido dead list --help`, and `ichido alerts list` into `ichido alerts`.
 ///
 /// A subcommand of the parser would list every command a second time, in completions too.
 pub(super) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -36,6 +36,9 @@ pub(super) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> 
     if arguments.get(1).is_some_and(|first| first == "help") {
         arguments.remove(1);
         arguments.push("--help".into());
+    }
+    if matches!(&arguments[..], [_, alerts, list, ..] if alerts == "alerts" && list == "list") {
+        arguments.remove(2);
     }
     arguments
 }
@@ -99,6 +102,8 @@ mod tests {
         assert_eq!(asked("ichido help"), "ichido --help");
         assert_eq!(asked("ichido help dead list"), "ichido dead list --help");
         assert_eq!(asked("ichido send help"), "ichido send help");
+        assert_eq!(asked("ichido alerts list --all"), "ichido alerts --all");
+        assert_eq!(asked("ichido help alerts list"), "ichido alerts --help");
     }
 
     #[test]
@@ -114,6 +119,16 @@ mod tests {
         }
         let commands = check(&with_help(Cli::command()), "ichido");
         assert!(30 < commands, "{commands} commands are too few to be all");
+    }
+
+    /// The same filter selects dead letters by default elsewhere.
+    #[test]
+    fn help_of_decide_names_its_default() {
+        let command = with_help(Cli::command());
+        let decide = command.find_subcommand("dead").and_then(|dead| dead.find_subcommand("decide"));
+        let help = decide.expect("a command").clone().render_help().to_string();
+        assert!(help.contains("Parked messages: the default"), "{help}");
+        assert!(!help.contains("instead of dead letters"), "{help}");
     }
 
     #[test]

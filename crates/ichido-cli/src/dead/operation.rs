@@ -225,7 +225,10 @@ fn to_json(mut bulk: Map<String, Value>) -> Value {
 
 fn halted(watched: Option<&CanaryResult>) -> String {
     let seen = watched.map(|CanaryResult { pending: waiting, succeeded: well, failed: ill }| {
-        format!(": of the watched messages, {ill} failed, {well} were sent and {waiting} were in flight")
+        format!(" ({ill} failed, {well} sent, {waiting} in flight)")
     });
-    format!("the canary halted{}; find the cause before you continue", seen.unwrap_or_default())
+    format!(
+        "halted, because too many of the first messages failed{}; the rest is unchanged: fix the cause, then run the command again",
+        seen.unwrap_or_default()
+    )
 }

@@ -283,7 +283,9 @@ impl FoundLetter {
             (StepRefusal::TooEarly, Some(doubt)) => {
                 format!("its call may still arrive until {}; decide after that", doubt.in_flight_until)
             }
-            (StepRefusal::WrongState, _) => "its effect is known, or it is dead already".to_owned(),
+            (StepRefusal::WrongState, _) => {
+                "there is nothing to decide: it is already dead, or its effect is known".to_owned()
+            }
             (why, _) => why.to_string(),
         }
     }

@@ -129,7 +129,7 @@ pub enum RequeueRefusal {
     #[error("its call may still arrive; decide it later: `ichido dead show` says when")]
     TooEarly,
     /// Its effect is known, so there is nothing to decide.
-    #[error("its effect is known, or it is dead already; there is nothing to decide")]
+    #[error("there is nothing to decide: it is already dead, or its effect is known")]
     EffectKnown,
 }
 

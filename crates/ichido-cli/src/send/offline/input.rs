@@ -44,7 +44,7 @@ impl Input {
         let mut input = Self { first: Vec::new(), lines: LineReader::new(tokio::io::empty()) };
         match (&args.key, &args.ndjson) {
             (_, Some(file)) => (input.lines, _) = open_lines(file).await?,
-            (Some(key), None) => input.first.push(read_one(key).await?),
+            (Some(key), None) => input.first.push(read_one(args, key).await?),
             (None, None) => ensure_no_piped_input().await?,
         }
         Ok(input)
@@ -70,8 +70,8 @@ async fn ensure_no_piped_input() -> Result<(), Exit> {
     }
 }
 
-async fn read_one(key: &str) -> Result<NumberedMessage, Exit> {
-    let body = read_body().await?;
+async fn read_one(args: &Args, key: &str) -> Result<NumberedMessage, Exit> {
+    let body = read_body(args).await?;
     let mut faults = ConfigErrors::default();
     let key = faults.check("--key", IdempotencyKey::parse(key));
     if let Some(key) = &key {

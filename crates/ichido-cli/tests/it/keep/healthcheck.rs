@@ -92,6 +92,10 @@ async fn any_other_health_response_is_code_1() {
     let (code, _, err) = run(folder.path(), &["--config", &file]);
     assert_eq!(code, Some(1));
     assert!(err.contains("pass it with --server"), "{err}");
+    let file = folder.write("closed.toml", "[serve]\nlisten = \"127.0.0.1:9\"\n");
+    let (code, _, err) = run(folder.path(), &["--config", &file]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("(tried http://127.0.0.1:9; --server names another)"), "{err}");
     let file = folder.write("broken.toml", "[serve]\nlisten = 1\n");
     assert_eq!(run(folder.path(), &["--config", &file]).0, Some(1));
 }

@@ -35,6 +35,8 @@ async fn known_by_their_meaning(url: &str) {
     assert_eq!(first.code, Some(0), "{first:?}");
     let again = sent(url, &["--key", "k1"], r#"{"a":2,"qty":1}"#);
     assert_eq!(again.out, first.out.replace("new", "same"), "C9: they mean the same");
+    let argument = sent(url, &[r#"{"a":2,"qty":1}"#, "--key", "k1"], "");
+    assert_eq!(argument.out, again.out, "the body may be an argument: {argument:?}");
     let other = sent(url, &["--key", "k1"], r#"{"a":2,"qty":2}"#);
     assert_eq!(other.code, Some(4), "{other:?}");
     assert!(other.err.contains("key_conflict: the key was used for another body"), "{other:?}");

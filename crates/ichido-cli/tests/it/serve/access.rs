@@ -108,7 +108,7 @@ on_both! {
         let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
         let id = listed["tokens"][0]["id"].as_str().unwrap();
         assert_eq!(listed["tokens"][0]["standing"], "live");
-        assert_eq!(fixture.run(&["token", "revoke", id]).0, Some(0));
+        assert_eq!(fixture.run(&["token", "revoke", "root"]).0, Some(0), "its name is enough");
         while server.send(&ask).await.status() == 200 {
             tokio::time::sleep(POLL_EVERY).await;
         }
@@ -118,6 +118,11 @@ on_both! {
         let (code, _, err) = fixture.run(&["token", "revoke", id]);
         assert_eq!(code, Some(1), "{err}");
         assert!(fixture.run(&["token", "list"]).1.contains("revoked"));
+        for _ in 0..2 {
+            fixture.token(&["twin", "--role", "viewer"]);
+        }
+        let (code, _, err) = fixture.run(&["token", "revoke", "twin"]);
+        assert!(code == Some(1) && err.contains("2 active tokens are named twin; pass the id"), "{err}");
     }
 }
 

@@ -1,10 +1,14 @@
 //! Stopping: requests in flight finish, and no accepted message is lost.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use tokio::net::TcpStream;
 
 use super::client::{RawClient, RawRequest, send};
-use super::program::{DatabaseKind, ServeProcess, ServerFixture, on_both};
+use super::program::{DatabaseKind, ServeProcess, ServerFixture, ichido, on_both};
 use crate::folder;
+use crate::send::program::signal;
 
 on_both! {
     #[test]
@@ -34,6 +38,21 @@ on_both! {
         let next = fixture.serve(&[]);
         assert_eq!(next.get(put.one("location").unwrap()).await.json()["status"], "queued");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stop_is_announced() {
+    let folder = folder::fresh();
+    let mut command = ichido(folder.path());
+    let mut child =
+        command.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("serving on http://") && line.ends_with(", using SQLite")));
+    signal("TERM", child.id());
+    let left: Vec<String> = lines.collect();
+    assert!(left.len() == 2 && left[0].starts_with("ichido: stopping: "), "{left:?}");
+    assert_eq!(left[1], "ichido: stopped");
+    assert!(child.wait().unwrap().success());
 }
 
 /// A copy of `ichido.db` after a stop is complete: nothing is left in a log beside it.
