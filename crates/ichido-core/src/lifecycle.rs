@@ -14,6 +14,7 @@
 //!    │                   └─ effect unknown ─▶ parked ─────┤ decided
 //!    └───────────────────────────────────────────┘        └▶ sent, queued
 //!  queued, failed ─▶ cancelled        failed, dead, parked ─▶ queued (an operator's requeue)
+//!  sending ─▶ cancelled (the attempt stopped on request, without an effect)
 //! ```
 //!
 //! Start at [`State::advance`]. [`Event::from_attempt`] turns what [`crate::verdict`] says about an attempt into an event.
@@ -84,7 +85,7 @@ pub enum State {
         /// The attempts so far.
         history: History,
     },
-    /// It was cancelled before it was sent.
+    /// It was cancelled before it was sent, or its attempt stopped on request.
     Cancelled {
         /// What is known of the effect of all its attempts.
         effect: Effect,
@@ -151,6 +152,11 @@ pub enum Event {
         /// When it may be claimed again.
         due: Timestamp,
     },
+    /// The attempt stopped because somebody asked to cancel the message, and it had no effect.
+    Stopped {
+        /// The fence of the claim.
+        fence: Fence,
+    },
     /// The worker died: its lease lapsed.
     WorkerDied {
         /// The claim that lapsed.
@@ -200,7 +206,7 @@ pub enum Event {
     ///
     /// It stays dead and must not be sent in addition to the new one.
     Replaced,
-    /// The message is cancelled.
+    /// The message is cancelled between two attempts. One in flight is asked to stop: [`Event::Stopped`].
     Cancelled,
 }
 
@@ -250,6 +256,7 @@ impl Event {
             Self::Succeeded { .. } => "succeeded",
             Self::Failed { .. } => "failed",
             Self::GivenBack { .. } => "given_back",
+            Self::Stopped { .. } => "stopped",
             Self::WorkerDied { .. } => "worker_died",
             Self::CameDue => "came_due",
             Self::Spent => "spent",

@@ -238,6 +238,7 @@ pub(crate) fn apply_operator_event(
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
+        | Event::Stopped { .. }
         | Event::WorkerDied { .. } => Err(StepRefusal::WrongState),
         // The replacement would run beside it. And a discard, which can be undone, would erase that it was replaced.
         Event::Requeued { .. } | Event::Replaced | Event::Discarded

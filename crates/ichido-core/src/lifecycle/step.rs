@@ -123,6 +123,7 @@ fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Re
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
+        | Event::Stopped { .. }
         | Event::WorkerDied { .. }
         | Event::LateSuccess { .. } => Err(StaleFence),
         Event::CameDue
@@ -148,6 +149,7 @@ fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Res
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
+        | Event::Stopped { .. }
         | Event::WorkerDied { .. }
         | Event::Spent
         | Event::LateSuccess { .. }
@@ -176,6 +178,7 @@ fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, St
         | Event::Succeeded { fence }
         | Event::Failed { fence, .. }
         | Event::GivenBack { fence, .. }
+        | Event::Stopped { fence }
         | Event::WorkerDied { fence, .. }
             if fence != current =>
         {
@@ -187,7 +190,9 @@ fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, St
         }
         Event::Succeeded { .. } => Ok(State::Sent),
         // An earlier attempt did the work, so nothing is sent again, whatever this attempt reports.
-        Event::Failed { .. } | Event::GivenBack { .. } | Event::WorkerDied { .. } if proven => {
+        Event::Failed { .. } | Event::GivenBack { .. } | Event::Stopped { .. } | Event::WorkerDied { .. }
+            if proven =>
+        {
             Ok(State::Sent)
         }
         Event::Failed { failure, effect, safety, in_flight_until, .. } => {
@@ -196,6 +201,11 @@ fn sending(claim: ActiveClaim, event: Event, now: Timestamp) -> Result<State, St
         // Without start marks, the worker guarantees that it did not start; with them, the mark decides.
         Event::GivenBack { .. } if start_mark == StartMark::Written => Err(MayHaveStarted),
         Event::GivenBack { due, .. } => Ok(State::Queued { due, history: history.given_back() }),
+        // This attempt did nothing; an earlier one may have, and stays in doubt.
+        Event::Stopped { .. } => {
+            let history = History { suspect: false, ..history };
+            Ok(State::Cancelled { effect: history.effect(), history })
+        }
         Event::WorkerDied { alone, safety, due, in_flight_until, .. } => {
             Ok(after_death(claim, Death { alone, safety, due, in_flight_until }, now))
         }
@@ -327,6 +337,7 @@ fn parked(history: History, event: Event, now: Timestamp) -> Result<State, StepR
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
+        | Event::Stopped { .. }
         | Event::WorkerDied { .. }
         | Event::LateSuccess { .. } => Err(StaleFence),
         Event::CameDue | Event::Spent | Event::Discarded | Event::Replaced | Event::Cancelled => {
@@ -378,6 +389,7 @@ fn with_late_evidence(
         | Event::Succeeded { .. }
         | Event::Failed { .. }
         | Event::GivenBack { .. }
+        | Event::Stopped { .. }
         | Event::WorkerDied { .. }
         | Event::LateSuccess { .. } => Err(StaleFence),
         Event::CameDue

@@ -58,6 +58,10 @@ fn died(number: u64, alone: bool, safety: Safety) -> Event {
     Event::WorkerDied { fence: fence(number), alone, safety, due: LATER, in_flight_until: SOON }
 }
 
+fn stopped(number: u64) -> Event {
+    Event::Stopped { fence: fence(number) }
+}
+
 fn not_done() -> Event {
     Event::Reconciled(Reconciled::NotDone { due: LATER })
 }
@@ -105,6 +109,7 @@ fn the_arrows_of_the_specification() {
         ("sending → parked", &parked, "parked"),
         ("queued → cancelled", &[Event::Cancelled], "cancelled"),
         ("failed → cancelled", &[claimed(1), again(1, NotDone), Event::Cancelled], "cancelled"),
+        ("sending → cancelled", &[claimed(1), stopped(1)], "cancelled"),
         ("parked → queued", &[claimed(1), in_doubt(1), Event::Decided(Decision::NotDone)], "queued"),
         ("parked → sent", &[claimed(1), in_doubt(1), Event::Decided(Decision::Done)], "sent"),
         ("parked → dead", &[claimed(1), in_doubt(1), Event::Decided(Decision::GiveUp)], "dead"),
@@ -144,6 +149,7 @@ fn a_zombie_settles_nothing() {
         for_good(1, Effect::NotDone),
         in_doubt(1),
         Event::GivenBack { fence: fence(1), due: SOON },
+        stopped(1),
         died(1, true, Safety::Keyed),
     ];
     let rescued = [claimed(1), died(1, false, Safety::Keyed)];
@@ -364,12 +370,34 @@ fn late_success_during_resend_counts_after_that_attempt() {
         for_good(2, Effect::NotDone),
         in_doubt(2),
         back,
+        stopped(2),
         died(2, true, Safety::Keyed),
         succeeded,
     ] {
         assert_eq!(proven.step(end, THEN), Ok(State::Sent), "{end:?}");
     }
     assert_eq!(refusal(proven, again(1, Effect::NotDone)), StepRefusal::StaleFence);
+}
+
+#[test]
+fn attempt_that_stopped_on_request_is_cancelled_with_what_is_known() {
+    let untouched = after(&[claimed(1), stopped(1)]);
+    assert!(matches!(untouched, State::Cancelled { effect: Effect::NotDone, .. }), "{untouched:?}");
+    let marked_and_called = after(&[marked(1), began(1), stopped(1)]);
+    assert!(matches!(marked_and_called, State::Cancelled { effect: Effect::NotDone, .. }));
+    let in_doubt_before = after(&[claimed(1), again(1, Effect::Unknown), claimed(2), stopped(2)]);
+    assert!(
+        matches!(in_doubt_before, State::Cancelled { effect: Effect::Unknown, .. }),
+        "an earlier attempt may have"
+    );
+    for waiting in [after(&[]), after(&[claimed(1), again(1, Effect::NotDone)])] {
+        assert_eq!(refusal(waiting, stopped(1)), StepRefusal::StaleFence, "nobody holds it: {waiting:?}");
+    }
+    assert_eq!(
+        refusal(after(&[claimed(1)]), Event::Cancelled),
+        StepRefusal::WrongState,
+        "its holder decides"
+    );
 }
 
 #[test]
@@ -555,6 +583,7 @@ pub(crate) fn events() -> impl Strategy<Value = Event> {
             |(fence, failure, effect, safety, in_flight_until)| Event::Failed { fence, failure, effect, safety, in_flight_until }
         ),
         1 => (fences(), moments()).prop_map(|(fence, due)| Event::GivenBack { fence, due }),
+        1 => fences().prop_map(|fence| Event::Stopped { fence }),
         2 => (fences(), any::<bool>(), safeties(), moments(), moments()).prop_map(
             |(fence, alone, safety, due, in_flight_until)| Event::WorkerDied { fence, alone, safety, due, in_flight_until }
         ),
@@ -577,6 +606,7 @@ fn fence_of(event: Event) -> Option<Fence> {
         | Event::Succeeded { fence }
         | Event::Failed { fence, .. }
         | Event::GivenBack { fence, .. }
+        | Event::Stopped { fence }
         | Event::WorkerDied { fence, .. } => Some(fence),
         Event::Claimed { .. }
         | Event::CameDue

@@ -148,6 +148,7 @@ impl Scenario {
         let again = Failure::Retry { due: now };
         if !self.called {
             add("given back", self.after(Event::GivenBack { fence, due: now }, |_| ()));
+            add("stopped before the call", self.after(Event::Stopped { fence }, |_| ()));
             if start_mark == StartMark::NotYet {
                 add("begins", self.after(Event::Started { fence }, Scenario::call));
             } else {
@@ -159,6 +160,7 @@ impl Scenario {
             // A clean refusal is possible only if the call has not landed and never will.
             let refused = |next: &mut Scenario| next.travelling = None;
             add("refused", self.after(failed(again, Effect::NotDone), refused));
+            add("stopped on request", self.after(Event::Stopped { fence }, refused));
             add("refused for good", self.after(failed(Failure::Permanent, Effect::NotDone), refused));
         }
         if self.called {

@@ -269,7 +269,8 @@ fn attempt_ends(entry: &AuditEntry, fence: Fence, counts: AttemptCounts) -> Vec<
     let died = EITHER.into_iter().flat_map(|alone| {
         SAFETIES.map(move |safety| Event::WorkerDied { fence, alone, safety, due: ALWAYS, in_flight_until })
     });
-    let others = [Event::Succeeded { fence }, Event::GivenBack { fence, due: ALWAYS }];
+    let others =
+        [Event::Succeeded { fence }, Event::GivenBack { fence, due: ALWAYS }, Event::Stopped { fence }];
     named(entry, others.into_iter().chain(failed).chain(died))
 }
 

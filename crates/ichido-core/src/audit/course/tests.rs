@@ -94,6 +94,7 @@ impl Life {
                 Event::Failed { fence: current, failure, effect, safety, in_flight_until }
             }
             Event::GivenBack { due, .. } => Event::GivenBack { fence: current, due },
+            Event::Stopped { .. } => Event::Stopped { fence: current },
             Event::WorkerDied { alone, safety, due, in_flight_until, .. } => {
                 Event::WorkerDied { fence: current, alone, safety, due, in_flight_until }
             }
