@@ -5,19 +5,21 @@
 //! commits together with the change it describes, or not at all.
 //!
 //! An operator's action on one message is an entry of that message's own history:
-//! [`Messages::transitions`](crate::Messages::transitions).
+//! [`Messages::transitions`](crate::Messages::transitions). A request to cancel one in flight is an action here, because what
+//! comes of it is not known yet.
 // SPEC D13, F5.
 
 use ichido_core::audit::key_record::{KEYS_SEALED, KeyList};
 use ichido_core::digest::{Digest, hex};
 use ichido_core::ledger::RecordName;
+use ichido_core::lifecycle::StateName;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::check;
 use crate::columns::Columns;
 use crate::error::StoreError;
-use crate::message::{QueueName, limits};
+use crate::message::{Note, QueueName, limits};
 use crate::placement::excerpt;
 use crate::statement::{DbConnection, SqlValue, column, paired};
 
@@ -67,6 +69,19 @@ impl AuditAction {
             to: state(paused),
             actor: by.map(str::to_owned),
             detail: None,
+        }
+    }
+
+    /// A request to cancel a message in flight. It is not a step of the message's life: its attempt may end otherwise.
+    pub(crate) fn cancel_requested(message: Uuid, note: &Note) -> Self {
+        Self {
+            subject: subject("cancellation", message.as_bytes()),
+            about: format!("message {message}"),
+            kind: "cancel_requested".to_owned(),
+            from: StateName::Sending.as_str().to_owned(),
+            to: StateName::Sending.as_str().to_owned(),
+            actor: note.actor.clone(),
+            detail: note.excerpt.clone(),
         }
     }
 

@@ -5,10 +5,10 @@
 //! [closed](Disposition).
 //!
 //! ```
-//! use ichido_core::lifecycle::{Event, State};
-//! use ichido_core::retry::Safety;
+//! use ichido_core::lifecycle::State;
+//! use ichido_core::retry::Guarantee;
 //! use ichido_store::Store;
-//! use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterStep};
+//! use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterStep, RequeuePolicy};
 //! use ichido_store::message::Note;
 //!
 //! # async fn requeue_all(store: &Store) -> Result<(), Box<dyn std::error::Error>> {
@@ -19,8 +19,8 @@
 //!     let Some(last) = page.last() else { break };
 //!     after = Some((last.since, last.id));
 //!     let ids: Vec<_> = page.iter().map(|letter| letter.id).collect();
-//!     let requeue = |_: &_, _| Event::Requeued { allowed: true, safety: Safety::Keyed };
-//!     for stepped in store.dead_letters().step(&ids, requeue, &note).await? {
+//!     let policy = RequeuePolicy { requeue: true, guarantee: Guarantee::Idempotent };
+//!     for stepped in store.dead_letters().requeue(&ids, |_| policy, &note).await? {
 //!         assert!(matches!(stepped, DeadLetterStep::Now(State::Queued { .. })));
 //!     }
 //! }
@@ -30,7 +30,8 @@
 // SPEC A11, D17, E3, E4, F2.
 
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::{History, State, StepRefusal};
+use ichido_core::lifecycle::{Decision, Event, History, Reconciled, State, StepRefusal};
+use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
@@ -132,14 +133,53 @@ impl DeadLetterRow {
             DeadLetterState::Parked => State::Parked { history: self.history },
         }
     }
+
+    /// Returns whether it could be requeued under this policy, or why not.
+    pub fn check_requeue(&self, policy: RequeuePolicy, now: Timestamp) -> Result<(), StepRefusal> {
+        self.check(self.requeued(policy, now), now)
+    }
+
+    /// Returns whether it could be decided this way, or why not.
+    pub fn check_decision(&self, decision: Decision, now: Timestamp) -> Result<(), StepRefusal> {
+        self.check(self.decided(decision, now), now)
+    }
+
+    fn check(&self, event: Event, now: Timestamp) -> Result<(), StepRefusal> {
+        self.lifecycle().step(event, now).map(drop).map_err(|illegal| illegal.why)
+    }
+
+    pub(crate) fn requeued(&self, policy: RequeuePolicy, now: Timestamp) -> Event {
+        let RequeuePolicy { requeue: allowed, guarantee } = policy;
+        Event::Requeued { allowed, safety: self.history.safety(guarantee, now) }
+    }
+
+    /// A dead letter stays dead, and its effect becomes known.
+    pub(crate) const fn decided(&self, decision: Decision, now: Timestamp) -> Event {
+        match (decision, self.state) {
+            (Decision::Done, DeadLetterState::Dead) => Event::Reconciled(Reconciled::Done),
+            (Decision::NotDone, DeadLetterState::Dead) => Event::Reconciled(Reconciled::NotDone { due: now }),
+            (decision, _) => Event::Decided(decision),
+        }
+    }
 }
 
-/// The outcome of an event on a dead letter.
+/// A queue's policy for its dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequeuePolicy {
+    /// Whether they may be requeued.
+    // SPEC D17.
+    pub requeue: bool,
+    /// What its destination guarantees about repeated calls.
+    pub guarantee: Guarantee,
+}
+
+/// The outcome of an operator's action on a dead letter.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadLetterStep {
-    /// The event was applied; the message is now in this state.
+    /// It was applied; the message is now in this state.
     Now(State),
-    /// The event is not allowed, and nothing was changed.
+    /// It is not allowed, and nothing was changed.
     Refused(StepRefusal),
     /// It is not a dead letter, or no longer one: somebody else was faster.
     NoLetter,

@@ -29,7 +29,7 @@
 //! - `messages`: the requests. Never updated.
 //! - `ready`: messages that can be claimed now. Inserted and deleted, never updated; the primary key is the claim order.
 //! - `scheduled`: messages that are due later. `letters`: dead and parked messages. `leases`: one row per claimed batch.
-//!   `start_marks`: the marks before irreversible calls.
+//!   `start_marks`: the marks before irreversible calls. `cancellations`: requests to cancel messages in flight.
 //! - `events`: the end of every attempt and every operator's action, append-only. An attempt is one row: `claimed_at` is its
 //!   queued → sending, `at` its end, so a claim appends nothing.
 //! - `answers`: answers of models, kept until a person deletes them. A row exists before the first call, so the calls of a dead

@@ -14,9 +14,10 @@
 //!
 //! use ichido_core::key::IdempotencyKey;
 //! use ichido_core::lifecycle::{Event, StateName, State, AttemptResult};
-//! use ichido_core::retry::{Guarantee, Retry, Safety};
+//! use ichido_core::retry::{Guarantee, Retry};
 //! use ichido_core::verdict::{HttpResponse, Echo, AttemptResponse, VerdictTable};
 //! use ichido_store::Store;
+//! use ichido_store::dead_letter::{DeadLetterStep, RequeuePolicy};
 //! use ichido_store::message::{
 //!     ClaimOptions, Enqueued, DeadLetterState, MessageFilter, NewMessage, Note, QueueName, Settlement, StepResult,
 //! };
@@ -86,9 +87,9 @@
 //! // Later it is dead, and a person requeues it.
 //! let dead = store.dead_letters().list(DeadLetterState::Dead, Some(&queue), None, 100).await?;
 //! let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
-//! let requeue = |_now| Event::Requeued { allowed: true, safety: Safety::Keyed };
-//! let stepped = store.messages().step(dead[0].message.id, requeue, &note).await?;
-//! assert!(matches!(stepped, StepResult::Now(State::Queued { .. })));
+//! let policy = RequeuePolicy { requeue: true, guarantee: Guarantee::Idempotent };
+//! let stepped = store.dead_letters().requeue(&[dead[0].message.id], |_| policy, &note).await?;
+//! assert!(matches!(stepped[..], [DeadLetterStep::Now(State::Queued { .. })]));
 //!
 //! // Its history, its state, and the counts.
 //! let steps = store.messages().transitions(id).await?;
@@ -110,6 +111,7 @@
 //! ```
 // SPEC D1.
 
+mod cancel;
 mod claimed;
 mod id_prefix;
 mod request_body;
@@ -127,6 +129,7 @@ use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
 
+pub use cancel::{CancelOutcome, Cancellation};
 pub use claimed::{ClaimOptions, ClaimedMessage, Note, ReceiverResponse, Settlement, StepResult};
 pub use id_prefix::IdPrefix;
 pub use request_body::{InvalidBody, RequestBody};

@@ -52,7 +52,7 @@ use ichido_core::clock::{HEARTBEAT_DEADLINE, is_alive};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
-use crate::message::QueueName;
+use crate::message::{QueueName, limits};
 pub use crate::node_lock::NodeLock;
 
 /// A maintenance task that one node does at a time. Each is claimed separately, because not every node can do every task.
@@ -152,14 +152,22 @@ impl NodeRow {
 }
 
 /// A heartbeat, as the store wrote it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     /// The store's time.
     pub at: Timestamp,
     /// The life that it prolongs. If it is another one than before, the node was declared dead in between: all its claims of
     /// before may have been rescued.
     pub life: NodeLife,
+    /// Messages that somebody asked to cancel while they were in flight, on any node.
+    ///
+    /// A node that holds one tells its handler to stop; [`Messages::apply_cancellations`](crate::Messages::apply_cancellations) ends
+    /// the others. At most [`MAX_CANCELLATIONS`].
+    pub cancellations: Vec<Uuid>,
 }
+
+/// The most requests to cancel messages that one heartbeat carries, those of the oldest messages.
+pub const MAX_CANCELLATIONS: u32 = limits::MAX_PAGE;
 
 /// The life of a node, until others declare it dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

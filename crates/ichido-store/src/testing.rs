@@ -6,7 +6,38 @@
 pub mod postgres;
 pub mod sqlite;
 
+use ichido_core::lifecycle::Event;
+use ichido_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::dead_letter::{DeadLetterRow, DeadLetterStep};
 use crate::error::StoreError;
+use crate::message::{Note, StepResult};
+use crate::store::{DeadLetters, Messages};
+
+impl Messages<'_> {
+    /// Applies any event of the lifecycle to one message, which programs cannot.
+    pub async fn step(
+        self,
+        id: Uuid,
+        event: impl Fn(Timestamp) -> Event,
+        note: &Note,
+    ) -> Result<StepResult, StoreError> {
+        self.apply(id, event, note).await
+    }
+}
+
+impl DeadLetters<'_> {
+    /// Applies any event of the lifecycle to dead letters, which programs cannot.
+    pub async fn step(
+        self,
+        ids: &[Uuid],
+        event: impl Fn(&DeadLetterRow, Timestamp) -> Event,
+        note: &Note,
+    ) -> Result<Vec<DeadLetterStep>, StoreError> {
+        self.apply(ids, event, note).await
+    }
+}
 
 /// Retries a call while the store is busy, for tests in which several callers use one row.
 ///

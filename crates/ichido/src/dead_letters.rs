@@ -41,9 +41,7 @@ mod record;
 mod watch;
 
 pub use crate::worker::{Resolution, record_resolution};
-pub use bulk::{
-    BulkAction, BulkEnd, BulkError, BulkOperation, BulkProgress, BulkReport, decision_event, limits,
-};
+pub use bulk::{BulkAction, BulkEnd, BulkError, BulkOperation, BulkProgress, BulkReport, limits};
 pub use canary::{Canary, CanaryCounts};
 pub use claim::LiveBulks;
 pub use policy::{RequeuePolicies, RequeuePolicy, RequeueRefusal};

@@ -48,6 +48,7 @@
 mod alert;
 mod attempt;
 mod builder;
+mod cancellations;
 mod claim;
 mod config_error;
 mod heartbeat;

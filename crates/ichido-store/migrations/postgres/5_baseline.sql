@@ -153,6 +153,14 @@ CREATE TABLE ichido.start_marks (
     PRIMARY KEY (fence, message_id)
 );
 
+-- Requests to cancel messages in flight; usually none. A row is deleted once no attempt is in flight any more.
+CREATE TABLE ichido.cancellations (
+    message_id   uuid        NOT NULL PRIMARY KEY,
+    requested_at timestamptz NOT NULL,
+    actor        text,
+    reason       text
+);
+
 -- Dead and parked messages, separate from the hot tables and from history.
 CREATE TABLE ichido.dead_letters (
     message_id  uuid        NOT NULL PRIMARY KEY,

@@ -143,6 +143,14 @@ CREATE TABLE ichido_start_marks (
     PRIMARY KEY (fence, message_id)
 ) STRICT, WITHOUT ROWID;
 
+-- Requests to cancel messages in flight; usually none. A row is deleted once no attempt is in flight any more.
+CREATE TABLE ichido_cancellations (
+    message_id   BLOB    NOT NULL PRIMARY KEY,
+    requested_at INTEGER NOT NULL,
+    actor        TEXT,
+    reason       TEXT
+) STRICT, WITHOUT ROWID;
+
 -- Dead and parked messages, separate from the hot tables and from history.
 CREATE TABLE ichido_dead_letters (
     message_id    BLOB    NOT NULL PRIMARY KEY,

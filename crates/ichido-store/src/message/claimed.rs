@@ -108,8 +108,8 @@ pub struct Settlement {
     pub claimed_at: Timestamp,
     /// Its state when it was claimed, with the fence.
     pub state: State,
-    /// The event that a holder may report: [`Event::Succeeded`], [`Event::Failed`] or [`Event::GivenBack`]. Any other is
-    /// refused.
+    /// The event that a holder may report: [`Event::Succeeded`], [`Event::Failed`], [`Event::GivenBack`] or
+    /// [`Event::Stopped`]. Any other is refused.
     pub event: Event,
     /// Details of the event.
     pub note: Note,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ichido_core::lifecycle::Event;
+use ichido_core::lifecycle::{Decision, Event};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Effect, ErrorCode};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use super::messages::check_page_size;
 use crate::alert::limits::MAX_LETTERS_COUNTED;
 use crate::check;
 use crate::columns::Columns as _;
-use crate::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, ReplaceOutcome};
+use crate::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, ReplaceOutcome, RequeuePolicy};
 use crate::error::StoreError;
 use crate::message::limits::MAX_PAGE;
 use crate::message::{DeadLetter, DeadLetterState, Enqueued, KeyConflict, NewMessage, Note, QueueName};
@@ -90,12 +90,38 @@ impl DeadLetters<'_> {
             .collect()
     }
 
-    /// Applies an operator's event to each of these dead letters, in one transaction.
+    /// Requeues dead letters, or parked ones whose destination's guarantee covers them by now, in one transaction.
     ///
-    /// Returns the outcomes in the same order. At most [`MAX_PAGE`]. [`crate::dead_letter`] has an example.
-    ///
-    /// `event` gets the current letter and the store's time. Of two callers that name the same letter, only one gets it.
-    pub async fn step(
+    /// `policy` gets the current letter. Returns the outcomes in the same order. At most [`MAX_PAGE`]. Of two callers that name the
+    /// same letter, only one gets it. [`crate::dead_letter`] has an example.
+    // SPEC D17.
+    pub async fn requeue(
+        self,
+        ids: &[Uuid],
+        policy: impl Fn(&DeadLetterRow) -> RequeuePolicy,
+        note: &Note,
+    ) -> Result<Vec<DeadLetterStep>, StoreError> {
+        self.apply(ids, |letter, now| letter.requeued(policy(letter), now), note).await
+    }
+
+    /// Discards dead letters, in one transaction: they stay dead, and need no more attention.
+    pub async fn discard(self, ids: &[Uuid], note: &Note) -> Result<Vec<DeadLetterStep>, StoreError> {
+        self.apply(ids, |_, _| Event::Discarded, note).await
+    }
+
+    /// Decides the unknown effect of letters, in one transaction. A dead one stays dead, and its effect becomes known.
+    // SPEC F2.
+    pub async fn decide(
+        self,
+        ids: &[Uuid],
+        decision: Decision,
+        note: &Note,
+    ) -> Result<Vec<DeadLetterStep>, StoreError> {
+        self.apply(ids, |letter, now| letter.decided(decision, now), note).await
+    }
+
+    /// Applies an event to each of these dead letters, in one transaction. `event` gets the current letter and the store's time.
+    pub(crate) async fn apply(
         self,
         ids: &[Uuid],
         event: impl Fn(&DeadLetterRow, Timestamp) -> Event,

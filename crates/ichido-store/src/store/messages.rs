@@ -1,5 +1,6 @@
-//! Messages: enqueuing, finding, applying operators' events, deleting.
+//! Messages: enqueuing, finding, cancelling, deleting.
 
+mod cancel;
 mod in_transaction;
 mod lookup;
 mod search;
@@ -7,7 +8,7 @@ mod search;
 use std::collections::BTreeSet;
 
 use ichido_core::audit::AuditKey;
-use ichido_core::lifecycle::{Event, StateName};
+use ichido_core::lifecycle::{Event, Reconciled, StateName};
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -112,12 +113,16 @@ impl Messages<'_> {
         rows::transitions(&events, lease.as_ref())
     }
 
-    /// Applies an operator's event to one message: requeue, cancel, decide, reconcile.
+    /// Records what the receiver said about a message of unknown effect when it was asked by key.
+    // SPEC F2.
+    pub async fn reconcile(self, id: Uuid, found: Reconciled, note: &Note) -> Result<StepResult, StoreError> {
+        self.apply(id, |_| Event::Reconciled(found), note).await
+    }
+
+    /// Applies an event to one message. One in flight belongs to its worker: the event is refused until the attempt has ended.
     ///
-    /// `event` gets the store's time, and may be called more than once. [`crate::message`] has an example.
-    ///
-    /// A message in flight belongs to its worker: the event is refused until the attempt has ended.
-    pub async fn step(
+    /// `event` gets the store's time, and may be called more than once.
+    pub(crate) async fn apply(
         self,
         id: Uuid,
         event: impl Fn(Timestamp) -> Event,

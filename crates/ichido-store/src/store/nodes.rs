@@ -12,7 +12,9 @@ use crate::columns::Columns;
 use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::micros;
-use crate::node::{BulkLease, Heartbeat, MAX_TASK_LEASE, NodeLife, NodeLock, NodeRow, SingletonTask};
+use crate::node::{
+    BulkLease, Heartbeat, MAX_CANCELLATIONS, MAX_TASK_LEASE, NodeLife, NodeLock, NodeRow, SingletonTask,
+};
 use crate::rows;
 use crate::statement::{SqlValue, paired, shared};
 use crate::transaction::Transaction;
@@ -27,11 +29,14 @@ impl Nodes<'_> {
     /// one end with their lease.
     pub async fn heartbeat(self, node: Uuid, name: &str) -> Result<Heartbeat, StoreError> {
         check::no_nul("the node's name", name)?;
-        let values = [node.into(), name.into(), SqlValue::Now];
+        let values = [node.into(), name.into(), SqlValue::Now, i64::from(MAX_CANCELLATIONS).into()];
         let row = self.0.note_write(self.0.driver.write_returning(paired!("node_beat"), &values).await)?;
         let row = row.ok_or(sqlx::Error::RowNotFound)?;
         let life = NodeLife { started_at: row.timestamp("started_at")?, deaths: row.positive("deaths")? };
-        Ok(Heartbeat { at: row.timestamp("seen_at")?, life })
+        let requested = row.text_or_none("cancellations")?.unwrap_or_default();
+        let cancellations = requested.split_whitespace().map(Uuid::parse_str).collect::<Result<_, _>>();
+        let cancellations = cancellations.map_err(|error| sqlx::Error::Decode(error.into()))?;
+        Ok(Heartbeat { at: row.timestamp("seen_at")?, life, cancellations })
     }
 
     /// Locks a file for a node, so others know at once when its process is gone. It must have sent a heartbeat before.

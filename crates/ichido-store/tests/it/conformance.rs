@@ -9,6 +9,7 @@ mod answers;
 mod audit;
 mod audit_rules;
 mod bounds;
+mod cancelling;
 mod clock;
 mod evidence;
 mod facts;

@@ -37,7 +37,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 35] = [
+const SMALL: [(&str, &str); 37] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -66,6 +66,9 @@ const SMALL: [(&str, &str); 35] = [
     ("message_of_key.sql", "SCAN p"),
     ("step_lease.sql", "SCAN l"), // Leases: one for each batch in flight.
     ("message_holder.sql", "SCAN l"),
+    // Requests to cancel messages in flight, up to a limit.
+    ("node_beat.sql", "SCAN ichido_cancellations"),
+    ("node_beat.sql", "SCAN c"),
     ("lease_lapse.sql", "SCAN ichido_leases"),
     ("seal_entries.sql", "SCAN u"), // Unsealed entries, up to a limit.
     ("unsealed.sql", "SCAN u"),

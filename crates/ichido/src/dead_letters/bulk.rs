@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ichido_core::lifecycle::{Decision, Event, Reconciled, StepRefusal};
+use ichido_core::lifecycle::{Decision, StepRefusal};
 use ichido_core::time::Timestamp;
 use ichido_store::Store;
 use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, Disposition};
@@ -54,17 +54,6 @@ pub enum BulkAction {
     },
 }
 
-/// Returns the event that decides a letter.
-///
-/// A dead one stays dead, and its effect becomes known.
-pub const fn decision_event(decision: Decision, state: DeadLetterState, now: Timestamp) -> Event {
-    match (decision, state) {
-        (Decision::Done, DeadLetterState::Dead) => Event::Reconciled(Reconciled::Done),
-        (Decision::NotDone, DeadLetterState::Dead) => Event::Reconciled(Reconciled::NotDone { due: now }),
-        (decision, _) => Event::Decided(decision),
-    }
-}
-
 impl BulkAction {
     /// Returns whether it would apply to a letter, or why not.
     ///
@@ -82,18 +71,7 @@ impl BulkAction {
                 Err(RequeueRefusal::HasSuccessor)
             }
             (Self::Discard, DeadLetterState::Dead, Disposition::Open | Disposition::Discarded) => Ok(()),
-            (Self::Decide { decision, .. }, state, _) => {
-                let stepped = letter.lifecycle().step(decision_event(decision, state, now), now);
-                stepped.map(drop).map_err(|refused| undecided(refused.why))
-            }
-        }
-    }
-
-    fn event(self, policies: &RequeuePolicies, letter: &DeadLetterRow, now: Timestamp) -> Event {
-        match self {
-            Self::Requeue { .. } => policies.event(letter, now),
-            Self::Discard => Event::Discarded,
-            Self::Decide { decision, .. } => decision_event(decision, letter.state, now),
+            (Self::Decide { decision, .. }, ..) => letter.check_decision(decision, now).map_err(undecided),
         }
     }
 
@@ -317,6 +295,20 @@ impl BulkOperation {
         }
     }
 
+    async fn act(
+        &self,
+        ids: &[Uuid],
+        policies: &RequeuePolicies,
+        note: &Note,
+    ) -> Result<Vec<DeadLetterStep>, StoreError> {
+        let letters = self.store.dead_letters();
+        match self.action {
+            BulkAction::Requeue { .. } => letters.requeue(ids, |letter| policies.of(letter), note).await,
+            BulkAction::Discard => letters.discard(ids, note).await,
+            BulkAction::Decide { decision, .. } => letters.decide(ids, decision, note).await,
+        }
+    }
+
     /// Moves the letters of a page. Returns which were moved.
     async fn batch(&self, page: &[DeadLetterRow], report: &mut BulkReport) -> Result<Vec<Uuid>, StoreError> {
         let ids: Vec<Uuid> = page.iter().map(|letter| letter.id).collect();
@@ -325,10 +317,9 @@ impl BulkOperation {
         let now = self.store.now().await?;
         // A worker may have started since the operation was planned, with settings that allow less.
         let policies = self.policies.current(&self.store).await?;
-        let event = |letter: &DeadLetterRow, now| self.action.event(&policies, letter, now);
         let mut attempts = 1;
         let stepped = loop {
-            match self.store.dead_letters().step(&ids, event, &note).await {
+            match self.act(&ids, &policies, &note).await {
                 Err(StoreError::Busy) if attempts < limits::BUSY_TRIES => attempts += 1,
                 outcome => break outcome?,
             }

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use ichido_core::lifecycle::Event;
-use ichido_core::retry::{Guarantee, Safety};
+use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
@@ -12,15 +11,7 @@ use ichido_store::error::StoreError;
 use ichido_store::facts::{PublishedQueue, QueueFacts};
 use ichido_store::message::{DeadLetterState, QueueName};
 
-/// A queue's policy for its dead letters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequeuePolicy {
-    /// Whether they may be requeued.
-    // Spec: D17.
-    pub requeue: bool,
-    /// What its destination guarantees about repeated calls.
-    pub guarantee: Guarantee,
-}
+pub use ichido_store::dead_letter::RequeuePolicy;
 
 /// The policy of each queue. A queue without one allows nothing.
 #[derive(Clone, Debug, Default)]
@@ -51,17 +42,10 @@ impl RequeuePolicies {
         self
     }
 
-    /// Returns the event that requeues a letter.
-    ///
-    /// The lifecycle refuses it where necessary: see [`RequeuePolicies::judge`].
-    pub fn event(&self, letter: &DeadLetterRow, now: Timestamp) -> Event {
-        match self.0.get(&letter.queue) {
-            None => Event::Requeued { allowed: false, safety: Safety::None },
-            Some(policy) => Event::Requeued {
-                allowed: policy.requeue,
-                safety: letter.history.safety(policy.guarantee, now),
-            },
-        }
+    /// Returns the policy of a letter's queue.
+    pub fn of(&self, letter: &DeadLetterRow) -> RequeuePolicy {
+        let forbidden = RequeuePolicy { requeue: false, guarantee: Guarantee::None };
+        self.0.get(&letter.queue).copied().unwrap_or(forbidden)
     }
 
     /// Returns whether a letter would be requeued, or why not.
@@ -72,7 +56,7 @@ impl RequeuePolicies {
             return Err(RequeueRefusal::HasSuccessor);
         }
         let Some(policy) = self.0.get(&letter.queue) else { return Err(RequeueRefusal::QueueNotKnown) };
-        if letter.lifecycle().step(self.event(letter, now), now).is_ok() {
+        if letter.check_requeue(*policy, now).is_ok() {
             return Ok(());
         }
         let is_allowed = policy.requeue || letter.state == DeadLetterState::Parked;

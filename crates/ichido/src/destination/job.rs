@@ -14,6 +14,9 @@ use uuid::Uuid;
 
 use super::{Cancel, DeliveryAttempt, DeliveryOutcome};
 
+/// The wait before a message is tried again whose handler stopped although nobody asked to cancel it.
+const CANCELLED_WAIT: Duration = Duration::from_secs(1);
+
 // Flat, although it repeats most of `DeliveryAttempt`: handlers destructure it by name and move its parts.
 /// One attempt of one message, its request parsed as `T`.
 pub struct Job<T> {
@@ -40,7 +43,7 @@ pub struct Job<T> {
     pub hops: Hops,
     /// The trace it belongs to, in the format of `traceparent`.
     pub trace: Option<String>,
-    /// Signals that the work is no longer wanted.
+    /// Signals that the work is no longer wanted: stop, and return [`JobError::cancelled`] if nothing was done.
     pub cancel: Cancel,
 }
 
@@ -145,6 +148,15 @@ impl JobError {
     /// The attempt does not count, except in a queue with start marks, where only a counted failure can follow the mark.
     pub fn snooze(wait: Duration) -> Self {
         Self(Box::new(DeliveryOutcome::Snoozed { wait }))
+    }
+
+    /// It stopped as [`Job::cancel`] asked, and nothing was done.
+    ///
+    /// The message is cancelled if somebody asked for that. Otherwise the worker is stopping, and the message is tried again, as
+    /// after [`JobError::snooze`].
+    // Spec: D2.
+    pub fn cancelled() -> Self {
+        Self::snooze(CANCELLED_WAIT)
     }
 
     pub(super) fn timed_out(after: Duration) -> Self {

@@ -71,6 +71,8 @@ enum CallSkipped {
     ///
     /// Giving it back settles either.
     Forbidden,
+    /// Somebody asked to cancel it.
+    Cancelled,
     /// An earlier attempt may have done it, and the receiver has forgotten the key since.
     InDoubt,
 }
@@ -89,6 +91,7 @@ impl Attempt {
             Ok(ready) => self.call(ready).await,
             Err(skipped) => self.skipped(&skipped),
         };
+        let report = self.stopped_on_request(report).await;
         let settlement = Settlement::new(&self.leased.work, report.event, report.note);
         self.node.settle(&self.served, &self.leased, settlement).await;
         if self.leased.suspect.is_some() {
@@ -96,6 +99,21 @@ impl Attempt {
             drop(leased);
             // The next suspect message may be claimed now.
             node.store.queues().wake(&served.name);
+        }
+    }
+
+    /// Ends the message if somebody asked to cancel it and the attempt had no effect.
+    // Spec: D2.
+    async fn stopped_on_request(&self, report: AttemptReport) -> AttemptReport {
+        let work = &self.leased.work;
+        if !is_without_effect(&report.event) {
+            return report;
+        }
+        match self.node.cancellation(work.id).await {
+            Some(request) => {
+                AttemptReport { event: Event::Stopped { fence: work.fence }, note: request.note() }
+            }
+            None => report,
         }
     }
 
@@ -190,6 +208,9 @@ impl Attempt {
     /// Checks one last time before the call.
     async fn check_may_call(&self) -> Result<(), CallSkipped> {
         let (work, claim) = (&self.leased.work, &self.leased.claim);
+        if self.node.cancellation(work.id).await.is_some() {
+            return Err(CallSkipped::Cancelled);
+        }
         if work.history.effect() == Effect::Unknown && self.safety() == Safety::None {
             return Err(CallSkipped::InDoubt);
         }
@@ -252,9 +273,21 @@ impl Attempt {
     ///
     /// Returns when the call is to be abandoned.
     async fn wait_until_abandoned(&self, cancel: &Cancel) {
+        let unwanted = async {
+            tokio::select! {
+                () = self.node.stop.reached(StopStage::Draining) => (),
+                () = self.leased.claim.lost.cancelled() => (),
+            }
+        };
+        // The call is not abandoned on request: only its handler knows where it can stop.
+        let request = async {
+            self.node.cancellations.requested(self.leased.work.id).await;
+            cancel.request();
+            std::future::pending::<()>().await;
+        };
         tokio::select! {
-            () = self.node.stop.reached(StopStage::Draining) => (),
-            () = self.leased.claim.lost.cancelled() => (),
+            () = unwanted => (),
+            () = request => (),
         }
         cancel.cancel();
         self.node.stop.reached(StopStage::GivingUp).await;
@@ -336,7 +369,7 @@ impl Attempt {
         let (fence, now) = (self.leased.work.fence, self.now());
         let queue = self.served.name.as_str();
         match *why {
-            CallSkipped::Stopping => self.leased.give_back_event().into(),
+            CallSkipped::Stopping | CallSkipped::Cancelled => self.leased.give_back_event().into(),
             CallSkipped::Delayed { until: due } => Event::GivenBack { fence, due }.into(),
             CallSkipped::Forbidden => {
                 metrics::count(metrics::SUPPRESSED, queue, 1);
@@ -353,6 +386,17 @@ impl Attempt {
                 AttemptReport { event, note }
             }
         }
+    }
+}
+
+/// Returns whether an attempt that ended with this event surely did nothing.
+const fn is_without_effect(event: &Event) -> bool {
+    match event {
+        Event::GivenBack { .. } => true,
+        Event::Failed { failure, effect, .. } => {
+            matches!(effect, Effect::NotDone) && !matches!(failure, Failure::InDoubt)
+        }
+        _ => false,
     }
 }
 

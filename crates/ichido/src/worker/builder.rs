@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::alert::AlertSettings;
+use super::cancellations::Cancellations;
 use super::claim::MessageClaims;
 use super::config_error::{WorkerConfigError, WorkerConfigErrors};
 use super::heartbeat::Pulse;
@@ -146,6 +147,7 @@ impl Worker {
             marks: Batcher::start(BatchLimits::DEFAULT, Arc::new(StartMarks(self.store.clone()))),
             clock,
             pulse: Pulse::default(),
+            cancellations: Cancellations::default(),
             suspect: Arc::new(Semaphore::new(1)),
             stop,
             idle_sleep: self.idle_sleep,

@@ -1,4 +1,4 @@
-//! The heartbeat of a worker.
+//! The heartbeat of a worker. It also brings the requests to cancel messages in flight.
 //!
 //! Guarantee: once its heartbeat is too old by the local clock, counted from before it was sent, the worker makes no call and
 //! claims nothing until the store has taken another one. If others declared the worker dead in the meantime, all its claims are
@@ -75,7 +75,10 @@ impl WorkerNode {
             let sent =
                 tokio::time::timeout(MAX_WAIT, self.store.nodes().heartbeat(self.id, &self.name)).await;
             match ok_or_log("failed to write the heartbeat", sent.unwrap_or(Err(StoreError::Busy))) {
-                Some(Heartbeat { life, .. }) => self.record_beat(life, sent_at),
+                Some(Heartbeat { life, cancellations, .. }) => {
+                    self.record_beat(life, sent_at);
+                    self.cancellations.record(cancellations);
+                }
                 None => lock(&self.pulse.state).due = self.clock.elapsed() + RETRY_DELAY,
             }
         }

@@ -1,7 +1,7 @@
 //! Maintenance on every node: recurring work, a limited amount each time.
 //!
-//! Every node promotes due messages, declares silent nodes dead, and rescues messages of dead workers in the queues that it
-//! serves: only a node that knows a queue's destination can judge what a repeated call could do. Work that one node does for
+//! Every node promotes due messages, declares silent nodes dead, ends requests to cancel messages, and rescues messages of dead
+//! workers in the queues that it serves: only a node that knows a queue's destination can judge what a repeated call could do. Work that one node does for
 //! all is in `singleton_tasks`, the heartbeat in `heartbeat`.
 
 use std::sync::Arc;
@@ -89,6 +89,7 @@ impl Maintenance {
         if self.rescue.is_due(now) {
             self.node.declare_dead().await;
             self.node.rescue().await;
+            self.node.apply_cancellations().await;
         }
         if self.pace.is_due(now) {
             for dispatcher in &self.node.dispatchers {

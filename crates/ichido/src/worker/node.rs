@@ -20,6 +20,7 @@ use uuid::Uuid;
 use super::alert::AlertSettings;
 use super::alert::is_alert_queue;
 use super::builder::horizon;
+use super::cancellations::Cancellations;
 use super::claim::MessageClaims;
 use super::heartbeat::Pulse;
 use super::metrics::QueueMetrics;
@@ -38,6 +39,7 @@ pub(super) struct WorkerNode {
     pub(super) clock: Arc<Clock>,
     pub(super) claims: Arc<Leases<MessageClaims>>,
     pub(super) pulse: Pulse,
+    pub(super) cancellations: Cancellations,
     /// Writes start marks in batches.
     pub(super) marks: Batcher<(Uuid, Fence), bool>,
     /// The permit of the one suspect message that may run here.

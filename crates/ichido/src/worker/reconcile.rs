@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::lifecycle::{Event, Reconciled, State};
+use ichido_core::lifecycle::{Reconciled, State};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow};
@@ -206,11 +206,9 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetter
     };
     let excerpt = evidence.excerpt.or_else(|| Some("looked up by key at the destination".to_owned()));
     let evidence = served.keep_response(Note { excerpt, ..evidence });
-    let event = |now: Timestamp| {
-        let found = if was_done { Reconciled::Done } else { Reconciled::NotDone { due: now.plus(wait) } };
-        Event::Reconciled(found)
-    };
-    let stepped = node.store.messages().step(id, event, &evidence).await;
+    let due = node.clock.now().plus(wait);
+    let found = if was_done { Reconciled::Done } else { Reconciled::NotDone { due } };
+    let stepped = node.store.messages().reconcile(id, found, &evidence).await;
     let stepped = ok_or_log("failed to store the looked-up effect of a message", stepped);
     let Some(StepResult::Now(state)) = stepped else { return };
     let State::Dead { effect, .. } = state else {

@@ -85,8 +85,11 @@ impl WorkerNode {
                 let code = settlement.note.code.map(ErrorCode::as_str);
                 tracing::warn!(queue, message_id = %message, key, trace_id, item = named().0, code, "parked: effect unknown, waiting for lookup or decision");
             }
+            StepResult::Now(State::Cancelled { effect, .. }) => {
+                tracing::info!(queue, message_id = %message, key, trace_id, ?effect, "message cancelled on request");
+            }
             // Given back; a holder's report leads to no other state.
-            StepResult::Now(State::Queued { .. } | State::Sending { .. } | State::Cancelled { .. }) => (),
+            StepResult::Now(State::Queued { .. } | State::Sending { .. }) => (),
             // It was sent or cancelled by somebody else in the meantime; a report cannot change that.
             StepResult::Refused(StepRefusal::StaleFence | StepRefusal::WrongState) => {
                 metrics::count(metrics::FENCED, queue, 1);

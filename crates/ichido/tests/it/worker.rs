@@ -3,6 +3,7 @@
 
 mod alerts;
 mod answered;
+mod cancelling;
 mod draft;
 mod dying;
 mod facts;

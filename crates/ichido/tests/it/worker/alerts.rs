@@ -17,7 +17,9 @@ use ichido_core::retry::{Guarantee, Jitter, Retry, Safety, Schedule};
 use ichido_core::verdict::Effect;
 use ichido_store::alert::Alert;
 use ichido_store::ledger::{KeyClaim, KeyClaimed, KeyOutcome, KeySettle};
-use ichido_store::message::{ClaimOptions, MessageFilter, NewMessage, Note, Settlement, StepResult};
+use ichido_store::message::{
+    CancelOutcome, ClaimOptions, MessageFilter, NewMessage, Note, Settlement, StepResult,
+};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
@@ -343,8 +345,8 @@ both_databases! {
         assert!(fixture.incidents(AlertRule::OldestWaiting, &about).await.is_empty());
         fixture.pass(Duration::from_mins(10));
         let waits = fixture.until_firing(AlertRule::OldestWaiting, &about).await;
-        let cancelled = fixture.store.messages().step(id, |_| Event::Cancelled, &Note::default()).await.unwrap();
-        assert!(matches!(cancelled, StepResult::Now(_)), "{cancelled:?}");
+        let cancelled = fixture.store.messages().cancel(id, &Note::default()).await.unwrap();
+        assert_eq!(cancelled, CancelOutcome::Cancelled);
         fixture.until_over(waits.id).await;
     }
 
@@ -387,8 +389,7 @@ both_databases! {
         fixture.until(id, StateName::Parked).await;
         let parked = fixture.until_firing(AlertRule::Parked, &orders()).await;
         fixture.until_notified(&ops, "alert.opened", parked.id).await;
-        let decide = |_| Event::Reconciled(Reconciled::Done);
-        fixture.store.messages().step(id, decide, &Note::default()).await.unwrap();
+        fixture.store.messages().reconcile(id, Reconciled::Done, &Note::default()).await.unwrap();
         fixture.until_over(parked.id).await;
         fixture.until_notified(&ops, "alert.resolved", parked.id).await;
     }

@@ -14,7 +14,7 @@ use ichido_core::retry::{Guarantee, Jitter, Retry, Safety, Schedule};
 use ichido_core::verdict::{Effect, ErrorCode};
 use ichido_store::Store;
 use ichido_store::action::AuditAction;
-use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, Disposition};
+use ichido_store::dead_letter::{DeadLetterFilter, DeadLetterStep, Disposition};
 use ichido_store::message::{
     ClaimOptions, ClaimedMessage as Claimed, NewMessage, Note, QueueName, Settlement,
 };
@@ -403,8 +403,7 @@ both_databases! {
         let by_id = async {
             let (note, mut moved) = (Note::default(), 0);
             for part in ids.rchunks(100) {
-                let event = |letter: &DeadLetterRow, now| policies.event(letter, now);
-                let stepped = while_busy(|| other.store.dead_letters().step(part, event, &note)).await;
+                let stepped = while_busy(|| other.store.dead_letters().requeue(part, |letter| policies.of(letter), &note)).await;
                 moved += stepped.iter().filter(|stepped| matches!(stepped, DeadLetterStep::Now(_))).count();
             }
             u64::try_from(moved).unwrap()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ichido::destination::{Handler, JobError, JobSuccess, ReconcileOutcome};
 use ichido::worker::OutboundKey;
-use ichido_core::lifecycle::{Event, StateName};
+use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 use ichido_store::Store;
 use ichido_store::dead_letter::Disposition;
@@ -153,7 +153,7 @@ both_databases! {
         assert_eq!((row.status, row.effect, receiver.count()), (StateName::Dead, Effect::Unknown, 1));
         assert_eq!(fixture.transitions(id).await.len(), known);
         // A resolved letter was decided: it is not looked up any more.
-        fixture.store.messages().step(id, |_| Event::Discarded, &Note::default()).await.unwrap();
+        fixture.store.dead_letters().discard(&[id], &Note::default()).await.unwrap();
         fixture.pass(SETTLES_WITHIN * 2);
         rounds(&fixture.store, worker.id()).await;
         assert_eq!(asked.lock().unwrap().len(), 2);
