@@ -19,7 +19,6 @@ use ichido::worker::{
 use ichido_core::alert::{AlertRule, RuleChange};
 use ichido_core::json::CanonicalForm;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::Event;
 use ichido_core::retry::Retry;
 use ichido_store::Store;
 use ichido_store::dead_letter::DeadLetterStep;
@@ -137,7 +136,7 @@ pub(crate) async fn enqueue(
 /// Closes the dead letter of a job that needs no more attention. The letter is kept; without one, this does nothing.
 pub(crate) async fn close_letter(store: &Store, job: Uuid, note: &Note) -> Result<(), StoreError> {
     let letters = store.dead_letters().find(&[job]).await?;
-    let closed = store.dead_letters().step(&[job], |_, _| Event::Discarded, note).await?;
+    let closed = store.dead_letters().discard(&[job], note).await?;
     if let ([letter], [DeadLetterStep::Now(_)]) = (&letters[..], &closed[..]) {
         record_resolution(&letter.queue, Resolution::Replaced, letter.since, store.now().await?);
     }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use ichido_core::lifecycle::{Decision, Event, StateName};
+use ichido_core::lifecycle::{Decision, StateName};
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::message::limits::MAX_PAGE;
@@ -88,15 +88,17 @@ async fn is_forgotten(store: &Store, queue: &QueueName, identity: &str) -> Resul
     let left = MessageFilter { queue, identity, ..MessageFilter::default() };
     let left = store.messages().list(&left, MAX_PAGE).await?;
     for message in &left {
-        let event = match message.status {
-            StateName::Queued | StateName::Failed => Event::Cancelled,
-            StateName::Parked => Event::Decided(Decision::GiveUp),
-            StateName::Dead => Event::Discarded,
-            // It ends on its own, or has ended by now.
-            StateName::Sending | StateName::Sent | StateName::Cancelled => continue,
-        };
+        let (id, note) = (message.id, Note::default());
         // A message that has moved on meanwhile is checked again.
-        store.messages().step(message.id, |_| event, &Note::default()).await?;
+        match message.status {
+            StateName::Queued | StateName::Failed => store.messages().cancel(id, &note).await.map(drop)?,
+            StateName::Parked => {
+                store.dead_letters().decide(&[id], Decision::GiveUp, &note).await.map(drop)?;
+            }
+            StateName::Dead => store.dead_letters().discard(&[id], &note).await.map(drop)?,
+            // It ends on its own, or has ended by now.
+            StateName::Sending | StateName::Sent | StateName::Cancelled => (),
+        }
     }
     Ok(left.is_empty())
 }

@@ -111,8 +111,7 @@ async fn of_queue(
             continue;
         }
         let ids: Vec<_> = meant.iter().map(|letter| letter.id).collect();
-        let stepped =
-            store.dead_letters().step(&ids, |letter, now| policies.event(letter, now), &note).await?;
+        let stepped = store.dead_letters().requeue(&ids, |letter| policies.of(letter), &note).await?;
         for (letter, stepped) in meant.iter().zip(stepped) {
             match stepped {
                 DeadLetterStep::Now(_) => {

@@ -38,7 +38,7 @@ pub(crate) enum Command {
     Events(IdArgs),
     /// Print the request of a message, byte for byte
     Request(IdArgs),
-    /// Cancel a message that is waiting to be sent
+    /// Cancel a message; one in flight is asked to stop
     Cancel(StepArgs),
     /// Retry a failed message now, or requeue a dead letter
     #[command(visible_alias = "retry")]
@@ -110,6 +110,7 @@ async fn change(
         None if word == "requeue" => {
             format!("{id}: due now; attempt {} of {} is next", message.attempts + 1, message.max_attempts)
         }
+        None if message.status == "sending" => format!("{id}: asked to stop; see ichido messages show {id}"),
         None => format!("{id}: {}; its effect is {}", message.status, format::effect(&message.effect)),
     })
 }

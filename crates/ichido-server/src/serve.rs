@@ -60,8 +60,8 @@ pub mod views {
     pub use super::destinations::Destination;
     pub use super::keys::{KeyEvent, KeyRecord, KeysFound, ResponseView, SearchedMessages};
     pub use super::models::{
-        Accepted, Counts, Event, Holder, LastError, Message, MessageFacts, MessageResult, Queue,
-        ResultResponse,
+        Accepted, CancelRequest, Counts, Event, Holder, LastError, Message, MessageFacts, MessageResult,
+        Queue, ResultResponse,
     };
     pub use super::named::{NamedMessages, find_all_named, find_named};
     pub use super::operations::{

@@ -7,7 +7,6 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
-use ichido_core::lifecycle::Event;
 use ichido_store::message::Note;
 use uuid::Uuid;
 
@@ -28,9 +27,9 @@ pub(super) async fn show(
     Ok(answer(StatusCode::OK, &found.ok_or_else(Problem::no_bookmark)?.to_json()))
 }
 
-/// Deletes a bookmark, and cancels its job if the job waits or has failed.
+/// Deletes a bookmark, and cancels its job; a running one is asked to stop.
 ///
-/// A running job, or one that is missed here, finds no bookmark and does nothing.
+/// A job that is missed here finds no bookmark and does nothing.
 pub(super) async fn delete(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<AuthenticatedCaller>,
@@ -42,7 +41,7 @@ pub(super) async fn delete(
     let job = job.ok_or_else(Problem::no_bookmark)?;
     open.commit().await?;
     let note = Note { actor: Some(caller.person.name), ..Note::default() };
-    let cancelled = app.store.messages().step(job, |_| Event::Cancelled, &note).await.map(drop);
+    let cancelled = app.store.messages().cancel(job, &note).await.map(drop);
     let closed = jobs::close_letter(&app.store, job, &note).await;
     if let Err(error) = cancelled.and(closed) {
         tracing::warn!(error = error.with_causes(), "job of deleted bookmark was not cancelled");

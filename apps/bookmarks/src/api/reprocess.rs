@@ -7,7 +7,6 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use http::StatusCode;
-use ichido_core::lifecycle::Event;
 use ichido_store::Store;
 use ichido_store::message::Note;
 use uuid::Uuid;
@@ -57,7 +56,7 @@ impl Replaced {
     /// Cancels the replaced job. If that fails, the job runs when due, finds that it was replaced, and does nothing.
     pub(super) async fn cancel(self, store: &Store, person: &Person) {
         let note = Note { actor: Some(person.name.clone()), ..Note::default() };
-        if let Err(error) = store.messages().step(self.0, |_| Event::Cancelled, &note).await {
+        if let Err(error) = store.messages().cancel(self.0, &note).await {
             tracing::warn!(error = error.with_causes(), "replaced job was not cancelled");
         }
     }

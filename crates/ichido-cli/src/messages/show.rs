@@ -54,13 +54,16 @@ pub(super) async fn request(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
 }
 
 /// Formats a message: first what an operator looks for, then the rest.
-fn render_in_full(Message { facts, held_by, replaced_by, result, hops }: Message) -> String {
+fn render_in_full(
+    Message { facts, held_by, replaced_by, cancel_requested, result, hops }: Message,
+) -> String {
     let (view, result) = (out::view(), result.as_ref());
     let is_letter = [StateName::Dead, StateName::Parked].map(StateName::as_str).contains(&&*facts.status);
     let now = view.fields([
         (Column::state("state"), Some(facts.status)),
         (Column::text("effect"), Some(format::effect(&facts.effect))),
         (Column::text("held by"), held_by.map(format_holder)),
+        (Column::past("cancel requested"), cancel_requested.map(|request| request.at)),
         (Column::next("next attempt"), facts.next_attempt_at),
         (Column::text("error"), format::last_error(facts.last_error.as_ref())),
         (Column::text("attempts"), Some(format!("{} of {}", facts.attempts, facts.max_attempts))),

@@ -20,6 +20,7 @@ use ichido_http::server::body::BodyError;
 use ichido_store::error::StoreError;
 use ichido_store::message::limits::MAX_TRACE_BYTES;
 use ichido_store::message::{Enqueued, MessageRow, NewMessage};
+use ichido_store::node::MessageHolder;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -160,7 +161,7 @@ pub(super) async fn enqueue_message(
     let mut response = match query.wait {
         None => json(StatusCode::CREATED, &accepted),
         Some(wait) => match api.waiting.wait_for_end(id, wait.0).await {
-            Ok(()) => message_response(&api, id).await?,
+            Ok(()) => message_response(&api, StatusCode::OK, id).await?,
             Err(why) => {
                 let mut response = json(StatusCode::ACCEPTED, &accepted);
                 response.headers_mut().insert(STATUS, HeaderValue::from_static("processing"));
@@ -273,8 +274,7 @@ pub(super) async fn get_message(
     // A producer sees no node.
     let is_held = row.status == StateName::Sending && caller.require_viewer().is_ok();
     let holder = if is_held { api.store.messages().holder(row.id).await? } else { None };
-    let steps = api.store.messages().transitions(row.id).await?;
-    Ok(json(StatusCode::OK, &Message::new(row, &steps, holder)))
+    Ok(json(StatusCode::OK, &current_message(&api, row, holder).await?))
 }
 
 /// Lists the events of a message.
@@ -338,10 +338,26 @@ pub(super) async fn find_message(api: &ApiState, id: Uuid) -> Result<MessageRow,
 }
 
 /// Returns the current state of a message.
-pub(super) async fn message_response(api: &ApiState, id: Uuid) -> Result<Response, Problem> {
+pub(super) async fn message_response(
+    api: &ApiState,
+    status: StatusCode,
+    id: Uuid,
+) -> Result<Response, Problem> {
     let row = find_message(api, id).await?;
-    let steps = api.store.messages().transitions(id).await?;
-    Ok(json(StatusCode::OK, &Message::new(row, &steps, None)))
+    Ok(json(status, &current_message(api, row, None).await?))
+}
+
+/// Reads what a message's row does not say.
+async fn current_message(
+    api: &ApiState,
+    row: MessageRow,
+    holder: Option<MessageHolder>,
+) -> Result<Message, Problem> {
+    let messages = api.store.messages();
+    let is_in_flight = row.status == StateName::Sending;
+    let cancellation = if is_in_flight { messages.cancellation(row.id).await? } else { None };
+    let steps = messages.transitions(row.id).await?;
+    Ok(Message::new(row, &steps, holder, cancellation))
 }
 
 pub(super) fn unknown_message() -> Problem {

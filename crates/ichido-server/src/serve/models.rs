@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ichido_core::lifecycle::{Event as LifecycleEvent, StateName};
 use ichido_core::verdict::{Effect, ErrorCode};
-use ichido_store::message::{MessageRow, MessageSchedule, ReceiverResponse, Transition};
+use ichido_store::message::{Cancellation, MessageRow, MessageSchedule, ReceiverResponse, Transition};
 use ichido_store::node::MessageHolder;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -116,10 +116,27 @@ pub struct Message {
     pub held_by: Option<Holder>,
     /// The message that replaces it, if it is dead and was edited.
     pub replaced_by: Option<String>,
+    /// The request to cancel it, while it is being sent.
+    pub cancel_requested: Option<CancelRequest>,
     /// Its result, once it was sent.
     pub result: Option<MessageResult>,
     /// Its hop chain, as in the header `Ichido-Hops`.
     pub hops: Option<String>,
+}
+
+/// A request to cancel a message in flight.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct CancelRequest {
+    pub at: String,
+    /// Who asked.
+    pub actor: Option<String>,
+    pub reason: Option<String>,
+}
+
+impl From<Cancellation> for CancelRequest {
+    fn from(Cancellation { requested_at, actor, reason }: Cancellation) -> Self {
+        Self { at: requested_at.to_string(), actor, reason }
+    }
 }
 
 /// The node that holds a message in flight.
@@ -254,6 +271,7 @@ impl Message {
         mut row: MessageRow,
         transitions: &[Transition],
         holder: Option<MessageHolder>,
+        cancellation: Option<Cancellation>,
     ) -> Self {
         let last_to_sent = transitions.iter().rev().find(|step| step.to == StateName::Sent);
         let result = last_to_sent.filter(|_| row.status == StateName::Sent).map(|step| MessageResult {
@@ -269,6 +287,7 @@ impl Message {
             facts: MessageFacts::new(row),
             replaced_by: replaced.and_then(|step| step.receipt.clone()),
             held_by: holder.map(Holder::from),
+            cancel_requested: cancellation.map(CancelRequest::from),
             result,
         }
     }

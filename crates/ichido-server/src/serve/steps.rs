@@ -6,12 +6,12 @@
 // Spec: D17, E4, F2.
 
 use axum::response::Response;
-use ichido::dead_letters::{BulkAction, RequeuePolicies, Resolution, decision_event, record_resolution};
-use ichido_core::lifecycle::{Decision, Event, StateName, StepRefusal};
-use ichido_core::retry::Safety;
+use http::StatusCode;
+use ichido::dead_letters::{BulkAction, RequeuePolicies, Resolution, record_resolution};
+use ichido_core::lifecycle::{Decision, StateName, StepRefusal};
 use ichido_core::time::Timestamp;
 use ichido_store::dead_letter::{DeadLetterRow, DeadLetterStep};
-use ichido_store::message::{Note, StepResult};
+use ichido_store::message::{CancelOutcome, Note, StepResult};
 use ichido_store::token::TokenRole;
 use serde::Deserialize;
 use serde_json::json as value;
@@ -22,7 +22,7 @@ use super::api::ApiState;
 use super::caller::ApiCaller;
 use super::dead_letters::find_letter;
 use super::json_body::{BodyShape, JsonBody};
-use super::messages::{find_message, find_visible, message_response, unknown_message};
+use super::messages::{find_visible, message_response, unknown_message};
 use super::models::Message;
 use super::problem::{Code, Problem};
 use super::request::{AuthorizedRequest, Operator, RequiredRole, Segment};
@@ -128,21 +128,20 @@ pub(super) async fn requeue_message(
     }
     let letter = FoundLetter::find(&api, &caller, &id).await?;
     let policies = api.policies().await?;
-    let event = |letter: &DeadLetterRow, now| policies.event(letter, now);
     // With the reason of the preflight, which says how to fix it.
     let why_not = |why| match policies.judge(&letter.row, letter.now) {
         Err(refusal) => action_refused(refusal.as_str(), format!("the message was not requeued: {refusal}")),
         Ok(()) => lifecycle_refused(why),
     };
-    letter.step(&api, &caller, event, because.reason, Resolution::Requeued, why_not).await
+    let note = note(&caller, because.reason);
+    let stepped = api.store.dead_letters().requeue(&[letter.row.id], |row| policies.of(row), &note).await?;
+    letter.stepped(&api, &stepped, Resolution::Requeued, why_not).await
 }
 
 /// Makes a failed message due, unless somebody else moved it.
 async fn retry_now(api: &ApiState, id: Uuid, note: &Note) -> Result<Response, Problem> {
-    // If it dies or is parked meanwhile, it is judged like every dead or parked message, by another request.
-    let retry = |_| Event::Requeued { allowed: false, safety: Safety::None };
-    match api.store.messages().step(id, retry, note).await? {
-        StepResult::Now(_) => message_response(api, id).await,
+    match api.store.messages().retry_now(id, note).await? {
+        StepResult::Now(_) => message_response(api, StatusCode::OK, id).await,
         StepResult::Refused(why) => {
             Err(action_refused(reason(why), "the message is no longer waiting for a retry"))
         }
@@ -162,9 +161,11 @@ impl RequiredRole for Canceller {
     }
 }
 
-/// Cancels a waiting message.
+/// Cancels a message, or asks its worker to stop if it is being sent.
 ///
-/// A producer may cancel its own. Repeating the request has no further effect.
+/// A producer may cancel its own. The worker of a message in flight sees the request within seconds and signals its handler. If the
+/// attempt has no effect, the message becomes cancelled; otherwise what is known of the effect decides, as without the request.
+/// Repeating the request has no further effect.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/cancel",
@@ -172,7 +173,8 @@ impl RequiredRole for Canceller {
     request_body(content = Option<Because>, description = "Optional"),
     responses(
         (status = 200, description = "The message is cancelled", body = Message),
-        (status = 409, description = "The message is not waiting: it is being sent, finished or parked"),
+        (status = 202, description = "The message is being sent, and its worker is asked to stop; read the message to see what comes of it", body = Message),
+        (status = 409, description = "The message is finished or parked"),
     )
 )]
 pub(super) async fn cancel_message(
@@ -181,16 +183,14 @@ pub(super) async fn cancel_message(
     JsonBody(because): JsonBody<Because>,
 ) -> Result<Response, Problem> {
     let id = find_visible(&api, &caller, &id).await?.id;
-    match api.store.messages().step(id, |_| Event::Cancelled, &note(&caller, because.reason)).await? {
-        StepResult::Now(_) => message_response(&api, id).await,
-        StepResult::Refused(why) => match find_message(&api, id).await?.status {
-            StateName::Cancelled => message_response(&api, id).await,
-            status => Err(action_refused(
-                reason(why),
-                format!("only a queued or failed message can be cancelled; this one is {}", status.as_str()),
-            )),
-        },
-        StepResult::NoSuchMessage => Err(unknown_message()),
+    match api.store.messages().cancel(id, &note(&caller, because.reason)).await? {
+        CancelOutcome::Cancelled => message_response(&api, StatusCode::OK, id).await,
+        CancelOutcome::Requested => message_response(&api, StatusCode::ACCEPTED, id).await,
+        CancelOutcome::Refused(state) => Err(action_refused(
+            reason(StepRefusal::WrongState),
+            format!("only a message that waits or is being sent can be cancelled; this one is {state}"),
+        )),
+        CancelOutcome::NoSuchMessage => Err(unknown_message()),
     }
 }
 
@@ -219,7 +219,8 @@ pub(super) async fn discard_message(
         Err(refusal) => action_refused(reason(why), refusal.to_string()),
         Ok(()) => lifecycle_refused(why),
     };
-    letter.step(&api, &caller, |_, _| Event::Discarded, Some(because), Resolution::Discarded, why_not).await
+    let stepped = api.store.dead_letters().discard(&[letter.row.id], &note(&caller, Some(because))).await?;
+    letter.stepped(&api, &stepped, Resolution::Discarded, why_not).await
 }
 
 /// Decides a message of unknown effect.
@@ -239,9 +240,10 @@ pub(super) async fn decide_message(
     JsonBody(Decide { decision, reason: because }): JsonBody<Decide>,
 ) -> Result<Response, Problem> {
     let letter = FoundLetter::find(&api, &caller, &id).await?;
-    let event = |letter: &DeadLetterRow, now| decision_event(decision.about_message(), letter.state, now);
+    let (decision, note) = (decision.about_message(), note(&caller, because));
+    let stepped = api.store.dead_letters().decide(&[letter.row.id], decision, &note).await?;
     let why_not = |why| action_refused(reason(why), letter.why_undecided(why));
-    letter.step(&api, &caller, event, because, Resolution::Decided, why_not).await
+    letter.stepped(&api, &stepped, Resolution::Decided, why_not).await
 }
 
 /// A dead or parked message that was found.
@@ -256,23 +258,20 @@ impl FoundLetter {
         Ok(Self { row, now })
     }
 
-    /// Takes a step and returns the message; records how long it waited for this.
-    async fn step(
+    /// Returns the message after an action; records how long it waited for this.
+    async fn stepped(
         &self,
         api: &ApiState,
-        caller: &ApiCaller,
-        event: impl Fn(&DeadLetterRow, Timestamp) -> Event,
-        reason: Option<text::Reason>,
+        stepped: &[DeadLetterStep],
         by: Resolution,
         why_not: impl FnOnce(StepRefusal) -> Problem,
     ) -> Result<Response, Problem> {
-        let stepped = api.store.dead_letters().step(&[self.row.id], event, &note(caller, reason)).await?;
-        match stepped.into_iter().next() {
+        match stepped.first() {
             Some(DeadLetterStep::Now(_)) => {
                 record_resolution(&self.row.queue, by, self.row.since, self.now);
-                message_response(api, self.row.id).await
+                message_response(api, StatusCode::OK, self.row.id).await
             }
-            Some(DeadLetterStep::Refused(why)) => Err(why_not(why)),
+            Some(DeadLetterStep::Refused(why)) => Err(why_not(*why)),
             Some(DeadLetterStep::NoLetter) | None => Err(moved_meanwhile()),
         }
     }

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use ichido_core::audit::AuditKey;
 use ichido_core::lifecycle::{Event, Reconciled, StateName};
+use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -117,6 +118,13 @@ impl Messages<'_> {
     // SPEC F2.
     pub async fn reconcile(self, id: Uuid, found: Reconciled, note: &Note) -> Result<StepResult, StoreError> {
         self.apply(id, |_| Event::Reconciled(found), note).await
+    }
+
+    /// Makes a failed message due at once. Its attempts still count.
+    ///
+    /// If it dies or is parked meanwhile, this is refused: it is then judged like every dead or parked message.
+    pub async fn retry_now(self, id: Uuid, note: &Note) -> Result<StepResult, StoreError> {
+        self.apply(id, |_| Event::Requeued { allowed: false, safety: Safety::None }, note).await
     }
 
     /// Applies an event to one message. One in flight belongs to its worker: the event is refused until the attempt has ended.

@@ -154,8 +154,9 @@ both_databases! {
         assert_eq!(service.jobs().await, 1, "the first job is open");
 
         let message = service.store().messages().list(&MessageFilter::default(), 1).await.unwrap().remove(0);
-        let cancel = |_| ichido_core::lifecycle::Event::Cancelled;
-        service.store().messages().step(message.id, cancel, &ichido_store::message::Note::default()).await.unwrap();
+        let note = ichido_store::message::Note::default();
+        let cancelled = service.store().messages().cancel(message.id, &note).await.unwrap();
+        assert_eq!(cancelled, ichido_store::message::CancelOutcome::Cancelled);
         let cancelled = service.bookmark(&id).await;
         assert_eq!((&cancelled["state"], &cancelled["errorCode"], &cancelled["canRetry"]), (&json!("failed"), &json!("job_cancelled"), &json!(true)));
         let presses: Vec<_> = (0..8).map(|_| tokio::spawn(service.reprocess(&id).send_while_busy())).collect();

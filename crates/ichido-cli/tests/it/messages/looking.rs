@@ -124,6 +124,13 @@ both_databases! {
         }
         let message = &targets.json(&["messages", "show", &id])[0];
         assert_eq!((&message["effect"], &message["held_by"]["node"]), (&"in_flight".into(), &node.to_string().into()));
+        assert_eq!(message["cancel_requested"], Value::Null);
+        let asked = targets.success_output(&["messages", "cancel", &id, "--reason", "ordered twice"]);
+        assert_eq!(asked, format!("{id}: asked to stop; see ichido messages show {id}\n"));
+        let shown = targets.success_output(&["messages", "show", &id]);
+        assert!(shown.lines().any(|line| line.starts_with("cancel requested ")), "{shown}");
+        let message = &targets.json(&["messages", "show", &id])[0];
+        assert_eq!((&message["status"], &message["cancel_requested"]["reason"]), (&"sending".into(), &"ordered twice".into()));
     }
 
     #[test]

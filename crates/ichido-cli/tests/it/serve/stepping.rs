@@ -1,15 +1,20 @@
 //! An operator's steps on one message over HTTP.
 // Spec: D17, E4, F2.
 
-use ichido_core::lifecycle::Failure;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use ichido_core::key::IdempotencyKey;
+use ichido_core::lifecycle::{Event, Failure};
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
+use ichido_store::message::{ClaimOptions, NewMessage, Note, QueueName, Settlement};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::client::{RawRequest, problem};
 use super::program::{DatabaseKind, ServeProcess};
-use crate::dead::fixture::{StoreFixture, both_databases};
+use crate::dead::fixture::{KEYED, StoreFixture, both_databases};
 use crate::http_message::HttpMessage;
 
 /// Starts a server on the fixture's letters, with paused queues so each step is visible.
@@ -101,6 +106,34 @@ both_databases! {
         let cancels = events["events"].as_array().unwrap().iter().filter(|event| event["kind"] == "cancelled");
         assert_eq!(cancels.count(), 1, "the second one had nothing to do: {events}");
         assert_eq!(refused(&server, dead, "cancel", &Value::Null).await, "wrong_state");
+    }
+
+    // Spec: D2, H5.
+    #[test]
+    async fn message_in_flight_is_asked_to_stop(fixture: StoreFixture) {
+        let queue = QueueName::parse("orders").unwrap();
+        let new = NewMessage::new(queue.clone(), "alice", IdempotencyKey::parse("k").unwrap(), b"{}".to_vec());
+        fixture.store.messages().enqueue(new).await.unwrap();
+        let terms = ClaimOptions {
+            node: Uuid::nil(),
+            lease: Duration::from_hours(1),
+            start_marks: false,
+            guarantee: KEYED,
+            max_time_in_flight: Duration::ZERO,
+        };
+        let work = fixture.store.claims().claim(&queue, NonZeroU32::MIN, terms).await.unwrap().remove(0);
+        let server = serve(&fixture).await;
+        for _ in 0..2 {
+            let answer = step(&server, work.id, "cancel", &json!({"reason": "ordered twice"})).await;
+            let asked = answer.json();
+            assert_eq!((answer.status(), &asked["status"]), (202, &"sending".into()));
+            let request = &asked["cancel_requested"];
+            assert_eq!((&request["actor"], &request["reason"]), (&"local".into(), &"ordered twice".into()), "{asked}");
+        }
+        let stopped = Event::Stopped { fence: work.fence };
+        fixture.store.claims().settle(Settlement::new(&work, stopped, Note::default())).await.unwrap();
+        let answer = step(&server, work.id, "cancel", &Value::Null).await;
+        assert_eq!((answer.status(), &answer.json()["status"]), (200, &"cancelled".into()));
     }
 
     #[test]

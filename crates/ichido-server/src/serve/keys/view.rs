@@ -119,7 +119,7 @@ impl KeyRecord {
         let (id, key_hash) = (row.id, row.key.log_hash());
         let is_finished = matches!(row.status, StateName::Sent | StateName::Cancelled);
         let completed_at = Some(row.updated_at).filter(|_| is_finished);
-        let Message { facts, result, hops, .. } = Message::new(row, &steps, None);
+        let Message { facts, result, hops, .. } = Message::new(row, &steps, None, None);
         Self {
             kind: "message".to_owned(),
             operation: None,
