@@ -80,10 +80,16 @@ pub const MAX_CONNECTIONS: u32 = 8;
 /// An application's own database, with Ichido's tables in it: `Ichido<Postgres>` or `Ichido<Sqlite>`.
 ///
 /// Cheap to clone; all clones are the same. The [module](self) has an example.
-#[derive(Clone)]
 pub struct Ichido<DB: StoreDatabase> {
     store: Store,
     pool: Pool<DB>,
+}
+
+// Not derived: that would ask for a database type that is cloned.
+impl<DB: StoreDatabase> Clone for Ichido<DB> {
+    fn clone(&self) -> Self {
+        Self { store: self.store.clone(), pool: self.pool.clone() }
+    }
 }
 
 impl<DB: StoreDatabase> Ichido<DB> {

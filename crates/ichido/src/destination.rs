@@ -8,6 +8,8 @@
 // Spec: D7.
 
 mod cancel;
+#[cfg(feature = "testing")]
+mod faults;
 mod handler;
 mod handlers;
 #[cfg(feature = "http")]
@@ -18,6 +20,10 @@ mod layer;
 pub mod nats;
 
 pub use cancel::Cancel;
+#[cfg(feature = "testing")]
+pub use faults::Fault;
+#[cfg(feature = "testing")]
+pub(crate) use faults::FaultLayer;
 pub use handler::Handler;
 pub use handlers::Handlers;
 pub use job::{Job, JobError, JobSuccess};

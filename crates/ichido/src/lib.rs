@@ -8,7 +8,8 @@
 //! and its `worker` delivers them (feature `worker`, on by default); or at `once`, the layer for endpoints (feature `once`,
 //! on by default). [`prelude`] has what most applications need. `dead_letters` handles messages that could not be delivered
 //! and wait for a person. `client` sends to an Ichido server over HTTP (feature `client`). `prometheus` renders the metrics
-//! page (feature `prometheus`). Language models have their own crate, `ichido-llm`.
+//! page (feature `prometheus`). `testing` helps to test an application (feature `testing`). Language models have their own
+//! crate, `ichido-llm`.
 
 #[cfg(feature = "worker")]
 pub mod application;
@@ -38,6 +39,8 @@ pub mod once;
 pub mod prelude;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(feature = "worker")]
 mod transaction;
 #[cfg(any(feature = "once", feature = "worker"))]

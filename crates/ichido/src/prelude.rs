@@ -9,7 +9,7 @@ pub use sqlx::{Postgres, Sqlite};
 
 #[cfg(feature = "client")]
 pub use crate::client::ClientExt;
-pub use crate::destination::{Job, JobError, JobSuccess};
+pub use crate::destination::{Handler, Job, JobError, JobSuccess};
 pub use crate::message::{Draft, EnqueueError, Message};
 #[cfg(feature = "once")]
 pub use crate::once::{Class, Guarantee, LeaseKeeper, Once, Tx};

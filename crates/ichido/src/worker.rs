@@ -51,6 +51,8 @@ mod builder;
 mod cancellations;
 mod claim;
 mod config_error;
+#[cfg(feature = "testing")]
+pub(crate) mod drain;
 mod heartbeat;
 mod maintenance;
 mod metrics;

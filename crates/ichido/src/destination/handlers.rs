@@ -28,6 +28,13 @@ impl Handlers {
         std::iter::once(&self.first).chain(&self.others)
     }
 
+    /// Puts faults around each of them.
+    #[cfg(feature = "testing")]
+    pub(crate) fn layer(&self, faults: &super::FaultLayer) -> Self {
+        let faulty = |handler: &Handler| handler.clone().layer(faults.clone());
+        Self { first: faulty(&self.first), others: self.others.iter().map(faulty).collect() }
+    }
+
     /// Runs the handler of the message's type once.
     pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
         match self.iter().find(|handler| handler.takes(&call.content_type)) {

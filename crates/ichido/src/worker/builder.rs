@@ -11,7 +11,7 @@ use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::batch::{BatchLimits, Batcher};
 use ichido_store::message::{QueueName, limits as store_limits};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
 use super::alert::AlertSettings;
@@ -24,7 +24,7 @@ use super::node::{Dispatcher, ServedQueue, StartMarks, WorkerNode};
 use super::pacer::Pacer;
 use super::running::WorkerHandle;
 use super::settings::{DestinationConfig, QueueConfig, limits};
-use super::stop::StopSignal;
+use super::stop::{StopSignal, StopStage};
 use crate::clock::Clock;
 use crate::destination::{DeliveryTerms, Destination};
 use crate::lease::Leases;
@@ -117,6 +117,13 @@ impl Worker {
     ///
     /// Call it within a tokio runtime, which runs it.
     pub fn start(self) -> Result<WorkerHandle, WorkerConfigErrors> {
+        let stop_timeout = self.stop_timeout;
+        let (node, sender) = self.node()?;
+        Ok(WorkerHandle::start(Arc::new(node), sender, stop_timeout))
+    }
+
+    /// Makes the node, which does nothing yet, and the sender that stops it.
+    pub(super) fn node(self) -> Result<(WorkerNode, watch::Sender<StopStage>), WorkerConfigErrors> {
         WorkerConfigErrors::or(self.errors(), Some(()))?;
         let clock = Arc::new(Clock::new(self.store.clone()));
         let dispatchers: HashMap<String, Arc<Dispatcher>> = self
@@ -159,7 +166,7 @@ impl Worker {
             in_flight,
             store: self.store,
         };
-        Ok(WorkerHandle::start(Arc::new(node), sender, self.stop_timeout))
+        Ok((node, sender))
     }
 
     fn dispatcher(&self, target: &DestinationConfig, clock: &Arc<Clock>) -> Arc<Dispatcher> {

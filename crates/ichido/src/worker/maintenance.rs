@@ -168,7 +168,7 @@ impl WorkerNode {
     }
 
     /// Promotes due messages to claimable.
-    async fn promote(&self) {
+    pub(super) async fn promote(&self) {
         for _ in 0..MAX_BATCHES {
             let promoted =
                 ok_or_log("failed to promote due messages", self.store.claims().promote(BATCH_SIZE).await);
@@ -182,7 +182,7 @@ impl WorkerNode {
     /// Declares nodes dead that show no sign of life.
     ///
     /// In doubt about its own life it sends a heartbeat first, and without one it declares nobody dead.
-    async fn declare_dead(&self) {
+    pub(super) async fn declare_dead(&self) {
         if !self.is_alive().await {
             return;
         }
@@ -194,7 +194,7 @@ impl WorkerNode {
     }
 
     /// Rescues messages of dead workers in our queues.
-    async fn rescue(&self) {
+    pub(super) async fn rescue(&self) {
         let queues: Vec<QueueName> = self.queues.keys().cloned().collect();
         for _ in 0..MAX_RESCUES {
             let rescued = self.store.claims().rescue_of(&queues, |queue| self.rescue_terms(queue)).await;

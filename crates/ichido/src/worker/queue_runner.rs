@@ -122,6 +122,17 @@ impl QueueRunner {
         None
     }
 
+    /// Claims the next message without waiting; `None` if nothing is due or the destination is paused.
+    #[cfg(feature = "testing")]
+    pub(super) async fn claim_next(
+        &mut self,
+    ) -> Result<Option<LeasedMessage>, ichido_store::error::StoreError> {
+        if self.served.dispatcher.pacer.closed_until().is_none() {
+            self.claim().await?;
+        }
+        Ok(self.leased.pop_front())
+    }
+
     /// Claims a batch. Returns how many messages are held.
     ///
     /// Reads the pace afterwards, so a message enqueued after a destination requested a pause is not sent into it.

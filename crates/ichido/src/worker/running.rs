@@ -186,6 +186,13 @@ async fn run(
     }
 }
 
+/// Makes a node ready to claim, without its background tasks.
+#[cfg(feature = "testing")]
+pub(super) async fn prepare(node: &WorkerNode) {
+    sync_clock(node).await;
+    announce(node).await;
+}
+
 /// Waits for the store's clock, from which all moments are counted.
 async fn sync_clock(node: &WorkerNode) {
     loop {

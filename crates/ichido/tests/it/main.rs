@@ -10,5 +10,6 @@ mod meters;
 mod nats;
 mod once;
 mod own_process;
+mod testing;
 mod worker;
 mod worker_signs;

@@ -3,9 +3,13 @@
 //! Guarantee: handlers that share a queue agree on everything that a queue has once, and no message fits two of them.
 // Spec: H4.
 
+#[cfg(feature = "testing")]
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::Worker;
+#[cfg(feature = "testing")]
+use crate::destination::FaultLayer;
 use crate::destination::{Destination, Handler, Handlers, Job, JobError, JobSuccess};
 use crate::message::Message;
 use crate::worker::config_error::WorkerConfigError;
@@ -75,6 +79,20 @@ impl Worker {
         match self.queues.iter_mut().find(|settings| settings.name == queue) {
             Some(settings) => change(settings),
             None => self.tuned_too_early.push(queue.to_owned()),
+        }
+        self
+    }
+
+    /// Injects faults into every handler, and claims no message before the one before it has ended.
+    #[cfg(feature = "testing")]
+    pub(in crate::worker) fn one_by_one(mut self, faults: &FaultLayer) -> Self {
+        for queue in &mut self.queues {
+            queue.batch_size = NonZeroU32::MIN;
+        }
+        for target in &mut self.targets {
+            if let Some(handlers) = target.destination.handlers() {
+                target.destination = Destination::Handlers(handlers.layer(faults));
+            }
         }
         self
     }

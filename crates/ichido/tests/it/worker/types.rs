@@ -5,10 +5,11 @@ use std::time::Duration;
 use ichido::destination::{Handler, Job, JobError, ReconcileOutcome};
 use ichido::message::Message;
 use ichido::worker::{Worker, WorkerConfigError};
+use ichido_core::json::CanonicalForm;
 use ichido_core::lifecycle::StateName;
 use ichido_core::retry::{Guarantee, Retry};
 use ichido_core::verdict::Effect;
-use ichido_store::message::NewMessage;
+use ichido_store::message::{NewMessage, RequestBody};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -40,7 +41,9 @@ message_type!(Untyped, None, Retry::ORDER);
 message_type!(Misnamed, Some("order/placed"), Retry::ORDER);
 
 fn typed(content_type: &str, key: &str) -> NewMessage {
-    NewMessage { content_type: content_type.to_owned(), ..message(key) }
+    let body = format!("{{\"n\":\"{key}\"}}").into_bytes();
+    let request = RequestBody::new(content_type, body, CanonicalForm::default()).unwrap();
+    NewMessage { request, ..message(key) }
 }
 
 async fn done<M>(_: Job<M>) -> Result<(), JobError> {
