@@ -37,6 +37,7 @@ pub(crate) fn guarantee(row: &impl Columns, table: &'static str) -> Result<Guara
     Ok(match (row.text("guarantee")?, row.number_or_none("keeps_for")?) {
         ("keyed", Some(keeps_for)) => Guarantee::Keyed { keeps_for: duration(keeps_for) },
         ("idempotent", None) => Guarantee::Idempotent,
+        ("transactional", None) => Guarantee::Transactional,
         ("none", None) => Guarantee::None,
         _ => return Err(StoreError::Corrupt { table, detail: "unknown guarantee".to_owned() }),
     })

@@ -67,6 +67,7 @@ fn promised(guarantee: Guarantee) -> String {
     match guarantee {
         Guarantee::Idempotent => "calls may be repeated".to_owned(),
         Guarantee::Keyed { keeps_for } => format!("keys kept for {}", duration::format(keeps_for)),
+        Guarantee::Transactional => "transactional".to_owned(),
         Guarantee::None => "no guarantee".to_owned(),
     }
 }

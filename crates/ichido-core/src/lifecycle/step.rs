@@ -259,14 +259,16 @@ struct Death {
 /// Handles the death of a worker that held the message.
 ///
 /// Without the start mark nothing was called, so the message is queued again unchanged. Otherwise the effect is
-/// unknown, and the message is parked if a repetition could apply it twice. In a batch nobody can tell which message
+/// unknown, unless it would have been settled with the message, and the message is parked if a repetition could apply it
+/// twice. In a batch nobody can tell which message
 /// killed the worker, so each is suspect: the next claim takes it alone, with a start mark. Only a call with a start
 /// mark is charged with a death, because the worker may have died while the message still waited for its turn.
 fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
     let Death { alone, safety, due, in_flight_until } = death;
     let started = claim.start_mark != StartMark::NotYet;
+    let may_be_done = started && safety != Safety::Transactional;
     let history =
-        if started { claim.history.with_doubt(claim.claimed_at, in_flight_until) } else { claim.history };
+        if may_be_done { claim.history.with_doubt(claim.claimed_at, in_flight_until) } else { claim.history };
     let charged = match claim.start_mark {
         StartMark::NotYet => false,
         StartMark::Written => alone || history.suspect,
@@ -290,7 +292,9 @@ fn after_death(claim: ActiveClaim, death: Death, now: Timestamp) -> State {
     }
     match (effect, safety) {
         // A person has something to find out.
-        (Effect::Unknown | Effect::Done, Safety::Keyed | Safety::None) => State::Parked { history },
+        (Effect::Unknown | Effect::Done, Safety::Keyed | Safety::Transactional | Safety::None) => {
+            State::Parked { history }
+        }
         (Effect::NotDone, _) | (_, Safety::Idempotent) => State::Dead { effect, history },
     }
 }

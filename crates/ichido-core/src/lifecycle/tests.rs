@@ -184,7 +184,7 @@ fn graceful_stop_returns_the_attempt() {
 
 #[test]
 fn unstarted_call_of_a_dead_worker_is_not_done() {
-    for safety in [Safety::None, Safety::Keyed, Safety::Idempotent] {
+    for safety in [Safety::None, Safety::Keyed, Safety::Idempotent, Safety::Transactional] {
         for alone in [true, false] {
             let mut state = State::queued(NOW, allowed(1));
             // More often than it has attempts, and than deaths are allowed: it was never called.
@@ -213,6 +213,17 @@ fn possibly_started_call_is_parked_if_not_repeatable() {
         ];
         assert_eq!(after(&start_mark).name(), "parked");
     }
+}
+
+/// Its effect would have been settled with it.
+#[test]
+fn transactional_call_of_a_dead_worker_is_not_done() {
+    let once = after(&[claimed(1), died(1, true, Safety::Transactional)]);
+    assert_eq!((once.name(), history(once).attempts, history(once).effect()), ("failed", 1, Effect::NotDone));
+    let quarantined = after(&killed_twice(Safety::Transactional));
+    assert!(matches!(quarantined, State::Dead { effect: Effect::NotDone, .. }), "{quarantined:?}");
+    let doubted = [claimed(1), again(1, Effect::Unknown), claimed(2), died(2, true, Safety::Transactional)];
+    assert_eq!(after(&doubted).name(), "parked", "the doubt is about a call under another guarantee");
 }
 
 #[test]
@@ -565,7 +576,10 @@ fn attempt_outcome_becomes_its_event() {
 pub(crate) fn events() -> impl Strategy<Value = Event> {
     let fences = || (0_u64..8).prop_map(fence);
     let effects = || prop_oneof![Just(Effect::NotDone), Just(Effect::Unknown)];
-    let safeties = || prop_oneof![Just(Safety::Keyed), Just(Safety::Idempotent), Just(Safety::None)];
+    let safeties = || {
+        let harmless = prop_oneof![Just(Safety::Keyed), Just(Safety::Idempotent)];
+        prop_oneof![2 => harmless, 1 => Just(Safety::Transactional), 1 => Just(Safety::None)]
+    };
     let start_mark = || prop_oneof![Just(StartMark::NotYet), Just(StartMark::NotTracked)];
     let moments = || (990_i64..1_020).prop_map(Timestamp::from_secs);
     let failures = prop_oneof![

@@ -245,6 +245,9 @@ fn without_a_key_only_undone_calls_are_repeated() {
         (Safety::Idempotent, Effect::NotDone, Ok(())),
         (Safety::Idempotent, Effect::Unknown, Ok(())),
         (Safety::Idempotent, Effect::Done, Ok(())),
+        (Safety::Transactional, Effect::NotDone, Ok(())),
+        (Safety::Transactional, Effect::Unknown, Err(EffectUnknown)),
+        (Safety::Transactional, Effect::Done, Err(EffectDone)),
     ];
     for (safety, effect, expected) in table {
         assert_eq!(may_repeat(safety, effect), expected, "{safety:?}, {effect:?}");
@@ -262,6 +265,9 @@ fn receiver_deduplicates_only_while_it_keeps_the_key() {
     assert_eq!(keyed.safety(ahead, Timestamp::from_secs(100)), Safety::None, "the clock was set back");
     assert_eq!(Guarantee::Idempotent.safety(since, Timestamp::MAX), Safety::Idempotent);
     assert_eq!(Guarantee::None.safety(None, Timestamp::EPOCH), Safety::None);
+    assert_eq!(Guarantee::Transactional.safety(None, Timestamp::MAX), Safety::Transactional);
+    let before = "the doubt is about a call under another guarantee";
+    assert_eq!(Guarantee::Transactional.safety(since, Timestamp::MAX), Safety::None, "{before}");
 }
 
 #[test]
@@ -277,6 +283,10 @@ fn weaker_guarantee_wins() {
         assert_eq!(of(any, Guarantee::Idempotent), any);
     }
     assert_eq!(of(keyed(10), keyed(20)), keyed(10));
+    assert_eq!(of(Guarantee::Transactional, Guarantee::Transactional), Guarantee::Transactional);
+    for other in [Guarantee::None, Guarantee::Idempotent, keyed(10)] {
+        assert_eq!(of(Guarantee::Transactional, other), Guarantee::None);
+    }
 }
 
 #[test]
@@ -328,6 +338,7 @@ fn guarantees() -> impl Strategy<Value = Guarantee> {
     prop_oneof![
         Just(Guarantee::None),
         Just(Guarantee::Idempotent),
+        Just(Guarantee::Transactional),
         (0_u64..100).prop_map(|secs| Guarantee::Keyed { keeps_for: Duration::from_secs(secs) }),
     ]
 }

@@ -16,7 +16,10 @@ pub enum Safety {
     ///
     /// Examples are a read, or work that may be paid for twice, such as a model's response.
     Idempotent,
-    /// Neither: only proof that nothing was done makes a repetition safe.
+    /// The effect commits with the message's settlement: an attempt that was not settled had none.
+    // SPEC H1.
+    Transactional,
+    /// None of these: only proof that nothing was done makes a repetition safe.
     None,
 }
 
@@ -30,6 +33,9 @@ pub enum Guarantee {
     },
     /// Repeating it is declared harmless.
     Idempotent,
+    /// Its effect is in the store's own database, and commits with the message's settlement or not at all.
+    // SPEC H1.
+    Transactional,
     /// Nothing.
     None,
 }
@@ -40,6 +46,7 @@ impl Guarantee {
         match self {
             Self::Keyed { .. } => "keyed",
             Self::Idempotent => "idempotent",
+            Self::Transactional => "transactional",
             Self::None => "none",
         }
     }
@@ -48,7 +55,7 @@ impl Guarantee {
     // SPEC D17.
     pub const fn is_repeatable(self) -> bool {
         match self {
-            Self::Keyed { .. } | Self::Idempotent => true,
+            Self::Keyed { .. } | Self::Idempotent | Self::Transactional => true,
             Self::None => false,
         }
     }
@@ -65,7 +72,9 @@ impl Guarantee {
                 Safety::None
             }
             (Self::Keyed { .. }, _) => Safety::Keyed,
-            (Self::None, _) => Safety::None,
+            (Self::Transactional, None) => Safety::Transactional,
+            // A transactional attempt leaves no doubt, so the doubt is about a call under another guarantee.
+            (Self::Transactional, Some(_)) | (Self::None, _) => Safety::None,
         }
     }
 
@@ -80,6 +89,9 @@ impl Guarantee {
             // Work that is always harmless to repeat is also harmless while a key is remembered.
             (keyed @ Self::Keyed { .. }, Self::Idempotent)
             | (Self::Idempotent, keyed @ Self::Keyed { .. }) => keyed,
+            (Self::Transactional, Self::Transactional) => Self::Transactional,
+            // To one of them an unsettled call was not done, to the other it may have been: they share nothing.
+            (Self::Transactional, _) | (_, Self::Transactional) => Self::None,
             (Self::Idempotent, Self::Idempotent) => Self::Idempotent,
         }
     }
@@ -102,8 +114,10 @@ pub enum RepeatRefused {
 pub fn may_repeat(safety: Safety, effect: Effect) -> Result<(), RepeatRefused> {
     match (effect, safety) {
         (Effect::NotDone, _) | (_, Safety::Idempotent) | (Effect::Unknown, Safety::Keyed) => Ok(()),
-        (Effect::Unknown, Safety::None) => Err(RepeatRefused::EffectUnknown),
-        (Effect::Done, Safety::Keyed | Safety::None) => Err(RepeatRefused::EffectDone),
+        (Effect::Unknown, Safety::Transactional | Safety::None) => Err(RepeatRefused::EffectUnknown),
+        (Effect::Done, Safety::Keyed | Safety::Transactional | Safety::None) => {
+            Err(RepeatRefused::EffectDone)
+        }
     }
 }
 

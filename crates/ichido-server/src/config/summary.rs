@@ -167,6 +167,7 @@ fn guarantee_text(guarantee: Option<Guarantee>) -> String {
             format!("keyed: deduplicates for {}", duration::format(keeps_for))
         }
         Some(Guarantee::Idempotent) => "idempotent: may be repeated".to_owned(),
+        Some(Guarantee::Transactional) => "transactional: commits with its settlement".to_owned(),
         Some(Guarantee::None) => "none: unknown effects are parked".to_owned(),
         None => "keyed: for the duplicate window of its stream".to_owned(),
     }

@@ -137,7 +137,7 @@ CREATE TABLE ichido.leases (
     max_time_in_flight bigint      NOT NULL, -- Microseconds for which its holder's calls may be in flight.
     message_ids uuid[]      NOT NULL,
     CONSTRAINT leases_some CHECK (cardinality(message_ids) > 0),
-    CONSTRAINT leases_guarantee CHECK (guarantee IN ('none', 'idempotent', 'keyed')),
+    CONSTRAINT leases_guarantee CHECK (guarantee IN ('none', 'idempotent', 'keyed', 'transactional')),
     CONSTRAINT leases_keeps CHECK ((guarantee = 'keyed') = (keeps_for IS NOT NULL))
 );
 
@@ -493,7 +493,7 @@ CREATE TABLE ichido.queue_facts (
     horizon      bigint           NOT NULL, -- Microseconds.
     ended        boolean          NOT NULL, -- The node has stopped: its facts count only if no node is alive.
     PRIMARY KEY (queue, node),
-    CONSTRAINT queue_facts_guarantee CHECK (guarantee IN ('none', 'idempotent', 'keyed')),
+    CONSTRAINT queue_facts_guarantee CHECK (guarantee IN ('none', 'idempotent', 'keyed', 'transactional')),
     CONSTRAINT queue_facts_keeps_for CHECK ((guarantee = 'keyed') = (keeps_for IS NOT NULL)),
     CONSTRAINT queue_facts_max_attempts CHECK (0 < max_attempts)
 );

@@ -130,7 +130,7 @@ CREATE TABLE ichido_leases (
     max_time_in_flight INTEGER NOT NULL, -- Microseconds for which its holder's calls may be in flight.
     message_ids TEXT    NOT NULL,
     CONSTRAINT leases_some CHECK (json_array_length(message_ids) > 0),
-    CONSTRAINT leases_guarantee CHECK (guarantee IN ('none', 'idempotent', 'keyed')),
+    CONSTRAINT leases_guarantee CHECK (guarantee IN ('none', 'idempotent', 'keyed', 'transactional')),
     CONSTRAINT leases_keeps CHECK ((guarantee = 'keyed') = (keeps_for IS NOT NULL))
 ) STRICT;
 
@@ -462,7 +462,7 @@ CREATE TABLE ichido_queue_facts (
     horizon      INTEGER NOT NULL, -- Microseconds.
     ended        INTEGER NOT NULL CHECK (ended IN (0, 1)), -- The node has stopped: its facts count only if no node is alive.
     PRIMARY KEY (queue, node),
-    CONSTRAINT queue_facts_guarantee CHECK (guarantee IN ('none', 'idempotent', 'keyed')),
+    CONSTRAINT queue_facts_guarantee CHECK (guarantee IN ('none', 'idempotent', 'keyed', 'transactional')),
     CONSTRAINT queue_facts_keeps_for CHECK ((guarantee = 'keyed') = (keeps_for IS NOT NULL)),
     CONSTRAINT queue_facts_max_attempts CHECK (0 < max_attempts)
 ) STRICT, WITHOUT ROWID;

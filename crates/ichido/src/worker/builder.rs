@@ -292,7 +292,7 @@ pub fn short_key_retention(queue: &QueueConfig, destination: &Destination) -> Op
         Guarantee::Keyed { keeps_for } if keeps_for < horizon => {
             Some(ShortKeyRetention { keeps_for, horizon, help: destination.key_retention_advice(horizon) })
         }
-        Guarantee::Keyed { .. } | Guarantee::Idempotent | Guarantee::None => None,
+        Guarantee::Keyed { .. } | Guarantee::Idempotent | Guarantee::Transactional | Guarantee::None => None,
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) const PROOF_STEP: i16 = 2;
 /// Earlier than every time: what is due then is always due.
 const ALWAYS: Timestamp = Timestamp::from_micros(i64::MIN);
 
-const SAFETIES: [Safety; 3] = [Safety::Idempotent, Safety::Keyed, Safety::None];
+const SAFETIES: [Safety; 4] = [Safety::Idempotent, Safety::Keyed, Safety::Transactional, Safety::None];
 const EFFECTS: [Effect; 3] = [Effect::NotDone, Effect::Done, Effect::Unknown];
 const BEGUN: [StartMark; 3] = [StartMark::NotYet, StartMark::Written, StartMark::NotTracked];
 const FAILURES: [Failure; 3] = [Failure::Retry { due: ALWAYS }, Failure::Permanent, Failure::InDoubt];
