@@ -4,10 +4,11 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{Database, PgConnection, Transaction};
 
 use crate::Store;
+use crate::claim_tracker::ClaimReport;
 use crate::driver::Driver;
 use crate::error::StoreError;
 use crate::ledger::{KeySettle, KeySettled};
-use crate::message::{EnqueueOutcome, NumberedMessage};
+use crate::message::{EnqueueOutcome, NumberedMessage, StepResult};
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
 
@@ -112,6 +113,17 @@ impl CallerTransaction<'_> {
         match self {
             Self::Postgres(connection, postgres) => postgres.settle_in(connection, settle).await,
             Self::Sqlite(connection, sqlite) => sqlite.settle_in(connection, settle).await,
+        }
+    }
+
+    /// Settles a message as sent.
+    pub(crate) async fn settle_success(
+        &mut self,
+        report: &ClaimReport<'_>,
+    ) -> Result<StepResult, StoreError> {
+        match self {
+            Self::Postgres(connection, postgres) => postgres.settle_success_in(connection, report).await,
+            Self::Sqlite(connection, sqlite) => sqlite.settle_success_in(connection, report).await,
         }
     }
 }

@@ -105,9 +105,8 @@ impl Postgres {
         Ok(None)
     }
 
-    /// Notes that a claim was rescued, after the commit.
-    pub(crate) fn rescued(&self, fence: Fence, queue: &QueueName) {
+    /// Stops tracking a claim that was rescued or finished, after the commit.
+    pub(crate) fn claim_ended(&self, fence: Fence) {
         self.claim_tracker.forget(fence);
-        self.note_requeued(queue);
     }
 }

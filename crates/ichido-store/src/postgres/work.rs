@@ -247,6 +247,18 @@ impl Postgres {
         Ok(stands.into_iter().map(|report| (report.index, StepResult::Now(report.last()))).collect())
     }
 
+    /// Writes a success within its holder's own transaction.
+    pub(crate) async fn settle_success_in(
+        &self,
+        connection: &mut PgConnection,
+        report: &ClaimReport<'_>,
+    ) -> Result<StepResult, StoreError> {
+        let sql = include_str!("sql/settle_sent_in.sql");
+        let query = sent_reports(sql, std::slice::from_ref(report), &[], self.skew());
+        let row = query.fetch_optional(connection).await?;
+        Ok(row.map_or(StepResult::Refused(StepRefusal::StaleFence), |_| StepResult::Now(report.last())))
+    }
+
     /// Writes the failures and the messages given back. Returns what was applied and what a start mark contradicts, by index.
     async fn settle_others(
         &self,

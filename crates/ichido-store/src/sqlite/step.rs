@@ -47,8 +47,8 @@ impl Sqlite {
         Ok(None)
     }
 
-    /// Notes that a claim was rescued, after the commit.
-    pub(crate) fn rescued(&self, fence: Fence, _queue: &QueueName) {
+    /// Stops tracking a claim that was rescued or finished, after the commit.
+    pub(crate) fn claim_ended(&self, fence: Fence) {
         self.own_claims.release(fence);
         self.claim_tracker.forget(fence);
     }

@@ -6,20 +6,21 @@ use std::time::Duration;
 
 use ichido_core::fence::Fence;
 use ichido_core::lifecycle::{Event, State, StepRefusal};
+use sqlx::sqlite::SqliteConnection;
 use uuid::Uuid;
 
 use super::step::step;
 use super::{Sqlite, WriteTransaction};
 use crate::claim_end::{MessageClaim, delete_leases, ends, fences, is_refused, marks, not_ours, settle};
-use crate::claim_tracker::{ClaimEnd, ClaimReport};
+use crate::claim_tracker::{ClaimEnd, ClaimEnds, ClaimReport};
 use crate::columns::{Columns as _, fence_from, number};
 use crate::error::StoreError;
 use crate::guarantee_columns::GuaranteeColumns;
 use crate::message::{ClaimOptions, ClaimedMessage, QueueName, Settlement, StepResult, limits};
 use crate::micros;
-use crate::row_changes::add_counts;
+use crate::row_changes::{add_counts, apply};
 use crate::rows::work;
-use crate::statement::{SqlValue, column, paired, shared, sqlite_only};
+use crate::statement::{DbConnection, SqlValue, column, paired, shared, sqlite_only};
 
 impl Sqlite {
     /// Claims up to `count` messages, or a single suspect if `suspects` are wanted.
@@ -120,6 +121,32 @@ impl Sqlite {
         }
         reports.retain(|report| !is_refused(&settled, report));
         Ok(WrittenReports { answers, reports, over })
+    }
+
+    /// Writes a success within its holder's own transaction. Nobody else writes until it ends, so no lock is needed.
+    pub(crate) async fn settle_success_in(
+        &self,
+        connection: &mut SqliteConnection,
+        report: &ClaimReport<'_>,
+    ) -> Result<StepResult, StoreError> {
+        self.files.check()?;
+        let now = self.now(connection).await?;
+        let mut connection = DbConnection::Sqlite(connection, now);
+        let (fence, own) = (number(report.fence), self.valid_claims());
+        let claim = [fence.into(), report.settlement.id.into(), SqlValue::Now, SqlValue::Numbers(&own)];
+        let Some(lease) = connection.optional(sqlite_only!("lease_valid"), &claim).await? else {
+            return Ok(StepResult::Refused(StepRefusal::StaleFence));
+        };
+        let holder = Some((lease.uuid("node")?, now));
+        let reports = std::slice::from_ref(report);
+        let (changes, _) = settle(reports, &mut ClaimEnds::default(), |_| holder, |_| false);
+        apply(&mut connection, &changes).await?;
+        Ok(StepResult::Now(report.last()))
+    }
+
+    /// Returns the claims of this process that are valid by its own clock.
+    pub(crate) fn valid_claims(&self) -> Vec<i64> {
+        self.own_claims.valid_claims()
     }
 
     /// Stops tracking what has ended, after the commit.

@@ -5,13 +5,16 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
-use ichido_core::lifecycle::State;
+use ichido_core::lifecycle::{Event, State, StepRefusal};
 use uuid::Uuid;
 
 use super::Claims;
 use crate::batch::BatchLimits;
+use crate::caller_transaction::CallerConnection;
+use crate::claim_end::delete_leases;
+use crate::claim_tracker::ClaimReport;
 use crate::columns::{Columns, number};
-use crate::driver::on;
+use crate::driver::{Driver, on};
 use crate::error::StoreError;
 use crate::message::limits::MAX_LEASE;
 use crate::message::{ClaimOptions, ClaimedMessage, DeadLetterState, QueueName, Settlement, StepResult};
@@ -102,13 +105,61 @@ impl Claims<'_> {
         stepped
     }
 
+    /// Stores a success within the holder's open transaction: both commit, or neither.
+    ///
+    /// Call it last, right before the commit, and [`Claims::finish`] after it. If it returns anything but
+    /// [`StepResult::Now`], the claim was lost or has expired, or the event is not a success: roll back. On SQLite, begin the
+    /// transaction with [`Store::begin_immediate`](crate::Store::begin_immediate).
+    // SPEC H1.
+    pub async fn settle_in(
+        self,
+        connection: &mut impl CallerConnection,
+        settlement: &Settlement,
+    ) -> Result<StepResult, StoreError> {
+        let settlement = Settlement { note: storable_note(settlement.note.clone()), ..settlement.clone() };
+        let report = match settlement.event {
+            Event::Succeeded { .. } => ClaimReport::new(0, &settlement),
+            _ => Err(StepRefusal::WrongState),
+        };
+        match report {
+            Ok(report) => self.0.in_transaction(connection)?.settle_success(&report).await,
+            Err(why) => Ok(StepResult::Refused(why)),
+        }
+    }
+
+    /// Deletes claims whose messages were all settled in transactions of their holder.
+    ///
+    /// Without it they lapse, and a rescue finds nothing to do. A claim that still holds a message is left alone.
+    // SPEC H1.
+    pub async fn finish(self, fences: &[Fence]) -> Result<(), StoreError> {
+        let numbers: Vec<i64> = fences.iter().copied().map(number).collect();
+        let work = async |transaction: &mut Transaction<'_>| {
+            let mut connection = transaction.connection();
+            let rows = connection.all(paired!("lease_finished"), &[SqlValue::Numbers(&numbers)]).await?;
+            let finished: Result<Vec<i64>, _> = rows.iter().map(|row| row.fence().map(number)).collect();
+            delete_leases(&mut connection, &finished?).await?;
+            Ok(Some(()))
+        };
+        let outcome = self.0.driver.transact(work).await;
+        // This process does not end them again, whatever came of it.
+        for fence in fences {
+            on!(&*self.0.driver, driver => driver.claim_ended(*fence));
+        }
+        outcome.map(drop)
+    }
+
     /// Renews claims of messages for `lease` from now. Returns which are still valid, in the same order.
     ///
-    /// Messages of one [`Claims::claim`] share a fence: pass it once.
+    /// A claim that has expired is lost, even if nobody has rescued its messages yet. Messages of one [`Claims::claim`] share a fence: pass it once.
     pub async fn renew(self, fences: &[Fence], lease: Duration) -> Result<Vec<bool>, StoreError> {
         let lease = lease.min(MAX_LEASE);
         let numbers: Vec<i64> = fences.iter().copied().map(number).collect();
-        let values = [SqlValue::Numbers(&numbers), micros(lease).into(), SqlValue::Now];
+        let own = match &*self.0.driver {
+            Driver::Sqlite(sqlite) => sqlite.valid_claims(),
+            Driver::Postgres(_) => Vec::new(),
+        };
+        let own = SqlValue::Numbers(&own);
+        let values = [SqlValue::Numbers(&numbers), micros(lease).into(), SqlValue::Now, own];
         let rows = self.0.driver.write_returning_all(paired!("lease_renew"), &values).await?;
         let renewed: HashSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
         on!(&*self.0.driver, driver => driver.renewed(fences, &renewed, lease));
@@ -180,7 +231,8 @@ impl Claims<'_> {
             Ok(Some((lapsed.fence, rescued)))
         };
         let Some((fence, rescued)) = self.0.driver.transact(work).await? else { return Ok(None) };
-        on!(&*self.0.driver, driver => driver.rescued(fence, &rescued.queue));
+        on!(&*self.0.driver, driver => driver.claim_ended(fence));
+        self.0.driver.note_requeued(&rescued.queue);
         if 0 < rescued.count {
             self.0.queues().wake(&rescued.queue);
         }

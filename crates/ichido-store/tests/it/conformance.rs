@@ -28,6 +28,7 @@ mod responses;
 mod search;
 mod settle;
 mod settle_in;
+mod success_in;
 mod tokens;
 mod transaction;
 mod unknown;

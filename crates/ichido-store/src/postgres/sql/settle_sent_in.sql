@@ -1,0 +1,36 @@
+-- Like settle_sent.sql, as the last statement of the holder's own transaction before its COMMIT. Returns no row, and writes
+-- nothing, if the claim was lost, has expired, or does not hold the message, or if the message has ended under it.
+--
+-- The lock keeps renewals and rescues waiting until the transaction ends, which is at once. A rescue that was first has deleted
+-- the lease; one that comes later sees the event. The lease is deleted after the commit (lease_finished.sql), not here: that lock
+-- would make the worker's other claims wait. $10 is not used.
+--
+-- A response must also mean durable, however the caller's connection is configured; a stricter setting is kept.
+WITH now AS (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at),
+held AS (
+    SELECT fence, node, queue FROM ichido.leases
+    WHERE fence = ANY ($9) AND message_ids @> $1::uuid[] AND lease_until > (SELECT at FROM now)
+    FOR SHARE
+),
+ended AS (
+    INSERT INTO ichido.events
+        (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect,
+         status, result_digest, receipt, code, excerpt, response, response_type, response_bytes, node)
+    SELECT i.message_id, i.fence, 0, i.claimed_at, now.at, 'sending', 'sent', 'succeeded', i.attempts, i.deaths, 'done',
+           i.status, i.result_digest, i.receipt, i.code, i.excerpt, i.response, i.response_type, i.response_bytes, held.node
+    FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[], $4::integer[], $5::integer[], $6::smallint[], $7::bytea[], $8::text[],
+                $12::text[], $13::text[], $14::bytea[], $15::text[], $16::integer[])
+             AS i (message_id, fence, claimed_at, attempts, deaths, status, result_digest, receipt, code, excerpt,
+                   response, response_type, response_bytes)
+    JOIN held USING (fence), now
+    ON CONFLICT DO NOTHING
+    RETURNING message_id, fence
+),
+counted AS (
+    INSERT INTO ichido.count_deltas (queue, state, delta)
+    SELECT held.queue, c.state, c.sign
+    FROM ended JOIN held USING (fence), (VALUES ('sending', -1), ('sent', 1)) AS c (state, sign)
+)
+SELECT message_id, fence,
+       CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN set_config('synchronous_commit', 'on', true) END
+FROM ended
