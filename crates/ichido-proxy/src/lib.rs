@@ -16,7 +16,6 @@ mod forward;
 mod headers;
 mod hop;
 mod identity;
-mod maintenance;
 mod method;
 mod problem;
 mod route;
@@ -53,15 +52,8 @@ use upstream::Upstream;
 pub struct Proxy {
     limits: Limits,
     role: ProxyRole,
-    ledger: Option<Ledger>,
-}
-
-/// The ledger of an adapter.
-struct Ledger {
-    keeper: LeaseKeeper,
-    store: Store,
-    /// The operations whose lapsed claims this adapter settles.
-    operations: Vec<String>,
+    /// The keeper of an adapter's ledger.
+    keeper: Option<LeaseKeeper>,
 }
 
 impl Proxy {
@@ -71,7 +63,7 @@ impl Proxy {
         let Settings { rules, timeouts, limits, .. } = settings;
         let bodies = Permits::new(MAX_BODIES_BYTES, MAX_BODIES_BYTES_OF_ONE);
         let role = ProxyRole::Hop(Box::new(HopRole { rules, limits, upstream, timeouts, bodies }));
-        Ok(Self { limits, role, ledger: None })
+        Ok(Self { limits, role, keeper: None })
     }
 
     /// Creates an adapter, which keeps a ledger in `store`.
@@ -79,30 +71,22 @@ impl Proxy {
         let upstream = upstream(&settings)?;
         let Settings { rules, timeouts, limits, adapter, .. } = settings;
         let adapter = adapter.ok_or_else(|| ConfigErrors::one("--role", "only the adapter has a ledger"))?;
-        let keeper = LeaseKeeper::new(store.clone());
-        let operations = adapter.with_unknown_outcomes();
+        let keeper = LeaseKeeper::new(store);
         let role = adapter::build(adapter, &keeper, rules, limits, upstream, timeouts.attempt_timeout)?;
-        Ok(Self {
-            limits,
-            role: ProxyRole::Adapter(Box::new(role)),
-            ledger: Some(Ledger { keeper, store, operations }),
-        })
+        Ok(Self { limits, role: ProxyRole::Adapter(Box::new(role)), keeper: Some(keeper) })
     }
 
     /// Serves until it is asked to stop, then drains unless it is asked again.
     ///
     /// The loss of the database file counts as a request to stop.
     pub async fn until(self, listener: TcpListener, stops: &Stops) -> ServerEnd {
-        let Self { limits, role, ledger } = self;
+        let Self { limits, role, keeper } = self;
         let role = Arc::new(role);
-        let Some(Ledger { keeper, store, operations }) = ledger else {
+        let Some(keeper) = keeper else {
             return serve(listener, role, limits, stops, pending(), ready(())).await;
         };
-        let maintenance = tokio::spawn(maintenance::run(store.clone(), operations));
-        let loss = async { _ = store.files_lost().await };
-        let ended = serve(listener, role, limits, stops, loss, keeper.drained()).await;
-        maintenance.abort();
-        ended
+        let loss = async { _ = keeper.store().files_lost().await };
+        serve(listener, role, limits, stops, loss, keeper.drained()).await
     }
 }
 

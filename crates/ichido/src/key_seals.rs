@@ -1,7 +1,7 @@
 //! Sealing of settled key records into the audit trail, a bounded number per round.
 //!
-//! Guarantee: a round examines a bounded number of records and never waits for a request. Workers run it, and proxies on a store
-//! without a worker. A program with only the layer runs `ichido audit seal` periodically.
+//! Guarantee: a round examines a bounded number of records and never waits for a request. Workers run it, and
+//! keepers of a layer on a store without a worker.
 // Spec: C5, F5.
 
 use std::time::Duration;
@@ -18,8 +18,7 @@ const PASS_EVERY: Duration = Duration::from_mins(1);
 const BATCHES_PER_SECOND: u64 = 6;
 
 /// How far a pass over the records has come.
-#[derive(Debug)]
-pub struct KeySealer {
+pub(crate) struct KeySealer {
     batches_per_round: u64,
     /// Where the pass continues; `None` if it is over.
     after: Option<Timestamp>,
@@ -29,14 +28,14 @@ pub struct KeySealer {
 
 impl KeySealer {
     /// Creates one for rounds at this interval.
-    pub fn with_rounds_every(interval: Duration) -> Self {
+    pub(crate) fn with_rounds_every(interval: Duration) -> Self {
         Self { batches_per_round: interval.as_secs().max(1) * BATCHES_PER_SECOND, after: None, next: None }
     }
 
     /// Runs one round: continues the pass, or begins the next one if it is due. Returns how many records were sealed.
     ///
     /// It writes entries of the audit trail, which are then sealed like all others.
-    pub async fn run_once(&mut self, store: &Store) -> Result<u64, StoreError> {
+    pub(crate) async fn run_once(&mut self, store: &Store) -> Result<u64, StoreError> {
         if self.after.is_none() {
             if self.next.is_some_and(|next| Instant::now() < next) {
                 return Ok(0);

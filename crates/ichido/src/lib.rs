@@ -28,7 +28,7 @@ pub mod destination;
 #[cfg(any(feature = "once", feature = "worker"))]
 mod errors;
 #[cfg(any(feature = "once", feature = "worker"))]
-pub mod key_seals;
+mod key_seals;
 #[cfg(any(feature = "once", feature = "worker"))]
 mod lease;
 #[cfg(feature = "worker")]
@@ -44,7 +44,7 @@ pub mod testing;
 #[cfg(feature = "worker")]
 mod transaction;
 #[cfg(any(feature = "once", feature = "worker"))]
-pub mod unknown_outcomes;
+mod unknown_outcomes;
 #[cfg(feature = "worker")]
 pub mod worker;
 

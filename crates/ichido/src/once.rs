@@ -47,11 +47,11 @@
 //! # Shutdown and maintenance
 //!
 //! A handler continues after its client disconnects, so await [`LeaseKeeper::drained`] on shutdown, after the server has
-//! stopped. The service deletes expired keys: call `Keys::sweep` periodically on one node ([`ichido_store::node`] shows
-//! how). A key expires by the clock that `key_sweep` advances, so setting the wall clock ahead does not expire keys. The
-//! next request under a key finds what a crash left behind with the guarantee none or keyed; so does `Keys::mark_lapsed_unknown`, which lists it
-//! for a person to decide. [`crate::unknown_outcomes::report`] sets the metrics of such keys; a worker on the same store
-//! does that too, and raises the alert `unknown_outcome`.
+//! stopped. The keeper deletes expired keys, one process at a time, and leaves that to a worker or proxy that already does
+//! it. A key expires by the clock that this advances, so setting the wall clock ahead does not expire keys. With the
+//! guarantee none or keyed, the keeper also lists what a crash left behind, for a person to decide, and sets the metrics of
+//! such keys; a worker on the same store raises the alert `unknown_outcome`. An operation whose name is derived from the
+//! request ([`Once::operation_by`]) is listed when its key arrives again.
 //!
 //! Start at [`Once`]; then read `service`, which handles a request, and `attempt`, which runs one.
 // Spec: A1 to A6, C1 to C7, C9, C10, D11, F2.
@@ -67,6 +67,7 @@ mod extract;
 mod fields;
 mod handler;
 mod keeper;
+mod maintenance;
 mod metrics;
 mod problem;
 mod reconcile;

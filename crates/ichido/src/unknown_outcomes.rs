@@ -1,8 +1,7 @@
 //! Keys of unknown outcome, as metrics.
 //!
-//! Guarantee: a key that waits for a person is counted until it is decided, by every program that calls [`report`]. One
-//! call reads one index, up to a limit. Workers and proxies call it; a program with only the layer should do so
-//! periodically, where it calls `Keys::sweep`.
+//! Guarantee: a key that waits for a person is counted until it is decided, by every worker and every keeper of a layer. One
+//! call reads one index, up to a limit.
 // Spec: F2.
 
 use ichido_core::time::Timestamp;
@@ -22,7 +21,7 @@ pub(crate) fn describe_metrics() {
 }
 
 /// Counts keys of unknown outcome by operation, and sets the metrics. `now` is the store's time.
-pub async fn report(store: &Store, now: Timestamp) -> Result<Vec<UnknownCount>, StoreError> {
+pub(crate) async fn report(store: &Store, now: Timestamp) -> Result<Vec<UnknownCount>, StoreError> {
     let counts = store.keys().count_unknown(now).await?;
     let total: u64 = counts.iter().map(|found| found.count).sum();
     let oldest = counts.iter().map(|found| now.since(found.oldest)).max().unwrap_or_default();

@@ -28,16 +28,6 @@ pub(crate) struct AdapterSettings {
 }
 
 impl AdapterSettings {
-    /// Returns the names of the operations whose lost outcomes are unknown.
-    ///
-    /// An idempotent one simply runs again.
-    pub(crate) fn with_unknown_outcomes(&self) -> Vec<String> {
-        let is_unknown =
-            |protection: &Protection| protection.draft.guarantee != Some(OperationGuarantee::Idempotent);
-        let found = self.operations.iter().filter(|one| one.protection.as_ref().is_some_and(is_unknown));
-        found.map(|operation| operation.name.clone()).collect()
-    }
-
     /// Returns the header fields that identify callers or are compared between requests.
     pub(super) fn relied_on(&self) -> impl Iterator<Item = HeaderName> {
         let protections = self.operations.iter().filter_map(|operation| operation.protection.as_ref());

@@ -234,6 +234,9 @@ impl Once {
         let (policy, caller) = OnceConfigErrors::or(errors, policy.zip(self.caller))?;
         if let OperationName::Named(name) = &self.operation {
             metrics::register_operation(name);
+            if matches!(mode, OperationGuarantee::Keyed | OperationGuarantee::None) {
+                keeper.mark_lapsed_of(name);
+            }
         }
         Ok(OnceLayer::new(Settings {
             keeper: keeper.clone(),

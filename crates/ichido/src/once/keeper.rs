@@ -1,22 +1,26 @@
 //! Keeps a store's live claims: renews all their leases together while their handlers run.
 //!
-//! It also counts requests in flight, because a stopping process must wait for work that is detached from its connection.
+//! It also runs the ledger's maintenance, until the last clone of the keeper and of its layers is dropped, and counts requests in flight, because a stopping process must wait for work that is detached from its connection.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
 use ichido_core::ledger::RecordName;
+use ichido_core::sync::lock;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::waiters::Waiters;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
+use super::maintenance::{self, OperationNames};
 use super::settings::limits;
 use crate::clock::Clock;
 use crate::lease::{self, Lease, Leases, Renew};
 
-/// Keeps the claims of one store alive while their handlers run.
+/// Keeps the claims of one store alive while their handlers run, and maintains its ledger: deletes expired keys, and
+/// reports keys of unknown outcome.
 ///
 /// Cheap to clone; all clones share one keeper. Use one keeper for all operations of a store.
 #[derive(Clone)]
@@ -31,6 +35,9 @@ struct KeeperInner {
     ///
     /// Ten thousand that each queried the store would block everybody else.
     duplicates: Waiters<[u8; 32]>,
+    operations: OperationNames,
+    /// Aborted when it is dropped.
+    _maintenance: JoinSet<()>,
 }
 
 /// Renews claims of keys.
@@ -53,13 +60,23 @@ impl Renew for KeyClaims {
 impl LeaseKeeper {
     /// Creates the keeper of a store.
     ///
-    /// Call it within a tokio runtime, which runs the renewals.
+    /// Call it within a tokio runtime, which runs the renewals and the maintenance.
     pub fn new(store: Store) -> Self {
         let clock = Arc::new(Clock::new(store.clone()));
         let claims = Leases::new(KeyClaims(store.clone()), Arc::clone(&clock));
         tokio::spawn(lease::run(Arc::downgrade(&claims)));
-        let (in_flight, duplicates) = (watch::Sender::new(0), Waiters::default());
-        Self(Arc::new(KeeperInner { store, clock, claims, in_flight, duplicates }))
+        let operations = OperationNames::default();
+        let mut maintenance = JoinSet::new();
+        maintenance.spawn(maintenance::run(store.clone(), Arc::clone(&clock), Arc::clone(&operations)));
+        Self(Arc::new(KeeperInner {
+            store,
+            clock,
+            claims,
+            in_flight: watch::Sender::new(0),
+            duplicates: Waiters::default(),
+            operations,
+            _maintenance: maintenance,
+        }))
     }
 
     /// Returns the store whose claims it keeps.
@@ -84,6 +101,11 @@ impl LeaseKeeper {
     pub(crate) fn track_request(&self) -> InFlightRequest {
         self.0.in_flight.send_modify(|count| *count += 1);
         InFlightRequest(Arc::clone(&self.0))
+    }
+
+    /// Marks lapsed claims of this operation as unknown from now on.
+    pub(crate) fn mark_lapsed_of(&self, operation: &str) {
+        lock(&self.0.operations).insert(operation.to_owned());
     }
 
     /// Waits up to `at_most` for a claimed key to change.

@@ -10,6 +10,7 @@ pub(crate) mod fixture;
 mod gone;
 mod guide;
 mod key;
+mod maintenance;
 mod outage;
 mod outcome;
 mod race;

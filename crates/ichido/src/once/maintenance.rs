@@ -1,31 +1,43 @@
-//! Maintenance of the ledger.
+//! Maintenance of the ledger, by every process that has the layer.
 //!
-//! One adapter at a time deletes expired keys. Every adapter marks claims that a crash left behind as unknown, so a
-//! person sees them even if nobody repeats the request, and reports how many keys wait for a person. If no worker runs on the
-//! store, one adapter seals the audit trail and the settled key records.
+//! One process at a time deletes expired keys and contents: a proxy, a worker or a service. Each one marks claims of its own
+//! operations that a crash left behind as unknown, so a person sees them even if nobody repeats the request, and reports
+//! how many keys wait for a person. If no worker runs on the store, one process seals the audit trail and the settled key
+//! records.
 // Spec: A5, C5, F2, F5.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ichido::key_seals::KeySealer;
-use ichido::unknown_outcomes;
 use ichido_core::clock::is_alive;
+use ichido_core::sync::lock;
 use ichido_store::Store;
 use ichido_store::audit::{AuditSealed, MAX_SEAL_ENTRIES};
 use ichido_store::error::StoreError;
 use ichido_store::facts::ALIVE_WITHIN;
 use ichido_store::node::SingletonTask;
-use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
 
-/// How often maintenance runs.
+use crate::clock::Clock;
+use crate::key_seals::KeySealer;
+use crate::unknown_outcomes;
+
+/// The time between runs, on average.
 const EVERY: Duration = Duration::from_secs(30);
-/// How long the singleton task is claimed. Another adapter takes over after two missed runs.
+/// The time to the first run, on average: a service that is restarted often must come to one.
+const FIRST_AFTER: Duration = Duration::from_secs(1);
+/// The longest sleep between looks at the local clock. Timers do not notice that a test moves it.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// How long the singleton task is claimed. Another process takes over after two missed runs.
 const ELECTED_FOR: Duration = Duration::from_secs(75);
 /// The maximum number of rows per statement, so no statement holds its locks for long.
 const MAX_ROWS: u32 = 500;
 /// The maximum number of statements of a kind per run. A backlog takes several runs.
 const MAX_STATEMENTS: u32 = 20;
+
+/// The operations of this process whose lapsed claims are of unknown outcome.
+pub(super) type OperationNames = Arc<Mutex<BTreeSet<String>>>;
 
 /// The result of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +53,7 @@ struct MaintenanceCounts {
 /// Seals the audit trail of a store without a worker.
 struct TrailSealer {
     keys: KeySealer,
-    /// The trail is sealed with a key, which a proxy does not have.
+    /// The trail is sealed with a key, which this process does not have.
     lacks_key: bool,
 }
 
@@ -77,16 +89,19 @@ impl TrailSealer {
     }
 }
 
-/// Maintains the store and the operations of this adapter until it is dropped.
-///
-/// None of them is transactional: a proxy has no transaction with its service.
-pub(crate) async fn run(store: Store, operations: Vec<String>) {
+/// Maintains the store until it is aborted. That leaves nothing half done: each step is one transaction.
+pub(super) async fn run(store: Store, clock: Arc<Clock>, operations: OperationNames) {
     let node = Uuid::now_v7();
-    let mut look = interval(EVERY);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut unknown_before, mut trail) = (0, TrailSealer::new());
+    let mut due = clock.elapsed() + jittered(FIRST_AFTER);
     loop {
-        look.tick().await;
+        let wait = due.saturating_sub(clock.elapsed());
+        if !wait.is_zero() {
+            tokio::time::sleep(wait.min(CHECK_EVERY)).await;
+            continue;
+        }
+        due = clock.elapsed() + jittered(EVERY);
+        let operations: Vec<String> = lock(&operations).iter().cloned().collect();
         if let Err(error) = trail.run_once(&store, node).await {
             tracing::warn!(error = error.with_causes(), "failed to seal the audit trail; will retry");
         }
@@ -113,10 +128,15 @@ pub(crate) async fn run(store: Store, operations: Vec<String>) {
     }
 }
 
+/// Returns a time within a quarter of this one, so processes that start together do not run together.
+fn jittered(time: Duration) -> Duration {
+    time.mul_f64(0.75 + fastrand::f64() / 2.0)
+}
+
 async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<MaintenanceCounts, StoreError> {
     // The counters behind alerts; a worker on the same store watches them.
     store.series().flush().await?;
-    // Each adapter knows its own operations and settles their claims; two adapters take different rows.
+    // Each process knows its own operations and settles their claims; two processes take different rows.
     let lapsed = in_batches(|| store.keys().mark_lapsed_unknown(operations, MAX_ROWS)).await?;
     let mut forgotten = 0;
     if store.nodes().claim_task(SingletonTask::Ledger, node, ELECTED_FOR).await? {
