@@ -1,7 +1,7 @@
-//! Checks that the page of cases names tests that exist.
+//! Checks that pages of numbered claims name tests that exist.
 //!
-//! Guarantee: `docs/cases.md` has the thirty cases once and in order, and every row of its tables ends with tests that
-//! are in the workspace and run. Unlike the specification, it has no open rows.
+//! Guarantee: `docs/cases.md` has the thirty cases and `docs/comparison.md` the six questions, once and in order, and every
+//! row of their tables ends with tests that are in the workspace and run. Unlike the specification, they have no open rows.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,20 @@ use super::TidyFinding;
 use super::spec::{Test, cells, names, tests};
 use super::tree::Tree;
 
-const FILE: &str = "docs/cases.md";
-const CASES: usize = 30;
+/// The pages, each with its last number.
+const PAGES: [(&str, usize); 2] = [("docs/cases.md", 30), ("docs/comparison.md", 6)];
 
-/// Finds cases that are missing or out of order, and tests that do not exist.
+/// Finds rows that are missing or out of order, and tests that do not exist.
 pub fn check(tree: &Tree) -> Vec<TidyFinding> {
-    let Some(text) = tree.get(FILE) else {
-        return vec![finding(0, "the page of cases is missing".to_owned(), "write it")];
-    };
     let tests = tests(tree);
+    PAGES.iter().flat_map(|(page, last)| check_page(tree, &tests, page, *last)).collect()
+}
+
+fn check_page(tree: &Tree, tests: &BTreeMap<String, Vec<Test>>, page: &str, last: usize) -> Vec<TidyFinding> {
+    let finding = |line, what, fix| finding(page, line, what, fix);
+    let Some(text) = tree.get(page) else {
+        return vec![finding(0, "the page is missing".to_owned(), "write it")];
+    };
     let mut findings = Vec::new();
     let mut numbers = Vec::new();
     let rows = text.lines().enumerate().filter_map(|(index, line)| Some((index + 1, cells(line)?)));
@@ -32,12 +37,12 @@ pub fn check(tree: &Tree) -> Vec<TidyFinding> {
                 continue;
             }
         };
-        let faults = named.into_iter().filter_map(|name| fault(name, &tests));
+        let faults = named.into_iter().filter_map(|name| fault(name, tests));
         findings.extend(faults.map(|(what, fix)| finding(line, what, fix)));
     }
-    if numbers != (1..=CASES).collect::<Vec<_>>() {
-        let what = format!("the cases are not 1 to {CASES} in order: {numbers:?}");
-        findings.push(finding(0, what, "do not drop a case; give each case its row"));
+    if numbers != (1..=last).collect::<Vec<_>>() {
+        let what = format!("the rows are not 1 to {last} in order: {numbers:?}");
+        findings.push(finding(0, what, "do not drop a row; give each number its own"));
     }
     findings
 }
@@ -60,8 +65,8 @@ fn is_head(cells: &[&str]) -> bool {
         || cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':')))
 }
 
-fn finding(line: usize, what: String, fix: &str) -> TidyFinding {
-    let location = if line == 0 { FILE.to_owned() } else { format!("{FILE}:{line}") };
+fn finding(page: &str, line: usize, what: String, fix: &str) -> TidyFinding {
+    let location = if line == 0 { page.to_owned() } else { format!("{page}:{line}") };
     TidyFinding { what, location, fix: fix.to_owned() }
 }
 
@@ -71,22 +76,26 @@ mod tests {
 
     const TESTS: &str = "#[test] fn met() {}\n#[test] #[ignore = \"slow\"] fn asleep() {}\n";
 
-    fn page(row: impl Fn(usize) -> Option<String>) -> String {
+    fn page(last: usize, row: impl Fn(usize) -> Option<String>) -> String {
         let mut text = String::from("# Cases\n| # | what | test |\n|---|---|---|\n");
-        for number in 1..=CASES {
+        for number in 1..=last {
             text += &row(number).unwrap_or_else(|| format!("| {number} | it | `met` |\n"));
         }
         text + "\n| bug | test |\n|---|---|\n| a bug | `met`, `met` |\n"
     }
 
-    fn found(text: &str) -> Vec<String> {
-        let tree = Tree::new(&[(FILE, text), ("crates/a/tests/it.rs", TESTS)]);
-        check(&tree).into_iter().map(|finding| finding.what).collect()
+    /// The findings if `row` writes row 5 of each page.
+    fn found(row: Option<&str>) -> Vec<String> {
+        let pages = PAGES
+            .map(|(name, last)| (name, page(last, |number| row.filter(|_| number == 5).map(str::to_owned))));
+        let mut files: Vec<(&str, &str)> = pages.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        files.push(("crates/a/tests/it.rs", TESTS));
+        check(&Tree::new(&files)).into_iter().map(|finding| finding.what).collect()
     }
 
     #[test]
     fn a_whole_page_is_clean() {
-        assert_eq!(found(&page(|_| None)), [""; 0]);
+        assert_eq!(found(None), [""; 0]);
     }
 
     #[test]
@@ -97,19 +106,19 @@ mod tests {
             ("open", "`open` is not a list of tests"),
             ("later", "`later` is not a list of tests"),
         ] {
-            let page = page(|number| (number == 7).then(|| format!("| 7 | it | {proof} |\n")));
-            assert_eq!(found(&page), [what]);
+            assert_eq!(found(Some(&format!("| 5 | it | {proof} |\n"))), [what; PAGES.len()]);
         }
     }
 
     #[test]
     fn a_case_that_is_missing_is_found() {
-        let page = page(|number| (number == 7).then(String::new));
-        assert!(found(&page)[0].starts_with("the cases are not 1 to 30 in order"), "{:?}", found(&page));
+        let found = found(Some(""));
+        assert!(found[0].starts_with("the rows are not 1 to 30 in order"), "{found:?}");
+        assert!(found[1].starts_with("the rows are not 1 to 6 in order"), "{found:?}");
     }
 
     #[test]
     fn a_missing_page_is_found() {
-        assert_eq!(check(&Tree::new(&[])).len(), 1);
+        assert_eq!(check(&Tree::new(&[])).len(), PAGES.len());
     }
 }

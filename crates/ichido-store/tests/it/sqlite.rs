@@ -131,6 +131,28 @@ async fn a_transaction_that_reads_first_keeps_its_place_when_begun_as_immediate(
     assert!(matches!(other.await.unwrap(), Enqueued::New { .. }));
 }
 
+/// Two hundred writers and a caller's transaction: the store has one writer connection, so its calls queue instead of failing.
+#[tokio::test]
+async fn writers_of_one_process_do_not_see_busy() {
+    let (file, store) = opened().await;
+    let pool = callers(&file).await;
+    let mut open = Store::begin_immediate(&pool).await.unwrap();
+    let writers: Vec<_> = (0..200)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move { store.messages().enqueue(message(&format!("k{number}"))).await })
+        })
+        .collect();
+    all_wait().await;
+    sqlx::query("INSERT INTO orders VALUES (1)").execute(&mut *open).await.unwrap();
+    assert!(writers.iter().all(|writer| !writer.is_finished()), "they wait for the file");
+    open.commit().await.unwrap();
+    for writer in writers {
+        let enqueued = writer.await.unwrap();
+        assert!(matches!(enqueued, Ok(Enqueued::New { .. })), "{enqueued:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_claim_of_this_process_does_not_lapse_when_the_wall_clock_is_set() {
     let (file, store) = opened().await;

@@ -4,13 +4,13 @@
 use ichido_core::lifecycle::{Event, Failure, State, StepRefusal};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::{Effect, ErrorCode};
-use ichido_store::message::{ClaimedMessage, Note, Settlement, StepResult};
+use ichido_store::message::{ClaimOptions, ClaimedMessage, Note, Settlement, StepResult};
 use ichido_store::testing::while_busy;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, KEYED, LEASE, StoreFixture, TRAVELS_FOR, final_failure, given_back, in_doubt, now,
-    only, rescue, succeeded, will_retry,
+    AFTER_LEASE, BACKOFF, KEYED, LEASE, StoreFixture, TRAVELS_FOR, final_failure, given_back, in_doubt, many, now,
+    only, queue, rescue, succeeded, terms, will_retry,
 };
 
 both_databases! {
@@ -382,6 +382,50 @@ both_databases! {
             ("cancelled", Effect::Done)
         );
         fixture.assert_counts(&[("cancelled", 1)]).await;
+    }
+
+    /// The fence identifies a claim. A process that starts again under its old node id gets a new one.
+    #[test]
+    async fn reused_worker_id_does_not_complete_stale_work(fixture: StoreFixture) {
+        let id = fixture.enqueue("k1").await;
+        let node = terms().node;
+        let stale = fixture.claim_one().await;
+        fixture.pass(AFTER_LEASE);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        fixture.pass(BACKOFF);
+        fixture.promote().await;
+        let again = ClaimOptions { node, ..terms() };
+        let current = only(fixture.store.claims().claim(&queue(), many(1), again).await.unwrap());
+        assert_eq!((current.id, stale.id), (id, id));
+        assert!(stale.fence < current.fence);
+        assert_eq!(fixture.store.claims().renew(&[stale.fence, current.fence], LEASE).await.unwrap(), [false, true]);
+        for event in [succeeded(&stale), will_retry(&stale), given_back(&stale)] {
+            assert_eq!(fixture.settle(&stale, event).await, StepResult::Refused(StepRefusal::StaleFence));
+        }
+        assert_eq!(fixture.status(id).await, "sending");
+        fixture.send(&current).await;
+    }
+
+    /// Expiry permits a rescue, and the rescue ends the claim: until then nobody else has the message.
+    #[test]
+    async fn expired_claim_is_refused_once_it_was_rescued(fixture: StoreFixture) {
+        let all = fixture.enqueue_many(3).await;
+        let mut work = Vec::new();
+        for _ in 0..3 {
+            work.push(only(fixture.claim(1).await));
+        }
+        fixture.pass(AFTER_LEASE);
+        // Not rescued yet: its holder alone has it.
+        fixture.send(&work[0]).await;
+        assert_eq!(fixture.store.claims().renew(&[work[1].fence], LEASE).await.unwrap(), [true]);
+        assert_eq!(fixture.rescue(KEYED).await, Some(1));
+        assert_eq!(fixture.rescue(KEYED).await, None, "the first is finished, the second was renewed");
+        let fences = [work[1].fence, work[2].fence];
+        assert_eq!(fixture.store.claims().renew(&fences, LEASE).await.unwrap(), [true, false]);
+        let refused = fixture.settle(&work[2], will_retry(&work[2])).await;
+        assert_eq!(refused, StepResult::Refused(StepRefusal::StaleFence));
+        fixture.send(&work[1]).await;
+        assert_eq!(fixture.status(all[2]).await, "failed", "as the rescue left it");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido::destination::JobSuccess;
+use ichido::destination::{JobError, JobSuccess};
 use ichido_core::audit::AuditKey;
 use ichido_core::digest::Digest;
 use ichido_core::fingerprint::Fingerprint;
@@ -169,6 +169,34 @@ both_databases! {
             fixture.until(id, StateName::Sent).await;
         }
         assert_eq!(receiver.count(), 2);
+    }
+
+    /// The failure is written when the database can be written again; then it has its time, and the retry succeeds.
+    // Spec: D5, E1.
+    #[test]
+    async fn retryable_failure_during_a_lock_is_not_stranded(fixture: WorkerFixture) {
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let inside = gate.clone();
+        let handler = receiver.handler(move |attempt, _| {
+            let gate = inside.clone();
+            async move {
+                gate.pass().await;
+                if attempt == 1 { Err(JobError::retry("down")) } else { Ok(JobSuccess::default()) }
+            }
+        });
+        let id = fixture.put("k1").await;
+        let _worker = fixture.work(handler.idempotent());
+        gate.reached(1).await;
+        let held = WriteBlock::take(&fixture).await;
+        gate.open(2);
+        for _ in 0..100 {
+            assert_eq!(fixture.row(id).await.status, StateName::Sending, "the failure cannot be stored");
+        }
+        held.release().await;
+        let due = fixture.until(id, StateName::Failed).await.next_attempt.unwrap();
+        fixture.pass(due.since(fixture.store.now().await.unwrap()));
+        let row = fixture.until(id, StateName::Sent).await;
+        assert_eq!((row.attempts, receiver.count()), (2, 2));
     }
 }
 
