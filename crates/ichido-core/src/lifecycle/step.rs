@@ -138,11 +138,10 @@ fn waiting(due: Timestamp, history: History, event: Event, now: Timestamp) -> Re
 fn failed(due: Timestamp, history: History, event: Event, now: Timestamp) -> Result<State, StepRefusal> {
     match event {
         Event::CameDue if now < due => Err(NotDue),
-        Event::CameDue if !history.has_attempts_left() => Err(NoAttemptLeft),
+        Event::CameDue | Event::Requeued { .. } if !history.has_attempts_left() => Err(NoAttemptLeft),
         Event::CameDue => Ok(State::Queued { due, history }),
         // An operator ends the backoff. The queue's setting is about dead messages, and the worker checks before the call
         // whether a repetition is safe, as after every backoff.
-        Event::Requeued { .. } if !history.has_attempts_left() => Err(NoAttemptLeft),
         Event::Requeued { .. } => Ok(State::Queued { due: now, history }),
         Event::Claimed { .. }
         | Event::Started { .. }

@@ -82,16 +82,16 @@ impl Guarantee {
     #[must_use]
     pub fn weaker(self, other: Self) -> Self {
         match (self, other) {
-            (Self::None, _) | (_, Self::None) => Self::None,
+            (Self::Transactional, Self::Transactional) => Self::Transactional,
+            // If one of them is transactional, to it an unsettled call was not done, to the other it may have been: they
+            // share nothing.
+            (Self::None | Self::Transactional, _) | (_, Self::None | Self::Transactional) => Self::None,
             (Self::Keyed { keeps_for }, Self::Keyed { keeps_for: other }) => {
                 Self::Keyed { keeps_for: keeps_for.min(other) }
             }
             // Work that is always harmless to repeat is also harmless while a key is remembered.
             (keyed @ Self::Keyed { .. }, Self::Idempotent)
             | (Self::Idempotent, keyed @ Self::Keyed { .. }) => keyed,
-            (Self::Transactional, Self::Transactional) => Self::Transactional,
-            // To one of them an unsettled call was not done, to the other it may have been: they share nothing.
-            (Self::Transactional, _) | (_, Self::Transactional) => Self::None,
             (Self::Idempotent, Self::Idempotent) => Self::Idempotent,
         }
     }
