@@ -31,8 +31,8 @@ impl Handlers {
     /// Puts faults around each of them.
     #[cfg(feature = "testing")]
     pub(crate) fn layer(&self, faults: &super::FaultLayer) -> Self {
-        let faulty = |handler: &Handler| handler.clone().layer(faults.clone());
-        Self { first: faulty(&self.first), others: self.others.iter().map(faulty).collect() }
+        let with_faults = |handler: &Handler| handler.clone().layer(faults.clone());
+        Self { first: with_faults(&self.first), others: self.others.iter().map(with_faults).collect() }
     }
 
     /// Runs the handler of the message's type once.

@@ -191,6 +191,6 @@ pub type WorkerConfigErrors = crate::BuildErrors<WorkerConfigError>;
 fn guarantee_text(guarantee: Guarantee) -> String {
     match guarantee {
         Guarantee::Keyed { keeps_for } => format!("keyed for {keeps_for:?}"),
-        Guarantee::Idempotent | Guarantee::None => guarantee.as_str().to_owned(),
+        Guarantee::Idempotent | Guarantee::Transactional | Guarantee::None => guarantee.as_str().to_owned(),
     }
 }

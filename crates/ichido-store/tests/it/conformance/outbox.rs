@@ -97,7 +97,7 @@ both_databases! {
             match put.await.unwrap() {
                 Enqueued::New { id } => new.push(id),
                 Enqueued::Replay { id } => same.push(id),
-                other => panic!("{other:?}"),
+                other @ Enqueued::SameContent { .. } => panic!("{other:?}"),
             }
         }
         let first = only(new);
@@ -138,7 +138,7 @@ both_databases! {
                     let row = fixture.store.messages().get(id).await.unwrap().unwrap();
                     assert_eq!((row.status.as_str(), row.request), ("queued", format!("m{n}").into_bytes()));
                 }
-                other => panic!("{n}: {other:?}"),
+                other @ Enqueued::SameContent { .. } => panic!("{n}: {other:?}"),
             }
         }
         let all_new = (0..300).map(|n| message(&format!("n{n}"))).collect();
@@ -419,7 +419,7 @@ both_databases! {
             match put.await.unwrap() {
                 Enqueued::New { id } => new.push(id),
                 Enqueued::SameContent { id } => same.push(id),
-                other => panic!("{other:?}"),
+                other @ Enqueued::Replay { .. } => panic!("{other:?}"),
             }
         }
         assert_eq!(same, [only(new); 9]);

@@ -9,8 +9,8 @@ use ichido_store::testing::while_busy;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, KEYED, LEASE, StoreFixture, TRAVELS_FOR, final_failure, given_back, in_doubt, many, now,
-    only, queue, rescue, succeeded, terms, will_retry,
+    AFTER_LEASE, BACKOFF, KEYED, LEASE, StoreFixture, TRAVELS_FOR, final_failure, given_back, in_doubt, many,
+    now, only, queue, rescue, succeeded, terms, will_retry,
 };
 
 both_databases! {
