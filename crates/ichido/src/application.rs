@@ -162,9 +162,12 @@ impl<DB: StoreDatabase> Ichido<DB> {
         }
     }
 
-    /// Creates a worker that delivers this database's messages.
-    pub fn worker(&self) -> Worker {
-        Worker::new(self.store.clone())
+    /// Creates a worker that delivers this database's messages. Its transactional handlers use this pool.
+    pub fn worker(&self) -> Worker
+    where
+        Pool<DB>: Into<crate::Pool>,
+    {
+        Worker::new(self.store.clone()).pool(self.pool.clone())
     }
 }
 

@@ -44,6 +44,8 @@ use ichido_core::verdict::{Advice, Effect, ErrorCode};
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
 
+use crate::handler_tx::HandlerTx;
+
 #[cfg(feature = "http")]
 use self::http::Http;
 #[cfg(feature = "nats")]
@@ -66,8 +68,18 @@ pub enum Destination {
 impl Destination {
     /// Makes one attempt. It ends within the promised timeout; dropping it earlier abandons the call.
     pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
+        self.call_in(call, cancel, None).await
+    }
+
+    /// Makes one attempt, in a transaction if it is a transactional function.
+    pub(crate) async fn call_in(
+        &self,
+        call: &DeliveryAttempt,
+        cancel: &Cancel,
+        tx: Option<HandlerTx>,
+    ) -> DeliveryOutcome {
         match self {
-            Self::Handlers(handlers) => handlers.call(call, cancel).await,
+            Self::Handlers(handlers) => handlers.call_in(call, cancel, tx).await,
             // Dropping the call closes its connection; the receiver gets no other signal.
             #[cfg(feature = "http")]
             Self::Http(http) => http.call(call).await,

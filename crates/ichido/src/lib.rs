@@ -28,6 +28,8 @@ pub mod destination;
 #[cfg(any(feature = "once", feature = "worker"))]
 mod errors;
 #[cfg(any(feature = "once", feature = "worker"))]
+mod handler_tx;
+#[cfg(any(feature = "once", feature = "worker"))]
 mod key_seals;
 #[cfg(any(feature = "once", feature = "worker"))]
 mod lease;
@@ -52,5 +54,7 @@ pub mod worker;
 pub use application::Ichido;
 #[cfg(any(feature = "once", feature = "worker"))]
 pub use errors::BuildErrors;
+#[cfg(any(feature = "once", feature = "worker"))]
+pub use handler_tx::{Pool, Tx, TxError, TxGuard};
 #[cfg(feature = "worker")]
 pub use transaction::Transaction;

@@ -38,7 +38,8 @@
 //!
 //! # Transactional mode
 //!
-//! The layer opens the transaction and ends it: it commits on a 2xx or 3xx response and rolls back on any other. The
+//! The transaction begins when the handler first locks it, and the layer ends it: it commits on a 2xx or 3xx response and
+//! rolls back on any other. The
 //! claim's lease is renewed while the handler runs, on a row that the commit also writes. If the handler raises the
 //! isolation level above READ COMMITTED, keep it well below a third of the lease; otherwise the commit conflicts with the
 //! renewal and the handler runs again. On SQLite the open transaction blocks every other writer: keep it short, and do not
@@ -74,7 +75,6 @@ mod reconcile;
 mod response;
 mod service;
 mod settings;
-mod transaction;
 mod transactional;
 
 pub use body::Body;
@@ -89,8 +89,9 @@ pub use metrics::describe_metrics;
 pub use problem::{Code, Problem};
 pub use reconcile::ReconciledRequest;
 pub use service::{OnceLayer, OnceService};
-pub use settings::{CallerIdentity, Guarantee, IdentityError, Pool, limits};
-pub use transaction::{Tx, TxError, TxGuard};
+pub use settings::{CallerIdentity, Guarantee, IdentityError, limits};
+
+pub use crate::handler_tx::{Pool, Tx, TxError, TxGuard};
 
 /// The `tracing` target of the span around each request with a key.
 ///

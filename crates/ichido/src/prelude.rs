@@ -12,6 +12,6 @@ pub use crate::client::ClientExt;
 pub use crate::destination::{Handler, Job, JobError, JobSuccess};
 pub use crate::message::{Draft, EnqueueError, Message};
 #[cfg(feature = "once")]
-pub use crate::once::{Class, Guarantee, LeaseKeeper, Once, Tx};
+pub use crate::once::{Class, Guarantee, LeaseKeeper, Once};
 pub use crate::worker::{QueueConfig, Worker, WorkerHandle};
-pub use crate::{Ichido, Transaction};
+pub use crate::{Ichido, Transaction, Tx};

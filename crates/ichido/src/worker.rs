@@ -67,6 +67,7 @@ mod settings;
 mod settle;
 mod singleton_tasks;
 mod stop;
+mod transactional;
 
 /// The `tracing` target of the event emitted after each call.
 ///

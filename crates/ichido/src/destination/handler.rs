@@ -9,11 +9,13 @@ use bytes::Bytes;
 use ichido_core::digest;
 use ichido_core::key::IdempotencyKey;
 use ichido_core::retry::{Guarantee, Retry};
+use ichido_store::StoreDatabase;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::handler_tx::{HandlerTx, Tx};
 use crate::message::{Message, content_type, names_type};
 
 use super::layer::{self, Begun, HandlerFuture, HandlerRequest, HandlerService, Run};
@@ -36,6 +38,8 @@ pub struct Handler {
     promise: DeliveryTerms,
     /// What its message type declares, if it has one.
     message: Option<MessageType>,
+    /// The database of its transactions, if it is transactional.
+    tx_database: Option<&'static str>,
 }
 
 /// What the type of a handler's messages declares.
@@ -61,9 +65,35 @@ impl Handler {
         A: Future<Output = Result<D, JobError>> + Send + 'static,
         D: Into<JobSuccess>,
     {
-        let media_type = content_type::<M>().ok().map(|declared| digest::media_type(&declared));
-        let message = MessageType { name: M::TYPE, media_type, retry: M::RETRY };
-        Self { message: Some(message), ..Self::json(handle) }
+        Self { message: Some(MessageType::new::<M>()), ..Self::json(handle) }
+    }
+
+    /// Creates a handler of a message type whose effects are in a transaction on the store's own database.
+    ///
+    /// They commit with the message's settlement: exactly once. Only a worker with a pool can run it
+    /// ([`Worker::handle_tx`](crate::worker::Worker::handle_tx)).
+    // Spec: H1.
+    pub fn transactional<DB, M, F, A, D>(handle: F) -> Self
+    where
+        DB: StoreDatabase,
+        M: Message,
+        F: Fn(Job<M>, Tx<DB>) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<D, JobError>> + Send + 'static,
+        D: Into<JobSuccess>,
+    {
+        let handle = Arc::new(handle);
+        let mut handler = Self::new(move |call, cancel, tx| {
+            let (handle, tx) = (Arc::clone(&handle), tx.as_ref().and_then(HandlerTx::on::<DB>));
+            Box::pin(async move {
+                let Some(tx) = tx else {
+                    return Err(JobError::retry("a transactional handler needs a worker on its database"));
+                };
+                let payload = read_json(&call.body).map_err(JobError::dead)?;
+                Ok(handle(Job::new(call, payload, cancel), tx).await?.into().into())
+            })
+        });
+        handler.promise.guarantee = Guarantee::Transactional;
+        Self { message: Some(MessageType::new::<M>()), tx_database: Some(DB::NAME), ..handler }
     }
 
     /// Creates a handler of JSON requests, whatever their media type.
@@ -76,11 +106,7 @@ impl Handler {
         A: Future<Output = Result<D, JobError>> + Send + 'static,
         D: Into<JobSuccess>,
     {
-        Self::with_reader(handle, |body| {
-            serde_json::from_slice(body).map_err(|error| {
-                format!("the body is not the JSON that this queue's handler expects: {error}")
-            })
-        })
+        Self::with_reader(handle, read_json)
     }
 
     /// Creates a handler of raw requests.
@@ -104,7 +130,7 @@ impl Handler {
         D: Into<JobSuccess>,
     {
         let handle = Arc::new(handle);
-        Self::new(move |call, cancel| {
+        Self::new(move |call, cancel, _| {
             let handle = Arc::clone(&handle);
             Box::pin(async move {
                 let ended = match read(&call.body) {
@@ -124,19 +150,21 @@ impl Handler {
         F: Fn(DeliveryAttempt) -> A + Send + Sync + 'static,
         A: Future<Output = DeliveryOutcome> + Send + 'static,
     {
-        Self::new(move |call, _| {
+        Self::new(move |call, _, _| {
             let judged = handle(call);
             Box::pin(async move { Ok(judged.await) })
         })
     }
 
-    fn new(run: impl Fn(DeliveryAttempt, Cancel) -> HandlerFuture + Send + Sync + 'static) -> Self {
+    fn new(
+        run: impl Fn(DeliveryAttempt, Cancel, Option<HandlerTx>) -> HandlerFuture + Send + Sync + 'static,
+    ) -> Self {
         let promise = DeliveryTerms {
             guarantee: Guarantee::None,
             timeout: Self::TIMEOUT_DEFAULT,
             settle_grace: Duration::ZERO,
         };
-        Self { run: layer::plain(run), ask: None, promise, message: None }
+        Self { run: layer::plain(run), ask: None, promise, message: None, tx_database: None }
     }
 
     /// Declares that repeating it is harmless.
@@ -232,10 +260,25 @@ impl Handler {
         self.message.as_ref()
     }
 
+    /// Returns the name of the database of its transactions, if it is transactional.
+    pub(crate) fn tx_database(&self) -> Option<&'static str> {
+        self.tx_database
+    }
+
     /// Runs it once.
     pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
+        self.call_in(call, cancel, None).await
+    }
+
+    /// Runs it once, in a transaction if it is transactional.
+    pub(crate) async fn call_in(
+        &self,
+        call: &DeliveryAttempt,
+        cancel: &Cancel,
+        tx: Option<HandlerTx>,
+    ) -> DeliveryOutcome {
         let (run, begun) = (Arc::clone(&self.run), Begun::default());
-        let request = HandlerRequest::new(call.clone(), cancel.clone(), begun.clone());
+        let request = HandlerRequest::new(call.clone(), cancel.clone(), begun.clone(), tx);
         // Its own task contains a panic, and a run that blocks its thread blocks nobody else.
         let mut task = AbortOnDrop(tokio::spawn(async move { run(request).await }));
         let ended = tokio::time::timeout(self.promise.timeout, &mut task.0).await;
@@ -281,6 +324,13 @@ ichido_core::debug_only! {
     Handler as handler { promise }
 }
 
+impl MessageType {
+    fn new<M: Message>() -> Self {
+        let media_type = content_type::<M>().ok().map(|declared| digest::media_type(&declared));
+        Self { name: M::TYPE, media_type, retry: M::RETRY }
+    }
+}
+
 /// A task that is aborted when it is dropped.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
@@ -288,6 +338,11 @@ impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+fn read_json<T: DeserializeOwned>(body: &Bytes) -> Result<T, String> {
+    serde_json::from_slice(body)
+        .map_err(|error| format!("the body is not the JSON that this queue's handler expects: {error}"))
 }
 
 fn why_lost(lost: tokio::task::JoinError) -> String {

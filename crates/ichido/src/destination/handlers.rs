@@ -7,6 +7,8 @@
 use ichido_core::key::IdempotencyKey;
 use ichido_core::text;
 
+use crate::handler_tx::HandlerTx;
+
 use super::{Cancel, DeliveryAttempt, DeliveryOutcome, DeliveryTerms, Handler, JobError, ReconcileOutcome};
 
 /// The longest media type in an error, in characters.
@@ -37,8 +39,18 @@ impl Handlers {
 
     /// Runs the handler of the message's type once.
     pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
+        self.call_in(call, cancel, None).await
+    }
+
+    /// Runs it in a transaction, if it is transactional.
+    pub(crate) async fn call_in(
+        &self,
+        call: &DeliveryAttempt,
+        cancel: &Cancel,
+        tx: Option<HandlerTx>,
+    ) -> DeliveryOutcome {
         match self.iter().find(|handler| handler.takes(&call.content_type)) {
-            Some(handler) => handler.call(call, cancel).await,
+            Some(handler) => handler.call_in(call, cancel, tx).await,
             None => JobError::retry(format_args!(
                 "this worker has no handler for the type `{}`; register one for its TYPE, or wait for a worker \
                     that has one",

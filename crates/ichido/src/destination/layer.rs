@@ -16,6 +16,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Cancel, DeliveryAttempt, DeliveryOutcome, JobError};
+use crate::handler_tx::HandlerTx;
 
 /// The outcome of one attempt, when it has ended.
 pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<DeliveryOutcome, JobError>> + Send>>;
@@ -30,6 +31,8 @@ pub struct HandlerRequest {
     pub cancel: Cancel,
     /// Whether it has begun; taken by the outermost service.
     begun: Option<Begun>,
+    /// The transaction of a transactional handler.
+    tx: Option<HandlerTx>,
 }
 
 /// Decides whether an attempt begins or is abandoned before: the first to ask gets it.
@@ -44,8 +47,8 @@ impl Begun {
 }
 
 impl HandlerRequest {
-    pub(super) fn new(attempt: DeliveryAttempt, cancel: Cancel, begun: Begun) -> Self {
-        Self { attempt, cancel, begun: Some(begun) }
+    pub(super) fn new(attempt: DeliveryAttempt, cancel: Cancel, begun: Begun, tx: Option<HandlerTx>) -> Self {
+        Self { attempt, cancel, begun: Some(begun), tx }
     }
 
     /// Begins the attempt, unless it was abandoned.
@@ -82,9 +85,11 @@ impl Service<HandlerRequest> for HandlerService {
 }
 
 /// Runs a function without layers.
-pub(super) fn plain(run: impl Fn(DeliveryAttempt, Cancel) -> HandlerFuture + Send + Sync + 'static) -> Run {
+pub(super) fn plain(
+    run: impl Fn(DeliveryAttempt, Cancel, Option<HandlerTx>) -> HandlerFuture + Send + Sync + 'static,
+) -> Run {
     Arc::new(move |mut request| match request.begin() {
-        Ok(()) => run(request.attempt, request.cancel),
+        Ok(()) => run(request.attempt, request.cancel, request.tx),
         Err(abandoned) => Box::pin(ready(Err(abandoned))),
     })
 }

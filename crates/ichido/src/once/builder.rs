@@ -17,9 +17,8 @@ use super::keeper::LeaseKeeper;
 use super::metrics;
 use super::reconcile::{ReconcileFn, ReconciledRequest};
 use super::service::OnceLayer;
-use super::settings::{
-    CallerFn, CallerIdentity, Guarantee, IdentityError, OperationName, Pool, Settings, limits,
-};
+use super::settings::{CallerFn, CallerIdentity, Guarantee, IdentityError, OperationName, Settings, limits};
+use crate::handler_tx::Pool;
 
 /// Settings of an operation; [`Once::build`] turns them into a layer.
 ///

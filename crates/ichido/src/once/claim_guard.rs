@@ -25,7 +25,8 @@ use super::metrics;
 use super::problem::{Code, Problem};
 use super::response::{CapturedResponse, replay, settlement};
 use super::service::Payload;
-use super::settings::{Pool, Settings, limits};
+use super::settings::{Settings, limits};
+use crate::handler_tx::Pool;
 use crate::lease::Lease;
 
 /// The first wait before settling is retried; it doubles.

@@ -7,7 +7,7 @@ use http::{StatusCode, Uri};
 use sqlx::Database;
 
 use super::claim::Claim;
-use super::transaction::Tx;
+use crate::handler_tx::Tx;
 
 /// Returns the URI that the client requested.
 ///

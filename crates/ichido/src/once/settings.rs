@@ -10,10 +10,10 @@ use ichido_core::digest::BodyRules;
 use ichido_core::fingerprint::Inputs;
 use ichido_core::ledger::{OnUnknown, Policy, ProfileNumbers};
 use ichido_store::Store;
-use sqlx::{PgPool, SqlitePool};
 
 use super::keeper::LeaseKeeper;
 use super::reconcile::ReconcileFn;
+use crate::handler_tx::Pool;
 
 /// The limits of the layer.
 pub mod limits {
@@ -38,9 +38,9 @@ pub mod limits {
     /// The most runs of a handler whose transaction conflicts with others.
     pub const MAX_RUNS: u32 = 4;
     /// How long to wait for a transaction that is locked after its handler ended.
-    pub const TRANSACTION_WAIT: Duration = Duration::from_secs(2);
+    pub const TRANSACTION_WAIT: Duration = crate::handler_tx::TRANSACTION_WAIT;
     /// How long a handler waits for its transaction while another part of it holds the lock.
-    pub const LOCK_WAIT: Duration = Duration::from_secs(30);
+    pub const LOCK_WAIT: Duration = crate::handler_tx::LOCK_WAIT;
     /// How long the store may take before the request is answered without it.
     ///
     /// At most the lease.
@@ -72,27 +72,6 @@ pub enum Guarantee {
     Keyed,
     /// Neither: a lost outcome is unknown, and its key is held.
     None,
-}
-
-/// The service's own connections to the store's database.
-#[derive(Clone, Debug)]
-pub enum Pool {
-    /// To PostgreSQL.
-    Postgres(PgPool),
-    /// To an SQLite file.
-    Sqlite(SqlitePool),
-}
-
-impl From<PgPool> for Pool {
-    fn from(pool: PgPool) -> Self {
-        Self::Postgres(pool)
-    }
-}
-
-impl From<SqlitePool> for Pool {
-    fn from(pool: SqlitePool) -> Self {
-        Self::Sqlite(pool)
-    }
 }
 
 /// Why a request has no identity.

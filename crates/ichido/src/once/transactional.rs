@@ -12,8 +12,8 @@ use super::handler::{self, HandlerOutcome};
 use super::problem::{Code, Problem};
 use super::response::CapturedResponse;
 use super::service::{Inner, Payload};
-use super::settings::{Pool, limits};
-use super::transaction::{CommitOutcome, HandlerTx};
+use super::settings::limits;
+use crate::handler_tx::{CommitOutcome, HandlerTx, Pool, TxProgress};
 
 /// Runs the handler, repeats it on conflicts, and ends the transaction with the outcome.
 pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
@@ -24,12 +24,7 @@ pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
 ) {
     for run in 1..=limits::MAX_RUNS {
         let fresh = inner.clone();
-        let Ok(handler_tx) = HandlerTx::begin(pool).await.inspect_err(|error| {
-            tracing::error!(error = error.with_causes(), "failed to begin a handler's transaction");
-        }) else {
-            let problem = Problem::unavailable().into_response();
-            return guard.finish(KeyOutcome::Release, Ok(problem), reply).await;
-        };
+        let handler_tx = HandlerTx::new(guard.store(), pool);
         let mut request = guard.request();
         handler_tx.lend(request.extensions_mut());
         let (outcome, response, run_again) = match handler::call(&mut inner, request).await {
@@ -88,6 +83,11 @@ async fn end(
     outcome: KeyOutcome,
     run_again: bool,
 ) -> TransactionEnd {
+    if handler_tx.progress() == TxProgress::Failed {
+        // Whatever the handler made of it.
+        tracing::error!("failed to begin a handler's transaction");
+        return TransactionEnd::Failed(Problem::unavailable());
+    }
     let Some(mut open) = handler_tx.take_back().await else {
         tracing::error!("handler responded with its transaction still locked; rolling back");
         let detail = "the service held its transaction after it responded, so nothing was done";
@@ -98,7 +98,7 @@ async fn end(
         open.roll_back().await;
         return if run_again { TransactionEnd::Retry } else { TransactionEnd::RolledBack(outcome) };
     }
-    match open.settle(guard.store(), &guard.to_settle(outcome)).await {
+    match open.settle_key(&guard.to_settle(outcome)).await {
         Ok(KeySettled::Settled) => (),
         Ok(KeySettled::AlreadySettled | KeySettled::Stale) => {
             open.roll_back().await;
@@ -109,7 +109,7 @@ async fn end(
             return failed(&error);
         }
     }
-    match open.commit(guard.store()).await {
+    match open.commit().await {
         CommitOutcome::Done => {
             guard.committed();
             TransactionEnd::Committed

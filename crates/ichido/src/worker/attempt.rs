@@ -1,7 +1,7 @@
 //! One attempt of one message: from its slot to its settlement.
 //!
-//! Rare paths are boxed where they begin (reading the pace, renewing a lease, joining a full batch). An attempt was a
-//! future of 17,784 bytes, moved when it was spawned, and nearly all of it was for these.
+//! Rare paths are boxed where they begin (reading the pace, renewing a lease, joining a full batch, ending a
+//! transaction). An attempt was a future of 17,784 bytes, moved when it was spawned, and nearly all of it was for these.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use super::metrics;
 use super::node::{ServedQueue, WorkerNode};
 use super::pacer::{CallKind, Slot};
 use super::stop::StopStage;
+use super::transactional::{self, AttemptEnd};
 use crate::destination::{Cancel, DeliveryAttempt, DeliveryOutcome};
 
 /// Destinations enforce their own timeouts.
@@ -50,9 +51,9 @@ pub(super) struct Attempt {
 }
 
 /// The report of an attempt, to be settled.
-struct AttemptReport {
-    event: Event,
-    note: Note,
+pub(super) struct AttemptReport {
+    pub(super) event: Event,
+    pub(super) note: Note,
 }
 
 impl From<Event> for AttemptReport {
@@ -87,13 +88,11 @@ struct ReadyCall<'a> {
 impl Attempt {
     /// Makes the attempt. Returns when its outcome is durable.
     pub(super) async fn run(self) {
-        let report = match self.prepare().await {
+        let ended = match self.prepare().await {
             Ok(ready) => self.call(ready).await,
-            Err(skipped) => self.skipped(&skipped),
+            Err(skipped) => AttemptEnd::Report(self.skipped(&skipped)),
         };
-        let report = self.stopped_on_request(report).await;
-        let settlement = Settlement::new(&self.leased.work, report.event, report.note);
-        self.node.settle(&self.served, &self.leased, settlement).await;
+        self.settle(ended).await;
         if self.leased.suspect.is_some() {
             let Self { node, served, leased } = self;
             drop(leased);
@@ -114,6 +113,25 @@ impl Attempt {
                 AttemptReport { event: Event::Stopped { fence: work.fence }, note: request.note() }
             }
             None => report,
+        }
+    }
+
+    /// Settles the message. Returns when its outcome is durable.
+    async fn settle(&self, ended: AttemptEnd) {
+        let settlement =
+            |report: AttemptReport| Settlement::new(&self.leased.work, report.event, report.note);
+        let (node, served, leased) = (&self.node, &self.served, &self.leased);
+        match ended {
+            AttemptEnd::Report(report) => {
+                let report = self.stopped_on_request(report).await;
+                node.settle(served, leased, settlement(report)).await;
+            }
+            AttemptEnd::Committed(success) => {
+                Box::pin(node.settled_in_transaction(served, leased, &success)).await;
+            }
+            AttemptEnd::InDoubt { success, failure } => {
+                Box::pin(node.settle_in_doubt(served, leased, &success, settlement(failure))).await;
+            }
         }
     }
 
@@ -242,30 +260,39 @@ impl Attempt {
     }
 
     /// Makes the call; it ends in time, whatever happens.
-    async fn call(&self, ready: ReadyCall<'_>) -> AttemptReport {
+    async fn call(&self, ready: ReadyCall<'_>) -> AttemptEnd {
         let dispatcher = &self.served.dispatcher;
         let _in_flight = self.served.metrics.start_call();
         let started_at = self.now();
         let cancel = Cancel::new();
         let call = self.to_call();
         let call_timeout = dispatcher.promise.timeout.saturating_add(MAX_CALL_OVERRUN);
+        let tx =
+            dispatcher.transactions.as_ref().map(|transactions| transactions.handler_tx(&self.node.store));
+        let calling = dispatcher.destination.call_in(&call, &cancel, tx.clone());
         let outcome = tokio::select! {
             biased;
-            outcome = tokio::time::timeout(call_timeout, dispatcher.destination.call(&call, &cancel)) => {
+            outcome = tokio::time::timeout(call_timeout, calling) => {
                 outcome.unwrap_or_else(|_| abandoned(ErrorCode::NetworkTimeout, "no response arrived in time"))
             }
+            overdue = self.wait_until_overdue(tx.as_ref()) => overdue,
             () = self.wait_until_abandoned(&cancel) => {
                 abandoned(ErrorCode::Unknown, "the worker was stopped before the response arrived")
             }
         };
         cancel.cancel_clones();
         self.trace_delivery(started_at, &outcome);
-        match outcome {
+        let outcome = if tx.is_some() { transactional::without_doubt(outcome) } else { outcome };
+        let report = match outcome {
             DeliveryOutcome::Judged { verdict, note } => {
                 dispatcher.pacer.record_verdict(&verdict, ready.sent, self.caller()).await;
                 self.judged(&verdict, note, started_at)
             }
             DeliveryOutcome::Snoozed { wait } => self.snoozed(wait),
+        };
+        match tx {
+            None => AttemptEnd::Report(report),
+            Some(tx) => Box::pin(self.end_transaction(tx, report, started_at)).await,
         }
     }
 
@@ -330,7 +357,7 @@ impl Attempt {
         }
     }
 
-    fn judged(&self, verdict: &Verdict, note: Note, started_at: Timestamp) -> AttemptReport {
+    pub(super) fn judged(&self, verdict: &Verdict, note: Note, started_at: Timestamp) -> AttemptReport {
         let work = &self.leased.work;
         if verdict.effect == Effect::Unknown {
             metrics::count(metrics::UNKNOWN, work.queue.as_str(), 1);
@@ -352,7 +379,7 @@ impl Attempt {
         AttemptReport { event, note: Note { code: verdict.code, ..self.served.keep_response(note) } }
     }
 
-    fn snoozed(&self, wait: Duration) -> AttemptReport {
+    pub(super) fn snoozed(&self, wait: Duration) -> AttemptReport {
         let (fence, now) = (self.leased.work.fence, self.now());
         let due = now.plus(wait);
         if !self.needs_start_mark() {

@@ -1,6 +1,7 @@
 //! Builder of a worker. `start` validates everything and reports all errors together.
 
 mod handle;
+mod handle_tx;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,13 +21,14 @@ use super::claim::MessageClaims;
 use super::config_error::{WorkerConfigError, WorkerConfigErrors};
 use super::heartbeat::Pulse;
 use super::metrics::{self, QueueMetrics};
-use super::node::{Dispatcher, ServedQueue, StartMarks, WorkerNode};
+use super::node::{Dispatcher, FinishedClaims, ServedQueue, StartMarks, WorkerNode};
 use super::pacer::Pacer;
 use super::running::WorkerHandle;
 use super::settings::{DestinationConfig, QueueConfig, limits};
 use super::stop::{StopSignal, StopStage};
 use crate::clock::Clock;
 use crate::destination::{DeliveryTerms, Destination};
+use crate::handler_tx::Pool;
 use crate::lease::Leases;
 
 /// Settings of a worker; [`Worker::start`] starts it.
@@ -44,6 +46,8 @@ pub struct Worker {
     keep_finished: Duration,
     audit_key: Option<AuditKey>,
     alerts: Option<AlertSettings>,
+    pool: Option<Pool>,
+    tx_timeout: Duration,
 }
 
 impl Worker {
@@ -60,6 +64,8 @@ impl Worker {
             keep_finished: limits::KEEP_FINISHED_DEFAULT,
             audit_key: None,
             alerts: None,
+            pool: None,
+            tx_timeout: limits::TX_TIMEOUT_DEFAULT,
         }
     }
 
@@ -152,6 +158,7 @@ impl Worker {
             name: self.name,
             claims: Leases::new(MessageClaims(self.store.clone()), Arc::clone(&clock)),
             marks: Batcher::start(BatchLimits::DEFAULT, Arc::new(StartMarks(self.store.clone()))),
+            finished: Batcher::start(BatchLimits::DEFAULT, Arc::new(FinishedClaims(self.store.clone()))),
             clock,
             pulse: Pulse::default(),
             cancellations: Cancellations::default(),
@@ -178,6 +185,7 @@ impl Worker {
             promise: target.destination.terms(),
             destination: target.destination.clone(),
             pacer: Pacer::new(target.name.clone(), target.pace, Some(&self.store), Arc::clone(clock)),
+            transactions: self.transactions(target),
             permits,
             interval: target.interval,
         })
@@ -199,6 +207,7 @@ impl Worker {
             targets.map(|target| (target.name.as_str(), target.destination.terms().timeout)).collect();
         errors.extend(config_errors(&destinations, &self.all_queues()));
         errors.extend(self.handler_errors());
+        errors.extend(self.transaction_errors());
         errors
     }
 

@@ -177,6 +177,40 @@ pub enum WorkerConfigError {
         /// The queue.
         queue: String,
     },
+    /// The transactions of handlers would have no time, or block the store for too long.
+    #[error(
+        "tx_timeout is {tx_timeout:?}; it must be longer than zero and at most {:?}, because an open transaction \
+            on SQLite blocks every other writer",
+        limits::MAX_TX_TIMEOUT
+    )]
+    TxTimeout {
+        /// The setting.
+        tx_timeout: Duration,
+    },
+    /// A transactional handler has no connections.
+    #[error(
+        "queue `{queue}` has a transactional handler, but the worker has no connections for it; set them with \
+            pool(…)"
+    )]
+    NoPool {
+        /// The queue.
+        queue: String,
+    },
+    /// A transaction on another database could not commit with the store.
+    #[error(
+        "queue `{queue}`: its transactional handler is on {handler} and the worker's pool on {pool}, but the \
+            store is on {store}; use the store's own database"
+    )]
+    OtherDatabase {
+        /// The queue.
+        queue: String,
+        /// The database of the store.
+        store: &'static str,
+        /// The database of the pool.
+        pool: &'static str,
+        /// The database of the handler.
+        handler: &'static str,
+    },
     /// There is nothing to tune.
     #[error("tune(…) names queue `{queue}`, which has no handler yet; register its handler first")]
     TunedTooEarly {

@@ -31,6 +31,7 @@ pub(super) const REPLAYED: &str = "ichido_worker_replayed_total";
 pub(super) const SUPPRESSED: &str = "ichido_worker_suppressed_total";
 pub(super) const FENCED: &str = "ichido_worker_fenced_total";
 pub(super) const UNKNOWN: &str = "ichido_worker_unknown_total";
+pub(super) const TX_TIMEOUTS: &str = "ichido_worker_tx_timeouts_total";
 pub(super) const RESCUED: &str = "ichido_worker_rescued_total";
 const UNSERVED: &str = "ichido_worker_unserved";
 const ATTEMPTS: &str = "ichido_worker_attempts_total";
@@ -61,6 +62,7 @@ pub fn describe_metrics() {
         (FENCED, "Reports that arrived after their claim was lost"),
         (UNKNOWN, "Attempts whose effect is unknown"),
         (RESCUED, "Messages rescued from dead workers"),
+        (TX_TIMEOUTS, "Transactions of handlers that were open for longer than tx_timeout and rolled back"),
         (ATTEMPTS, "Attempts by outcome, automatic retries (retry yes) apart from first attempts (no)"),
     ] {
         describe_counter!(name, Unit::Count, what);
@@ -105,7 +107,7 @@ pub(super) fn register_queue(queue: &str) {
             attempts_counter(queue, is_retry, outcome).increment(0);
         }
     }
-    for name in [EXECUTED, REPLAYED, SUPPRESSED, FENCED, UNKNOWN, RESCUED] {
+    for name in [EXECUTED, REPLAYED, SUPPRESSED, FENCED, UNKNOWN, RESCUED, TX_TIMEOUTS] {
         counter!(name, "queue" => queue.to_owned()).increment(0);
     }
     gauge!("outbox_inflight", "queue" => queue.to_owned()).increment(0.0);

@@ -1,6 +1,7 @@
 //! What all parts of one worker share.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use super::metrics::QueueMetrics;
 use super::pacer::Pacer;
 use super::settings::QueueConfig;
 use super::stop::StopSignal;
+use super::transactional::Transactions;
 use crate::clock::Clock;
 use crate::destination::{DeliveryTerms, Destination};
 use crate::lease::Leases;
@@ -42,6 +44,8 @@ pub(super) struct WorkerNode {
     pub(super) cancellations: Cancellations,
     /// Writes start marks in batches.
     pub(super) marks: Batcher<(Uuid, Fence), bool>,
+    /// Deletes claims whose messages were settled in transactions, in batches.
+    pub(super) finished: Batcher<Fence, ()>,
     /// The permit of the one suspect message that may run here.
     ///
     /// A message is suspect if a worker died with it.
@@ -81,6 +85,17 @@ impl BatchWriter<(Uuid, Fence), bool> for StartMarks {
     }
 }
 
+/// Deletes finished claims. Deleting one twice is harmless.
+pub(super) struct FinishedClaims(pub(super) Store);
+
+impl BatchWriter<Fence, ()> for FinishedClaims {
+    const BUSY_FOR_ALL: bool = true;
+
+    async fn write(&self, fences: &[Fence], _: WriteMode) -> Result<Vec<()>, StoreError> {
+        self.0.claims().finish(fences).await.map(|()| vec![(); fences.len()])
+    }
+}
+
 /// A queue that the worker serves.
 pub(super) struct ServedQueue {
     pub(super) name: QueueName,
@@ -101,6 +116,14 @@ impl ServedQueue {
     /// Returns whether a durable start mark is written before each call.
     pub(super) fn needs_start_marks(&self) -> bool {
         self.settings.start_marks.unwrap_or(self.guarantee() == Guarantee::None)
+    }
+
+    /// Returns the most messages per claim.
+    ///
+    /// One, if its handlers write in transactions: a rescue of one message must not wait for the transaction of another.
+    // Spec: H1.
+    pub(super) fn batch_size(&self) -> NonZeroU32 {
+        if self.dispatcher.transactions.is_some() { NonZeroU32::MIN } else { self.settings.batch_size }
     }
 
     /// Returns the terms on which a node claims its messages.
@@ -142,6 +165,8 @@ pub(super) struct Dispatcher {
     pub(super) destination: Destination,
     pub(super) promise: DeliveryTerms,
     pub(super) pacer: Pacer,
+    /// Set if its handlers write in transactions.
+    pub(super) transactions: Option<Transactions>,
     /// Permits for calls of this worker, if they are limited.
     pub(super) permits: Option<Semaphore>,
     pub(super) interval: Duration,

@@ -142,7 +142,7 @@ impl QueueRunner {
             return Ok(0);
         }
         let pacer = &served.dispatcher.pacer;
-        let count = pacer.claim_size(served.settings.batch_size);
+        let count = pacer.claim_size(served.batch_size());
         let terms = served.claim_terms(node.id);
         let query = node.clock.start_query();
         let suspect_permit = Arc::clone(&node.suspect).try_acquire_owned().ok();

@@ -48,6 +48,11 @@ pub mod limits {
     /// The default for the largest response to a success that is kept, in bytes.
     // Spec: D18.
     pub const KEEP_RESPONSE_DEFAULT: usize = 64 << 10;
+    /// The default for how long a handler's transaction may be open on SQLite.
+    // Spec: H1.
+    pub const TX_TIMEOUT_DEFAULT: Duration = Duration::from_secs(1);
+    /// The longest time that it can be set to: the store's own writes wait no longer for the file.
+    pub const MAX_TX_TIMEOUT: Duration = Duration::from_secs(5);
     /// The longest name of a destination or a worker, in bytes.
     pub const MAX_NAME_BYTES: usize = 128;
 }

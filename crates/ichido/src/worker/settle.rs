@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ichido_core::lifecycle::{State, StepRefusal};
+use ichido_core::lifecycle::{State, StateName, StepRefusal};
 use ichido_core::text;
 use ichido_core::verdict::ErrorCode;
 use ichido_store::error::StoreError;
@@ -25,14 +25,21 @@ impl WorkerNode {
     ///
     /// The slot stays occupied while the store is unreachable, so a worker whose settlements lag claims nothing more.
     pub(super) async fn settle(&self, served: &ServedQueue, leased: &LeasedMessage, settlement: Settlement) {
+        if let Some(stepped) = self.settle_until_durable(&settlement).await {
+            self.record_settlement(served, leased, &settlement, stepped);
+        }
+    }
+
+    /// Returns the result, or `None` if it can never be stored.
+    async fn settle_until_durable(&self, settlement: &Settlement) -> Option<StepResult> {
         let (message, mut wait) = (settlement.id, RETRY_DELAY);
         loop {
             match self.store.claims().settle(settlement.clone()).await {
-                Ok(stepped) => return self.record_settlement(served, leased, &settlement, stepped),
+                Ok(stepped) => return Some(stepped),
                 Err(error) if !is_transient(&error) => {
                     // Its lease lapses, and the rescue decides by what is known.
                     tracing::error!(error = error.with_causes(), message_id = %message, "failed to store an outcome; not retrying");
-                    return;
+                    return None;
                 }
                 Err(error) => {
                     tracing::warn!(error = error.with_causes(), message_id = %message, "failed to store an outcome; retrying");
@@ -41,6 +48,50 @@ impl WorkerNode {
                 }
             }
         }
+    }
+
+    /// Records a success that was committed with its handler's writes, and deletes its claim.
+    // Spec: H1.
+    pub(super) async fn settled_in_transaction(
+        &self,
+        served: &ServedQueue,
+        leased: &LeasedMessage,
+        success: &Settlement,
+    ) {
+        let fence = leased.work.fence;
+        if let Err(error) = self.finished.submit(fence, 0).await {
+            // It lapses, and the rescue finds nothing to do.
+            tracing::debug!(error = error.with_causes(), %fence, "failed to delete a finished claim");
+        }
+        self.record_settlement(served, leased, success, StepResult::Now(State::Sent));
+    }
+
+    /// Finds out whether a success was committed, by settling a failure.
+    ///
+    /// The failure waits for a transaction that is still open, and is refused if the success was committed or the claim was
+    /// lost.
+    // Spec: H1.
+    pub(super) async fn settle_in_doubt(
+        &self,
+        served: &ServedQueue,
+        leased: &LeasedMessage,
+        success: &Settlement,
+        failure: Settlement,
+    ) {
+        tracing::warn!(message_id = %success.id, "commit outcome unknown; reading it back");
+        let Some(stepped) = self.settle_until_durable(&failure).await else { return };
+        let is_refused = matches!(stepped, StepResult::Refused(StepRefusal::StaleFence));
+        if is_refused && self.has_succeeded(leased).await {
+            return self.settled_in_transaction(served, leased, success).await;
+        }
+        self.record_settlement(served, leased, &failure, stepped);
+    }
+
+    /// Returns whether the message ended with a success under this claim.
+    async fn has_succeeded(&self, leased: &LeasedMessage) -> bool {
+        let steps = self.store.messages().transitions(leased.work.id).await.unwrap_or_default();
+        let fence = Some(leased.work.fence.get());
+        steps.iter().any(|step| step.fence == fence && step.to == StateName::Sent)
     }
 
     fn record_settlement(

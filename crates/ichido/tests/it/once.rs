@@ -14,7 +14,7 @@ mod maintenance;
 mod outage;
 mod outcome;
 mod race;
-mod relay;
+pub(crate) mod relay;
 mod response;
 mod same;
 mod socket;

@@ -17,5 +17,6 @@ mod pacing;
 mod reconcile;
 mod sending;
 mod stopping;
+mod tx;
 mod types;
 mod upkeep;

@@ -7,9 +7,11 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ichido::Tx;
 use ichido::dead_letters::{BulkAction, BulkOperation, RequeuePolicies};
-use ichido::destination::{JobError, JobSuccess, ReconcileOutcome};
-use ichido::worker::{DestinationConfig, Paces, QueueConfig, describe_metrics};
+use ichido::destination::{Job, JobError, JobSuccess, ReconcileOutcome};
+use ichido::message::Message;
+use ichido::worker::{DestinationConfig, Paces, QueueConfig, Worker, describe_metrics};
 use ichido_core::lifecycle::StateName;
 use ichido_core::pace::{CircuitSettings, PaceSettings, PerSecond};
 use ichido_core::retry::Guarantee;
@@ -317,6 +319,34 @@ async fn suppressed(fixture: &WorkerFixture, signs: &Signs) {
     worker.ended().await;
 }
 
+/// A handler keeps its transaction open for too long, on a database of its own.
+// Spec: H1.
+async fn overdue(signs: &Signs) {
+    let fixture = WorkerFixture::sqlite().await;
+    let pool = sqlx::SqlitePool::connect(&fixture.url).await.unwrap();
+    let worker = Worker::new(fixture.store.clone())
+        .pool(pool)
+        .tx_timeout(Duration::from_millis(20))
+        .handle_tx(|_: Job<LateOrder>, tx: Tx<sqlx::Sqlite>| async move {
+            let _open = tx.lock().await?;
+            std::future::pending::<Result<(), JobError>>().await
+        })
+        .start()
+        .unwrap();
+    let id = put(&fixture, "SECRET-overdue").await;
+    fixture.until(id, StateName::Failed).await;
+    assert!((signs.of("ichido_worker_tx_timeouts_total{queue=orders}") - 1.0).abs() < 0.1);
+    worker.stop();
+    worker.ended().await;
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct LateOrder {}
+
+impl Message for LateOrder {
+    const QUEUE: &str = QUEUE;
+}
+
 /// A destination goes down, comes back, requests a pause, and is slowed down by an operator.
 // Spec: D6.
 async fn standings(fixture: &WorkerFixture, signs: &Signs) {
@@ -460,6 +490,8 @@ async fn child() {
     for fixture in [WorkerFixture::postgres().await, WorkerFixture::sqlite().await] {
         standings(&fixture, &signs).await;
     }
+    signs.clear();
+    overdue(&signs).await;
     assert_eq!(signs.not_described(), Vec::<String>::new());
     let log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
     let leaks: Vec<&str> = log.lines().filter(|line| line.contains("SECRET")).collect();

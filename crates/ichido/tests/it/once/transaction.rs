@@ -122,8 +122,35 @@ both_databases! {
         let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
         keyed("k1").send(&orders).await.assert_first(201, "order 1");
         let kept = kept.lock().unwrap().take().unwrap();
-        assert_eq!(kept.lock().await.map(drop), Err(TxError::Over));
+        assert!(matches!(kept.lock().await.map(drop), Err(TxError::Over)));
         fixture.assert_effects(1).await;
+    }
+
+    /// Until then, others can write: on SQLite an open transaction would block them.
+    #[test]
+    async fn transaction_begins_with_its_first_use(fixture: OnceFixture) {
+        let store = fixture.store.clone();
+        let handler = fixture.handler(move |run| {
+            let store = store.clone();
+            async move {
+                store.nodes().heartbeat(uuid::Uuid::now_v7(), "other").await.unwrap();
+                run.order().await;
+                run.created()
+            }
+        });
+        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        fixture.assert_effects(1).await;
+    }
+
+    #[test]
+    async fn key_is_settled_although_the_transaction_was_not_used(fixture: OnceFixture) {
+        let handler = fixture.handler(|run| async move { run.created() });
+        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
+        keyed("k1").send(&orders).await.assert_first(201, "order 1");
+        assert!(matches!(fixture.phase("k1").await, Some(RecordPhase::Settled { .. })));
+        keyed("k1").send(&orders).await.assert_replay(201, "order 1");
+        fixture.assert_effects(0).await;
     }
 
     #[test]
@@ -271,7 +298,7 @@ async fn locking_a_transaction_twice_fails() {
         let second = tx.lock().await.map(drop);
         tokio::time::resume();
         drop(hold);
-        assert_eq!(second, Err(TxError::Locked));
+        assert!(matches!(second, Err(TxError::Locked)), "{second:?}");
         run.order().await;
         run.created()
     });

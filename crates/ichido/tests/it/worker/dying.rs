@@ -312,6 +312,7 @@ both_databases! {
                     Guarantee::None => receiver.done(),
                     Guarantee::Idempotent => receiver.done().idempotent(),
                     Guarantee::Keyed { keeps_for } => receiver.done().keyed(keeps_for),
+                    Guarantee::Transactional => panic!("not in the list"),
                 };
                 let mut target = DestinationConfig::new("broker", handler);
                 target.pace.min_rate = PerSecond::MIN;

@@ -1,0 +1,166 @@
+//! Ends the transaction of a handler together with its message: both commit, or neither.
+//!
+//! The fence is checked by the last statement before COMMIT, so a worker whose claim was lost or has expired commits nothing,
+//! and no lock is held while the handler runs. What did not commit was not done: nothing here is ever in doubt, except the
+//! fate of a COMMIT whose response was lost, and that is read back.
+// Spec: H1.
+
+use std::time::Duration;
+
+use ichido_core::lifecycle::Event;
+use ichido_core::time::Timestamp;
+use ichido_core::verdict::{Advice, Effect};
+use ichido_store::Store;
+use ichido_store::error::StoreError;
+use ichido_store::message::{Settlement, StepResult};
+
+use super::attempt::{Attempt, AttemptReport};
+use super::metrics;
+use crate::destination::{DeliveryOutcome, JobError};
+use crate::handler_tx::{CommitOutcome, HandlerTx, OpenTx, Pool};
+
+/// How long the last statement and COMMIT may take together.
+///
+/// Their connection is the handler's own, which may have no timeout.
+const END_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The transactions of a destination's handlers.
+pub(super) struct Transactions {
+    pub(super) pool: Pool,
+    /// How long one may be open on SQLite, where it blocks every other writer.
+    pub(super) timeout: Duration,
+}
+
+impl Transactions {
+    pub(super) fn handler_tx(&self, store: &Store) -> HandlerTx {
+        HandlerTx::new(store, &self.pool)
+    }
+
+    fn limit(&self) -> Option<Duration> {
+        matches!(self.pool, Pool::Sqlite(_)).then_some(self.timeout)
+    }
+}
+
+/// How an attempt ended, and what is left to settle.
+pub(super) enum AttemptEnd {
+    /// This is to be settled.
+    Report(AttemptReport),
+    /// This success was committed with the handler's writes.
+    Committed(Box<Settlement>),
+    /// The success was committed, or the failure is to be settled.
+    InDoubt { success: Box<Settlement>, failure: AttemptReport },
+}
+
+/// The end of a transaction.
+enum TransactionEnd {
+    Committed,
+    /// Rolled back, and why.
+    RolledBack(String),
+    /// The response to COMMIT was lost.
+    InDoubt(String),
+}
+
+impl Attempt {
+    /// Waits until a transaction has been open for too long. Returns the outcome of its run.
+    pub(super) async fn wait_until_overdue(&self, tx: Option<&HandlerTx>) -> DeliveryOutcome {
+        let limit =
+            self.served.dispatcher.transactions.as_ref().and_then(|transactions| transactions.limit());
+        let (Some(tx), Some(limit)) = (tx, limit) else { return std::future::pending().await };
+        tx.begun().await;
+        tokio::time::sleep(limit).await;
+        metrics::count(metrics::TX_TIMEOUTS, self.served.name.as_str(), 1);
+        JobError::retry(format_args!(
+            "the transaction was open for longer than tx_timeout, {limit:?}, and was rolled back; do slow work before \
+                the first lock(), or raise tx_timeout"
+        ))
+        .into()
+    }
+
+    /// Ends a transaction by the outcome of its handler: only a success commits.
+    pub(super) async fn end_transaction(
+        &self,
+        tx: HandlerTx,
+        report: AttemptReport,
+        started_at: Timestamp,
+    ) -> AttemptEnd {
+        let Some(open) = tx.take_back().await else {
+            let why = "the handler kept its transaction locked after it returned, so it was rolled back";
+            return AttemptEnd::Report(self.not_done(why, started_at));
+        };
+        if !matches!(report.event, Event::Succeeded { .. }) {
+            open.roll_back().await;
+            return AttemptEnd::Report(report);
+        }
+        let success = Box::new(Settlement::new(&self.leased.work, report.event, report.note));
+        // Not abandoned when the worker stops: the response to COMMIT would be lost.
+        match self.commit(open, &success).await {
+            TransactionEnd::Committed => AttemptEnd::Committed(success),
+            TransactionEnd::RolledBack(why) => AttemptEnd::Report(self.not_done(&why, started_at)),
+            TransactionEnd::InDoubt(why) => {
+                AttemptEnd::InDoubt { success, failure: self.not_done(&why, started_at) }
+            }
+        }
+    }
+
+    /// Settles the message in its handler's transaction, under its fence, and commits.
+    async fn commit(&self, mut open: OpenTx, success: &Settlement) -> TransactionEnd {
+        let failed = |what: &str, error: &StoreError| format!("{what}: {}", error.with_causes());
+        match tokio::time::timeout(END_TIMEOUT, open.settle_message(success)).await {
+            Ok(Ok(StepResult::Now(_))) => (),
+            Ok(Ok(StepResult::Refused(_) | StepResult::NoSuchMessage)) => {
+                open.roll_back().await;
+                if self.leased.claim.lease.holds_now() {
+                    tracing::error!(
+                        queue = self.served.name.as_str(),
+                        "handler's transaction does not see its claim; give the worker a pool on the store's database"
+                    );
+                }
+                return TransactionEnd::RolledBack(
+                    "the claim was lost before the transaction ended, so it was rolled back".to_owned(),
+                );
+            }
+            Ok(Err(error)) => {
+                open.roll_back().await;
+                return TransactionEnd::RolledBack(failed("the transaction was rolled back", &error));
+            }
+            // Without a COMMIT, the end of the connection rolls back.
+            Err(_) => {
+                return TransactionEnd::RolledBack(
+                    "the database did not answer, so nothing was committed".to_owned(),
+                );
+            }
+        }
+        match tokio::time::timeout(END_TIMEOUT, open.commit()).await {
+            Ok(CommitOutcome::Done) => TransactionEnd::Committed,
+            Ok(CommitOutcome::Contended) => TransactionEnd::RolledBack(
+                "the transaction conflicted with another one and was rolled back".to_owned(),
+            ),
+            Ok(CommitOutcome::Refused(error)) => {
+                TransactionEnd::RolledBack(failed("the transaction was rolled back", &error))
+            }
+            Ok(CommitOutcome::InDoubt(error)) => TransactionEnd::InDoubt(failed("COMMIT failed", &error)),
+            Err(_) => TransactionEnd::InDoubt("the database did not answer COMMIT".to_owned()),
+        }
+    }
+
+    /// Returns the report of a run that was rolled back.
+    fn not_done(&self, why: &str, started_at: Timestamp) -> AttemptReport {
+        match JobError::retry(why).into() {
+            DeliveryOutcome::Judged { verdict, note } => self.judged(&verdict, note, started_at),
+            DeliveryOutcome::Snoozed { wait } => self.snoozed(wait),
+        }
+    }
+}
+
+/// Returns what is known of a run in a transaction: without its commit, nothing was done.
+pub(super) fn without_doubt(outcome: DeliveryOutcome) -> DeliveryOutcome {
+    match outcome {
+        DeliveryOutcome::Judged { mut verdict, note } => {
+            if !matches!(verdict.advice, Advice::Accept | Advice::AcceptAsProcessed) {
+                verdict.effect = Effect::NotDone;
+            }
+            DeliveryOutcome::Judged { verdict, note }
+        }
+        snoozed @ DeliveryOutcome::Snoozed { .. } => snoozed,
+    }
+}

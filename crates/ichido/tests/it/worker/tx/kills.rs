@@ -1,0 +1,294 @@
+//! A process with transactional handlers is killed at every statement and at random: each order and each receipt exists once.
+//!
+//! The handlers promise nothing: a second run adds a second row. Each process starts with a clock that is further ahead, so it
+//! takes the claims of those before it as lapsed. At random, a process is killed while its successor already runs: until then,
+//! both do the same work, and only the fence keeps the first from committing.
+// Spec: H1.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use ichido::destination::{Job, JobError};
+use ichido::worker::Worker;
+use ichido::{Pool, Tx};
+use ichido_core::lifecycle::{Event, StateName};
+use ichido_core::retry::Safety;
+use ichido_store::Store;
+use ichido_store::message::{MessageFilter, Note};
+use sqlx::{Postgres, Sqlite};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Metadata, Subscriber};
+
+use super::business::{AnyTx, Business, Order, Receipt};
+use crate::own_process;
+use crate::worker::fixture::{BACKOFF, QUEUE, WorkerFixture, many, poll_pause};
+
+const URL: &str = "ICHIDO_TX_URL";
+/// How many processes there were before this one.
+const ROUND: &str = "ICHIDO_TX_ROUND";
+/// After which statement of its own order the process dies; it has none if this is 0.
+const STATEMENT: &str = "ICHIDO_TX_STATEMENT";
+/// How much further ahead the clock of each process is: longer than any lease and any backoff here.
+const AHEAD: Duration = Duration::from_mins(30);
+/// How many orders there are for each process that is killed at random.
+const ORDERS_PER_KILL: i64 = 20;
+/// How long an order may wait for a process.
+const MAX_WAIT: Duration = Duration::from_mins(2);
+/// More statements than the path of one message has.
+const MAX_STATEMENTS: i64 = 60;
+
+/// How often a process is killed on each database.
+fn kills() -> i64 {
+    // `cargo xtask soak` sets more.
+    std::env::var("ICHIDO_TX_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(40)
+}
+
+/// The statements that are left before the process dies; negative if it does not.
+static LEFT: AtomicI64 = AtomicI64::new(i64::MIN);
+
+/// Counts statements of sqlx, and dies after one of them.
+struct DeathByStatement;
+
+impl Subscriber for DeathByStatement {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "sqlx::query"
+    }
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        if LEFT.load(Ordering::SeqCst) != i64::MIN && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
+            // All threads end at once, and nothing is cleaned up.
+            std::process::abort();
+        }
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).unwrap();
+}
+
+/// The order at which this process dies, and after which of its statements.
+fn doom() -> (i64, i64) {
+    static DOOM: OnceLock<(i64, i64)> = OnceLock::new();
+    *DOOM.get_or_init(|| {
+        let number = |name: &str| std::env::var(name).unwrap().parse().unwrap();
+        (number(ROUND), number(STATEMENT))
+    })
+}
+
+async fn place(job: Job<Order>, tx: AnyTx) -> Result<(), JobError> {
+    let n = job.payload.n;
+    let (round, statement) = doom();
+    if n == round && 0 < statement {
+        LEFT.store(statement, Ordering::SeqCst);
+    }
+    say(&format!("order {n}"));
+    tx.order(n).await?;
+    tx.enqueue(&Receipt { order: n }).await?;
+    Ok(())
+}
+
+async fn receive(job: Job<Receipt>, tx: AnyTx) -> Result<(), JobError> {
+    tx.order(-job.payload.order).await
+}
+
+fn worker(store: Store, business: &Business) -> Worker {
+    // Seldom, because each look is a statement that counts.
+    let worker = Worker::new(store).idle_sleep(Duration::from_millis(100)).pool(business.pool.clone());
+    let worker = match &business.pool {
+        Pool::Postgres(_) => worker
+            .handle_tx(|job: Job<Order>, tx: Tx<Postgres>| place(job, AnyTx::Postgres(tx)))
+            .handle_tx(|job: Job<Receipt>, tx: Tx<Postgres>| receive(job, AnyTx::Postgres(tx))),
+        Pool::Sqlite(_) => worker
+            .handle_tx(|job: Job<Order>, tx: Tx<Sqlite>| place(job, AnyTx::Sqlite(tx)))
+            .handle_tx(|job: Job<Receipt>, tx: Tx<Sqlite>| receive(job, AnyTx::Sqlite(tx))),
+    };
+    // With one at a time, a message that a process died with is not running when the next one dies.
+    let is_doomed = 0 < doom().1;
+    worker.tune(QUEUE, |queue| queue.parallelism = many(if is_doomed { 1 } else { 4 }))
+}
+
+/// Not a test: the process that is killed. It ends by itself when its own order is sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by the tests below as a process of its own"]
+async fn child() {
+    if !own_process::is_own() {
+        return;
+    }
+    let (url, (round, statement)) = (std::env::var(URL).unwrap(), doom());
+    tracing::subscriber::set_global_default(DeathByStatement).unwrap();
+    let store = Store::open(&url, 4).await.unwrap();
+    store.advance_clock(AHEAD * u32::try_from(round).unwrap());
+    let business = Business::at(&url).await;
+    let worker = worker(store.clone(), &business).start().unwrap();
+    if statement == 0 {
+        return worker.ended().await;
+    }
+    while !business.orders().await.contains(&-round) {
+        poll_pause().await;
+    }
+    LEFT.store(i64::MIN, Ordering::SeqCst);
+    worker.stop();
+    worker.ended().await;
+}
+
+/// A running process. It reports each order that it starts.
+struct Process(Child);
+
+impl Process {
+    fn start(url: &str, round: i64, statement: i64, started: Sender<()>) -> Self {
+        let mut command = own_process::command("worker::tx::kills::child");
+        command.env(URL, url).env(ROUND, round.to_string()).env(STATEMENT, statement.to_string());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        std::thread::spawn(move || {
+            let orders = lines.map_while(Result::ok).filter(|line| line.starts_with("order "));
+            orders.for_each(|_| drop(started.send(())));
+        });
+        Self(child)
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// The same sequence in every run; the timing differs anyway.
+fn dice(seed: i64) -> u64 {
+    let mixed = (seed.unsigned_abs() + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40
+}
+
+async fn enqueue(fixture: &WorkerFixture, from: i64, count: i64) {
+    let orders = (from..from + count).map(|n| Order { n }.draft()).collect();
+    for enqueued in fixture.store.messages().enqueue_all(orders).await {
+        enqueued.unwrap();
+    }
+}
+
+/// Kills a process after each statement of one order's path, a new order each time. Returns the number of kills.
+async fn at_every_statement(fixture: &WorkerFixture) -> i64 {
+    for statement in 1..MAX_STATEMENTS {
+        enqueue(fixture, statement, 1).await;
+        let mut process = Process::start(&fixture.url, statement, statement, channel().0);
+        let ended = tokio::task::spawn_blocking(move || process.0.wait().unwrap());
+        if ended.await.unwrap().success() {
+            return statement - 1;
+        }
+    }
+    panic!("the path of one order has fewer than {MAX_STATEMENTS} statements");
+}
+
+/// Kills processes at random, each while its successor works on the same orders.
+async fn at_random(fixture: &WorkerFixture, first: i64, kills: i64) {
+    let (started, orders) = channel();
+    let mut last: Option<Process> = None;
+    for round in first..first + kills {
+        let next = Process::start(&fixture.url, round, 0, started.clone());
+        enqueue(fixture, 1_000 + round * ORDERS_PER_KILL, ORDERS_PER_KILL).await;
+        // Between them, they start all of them at least once.
+        for _ in 0..=dice(round) % 12 {
+            orders.recv_timeout(MAX_WAIT).expect("the orders are worked on");
+        }
+        if let Some(mut last) = last.replace(next) {
+            last.kill();
+        }
+    }
+    if let Some(mut last) = last {
+        last.kill();
+    }
+}
+
+/// Lets everything end without a kill. A message that several workers died with waits for a person, who requeues it.
+async fn finish(fixture: &WorkerFixture, round: i64) {
+    fixture.pass(AHEAD * u32::try_from(round).unwrap());
+    let business = Business::at(&fixture.url).await;
+    let worker = worker_here(fixture, &business);
+    loop {
+        let all = all_messages(fixture).await;
+        if all.iter().all(|(_, status)| *status == StateName::Sent) {
+            break;
+        }
+        for (id, _) in all.iter().filter(|(_, status)| *status == StateName::Dead) {
+            let requeue = |_| Event::Requeued { allowed: true, safety: Safety::Transactional };
+            fixture.store.messages().step(*id, requeue, &Note::default()).await.unwrap();
+        }
+        let is_waiting = |status: StateName| matches!(status, StateName::Sent | StateName::Failed);
+        if all.iter().all(|(_, status)| is_waiting(*status)) {
+            fixture.pass(BACKOFF);
+        }
+        poll_pause().await;
+    }
+    worker.stop();
+    worker.ended().await;
+}
+
+fn worker_here(fixture: &WorkerFixture, business: &Business) -> ichido::worker::WorkerHandle {
+    let worker = fixture.builder().pool(business.pool.clone());
+    let quiet = |job: Job<Order>, tx: AnyTx| async move {
+        tx.order(job.payload.n).await?;
+        tx.enqueue(&Receipt { order: job.payload.n }).await
+    };
+    let worker = match &business.pool {
+        Pool::Postgres(_) => worker
+            .handle_tx(move |job: Job<Order>, tx: Tx<Postgres>| quiet(job, AnyTx::Postgres(tx)))
+            .handle_tx(|job: Job<Receipt>, tx: Tx<Postgres>| receive(job, AnyTx::Postgres(tx))),
+        Pool::Sqlite(_) => worker
+            .handle_tx(move |job: Job<Order>, tx: Tx<Sqlite>| quiet(job, AnyTx::Sqlite(tx)))
+            .handle_tx(|job: Job<Receipt>, tx: Tx<Sqlite>| receive(job, AnyTx::Sqlite(tx))),
+    };
+    worker.start().unwrap()
+}
+
+async fn all_messages(fixture: &WorkerFixture) -> Vec<(uuid::Uuid, StateName)> {
+    let (mut all, mut filter) = (Vec::new(), MessageFilter::default());
+    loop {
+        let page = fixture.store.messages().list(&filter, 100).await.unwrap();
+        let Some(last) = page.last() else { return all };
+        filter.after = Some(last.id);
+        all.extend(page.iter().map(|row| (row.id, row.status)));
+    }
+}
+
+async fn killed(fixture: WorkerFixture) {
+    let business = Business::open(&fixture).await;
+    let by_statement = at_every_statement(&fixture).await;
+    assert!(5 < by_statement, "it was killed after each of {by_statement} statements");
+    let random = (kills() - by_statement).max(1);
+    let first = by_statement + 2;
+    at_random(&fixture, first, random).await;
+    finish(&fixture, first + random).await;
+    let statements = 1..=by_statement + 1;
+    let orders = 1_000 + first * ORDERS_PER_KILL..1_000 + (first + random) * ORDERS_PER_KILL;
+    let placed: Vec<i64> = statements.chain(orders).collect();
+    let expected: Vec<i64> = placed.iter().rev().map(|n| -n).chain(placed.iter().copied()).collect();
+    business.assert_orders(&expected).await;
+    let messages = all_messages(&fixture).await.len();
+    assert_eq!(messages, expected.len(), "each order has one receipt");
+    let report = fixture.store.audit().verify(None, None).await.unwrap();
+    assert_eq!(report.findings, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_transactional_handlers_take_effect_once_on_postgres() {
+    killed(WorkerFixture::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_transactional_handlers_take_effect_once_on_sqlite() {
+    killed(WorkerFixture::sqlite().await).await;
+}
