@@ -27,8 +27,8 @@ Usage: cargo xtask <chore>
   bench llm [--items N] [--rate N]
                         Measure a batch of calls to a throttled model against other rate limiters
                         [default: 2000 calls, 50 per second]
-  soak                  Run the long crash tests: 500 kills of the store and 20,000 messages for each database,
-                        20 rounds of many machines, 10 of each example
+  soak                  Run the long crash tests: 500 kills of the store, 1,000 of transactional handlers and 20,000
+                        messages for each database, 20 rounds of many machines, 10 of each example
   fuzz [--seconds N]    Run every fuzz target for N seconds [default: 60]; needs cargo-fuzz
   fuzz-api              Send a server requests generated from the API description (short form: part of `test`)
   help, --help, -h      Print this help

@@ -10,6 +10,8 @@ use crate::command_line::CommandLine;
 
 /// How often a process is killed on each database.
 const KILLS: &str = "500";
+/// How often a process with transactional handlers is killed on each database.
+const TX_KILLS: &str = "1000";
 /// How many finished messages exist when query plans are read.
 const PLANS_HISTORY: &str = "1000000";
 /// The peer that the worker is measured beside.
@@ -54,11 +56,12 @@ pub fn bench_llm(root: &Path, items: Option<NonZeroU32>, rate: Option<NonZeroU32
         .run(root)
 }
 
-/// Runs the long forms of the crash tests, the storm, the machines, the demo, the examples, the bookmarks, the batches
-/// of questions and the offline queues.
+/// Runs the long forms of the crash tests, the transactional handlers, the storm, the machines, the demo, the examples, the
+/// bookmarks, the batches of questions and the offline queues.
 pub fn soak(root: &Path) -> Result<(), String> {
     for (package, suite, (name, value)) in [
         ("ichido-store", "crash::", ("ICHIDO_CRASH_KILLS", KILLS)),
+        ("ichido", "worker::tx::kills", ("ICHIDO_TX_KILLS", TX_KILLS)),
         ("ichido-store", "plans::", ("ICHIDO_PLANS_HISTORY", PLANS_HISTORY)),
         ("ichido-cli", "outbox::storm", ("ICHIDO_STORM_MESSAGES", STORM_MESSAGES)),
         ("ichido-cli", "machines::", ("ICHIDO_MACHINES_ROUNDS", MACHINES_ROUNDS)),
