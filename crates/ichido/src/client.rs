@@ -52,7 +52,7 @@ pub trait ClientExt {
 impl ClientExt for Client {
     async fn enqueue(&self, message: impl Into<Draft> + Send) -> Result<Enqueued, EnqueueError> {
         let action = action(message.into().into_message()?)?;
-        enqueued(self.send(&action).await)
+        enqueued(&self.send(&action).await)
     }
 
     async fn enqueue_many<D: Into<Draft> + Send>(
@@ -95,12 +95,13 @@ fn action(message: NewMessage) -> Result<Action, EnqueueError> {
     Ok(action.started_by(Cause::Auto))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
 fn refused(error: ActionError) -> EnqueueError {
     EnqueueError::Refused { code: None, detail: error.to_string() }
 }
 
 /// Returns what the server's response says about the message.
-fn enqueued(outcome: Outcome) -> Result<Enqueued, EnqueueError> {
+fn enqueued(outcome: &Outcome) -> Result<Enqueued, EnqueueError> {
     let unconfirmed = |why: String| EnqueueError::Unconfirmed { why };
     match outcome {
         Outcome::Done { answer, .. } => {
@@ -110,14 +111,12 @@ fn enqueued(outcome: Outcome) -> Result<Enqueued, EnqueueError> {
         }
         Outcome::Refused { answer, reason, .. } => {
             let first = answer.text_at("/first").and_then(|path| message_of(&path));
-            match (reason, first) {
-                (decision::RefusalReason::KeyConflict, Some(id)) => Err(EnqueueError::KeyConflict { id }),
-                _ => {
-                    let problem = answer.problem();
-                    let detail = problem.detail.unwrap_or_else(|| format!("status {}", answer.status));
-                    Err(EnqueueError::Refused { code: problem.code, detail })
-                }
+            if let (decision::RefusalReason::KeyConflict, Some(id)) = (reason, first) {
+                return Err(EnqueueError::KeyConflict { id });
             }
+            let problem = answer.problem();
+            let detail = problem.detail.unwrap_or_else(|| format!("status {}", answer.status));
+            Err(EnqueueError::Refused { code: problem.code, detail })
         }
         Outcome::GaveUp { why, .. } => Err(unconfirmed(why.to_string())),
     }

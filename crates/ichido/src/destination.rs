@@ -56,7 +56,7 @@ use self::nats::Nats;
 #[non_exhaustive]
 pub enum Destination {
     /// Functions in this process, one for each type of message.
-    Handlers(Handlers),
+    Handlers(Box<Handlers>),
     /// A receiver that is called over HTTP.
     #[cfg(feature = "http")]
     Http(Arc<Http>),
@@ -149,7 +149,7 @@ impl Destination {
 
 impl From<Handler> for Destination {
     fn from(handler: Handler) -> Self {
-        Self::Handlers(handler.into())
+        Self::Handlers(Box::new(handler.into()))
     }
 }
 

@@ -63,8 +63,7 @@ enum TransactionEnd {
 impl Attempt {
     /// Waits until a transaction has been open for too long. Returns the outcome of its run.
     pub(super) async fn wait_until_overdue(&self, tx: Option<&HandlerTx>) -> DeliveryOutcome {
-        let limit =
-            self.served.dispatcher.transactions.as_ref().and_then(|transactions| transactions.limit());
+        let limit = self.served.dispatcher.transactions.as_ref().and_then(Transactions::limit);
         let (Some(tx), Some(limit)) = (tx, limit) else { return std::future::pending().await };
         tx.begun().await;
         tokio::time::sleep(limit).await;

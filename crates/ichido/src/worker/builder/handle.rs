@@ -91,7 +91,7 @@ impl Worker {
         }
         for target in &mut self.targets {
             if let Some(handlers) = target.destination.handlers() {
-                target.destination = Destination::Handlers(handlers.layer(faults));
+                target.destination = Destination::Handlers(Box::new(handlers.layer(faults)));
             }
         }
         self
