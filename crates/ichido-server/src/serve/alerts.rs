@@ -71,7 +71,7 @@ pub struct Alert {
     pub unit: String,
     /// How far back the alert looks; null if it looks at the current state.
     pub window_seconds: Option<u64>,
-    /// A description in one sentence.
+    /// A description in one sentence, with the values when it opened.
     pub text: String,
 }
 
