@@ -58,13 +58,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
 }
 
 async fn check_ready(server: Option<String>, config: Option<PathBuf>) -> Result<(), String> {
-    match server {
-        Some(url) => ask(url).await,
-        None => {
-            let url = target::server_url(config.as_deref())?;
-            ask(url.clone()).await.map_err(|why| format!("{why} (tried {url}; --server names another)"))
-        }
+    if let Some(url) = server {
+        return ask(url).await;
     }
+    let url = target::server_url(config.as_deref())?;
+    ask(url.clone()).await.map_err(|why| format!("{why} (tried {url}; --server names another)"))
 }
 
 async fn ask(base: String) -> Result<(), String> {

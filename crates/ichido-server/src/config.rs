@@ -360,13 +360,22 @@ fn check(
             WorkerConfigError::QueueName { queue } | WorkerConfigError::DuplicateQueue { queue } => {
                 (place(queue, ""), error.to_string())
             }
+            // The rest is about handlers in a program, and a file has none.
             WorkerConfigError::NoQueue
             | WorkerConfigError::NoIdleSleep
             | WorkerConfigError::WorkerName
             | WorkerConfigError::DestinationName { .. }
-            | WorkerConfigError::DuplicateDestination { .. } => {
-                (root.location("destinations"), error.to_string())
-            }
+            | WorkerConfigError::DuplicateDestination { .. }
+            | WorkerConfigError::TypeName { .. }
+            | WorkerConfigError::MissingType { .. }
+            | WorkerConfigError::DuplicateType { .. }
+            | WorkerConfigError::DifferentGuarantees { .. }
+            | WorkerConfigError::DifferentRetries { .. }
+            | WorkerConfigError::ReconcileAmongTypes { .. }
+            | WorkerConfigError::TxTimeout { .. }
+            | WorkerConfigError::NoPool { .. }
+            | WorkerConfigError::OtherDatabase { .. }
+            | WorkerConfigError::TunedTooEarly { .. } => (root.location("destinations"), error.to_string()),
         };
         root.report_at(place, what);
     }

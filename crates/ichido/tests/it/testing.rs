@@ -39,8 +39,8 @@ impl Message for Refund {
 struct Effects(Arc<Mutex<Vec<String>>>);
 
 impl Effects {
-    fn add(&self, effect: impl ToString) {
-        self.0.lock().unwrap().push(effect.to_string());
+    fn add(&self, effect: impl Into<String>) {
+        self.0.lock().unwrap().push(effect.into());
     }
 
     fn seen(&self) -> Vec<String> {
@@ -51,7 +51,7 @@ impl Effects {
     fn charge(&self) -> impl Fn(Job<Charge>) -> std::future::Ready<Result<(), JobError>> + use<> {
         let effects = self.clone();
         move |job: Job<Charge>| {
-            effects.add(job.payload.order);
+            effects.add(job.payload.order.to_string());
             std::future::ready(Ok(()))
         }
     }
@@ -210,10 +210,10 @@ async fn a_failed_assertion_lists_what_was_enqueued() {
     assert_enqueued!(test, Charge);
     assert_enqueued!(test, Refund, |refund| refund.order == order + 6);
     let asked = Arc::clone(&test);
-    let text = panic_of(async move { assert_enqueued!(asked, Charge, |charge| charge.order == 2) }).await;
+    let shown = panic_of(async move { assert_enqueued!(asked, Charge, |charge| charge.order == 2) }).await;
     let expected = "no Charge was enqueued with |charge| charge.order == 2; queue `charges` has 1 of this type:\n  \
         queued {\"order\":1}";
-    assert_eq!(text, expected);
+    assert_eq!(shown, expected);
     // A sent message was enqueued too.
     let worker = test.worker().handle_idempotent(Effects::default().charge());
     assert_eq!(test.drain(&worker, "charges").await, Drained { sent: 1, failed: 1, ..NONE });
@@ -224,13 +224,13 @@ async fn a_failed_assertion_lists_what_was_enqueued() {
 async fn a_queue_that_nobody_serves_cannot_be_drained() {
     let test = TestIchido::new().await;
     let worker = test.worker().handle_idempotent(Effects::default().charge());
-    let text = panic_of(async move {
+    let shown = panic_of(async move {
         test.drain(&worker, "refunds").await;
     })
     .await;
     let expected = "cannot drain: the worker does not serve queue `refunds`; register a handler for it, or drain one \
         of [\"charges\"]";
-    assert_eq!(text, expected);
+    assert_eq!(shown, expected);
 }
 
 #[tokio::test]

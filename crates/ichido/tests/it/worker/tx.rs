@@ -170,7 +170,7 @@ both_databases! {
                 if run == 1 {
                     gate.pass().await;
                 }
-                place(job, tx).await.inspect_err(|_| drop(sender.send(())))
+                place(job, tx).await.inspect_err(|_| sender.send(()).unwrap_or_default())
             }
         });
         let id = fixture.put_in(Order { n: 1 }.draft()).await;

@@ -74,8 +74,12 @@ impl AnyTx {
     /// Adds a row. Nothing prevents a second one.
     pub(super) async fn order(&self, n: i64) -> Result<(), JobError> {
         match self {
-            Self::Postgres(tx) => drop(sqlx::query(INSERT).bind(n).execute(&mut *tx.lock().await?).await?),
-            Self::Sqlite(tx) => drop(sqlx::query(INSERT).bind(n).execute(&mut *tx.lock().await?).await?),
+            Self::Postgres(tx) => {
+                sqlx::query(INSERT).bind(n).execute(&mut *tx.lock().await?).await?;
+            }
+            Self::Sqlite(tx) => {
+                sqlx::query(INSERT).bind(n).execute(&mut *tx.lock().await?).await?;
+            }
         }
         Ok(())
     }
@@ -188,8 +192,7 @@ impl Business {
         }
     }
 
-    #[track_caller]
-    pub(super) fn assert_orders(&self, expected: &[i64]) -> impl Future<Output = ()> {
-        async move { assert_eq!(self.orders().await, expected) }
+    pub(super) async fn assert_orders(&self, expected: &[i64]) {
+        assert_eq!(self.orders().await, expected);
     }
 }

@@ -156,7 +156,10 @@ impl Process {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         std::thread::spawn(move || {
             let orders = lines.map_while(Result::ok).filter(|line| line.starts_with("order "));
-            orders.for_each(|_| drop(started.send(())));
+            for _ in orders {
+                // Nobody waits any more once the child was killed.
+                let _ = started.send(());
+            }
         });
         Self(child)
     }
