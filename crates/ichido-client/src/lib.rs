@@ -68,6 +68,8 @@ mod token;
 pub use action::{Action, ActionError, Cause};
 pub use client::{Client, LastResult, Outcome};
 pub use fresh::{RandomnessError, new_key};
+pub use ichido_core::key::IdempotencyKey;
+pub use ichido_core::verdict::Effect;
 pub use response::{ProblemDetails, Response};
 pub use settings::{ClientConfigErrors, ClientSettings, MAX_ANSWER_BYTES, MAX_TIME};
 pub use token::{Token, TokenError};

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use http::Method;
 use ichido_client::decision::RefusalReason;
-use ichido_client::{Action, ActionError, Client, ClientConfigErrors, ClientSettings, Outcome, new_key};
-use ichido_core::key::IdempotencyKey;
-use ichido_core::verdict::Effect;
+use ichido_client::{
+    Action, ActionError, Client, ClientConfigErrors, ClientSettings, Effect, IdempotencyKey, Outcome, new_key,
+};
 
 /// Sends one order twice, then a mistaken one. Returns the outcomes as text.
 pub(crate) async fn run(url: &str, kept: &Path) -> Result<Vec<String>, Box<dyn Error>> {

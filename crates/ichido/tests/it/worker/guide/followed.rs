@@ -33,6 +33,15 @@ fn guide_blocks_in_order_are_the_whole_program() {
     assert_eq!(format!("{}\nmod followed;\n", blocks("rust").join("\n")), here);
 }
 
+// Spec: H4.
+#[test]
+fn outbox_guide_is_a_short_program_on_one_crate_of_ours() {
+    let lines = blocks("rust").concat().lines().filter(|line| !line.trim().is_empty()).count();
+    assert!(lines <= 45, "{lines}");
+    let ours: Vec<&str> = blocks("toml")[0].lines().filter(|line| line.starts_with("ichido")).collect();
+    assert!(matches!(ours[..], [only] if only.starts_with("ichido = ")), "{ours:?}");
+}
+
 /// The program in its own process, which can be killed.
 struct Shop {
     process: Child,
@@ -66,7 +75,7 @@ impl Shop {
         writeln!(self.orders, "{item}").unwrap();
     }
 
-    /// Waits for the page's output. The worker and the ordering task print concurrently, so two lines may swap.
+    /// Waits for the page's output. The worker and the main task print concurrently, so two lines may swap.
     fn says(&self, shown: &str) {
         let mut waited_for: Vec<&str> = shown.lines().collect();
         while !waited_for.is_empty() {
