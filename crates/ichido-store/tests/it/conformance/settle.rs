@@ -406,26 +406,22 @@ both_databases! {
         fixture.send(&current).await;
     }
 
-    /// Expiry permits a rescue, and the rescue ends the claim: until then nobody else has the message.
+    /// A report says what happened. Expiry alone does not make it wrong; a rescue does.
     #[test]
     async fn expired_claim_is_refused_once_it_was_rescued(fixture: StoreFixture) {
-        let all = fixture.enqueue_many(3).await;
-        let mut work = Vec::new();
-        for _ in 0..3 {
-            work.push(only(fixture.claim(1).await));
-        }
+        let all = fixture.enqueue_many(2).await;
+        let (first, second) = (only(fixture.claim(1).await), only(fixture.claim(1).await));
         fixture.pass(AFTER_LEASE);
-        // Not rescued yet: its holder alone has it.
-        fixture.send(&work[0]).await;
-        assert_eq!(fixture.store.claims().renew(&[work[1].fence], LEASE).await.unwrap(), [true]);
+        let fences = [first.fence, second.fence];
+        assert_eq!(fixture.store.claims().renew(&fences, LEASE).await.unwrap(), [false, false]);
+        // Not rescued yet: nobody else has it.
+        fixture.send(&first).await;
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
-        assert_eq!(fixture.rescue(KEYED).await, None, "the first is finished, the second was renewed");
-        let fences = [work[1].fence, work[2].fence];
-        assert_eq!(fixture.store.claims().renew(&fences, LEASE).await.unwrap(), [true, false]);
-        let refused = fixture.settle(&work[2], will_retry(&work[2])).await;
-        assert_eq!(refused, StepResult::Refused(StepRefusal::StaleFence));
-        fixture.send(&work[1]).await;
-        assert_eq!(fixture.status(all[2]).await, "failed", "as the rescue left it");
+        assert_eq!(fixture.rescue(KEYED).await, None, "the first is finished");
+        for event in [will_retry(&second), given_back(&second)] {
+            assert_eq!(fixture.settle(&second, event).await, StepResult::Refused(StepRefusal::StaleFence));
+        }
+        assert_eq!(fixture.status(all[1]).await, "failed", "as the rescue left it");
     }
 
     #[test]
