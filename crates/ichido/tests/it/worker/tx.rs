@@ -335,7 +335,8 @@ async fn commit_of_unknown_fate_is_read_back() {
             async move {
                 place(job, tx).await?;
                 if run == 1 {
-                    relay.arm("COMMIT", cut);
+                    // The statement itself, not a text that mentions it.
+                    relay.arm("COMMIT\0", cut);
                 }
                 Ok(())
             }

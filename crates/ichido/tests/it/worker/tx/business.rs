@@ -15,10 +15,11 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{Postgres, Row as _, Sqlite, Transaction};
 
-use super::super::fixture::{BACKOFF, QUEUE, WorkerFixture, key, queue};
+use super::super::fixture::{QUEUE, WorkerFixture, key, queue};
 
+const SOON: Duration = Duration::from_millis(10);
 const RETRY: Retry = Retry {
-    schedule: Schedule::Exponential { base: BACKOFF, factor: 1, cap: BACKOFF },
+    schedule: Schedule::Exponential { base: SOON, factor: 1, cap: SOON },
     jitter: Jitter::None,
     max_attempts: NonZeroU32::new(1_000).unwrap(),
 };
