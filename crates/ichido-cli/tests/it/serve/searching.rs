@@ -54,7 +54,6 @@ on_both! {
             ("queue=demo&state=queued", vec!["k4", "k3", "k2", "k1"]),
             ("state=sent", vec!["first"]),
             ("state=dead", vec![]),
-            ("queue=elsewhere", vec![]),
             ("identity=ann&state=queued", vec!["k4", "k3", "k1"]),
             ("key=k2", vec!["k2"]),
             ("code=BROKER_5XX", vec![]),
@@ -70,6 +69,8 @@ on_both! {
             let by_two = format!("{query}&limit=2");
             assert_eq!(all(&server, by_two.trim_start_matches('&')).await, expected, "{by_two}");
         }
+        let elsewhere = server.get("/v1/messages?queue=elsewhere").await;
+        assert_eq!(problem(&elsewhere), (404, "queue_unknown".to_owned()), "nobody knows it");
         let listing = server.get("/v1/messages").await;
         assert!(!listing.text().contains("ACME"), "a listing shows no request: {}", listing.text());
         let shown = &listing.json()["messages"][0];
