@@ -66,9 +66,10 @@
 // Spec: D1, D4, H4.
 
 use ichido_store::error::StoreError;
-use ichido_store::message::{Enqueued, NewMessage, QueueName};
+use ichido_store::message::{CancelOutcome, Enqueued, NewMessage, Note, QueueName};
 use ichido_store::{CallerConnection, Store, StoreDatabase};
 use sqlx::Pool;
+use uuid::Uuid;
 
 use crate::message::{Draft, EnqueueError};
 use crate::transaction::Transaction;
@@ -150,6 +151,16 @@ impl<DB: StoreDatabase> Ichido<DB> {
         message: impl Into<Draft> + Send,
     ) -> Result<Enqueued, EnqueueError> {
         Ok(self.store.messages().enqueue_in(connection, message.into().into_message()?).await?)
+    }
+
+    /// Cancels a message that waits, or asks its handler to stop if it runs.
+    ///
+    /// The handler sees it as [`Job::cancel`](crate::destination::Job::cancel), within seconds and on any node. The message is
+    /// cancelled if nothing was done; otherwise what is known of the effect decides. `ichido.store().messages().cancel(…)` also
+    /// takes who asked, and why.
+    // Spec: D2, H5.
+    pub async fn cancel(&self, id: Uuid) -> Result<CancelOutcome, StoreError> {
+        self.store.messages().cancel(id, &Note::default()).await
     }
 
     /// Wakes the workers of a queue.

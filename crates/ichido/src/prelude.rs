@@ -4,7 +4,7 @@ pub use ichido_core::retry::Retry;
 pub use ichido_core::time::Timestamp;
 pub use ichido_store::Store;
 pub use ichido_store::error::StoreError;
-pub use ichido_store::message::Enqueued;
+pub use ichido_store::message::{CancelOutcome, Enqueued};
 pub use sqlx::{Postgres, Sqlite};
 
 #[cfg(feature = "client")]

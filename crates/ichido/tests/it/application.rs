@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use ichido::prelude::*;
+use ichido_core::clock::HEARTBEAT_EVERY;
 use ichido_core::lifecycle::StateName;
 use ichido_store::message::{MessageFilter, QueueName};
 use ichido_store::testing::{postgres, sqlite};
 use serde::{Deserialize, Serialize};
+
+use crate::worker::fixture::poll_pause;
 
 /// The longest that a test may take.
 const MAX_CASE: Duration = Duration::from_mins(2);
@@ -125,6 +128,31 @@ macro_rules! both_databases {
 }
 
 both_databases! {
+    #[test]
+    async fn program_cancels_what_waits_and_what_runs(shop: Shop) {
+        let ichido = &shop.ichido;
+        let Ok(Enqueued::New { id }) = ichido.enqueue(&receipt(1, "apple")).await else { panic!("it is new") };
+        assert_eq!(ichido.cancel(id).await.unwrap(), CancelOutcome::Cancelled);
+        let (started, mut has_started) = tokio::sync::watch::channel(false);
+        let worker = ichido.worker().handle_once(move |job: Job<Receipt>| {
+            started.send_replace(true);
+            async move {
+                job.cancel.cancelled().await;
+                Err::<(), _>(JobError::cancelled())
+            }
+        });
+        let worker = worker.start().unwrap();
+        let Ok(Enqueued::New { id }) = ichido.enqueue(&receipt(2, "pear")).await else { panic!("it is new") };
+        has_started.wait_for(|has_started| *has_started).await.unwrap();
+        assert_eq!(ichido.cancel(id).await.unwrap(), CancelOutcome::Requested);
+        ichido.store().advance_clock(HEARTBEAT_EVERY);
+        while ichido.store().messages().get(id).await.unwrap().unwrap().status != StateName::Cancelled {
+            poll_pause().await;
+        }
+        worker.stop();
+        worker.ended().await;
+    }
+
     #[test]
     async fn row_and_typed_message_commit_together(shop: Shop) {
         let mut tx = shop.ichido.begin().await.unwrap();
