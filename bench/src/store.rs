@@ -205,7 +205,7 @@ async fn claim_and_settle(store: &Store, key: &str) {
         message_id: None,
         ttl: Duration::from_hours(72),
     };
-    store.keys().settle(KeySettle { name, fence, outcome }).await.expect("settled");
+    let _ = store.keys().settle(KeySettle { name, fence, outcome }).await.expect("settled");
 }
 
 async fn ledger(store: &Store, url: &str) -> ReportLine {

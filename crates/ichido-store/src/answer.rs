@@ -85,6 +85,7 @@ ichido_core::debug_only! {
 
 /// The outcome of asking for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a call that runs must be answered or given up"]
 pub enum AskOutcome {
     /// Make the call. The question is ours until it is answered, it is given up, or our lease expires.
     Run {

@@ -187,6 +187,7 @@ pub enum DeadLetterStep {
 
 /// The outcome of replacing a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "unless it was replaced, nothing was enqueued"]
 pub enum ReplaceOutcome {
     /// The new message is enqueued, and the old one closed.
     By {

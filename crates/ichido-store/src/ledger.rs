@@ -200,6 +200,7 @@ pub struct UnknownCount {
 
 /// The outcome of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a request runs only if its claim says so, and is then settled"]
 pub enum KeyClaimed {
     /// Run the request, and settle it under this fence.
     Run {
@@ -340,6 +341,7 @@ pub enum KeyOutcome {
 
 /// The outcome of a settle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "unless it was settled, roll back: another owner may repeat the effect"]
 pub enum KeySettled {
     /// The settle was applied.
     Settled,
@@ -351,6 +353,7 @@ pub enum KeySettled {
 
 /// The outcome of resolving an unknown effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a refused resolution changed nothing"]
 pub enum KeyResolved {
     /// The resolution was applied.
     Resolved,

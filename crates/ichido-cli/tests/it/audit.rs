@@ -70,7 +70,7 @@ async fn sent(url: &str, count: usize) -> Vec<Uuid> {
         let work = store.claims().claim(&queue, NonZeroU32::MIN, terms).await.expect("claimed").remove(0);
         ids.push(work.id);
         let event = Event::Succeeded { fence: work.fence };
-        store.claims().settle(Settlement::new(&work, event, Note::default())).await.expect("settled");
+        let _ = store.claims().settle(Settlement::new(&work, event, Note::default())).await.expect("settled");
     }
     ids
 }

@@ -186,6 +186,7 @@ impl Note {
 
 /// The outcome of a settlement or a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a refused step changed nothing"]
 pub enum StepResult {
     /// It was applied; the message is now in this state.
     Now(State),

@@ -408,7 +408,7 @@ impl CountedStore {
 
     async fn cancel(&self, ids: impl IntoIterator<Item = Uuid>) {
         for id in ids {
-            self.store.messages().step(id, |_| Event::Cancelled, &Note::default()).await.unwrap();
+            let _ = self.store.messages().step(id, |_| Event::Cancelled, &Note::default()).await.unwrap();
         }
     }
 
@@ -452,7 +452,7 @@ impl CountedStore {
         let response = StoredResponse { status: 200, headers: Vec::new(), body: None };
         let settled = Settled::Applied;
         let outcome = KeyOutcome::Keep { settled, response, result_digest: None, message_id: None, ttl: TTL };
-        self.store.keys().settle(KeySettle { name, fence, outcome }).await.unwrap();
+        let _ = self.store.keys().settle(KeySettle { name, fence, outcome }).await.unwrap();
     }
 
     /// Measures each operation in turn, each on the same amount as the last time.

@@ -23,14 +23,14 @@ fn can_be_spawned(_task: impl Future<Output = Result<(), StoreError>> + Send + '
 #[expect(dead_code, reason = "never called: that it compiles is the proof")]
 fn of_keys(store: Store, claim: KeyClaim, settle: KeySettle, name: RecordName, policy: Policy, fence: Fence) {
     can_be_spawned(async move {
-        store.keys().claim(claim).await?;
-        store.keys().settle(settle).await?;
+        let _ = store.keys().claim(claim).await?;
+        let _ = store.keys().settle(settle).await?;
         store.keys().wait(&name, Duration::ZERO).await;
         store.keys().renew(&[(name.clone(), fence, Duration::ZERO)]).await?;
         store.keys().get(&name).await?;
         store.keys().list_unknown(None, 1).await?;
-        store.keys().resolve(&name, Resolution::Applied, None, &policy).await?;
-        store.keys().decide(&name, Resolution::Applied, None, &policy, "olivia").await?;
+        let _ = store.keys().resolve(&name, Resolution::Applied, None, &policy).await?;
+        let _ = store.keys().decide(&name, Resolution::Applied, None, &policy, "olivia").await?;
         store.keys().sweep(1).await?;
         store.keys().delete_of_identity("alice", 1).await?;
         Ok(())
@@ -47,7 +47,7 @@ fn of_work(
 ) {
     can_be_spawned(async move {
         store.messages().enqueue(new.clone()).await?;
-        store.dead_letters().replace(settlement.id, new.clone(), &Note::default()).await?;
+        let _ = store.dead_letters().replace(settlement.id, new.clone(), &Note::default()).await?;
         drop(store.messages().enqueue_all(vec![new]).await);
         store.queues().wait(&queue, Duration::ZERO).await;
         let work = store.claims().claim(&queue, NonZeroU32::MIN, terms.0).await?;
@@ -55,7 +55,7 @@ fn of_work(
             .claims()
             .mark_started(&work.iter().map(|work| (work.id, work.fence)).collect::<Vec<_>>())
             .await?;
-        store.claims().settle(settlement.clone()).await?;
+        let _ = store.claims().settle(settlement.clone()).await?;
         drop(store.claims().settle_all(vec![settlement]).await);
         store.claims().renew(&work.iter().map(|work| work.fence).collect::<Vec<_>>(), Duration::ZERO).await?;
         store.claims().rescue(|_| terms.1).await?;
@@ -68,7 +68,7 @@ fn of_work(
 fn of_people(store: Store, queue: QueueName, id: Uuid, filter: MessageFilter, moment: Timestamp) {
     can_be_spawned(async move {
         store.now().await?;
-        store.messages().step(id, |_| Event::Cancelled, &Note::default()).await?;
+        let _ = store.messages().step(id, |_| Event::Cancelled, &Note::default()).await?;
         store.messages().get(id).await?;
         store.messages().holder(id).await?;
         store.messages().list(&filter, 1).await?;

@@ -40,7 +40,7 @@ async fn die(store: &Store, key: &str) -> Uuid {
     let (fence, failure, effect) = (work.fence, Failure::Permanent, Effect::NotDone);
     let event =
         Event::Failed { fence, failure, effect, safety: Safety::Keyed, in_flight_until: work.claimed_at };
-    store.claims().settle(Settlement::new(&work, event, Note::default())).await.expect("settled");
+    let _ = store.claims().settle(Settlement::new(&work, event, Note::default())).await.expect("settled");
     store.queues().pause(&message(key).queue, false, Some("olivia")).await.expect("recorded");
     id
 }

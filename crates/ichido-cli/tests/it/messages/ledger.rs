@@ -25,7 +25,7 @@ async fn add_unknown(store: &Store, key: &str) {
         trace: None,
     };
     let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.unwrap() else { panic!("it is new") };
-    store.keys().settle(KeySettle { name, fence, outcome: KeyOutcome::Hold }).await.unwrap();
+    let _ = store.keys().settle(KeySettle { name, fence, outcome: KeyOutcome::Hold }).await.unwrap();
 }
 
 fn decide<'a>(finding: &'a str, key: &'a str) -> Vec<&'a str> {

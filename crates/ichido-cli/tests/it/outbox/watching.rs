@@ -27,7 +27,7 @@ async fn add_unknown(database: &OutboxDatabase) {
     let claimed = database.store.keys().claim(claim).await.expect("claimed");
     let KeyClaimed::Run { fence, .. } = claimed else { panic!("{claimed:?}") };
     let held = KeySettle { name, fence, outcome: KeyOutcome::Hold };
-    database.store.keys().settle(held).await.expect("held");
+    let _ = database.store.keys().settle(held).await.expect("held");
 }
 
 both_databases! {

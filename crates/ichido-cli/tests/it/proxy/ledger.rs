@@ -39,7 +39,7 @@ async fn add(store: &Store, (operation, identity, key): (&str, &str, &str), outc
     let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.expect("claimed") else {
         panic!("it is new")
     };
-    store.keys().settle(KeySettle { name, fence, outcome }).await.expect("settled");
+    let _ = store.keys().settle(KeySettle { name, fence, outcome }).await.expect("settled");
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ async fn settled(store: &Store, key: &str, outcome: KeyOutcome) {
     let KeyClaimed::Run { fence, .. } = store.keys().claim(claim).await.expect("claimed") else {
         panic!("nobody was here before");
     };
-    store.keys().settle(KeySettle { name, fence, outcome }).await.expect("settled");
+    let _ = store.keys().settle(KeySettle { name, fence, outcome }).await.expect("settled");
 }
 
 fn applied() -> KeyOutcome {

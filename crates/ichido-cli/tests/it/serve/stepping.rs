@@ -131,7 +131,7 @@ both_databases! {
             assert_eq!((&request["actor"], &request["reason"]), (&"local".into(), &"ordered twice".into()), "{asked}");
         }
         let stopped = Event::Stopped { fence: work.fence };
-        fixture.store.claims().settle(Settlement::new(&work, stopped, Note::default())).await.unwrap();
+        let _ = fixture.store.claims().settle(Settlement::new(&work, stopped, Note::default())).await.unwrap();
         let answer = step(&server, work.id, "cancel", &Value::Null).await;
         assert_eq!((answer.status(), &answer.json()["status"]), (200, &"cancelled".into()));
     }

@@ -111,8 +111,8 @@ both_databases! {
         fixture.unknown("asked").await;
         let policy = policy(OperationGuarantee::None);
         let keys = fixture.store.keys();
-        keys.decide(&name("decided"), Resolution::Refused, None, &policy, "olivia").await.unwrap();
-        keys.resolve(&name("asked"), Resolution::Applied, None, &policy).await.unwrap();
+        let _ = keys.decide(&name("decided"), Resolution::Refused, None, &policy, "olivia").await.unwrap();
+        let _ = keys.resolve(&name("asked"), Resolution::Applied, None, &policy).await.unwrap();
         let expected = ["none claimed claimed", "claimed unknown unknown", "unknown decided refused"];
         assert_eq!(fixture.key_history("decided").await, expected);
         let expected = ["none claimed claimed", "claimed unknown unknown", "unknown reconciled applied"];
@@ -126,7 +126,7 @@ both_databases! {
             [("a", "ann", &wanted), ("b", "ann", &wanted), ("a", "bob", &wanted), ("a", "ann", &other)]
         {
             let name = RecordName { operation: operation.to_owned(), identity: identity.to_owned(), key: key.clone() };
-            fixture.arrive(KeyClaim { name, ..request("x", OperationGuarantee::None) }).await;
+            let _ = fixture.arrive(KeyClaim { name, ..request("x", OperationGuarantee::None) }).await;
         }
         let found = fixture.store.keys().list_of_hash(wanted.hash(), 10).await.unwrap();
         let mut names: Vec<_> =

@@ -280,7 +280,7 @@ both_databases! {
         assert_eq!(counts(since, middle).await, (2, 0));
         assert_eq!(counts(middle, until).await, (1, 0));
         // Closing a letter does not undo its death.
-        fixture.step(first, ichido_core::lifecycle::Event::Discarded).await;
+        let _ = fixture.step(first, ichido_core::lifecycle::Event::Discarded).await;
         assert_eq!(counts(since, until).await, (3, 0));
     }
 

@@ -71,7 +71,7 @@ both_databases! {
     #[test]
     async fn a_call_whose_run_died_is_lost_and_counted(fixture: StoreFixture) {
         let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
-        ask(store, 1, ann).await;
+        let _ = ask(store, 1, ann).await;
         store.advance_clock(LEASE / 2);
         store.answers().renew(ann, LEASE).await.unwrap();
         store.advance_clock(LEASE / 2 + Duration::from_secs(1));
@@ -88,9 +88,9 @@ both_databases! {
     #[test]
     async fn first_answer_wins(fixture: StoreFixture) {
         let (store, ann, bob) = (&fixture.store, Uuid::now_v7(), Uuid::now_v7());
-        ask(store, 1, ann).await;
+        let _ = ask(store, 1, ann).await;
         store.advance_clock(LEASE);
-        ask(store, 1, bob).await;
+        let _ = ask(store, 1, bob).await;
         // The run was only slow, and reports after all.
         assert_eq!(store.answers().store(question(1), b"hers").await.unwrap().unwrap().bytes, b"hers");
         let stands = store.answers().store(question(1), b"his").await.unwrap().unwrap();
@@ -103,10 +103,10 @@ both_databases! {
     async fn answers_are_deleted_by_topic_unless_being_asked(fixture: StoreFixture) {
         let (store, ann) = (&fixture.store, Uuid::now_v7());
         for number in 1..=3 {
-            ask(store, number, ann).await;
+            let _ = ask(store, number, ann).await;
         }
         store.answers().store(question(1), b"yes").await.unwrap();
-        store.answers().ask(question(9), "mails", ann, LEASE).await.unwrap();
+        let _ = store.answers().ask(question(9), "mails", ann, LEASE).await.unwrap();
         store.answers().store(question(9), b"yes").await.unwrap();
         store.answers().fail(question(2), ann, true).await.unwrap();
         assert_eq!(store.answers().delete("articles", 1).await.unwrap(), 1, "a bounded step");
@@ -120,7 +120,7 @@ both_databases! {
     #[test]
     async fn an_answer_that_is_too_long_is_refused(fixture: StoreFixture) {
         let (store, ann) = (&fixture.store, Uuid::now_v7());
-        ask(store, 1, ann).await;
+        let _ = ask(store, 1, ann).await;
         let long = vec![b'x'; limits::MAX_ANSWER_BYTES + 1];
         let refused = store.answers().store(question(1), &long).await;
         assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");

@@ -139,7 +139,7 @@ both_databases! {
         assert_eq!(seal(&fixture.store, 10).await, 0, "nothing happened yet");
         let retried = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, will_retry(&work)).await;
+        let _ = fixture.settle(&work, will_retry(&work)).await;
         fixture.pass(BACKOFF);
         fixture.promote().await;
         let dead = {
@@ -147,7 +147,7 @@ both_databases! {
             fixture.send(&work).await;
             fixture.dead("k2", Effect::NotDone).await
         };
-        fixture.step(dead, REQUEUE).await;
+        let _ = fixture.step(dead, REQUEUE).await;
         let lost = fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(1));
@@ -204,7 +204,7 @@ both_databases! {
     async fn a_changed_request_is_found_and_its_message_named(fixture: StoreFixture) {
         let ids = sent(&fixture, 40).await;
         let work = { fixture.enqueue("twice").await; fixture.claim_one().await };
-        fixture.settle(&work, will_retry(&work)).await;
+        let _ = fixture.settle(&work, will_retry(&work)).await;
         seal(&fixture.store, 30).await;
         fixture.pass(BACKOFF);
         fixture.promote().await;
@@ -298,7 +298,7 @@ both_databases! {
     async fn entries_that_changed_places_are_found_and_named(fixture: StoreFixture) {
         let ids = sent(&fixture, 4).await;
         let work = { fixture.enqueue("last").await; fixture.claim_one().await };
-        fixture.settle(&work, will_retry(&work)).await;
+        let _ = fixture.settle(&work, will_retry(&work)).await;
         seal(&fixture.store, 10).await;
         // Each entry has the other's content.
         let (one, other) = (literal(&fixture, ids[0]), literal(&fixture, work.id));
@@ -444,7 +444,7 @@ both_databases! {
             let store = if round % 2 == 0 { &ahead } else { &fixture.store };
             let work = store.claims().claim(&queue(), many(1), terms()).await.unwrap().remove(0);
             let settlement = Settlement::new(&work, succeeded(&work), Note::default());
-            store.claims().settle(settlement).await.unwrap();
+            let _ = store.claims().settle(settlement).await.unwrap();
             assert_eq!(seal(store, 10).await, 1);
         }
         let report = assert_whole(&fixture).await;
@@ -457,7 +457,7 @@ both_databases! {
     async fn an_entry_names_the_one_before_it_of_its_message(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, will_retry(&work)).await;
+        let _ = fixture.settle(&work, will_retry(&work)).await;
         seal(&fixture.store, 10).await;
         fixture.pass(BACKOFF);
         fixture.promote().await;

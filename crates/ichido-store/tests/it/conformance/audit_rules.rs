@@ -86,7 +86,7 @@ both_databases! {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         let (parked, _) = fixture.parked("parked").await;
         let failed = { fixture.enqueue("failed").await; fixture.claim_one().await };
-        fixture.settle(&failed, will_retry(&failed)).await;
+        let _ = fixture.settle(&failed, will_retry(&failed)).await;
         let held = { fixture.enqueue("held").await; fixture.claim_one().await };
         let ready = fixture.enqueue("ready").await;
         let scheduled = new_id(fixture.put(NewMessage { delay: DAY, ..message("scheduled") }).await);
@@ -149,7 +149,7 @@ both_databases! {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         seal(&fixture.store, 10).await;
         let note = Note { actor: Some("olivia".to_owned()), ..Note::default() };
-        behind.messages().step(dead, |_| REQUEUE, &note).await.unwrap();
+        let _ = behind.messages().step(dead, |_| REQUEUE, &note).await.unwrap();
         seal(&behind, 10).await;
         let report = assert_whole(&fixture).await;
         let set_back = report.set_back.unwrap();

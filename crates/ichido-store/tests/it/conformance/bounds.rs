@@ -104,7 +104,7 @@ both_databases! {
         for status in [Some(14), Some(40_000)] {
             let work = fixture.claim_one().await;
             let note = Note { status, ..Note::default() };
-            fixture.store.claims().settle(Settlement::new(&work, will_retry(&work), note)).await.unwrap();
+            let _ = fixture.store.claims().settle(Settlement::new(&work, will_retry(&work), note)).await.unwrap();
             fixture.pass(BACKOFF);
             fixture.promote().await;
         }

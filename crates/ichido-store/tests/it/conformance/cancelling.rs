@@ -112,7 +112,7 @@ both_databases! {
     async fn attempt_that_ended_without_an_effect_is_cancelled_afterwards(fixture: StoreFixture) {
         for (key, end) in [("k1", will_retry as End), ("k2", given_back as End)] {
             let work = fixture.asked_to_stop(key).await;
-            fixture.settle(&work, end(&work)).await;
+            let _ = fixture.settle(&work, end(&work)).await;
             assert_eq!((fixture.apply_requests().await, fixture.requests().await), (vec![work.id], vec![]));
             assert_eq!(fixture.status(work.id).await, "cancelled");
             let last = fixture.store.messages().transitions(work.id).await.unwrap().pop().unwrap();
@@ -126,9 +126,9 @@ both_databases! {
     #[test]
     async fn unknown_effect_ends_a_request_without_a_cancellation(fixture: StoreFixture) {
         let retried = fixture.asked_to_stop("k1").await;
-        fixture.settle(&retried, lost(&retried)).await;
+        let _ = fixture.settle(&retried, lost(&retried)).await;
         let parked = fixture.asked_to_stop("k2").await;
-        fixture.settle(&parked, in_doubt(&parked)).await;
+        let _ = fixture.settle(&parked, in_doubt(&parked)).await;
         assert_eq!((fixture.apply_requests().await, fixture.requests().await), (vec![], vec![]));
         assert_eq!((fixture.status(retried.id).await, fixture.status(parked.id).await), ("failed", "parked"));
         assert_eq!(fixture.cancel(parked.id).await, CancelOutcome::Refused(StateName::Parked));

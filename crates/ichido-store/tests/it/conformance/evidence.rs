@@ -98,8 +98,8 @@ both_databases! {
     #[test]
     async fn audit_lists_the_late_success_under_its_own_claim(fixture: StoreFixture) {
         let (zombie, second) = answered_during_the_resend(&fixture).await;
-        fixture.settle(&zombie, succeeded(&zombie)).await;
-        fixture.settle(&second, will_retry(&second)).await;
+        let _ = fixture.settle(&zombie, succeeded(&zombie)).await;
+        let _ = fixture.settle(&second, will_retry(&second)).await;
         let transitions_seen = fixture.store.messages().transitions(second.id).await.unwrap();
         let steps: Vec<_> = transitions_seen.iter().map(|step| (step.kind.as_str(), step.attempts)).collect();
         let expected = [

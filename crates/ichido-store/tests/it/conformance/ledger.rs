@@ -125,9 +125,9 @@ both_databases! {
         let fence = fixture.run("k1", OperationGuarantee::None).await;
         let other = || KeyClaim { fingerprint: print("99 EUR"), ..request("k1", OperationGuarantee::None) };
         assert_eq!(fixture.arrive(other()).await, KeyClaimed::Conflict);
-        fixture.report("k1", fence, KeyOutcome::Hold).await;
+        let _ = fixture.report("k1", fence, KeyOutcome::Hold).await;
         assert_eq!(fixture.arrive(other()).await, KeyClaimed::Conflict, "unknown");
-        fixture.report("k1", fence, keep(response(b"secret"))).await;
+        let _ = fixture.report("k1", fence, keep(response(b"secret"))).await;
         assert_eq!(fixture.arrive(other()).await, KeyClaimed::Conflict, "settled");
     }
 
@@ -201,7 +201,7 @@ both_databases! {
             message_id: None,
             ttl: TTL,
         };
-        fixture.report("k1", fence, outcome).await;
+        let _ = fixture.report("k1", fence, outcome).await;
         assert_eq!(fixture.arrive(request("k1", OperationGuarantee::None)).await, KeyClaimed::Replay(refused));
         let phase = fixture.phase("k1").await;
         assert!(matches!(phase, Some(RecordPhase::Settled { outcome: Settled::Refused, .. })), "{phase:?}");
@@ -228,7 +228,7 @@ both_databases! {
     #[test]
     async fn a_held_keyed_key_is_taken_over(fixture: StoreFixture) {
         let fence = fixture.run("k1", OperationGuarantee::Keyed).await;
-        fixture.report("k1", fence, KeyOutcome::Hold).await;
+        let _ = fixture.report("k1", fence, KeyOutcome::Hold).await;
         let claimed = fixture.arrive(request("k1", OperationGuarantee::Keyed)).await;
         assert!(matches!(claimed, KeyClaimed::Run { fence: next, .. } if fence < next), "{claimed:?}");
     }
@@ -340,7 +340,7 @@ both_databases! {
     #[test]
     async fn an_unknown_record_is_released_once_it_is_known_that_nothing_was_done(fixture: StoreFixture) {
         let fence = fixture.run("k1", OperationGuarantee::None).await;
-        fixture.report("k1", fence, KeyOutcome::Hold).await;
+        let _ = fixture.report("k1", fence, KeyOutcome::Hold).await;
         assert_eq!(fixture.report("k1", fence, KeyOutcome::Release).await, KeySettled::Settled);
         fixture.run("k1", OperationGuarantee::None).await;
     }
@@ -395,7 +395,7 @@ both_databases! {
         fixture.settled("old", OperationGuarantee::None, b"old").await;
         let claimed = fixture.run("claimed", OperationGuarantee::None).await;
         let unknown = fixture.run("unknown", OperationGuarantee::None).await;
-        fixture.report("unknown", unknown, KeyOutcome::Hold).await;
+        let _ = fixture.report("unknown", unknown, KeyOutcome::Hold).await;
         fixture.pass(TTL);
         fixture.settled("new", OperationGuarantee::None, b"new").await;
         assert_eq!(fixture.sweep().await, 1);
@@ -424,7 +424,7 @@ both_databases! {
     async fn a_key_is_kept_while_its_message_is_not_finished(fixture: StoreFixture) {
         let id = fixture.enqueue("m1").await;
         let fence = fixture.run("k1", OperationGuarantee::None).await;
-        fixture.report("k1", fence, keep_with(b"queued", id)).await;
+        let _ = fixture.report("k1", fence, keep_with(b"queued", id)).await;
         fixture.pass(TTL);
         assert_eq!(fixture.sweep().await, 0);
         let replay = fixture.arrive(request("k1", OperationGuarantee::None)).await;
@@ -443,7 +443,7 @@ both_databases! {
     async fn a_key_is_kept_while_its_message_is_dead_and_may_be_requeued(fixture: StoreFixture) {
         let id = fixture.dead("m1", Effect::NotDone).await;
         let fence = fixture.run("k1", OperationGuarantee::None).await;
-        fixture.report("k1", fence, keep_with(b"queued", id)).await;
+        let _ = fixture.report("k1", fence, keep_with(b"queued", id)).await;
         fixture.pass(TTL);
         assert_eq!(fixture.sweep().await, 0);
         assert!(fixture.phase("k1").await.is_some());
@@ -453,7 +453,7 @@ both_databases! {
     async fn key_of_a_cancelled_message_expires(fixture: StoreFixture) {
         let id = fixture.enqueue("m1").await;
         let fence = fixture.run("k1", OperationGuarantee::None).await;
-        fixture.report("k1", fence, keep_with(b"queued", id)).await;
+        let _ = fixture.report("k1", fence, keep_with(b"queued", id)).await;
         let cancelled = fixture.step(id, Event::Cancelled).await;
         assert!(matches!(cancelled, StepResult::Now(_)), "{cancelled:?}");
         fixture.pass(TTL);
@@ -503,7 +503,7 @@ both_databases! {
             message_id: Some(id),
             ttl: TTL,
         };
-        fixture.report("k1", fence, outcome).await;
+        let _ = fixture.report("k1", fence, outcome).await;
         fixture.send(&fixture.claim_one().await).await;
         let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         assert_eq!(found.name, name("k1"));
@@ -533,7 +533,7 @@ both_databases! {
     async fn key_of_a_deleted_message_expires_on_schedule(fixture: StoreFixture) {
         let id = fixture.enqueue("m1").await;
         let fence = fixture.run("k1", OperationGuarantee::None).await;
-        fixture.report("k1", fence, keep_with(b"queued", id)).await;
+        let _ = fixture.report("k1", fence, keep_with(b"queued", id)).await;
         fixture.send(&fixture.claim_one().await).await;
         let moment = fixture.row(id).await.updated_at.plus(DAY);
         assert_eq!(fixture.store.messages().delete_finished(moment, 10).await.unwrap(), 1);
@@ -548,7 +548,7 @@ both_databases! {
         let id = fixture.enqueue("m1").await;
         for (key, outcome) in [("plain", keep(response(b"ok"))), ("used", keep_with(b"queued", id))] {
             let fence = fixture.run(key, OperationGuarantee::None).await;
-            fixture.report(key, fence, outcome).await;
+            let _ = fixture.report(key, fence, outcome).await;
         }
         fixture.run("running", OperationGuarantee::None).await;
         assert_eq!(fixture.store.keys().delete_of_identity("mallory", 10).await.unwrap(), 0);

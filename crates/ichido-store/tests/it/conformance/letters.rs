@@ -62,7 +62,7 @@ impl StoreFixture {
         let work = only(self.store.claims().claim(queue, many(10), terms()).await.unwrap());
         let note = Note { code: Some(code), excerpt: Some(text.to_owned()), ..Note::default() };
         let settlement = Settlement::new(&work, final_failure(&work, Effect::NotDone), note);
-        self.store.claims().settle(settlement).await.unwrap();
+        let _ = self.store.claims().settle(settlement).await.unwrap();
         id
     }
 
@@ -314,7 +314,7 @@ both_databases! {
     #[test]
     async fn a_replaced_letter_is_neither_requeued_nor_replaced_again(fixture: StoreFixture) {
         let old = fixture.dead("k1", Effect::NotDone).await;
-        fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
+        let _ = fixture.store.dead_letters().replace(old, message("k2"), &by_olivia()).await.unwrap();
         assert_eq!(fixture.take(&[old], REQUEUE).await, [DeadLetterStep::Refused(StepRefusal::HasSuccessor)]);
         assert_eq!(fixture.step(old, REQUEUE).await, StepResult::Refused(StepRefusal::HasSuccessor));
         // Nor discarded: it could then be requeued beside the new one.

@@ -65,7 +65,7 @@ both_databases! {
         fixture.rescue(KEYED).await;
         let other = fixture.enqueue("other").await;
         let second = fixture.claim_one().await;
-        fixture.settle(&second, will_retry(&second)).await;
+        let _ = fixture.settle(&second, will_retry(&second)).await;
         is_refused(&fixture, about(other, &zombie)).await;
         assert_eq!(fixture.status(other).await, "failed");
         fixture.pass(BACKOFF);

@@ -49,7 +49,7 @@ both_databases! {
     #[test]
     async fn a_requeue_is_in_the_audit_with_its_actor(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
-        fixture.step(id, REQUEUE).await;
+        let _ = fixture.step(id, REQUEUE).await;
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("requeued", Some("olivia")));
         assert_eq!((last.from.as_str(), last.to.as_str(), last.attempts), ("dead", "queued", 0));
@@ -89,7 +89,7 @@ both_databases! {
     async fn a_failed_message_is_retried_at_once_and_its_attempts_count(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, will_retry(&work)).await;
+        let _ = fixture.settle(&work, will_retry(&work)).await;
         assert!(fixture.claim(10).await.is_empty(), "its backoff is running");
         // A failed message is not judged by the policy of dead ones.
         let event = Event::Requeued { allowed: false, safety: Safety::None };
@@ -121,7 +121,7 @@ both_databases! {
         for _ in 0..20 {
             assert_eq!(fixture.step(id, WAS_DONE).await, StepResult::Refused(StepRefusal::WrongState));
             let work = fixture.claim_one().await;
-            fixture.settle(&work, given_back(&work)).await;
+            let _ = fixture.settle(&work, given_back(&work)).await;
         }
     }
 
@@ -133,11 +133,11 @@ both_databases! {
     #[test]
     async fn a_second_life_ends_like_the_first(fixture: StoreFixture) {
         let id = fixture.dead("k1", Effect::NotDone).await;
-        fixture.step(id, REQUEUE).await;
+        let _ = fixture.step(id, REQUEUE).await;
         for attempts in 1..=3 {
             let work = fixture.claim_one().await;
             assert_eq!(work.history.attempts, attempts);
-            fixture.settle(&work, will_retry(&work)).await;
+            let _ = fixture.settle(&work, will_retry(&work)).await;
             fixture.pass(BACKOFF);
             fixture.promote().await;
         }
@@ -149,8 +149,8 @@ both_databases! {
     async fn a_zombie_of_the_first_life_does_not_settle_the_second(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let zombie = fixture.claim_one().await;
-        fixture.settle(&zombie, final_failure(&zombie, Effect::NotDone)).await;
-        fixture.step(id, REQUEUE).await;
+        let _ = fixture.settle(&zombie, final_failure(&zombie, Effect::NotDone)).await;
+        let _ = fixture.step(id, REQUEUE).await;
         let second = fixture.claim_one().await;
         for event in [succeeded(&zombie), will_retry(&zombie)] {
             assert_eq!(fixture.settle(&zombie, event).await, StepResult::Refused(StepRefusal::StaleFence));
@@ -163,7 +163,7 @@ both_databases! {
     async fn a_queued_a_delayed_and_a_failed_message_are_cancelled(fixture: StoreFixture) {
         let failed = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, will_retry(&work)).await;
+        let _ = fixture.settle(&work, will_retry(&work)).await;
         let queued = fixture.enqueue("k2").await;
         let delayed = NewMessage { delay: BACKOFF, ..message("k3") };
         let delayed = new_id(fixture.put(delayed).await);
@@ -191,7 +191,7 @@ both_databases! {
     #[test]
     async fn a_cancelled_message_stays_cancelled(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
-        fixture.step(id, Event::Cancelled).await;
+        let _ = fixture.step(id, Event::Cancelled).await;
         for event in [Event::Cancelled, REQUEUE, SEND_AGAIN] {
             assert_eq!(fixture.step(id, event).await, StepResult::Refused(StepRefusal::WrongState));
         }
@@ -204,7 +204,7 @@ both_databases! {
         fixture.claim_one().await;
         fixture.pass(AFTER_LEASE);
         fixture.rescue(KEYED).await;
-        fixture.step(id, Event::Cancelled).await;
+        let _ = fixture.step(id, Event::Cancelled).await;
         assert_eq!(fixture.step(id, FOUND_NOT_DONE).await, StepResult::Refused(StepRefusal::TooEarly));
         fixture.pass(TRAVELS_FOR);
         let learnt = fixture.step(id, FOUND_NOT_DONE).await;
@@ -310,7 +310,7 @@ both_databases! {
         let old = fixture.dead("old", Effect::NotDone).await;
         fixture.enqueue_many(5_000).await;
         other.claims().claim(&queue(), many(1), terms()).await.unwrap();
-        fixture.step(old, REQUEUE).await;
+        let _ = fixture.step(old, REQUEUE).await;
         // The other node rescans from the start periodically, long before it reaches the end.
         for _ in 0..4_000 {
             let work = other.claims().claim(&queue(), many(1), terms()).await.unwrap();

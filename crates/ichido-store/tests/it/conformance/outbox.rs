@@ -443,10 +443,10 @@ both_databases! {
         let work = fixture.claim(3).await;
         fixture.assert_counts(&[("queued", 1), ("sending", 3)]).await;
         fixture.send(&work[0]).await;
-        fixture.settle(&work[1], will_retry(&work[1])).await;
+        let _ = fixture.settle(&work[1], will_retry(&work[1])).await;
         fixture.assert_counts(&[("queued", 1), ("sending", 1), ("sent", 1), ("failed", 1)]).await;
-        fixture.settle(&work[2], in_doubt(&work[2])).await;
-        fixture.step(all[3], Event::Cancelled).await;
+        let _ = fixture.settle(&work[2], in_doubt(&work[2])).await;
+        let _ = fixture.step(all[3], Event::Cancelled).await;
         fixture.assert_counts(&[("sent", 1), ("failed", 1), ("parked", 1), ("cancelled", 1)]).await;
         fixture.pass(BACKOFF);
         fixture.promote().await;

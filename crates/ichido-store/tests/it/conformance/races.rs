@@ -255,7 +255,7 @@ both_databases! {
         for round in 0..ROUNDS {
             let id = fixture.enqueue(&format!("k{round}")).await;
             let work = fixture.claim_one().await;
-            fixture.settle(&work, will_retry(&work)).await;
+            let _ = fixture.settle(&work, will_retry(&work)).await;
             fixture.pass(Duration::from_mins(5));
             let (answer, _) = tokio::join!(
                 step(&other, id, Event::Cancelled),
@@ -272,7 +272,7 @@ both_databases! {
         let other = fixture.another_node().await;
         fixture.enqueue_many(200).await;
         for work in fixture.claim(200).await {
-            fixture.settle(&work, will_retry(&work)).await;
+            let _ = fixture.settle(&work, will_retry(&work)).await;
         }
         fixture.pass(Duration::from_mins(5));
         other.advance_clock(Duration::from_mins(5));
@@ -335,7 +335,7 @@ both_databases! {
                 message_id: None,
                 ttl,
             };
-            fixture.store.keys().settle(KeySettle { name: name.clone(), fence, outcome }).await.unwrap();
+            let _ = fixture.store.keys().settle(KeySettle { name: name.clone(), fence, outcome }).await.unwrap();
             fixture.pass(ttl);
             // The other node's clock is behind: for it the key has not expired, and only a sweep removes it.
             let (_, behind, ahead) = tokio::join!(
@@ -413,7 +413,7 @@ both_databases! {
                         for (index, work) in work.iter().enumerate() {
                             // Occasionally a worker abandons one.
                             if !(index + number + round).is_multiple_of(7) {
-                                settle(store.clone(), work.clone(), succeeded(work)).await;
+                                let _ = settle(store.clone(), work.clone(), succeeded(work)).await;
                             }
                         }
                     }

@@ -62,7 +62,7 @@ both_databases! {
         let work = fixture.claim_one().await;
         let row = fixture.row(id).await;
         assert_eq!((row.status.as_str(), row.attempts, row.next_attempt), ("sending", 1, None));
-        fixture.settle(&work, will_retry(&work)).await;
+        let _ = fixture.settle(&work, will_retry(&work)).await;
         assert_eq!(fixture.row(id).await.attempts, 1);
         fixture.pass(BACKOFF);
         fixture.promote().await;
@@ -173,13 +173,13 @@ both_databases! {
         let (parked, _) = fixture.parked("parked").await;
         let failed = fixture.enqueue("failed").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, will_retry(&work)).await;
+        let _ = fixture.settle(&work, will_retry(&work)).await;
         let sent = fixture.enqueue("sent").await;
         fixture.send(&fixture.claim_one().await).await;
         let sending = fixture.enqueue("sending").await;
         fixture.claim_one().await;
         let cancelled = fixture.enqueue("cancelled").await;
-        fixture.step(cancelled, Event::Cancelled).await;
+        let _ = fixture.step(cancelled, Event::Cancelled).await;
         let queued = fixture.enqueue("queued").await;
         let all = [
             (StateName::Dead, dead),
@@ -227,13 +227,13 @@ both_databases! {
     async fn a_timeline_has_every_transition_in_order(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let first = fixture.claim_one().await;
-        fixture.settle(&first, will_retry(&first)).await;
+        let _ = fixture.settle(&first, will_retry(&first)).await;
         fixture.pass(BACKOFF);
         fixture.promote().await;
         let second = fixture.claim_one().await;
-        fixture.settle(&second, in_doubt(&second)).await;
+        let _ = fixture.settle(&second, in_doubt(&second)).await;
         fixture.pass(TRAVELS_FOR);
-        fixture.step(id, Event::Decided(Decision::NotDone)).await;
+        let _ = fixture.step(id, Event::Decided(Decision::NotDone)).await;
         let third = fixture.claim_one().await;
         fixture.send(&third).await;
         let transitions = fixture.store.messages().transitions(id).await.unwrap();
@@ -323,9 +323,9 @@ both_databases! {
             dead.push(fixture.dead(&format!("k{number}"), Effect::NotDone).await);
         }
         // Newest by death, not by creation: the first one dies again.
-        fixture.step(dead[0], Event::Requeued { allowed: true, safety: Safety::None }).await;
+        let _ = fixture.step(dead[0], Event::Requeued { allowed: true, safety: Safety::None }).await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, final_failure(&work, Effect::NotDone)).await;
+        let _ = fixture.settle(&work, final_failure(&work, Effect::NotDone)).await;
         let expected = [dead[0], dead[4], dead[3], dead[2], dead[1]];
         assert_eq!(fixture.letters(DeadLetterState::Dead).await, expected);
         assert!(fixture.letters(DeadLetterState::Parked).await.is_empty());
@@ -365,7 +365,7 @@ both_databases! {
         let before = since(fixture.store.dead_letters().list(DeadLetterState::Dead, None, None, 10).await.unwrap());
         fixture.pass(DAY);
         let id = fixture.letters(DeadLetterState::Dead).await[0];
-        fixture.step(id, Event::Reconciled(Reconciled::Done)).await;
+        let _ = fixture.step(id, Event::Reconciled(Reconciled::Done)).await;
         let after = since(fixture.store.dead_letters().list(DeadLetterState::Dead, None, None, 10).await.unwrap());
         assert_eq!(before, after);
         assert_eq!(fixture.row(id).await.last_error.as_deref(), Some("BAD_REQUEST"));
@@ -376,7 +376,7 @@ both_databases! {
         let (first, _) = fixture.parked("k1").await;
         let (second, _) = fixture.parked("k2").await;
         assert_eq!(fixture.letters(DeadLetterState::Parked).await, [second, first]);
-        fixture.step(second, Event::Decided(Decision::Done)).await;
+        let _ = fixture.step(second, Event::Decided(Decision::Done)).await;
         assert_eq!(fixture.letters(DeadLetterState::Parked).await, [first]);
     }
 
@@ -385,7 +385,7 @@ both_databases! {
         let sent = fixture.enqueue("sent").await;
         fixture.send(&fixture.claim_one().await).await;
         let cancelled = fixture.enqueue("cancelled").await;
-        fixture.step(cancelled, Event::Cancelled).await;
+        let _ = fixture.step(cancelled, Event::Cancelled).await;
         let dead = fixture.dead("dead", Effect::NotDone).await;
         let (parked, _) = fixture.parked("parked").await;
         fixture.pass(DAY);
@@ -436,15 +436,15 @@ both_databases! {
         let sent = fixture.enqueue("sent").await;
         fixture.send(&fixture.claim_one().await).await;
         let cancelled = fixture.enqueue("cancelled").await;
-        fixture.step(cancelled, Event::Cancelled).await;
+        let _ = fixture.step(cancelled, Event::Cancelled).await;
         let closed = fixture.dead("closed", Effect::NotDone).await;
-        fixture.step(closed, Event::Discarded).await;
+        let _ = fixture.step(closed, Event::Discarded).await;
         let dead = fixture.dead("dead", Effect::NotDone).await;
         let (parked, _) = fixture.parked("parked").await;
         let bobs = new_id(fixture.put(NewMessage { identity: "bob".to_owned(), ..message("bobs") }).await);
-        fixture.step(bobs, Event::Cancelled).await;
+        let _ = fixture.step(bobs, Event::Cancelled).await;
         let mail = new_id(fixture.put(NewMessage { queue: queue_named("mail"), ..message("mail") }).await);
-        fixture.step(mail, Event::Cancelled).await;
+        let _ = fixture.step(mail, Event::Cancelled).await;
         let waiting = fixture.enqueue("waiting").await;
         let mut forgotten = Vec::new();
         for _ in 0..3 {

@@ -72,7 +72,7 @@ both_databases! {
             let failure = Failure::Retry { due: work.claimed_at.plus(BACKOFF) };
             let (fence, effect, safety) = (work.fence, Effect::Unknown, Safety::Keyed);
             let unknown = Event::Failed { fence, failure, effect, safety, in_flight_until: work.claimed_at };
-            fixture.settle(&work, unknown).await;
+            let _ = fixture.settle(&work, unknown).await;
             assert_eq!(fixture.status(id).await, "failed", "in doubt, and to be sent again");
             fixture.pass(BACKOFF);
             fixture.promote().await;
@@ -221,7 +221,7 @@ both_databases! {
         for _ in 0..2 {
             let work = fixture.claim_one().await;
             assert!(work.history.suspect);
-            fixture.settle(&work, will_retry(&work)).await;
+            let _ = fixture.settle(&work, will_retry(&work)).await;
         }
         fixture.pass(BACKOFF);
         fixture.promote().await;
@@ -407,7 +407,7 @@ both_databases! {
         let all = fixture.enqueue_many(4).await;
         let work = fixture.claim(4).await;
         fixture.send(&work[0]).await;
-        fixture.settle(&work[1], will_retry(&work[1])).await;
+        let _ = fixture.settle(&work[1], will_retry(&work[1])).await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.rescue(KEYED).await, Some(2));
         let mut states = Vec::new();
@@ -437,7 +437,7 @@ both_databases! {
         for work in &work {
             // Another node does not know how many messages the claim holds, so it may leave the claim behind.
             let report = Settlement::new(work, succeeded(work), Note::default());
-            other.claims().settle(report).await.unwrap();
+            let _ = other.claims().settle(report).await.unwrap();
         }
         fixture.pass(AFTER_LEASE);
         assert!(matches!(fixture.rescue(KEYED).await, None | Some(0)));

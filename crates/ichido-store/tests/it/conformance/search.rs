@@ -26,7 +26,7 @@ both_databases! {
         let dead = fixture.dead("dead", Effect::NotDone).await;
         let failed = fixture.enqueue("failed").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, will_retry(&work)).await;
+        let _ = fixture.settle(&work, will_retry(&work)).await;
         let mail = new_id(fixture.put(NewMessage { queue: queue_named("mail"), ..message("mail") }).await);
         let bob = new_id(fixture.put(NewMessage { identity: "bob".to_owned(), ..message("rare") }).await);
         fixture.pass(DAY * 2);

@@ -153,8 +153,8 @@ both_databases! {
         for work in &work[..2] {
             fixture.send(work).await;
         }
-        fixture.settle(&work[2], will_retry(&work[2])).await;
-        fixture.settle(&work[3], in_doubt(&work[3])).await;
+        let _ = fixture.settle(&work[2], will_retry(&work[2])).await;
+        let _ = fixture.settle(&work[3], in_doubt(&work[3])).await;
         fixture.pass(AFTER_LEASE);
         assert_eq!(fixture.store.claims().renew(&[work[0].fence], LEASE).await.unwrap(), [false]);
         assert_eq!(fixture.rescue(KEYED).await, None);
@@ -350,7 +350,7 @@ both_databases! {
     async fn a_success_after_a_reported_failure_stops_the_resend(fixture: StoreFixture) {
         let all = fixture.enqueue_many(2).await;
         let work = fixture.claim(2).await;
-        fixture.settle(&work[0], will_retry(&work[0])).await;
+        let _ = fixture.settle(&work[0], will_retry(&work[0])).await;
         fixture.send(&work[0]).await;
         assert_eq!(fixture.status(all[0]).await, "sent");
         fixture.assert_counts(&[("sent", 1), ("sending", 1)]).await;
@@ -360,7 +360,7 @@ both_databases! {
     async fn late_success_of_a_dead_message_is_recorded(fixture: StoreFixture) {
         let id = fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, final_failure(&work, Effect::Unknown)).await;
+        let _ = fixture.settle(&work, final_failure(&work, Effect::Unknown)).await;
         let learnt = now(fixture.settle(&work, succeeded(&work)).await);
         assert!(matches!(learnt, State::Dead { effect: Effect::Done, .. }), "{learnt:?}");
         assert_eq!((fixture.status(id).await, fixture.row(id).await.effect), ("dead", Effect::Done));

@@ -45,7 +45,7 @@ both_databases! {
         let fence = fixture.run("k1", OperationGuarantee::Transactional).await;
         let mut open = business.begin().await;
         open.order().await;
-        open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
+        let _ = open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
         open.roll_back().await;
         assert_eq!(business.orders().await, 0);
         assert!(matches!(fixture.phase("k1").await, Some(RecordPhase::Claimed { .. })));
@@ -80,11 +80,11 @@ both_databases! {
         let business = Business::open(&fixture).await;
         let fence = fixture.run("k1", OperationGuarantee::None).await;
         let mut open = business.begin().await;
-        open.settle(&fixture.store, &settle(fence, KeyOutcome::Hold)).await.unwrap();
+        let _ = open.settle(&fixture.store, &settle(fence, KeyOutcome::Hold)).await.unwrap();
         open.commit().await;
         assert_eq!(fixture.phase("k1").await, Some(RecordPhase::Unknown));
         let mut open = business.begin().await;
-        open.settle(&fixture.store, &settle(fence, KeyOutcome::Release)).await.unwrap();
+        let _ = open.settle(&fixture.store, &settle(fence, KeyOutcome::Release)).await.unwrap();
         open.commit().await;
         assert_eq!(fixture.phase("k1").await, None);
     }
@@ -96,7 +96,7 @@ both_databases! {
         let store = fixture.store.clone();
         let waiter = tokio::spawn(async move { store.keys().wait(&name("k1"), LONG).await });
         let mut open = business.begin().await;
-        open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
+        let _ = open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
         open.commit().await;
         fixture.store.keys().wake(&name("k1"), fence);
         assert!(waiter.await.unwrap());
@@ -118,7 +118,7 @@ both_databases! {
                 business.begin().await
             }
         };
-        open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
+        let _ = open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
         let durable = match &mut open {
             BusinessTransaction::Postgres(open) => {
                 let row = sqlx::query("SHOW synchronous_commit").fetch_one(&mut **open).await.unwrap();

@@ -76,7 +76,7 @@ both_databases! {
         let work = claim(&fixture.store).await;
         let mut open = business.begin().await;
         open.order().await;
-        open.succeed(&fixture.store, &success(&work)).await.unwrap();
+        let _ = open.succeed(&fixture.store, &success(&work)).await.unwrap();
         open.roll_back().await;
         assert_eq!((fixture.status(id).await, business.orders().await), ("sending", 0));
         let failed = fixture.settle(&work, will_retry(&work)).await;
@@ -216,7 +216,7 @@ both_databases! {
         let work = claim(&fixture.store).await;
         let mut open = business.begin().await;
         open.order().await;
-        open.succeed(&fixture.store, &success(&work)).await.unwrap();
+        let _ = open.succeed(&fixture.store, &success(&work)).await.unwrap();
         let (store, report) = (fixture.store.clone(), Settlement::new(&work, will_retry(&work), Note::default()));
         let failing = tokio::spawn(async move { store.claims().settle(report).await });
         open.commit().await;
@@ -246,7 +246,7 @@ both_databases! {
         if let BusinessTransaction::Postgres(open) = &mut open {
             sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut **open).await.unwrap();
         }
-        open.succeed(&fixture.store, &success(&work)).await.unwrap();
+        let _ = open.succeed(&fixture.store, &success(&work)).await.unwrap();
         let is_durable = match &mut open {
             BusinessTransaction::Postgres(open) => {
                 let row = sqlx::query("SHOW synchronous_commit").fetch_one(&mut **open).await.unwrap();

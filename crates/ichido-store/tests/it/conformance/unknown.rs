@@ -115,12 +115,12 @@ both_databases! {
         assert_eq!(count().await, held(2));
         // The caller of a keyed operation retries: it waits for a person only if nobody asks again.
         let fence = fixture.run("keyed", OperationGuarantee::Keyed).await;
-        fixture.report("keyed", fence, KeyOutcome::Hold).await;
+        let _ = fixture.report("keyed", fence, KeyOutcome::Hold).await;
         assert_eq!(count().await, held(2));
         fixture.pass(limits::RETRIED_WITHIN + Duration::from_secs(1));
         assert_eq!(count().await, held(3));
         for key in ["k1", "k2"] {
-            fixture.decide(key, Resolution::Applied, None).await;
+            let _ = fixture.decide(key, Resolution::Applied, None).await;
         }
         assert_eq!(count().await.iter().map(|found| found.count).collect::<Vec<_>>(), [1]);
     }
@@ -166,7 +166,7 @@ both_databases! {
         let fence = fixture.run("k1", OperationGuarantee::None).await;
         let refused = KeyResolved::Refused(ResolveError::NotUnknown);
         assert_eq!(fixture.decide("k1", Resolution::Applied, None).await, refused, "in flight");
-        fixture.report("k1", fence, keep(response(b"done"))).await;
+        let _ = fixture.report("k1", fence, keep(response(b"done"))).await;
         assert_eq!(fixture.decide("k1", Resolution::NothingDone, None).await, refused, "settled");
         let next = fixture.arrive(request("k1", OperationGuarantee::None)).await;
         assert_eq!(next, KeyClaimed::Replay(response(b"done")));
@@ -179,7 +179,7 @@ both_databases! {
         let refused = KeyResolved::Refused(ResolveError::NotUnknown);
         assert_eq!(fixture.decide("k1", Resolution::Refused, None).await, refused);
         let second = fixture.unknown("k2").await;
-        fixture.decide("k2", Resolution::Applied, Some(response(b"found"))).await;
+        let _ = fixture.decide("k2", Resolution::Applied, Some(response(b"found"))).await;
         assert_eq!(fixture.report("k2", second, keep(response(b"late"))).await, KeySettled::AlreadySettled);
         let next = fixture.arrive(request("k2", OperationGuarantee::None)).await;
         assert_eq!(next, KeyClaimed::Replay(response(b"found")));
@@ -249,11 +249,11 @@ both_databases! {
             trace: Some("00-7f".to_owned()),
             ..request("k1", OperationGuarantee::Keyed)
         };
-        fixture.arrive(along("bff")).await;
+        let _ = fixture.arrive(along("bff")).await;
         let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         assert_eq!((found.hops.as_deref(), found.trace.as_deref()), (Some("bff"), Some("00-7f")));
         fixture.pass(AFTER_LEASE);
-        fixture.arrive(along("bff, gateway")).await;
+        let _ = fixture.arrive(along("bff, gateway")).await;
         let found = fixture.store.keys().get(&name("k1")).await.unwrap().unwrap();
         assert_eq!(found.hops.as_deref(), Some("bff, gateway"));
     }

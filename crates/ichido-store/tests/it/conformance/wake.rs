@@ -123,7 +123,7 @@ both_databases! {
     async fn due_message_wakes_waiters(fixture: StoreFixture) {
         fixture.enqueue("m1").await;
         let work = fixture.claim_one().await;
-        fixture.settle(&work, will_retry(&work)).await;
+        let _ = fixture.settle(&work, will_retry(&work)).await;
         drain_wake_ups(&fixture.store).await;
         let waiter = waiter(&fixture.store, LONG);
         fixture.pass(BACKOFF * 2);
@@ -136,7 +136,7 @@ both_databases! {
         let id = fixture.dead("m1", Effect::NotDone).await;
         drain_wake_ups(&fixture.store).await;
         let waiter = waiter(&fixture.store, LONG);
-        fixture.step(id, Event::Requeued { allowed: true, safety: Safety::Keyed }).await;
+        let _ = fixture.step(id, Event::Requeued { allowed: true, safety: Safety::Keyed }).await;
         assert!(waiter.await.unwrap());
     }
 
@@ -146,7 +146,7 @@ both_databases! {
         let work = fixture.claim(2).await;
         drain_wake_ups(&fixture.store).await;
         let back = waiter(&fixture.store, LONG);
-        fixture.settle(&work[0], given_back(&work[0])).await;
+        let _ = fixture.settle(&work[0], given_back(&work[0])).await;
         assert!(back.await.unwrap());
         drain_wake_ups(&fixture.store).await;
         let rescued = waiter(&fixture.store, LONG);

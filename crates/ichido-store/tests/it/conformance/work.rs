@@ -90,7 +90,7 @@ both_databases! {
         fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let later = Event::GivenBack { fence: work.fence, due: work.claimed_at.plus(BACKOFF) };
-        fixture.settle(&work, later).await;
+        let _ = fixture.settle(&work, later).await;
         assert!(fixture.claim(1).await.is_empty());
         fixture.pass(BACKOFF);
         fixture.promote().await;
@@ -103,7 +103,7 @@ both_databases! {
         let work = fixture.claim_one().await;
         fixture.pass(Duration::from_secs(10));
         let due = Event::GivenBack { fence: work.fence, due: work.claimed_at.plus(Duration::from_secs(5)) };
-        fixture.settle(&work, due).await;
+        let _ = fixture.settle(&work, due).await;
         fixture.claim_one().await;
     }
 
@@ -128,7 +128,7 @@ both_databases! {
     async fn a_call_may_not_begin_once_its_message_is_settled(fixture: StoreFixture) {
         fixture.enqueue_many(2).await;
         let work = fixture.claim_with_marks(2).await;
-        fixture.settle(&work[0], will_retry(&work[0])).await;
+        let _ = fixture.settle(&work[0], will_retry(&work[0])).await;
         let calls: Vec<_> = work.iter().map(|work| (work.id, work.fence)).collect();
         assert_eq!(fixture.store.claims().mark_started(&calls).await.unwrap(), [false, true]);
     }

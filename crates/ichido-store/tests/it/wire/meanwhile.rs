@@ -176,7 +176,7 @@ async fn a_call_that_may_begin_is_not_rescued_as_not_begun() {
             // Out of the way.
             let queued = MessageFilter { status: Some(StateName::Queued), ..MessageFilter::default() };
             for row in store.messages().list(&queued, 1_000).await.unwrap() {
-                store.messages().step(row.id, |_| Event::Cancelled, &Note::default()).await.unwrap();
+                let _ = store.messages().step(row.id, |_| Event::Cancelled, &Note::default()).await.unwrap();
             }
         }
     }))

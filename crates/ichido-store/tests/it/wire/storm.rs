@@ -51,13 +51,13 @@ async fn call(store: Store, thrown: u64, number: u64) -> Result<(), StoreError> 
             for (index, work) in store.claims().claim(&queue(), many(3), terms()).await?.iter().enumerate() {
                 let fails = !(thrown / KINDS + index as u64).is_multiple_of(2);
                 let event = if fails { will_retry(work) } else { succeeded(work) };
-                store.claims().settle(Settlement::new(work, event, Note::default())).await?;
+                let _ = store.claims().settle(Settlement::new(work, event, Note::default())).await?;
             }
         }
         5 => {
             let queued = MessageFilter { status: Some(StateName::Queued), ..MessageFilter::default() };
             for row in store.messages().list(&queued, 1).await? {
-                store.messages().step(row.id, |_| Event::Cancelled, &Note::default()).await?;
+                let _ = store.messages().step(row.id, |_| Event::Cancelled, &Note::default()).await?;
             }
         }
         6 => {
@@ -65,7 +65,7 @@ async fn call(store: Store, thrown: u64, number: u64) -> Result<(), StoreError> 
             store.claims().rescue(|_| rescue_terms(KEYED)).await?;
         }
         _ => {
-            store.keys().claim(claim(&format!("k{number}"), OperationGuarantee::None)).await?;
+            let _ = store.keys().claim(claim(&format!("k{number}"), OperationGuarantee::None)).await?;
             store.queues().fold_counts(10).await?;
         }
     }

@@ -368,12 +368,12 @@ both_databases! {
         let claimed = fixture.store.keys().claim(claim).await.unwrap();
         let KeyClaimed::Run { fence, .. } = claimed else { panic!("{claimed:?}") };
         let held = KeySettle { name: name.clone(), fence, outcome: KeyOutcome::Hold };
-        fixture.store.keys().settle(held).await.unwrap();
+        let _ = fixture.store.keys().settle(held).await.unwrap();
         let about = AlertSubject::Operation("charge".to_owned());
         let open = fixture.until_firing(AlertRule::UnknownOutcome, &about).await;
         assert_eq!(open.reading.samples, 1);
         fixture.until_notified(&ops, "alert.opened", open.id).await;
-        fixture.store.keys().resolve(&name, Resolution::Applied, None, &policy).await.unwrap();
+        let _ = fixture.store.keys().resolve(&name, Resolution::Applied, None, &policy).await.unwrap();
         fixture.until_over(open.id).await;
         fixture.until_notified(&ops, "alert.resolved", open.id).await;
     }
@@ -389,7 +389,7 @@ both_databases! {
         fixture.until(id, StateName::Parked).await;
         let parked = fixture.until_firing(AlertRule::Parked, &orders()).await;
         fixture.until_notified(&ops, "alert.opened", parked.id).await;
-        fixture.store.messages().reconcile(id, Reconciled::Done, &Note::default()).await.unwrap();
+        let _ = fixture.store.messages().reconcile(id, Reconciled::Done, &Note::default()).await.unwrap();
         fixture.until_over(parked.id).await;
         fixture.until_notified(&ops, "alert.resolved", parked.id).await;
     }

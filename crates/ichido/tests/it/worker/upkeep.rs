@@ -76,7 +76,7 @@ both_databases! {
             message_id: None,
             ttl: Duration::from_hours(1),
         };
-        fixture.store.keys().settle(KeySettle { name, fence, outcome }).await.unwrap();
+        let _ = fixture.store.keys().settle(KeySettle { name, fence, outcome }).await.unwrap();
         let receiver = FakeReceiver::default();
         let _worker = fixture.builder_with(receiver.done(), |_| ()).audit_key(audit_key()).start().unwrap();
         let report = loop {

@@ -61,7 +61,7 @@ async fn expired_keys_are_deleted_in_the_background() {
             message_id: None,
             ttl: Duration::from_micros(1),
         };
-        store.keys().settle(KeySettle { name: name.clone(), fence, outcome }).await.expect("settled");
+        let _ = store.keys().settle(KeySettle { name: name.clone(), fence, outcome }).await.expect("settled");
         let found = store.keys().get(&name).await.expect("readable").expect("it is still there");
         assert!(matches!(found.record.phase, RecordPhase::Settled { .. }));
         let service = numbering().await;
