@@ -18,13 +18,15 @@ use http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use ichido::once::{IdentityError, LeaseKeeper, Once, OnceConfigErrors};
+use ichido::once::{IdentityError, KeyNeed, OnceConfigErrors};
+use ichido::prelude::*;
 use serde::Serialize;
 use serde_json::json;
 
 use self::reprocess::Replaced;
 use crate::access::{self, AuthenticatedCaller};
 use crate::app::App;
+use crate::database::on;
 use crate::problem::{Code, Problem};
 use crate::settings::limits;
 use crate::{assets, jobs, metrics, stats};
@@ -36,11 +38,11 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// Returns the router of everything that is served.
-pub(crate) fn router(app: &Arc<App>, keeper: &LeaseKeeper) -> Result<Router, OnceConfigErrors> {
+pub(crate) fn router(app: &Arc<App>) -> Result<Router, OnceConfigErrors> {
+    let keeper = on!(&app.database, ichido => ichido.keeper());
     let save = protected(Once::operation("bookmarks.create"), app);
     let save = save.max_request_bytes(limits::MAX_BODY_BYTES).build(keeper)?;
-    let retry_layer =
-        protected(Once::operation("bookmarks.reprocess"), app).key(ichido::once::KeyNeed::Optional);
+    let retry_layer = protected(Once::operation("bookmarks.reprocess"), app).key(KeyNeed::Optional);
     let retry_layer = retry_layer.max_request_bytes(limits::MAX_BODY_BYTES).build(keeper)?;
     let data = Router::new()
         .route("/v1/me", get(me))
@@ -71,8 +73,8 @@ pub(crate) fn router(app: &Arc<App>, keeper: &LeaseKeeper) -> Result<Router, Onc
 /// An operation on the app's own rows, with the caller as the identity.
 // SPEC A2, C3.
 fn protected(once: Once, app: &App) -> Once {
-    once.class(ichido::once::Class::Mutate)
-        .guarantee(ichido::once::Guarantee::Transactional(app.database.pool()))
+    once.class(Class::Mutate)
+        .guarantee(on!(&app.database, ichido => ichido.transactional()))
         .ttl(app.settings.keep_responses)
         .lease(limits::KEY_LEASE)
         .identity(|parts| {

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use ichido::once::{self, LeaseKeeper};
-use ichido::worker;
+use ichido::prelude::*;
+use ichido::{once, worker};
 use ichido_http::server::{ServerEnd, Stops, serve};
-use ichido_store::Store;
-use ichido_store::error::StoreError;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::access::Guesses;
 use crate::credential::Credential;
-use crate::database::AppDatabase;
+use crate::database::{AppDatabase, on};
 use crate::people::{self, Person, PersonError};
 use crate::retries::{Retried, RetryError};
 use crate::server::{BookmarkServer, LIMITS};
@@ -62,8 +60,8 @@ impl App {
     pub async fn open(settings: Settings) -> Result<Arc<Self>, StartError> {
         let store_url = StoreUrl::new(&settings.store);
         let cannot = |error| StartError::Store { store_url: store_url.clone(), error };
-        let store = Store::open(&settings.store, limits::MAX_CONNECTIONS).await.map_err(cannot)?;
         let database = AppDatabase::open(&settings.store).await.map_err(cannot)?;
+        let store = on!(&database, ichido => ichido.store().clone());
         let worker_lives = watch::Sender::new(false);
         Ok(Arc::new(Self { settings, store, database, guesses: Guesses::default(), worker_lives }))
     }
@@ -110,8 +108,7 @@ impl App {
     /// Then it accepts nothing new, answers requests in flight, and the worker releases what it has not started.
     pub async fn serve(self: &Arc<Self>, listener: TcpListener, stops: &Stops) -> Result<(), StartError> {
         metrics::begin().map_err(StartError::Metrics)?;
-        let keeper = LeaseKeeper::new(self.store.clone());
-        let server = Arc::new(BookmarkServer(api::router(self, &keeper)?));
+        let server = Arc::new(BookmarkServer(api::router(self)?));
         let worker = jobs::start(self)?;
         self.worker_lives.send_replace(true);
         let lives = self.worker_lives.clone();
@@ -121,9 +118,10 @@ impl App {
             std::future::pending().await
         };
         let loss = async { _ = self.store.files_lost().await };
+        let drained = on!(&self.database, ichido => ichido.keeper()).drained();
         let ended = tokio::select! {
             // Work continues when its client has gone.
-            ended = serve(listener, server, LIMITS, stops, loss, keeper.drained()) => ended,
+            ended = serve(listener, server, LIMITS, stops, loss, drained) => ended,
             never = watching => never,
             () = metrics::tend() => ServerEnd::Drained,
         };

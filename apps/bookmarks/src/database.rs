@@ -3,28 +3,18 @@
 //! The statements are the same for both databases: a view hides the differences (`schema/*.sql`).
 
 use std::ops::DerefMut;
-use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use ichido::once::{MissingLayer, Pool, Tx, TxError, TxGuard};
+use ichido::once::{MissingLayer, TxError, TxGuard};
+use ichido::prelude::*;
 use ichido_core::digest::Digest;
-use ichido_store::Store;
-use ichido_store::error::StoreError;
-use ichido_store::message::{Enqueued, NewMessage};
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::PgPoolOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-use sqlx::{PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool, Transaction};
+use sqlx::{PgConnection, SqliteConnection};
 
-use crate::settings::limits;
 use crate::store_url::StoreUrl;
 
-/// How long a write waits for another one on SQLite.
-const BUSY_WAIT: Duration = Duration::from_secs(10);
-
 /// One value on PostgreSQL, another on SQLite.
-#[derive(Clone, Debug)]
 pub(crate) enum Either<P, S> {
     Postgres(P),
     Sqlite(S),
@@ -41,29 +31,24 @@ macro_rules! on {
 }
 pub(crate) use on;
 
-/// A connection pool.
-pub(crate) type AppDatabase = Either<PgPool, SqlitePool>;
+/// The database, with the engine's tables and the app's own.
+pub(crate) type AppDatabase = Either<Ichido<Postgres>, Ichido<Sqlite>>;
 /// A connection, whether it belongs to the pool, our own transaction, or the layer's transaction.
 pub(crate) type DbConnection<'a> = Either<&'a mut PgConnection, &'a mut SqliteConnection>;
 /// A connection from the pool for reads, without a transaction.
 pub(crate) type PooledConnection = Either<PoolConnection<Postgres>, PoolConnection<Sqlite>>;
 /// A transaction of our own. It rolls back when dropped.
-pub(crate) type OwnTransaction = Either<Transaction<'static, Postgres>, Transaction<'static, Sqlite>>;
+pub(crate) type OwnTransaction = Either<Transaction<Postgres>, Transaction<Sqlite>>;
 /// The transaction that the layer opens for a request, and ends.
 pub(crate) type LayerTransaction = Either<Tx<Postgres>, Tx<Sqlite>>;
 type LayerTransactionGuard = Either<TxGuard<Postgres>, TxGuard<Sqlite>>;
 
 impl AppDatabase {
-    /// Opens a database that the store has opened before, and creates the app's tables.
+    /// Opens the database and creates the app's tables.
     pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
-        let database = if let Some(file) = StoreUrl::new(url).file() {
-            let options =
-                SqliteConnectOptions::new().filename(file).busy_timeout(BUSY_WAIT).foreign_keys(true);
-            let pool = SqlitePoolOptions::new().max_connections(limits::MAX_CONNECTIONS);
-            Self::Sqlite(pool.connect_with(options).await?)
-        } else {
-            let pool = PgPoolOptions::new().max_connections(limits::MAX_CONNECTIONS);
-            Self::Postgres(pool.connect(url).await?)
+        let database = match StoreUrl::new(url).file() {
+            Some(_) => Self::Sqlite(Ichido::connect(url).await?),
+            None => Self::Postgres(Ichido::connect(url).await?),
         };
         let mut open = database.begin().await?;
         match &mut open {
@@ -84,34 +69,26 @@ impl AppDatabase {
 
     pub(crate) async fn connect(&self) -> Result<PooledConnection, sqlx::Error> {
         Ok(match self {
-            Self::Postgres(pool) => Either::Postgres(pool.acquire().await?),
-            Self::Sqlite(pool) => Either::Sqlite(pool.acquire().await?),
+            Self::Postgres(ichido) => Either::Postgres(ichido.pool().acquire().await?),
+            Self::Sqlite(ichido) => Either::Sqlite(ichido.pool().acquire().await?),
         })
     }
 
     /// Begins a transaction that may read and then write.
     pub(crate) async fn begin(&self) -> Result<OwnTransaction, StoreError> {
         Ok(match self {
-            Self::Postgres(pool) => Either::Postgres(pool.begin().await?),
-            Self::Sqlite(pool) => Either::Sqlite(Store::begin_immediate(pool).await?),
+            Self::Postgres(ichido) => Either::Postgres(ichido.begin().await?),
+            Self::Sqlite(ichido) => Either::Sqlite(ichido.begin().await?),
         })
     }
 
-    /// Returns the same pool, for the layer.
-    pub(crate) fn pool(&self) -> Pool {
-        match self {
-            Self::Postgres(pool) => pool.clone().into(),
-            Self::Sqlite(pool) => pool.clone().into(),
-        }
-    }
-
     pub(crate) async fn close(&self) {
-        on!(self, pool => pool.close().await);
+        on!(self, ichido => ichido.pool().close().await);
     }
 }
 
 impl OwnTransaction {
-    pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
         on!(self, transaction => transaction.commit().await)
     }
 }
@@ -126,21 +103,6 @@ where
         match self {
             Self::Postgres(owner) => Either::Postgres(&mut **owner),
             Self::Sqlite(owner) => Either::Sqlite(&mut **owner),
-        }
-    }
-}
-
-impl DbConnection<'_> {
-    /// Enqueues a message in the transaction that is open on this connection.
-    // SPEC D4.
-    pub(crate) async fn enqueue(
-        &mut self,
-        store: &Store,
-        message: NewMessage,
-    ) -> Result<Enqueued, StoreError> {
-        match self {
-            Self::Postgres(connection) => store.messages().enqueue_in(&mut **connection, message).await,
-            Self::Sqlite(connection) => store.messages().enqueue_in(&mut **connection, message).await,
         }
     }
 }

@@ -8,29 +8,23 @@
 mod extraction;
 mod llm_processing;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ichido::dead_letters::{Resolution, record_resolution};
-use ichido::destination::{Handler, Job};
-use ichido::worker::{
-    AlertReceiver, AlertSettings, DestinationConfig, QueueConfig, Worker, WorkerConfigErrors, WorkerHandle,
-};
+use ichido::prelude::*;
+use ichido::worker::{AlertReceiver, AlertSettings, DestinationConfig, WorkerConfigErrors};
 use ichido_core::alert::{AlertRule, RuleChange};
-use ichido_core::json::CanonicalForm;
-use ichido_core::key::IdempotencyKey;
-use ichido_core::retry::Retry;
-use ichido_store::Store;
 use ichido_store::dead_letter::DeadLetterStep;
-use ichido_store::error::StoreError;
-use ichido_store::message::{NewMessage, Note, QueueName, RequestBody};
+use ichido_store::message::{Note, QueueName};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use self::llm_processing::Summariser;
 use crate::alert_webhook::AlertWebhook;
 use crate::app::App;
-use crate::database::DbConnection;
+use crate::database::{DbConnection, on};
 use crate::fetch::Fetcher;
 use crate::people::Person;
 use crate::settings::limits;
@@ -44,15 +38,41 @@ const BESIDES: Duration = Duration::from_secs(20);
 /// How much longer than an attempt its lease is, so the messages of a dead process come back soon.
 const LEASE_BESIDES: Duration = Duration::from_secs(10);
 
+/// Reads a page.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(transparent)]
+pub(crate) struct ReadPage(pub(crate) JobPayload);
+
+/// Summarises a page that was read.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Summarise(pub(crate) JobPayload);
+
+impl Message for ReadPage {
+    const QUEUE: &str = EXTRACTION;
+
+    fn item(&self) -> Option<String> {
+        self.0.page()
+    }
+}
+
+impl Message for Summarise {
+    const QUEUE: &str = LLM_PROCESSING;
+
+    fn item(&self) -> Option<String> {
+        self.0.page()
+    }
+}
+
 /// The payload of a job's message.
 // SPEC A10.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct JobPayload {
     pub(crate) bookmark_id: Uuid,
-    /// The number of the attempt. A stored message never changes, so it has the first; [`counted`] and the view
-    /// `failed_jobs` replace it.
+    /// The number of the attempt. A stored message never changes, so it has the first; [`JobPayload::counted`] and
+    /// the view `failed_jobs` replace it.
     pub(crate) attempt: u32,
-    pub(crate) max_attempts: u32,
+    pub(crate) max_attempts: NonZeroU32,
     pub(crate) original_request: OriginalRequest,
     /// The dead message that it replaces, after a person's retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,15 +90,19 @@ impl JobPayload {
     pub(crate) fn first(bookmark_id: Uuid, url: &str, idempotency_key: &str, retry: &Retry) -> Self {
         let original_request =
             OriginalRequest { url: url.to_owned(), idempotency_key: idempotency_key.to_owned() };
-        let max_attempts = retry.max_attempts.get();
+        let max_attempts = retry.max_attempts;
         Self { bookmark_id, attempt: 1, max_attempts, original_request, replaces: None }
     }
-}
 
-/// Returns the job with the number of this attempt in its payload.
-fn counted(mut job: Job<JobPayload>) -> Job<JobPayload> {
-    job.payload.attempt = job.attempt;
-    job
+    /// Returns it with the number of this attempt.
+    fn counted(self, attempt: u32) -> Self {
+        Self { attempt, ..self }
+    }
+
+    /// Returns the page that a dead letter, its log line and its notification name. The query may hold secrets.
+    fn page(&self) -> Option<String> {
+        self.original_request.url.split(['?', '#']).next().map(str::to_owned)
+    }
 }
 
 pub(crate) fn extraction_queue() -> QueueName {
@@ -94,41 +118,30 @@ pub(crate) fn queues() -> [QueueName; 2] {
     [extraction_queue(), llm_processing_queue()]
 }
 
-/// Builds the message that has a page read: the `number`th of its bookmark.
-pub(crate) fn read_page(person: &Person, task: &JobPayload, number: i64, retry: &Retry) -> NewMessage {
-    message(
-        extraction_queue(),
-        &person.id.to_string(),
-        &format!("{}-{number}", task.bookmark_id),
-        task,
-        retry,
-    )
-}
-
-fn message(queue: QueueName, identity: &str, key: &str, task: &JobPayload, retry: &Retry) -> NewMessage {
-    let key = IdempotencyKey::parse(key).expect("a UUID and a number are visible ASCII");
-    let body = serde_json::to_vec(task).expect("text and numbers are JSON");
-    let body = RequestBody::new("application/json", body, CanonicalForm::default());
-    let body = body.expect("what was just written as JSON can be read");
-    NewMessage {
-        max_attempts: retry.max_attempts,
-        replacement_of: task.replaces,
-        // A dead letter, its log line and its notification name the page. The query may hold secrets.
-        item: task.original_request.url.split(['?', '#']).next().map(str::to_owned),
-        ..NewMessage::new(queue, identity, key, body)
+/// Drafts the message that has a page read: the `number`th of its bookmark.
+pub(crate) fn read_page(person: &Person, task: JobPayload, number: i64) -> Draft {
+    let (key, max_attempts, replaces) =
+        (format!("{}-{number}", task.bookmark_id), task.max_attempts, task.replaces);
+    let draft =
+        Draft::new(&ReadPage(task)).identity(person.id.to_string()).key(&key).max_attempts(max_attempts);
+    match replaces {
+        Some(dead) => draft.replaces(dead),
+        None => draft,
     }
 }
 
 /// Enqueues a message in the open transaction and returns its id.
 pub(crate) async fn enqueue(
     connection: &mut DbConnection<'_>,
-    store: &Store,
-    message: NewMessage,
-) -> Result<Uuid, StoreError> {
+    app: &App,
+    draft: Draft,
+) -> Result<Uuid, EnqueueError> {
+    let enqueued =
+        on!(&app.database, ichido => on!(connection, c => ichido.enqueue_in(&mut **c, draft).await));
     // A key belongs to one job of one bookmark, so any message under it is that job.
-    match connection.enqueue(store, message).await {
+    match enqueued {
         Ok(enqueued) => Ok(enqueued.id()),
-        Err(StoreError::KeyConflict { id }) => Ok(id),
+        Err(EnqueueError::KeyConflict { id }) => Ok(id),
         Err(error) => Err(error),
     }
 }
@@ -151,26 +164,23 @@ pub(crate) fn start(app: &Arc<App>) -> Result<WorkerHandle, WorkerConfigErrors> 
     let page_within = app.settings.page_within + BESIDES;
     let model_within = app.settings.model.as_ref().map_or(Duration::ZERO, |model| model.timeout()) + BESIDES;
     let reading = Arc::clone(app);
-    let extraction = Handler::json(move |job| {
+    let extraction = Handler::message(move |job| {
         let (app, fetcher) = (Arc::clone(&reading), Arc::clone(&fetcher));
-        async move { extraction::run(&app, &fetcher, counted(job)).await }
+        async move { extraction::run(&app, &fetcher, job).await }
     });
     let summarising = Arc::clone(app);
     let summariser = app.settings.model.as_ref().map(|model| Arc::new(Summariser::new(model)));
-    let llm_processing = Handler::json(move |job| {
+    let llm_processing = Handler::message(move |job| {
         let (app, summariser) = (Arc::clone(&summarising), summariser.clone());
-        async move { llm_processing::run(&app, summariser.as_deref(), counted(job)).await }
+        async move { llm_processing::run(&app, summariser.as_deref(), job).await }
     });
-    let worker = Worker::new(app.store.clone())
+    let worker = on!(&app.database, ichido => ichido.worker())
         .name("bookmarks")
         .keep_finished(app.settings.keep_finished)
-        .destination(DestinationConfig::new(EXTRACTION, extraction.idempotent().timeout(page_within)))
-        .queue(queue(EXTRACTION, page_within, &app.settings.retry))
-        .destination(DestinationConfig::new(
-            LLM_PROCESSING,
-            llm_processing.idempotent().timeout(model_within),
-        ))
-        .queue(queue(LLM_PROCESSING, model_within, &app.settings.retry))
+        .handler(EXTRACTION, extraction.idempotent().timeout(page_within))
+        .tune(EXTRACTION, tuned(page_within, &app.settings.retry))
+        .handler(LLM_PROCESSING, llm_processing.idempotent().timeout(model_within))
+        .tune(LLM_PROCESSING, tuned(model_within, &app.settings.retry))
         .alerts(alerts(app.settings.alert_webhook.as_ref()));
     let worker = match &app.settings.alert_webhook {
         Some(webhook) => worker.destination(DestinationConfig::new(ALERTS, webhook.destination.clone())),
@@ -196,19 +206,17 @@ fn alerts(webhook: Option<&AlertWebhook>) -> AlertSettings {
 
 /// An operator may requeue its dead letters, because the work is repeatable.
 // SPEC D17.
-fn queue(name: &str, within: Duration, retry: &Retry) -> QueueConfig {
-    QueueConfig {
-        parallelism: limits::PARALLEL.try_into().expect("the limit is above 0"),
-        retry: retry.clone(),
-        requeue: Some(true),
-        lease: within + LEASE_BESIDES,
-        ..QueueConfig::new(name, name)
+fn tuned(within: Duration, retry: &Retry) -> impl FnOnce(&mut QueueConfig) {
+    move |queue| {
+        queue.parallelism = limits::PARALLEL.try_into().expect("the limit is above 0");
+        queue.retry = retry.clone();
+        queue.requeue = Some(true);
+        queue.lease = within + LEASE_BESIDES;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ichido::destination::JobError;
     use ichido_core::retry::Schedule;
     use ichido_store::testing::sqlite;
     use tokio::sync::mpsc;
@@ -220,21 +228,17 @@ mod tests {
     #[tokio::test]
     async fn the_attempt_in_a_payload_counts_up() {
         let file = sqlite::fresh_file();
-        let store = Store::open(&file.url, limits::MAX_CONNECTIONS).await.unwrap();
+        let ichido = Ichido::<Sqlite>::connect(&file.url).await.unwrap();
         let retry = Retry { schedule: Schedule::List(vec![Duration::from_millis(1); 2]), ..Retry::JOB };
         let (seen, mut attempts) = mpsc::unbounded_channel();
-        let handler = Handler::json(move |job| {
-            seen.send(counted(job).payload.attempt).unwrap();
+        let count = move |job: Job<ReadPage>| {
+            seen.send(job.payload.0.counted(job.attempt).attempt).unwrap();
             async { Err::<(), _>(JobError::retry("not yet")) }
-        });
-        let worker = Worker::new(store.clone())
-            .destination(DestinationConfig::new(EXTRACTION, handler.idempotent().timeout(BESIDES)))
-            .queue(queue(EXTRACTION, BESIDES, &retry))
-            .start()
-            .unwrap();
+        };
+        let worker = ichido.worker().handle_idempotent(count).tune(EXTRACTION, tuned(BESIDES, &retry));
+        let worker = worker.start().unwrap();
         let task = JobPayload::first(Uuid::nil(), "https://example.com/", "k1", &retry);
-        let message = message(extraction_queue(), "ann", "job-1", &task, &retry);
-        store.messages().enqueue(message).await.unwrap();
+        ichido.enqueue(Draft::new(&ReadPage(task)).max_attempts(retry.max_attempts)).await.unwrap();
         for attempt in 1..=retry.max_attempts.get() {
             assert_eq!(attempts.recv().await, Some(attempt));
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use ichido::once::{RetryTransaction, TxError};
-use ichido_store::error::StoreError;
+use ichido::prelude::{EnqueueError, StoreError};
 
 use crate::settings::limits;
 
@@ -73,6 +73,12 @@ impl From<sqlx::Error> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         Self::unavailable(&error.with_causes())
+    }
+}
+
+impl From<EnqueueError> for Problem {
+    fn from(error: EnqueueError) -> Self {
+        Self::unavailable(&error)
     }
 }
 

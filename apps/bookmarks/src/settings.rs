@@ -46,8 +46,6 @@ pub mod limits {
     pub const MAX_PAGE: u32 = 100;
     /// Default number of bookmarks on a page.
     pub const PAGE_DEFAULT: u32 = 50;
-    /// Maximum number of the app's own PostgreSQL connections, or of readers of a file.
-    pub const MAX_CONNECTIONS: u32 = 8;
     /// Maximum number of clients; more wait for a moment and are then refused.
     pub const MAX_CLIENTS: usize = 256;
     /// Timeout for a request's head, and for an idle connection.

@@ -73,8 +73,8 @@ async fn retry_bookmark(
     if target.state != bookmark::State::Processing {
         let task = JobPayload::first(id, &target.url, &target.idempotency_key, &app.settings.retry);
         let task = JobPayload { replaces: Some(target.job).filter(|_| target.is_dead), ..task };
-        let message = jobs::read_page(person, &task, target.jobs, &app.settings.retry);
-        let job = jobs::enqueue(connection, &app.store, message).await?;
+        let draft = jobs::read_page(person, task, target.jobs);
+        let job = jobs::enqueue(connection, app, draft).await?;
         bookmarks::set_job(connection, id, job).await?;
     }
     let replaced = (target.state == bookmark::State::Retrying).then_some(Replaced(target.job));

@@ -64,8 +64,8 @@ pub(super) async fn save(
     let mut made = None;
     if id == new.id {
         let task = JobPayload::first(new.id, &new.url, &new.idempotency_key, &app.settings.retry);
-        let message = jobs::read_page(&caller.person, &task, FIRST_JOB, &app.settings.retry);
-        let job = jobs::enqueue(&mut connection, &app.store, message).await?;
+        let draft = jobs::read_page(&caller.person, task, FIRST_JOB);
+        let job = jobs::enqueue(&mut connection, &app, draft).await?;
         bookmarks::insert(&mut connection, &new, job).await?;
         made = Some(EnqueuedMessage(job));
     }

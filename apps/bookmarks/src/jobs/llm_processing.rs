@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ichido::destination::{Job, JobError};
+use ichido::prelude::*;
 use ichido_core::verdict::{Advice, ErrorCode};
 use ichido_llm::judge::CallMetrics;
 use ichido_llm::models::{CallError as Refusal, Model, Prompt, Reply};
 
-use super::JobPayload;
+use super::Summarise;
 use crate::app::App;
 use crate::bookmarks::{self, Page, Summary};
 use crate::job_error::JobErrorCode;
@@ -33,9 +33,10 @@ impl Summariser {
 pub(super) async fn run(
     app: &App,
     summariser: Option<&Summariser>,
-    job: Job<JobPayload>,
+    job: Job<Summarise>,
 ) -> Result<(), JobError> {
-    let Job { payload: task, message: this, attempt, .. } = job;
+    let Job { payload: Summarise(task), message: this, attempt, .. } = job;
+    let task = task.counted(attempt);
     let bookmark_job = (task.bookmark_id, this);
     let mut pooled = app.database.connect().await?;
     let page = bookmarks::read_page(&mut pooled.connection(), bookmark_job).await?;
@@ -44,7 +45,7 @@ pub(super) async fn run(
     let summary = match summariser {
         _ if page.text.is_empty() => None,
         Some(summariser) => {
-            let is_last = task.max_attempts <= attempt;
+            let is_last = task.max_attempts.get() <= attempt;
             Some((summariser.ask(&page, attempt, is_last).await?, "model"))
         }
         None => summary::extract(&page.text).map(|text| (text, "extract")),
