@@ -65,6 +65,9 @@
 //! ```
 // Spec: D1, D4, H4.
 
+#[cfg(feature = "once")]
+use std::sync::{Arc, OnceLock};
+
 use ichido_store::error::StoreError;
 use ichido_store::message::{CancelOutcome, Enqueued, NewMessage, Note, QueueName};
 use ichido_store::{CallerConnection, Store, StoreDatabase};
@@ -72,6 +75,8 @@ use sqlx::Pool;
 use uuid::Uuid;
 
 use crate::message::{Draft, EnqueueError};
+#[cfg(feature = "once")]
+use crate::once::{self, LeaseKeeper};
 use crate::transaction::Transaction;
 use crate::worker::Worker;
 
@@ -84,12 +89,20 @@ pub const MAX_CONNECTIONS: u32 = 8;
 pub struct Ichido<DB: StoreDatabase> {
     store: Store,
     pool: Pool<DB>,
+    /// Created with the first layer: a program without one has no keys to maintain.
+    #[cfg(feature = "once")]
+    keeper: Arc<OnceLock<LeaseKeeper>>,
 }
 
 // Not derived: that would ask for a database type that is cloned.
 impl<DB: StoreDatabase> Clone for Ichido<DB> {
     fn clone(&self) -> Self {
-        Self { store: self.store.clone(), pool: self.pool.clone() }
+        Self {
+            store: self.store.clone(),
+            pool: self.pool.clone(),
+            #[cfg(feature = "once")]
+            keeper: Arc::clone(&self.keeper),
+        }
     }
 }
 
@@ -104,7 +117,12 @@ impl<DB: StoreDatabase> Ichido<DB> {
 
     /// Combines a store and a pool, which must be on the same database.
     pub fn new(store: Store, pool: Pool<DB>) -> Self {
-        Self { store, pool }
+        Self {
+            store,
+            pool,
+            #[cfg(feature = "once")]
+            keeper: Arc::default(),
+        }
     }
 
     /// Returns the application's own connections, for its reads and its writes without messages.
@@ -179,6 +197,31 @@ impl<DB: StoreDatabase> Ichido<DB> {
         Pool<DB>: Into<crate::Pool>,
     {
         Worker::new(self.store.clone()).pool(self.pool.clone())
+    }
+}
+
+#[cfg(feature = "once")]
+impl<DB: StoreDatabase> Ichido<DB> {
+    /// Returns the guarantee of a handler that writes in this database: its rows and its response commit together.
+    pub fn transactional(&self) -> once::Guarantee
+    where
+        Pool<DB>: Into<crate::Pool>,
+    {
+        once::Guarantee::Transactional(self.pool.clone().into())
+    }
+
+    /// Returns the keeper of this database's layers. The first call starts it, within a tokio runtime.
+    ///
+    /// [`Once::build`](once::Once::build) takes `&ichido` itself; on shutdown, await [`LeaseKeeper::drained`].
+    pub fn keeper(&self) -> &LeaseKeeper {
+        self.keeper.get_or_init(|| LeaseKeeper::new(self.store.clone()))
+    }
+}
+
+#[cfg(feature = "once")]
+impl<DB: StoreDatabase> AsRef<LeaseKeeper> for Ichido<DB> {
+    fn as_ref(&self) -> &LeaseKeeper {
+        self.keeper()
     }
 }
 

@@ -25,6 +25,7 @@
 //! Start at [`Message`]; [`Draft`] changes one message before it is enqueued.
 // Spec: H4.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::json::CanonicalForm;
@@ -106,6 +107,16 @@ impl Draft {
     /// Sets the priority: 0 is most urgent, 255 least.
     pub fn priority(self, priority: u8) -> Self {
         self.change(|message| message.priority = priority)
+    }
+
+    /// Sets how many attempts are made, instead of those of [`Message::RETRY`].
+    pub fn max_attempts(self, max_attempts: NonZeroU32) -> Self {
+        self.change(|message| message.max_attempts = max_attempts)
+    }
+
+    /// Names the dead message that it replaces.
+    pub fn replaces(self, dead: Uuid) -> Self {
+        self.change(|message| message.replacement_of = Some(dead))
     }
 
     /// Sets the idempotency key.

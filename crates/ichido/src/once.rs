@@ -7,10 +7,8 @@
 //!
 //! ```
 //! # use axum::{Router, http::HeaderName, routing::post};
-//! # use ichido::once::{Class, Guarantee, LeaseKeeper, Once, Tx};
-//! # use ichido_store::Store;
-//! # use sqlx::{Postgres, PgPool};
-//! # async fn app(store: Store, pool: PgPool) -> Result<Router, Box<dyn std::error::Error>> {
+//! # use ichido::prelude::*;
+//! # async fn app(ichido: Ichido<Postgres>) -> Result<Router, Box<dyn std::error::Error>> {
 //! async fn create(tx: Tx<Postgres>) -> Result<&'static str, String> {
 //!     let mut connection = tx.lock().await.map_err(|error| error.to_string())?;
 //!     let insert = sqlx::query("INSERT INTO bookmarks (url) VALUES ('https://example.org')");
@@ -18,12 +16,11 @@
 //!     Ok("saved")
 //! }
 //!
-//! let keeper = LeaseKeeper::new(store);
 //! let once = Once::operation("bookmarks.create")
 //!     .class(Class::Mutate)
-//!     .guarantee(Guarantee::Transactional(pool.into()))
+//!     .guarantee(ichido.transactional())
 //!     .identity_header(HeaderName::from_static("x-user-id"))
-//!     .build(&keeper)?;
+//!     .build(&ichido)?;
 //! let app = Router::new().route("/v1/bookmarks", post(create).layer(once));
 //! # Ok(app)
 //! # }

@@ -218,8 +218,9 @@ impl Once {
         Self { echo_key: echo, ..self }
     }
 
-    /// Validates the settings and builds the layer.
-    pub fn build(self, keeper: &LeaseKeeper) -> Result<OnceLayer, OnceConfigErrors> {
+    /// Validates the settings and builds the layer, on `&ichido` or a [`LeaseKeeper`].
+    pub fn build(self, keeper: &impl AsRef<LeaseKeeper>) -> Result<OnceLayer, OnceConfigErrors> {
+        let keeper = keeper.as_ref();
         let mut errors = self.config_errors(keeper);
         let (mode, pool) = match self.effect {
             Guarantee::Transactional(pool) => (OperationGuarantee::Transactional, Some(pool)),

@@ -133,6 +133,12 @@ impl LeaseKeeper {
     }
 }
 
+impl AsRef<Self> for LeaseKeeper {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 ichido_core::debug_only! {
     LeaseKeeper as keeper { in_flight: keeper.in_flight() }
 }

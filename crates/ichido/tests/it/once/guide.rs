@@ -3,37 +3,30 @@
 use axum::Router;
 use axum::http::{HeaderName, StatusCode};
 use axum::routing::post;
-use ichido::once::{Class, Guarantee, LeaseKeeper, Once, Tx};
-use ichido_store::Store;
-use sqlx::{Sqlite, SqlitePool};
-use tokio::net::TcpListener;
+use ichido::prelude::*;
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 async fn create(tx: Tx<Sqlite>, text: String) -> Result<(StatusCode, String), (StatusCode, String)> {
-    let id = insert(&tx, &text).await;
-    match id {
-        Ok(id) => Ok((StatusCode::CREATED, format!("note {id}\n"))),
-        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))),
-    }
+    let insert = sqlx::query_scalar("INSERT INTO notes (text) VALUES ($1) RETURNING id").bind(text);
+    let mut connection = tx.lock().await.map_err(failed)?;
+    let id: i64 = insert.fetch_one(&mut *connection).await.map_err(failed)?;
+    Ok((StatusCode::CREATED, format!("note {id}\n")))
 }
 
-async fn insert(tx: &Tx<Sqlite>, text: &str) -> Result<i64, Failed> {
-    let mut connection = tx.lock().await?;
-    let insert = sqlx::query_scalar("INSERT INTO notes (text) VALUES ($1) RETURNING id").bind(text);
-    Ok(insert.fetch_one(&mut *connection).await?)
+fn failed(error: impl std::error::Error) -> (StatusCode, String) {
+    (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))
 }
 
 async fn app(url: &str) -> Result<Router, Failed> {
-    let store = Store::open(url, 4).await?; // Ichido's tables, in your database.
-    let pool = SqlitePool::connect(url).await?; // Your own connections to it.
+    let ichido = Ichido::<Sqlite>::connect(url).await?; // Your database, with Ichido's tables in it.
     let notes = "CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)";
-    sqlx::query(notes).execute(&pool).await?;
+    sqlx::query(notes).execute(ichido.pool()).await?;
     let once = Once::operation("notes.create")
         .class(Class::Mutate)
-        .guarantee(Guarantee::Transactional(pool.into()))
+        .guarantee(ichido.transactional())
         .identity_header(HeaderName::from_static("x-user"))
-        .build(&LeaseKeeper::new(store))?;
+        .build(&ichido)?;
     Ok(Router::new().route("/notes", post(create).layer(once)))
 }
 
@@ -41,11 +34,11 @@ async fn app(url: &str) -> Result<Router, Failed> {
 mod program {
     #![expect(dead_code, reason = "the program would listen for ever")]
 
-    use super::{Failed, TcpListener, app};
+    use super::{Failed, app};
 
     #[tokio::main]
     async fn main() -> Result<(), Failed> {
-        let listener = TcpListener::bind("127.0.0.1:3000").await?;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
         axum::serve(listener, app("sqlite:notes.db").await?).await?;
         Ok(())
     }
@@ -73,6 +66,13 @@ mod followed {
         let blocks: Vec<&str> =
             GUIDE.split("```rust\n").skip(1).map(|part| part.split("```").next().unwrap()).collect();
         assert_eq!(blocks.len(), 4);
+        let code: usize =
+            blocks.iter().map(|block| block.lines().filter(|line| !line.is_empty()).count()).sum();
+        assert!(code <= 35, "the guide has {code} lines of Rust");
+        assert!(
+            !GUIDE.contains("ichido-core") && !GUIDE.contains("ichido-store"),
+            "one crate of ours is enough"
+        );
         for block in blocks {
             assert!(here.contains(&lines(block)), "not compiled:\n{block}");
         }
