@@ -94,7 +94,7 @@ async fn many_dead(fixture: &WorkerFixture) {
             Settlement::new(work, event, Note::default())
         });
         for settled in fixture.store.claims().settle_all(died.collect()).await {
-            settled.unwrap();
+            let _ = settled.unwrap();
         }
     }
 }

@@ -185,7 +185,7 @@ impl StoreFixture {
             Settlement::new(work, event, note.clone())
         });
         for settled in self.store.claims().settle_all(settlements.collect()).await {
-            settled.expect("settled");
+            let _ = settled.expect("settled");
         }
         works.into_iter().map(|work| work.id).collect()
     }

@@ -77,7 +77,7 @@ impl StoreFixture {
                 .iter()
                 .map(|work| Settlement::new(work, final_failure(work, Effect::NotDone), bad_request()));
             for settled in self.store.claims().settle_all(settlements.collect()).await {
-                settled.unwrap();
+                let _ = settled.unwrap();
             }
         }
         ids
@@ -253,7 +253,7 @@ both_databases! {
         assert_eq!(name(fixture.take(&[id], REQUEUE).await[0]), "queued");
         fixture.assert_counts(&[("queued", 1)]).await;
         let work = fixture.claim_one().await;
-        fixture.settle_with_note(&work, final_failure(&work, Effect::NotDone), bad_request()).await;
+        let _ = fixture.settle_with_note(&work, final_failure(&work, Effect::NotDone), bad_request()).await;
         fixture.assert_counts(&[("dead", 1)]).await;
         assert_eq!(fixture.page(&DeadLetterFilter::default()).await, [id], "it died again, and waits again");
         fixture.take(&[id], Event::Discarded).await;
@@ -290,7 +290,7 @@ both_databases! {
         fixture.enqueue("k1").await;
         let work = fixture.claim_one().await;
         let note = Note { code: Some(ErrorCode::NetworkTimeout), excerpt: Some("reset".to_owned()), ..Note::default() };
-        fixture.settle_with_note(&work, in_doubt(&work), note).await;
+        let _ = fixture.settle_with_note(&work, in_doubt(&work), note).await;
         fixture.pass(TRAVELS_FOR);
         fixture.take(&[work.id], Event::Decided(Decision::GiveUp)).await;
         let letter = only(fixture.store.dead_letters().find(&[work.id]).await.unwrap());

@@ -144,7 +144,7 @@ both_databases! {
         let dead = new_id(fixture.put(labelled("k1", "t-1")).await);
         let work = fixture.claim_one().await;
         assert_eq!((work.trace_id.as_deref(), work.item.as_deref()), (Some("t-1"), Some("A title")));
-        fixture.settle_with_note(&work, final_failure(&work, Effect::NotDone), bad_request()).await;
+        let _ = fixture.settle_with_note(&work, final_failure(&work, Effect::NotDone), bad_request()).await;
         let queued = new_id(fixture.put(labelled("k2", "t-1")).await);
         let other = new_id(fixture.put(labelled("k3", "t-2")).await);
         fixture.enqueue("k4").await;

@@ -44,7 +44,7 @@ both_databases! {
             let content_type = "application/json".to_owned();
             let response = ReceiverResponse { content_type, bytes, is_whole: true, body: Some(body(bytes)) };
             let note = Note { response: Some(response.clone()), ..Note::default() };
-            fixture.settle_with_note(&work, succeeded(&work), note).await;
+            let _ = fixture.settle_with_note(&work, succeeded(&work), note).await;
             let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
             let expected = ReceiverResponse { body: is_kept.then(|| body(bytes)), ..response };
             assert_eq!((last.response, last.excerpt), (Some(expected), None), "{bytes}");
@@ -60,7 +60,7 @@ both_databases! {
         let response =
             ReceiverResponse { content_type: String::new(), bytes: 70_000, is_whole: false, body: None };
         let note = Note { response: Some(response.clone()), ..Note::default() };
-        fixture.settle_with_note(&work, succeeded(&work), note).await;
+        let _ = fixture.settle_with_note(&work, succeeded(&work), note).await;
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!(last.response, Some(response));
     }
@@ -79,7 +79,7 @@ both_databases! {
         let (content_type, body) = (String::new(), Some(b"ok".to_vec()));
         let response = ReceiverResponse { content_type, bytes: 2, is_whole: true, body };
         let note = Note { response: Some(response.clone()), ..Note::default() };
-        fixture.settle_with_note(&late, succeeded(&late), note).await;
+        let _ = fixture.settle_with_note(&late, succeeded(&late), note).await;
         let steps = fixture.store.messages().transitions(id).await.unwrap();
         assert!(steps.iter().any(|step| step.response.as_ref() == Some(&response)), "{steps:?}");
     }
@@ -95,7 +95,7 @@ both_databases! {
             excerpt: Some("x".repeat(5_000)),
             ..Note::default()
         };
-        fixture.settle_with_note(&work, will_retry(&work), note).await;
+        let _ = fixture.settle_with_note(&work, will_retry(&work), note).await;
         let last = fixture.store.messages().transitions(id).await.unwrap().pop().unwrap();
         assert_eq!(
             (last.from.as_str(), last.to.as_str(), last.kind.as_str()),

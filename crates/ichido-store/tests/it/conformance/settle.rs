@@ -218,7 +218,7 @@ both_databases! {
             })
             .collect();
         for report in reports {
-            report.await.unwrap();
+            let _ = report.await.unwrap();
         }
         assert_eq!(fixture.counts().await.values().sum::<i64>(), 20);
         for work in &work {

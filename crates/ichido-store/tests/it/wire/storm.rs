@@ -97,7 +97,9 @@ async fn sends_all(store: &Store) -> bool {
     while while_busy(|| store.claims().rescue(|_| rescue_terms(KEYED))).await.is_some() {}
     while_busy(|| store.claims().promote(1_000)).await;
     for work in while_busy(|| store.claims().claim(&queue, many(1_000), terms())).await {
-        while_busy(|| store.claims().settle(Settlement::new(&work, succeeded(&work), Note::default()))).await;
+        let _ =
+            while_busy(|| store.claims().settle(Settlement::new(&work, succeeded(&work), Note::default())))
+                .await;
     }
     let [listed, _] = listed_and_counted(store).await;
     ["queued", "sending", "failed"].iter().all(|state| !listed.contains_key(state))

@@ -98,7 +98,7 @@ impl WorkerFixture {
             Settlement::new(work, event, note.clone())
         };
         for settled in self.store.claims().settle_all(works.iter().map(died).collect()).await {
-            settled.unwrap();
+            let _ = settled.unwrap();
         }
         works.into_iter().map(|work| work.id).collect()
     }
