@@ -13,6 +13,8 @@ use tower_service::Service;
 use super::{DeliveryOutcome, HandlerFuture, HandlerRequest, HandlerService, JobError};
 
 /// What goes wrong in one attempt.
+///
+/// The transaction of a [`Worker::handle_tx`](crate::worker::Worker::handle_tx) has not committed then: it is rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The handler runs to its end, and its answer is lost: the effect is done, and unknown to the worker.

@@ -195,6 +195,29 @@ async fn a_crash_parks_what_must_not_be_repeated() {
     }
 }
 
+/// What did not commit was not done, so no fault loses or repeats the writes of a transaction.
+#[tokio::test]
+async fn no_fault_repeats_a_transaction() {
+    for fault in [Fault::LostAnswer, Fault::CrashBeforeEffect, Fault::CrashAfterEffect] {
+        let test = TestIchido::new().await;
+        sqlx::query("CREATE TABLE charges (order_id INTEGER NOT NULL)").execute(test.pool()).await.unwrap();
+        let worker = test.worker().handle_tx(|job: Job<Charge>, tx: Tx<Sqlite>| async move {
+            let mut connection = tx.lock().await?;
+            let insert = sqlx::query("INSERT INTO charges (order_id) VALUES ($1)").bind(job.payload.order);
+            insert.execute(&mut *connection).await?;
+            Ok(())
+        });
+        test.enqueue(&Charge { order: 1 }).await.unwrap();
+        test.inject("charges", fault);
+        assert_eq!(test.drain(&worker, "charges").await.failed, 1, "after {fault:?}");
+        test.advance(Duration::from_mins(1));
+        assert_eq!(test.drain(&worker, "charges").await, Drained { sent: 1, ..NONE });
+        let rows: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM charges").fetch_one(test.pool()).await.unwrap();
+        assert_eq!(rows, 1, "after {fault:?}");
+    }
+}
+
 /// The text with which a task panicked.
 async fn panic_of(task: impl Future<Output = ()> + Send + 'static) -> String {
     let panic = tokio::spawn(task).await.unwrap_err().into_panic();
