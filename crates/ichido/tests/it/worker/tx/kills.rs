@@ -2,7 +2,8 @@
 //!
 //! The handlers promise nothing: a second run adds a second row. Each process starts with a clock that is further ahead, so it
 //! takes the claims of those before it as lapsed. At random, a process is killed while its successor already runs: until then,
-//! both do the same work, and only the fence keeps the first from committing.
+//! both do the same work, one run of each process waits until the other has done its work, and only the fence keeps it from
+//! doing that again.
 // Spec: H1.
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -38,6 +39,10 @@ const STATEMENT: &str = "ICHIDO_TX_STATEMENT";
 const AHEAD: Duration = Duration::from_mins(30);
 /// How many orders there are for each process that is killed at random.
 const ORDERS_PER_KILL: i64 = 20;
+/// What a process says when a stalled run goes on.
+const LATE: &str = "late";
+/// How long to wait for a process that may have nothing more to say.
+const PATIENCE: Duration = Duration::from_millis(300);
 /// How long an order may wait for a process.
 const MAX_WAIT: Duration = Duration::from_mins(2);
 /// More statements than the path of one message has.
@@ -118,6 +123,14 @@ async fn place(job: Job<Order>, tx: AnyTx) -> Result<(), JobError> {
         LEFT.store(statement, Ordering::SeqCst);
     }
     say(&format!("order {n}"));
+    if statement == 0 && n % ORDERS_PER_KILL == 0 && job.attempt == 1 {
+        // This run is stalled until another process has done its work, and then does it again.
+        let business = Business::at(&std::env::var(URL)?).await;
+        while !business.orders().await.contains(&n) {
+            poll_pause().await;
+        }
+        say(LATE);
+    }
     tx.order(n).await?;
     tx.enqueue(&Receipt { order: n }).await?;
     Ok(())
@@ -171,16 +184,16 @@ async fn child() {
 struct Process(Child);
 
 impl Process {
-    fn start(url: &str, round: i64, statement: i64, started: Sender<()>) -> Self {
+    fn start(url: &str, round: i64, statement: i64, started: Sender<String>) -> Self {
         let mut command = own_process::command("worker::tx::kills::child");
         command.env(URL, url).env(ROUND, round.to_string()).env(STATEMENT, statement.to_string());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         std::thread::spawn(move || {
-            let orders = lines.map_while(Result::ok).filter(|line| line.starts_with("order "));
-            for _ in orders {
+            let orders = lines.map_while(Result::ok);
+            for line in orders.filter(|line| line.starts_with("order ") || line == LATE) {
                 // Nobody waits any more once the child was killed.
-                let _ = started.send(());
+                let _ = started.send(line);
             }
         });
         Self(child)
@@ -229,6 +242,9 @@ async fn at_random(fixture: &WorkerFixture, first: i64, kills: i64) {
         for _ in 0..=dice(round) % 12 {
             orders.recv_timeout(MAX_WAIT).expect("the orders are worked on");
         }
+        // A stalled run of the last one may be about to commit.
+        while orders.recv_timeout(PATIENCE).is_ok_and(|line| line != LATE) {}
+        let _ = orders.recv_timeout(PATIENCE);
         if let Some(mut last) = last.replace(next) {
             last.kill();
         }
