@@ -69,12 +69,12 @@
 use std::sync::{Arc, OnceLock};
 
 use ichido_store::error::StoreError;
-use ichido_store::message::{CancelOutcome, Enqueued, NewMessage, Note, QueueName};
+use ichido_store::message::{CancelOutcome, Enqueued, Note, QueueName};
 use ichido_store::{CallerConnection, Store, StoreDatabase};
 use sqlx::Pool;
 use uuid::Uuid;
 
-use crate::message::{Draft, EnqueueError};
+use crate::message::{Draft, EnqueueError, drafted};
 #[cfg(feature = "once")]
 use crate::once::{self, LeaseKeeper};
 use crate::transaction::Transaction;
@@ -223,11 +223,4 @@ impl<DB: StoreDatabase> AsRef<LeaseKeeper> for Ichido<DB> {
     fn as_ref(&self) -> &LeaseKeeper {
         self.keeper()
     }
-}
-
-/// Returns the messages, or the first invalid value.
-pub(crate) fn drafted<D: Into<Draft>>(
-    messages: impl IntoIterator<Item = D>,
-) -> Result<Vec<NewMessage>, EnqueueError> {
-    messages.into_iter().map(|message| message.into().into_message()).collect()
 }

@@ -152,6 +152,13 @@ impl Draft {
     }
 }
 
+/// Returns the messages, or the first invalid value.
+pub(crate) fn drafted<D: Into<Draft>>(
+    messages: impl IntoIterator<Item = D>,
+) -> Result<Vec<NewMessage>, EnqueueError> {
+    messages.into_iter().map(|message| message.into().into_message()).collect()
+}
+
 impl<M: Message> From<&M> for Draft {
     fn from(message: &M) -> Self {
         Self::new(message)

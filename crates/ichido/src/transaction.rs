@@ -8,8 +8,7 @@ use ichido_store::error::StoreError;
 use ichido_store::message::{Enqueued, NewMessage, QueueName};
 use ichido_store::{Store, StoreDatabase};
 
-use crate::application::drafted;
-use crate::message::{Draft, EnqueueError};
+use crate::message::{Draft, EnqueueError, drafted};
 
 /// A transaction that [`Ichido::begin`](crate::Ichido::begin) began. Run statements on `&mut *transaction`.
 ///
