@@ -15,7 +15,7 @@ use crate::sqlite::Sqlite;
 /// A connection of the caller's own to the store's database, PostgreSQL or SQLite, or an sqlx transaction on it.
 ///
 /// On SQLite, begin the transaction with [`Store::begin_immediate`](crate::Store::begin_immediate).
-pub trait CallerConnection: sealed::Sealed + Send {}
+pub trait CallerConnection: sealed::SupportedConnection + Send {}
 
 impl CallerConnection for PgConnection {}
 impl CallerConnection for SqliteConnection {}
@@ -23,7 +23,7 @@ impl<DB: Database<Connection: CallerConnection>> CallerConnection for Transactio
 
 pub(crate) mod sealed {
     /// Returns which of the two connections it is.
-    pub trait Sealed {
+    pub trait SupportedConnection {
         fn database(&mut self) -> super::DatabaseConnection<'_>;
     }
 }
@@ -35,19 +35,21 @@ pub enum DatabaseConnection<'c> {
     Sqlite(&'c mut SqliteConnection),
 }
 
-impl sealed::Sealed for PgConnection {
+impl sealed::SupportedConnection for PgConnection {
     fn database(&mut self) -> DatabaseConnection<'_> {
         DatabaseConnection::Postgres(self)
     }
 }
 
-impl sealed::Sealed for SqliteConnection {
+impl sealed::SupportedConnection for SqliteConnection {
     fn database(&mut self) -> DatabaseConnection<'_> {
         DatabaseConnection::Sqlite(self)
     }
 }
 
-impl<DB: Database<Connection: sealed::Sealed>> sealed::Sealed for Transaction<'_, DB> {
+impl<DB: Database<Connection: sealed::SupportedConnection>> sealed::SupportedConnection
+    for Transaction<'_, DB>
+{
     fn database(&mut self) -> DatabaseConnection<'_> {
         (**self).database()
     }

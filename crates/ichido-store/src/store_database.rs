@@ -8,7 +8,7 @@ use crate::caller_transaction::CallerConnection;
 use crate::error::StoreError;
 
 /// The database of a store, as a type: `sqlx::Postgres` or `sqlx::Sqlite`.
-pub trait StoreDatabase: sealed::Sealed + Database<Connection: CallerConnection> {
+pub trait StoreDatabase: sealed::SupportedDatabase + Database<Connection: CallerConnection> {
     /// Opens a pool of the caller's own connections to the database of a store's URL.
     fn connect(
         url: &str,
@@ -25,10 +25,10 @@ pub trait StoreDatabase: sealed::Sealed + Database<Connection: CallerConnection>
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SupportedDatabase {}
 
-    impl Sealed for sqlx::Postgres {}
-    impl Sealed for sqlx::Sqlite {}
+    impl SupportedDatabase for sqlx::Postgres {}
+    impl SupportedDatabase for sqlx::Sqlite {}
 }
 
 impl StoreDatabase for Postgres {

@@ -1,4 +1,6 @@
 //! What most applications need: `use ichido::prelude::*;`.
+//!
+//! Guarantee: everything here is also public elsewhere in this crate; a program that imports it needs no other crate of ours.
 
 pub use ichido_core::retry::Retry;
 pub use ichido_core::time::Timestamp;

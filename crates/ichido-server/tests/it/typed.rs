@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::mounting::{client, foreign_app, token_of};
 
 #[derive(Serialize, Deserialize)]
-struct Order {
+struct TypedOrder {
     symbol: String,
     qty: u32,
 }
@@ -24,8 +24,8 @@ struct TurnedOrder {
     symbol: String,
 }
 
-fn order(qty: u32) -> Order {
-    Order { symbol: "ACME".to_owned(), qty }
+fn order(qty: u32) -> TypedOrder {
+    TypedOrder { symbol: "ACME".to_owned(), qty }
 }
 
 /// The same payload with its members in another order, and its number written in another way.
@@ -33,7 +33,7 @@ fn turned() -> TurnedOrder {
     TurnedOrder { qty: 1.0, symbol: "ACME".to_owned() }
 }
 
-impl Message for Order {
+impl Message for TypedOrder {
     const QUEUE: &str = "orders";
 
     fn key(&self) -> Option<String> {

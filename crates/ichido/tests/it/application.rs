@@ -55,11 +55,11 @@ fn mail() -> QueueName {
 /// An application with a table of orders, on a fresh database.
 struct Shop<DB: ichido_store::StoreDatabase> {
     ichido: Ichido<DB>,
-    _database: TestDatabase,
+    _database: DatabaseOfTest,
 }
 
 /// Removed with the shop.
-enum TestDatabase {
+enum DatabaseOfTest {
     Postgres { _database: postgres::PgTestDatabase },
     Sqlite { _file: sqlite::SqliteTestFile },
 }
@@ -72,7 +72,7 @@ impl Shop<Postgres> {
         let database = postgres::fresh_database().await;
         let ichido = Ichido::connect(&database.url).await.unwrap();
         sqlx::query(ORDERS).execute(ichido.pool()).await.unwrap();
-        Self { ichido, _database: TestDatabase::Postgres { _database: database } }
+        Self { ichido, _database: DatabaseOfTest::Postgres { _database: database } }
     }
 }
 
@@ -81,7 +81,7 @@ impl Shop<Sqlite> {
         let file = sqlite::fresh_file();
         let ichido = Ichido::connect(&file.url).await.unwrap();
         sqlx::query(ORDERS).execute(ichido.pool()).await.unwrap();
-        Self { ichido, _database: TestDatabase::Sqlite { _file: file } }
+        Self { ichido, _database: DatabaseOfTest::Sqlite { _file: file } }
     }
 }
 
