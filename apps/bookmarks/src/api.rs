@@ -86,10 +86,9 @@ fn protected(once: Once, app: &App) -> Once {
 /// The layer commits after the handler has returned, so replaced jobs are cancelled and the worker is woken here.
 async fn wake(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let is_read = request.method().is_safe();
-    let caller = request.extensions().get::<AuthenticatedCaller>().cloned();
     let response = next.run(request).await;
-    if let (Some(replaced), Some(caller)) = (response.extensions().get::<Replaced>(), caller) {
-        replaced.cancel(&app.store, &caller.person).await;
+    if let Some(replaced) = response.extensions().get::<Replaced>() {
+        replaced.cancel(&app.store).await;
     }
     if !is_read {
         app.store.queues().wake(&jobs::extraction_queue());

@@ -41,7 +41,8 @@ pub(super) async fn delete(
     let job = job.ok_or_else(Problem::no_bookmark)?;
     open.commit().await?;
     let note = Note { actor: Some(caller.person.name), ..Note::default() };
-    let cancelled = app.store.messages().cancel(job, &note).await.map(drop);
+    // Without a name: a request to stop stays in the audit trail when its person is removed.
+    let cancelled = app.store.messages().cancel(job, &Note::default()).await.map(drop);
     let closed = jobs::close_letter(&app.store, job, &note).await;
     if let Err(error) = cancelled.and(closed) {
         tracing::warn!(error = error.with_causes(), "job of deleted bookmark was not cancelled");

@@ -54,9 +54,9 @@ pub(super) struct Replaced(Uuid);
 
 impl Replaced {
     /// Cancels the replaced job. If that fails, the job runs when due, finds that it was replaced, and does nothing.
-    pub(super) async fn cancel(self, store: &Store, person: &Person) {
-        let note = Note { actor: Some(person.name.clone()), ..Note::default() };
-        if let Err(error) = store.messages().cancel(self.0, &note).await {
+    pub(super) async fn cancel(self, store: &Store) {
+        // Without a name: a request to stop stays in the audit trail when its person is removed.
+        if let Err(error) = store.messages().cancel(self.0, &Note::default()).await {
             tracing::warn!(error = error.with_causes(), "replaced job was not cancelled");
         }
     }

@@ -200,7 +200,10 @@ impl Problem {
     ///
     /// The cause is only logged: it may name hosts and files.
     pub(crate) fn from_store(error: &StoreError) -> Self {
-        tracing::warn!(%error, cause = error.source(), "store request failed");
+        // A conflict is the caller's mistake, and the response says so.
+        if !matches!(error, StoreError::KeyConflict { .. }) {
+            tracing::warn!(%error, cause = error.source(), "store request failed");
+        }
         match error {
             StoreError::Busy | StoreError::Unavailable(_) => Self::unavailable(),
             StoreError::Full => Self::new(

@@ -143,7 +143,11 @@ async fn lock_files_of_sqlite_nodes_are_removed() {
     assert_eq!(lock_files(&fixture), 0);
     beat(store, OTHER).await;
     let path = fixture.url().strip_prefix("sqlite:").unwrap();
-    std::fs::write(format!("{path}-node-{}", OTHER.simple()), "").unwrap();
+    let left = std::path::PathBuf::from(format!("{path}-node-{}", OTHER.simple()));
+    let file = std::fs::File::create(&left).unwrap();
+    // Like one that a process left behind: with its own inode number.
+    let inode = std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
+    std::fs::write(left, inode.to_string()).unwrap();
     assert_eq!(declared_dead(store).await, NOBODY, "it has not said that it has a lock");
     fixture.pass(HEARTBEAT_DEADLINE);
     assert_eq!((declared_dead(store).await, lock_files(&fixture)), (vec![OTHER], 0));
