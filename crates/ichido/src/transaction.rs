@@ -58,7 +58,11 @@ impl<DB: StoreDatabase> Transaction<DB> {
     /// After [`StoreError::Unknown`] it may or may not have committed.
     pub async fn commit(self) -> Result<(), StoreError> {
         let Self { store, inner, queues } = self;
-        inner.commit().await?;
+        inner.commit().await.map_err(|error| match StoreError::from(error) {
+            // A COMMIT was sent, so this does not say that nothing was done.
+            StoreError::Unavailable(cause) => StoreError::Unknown(cause),
+            error => error,
+        })?;
         store.check_files()?;
         for queue in &queues {
             store.queues().wake(queue);
