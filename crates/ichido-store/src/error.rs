@@ -19,12 +19,13 @@
 //! | [`Refused`](StoreError::Refused), [`Corrupt`](StoreError::Corrupt) | no | alert a person: neither goes away without help |
 
 use std::error::Error as _;
+use std::fmt;
 use std::path::PathBuf;
 
 use uuid::Uuid;
 
 /// Why a store operation failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum StoreError {
     /// Too many callers, or somebody else has locked a row. Nothing was done; retry.
     #[error("the store is busy; nothing was done; try again")]
@@ -150,6 +151,13 @@ impl StoreError {
     }
 }
 
+/// The text with all its causes: a `main` that returns an error prints this form.
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.with_causes())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +169,6 @@ mod tests {
         assert_eq!(text.matches("connection refused").count(), 1, "{text}");
         assert!(text.starts_with("the database could not be reached"), "{text}");
         assert_eq!(StoreError::Busy.with_causes(), StoreError::Busy.to_string());
+        assert_eq!(format!("{:?}", StoreError::Busy), StoreError::Busy.to_string());
     }
 }

@@ -97,7 +97,7 @@ pub use store::{
     Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Facts, Keys, Messages, Nodes, Paces, Queues,
     Series, Store, Tokens,
 };
-pub use store_database::StoreDatabase;
+pub use store_database::{StoreDatabase, TransactionState};
 
 /// The maximum delay, window, lease or time to live: a hundred years. Longer durations are capped, the same on both databases.
 /// PostgreSQL counts an interval's microseconds as a floating-point number, which is exact up to here, and no clock exceeds

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection as _, PgConnection};
 
-use self::connections::{ACQUIRE_TIMEOUT, BATCH_TIMEOUT, CALL_TIMEOUT, ConnectionPool, SETTINGS};
+use self::connections::{ACQUIRE_TIMEOUT, BATCH_TIMEOUT, CALL_TIMEOUT, ConnectionPool, KEEPALIVES, LIMITS};
 use crate::claim_tracker::ClaimTracker;
 use crate::error::StoreError;
 use crate::error_class::{ErrorClass, classify};
@@ -161,27 +161,32 @@ impl Postgres {
     }
 }
 
-/// Returns the options of every connection.
+/// Returns the options of every connection of ours.
 pub(crate) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
-    Ok(PgConnectOptions::from_str(&parameters::supported(url))
-            .map_err(|_| {
-                StoreError::Address(
-                    "the URL is not a valid PostgreSQL URL: write postgres://user:password@host:port/database, and / ? # @ : % in the password as %2F %3F %23 %40 %3A %25",
-                )
-            })?
-            // Explicit, because a role or a database may be configured differently, and an acknowledgement must mean durable.
-            .options([
-                ("synchronous_commit", "on"),
-                ("lock_timeout", LOCK_TIMEOUT),
-                ("default_transaction_isolation", "read committed"),
-                ("application_name", "ichido"),
-                // A cached plan may be from when the table was empty and a full scan was cheapest; with a million rows it is
-                // not. Each of our statements has an index.
-                ("enable_seqscan", "off"),
-                // Compiling a statement takes longer than running any of ours.
-                ("jit", "off"),
-            ])
-            .options(SETTINGS))
+    let options = caller_options(url)?.options([
+        ("lock_timeout", LOCK_TIMEOUT),
+        ("application_name", "ichido"),
+        // A cached plan may be from when the table was empty and a full scan was cheapest; with a million rows it is
+        // not. Each of our statements has an index.
+        ("enable_seqscan", "off"),
+        // Compiling a statement takes longer than running any of ours.
+        ("jit", "off"),
+    ]);
+    Ok(options.options(LIMITS))
+}
+
+/// Returns the options of the caller's own connections: its statements have no limits of ours.
+pub(crate) fn caller_options(url: &str) -> Result<PgConnectOptions, StoreError> {
+    let options = PgConnectOptions::from_str(&parameters::supported(url)).map_err(|_| {
+        StoreError::Address(
+            "the URL is not a valid PostgreSQL URL: write postgres://user:password@host:port/database, and / ? # @ : % in the password as %2F %3F %23 %40 %3A %25",
+        )
+    })?;
+    // Explicit, because a role or a database may be configured differently. An acknowledgement must mean durable, and the check
+    // of a claim at the end of a transaction needs the claim's last renewal, which a snapshot does not have.
+    let options =
+        options.options([("synchronous_commit", "on"), ("default_transaction_isolation", "read committed")]);
+    Ok(options.options(KEEPALIVES))
 }
 
 /// Connects once, to get the server's own error. A pool retries until its timeout and then reports only that.

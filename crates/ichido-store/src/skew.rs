@@ -9,6 +9,7 @@ use ichido_core::sync::lock;
 use ichido_core::time::Timestamp;
 use tokio::time::Instant;
 
+#[cfg(feature = "testing")]
 use crate::micros;
 
 /// How far retention has come in this process, and how far it is stored.

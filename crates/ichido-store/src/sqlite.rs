@@ -80,11 +80,7 @@ impl Sqlite {
         let before = FileId::new(path).map_err(|error| StoreError::Unavailable(sqlx::Error::Io(error)))?;
         let options = options(url)?;
         let writer = open(
-            SqlitePoolOptions::new()
-                .max_connections(1)
-                // SQLite itself rolls back when the disk is full or fails, and sqlx then miscounts open transactions forever:
-                // such a connection is replaced.
-                .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) })),
+            replaced_after_rollback(SqlitePoolOptions::new().max_connections(1)),
             options.clone().journal_mode(SqliteJournalMode::Wal),
         )
         .await?;
@@ -285,6 +281,13 @@ fn not_committed(error: sqlx::Error) -> StoreError {
 /// Its commit acknowledges something of ours, so it syncs, however the caller's connection is configured.
 pub(crate) async fn begin_immediate(pool: &SqlitePool) -> Result<Transaction<'static, Database>, StoreError> {
     Ok(pool.begin_with("PRAGMA synchronous = FULL; BEGIN IMMEDIATE").await?)
+}
+
+/// Replaces connections whose transaction ended by itself.
+///
+/// SQLite itself rolls back when the disk is full or fails, and sqlx then miscounts open transactions forever.
+pub(crate) fn replaced_after_rollback(pool: SqlitePoolOptions) -> SqlitePoolOptions {
+    pool.before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
 }
 
 async fn open(pool: SqlitePoolOptions, options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {

@@ -1,11 +1,15 @@
 //! A store's database as a type, for code that is written once for both.
 
-use sqlx::postgres::{PgPoolOptions, Postgres};
-use sqlx::sqlite::{Sqlite, SqlitePoolOptions};
+use sqlx::postgres::{PgConnection, PgPoolOptions, Postgres};
+use sqlx::sqlite::{Sqlite, SqliteConnection, SqlitePoolOptions};
 use sqlx::{Database, Pool, Transaction};
 
 use crate::caller_transaction::CallerConnection;
 use crate::error::StoreError;
+use crate::error_detail::redact;
+
+/// The error code of PostgreSQL for a savepoint without a transaction.
+const NO_ACTIVE_TRANSACTION: &str = "25P01";
 
 /// The database of a store, as a type: `sqlx::Postgres` or `sqlx::Sqlite`.
 pub trait StoreDatabase: sealed::SupportedDatabase + Database<Connection: CallerConnection> {
@@ -22,6 +26,25 @@ pub trait StoreDatabase: sealed::SupportedDatabase + Database<Connection: Caller
     fn begin(
         pool: &Pool<Self>,
     ) -> impl Future<Output = Result<Transaction<'static, Self>, StoreError>> + Send;
+
+    /// Whether an error of the database can end a transaction, so that the next statement runs without one.
+    const ROLLS_BACK_BY_ITSELF: bool;
+
+    /// Returns the state of a transaction that was begun on a connection.
+    ///
+    /// One that has ended on SQLite is begun again, so that its owner can roll it back and the connection stays usable.
+    fn state_of(transaction: &mut Self::Connection) -> impl Future<Output = TransactionState> + Send;
+}
+
+/// The state of a transaction that its owner has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionState {
+    /// It is open.
+    Open,
+    /// It can only be rolled back: a statement failed, or the connection broke.
+    Failed,
+    /// A statement of its user's, such as `COMMIT`, has ended it, or the database itself.
+    Ended,
 }
 
 mod sealed {
@@ -36,12 +59,30 @@ impl StoreDatabase for Postgres {
         if !matches!(url.split_once(':'), Some(("postgres" | "postgresql", _))) {
             return Err(StoreError::WrongDatabase("the URL does not name a PostgreSQL database"));
         }
+        let options = crate::postgres::caller_options(url)?;
         let pool = PgPoolOptions::new().max_connections(max_connections);
-        pool.connect(url).await.map_err(StoreError::Unavailable)
+        pool.connect_with(options).await.map_err(|error| StoreError::Unavailable(redact(error)))
     }
 
+    /// Cancelled in the middle, sqlx would return a connection to the pool without knowing that a transaction is open on it, and
+    /// the next caller's writes would join it. So a task of its own begins it.
     async fn begin(pool: &Pool<Self>) -> Result<Transaction<'static, Self>, StoreError> {
-        Ok(pool.begin().await?)
+        let pool = pool.clone();
+        match tokio::spawn(async move { pool.begin().await }).await {
+            Ok(begun) => Ok(begun?),
+            Err(_) => Err(StoreError::Busy), // The runtime stops.
+        }
+    }
+
+    const ROLLS_BACK_BY_ITSELF: bool = false;
+
+    async fn state_of(transaction: &mut PgConnection) -> TransactionState {
+        let probe = include_str!("postgres/sql/transaction_probe.sql");
+        let Err(error) = sqlx::query(probe).execute(transaction).await else { return TransactionState::Open };
+        match error.as_database_error().and_then(|error| error.code()).as_deref() {
+            Some(NO_ACTIVE_TRANSACTION) => TransactionState::Ended,
+            _ => TransactionState::Failed,
+        }
     }
 }
 
@@ -51,11 +92,22 @@ impl StoreDatabase for Sqlite {
             return Err(StoreError::WrongDatabase("the URL does not name an SQLite database"));
         }
         let options = crate::sqlite::options(url)?;
-        let pool = SqlitePoolOptions::new().max_connections(max_connections);
+        let pool =
+            crate::sqlite::replaced_after_rollback(SqlitePoolOptions::new().max_connections(max_connections));
         pool.connect_with(options).await.map_err(StoreError::Unavailable)
     }
 
     async fn begin(pool: &Pool<Self>) -> Result<Transaction<'static, Self>, StoreError> {
         crate::sqlite::begin_immediate(pool).await
+    }
+
+    const ROLLS_BACK_BY_ITSELF: bool = true;
+
+    async fn state_of(transaction: &mut SqliteConnection) -> TransactionState {
+        let probe = include_str!("sqlite/sql/transaction_probe.sql");
+        match sqlx::query(probe).execute(transaction).await {
+            Ok(_) => TransactionState::Ended,
+            Err(_) => TransactionState::Open,
+        }
     }
 }

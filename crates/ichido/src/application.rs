@@ -77,6 +77,7 @@ use uuid::Uuid;
 use crate::message::{Draft, EnqueueError, drafted};
 #[cfg(feature = "once")]
 use crate::once::{self, LeaseKeeper};
+use crate::open_transaction::OpenTransaction;
 use crate::transaction::Transaction;
 use crate::worker::Worker;
 
@@ -139,7 +140,7 @@ impl<DB: StoreDatabase> Ichido<DB> {
     ///
     /// On SQLite it is the only writer from here on: keep it short.
     pub async fn begin(&self) -> Result<Transaction<DB>, StoreError> {
-        Ok(Transaction::new(self.store.clone(), DB::begin(&self.pool).await?))
+        Ok(Transaction::new(self.store.clone(), OpenTransaction::begin(&self.pool).await?))
     }
 
     /// Enqueues a message in its own transaction. It is durable when this returns.
@@ -155,7 +156,7 @@ impl<DB: StoreDatabase> Ichido<DB> {
         let messages = drafted(messages)?;
         let mut transaction = self.begin().await?;
         let enqueued = transaction.enqueue_all(messages).await?;
-        transaction.commit().await?;
+        transaction.end().await?;
         Ok(enqueued)
     }
 

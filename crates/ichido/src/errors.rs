@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// All errors of a builder. Displays one error per line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct BuildErrors<E>(Vec<E>); // Invariant: not empty.
 
 impl<E> BuildErrors<E> {
@@ -31,4 +31,11 @@ impl<E: fmt::Display> fmt::Display for BuildErrors<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> std::error::Error for BuildErrors<E> {}
+/// The same text: a `main` that returns an error prints this form.
+impl<E: fmt::Display> fmt::Debug for BuildErrors<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl<E: fmt::Display> std::error::Error for BuildErrors<E> {}

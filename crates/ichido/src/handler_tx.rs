@@ -22,17 +22,23 @@ use ichido_store::message::QueueName;
 #[cfg(feature = "worker")]
 use ichido_store::message::{Enqueued, Settlement, StepResult};
 use ichido_store::{Store, StoreDatabase};
-use sqlx::{Database, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use sqlx::{PgPool, Postgres, Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
 #[cfg(feature = "worker")]
-use crate::message::{Draft, EnqueueError};
+use crate::message::{Draft, EnqueueError, drafted};
+use crate::open_transaction::OpenTransaction;
 
 /// How long a handler waits for its transaction while another part of it holds the lock.
-pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(30);
+pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// How long to wait for a transaction that is locked after its handler ended.
 pub(crate) const TRANSACTION_WAIT: Duration = Duration::from_secs(2);
+
+/// How long the last statement of a transaction may take, and then its COMMIT.
+///
+/// Their connection is the handler's own, which may have no timeout.
+pub(crate) const END_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The service's own connections to the store's database.
 #[derive(Clone, Debug)]
@@ -60,9 +66,9 @@ impl From<SqlitePool> for Pool {
 /// It begins with the first [`Tx::lock`]. The handler locks it, runs its statements and releases it; it is committed or
 /// rolled back when the handler has ended. Do not keep it: a clone that outlives the handler finds the transaction ended,
 /// and one that is still locked makes the handler fail.
-pub struct Tx<DB: Database>(Arc<TxState<DB>>);
+pub struct Tx<DB: StoreDatabase>(Arc<TxState<DB>>);
 
-struct TxState<DB: Database> {
+struct TxState<DB: StoreDatabase> {
     store: Store,
     pool: sqlx::Pool<DB>,
     stage: Arc<Mutex<Stage<DB>>>,
@@ -72,9 +78,9 @@ struct TxState<DB: Database> {
     woken: SyncMutex<BTreeSet<QueueName>>,
 }
 
-enum Stage<DB: Database> {
+enum Stage<DB: StoreDatabase> {
     NotBegun,
-    Open(Transaction<'static, DB>),
+    Open(OpenTransaction<DB>),
     Over,
 }
 
@@ -87,13 +93,13 @@ pub(crate) enum TxProgress {
     Begun,
 }
 
-impl<DB: Database> Clone for Tx<DB> {
+impl<DB: StoreDatabase> Clone for Tx<DB> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<DB: Database> fmt::Debug for Tx<DB> {
+impl<DB: StoreDatabase> fmt::Debug for Tx<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tx<{}>", DB::NAME)
     }
@@ -128,7 +134,7 @@ impl<DB: StoreDatabase> Tx<DB> {
         let stage = timeout(LOCK_WAIT, Arc::clone(&self.0.stage).lock_owned()).await;
         let mut stage = stage.map_err(|_| TxError::Locked)?;
         if let Stage::NotBegun = *stage {
-            let begun = DB::begin(&self.0.pool).await;
+            let begun = OpenTransaction::begin(&self.0.pool).await;
             let progress = if begun.is_ok() { TxProgress::Begun } else { TxProgress::Failed };
             self.0.progress.send_replace(progress);
             *stage = Stage::Open(begun.map_err(TxError::Begin)?);
@@ -158,8 +164,8 @@ impl<DB: StoreDatabase> Tx<DB> {
 }
 
 /// A handler's lock on its transaction. Use `&mut *guard` to run statements.
-pub struct TxGuard<DB: Database> {
-    open: OwnedMappedMutexGuard<Stage<DB>, Transaction<'static, DB>>,
+pub struct TxGuard<DB: StoreDatabase> {
+    open: OwnedMappedMutexGuard<Stage<DB>, OpenTransaction<DB>>,
     #[cfg_attr(not(feature = "worker"), expect(dead_code, reason = "only the outbox needs it"))]
     tx: Tx<DB>,
 }
@@ -172,13 +178,27 @@ impl<DB: StoreDatabase> TxGuard<DB> {
     pub async fn enqueue(&mut self, message: impl Into<Draft>) -> Result<Enqueued, EnqueueError> {
         let message = message.into().into_message()?;
         let queue = message.queue.clone();
-        let enqueued = self.tx.0.store.messages().enqueue_in(&mut *self.open, message).await?;
+        self.open.check_for_write().await?;
+        let enqueued = self.tx.0.store.messages().enqueue_in(&mut **self.open, message).await?;
         lock(&self.tx.0.woken).insert(queue);
+        Ok(enqueued)
+    }
+
+    /// Enqueues many messages in the transaction. Returns the outcomes in the same order.
+    pub async fn enqueue_many<D: Into<Draft>>(
+        &mut self,
+        messages: impl IntoIterator<Item = D> + Send,
+    ) -> Result<Vec<Enqueued>, EnqueueError> {
+        let messages = drafted(messages)?;
+        let queues: Vec<QueueName> = messages.iter().map(|message| message.queue.clone()).collect();
+        self.open.check_for_write().await?;
+        let enqueued = self.tx.0.store.messages().enqueue_all_in(&mut **self.open, messages).await?;
+        lock(&self.tx.0.woken).extend(queues);
         Ok(enqueued)
     }
 }
 
-impl<DB: Database> Deref for TxGuard<DB> {
+impl<DB: StoreDatabase> Deref for TxGuard<DB> {
     type Target = DB::Connection;
 
     fn deref(&self) -> &DB::Connection {
@@ -186,23 +206,23 @@ impl<DB: Database> Deref for TxGuard<DB> {
     }
 }
 
-impl<DB: Database> DerefMut for TxGuard<DB> {
+impl<DB: StoreDatabase> DerefMut for TxGuard<DB> {
     fn deref_mut(&mut self) -> &mut DB::Connection {
         &mut self.open
     }
 }
 
-impl<DB: Database> fmt::Debug for TxGuard<DB> {
+impl<DB: StoreDatabase> fmt::Debug for TxGuard<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TxGuard<{}>", DB::NAME)
     }
 }
 
 /// A handler's transaction after the handler ended. Dropping it rolls back.
-pub(crate) struct EndedTx<DB: Database> {
+pub(crate) struct EndedTx<DB: StoreDatabase> {
     tx: Tx<DB>,
     /// `None` if the handler did not use it.
-    open: Option<Transaction<'static, DB>>,
+    open: Option<OpenTransaction<DB>>,
 }
 
 /// The outcome of a commit.
@@ -218,24 +238,28 @@ pub(crate) enum CommitOutcome {
 
 impl<DB: StoreDatabase> EndedTx<DB> {
     /// Returns the open transaction. It begins now if the handler did not use it.
-    async fn open(&mut self) -> Result<&mut DB::Connection, StoreError> {
+    async fn open(&mut self) -> Result<&mut OpenTransaction<DB>, StoreError> {
         if self.open.is_none() {
-            self.open = Some(DB::begin(&self.tx.0.pool).await?);
+            self.open = Some(OpenTransaction::begin(&self.tx.0.pool).await?);
         }
         // Unreachable: it is open.
-        self.open.as_deref_mut().ok_or(StoreError::Busy)
+        self.open.as_mut().ok_or(StoreError::Busy)
     }
 
     #[cfg(feature = "once")]
     async fn settle_key(&mut self, settle: &KeySettle) -> Result<KeySettled, StoreError> {
         let store = self.tx.0.store.clone();
-        store.keys().settle_in(self.open().await?, settle).await
+        let open = self.open().await?;
+        open.check_for_write().await?;
+        store.keys().settle_in(&mut **open, settle).await
     }
 
     #[cfg(feature = "worker")]
     async fn settle_message(&mut self, settlement: &Settlement) -> Result<StepResult, StoreError> {
         let store = self.tx.0.store.clone();
-        store.claims().settle_in(self.open().await?, settlement).await
+        let open = self.open().await?;
+        open.check_for_write().await?;
+        store.claims().settle_in(&mut **open, settlement).await
     }
 
     async fn commit(self) -> CommitOutcome {
@@ -245,7 +269,7 @@ impl<DB: StoreDatabase> EndedTx<DB> {
             None => Ok(()),
         };
         let store = &tx.0.store;
-        match outcome.map_err(StoreError::from).and_then(|()| store.check_files()) {
+        match outcome.and_then(|()| store.check_files()) {
             Ok(()) => {
                 for queue in &*lock(&tx.0.woken) {
                     store.queues().wake(queue);
@@ -261,13 +285,17 @@ impl<DB: StoreDatabase> EndedTx<DB> {
         }
     }
 
+    /// Returns whether it has ended before the handler did.
+    async fn has_ended(&mut self) -> bool {
+        match &mut self.open {
+            Some(open) => open.has_ended().await,
+            None => false,
+        }
+    }
+
     async fn roll_back(self) {
-        let outcome = match self.open {
-            Some(open) => open.rollback().await,
-            None => Ok(()),
-        };
-        if let Err(error) = outcome {
-            tracing::debug!(%error, "rollback failed; the database rolls back automatically");
+        if let Some(open) = self.open {
+            open.roll_back().await;
         }
     }
 }
@@ -354,6 +382,11 @@ impl OpenTx {
     /// Commits, and wakes the queues that got messages.
     pub(crate) async fn commit(self) -> CommitOutcome {
         on!(Self, self, tx => tx.commit().await)
+    }
+
+    /// Returns whether it has ended before the handler did: by a statement of its own, such as `COMMIT`, or by the database.
+    pub(crate) async fn has_ended(&mut self) -> bool {
+        on!(Self, self, tx => tx.has_ended().await)
     }
 
     /// Rolls back and waits for it, so nothing blocks the next step.

@@ -37,6 +37,8 @@ mod lease;
 pub mod message;
 #[cfg(feature = "once")]
 pub mod once;
+#[cfg(any(feature = "once", feature = "worker"))]
+mod open_transaction;
 #[cfg(feature = "worker")]
 pub mod prelude;
 #[cfg(feature = "prometheus")]

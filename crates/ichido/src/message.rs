@@ -25,6 +25,7 @@
 //! Start at [`Message`]; [`Draft`] changes one message before it is enqueued.
 // Spec: H4.
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -202,7 +203,7 @@ fn is_type_name(name: &str) -> bool {
 }
 
 /// Why a message was not enqueued.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum EnqueueError {
     /// The key was used before for another payload. Nothing was enqueued: roll back.
@@ -257,6 +258,16 @@ pub enum EnqueueError {
     /// The store refused it, or could not be reached.
     #[error(transparent)]
     Store(StoreError),
+}
+
+/// The text: a `main` that returns an error prints this form.
+impl fmt::Debug for EnqueueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => fmt::Debug::fmt(error, f),
+            _ => fmt::Display::fmt(self, f),
+        }
+    }
 }
 
 impl From<StoreError> for EnqueueError {

@@ -72,6 +72,19 @@ pub struct TestIchido {
     _file: SqliteTestFile,
 }
 
+/// Fails a test whose fault never happened: it would prove nothing.
+impl Drop for TestIchido {
+    fn drop(&mut self) {
+        if let Some((queue, fault)) = self.faults.left()
+            && !std::thread::panicking()
+        {
+            panic!(
+                "{fault:?} of queue `{queue}` never happened; drain the queue after inject(…), and compare their names"
+            );
+        }
+    }
+}
+
 impl TestIchido {
     /// Creates a database.
     ///
@@ -105,6 +118,8 @@ impl TestIchido {
     }
 
     /// Injects a fault into the next attempt of a queue's messages. Several faults happen one after another.
+    ///
+    /// If it never happens, the test fails when `self` is dropped.
     pub fn inject(&self, queue: &str, fault: Fault) {
         self.faults.inject(queue, fault);
     }

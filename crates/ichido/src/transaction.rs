@@ -9,6 +9,7 @@ use ichido_store::message::{Enqueued, NewMessage, QueueName};
 use ichido_store::{Store, StoreDatabase};
 
 use crate::message::{Draft, EnqueueError, drafted};
+use crate::open_transaction::OpenTransaction;
 
 /// A transaction that [`Ichido::begin`](crate::Ichido::begin) began. Run statements on `&mut *transaction`.
 ///
@@ -16,13 +17,13 @@ use crate::message::{Draft, EnqueueError, drafted};
 #[must_use = "a transaction that is not committed is rolled back"]
 pub struct Transaction<DB: StoreDatabase> {
     store: Store,
-    inner: sqlx::Transaction<'static, DB>,
+    inner: OpenTransaction<DB>,
     /// The queues with new messages.
     queues: BTreeSet<QueueName>,
 }
 
 impl<DB: StoreDatabase> Transaction<DB> {
-    pub(crate) fn new(store: Store, inner: sqlx::Transaction<'static, DB>) -> Self {
+    pub(crate) fn new(store: Store, inner: OpenTransaction<DB>) -> Self {
         Self { store, inner, queues: BTreeSet::new() }
     }
 
@@ -31,8 +32,9 @@ impl<DB: StoreDatabase> Transaction<DB> {
     /// After an error, roll back: otherwise the rows commit without their message.
     pub async fn enqueue(&mut self, message: impl Into<Draft> + Send) -> Result<Enqueued, EnqueueError> {
         let message = message.into().into_message()?;
+        self.inner.check_for_write().await?;
         self.queues.insert(message.queue.clone());
-        Ok(self.store.messages().enqueue_in(&mut self.inner, message).await?)
+        Ok(self.store.messages().enqueue_in(&mut *self.inner, message).await?)
     }
 
     /// Enqueues many messages. Returns the outcomes in the same order.
@@ -42,7 +44,9 @@ impl<DB: StoreDatabase> Transaction<DB> {
         &mut self,
         messages: impl IntoIterator<Item = D> + Send,
     ) -> Result<Vec<Enqueued>, EnqueueError> {
-        self.enqueue_all(drafted(messages)?).await
+        let messages = drafted(messages)?;
+        self.inner.check_for_write().await?;
+        self.enqueue_all(messages).await
     }
 
     pub(crate) async fn enqueue_all(
@@ -50,15 +54,25 @@ impl<DB: StoreDatabase> Transaction<DB> {
         messages: Vec<NewMessage>,
     ) -> Result<Vec<Enqueued>, EnqueueError> {
         self.queues.extend(messages.iter().map(|message| message.queue.clone()));
-        Ok(self.store.messages().enqueue_all_in(&mut self.inner, messages).await?)
+        Ok(self.store.messages().enqueue_all_in(&mut *self.inner, messages).await?)
     }
 
     /// Commits, and wakes the workers of the queues that got messages.
     ///
-    /// After [`StoreError::Unknown`] it may or may not have committed.
-    pub async fn commit(self) -> Result<(), StoreError> {
+    /// A transaction in which a statement failed cannot commit: this fails, and nothing was done. After
+    /// [`StoreError::Unknown`] it may or may not have committed.
+    pub async fn commit(mut self) -> Result<(), StoreError> {
+        if let Err(error) = self.inner.check().await {
+            self.inner.roll_back().await;
+            return Err(error);
+        }
+        self.end().await
+    }
+
+    /// Commits a transaction in which only statements of ours ran.
+    pub(crate) async fn end(self) -> Result<(), StoreError> {
         let Self { store, inner, queues } = self;
-        inner.commit().await.map_err(|error| match StoreError::from(error) {
+        inner.commit().await.map_err(|error| match error {
             // A COMMIT was sent, so this does not say that nothing was done.
             StoreError::Unavailable(cause) => StoreError::Unknown(cause),
             error => error,
@@ -71,8 +85,10 @@ impl<DB: StoreDatabase> Transaction<DB> {
     }
 
     /// Rolls back, and waits for it.
-    pub async fn rollback(self) -> Result<(), StoreError> {
-        Ok(self.inner.rollback().await?)
+    pub async fn rollback(mut self) {
+        // One that SQLite has ended is begun again, or its connection would be lost.
+        self.inner.check_for_write().await.ok();
+        self.inner.roll_back().await;
     }
 }
 

@@ -48,11 +48,13 @@ const PING_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long after its last use a connection counts as alive.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
 
-/// The server's own limits. The last four are for a client whose machine is gone while it holds locks: the idle time before the
-/// first probe, the interval between probes, their number, and how long sent data may stay unacknowledged.
-pub(super) const SETTINGS: [(&str, &str); 6] = [
-    ("statement_timeout", STATEMENT_TIMEOUT),
-    ("idle_in_transaction_session_timeout", LEFT_OPEN_TIMEOUT),
+/// The server's own limits.
+pub(super) const LIMITS: [(&str, &str); 2] =
+    [("statement_timeout", STATEMENT_TIMEOUT), ("idle_in_transaction_session_timeout", LEFT_OPEN_TIMEOUT)];
+
+/// For a client whose machine is gone while it holds locks: the idle time before the first probe, the interval between probes,
+/// their number, and how long sent data may stay unacknowledged.
+pub(super) const KEEPALIVES: [(&str, &str); 4] = [
     ("tcp_keepalives_idle", "30"),
     ("tcp_keepalives_interval", "10"),
     ("tcp_keepalives_count", "3"),

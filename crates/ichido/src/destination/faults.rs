@@ -46,6 +46,12 @@ impl FaultLayer {
         self.0.crash.notified().await;
     }
 
+    /// Returns a fault that has not happened, and its queue.
+    pub(crate) fn left(&self) -> Option<(String, Fault)> {
+        let next = lock(&self.0.next);
+        next.iter().find_map(|(queue, faults)| Some((queue.clone(), *faults.front()?)))
+    }
+
     fn take(&self, queue: &str) -> Option<Fault> {
         lock(&self.0.next).get_mut(queue)?.pop_front()
     }

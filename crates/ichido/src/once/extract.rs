@@ -4,7 +4,7 @@ use axum::extract::{FromRequestParts, OriginalUri};
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{StatusCode, Uri};
-use sqlx::Database;
+use ichido_store::StoreDatabase;
 
 use super::claim::Claim;
 use crate::handler_tx::Tx;
@@ -45,7 +45,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Claim {
     }
 }
 
-impl<S: Send + Sync, DB: Database> FromRequestParts<S> for Tx<DB> {
+impl<S: Send + Sync, DB: StoreDatabase> FromRequestParts<S> for Tx<DB> {
     type Rejection = MissingLayer;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, MissingLayer> {

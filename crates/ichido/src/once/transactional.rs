@@ -4,6 +4,7 @@ use http::Response;
 use ichido_core::ledger::Settled;
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyOutcome, KeySettled};
+use tokio::time::timeout;
 
 use super::attempt::{AttemptOutcome, ResponseSender, respond};
 use super::body::Body;
@@ -13,7 +14,7 @@ use super::problem::{Code, Problem};
 use super::response::CapturedResponse;
 use super::service::{Inner, Payload};
 use super::settings::limits;
-use crate::handler_tx::{CommitOutcome, HandlerTx, Pool, TxProgress};
+use crate::handler_tx::{CommitOutcome, END_TIMEOUT, HandlerTx, Pool, TxProgress};
 
 /// Runs the handler, repeats it on conflicts, and ends the transaction with the outcome.
 pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
@@ -95,21 +96,32 @@ async fn end(
     };
     let is_applied = matches!(outcome, KeyOutcome::Keep { settled: Settled::Applied, .. });
     if run_again || !is_applied {
+        if open.has_ended().await {
+            open.roll_back().await;
+            return ended_early();
+        }
         open.roll_back().await;
         return if run_again { TransactionEnd::Retry } else { TransactionEnd::RolledBack(outcome) };
     }
-    match open.settle_key(&guard.to_settle(outcome)).await {
+    let settled = timeout(END_TIMEOUT, open.settle_key(&guard.to_settle(outcome))).await;
+    // Without a COMMIT, the end of the connection rolls back.
+    let Ok(settled) = settled else { return TransactionEnd::Failed(Problem::unavailable()) };
+    match settled {
         Ok(KeySettled::Settled) => (),
         Ok(KeySettled::AlreadySettled | KeySettled::Stale) => {
+            let has_ended = open.has_ended().await;
             open.roll_back().await;
-            return TransactionEnd::ClaimLost;
+            return if has_ended { ended_early() } else { TransactionEnd::ClaimLost };
         }
         Err(error) => {
+            let has_ended = open.has_ended().await;
             open.roll_back().await;
-            return failed(&error);
+            return if has_ended { ended_early() } else { failed(&error) };
         }
     }
-    match open.commit().await {
+    let committed = timeout(END_TIMEOUT, open.commit()).await;
+    let Ok(committed) = committed else { return TransactionEnd::InDoubt };
+    match committed {
         CommitOutcome::Done => {
             guard.committed();
             TransactionEnd::Committed
@@ -121,6 +133,13 @@ async fn end(
             TransactionEnd::InDoubt
         }
     }
+}
+
+/// A transaction that the handler or the database has ended: whether it committed is not known, so no response is stored.
+fn ended_early() -> TransactionEnd {
+    let detail = "the service's transaction had ended before it responded, so its work may be done or lost; it must run no \
+        COMMIT or ROLLBACK";
+    TransactionEnd::Failed(Problem::new(Code::TransactionFailed, detail))
 }
 
 /// Maps a database error at settlement; everything before it was rolled back.

@@ -12,8 +12,8 @@ use super::settings::limits;
 pub enum WorkerConfigError {
     /// There is no queue.
     #[error(
-        "the worker serves no queue; add at least one with handle_idempotent(…), handle_keyed(…), handle_once(…) or \
-            queue(…)"
+        "the worker serves no queue; add at least one with handle_idempotent(…), handle_keyed(…), handle_once(…), \
+            handle_tx(…) or queue(…)"
     )]
     NoQueue,
     /// An idle worker would spin.

@@ -17,12 +17,7 @@ use ichido_store::message::{Settlement, StepResult};
 use super::attempt::{Attempt, AttemptReport};
 use super::metrics;
 use crate::destination::{DeliveryOutcome, JobError};
-use crate::handler_tx::{CommitOutcome, HandlerTx, OpenTx, Pool};
-
-/// How long the last statement and COMMIT may take together.
-///
-/// Their connection is the handler's own, which may have no timeout.
-const END_TIMEOUT: Duration = Duration::from_secs(20);
+use crate::handler_tx::{CommitOutcome, END_TIMEOUT, HandlerTx, OpenTx, Pool};
 
 /// The transactions of a destination's handlers.
 pub(super) struct Transactions {
@@ -54,6 +49,8 @@ pub(super) enum AttemptEnd {
 /// The end of a transaction.
 enum TransactionEnd {
     Committed,
+    /// It had ended before the handler did.
+    EndedEarly,
     /// Rolled back, and why.
     RolledBack(String),
     /// The response to COMMIT was lost.
@@ -69,8 +66,8 @@ impl Attempt {
         tokio::time::sleep(limit).await;
         metrics::count(metrics::TX_TIMEOUTS, self.served.name.as_str(), 1);
         JobError::retry(format_args!(
-            "the transaction was open for longer than tx_timeout, {limit:?}, and was rolled back; do slow work before \
-                the first lock(), or raise tx_timeout"
+            "the transaction was open for longer than tx_timeout, {limit:?}, and was rolled back; enqueue with its \
+                own enqueue(…), do slow work before the first lock(), or raise tx_timeout"
         ))
         .into()
     }
@@ -82,18 +79,20 @@ impl Attempt {
         report: AttemptReport,
         started_at: Timestamp,
     ) -> AttemptEnd {
-        let Some(open) = tx.take_back().await else {
+        let Some(mut open) = tx.take_back().await else {
             let why = "the handler kept its transaction locked after it returned, so it was rolled back";
             return AttemptEnd::Report(self.not_done(why, started_at));
         };
         if !matches!(report.event, Event::Succeeded { .. }) {
+            let has_ended = open.has_ended().await;
             open.roll_back().await;
-            return AttemptEnd::Report(report);
+            return AttemptEnd::Report(if has_ended { self.ended_early(started_at) } else { report });
         }
         let success = Box::new(Settlement::new(&self.leased.work, report.event, report.note));
         // Not abandoned when the worker stops: the response to COMMIT would be lost.
         match self.commit(open, &success).await {
             TransactionEnd::Committed => AttemptEnd::Committed(success),
+            TransactionEnd::EndedEarly => AttemptEnd::Report(self.ended_early(started_at)),
             TransactionEnd::RolledBack(why) => AttemptEnd::Report(self.not_done(&why, started_at)),
             TransactionEnd::InDoubt(why) => {
                 AttemptEnd::InDoubt { success, failure: self.not_done(&why, started_at) }
@@ -107,7 +106,11 @@ impl Attempt {
         match tokio::time::timeout(END_TIMEOUT, open.settle_message(success)).await {
             Ok(Ok(StepResult::Now(_))) => (),
             Ok(Ok(StepResult::Refused(_) | StepResult::NoSuchMessage)) => {
+                let has_ended = open.has_ended().await;
                 open.roll_back().await;
+                if has_ended {
+                    return TransactionEnd::EndedEarly;
+                }
                 if self.leased.claim.lease.holds_now() {
                     tracing::error!(
                         queue = self.served.name.as_str(),
@@ -119,7 +122,11 @@ impl Attempt {
                 );
             }
             Ok(Err(error)) => {
+                let has_ended = open.has_ended().await;
                 open.roll_back().await;
+                if has_ended {
+                    return TransactionEnd::EndedEarly;
+                }
                 return TransactionEnd::RolledBack(failed("the transaction was rolled back", &error));
             }
             // Without a COMMIT, the end of the connection rolls back.
@@ -144,7 +151,18 @@ impl Attempt {
 
     /// Returns the report of a run that was rolled back.
     fn not_done(&self, why: &str, started_at: Timestamp) -> AttemptReport {
-        match JobError::retry(why).into() {
+        self.report_of(JobError::retry(why), started_at)
+    }
+
+    /// Returns the report of a run whose transaction had ended before it: nobody knows whether it committed.
+    fn ended_early(&self, started_at: Timestamp) -> AttemptReport {
+        let why = "the transaction had ended before the handler returned, so its writes may be committed or lost; run no \
+            COMMIT or ROLLBACK in a handler, and decide whether the work was done";
+        self.report_of(JobError::unknown(why), started_at)
+    }
+
+    fn report_of(&self, error: JobError, started_at: Timestamp) -> AttemptReport {
+        match error.into() {
             DeliveryOutcome::Judged { verdict, note } => self.judged(&verdict, note, started_at),
             DeliveryOutcome::Snoozed { wait } => self.snoozed(wait),
         }

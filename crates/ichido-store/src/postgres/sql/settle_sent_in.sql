@@ -1,5 +1,6 @@
 -- Like settle_sent.sql, as the last statement of the holder's own transaction before its COMMIT. Returns no row, and writes
--- nothing, if the claim was lost, has expired, or does not hold the message, or if the message has ended under it.
+-- nothing, if the claim was lost, has expired, or does not hold the message, if the message has ended under it, or if there is
+-- no transaction: a handler may have ended it. A statement of its own begins with its transaction, to the microsecond.
 --
 -- The lock keeps renewals and rescues waiting until the transaction ends, which is at once. A rescue that was first has deleted
 -- the lease; one that comes later sees the event. The lease is deleted after the commit (lease_finished.sql), not here: that lock
@@ -10,6 +11,7 @@ WITH now AS (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at),
 held AS (
     SELECT fence, node, queue FROM ichido.leases
     WHERE fence = ANY ($9) AND message_ids @> $1::uuid[] AND lease_until > (SELECT at FROM now)
+      AND transaction_timestamp() < statement_timestamp()
     FOR SHARE
 ),
 ended AS (

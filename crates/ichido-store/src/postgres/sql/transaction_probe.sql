@@ -1,0 +1,2 @@
+-- Fails with "no active transaction" if the transaction has ended.
+SAVEPOINT ichido_probe
