@@ -1,16 +1,18 @@
-//! A process with transactional handlers is killed at every statement and at random: each order and each receipt exists once.
+//! A process with transactional handlers is killed after statements of its path and at random: each order and each receipt
+//! exists once.
 //!
 //! The handlers promise nothing: a second run adds a second row. Each process starts with a clock that is further ahead, so it
-//! takes the claims of those before it as lapsed. At random, a process is killed while its successor already runs: until then,
-//! both do the same work, one run of each process waits until the other has done its work, and only the fence keeps it from
-//! doing that again.
+//! takes the claims of those before it as lapsed. At random, a process is killed while its successor already works on the same
+//! orders. One run of each round is stalled: it goes on when another one has done its work, before its process may be killed, and
+//! only the fence keeps it from doing that again.
 // Spec: H1.
 
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use ichido::destination::{Job, JobError};
@@ -37,11 +39,15 @@ const ROUND: &str = "ICHIDO_TX_ROUND";
 const STATEMENT: &str = "ICHIDO_TX_STATEMENT";
 /// How much further ahead the clock of each process is: longer than any lease here.
 const AHEAD: Duration = Duration::from_mins(30);
-/// How many orders there are for each process that is killed at random.
+/// How many orders there are for each process that is killed at random; the first of them stalls.
 const ORDERS_PER_KILL: i64 = 20;
-/// What a process says when a stalled run goes on.
+/// What a process says, with a number: an order that it starts, one that it stalls, one that goes on, and how many statements
+/// its own order had.
+const STARTED: &str = "order";
+const STALLED: &str = "stalled";
 const LATE: &str = "late";
-/// How long to wait for a process that may have nothing more to say.
+const STATEMENTS: &str = "statements";
+/// How long to wait for processes that may have nothing more to say.
 const PATIENCE: Duration = Duration::from_millis(300);
 /// How long an order may wait for a process.
 const MAX_WAIT: Duration = Duration::from_mins(2);
@@ -52,6 +58,11 @@ const MAX_STATEMENTS: i64 = 60;
 fn kills() -> i64 {
     // `cargo xtask soak` sets more.
     std::env::var("ICHIDO_TX_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(40)
+}
+
+/// How many of them are at random, at least. The others are spread over the statements.
+fn random_kills() -> i64 {
+    kills() / 4
 }
 
 /// The statements that are left before the process dies; negative if it does not.
@@ -102,9 +113,9 @@ impl Subscriber for DeathByStatement {
     fn exit(&self, _: &Id) {}
 }
 
-fn say(line: &str) {
+fn say(word: &str, number: i64) {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).unwrap();
+    writeln!(out, "{word} {number}").and_then(|()| out.flush()).unwrap();
 }
 
 /// The order at which this process dies, and after which of its statements.
@@ -122,14 +133,16 @@ async fn place(job: Job<Order>, tx: AnyTx) -> Result<(), JobError> {
     if n == round && 0 < statement {
         LEFT.store(statement, Ordering::SeqCst);
     }
-    say(&format!("order {n}"));
     if statement == 0 && n % ORDERS_PER_KILL == 0 && job.attempt == 1 {
-        // This run is stalled until another process has done its work, and then does it again.
+        // This run is stalled until another one has done its work, and then does it again.
+        say(STALLED, n);
         let business = Business::at(&std::env::var(URL)?).await;
         while !business.orders().await.contains(&n) {
             poll_pause().await;
         }
-        say(LATE);
+        say(LATE, n);
+    } else {
+        say(STARTED, n);
     }
     tx.order(n).await?;
     tx.enqueue(&Receipt { order: n }).await?;
@@ -164,6 +177,8 @@ async fn child() {
         return;
     }
     let (url, (round, statement)) = (std::env::var(URL).unwrap(), doom());
+    // The test harness may have begun a line.
+    println!();
     tracing::subscriber::set_global_default(DeathByStatement).unwrap();
     let store = Store::open(&url, 4).await.unwrap();
     store.advance_clock(AHEAD * u32::try_from(round).unwrap());
@@ -175,33 +190,89 @@ async fn child() {
     while !business.orders().await.contains(&-round) {
         poll_pause().await;
     }
-    LEFT.store(i64::MIN, Ordering::SeqCst);
+    say(STATEMENTS, statement - LEFT.swap(i64::MIN, Ordering::SeqCst));
     worker.stop();
     worker.ended().await;
 }
 
-/// A running process. It reports each order that it starts.
-struct Process(Child);
+/// What a process said.
+struct Said {
+    round: i64,
+    word: String,
+    number: i64,
+}
+
+/// A running process.
+struct Process {
+    round: i64,
+    child: Child,
+}
 
 impl Process {
-    fn start(url: &str, round: i64, statement: i64, started: Sender<String>) -> Self {
+    fn start(url: &str, round: i64, statement: i64, said: Sender<Said>) -> Self {
         let mut command = own_process::command("worker::tx::kills::child");
         command.env(URL, url).env(ROUND, round.to_string()).env(STATEMENT, statement.to_string());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         std::thread::spawn(move || {
-            let orders = lines.map_while(Result::ok);
-            for line in orders.filter(|line| line.starts_with("order ") || line == LATE) {
-                // Nobody waits any more once the child was killed.
-                let _ = started.send(line);
+            for line in lines.map_while(Result::ok) {
+                let Some((word, number)) = line.split_once(' ') else { continue };
+                let Ok(number) = number.parse() else { continue };
+                // Nobody listens any more once the child was killed.
+                let _ = said.send(Said { round, word: word.to_owned(), number });
             }
         });
-        Self(child)
+        Self { round, child }
     }
 
-    fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+    /// Waits for its end. Returns whether it was not killed.
+    async fn ended(mut self) -> bool {
+        tokio::task::spawn_blocking(move || self.child.wait().unwrap().success()).await.unwrap()
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// What the processes do.
+struct Runs {
+    said: Receiver<Said>,
+    /// Runs that are stalled: the round of their process, and their order.
+    stalled: HashSet<(i64, i64)>,
+    /// How many stalled runs went on.
+    late: i64,
+}
+
+impl Runs {
+    fn next_within(&mut self, timeout: Duration) -> Option<Said> {
+        let said = self.said.recv_timeout(timeout).ok()?;
+        let run = (said.round, said.number);
+        match said.word.as_str() {
+            STALLED => {
+                self.stalled.insert(run);
+            }
+            LATE => self.late += i64::from(self.stalled.remove(&run)),
+            _ => (),
+        }
+        Some(said)
+    }
+
+    fn next(&mut self) -> Said {
+        self.next_within(MAX_WAIT).expect("the orders are worked on")
+    }
+
+    fn until_started(&mut self, order: i64) {
+        while self.next().number != order {}
+    }
+
+    /// Waits until the stalled runs of a process have gone on, and have had time to commit.
+    fn until_late(&mut self, process: &Process) {
+        while self.stalled.iter().any(|(round, _)| *round == process.round) {
+            self.next();
+        }
+        while self.next_within(PATIENCE).is_some() {}
     }
 }
 
@@ -218,40 +289,57 @@ async fn enqueue(fixture: &WorkerFixture, from: i64, count: i64) {
     }
 }
 
-/// Kills a process after each statement of one order's path, a new order each time. Returns the number of kills.
-async fn at_every_statement(fixture: &WorkerFixture) -> i64 {
-    for statement in 1..MAX_STATEMENTS {
-        enqueue(fixture, statement, 1).await;
-        let mut process = Process::start(&fixture.url, statement, statement, channel().0);
-        let ended = tokio::task::spawn_blocking(move || process.0.wait().unwrap());
-        if ended.await.unwrap().success() {
-            return statement - 1;
-        }
-    }
-    panic!("the path of one order has fewer than {MAX_STATEMENTS} statements");
+/// Counts the statements of one order's path.
+async fn count_statements(fixture: &WorkerFixture, round: i64) -> i64 {
+    enqueue(fixture, round, 1).await;
+    let (sender, said) = channel();
+    let process = Process::start(&fixture.url, round, MAX_STATEMENTS, sender);
+    assert!(process.ended().await, "the path of one order has fewer than {MAX_STATEMENTS} statements");
+    said.iter().find(|said| said.word == STATEMENTS).expect("a count").number
 }
 
-/// Kills processes at random, each while its successor works on the same orders.
-async fn at_random(fixture: &WorkerFixture, first: i64, kills: i64) {
-    let (started, orders) = channel();
+/// Kills a process after each statement of one order's path, or after `max_kills` of them, a new order each time. Returns how
+/// many processes there were, and how many of them were killed.
+async fn at_statements(fixture: &WorkerFixture, max_kills: i64) -> (i64, i64) {
+    let all = count_statements(fixture, 1).await;
+    let count = all.min(max_kills);
+    let mut killed = 0;
+    for nth in 1..=count {
+        let round = 1 + nth;
+        enqueue(fixture, round, 1).await;
+        let process = Process::start(&fixture.url, round, nth * all / count, channel().0);
+        // The last statements are not always needed.
+        killed += i64::from(!process.ended().await);
+    }
+    (1 + count, killed)
+}
+
+/// Kills processes at random, each while its successor works on the same orders. Returns how many stalled runs went on.
+async fn at_random(fixture: &WorkerFixture, first: i64, kills: i64) -> i64 {
+    let (sender, said) = channel();
+    let mut runs = Runs { said, stalled: HashSet::new(), late: 0 };
     let mut last: Option<Process> = None;
     for round in first..first + kills {
-        let next = Process::start(&fixture.url, round, 0, started.clone());
-        enqueue(fixture, 1_000 + round * ORDERS_PER_KILL, ORDERS_PER_KILL).await;
+        let next = Process::start(&fixture.url, round, 0, sender.clone());
+        let stalling = 1_000 + round * ORDERS_PER_KILL;
+        enqueue(fixture, stalling, 1).await;
+        runs.until_started(stalling);
+        if let Some(last) = &last {
+            runs.until_late(last);
+        }
+        enqueue(fixture, stalling + 1, ORDERS_PER_KILL - 1).await;
         // Between them, they start all of them at least once.
         for _ in 0..=dice(round) % 12 {
-            orders.recv_timeout(MAX_WAIT).expect("the orders are worked on");
+            runs.next();
         }
-        // A stalled run of the last one may be about to commit.
-        while orders.recv_timeout(PATIENCE).is_ok_and(|line| line != LATE) {}
-        let _ = orders.recv_timeout(PATIENCE);
-        if let Some(mut last) = last.replace(next) {
+        if let Some(last) = last.replace(next) {
             last.kill();
         }
     }
-    if let Some(mut last) = last {
+    if let Some(last) = last {
         last.kill();
     }
+    runs.late
 }
 
 /// Lets everything end without a kill. A message that several workers died with waits for a person, who requeues it.
@@ -311,15 +399,16 @@ async fn all_messages(fixture: &WorkerFixture) -> Vec<(uuid::Uuid, StateName)> {
 
 async fn killed(fixture: WorkerFixture) {
     let business = Business::open(&fixture).await;
-    let by_statement = at_every_statement(&fixture).await;
-    assert!(5 < by_statement, "it was killed after each of {by_statement} statements");
-    let random = (kills() - by_statement).max(1);
-    let first = by_statement + 2;
-    at_random(&fixture, first, random).await;
+    let (doomed, by_statement) = at_statements(&fixture, kills() - random_kills()).await;
+    assert!(5 < by_statement, "it was killed after {by_statement} statements");
+    let random = (kills() - by_statement).max(random_kills());
+    let first = doomed + 1;
+    let late = at_random(&fixture, first, random).await;
+    // The run of the last round is killed while it is stalled, and one may have lost its claim before it began.
+    assert!(random / 2 <= late, "{late} stalled runs went on");
     finish(&fixture, first + random).await;
-    let statements = 1..=by_statement + 1;
     let orders = 1_000 + first * ORDERS_PER_KILL..1_000 + (first + random) * ORDERS_PER_KILL;
-    let placed: Vec<i64> = statements.chain(orders).collect();
+    let placed: Vec<i64> = (1..=doomed).chain(orders).collect();
     let expected: Vec<i64> = placed.iter().rev().map(|n| -n).chain(placed.iter().copied()).collect();
     business.assert_orders(&expected).await;
     let messages = all_messages(&fixture).await.len();
