@@ -81,6 +81,8 @@ impl Attempt {
     ) -> AttemptEnd {
         let Some(mut open) = tx.take_back().await else {
             let why = "the handler kept its transaction locked after it returned, so it was rolled back";
+            // On SQLite nobody can write until it is released, so this may be all that is seen.
+            tracing::warn!(queue = self.served.name.as_str(), message_id = %self.leased.work.id, "handler kept its transaction locked after it returned; drop every lock before");
             return AttemptEnd::Report(self.not_done(why, started_at));
         };
         if !matches!(report.event, Event::Succeeded { .. }) {

@@ -11,5 +11,6 @@ mod nats;
 mod once;
 mod own_process;
 mod testing;
+mod warnings;
 mod worker;
 mod worker_signs;

@@ -1,8 +1,6 @@
 //! Workers whose messages go to a stream.
 // Spec: D7, D12, F2.
 
-use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ichido::destination::nats::{Nats, NatsSettings};
@@ -10,12 +8,10 @@ use ichido::worker::{DestinationConfig, QueueConfig, Worker};
 use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 use nats_for_tests::{NatsServer, SUBJECT, WINDOW};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
 use super::proxy::{Mode, NatsProxy};
 use super::tried::connected;
+use crate::warnings::WarningCapture;
 use crate::worker::fixture::{AFTER_LEASE, BACKOFF, LEASE, QUEUE, WorkerFixture, backoff, both_databases};
 
 /// Shorter than the lease, and long enough for a busy machine.
@@ -71,7 +67,7 @@ async fn window_shorter_than_retries_is_logged_at_startup() {
         let builder = builder(&fixture, stream_at(server.url(), server.subject()).await);
         let _worker =
             tracing::subscriber::with_default(warnings.clone(), || builder.start().expect("a worker"));
-        std::mem::take(&mut *warnings.0.lock().unwrap_or_else(PoisonError::into_inner))
+        warnings.take()
     };
     let said = start(&warnings).await.join("\n");
     assert!(said.contains("forgets keys before the last retry"), "{said}");
@@ -82,34 +78,4 @@ async fn window_shorter_than_retries_is_logged_at_startup() {
     config.duplicate_window = WINDOW;
     server.admin().await.update_stream(config).await.expect("it is changed");
     assert_eq!(start(&warnings).await, Vec::<String>::new());
-}
-
-/// Captures warnings verbatim.
-#[derive(Clone, Default)]
-struct WarningCapture(Arc<Mutex<Vec<String>>>);
-
-impl Subscriber for WarningCapture {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() == tracing::Level::WARN
-    }
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn event(&self, event: &Event<'_>) {
-        let mut words = Words(String::new());
-        event.record(&mut words);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(words.0);
-    }
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
-struct Words(String);
-
-impl Visit for Words {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        write!(self.0, "{field}={value:?} ").expect("a string takes all");
-    }
 }
