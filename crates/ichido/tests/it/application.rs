@@ -9,6 +9,7 @@ use ichido_store::message::{MessageFilter, QueueName};
 use ichido_store::testing::{postgres, sqlite};
 use serde::{Deserialize, Serialize};
 
+use crate::once::relay::{Cut, Relay};
 use crate::worker::fixture::poll_pause;
 
 /// The longest that a test may take.
@@ -245,4 +246,30 @@ async fn url_of_the_other_database_is_refused() {
     let file = sqlite::fresh_file();
     let refused = Ichido::<Postgres>::connect(&file.url).await.err();
     assert!(matches!(refused, Some(StoreError::WrongDatabase(_))), "{refused:?}");
+}
+
+/// The response to COMMIT is lost, or COMMIT itself: the caller learns that nobody knows, and asks again with the same key.
+// Spec: D1, D4.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_commit_is_an_unknown_outcome() {
+    for (cut, count) in [(Cut::After, 1), (Cut::Before, 0)] {
+        let database = postgres::fresh_database().await;
+        let direct = Ichido::<Postgres>::connect(&database.url).await.unwrap();
+        sqlx::query(ORDERS).execute(direct.pool()).await.unwrap();
+        let relay = Relay::before(&database.url).await;
+        let pool = sqlx::PgPool::connect_with(relay.options(&database.url)).await.unwrap();
+        let ichido = Ichido::new(direct.store().clone(), pool);
+        let mut tx = ichido.begin().await.unwrap();
+        sqlx::query(ORDER).execute(&mut *tx).await.unwrap();
+        tx.enqueue(&receipt(1, "apple")).await.unwrap();
+        // The statement itself, not a text that mentions it.
+        relay.arm("COMMIT\0", cut);
+        let lost = tx.commit().await.unwrap_err();
+        assert!(matches!(lost, StoreError::Unknown(_)), "{cut:?}: {lost:?}");
+        assert!(relay.has_cut());
+        let orders = sqlx::query("SELECT item FROM orders").fetch_all(direct.pool()).await.unwrap();
+        assert_eq!(orders.len(), count, "{cut:?}");
+        let again = direct.enqueue(&receipt(1, "apple")).await.unwrap();
+        assert_eq!(matches!(again, Enqueued::Replay { .. }), cut == Cut::After, "{cut:?}: {again:?}");
+    }
 }
