@@ -84,6 +84,8 @@ pub(crate) struct RowChanges {
     pub(crate) deltas: BTreeMap<(QueueName, &'static str), i32>,
     /// Dead letters to delete from their table before the rest is written.
     pub(crate) taken: Vec<Uuid>,
+    /// Messages that start anew by a decision. A request to cancel an attempt before it is over.
+    pub(crate) restarted: Vec<Uuid>,
 }
 
 /// What distinguishes an event in the audit trail.
@@ -107,6 +109,9 @@ impl RowChanges {
         note: &Note,
         stamp: EventStamp,
     ) {
+        if matches!(event, Event::Requeued { .. } | Event::Decided(_) | Event::Reconciled(_)) {
+            self.restarted.push(moving.id);
+        }
         self.event(moving, 0, (from, event.name(), first), note, stamp);
         if let Some(second) = second {
             self.event(moving, 1, (first, "spent", second), note, stamp);

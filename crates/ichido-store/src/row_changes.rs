@@ -19,6 +19,9 @@ pub(crate) async fn apply(connection: &mut DbConnection<'_>, changes: &RowChange
     scheduled.push(column(&changes.scheduled, |placed| DbTimestamp(placed.row.due)));
     insert(connection, paired!("place_scheduled"), &scheduled, &[]).await?;
     insert(connection, paired!("place_dead_letter"), &letters(&changes.letters), &[SqlValue::Now]).await?;
+    if !changes.restarted.is_empty() {
+        connection.execute(paired!("cancellation_end"), &[SqlValue::Ids(&changes.restarted)]).await?;
+    }
     let deltas = changes.deltas.iter().map(|((queue, state), delta)| (queue.as_str(), *state, *delta));
     add_counts(connection, deltas).await
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
 
 pub use request::ReceivedRequest;
@@ -38,6 +38,8 @@ pub enum ServerAction {
     Reset,
     /// Never sends anything.
     Silence,
+    /// Waits for the signal first.
+    After(Arc<Notify>, Box<ServerAction>),
 }
 
 /// A running server. It ends with the test's runtime.
@@ -153,7 +155,12 @@ impl ServerConnection {
     async fn serve<S: AsyncRead + AsyncWrite + Unpin + Resets>(&self, mut stream: S) {
         let mut buffer = Vec::new();
         while let Some(request) = ReceivedRequest::read(&mut stream, &mut buffer).await {
-            match self.act(request) {
+            let mut act = self.act(request);
+            while let ServerAction::After(signal, then) = act {
+                signal.notified().await;
+                act = *then;
+            }
+            match act {
                 ServerAction::Answer(bytes) => write(&mut stream, &bytes).await,
                 ServerAction::AnswerAndClose(bytes) => {
                     write(&mut stream, &bytes).await;
@@ -172,7 +179,7 @@ impl ServerConnection {
                     return hold(&mut stream).await;
                 }
                 ServerAction::Reset => return stream.reset(),
-                ServerAction::Silence => return hold(&mut stream).await,
+                ServerAction::Silence | ServerAction::After(..) => return hold(&mut stream).await,
             }
         }
     }

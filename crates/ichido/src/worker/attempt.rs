@@ -308,7 +308,7 @@ impl Attempt {
         };
         // The call is not abandoned on request: only its handler knows where it can stop.
         let request = async {
-            self.node.cancellations.requested(self.leased.work.id).await;
+            self.node.cancel_requested(self.leased.work.id).await;
             cancel.request();
             std::future::pending::<()>().await;
         };

@@ -1,10 +1,12 @@
 //! Requests to cancel messages in flight, as the last heartbeat listed them.
 //!
-//! Guarantee: a request is looked up before it ends an attempt, so one that has ended meanwhile changes nothing.
+//! Guarantee: a request is looked up before it reaches a handler or ends an attempt, so one that has ended meanwhile changes
+//! nothing.
 // Spec: D2, H5.
 
 use std::collections::HashSet;
 
+use ichido_core::clock::HEARTBEAT_EVERY;
 use ichido_store::message::Cancellation;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -26,15 +28,23 @@ impl Cancellations {
     fn contains(&self, message: Uuid) -> bool {
         self.0.borrow().contains(&message)
     }
-
-    /// Waits for a request to cancel this message.
-    pub(super) async fn requested(&self, message: Uuid) {
-        // The sender is ours, so it cannot be dropped.
-        drop(self.0.subscribe().wait_for(|requested| requested.contains(&message)).await);
-    }
 }
 
 impl WorkerNode {
+    /// Waits for a request to cancel this message.
+    pub(super) async fn cancel_requested(&self, message: Uuid) {
+        let mut requests = self.cancellations.0.subscribe();
+        loop {
+            // The sender is ours, so it cannot be dropped.
+            drop(requests.wait_for(|requested| requested.contains(&message)).await);
+            if self.cancellation(message).await.is_some() {
+                return;
+            }
+            // The next heartbeat brings a list without it.
+            tokio::time::sleep(HEARTBEAT_EVERY).await;
+        }
+    }
+
     /// Returns the request to cancel a message, if there is one. Without any, this asks nobody.
     pub(super) async fn cancellation(&self, message: Uuid) -> Option<Cancellation> {
         if !self.cancellations.contains(message) {

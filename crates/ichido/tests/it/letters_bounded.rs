@@ -20,9 +20,9 @@ use crate::own_process;
 use crate::worker::fixture::{QUEUE, WorkerFixture, key, many, queue};
 
 const LETTERS: u32 = 10_500;
-/// The statements of one batch: the stop check, a page, the queues' facts; begin, lock, take, events, ready, counts, commit,
-/// and the store's own.
-const MAX_PER_BATCH: u64 = 13;
+/// The statements of one batch: the stop check, a page, the queues' facts; begin, lock, take, events, ready, requests to cancel,
+/// counts, commit, and the store's own.
+const MAX_PER_BATCH: u64 = 14;
 
 static STATEMENTS: AtomicU64 = AtomicU64::new(0);
 static MAX_ROWS: AtomicU64 = AtomicU64::new(0);

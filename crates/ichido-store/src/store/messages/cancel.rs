@@ -1,7 +1,8 @@
 //! Cancels messages: one that waits at once, one in flight by a request that its worker sees.
 //!
 //! Guarantee: a request is durable and in the audit trail when [`Messages::cancel`] returns. It locks nothing that a claim, a
-//! settlement or another message needs. A message that was sent in the meantime stays sent.
+//! settlement or another message needs. A message that was sent in the meantime stays sent, and one that an operator requeued in
+//! the meantime stays queued.
 // SPEC D2, H5.
 
 use std::collections::HashSet;
@@ -99,7 +100,7 @@ impl Messages<'_> {
             }
             Some(_) | None => false,
         };
-        self.0.driver.execute(shared!("cancellation_end"), &[id.into()]).await?;
+        self.0.driver.execute(paired!("cancellation_end"), &[SqlValue::Ids(&[id])]).await?;
         Ok(is_cancelled)
     }
 

@@ -1,7 +1,7 @@
 //! Requests to cancel messages, in flight and not.
 // SPEC D2, H5.
 
-use ichido_core::lifecycle::{Event, Failure, State, StateName};
+use ichido_core::lifecycle::{Decision, Event, Failure, State, StateName};
 use ichido_core::retry::{Guarantee, Safety};
 use ichido_core::verdict::Effect;
 use ichido_store::message::{CancelOutcome, ClaimedMessage, NewMessage, Note, StepResult};
@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use crate::both_databases;
 use crate::fixture::{
-    AFTER_LEASE, BACKOFF, StoreFixture, TRAVELS_FOR, given_back, in_doubt, message, new_id, succeeded,
-    will_retry,
+    AFTER_LEASE, BACKOFF, StoreFixture, TRAVELS_FOR, final_failure, given_back, in_doubt, message, new_id,
+    now, succeeded, will_retry,
 };
 
 const NODE: Uuid = Uuid::from_u128(1);
@@ -133,6 +133,29 @@ both_databases! {
         assert_eq!((fixture.status(retried.id).await, fixture.status(parked.id).await), ("failed", "parked"));
         assert_eq!(fixture.cancel(parked.id).await, CancelOutcome::Refused(StateName::Parked));
         assert_eq!(fixture.cancel(retried.id).await, CancelOutcome::Cancelled, "an operator may give up on it");
+    }
+
+    /// The later decision counts: the request was about an attempt before it.
+    #[test]
+    async fn operators_requeue_ends_a_request(fixture: StoreFixture) {
+        let requeued = |allowed| Event::Requeued { allowed, safety: Safety::None };
+        let dead = |work: &ClaimedMessage| final_failure(work, Effect::NotDone);
+        for (key, end, event) in [
+            ("dead", dead as End, requeued(true)),
+            ("failed", will_retry as End, requeued(false)),
+            ("parked", in_doubt as End, Event::Decided(Decision::NotDone)),
+        ] {
+            let work = fixture.asked_to_stop(key).await;
+            let _ = fixture.settle(&work, end(&work)).await;
+            fixture.pass(TRAVELS_FOR);
+            assert!(matches!(now(fixture.step(work.id, event).await), State::Queued { .. }), "{key}");
+            assert_eq!((fixture.apply_requests().await, fixture.requests().await), (vec![], vec![]), "{key}");
+            let again = fixture.claim_one().await;
+            assert_eq!((again.id, fixture.cancel(work.id).await), (work.id, CancelOutcome::Requested), "{key}");
+            assert_eq!(fixture.requests().await, [work.id], "another request is about this attempt: {key}");
+            let _ = fixture.settle(&again, stopped(&again)).await;
+            assert_eq!((fixture.status(work.id).await, fixture.apply_requests().await), ("cancelled", vec![]), "{key}");
+        }
     }
 
     #[test]

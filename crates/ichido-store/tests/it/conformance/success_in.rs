@@ -38,11 +38,28 @@ impl BusinessTransaction {
     }
 }
 
-/// Writes an order and the success of a message in one transaction, which commits only if the success stands.
-async fn order(store: &Store, business: &Business, work: &ClaimedMessage) -> StepResult {
+/// A business, and a message that a worker with a transactional handler holds.
+async fn held(fixture: &StoreFixture) -> (Business, ClaimedMessage) {
+    let business = Business::open(fixture).await;
+    fixture.enqueue("k1").await;
+    (business, claim(&fixture.store).await)
+}
+
+/// Writes an order and the success of a message in one transaction, and leaves it open.
+async fn begin_order(
+    store: &Store,
+    business: &Business,
+    work: &ClaimedMessage,
+) -> (BusinessTransaction, StepResult) {
     let mut open = business.begin().await;
     open.order().await;
     let settled = open.succeed(store, &success(work)).await.unwrap();
+    (open, settled)
+}
+
+/// The same, and commits it only if the success is settled.
+async fn order(store: &Store, business: &Business, work: &ClaimedMessage) -> StepResult {
+    let (open, settled) = begin_order(store, business, work).await;
     match settled {
         StepResult::Now(_) => open.commit().await,
         _ => open.roll_back().await,
@@ -53,16 +70,12 @@ async fn order(store: &Store, business: &Business, work: &ClaimedMessage) -> Ste
 both_databases! {
     #[test]
     async fn success_commits_with_its_writes(fixture: StoreFixture) {
-        let business = Business::open(&fixture).await;
-        let id = fixture.enqueue("k1").await;
-        let work = claim(&fixture.store).await;
-        let mut open = business.begin().await;
-        open.order().await;
-        let settled = open.succeed(&fixture.store, &success(&work)).await.unwrap();
+        let (business, work) = held(&fixture).await;
+        let (open, settled) = begin_order(&fixture.store, &business, &work).await;
         assert_eq!(settled, StepResult::Now(State::Sent));
-        assert_eq!(fixture.status(id).await, "sending", "nobody else sees it yet");
+        assert_eq!(fixture.status(work.id).await, "sending", "nobody else sees it yet");
         open.commit().await;
-        assert_eq!((fixture.status(id).await, business.orders().await), ("sent", 1));
+        assert_eq!((fixture.status(work.id).await, business.orders().await), ("sent", 1));
         fixture.assert_counts(&[("sent", 1)]).await;
         fixture.store.claims().finish(&[work.fence]).await.unwrap();
         fixture.pass(AFTER_LEASE);
@@ -71,14 +84,10 @@ both_databases! {
 
     #[test]
     async fn success_that_is_rolled_back_leaves_the_claim(fixture: StoreFixture) {
-        let business = Business::open(&fixture).await;
-        let id = fixture.enqueue("k1").await;
-        let work = claim(&fixture.store).await;
-        let mut open = business.begin().await;
-        open.order().await;
-        let _ = open.succeed(&fixture.store, &success(&work)).await.unwrap();
+        let (business, work) = held(&fixture).await;
+        let (open, _) = begin_order(&fixture.store, &business, &work).await;
         open.roll_back().await;
-        assert_eq!((fixture.status(id).await, business.orders().await), ("sending", 0));
+        assert_eq!((fixture.status(work.id).await, business.orders().await), ("sending", 0));
         let failed = fixture.settle(&work, will_retry(&work)).await;
         assert!(matches!(failed, StepResult::Now(State::Failed { .. })), "{failed:?}");
     }
@@ -86,12 +95,10 @@ both_databases! {
     /// Nobody has rescued it yet, but somebody may at any moment.
     #[test]
     async fn success_is_refused_after_expiry(fixture: StoreFixture) {
-        let business = Business::open(&fixture).await;
-        let id = fixture.enqueue("k1").await;
-        let work = claim(&fixture.store).await;
+        let (business, work) = held(&fixture).await;
         fixture.pass(LEASE);
         assert_eq!(order(&fixture.store, &business, &work).await, REFUSED);
-        assert_eq!((fixture.status(id).await, business.orders().await), ("sending", 0));
+        assert_eq!((fixture.status(work.id).await, business.orders().await), ("sending", 0));
         assert_eq!(fixture.rescue(TRANSACTIONAL).await, Some(1));
     }
 
@@ -108,9 +115,7 @@ both_databases! {
     /// On SQLite, a claim of the process lasts as long as its own clock says; on PostgreSQL the database's clock is the only one.
     #[test]
     async fn clock_set_ahead_takes_no_claim_from_its_own_process(fixture: StoreFixture) {
-        let business = Business::open(&fixture).await;
-        fixture.enqueue("k1").await;
-        let work = claim(&fixture.store).await;
+        let (business, work) = held(&fixture).await;
         fixture.store.step_clock(i64::try_from(AFTER_LEASE.as_micros()).unwrap());
         let is_sqlite = fixture.store.is_sqlite();
         assert_eq!(fixture.store.claims().renew(&[work.fence], LEASE).await.unwrap(), [is_sqlite]);
@@ -121,14 +126,12 @@ both_databases! {
 
     #[test]
     async fn success_is_refused_after_a_rescue(fixture: StoreFixture) {
-        let business = Business::open(&fixture).await;
-        let id = fixture.enqueue("k1").await;
-        let work = claim(&fixture.store).await;
+        let (business, work) = held(&fixture).await;
         let other = fixture.another_node().await;
         other.advance_clock(AFTER_LEASE);
         assert_eq!(rescue(&other, TRANSACTIONAL).await, Some(1));
         assert_eq!(order(&fixture.store, &business, &work).await, REFUSED);
-        let row = fixture.row(id).await;
+        let row = fixture.row(work.id).await;
         assert_eq!((row.status.as_str(), row.effect.as_str()), ("failed", "not_done"), "it was not done");
         assert_eq!(business.orders().await, 0);
     }
@@ -136,9 +139,7 @@ both_databases! {
     /// The rescued message is claimed again: the first holder cannot settle it, the second can.
     #[test]
     async fn success_is_refused_after_another_claim(fixture: StoreFixture) {
-        let business = Business::open(&fixture).await;
-        let id = fixture.enqueue("k1").await;
-        let first = claim(&fixture.store).await;
+        let (business, first) = held(&fixture).await;
         let other = fixture.another_node().await;
         other.advance_clock(AFTER_LEASE);
         assert_eq!(rescue(&other, TRANSACTIONAL).await, Some(1));
@@ -149,14 +150,12 @@ both_databases! {
         assert_eq!(order(&fixture.store, &business, &first).await, REFUSED);
         assert_eq!(order(&other, &business, &second).await, StepResult::Now(State::Sent));
         assert_eq!(order(&fixture.store, &business, &first).await, REFUSED);
-        assert_eq!((fixture.status(id).await, business.orders().await), ("sent", 1));
+        assert_eq!((fixture.status(first.id).await, business.orders().await), ("sent", 1));
     }
 
     #[test]
     async fn success_is_refused_the_second_time(fixture: StoreFixture) {
-        let business = Business::open(&fixture).await;
-        fixture.enqueue("k1").await;
-        let work = claim(&fixture.store).await;
+        let (business, work) = held(&fixture).await;
         assert_eq!(order(&fixture.store, &business, &work).await, StepResult::Now(State::Sent));
         assert_eq!(order(&fixture.store, &business, &work).await, REFUSED);
         assert_eq!(business.orders().await, 1);
@@ -185,43 +184,35 @@ both_databases! {
     /// The process died after its commit and before it deleted the claim.
     #[test]
     async fn rescue_finds_nothing_after_a_committed_success(fixture: StoreFixture) {
-        let business = Business::open(&fixture).await;
-        let id = fixture.enqueue("k1").await;
-        let work = claim(&fixture.store).await;
+        let (business, work) = held(&fixture).await;
         assert_eq!(order(&fixture.store, &business, &work).await, StepResult::Now(State::Sent));
         let other = fixture.another_node().await;
         other.advance_clock(AFTER_LEASE);
         assert_eq!(rescue(&other, TRANSACTIONAL).await, Some(0), "the claim lapsed without a message");
         assert_eq!(rescue(&other, TRANSACTIONAL).await, None);
-        assert_eq!((fixture.status(id).await, business.orders().await), ("sent", 1));
+        assert_eq!((fixture.status(work.id).await, business.orders().await), ("sent", 1));
         assert!(other.claims().claim(&queue(), many(1), terms()).await.unwrap().is_empty());
     }
 
     /// How the fate of a lost COMMIT is found out: the report is refused if it took place.
     #[test]
     async fn failure_is_refused_after_a_committed_success(fixture: StoreFixture) {
-        let business = Business::open(&fixture).await;
-        let id = fixture.enqueue("k1").await;
-        let work = claim(&fixture.store).await;
+        let (business, work) = held(&fixture).await;
         assert_eq!(order(&fixture.store, &business, &work).await, StepResult::Now(State::Sent));
         assert_eq!(fixture.settle(&work, will_retry(&work)).await, REFUSED);
-        assert_eq!(fixture.status(id).await, "sent");
+        assert_eq!(fixture.status(work.id).await, "sent");
     }
 
     /// It waits for a transaction that may still commit.
     #[test]
     async fn failure_waits_for_an_open_success(fixture: StoreFixture) {
-        let business = Business::open(&fixture).await;
-        let id = fixture.enqueue("k1").await;
-        let work = claim(&fixture.store).await;
-        let mut open = business.begin().await;
-        open.order().await;
-        let _ = open.succeed(&fixture.store, &success(&work)).await.unwrap();
+        let (business, work) = held(&fixture).await;
+        let (open, _) = begin_order(&fixture.store, &business, &work).await;
         let (store, report) = (fixture.store.clone(), Settlement::new(&work, will_retry(&work), Note::default()));
         let failing = tokio::spawn(async move { store.claims().settle(report).await });
         open.commit().await;
         assert_eq!(failing.await.unwrap().unwrap(), REFUSED);
-        assert_eq!((fixture.status(id).await, business.orders().await), ("sent", 1));
+        assert_eq!((fixture.status(work.id).await, business.orders().await), ("sent", 1));
     }
 
     #[test]
@@ -239,9 +230,7 @@ both_databases! {
 
     #[test]
     async fn commit_with_a_success_waits_for_the_disk(fixture: StoreFixture) {
-        let business = Business::open(&fixture).await;
-        fixture.enqueue("k1").await;
-        let work = claim(&fixture.store).await;
+        let (business, work) = held(&fixture).await;
         let mut open = business.begin().await;
         if let BusinessTransaction::Postgres(open) = &mut open {
             sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut **open).await.unwrap();

@@ -1,15 +1,22 @@
 //! Requests to cancel messages that a worker holds.
 // Spec: D2, H5.
 
+use std::sync::Arc;
+
+use http_for_tests::{Receiver, ServerAction, plain};
+use ichido::destination::http::HttpSettings;
 use ichido::destination::{Handler, JobError, JobSuccess};
+use ichido::worker::{DestinationConfig, QueueConfig, WorkerHandle};
 use ichido_core::clock::HEARTBEAT_EVERY;
 use ichido_core::lifecycle::StateName;
+use ichido_core::retry::Guarantee;
 use ichido_core::verdict::Effect;
-use ichido_store::message::{CancelOutcome, Note};
+use ichido_store::message::{CancelOutcome, Note, StepResult};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::fixture::{
-    BACKOFF, DAY, FakeReceiver, HandlerGate, WorkerFixture, both_databases, many, poll_pause,
+    BACKOFF, DAY, FakeReceiver, HandlerGate, QUEUE, WorkerFixture, backoff, both_databases, many, poll_pause,
 };
 
 impl WorkerFixture {
@@ -18,6 +25,12 @@ impl WorkerFixture {
         let (actor, excerpt) = (Some("olivia".to_owned()), Some("ordered twice".to_owned()));
         let note = Note { actor, excerpt, ..Note::default() };
         assert_eq!(self.store.messages().cancel(id, &note).await.unwrap(), CancelOutcome::Requested);
+    }
+
+    async fn until_request_ends(&self, id: Uuid) {
+        while self.store.messages().cancellation(id).await.unwrap().is_some() {
+            poll_pause().await;
+        }
     }
 
     /// Waits until a node knows the requests made so far.
@@ -44,18 +57,58 @@ impl WorkerFixture {
 /// How a handler ends, given whether somebody asked to cancel its message.
 type End = fn(bool) -> Result<JobSuccess, JobError>;
 
-/// A handler that waits for its cancellation, and then ends as told.
-fn until_cancelled(receiver: &FakeReceiver, gate: &HandlerGate, end: End) -> Handler {
+/// A handler that waits for its cancellation and then ends as told, while it runs.
+struct Running {
+    receiver: FakeReceiver,
+    worker: WorkerHandle,
+    id: Uuid,
+}
+
+impl Running {
+    async fn start(
+        fixture: &WorkerFixture,
+        key: &str,
+        end: End,
+        change: impl FnOnce(Handler) -> Handler,
+    ) -> Self {
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let inside = gate.clone();
+        let handler = receiver.handler(move |_, job| {
+            let gate = inside.clone();
+            async move {
+                gate.open(1);
+                gate.pass().await;
+                job.cancel.cancelled().await;
+                end(job.cancel.is_requested())
+            }
+        });
+        let worker = fixture.work(change(handler));
+        let id = fixture.put(key).await;
+        gate.reached(1).await;
+        Self { receiver, worker, id }
+    }
+
+    async fn stop(self) {
+        self.worker.stop();
+        self.worker.ended().await;
+    }
+}
+
+/// A handler whose run of this number waits at the gate, and then ends as told.
+fn gated(
+    receiver: &FakeReceiver,
+    gate: &HandlerGate,
+    end: fn(usize, bool) -> Result<JobSuccess, JobError>,
+) -> Handler {
     let gate = gate.clone();
-    receiver.handler(move |_, job| {
+    let handler = receiver.handler(move |run, job| {
         let gate = gate.clone();
         async move {
-            gate.open(1);
             gate.pass().await;
-            job.cancel.cancelled().await;
-            end(job.cancel.is_requested())
+            end(run, job.cancel.is_requested())
         }
-    })
+    });
+    handler.idempotent()
 }
 
 both_databases! {
@@ -68,20 +121,16 @@ both_databases! {
         let retry = |_: bool| Err(JobError::retry("stopped half way, and undid it"));
         let dead = |_: bool| Err(JobError::dead("no such order"));
         for (key, end) in [("stop", stop as End), ("retry", retry as End), ("dead", dead as End)] {
-            let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
             // Without a guarantee, the start of the call is marked.
-            let worker = fixture.work(until_cancelled(&receiver, &gate, end));
-            let id = fixture.put(key).await;
-            gate.reached(1).await;
-            fixture.ask_to_stop(id).await;
+            let running = Running::start(&fixture, key, end, |handler| handler).await;
+            fixture.ask_to_stop(running.id).await;
             fixture.pass(HEARTBEAT_EVERY);
-            let row = fixture.until(id, StateName::Cancelled).await;
-            assert_eq!((row.effect, receiver.count()), (Effect::NotDone, 1), "{key}");
-            let last = fixture.transitions(id).await.pop().unwrap();
+            let row = fixture.until(running.id, StateName::Cancelled).await;
+            assert_eq!((row.effect, running.receiver.count()), (Effect::NotDone, 1), "{key}");
+            let last = fixture.transitions(running.id).await.pop().unwrap();
             assert_eq!((last.kind.as_str(), last.actor.as_deref()), ("stopped", Some("olivia")), "{key}");
             assert_eq!(last.excerpt.as_deref(), Some("ordered twice"), "{key}");
-            worker.stop();
-            worker.ended().await;
+            running.stop().await;
         }
     }
 
@@ -94,22 +143,16 @@ both_databases! {
             ("parked", lost as End, None, StateName::Parked),
             ("retried", lost as End, Some(DAY), StateName::Failed),
         ] {
-            let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
-            let handler = until_cancelled(&receiver, &gate, end);
-            let handler = guarantee.into_iter().fold(handler, Handler::keyed);
-            let worker = fixture.work(handler);
-            let id = fixture.put(key).await;
-            gate.reached(1).await;
+            let keyed = |handler| guarantee.into_iter().fold(handler, Handler::keyed);
+            let running = Running::start(&fixture, key, end, keyed).await;
+            let id = running.id;
             fixture.ask_to_stop(id).await;
             fixture.pass(HEARTBEAT_EVERY);
             fixture.until(id, stage).await;
-            fixture.until_known(worker.id()).await;
-            while fixture.store.messages().cancellation(id).await.unwrap().is_some() {
-                poll_pause().await;
-            }
+            fixture.until_known(running.worker.id()).await;
+            fixture.until_request_ends(id).await;
             assert_eq!(fixture.row(id).await.status, stage, "and it stays so when the request is over: {key}");
-            worker.stop();
-            worker.ended().await;
+            running.stop().await;
         }
     }
 
@@ -117,15 +160,8 @@ both_databases! {
     async fn message_that_waits_for_a_slot_is_cancelled_without_a_call(fixture: WorkerFixture) {
         let (first, second) = (fixture.put("k1").await, fixture.put("k2").await);
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let inside = gate.clone();
-        let handler = receiver.handler(move |_, _| {
-            let gate = inside.clone();
-            async move {
-                gate.pass().await;
-                Ok(JobSuccess::default())
-            }
-        });
-        let worker = fixture.work_as(handler.idempotent(), |queue| queue.parallelism = many(1));
+        let handler = gated(&receiver, &gate, |_, _| Ok(JobSuccess::default()));
+        let worker = fixture.work_as(handler, |queue| queue.parallelism = many(1));
         gate.reached(1).await;
         fixture.until_count(StateName::Sending, 2).await;
         fixture.ask_to_stop(second).await;
@@ -140,15 +176,7 @@ both_databases! {
     #[test]
     async fn attempt_that_ended_before_the_request_was_seen_is_cancelled(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let inside = gate.clone();
-        let handler = receiver.handler(move |_, _| {
-            let gate = inside.clone();
-            async move {
-                gate.pass().await;
-                Err(JobError::retry("the broker is away"))
-            }
-        });
-        let _worker = fixture.work(handler.idempotent());
+        let _worker = fixture.work(gated(&receiver, &gate, |_, _| Err(JobError::retry("the broker is away"))));
         let id = fixture.put("k1").await;
         gate.reached(1).await;
         fixture.ask_to_stop(id).await;
@@ -161,18 +189,69 @@ both_databases! {
         assert_eq!(receiver.count(), 1);
     }
 
+    /// The request was about the attempt before; the worker may still remember it.
     #[test]
-    async fn handler_of_a_stopping_worker_is_not_asked_to_cancel(fixture: WorkerFixture) {
+    async fn requeued_message_is_not_stopped_by_an_older_request(fixture: WorkerFixture) {
         let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
-        let handler = until_cancelled(&receiver, &gate, |is_requested: bool| {
-            assert!(!is_requested);
-            Err(JobError::cancelled())
-        });
-        let worker = fixture.work(handler.idempotent());
+        let _worker = fixture.work(gated(&receiver, &gate, |run, is_requested| match run {
+            1 => Err(JobError::unknown("no answer")),
+            _ if is_requested => Err(JobError::cancelled()),
+            _ => Ok(JobSuccess::default()),
+        }));
         let id = fixture.put("k1").await;
         gate.reached(1).await;
-        worker.stop();
-        worker.ended().await;
+        fixture.ask_to_stop(id).await;
+        gate.open(1);
+        fixture.until(id, StateName::Failed).await;
+        fixture.pass(HEARTBEAT_EVERY);
+        fixture.until_request_ends(id).await;
+        let requeued = fixture.store.messages().retry_now(id, &Note::default()).await.unwrap();
+        assert!(matches!(requeued, StepResult::Now(_)), "{requeued:?}");
+        gate.reached(2).await;
+        gate.open(1);
+        let row = fixture.until_row(id, |row| !matches!(row.status, StateName::Queued | StateName::Sending)).await;
+        assert_eq!((row.status, receiver.count()), (StateName::Sent, 2));
+    }
+
+    /// An aborted call may have taken effect, so its response decides.
+    #[test]
+    async fn call_to_a_receiver_is_not_aborted_on_request(fixture: WorkerFixture) {
+        for (answer, stage, effect) in [
+            (ServerAction::Answer(plain("200 OK")), StateName::Sent, Effect::Done),
+            (ServerAction::Answer(plain("400 Bad Request")), StateName::Cancelled, Effect::NotDone),
+            (ServerAction::Reset, StateName::Parked, Effect::Unknown),
+        ] {
+            let signal = Arc::new(Notify::new());
+            let held = ServerAction::After(Arc::clone(&signal), Box::new(answer));
+            let receiver = Receiver::start(move |_, _| held.clone()).await;
+            let http = HttpSettings::new(receiver.url("/"), Guarantee::None).resolve().unwrap();
+            let queue = QueueConfig { retry: backoff(), ..QueueConfig::new(QUEUE, QUEUE) };
+            let worker = fixture.builder().destination(DestinationConfig::new(QUEUE, http)).queue(queue);
+            let worker = worker.start().unwrap();
+            let id = fixture.put(stage.as_str()).await;
+            while receiver.seen().is_empty() {
+                poll_pause().await;
+            }
+            fixture.ask_to_stop(id).await;
+            fixture.until_known(worker.id()).await;
+            assert_eq!(fixture.row(id).await.status, StateName::Sending, "the call goes on");
+            signal.notify_one();
+            let row = fixture.until_row(id, |row| row.status != StateName::Sending).await;
+            assert_eq!((row.status, row.effect, receiver.seen().len()), (stage, effect, 1));
+            worker.stop();
+            worker.ended().await;
+        }
+    }
+
+    #[test]
+    async fn handler_of_a_stopping_worker_is_not_asked_to_cancel(fixture: WorkerFixture) {
+        let end = |is_requested: bool| {
+            assert!(!is_requested);
+            Err(JobError::cancelled())
+        };
+        let running = Running::start(&fixture, "k1", end, Handler::idempotent).await;
+        let id = running.id;
+        running.stop().await;
         let row = fixture.row(id).await;
         assert_eq!((row.status, row.attempts, row.effect), (StateName::Queued, 0, Effect::NotDone));
     }

@@ -1,0 +1,1 @@
+DELETE FROM ichido.cancellations WHERE message_id = ANY ($1)

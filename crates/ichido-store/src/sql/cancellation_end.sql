@@ -1,1 +1,0 @@
-DELETE FROM ichido.cancellations WHERE message_id = $1
