@@ -23,6 +23,7 @@ ichido_core::words! {
         Dead = "dead",
         ConflictProcessed = "conflict_processed",
         Parked = "parked",
+        Cancelled = "cancelled",
     }
 }
 

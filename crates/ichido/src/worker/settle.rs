@@ -137,6 +137,7 @@ impl WorkerNode {
                 tracing::warn!(queue, message_id = %message, key, trace_id, item = named().0, code, "parked: effect unknown, waiting for lookup or decision");
             }
             StepResult::Now(State::Cancelled { effect, .. }) => {
+                metrics::count_attempt(queue, is_retry, Outcome::Cancelled);
                 tracing::info!(queue, message_id = %message, key, trace_id, ?effect, "message cancelled on request");
             }
             // Given back; a holder's report leads to no other state.

@@ -12,11 +12,12 @@ use ichido::dead_letters::{BulkAction, BulkOperation, RequeuePolicies};
 use ichido::destination::{Job, JobError, JobSuccess, ReconcileOutcome};
 use ichido::message::Message;
 use ichido::worker::{DestinationConfig, Paces, QueueConfig, Worker, describe_metrics};
+use ichido_core::clock::HEARTBEAT_EVERY;
 use ichido_core::lifecycle::StateName;
 use ichido_core::pace::{CircuitSettings, PaceSettings, PerSecond};
 use ichido_core::retry::Guarantee;
 use ichido_store::dead_letter::DeadLetterFilter;
-use ichido_store::message::{ClaimOptions, NewMessage};
+use ichido_store::message::{CancelOutcome, ClaimOptions, NewMessage, Note};
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,
@@ -340,6 +341,33 @@ async fn overdue(signs: &Signs) {
     worker.ended().await;
 }
 
+/// A handler stops on request.
+// Spec: D14, H5.
+async fn cancelled(fixture: &WorkerFixture, signs: &Signs) {
+    let gate = HandlerGate::shut();
+    let inside = gate.clone();
+    let handler = FakeReceiver::default().handler(move |_, job| {
+        let gate = inside.clone();
+        async move {
+            gate.pass().await;
+            job.cancel.cancelled().await;
+            Err(JobError::cancelled())
+        }
+    });
+    let worker = fixture.work(handler);
+    gate.open(1);
+    let id = put(fixture, "SECRET-cancelled").await;
+    gate.reached(1).await;
+    let asked = fixture.store.messages().cancel(id, &Note::default()).await.unwrap();
+    assert_eq!(asked, CancelOutcome::Requested);
+    fixture.pass(HEARTBEAT_EVERY);
+    for name in ["outbox_send_total{queue=orders", "ichido_worker_attempts_total{queue=orders,retry=no"] {
+        signs.until_is(&format!("{name},outcome=cancelled}}"), 1.0).await;
+    }
+    worker.stop();
+    worker.ended().await;
+}
+
 #[derive(serde::Serialize, serde::Deserialize)]
 struct LateOrder {}
 
@@ -489,6 +517,10 @@ async fn child() {
     }
     for fixture in [WorkerFixture::postgres().await, WorkerFixture::sqlite().await] {
         standings(&fixture, &signs).await;
+    }
+    for fixture in [WorkerFixture::postgres().await, WorkerFixture::sqlite().await] {
+        signs.clear();
+        cancelled(&fixture, &signs).await;
     }
     signs.clear();
     overdue(&signs).await;
