@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{CourseViolation, Walk};
 use crate::audit::entry::{AuditEntry, EntryId, Subject};
 use crate::fence::Fence;
-use crate::lifecycle::tests::events;
+use crate::lifecycle::tests::walks::events;
 use crate::lifecycle::{Event, Failure, StartMark, State};
 use crate::retry::Safety;
 use crate::time::Timestamp;
