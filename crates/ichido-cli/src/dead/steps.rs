@@ -173,6 +173,14 @@ impl DeadLetters {
             let refused = match (self.find::<Letter>(*id).await?, action) {
                 (Ok(letter), LetterAction::Discard) => letter.discard_refused,
                 (Ok(letter), _) => letter.requeue_refused,
+                (Err(why), LetterAction::Requeue) => {
+                    // A failed message is no letter, but becomes due at once.
+                    let is_failed = match self.api.try_get(&format!("/v1/messages/{id}")).await? {
+                        Ok(found) => api_client::decode::<MessageFacts>(&found)?.status == "failed",
+                        Err(_) => false,
+                    };
+                    Some(why).filter(|_| !is_failed)
+                }
                 (Err(why), _) => Some(why),
             };
             is_refused |= refused.is_some();

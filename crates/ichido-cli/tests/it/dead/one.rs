@@ -3,6 +3,7 @@
 use ichido::worker::OutboundKey;
 use ichido_core::lifecycle::Failure;
 use ichido_core::retry::Guarantee;
+use ichido_core::time::Timestamp;
 use ichido_core::verdict::Effect;
 use ichido_store::message::QueueName;
 use uuid::Uuid;
@@ -87,6 +88,22 @@ both_databases! {
         assert_eq!(fixture.status(id).await, "queued");
         let last = fixture.store.messages().transitions(id).await.expect("read").pop().expect("some");
         assert_eq!((last.actor.as_deref(), last.excerpt.as_deref()), (Some("olivia"), Some("the broker is back")));
+    }
+
+    /// It is no letter, but is retried at once, and the preview says so.
+    #[test]
+    async fn requeue_of_a_failed_message_is_previewed(fixture: StoreFixture) {
+        let retry = Failure::Retry { due: Timestamp::from_secs(4_000_000_000) };
+        let id = fixture.letters("ledger", 1, retry, Effect::NotDone).await[0];
+        let requeue = ["requeue", &id.to_string()];
+        let dry = [&requeue[..], &["--dry-run"]].concat();
+        let left = fixture.run(&dry);
+        assert_eq!((left.code, left.out), (Some(0), format!("{id}: would be requeued\n")));
+        assert_eq!(fixture.status(id).await, "failed");
+        let left = fixture.run(&requeue);
+        assert_eq!((left.code, left.out), (Some(0), format!("{id}: requeued\n")));
+        let left = fixture.run(&dry);
+        assert!(left.code == Some(1) && left.out.contains("refused: "), "it is queued now: {left:?}");
     }
 
     #[test]
