@@ -27,7 +27,8 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::settings::size;
 use ichido_http::clock;
 use ichido_http::server::permits::Full;
-use ichido_store::message::NewMessage;
+use ichido_store::error::StoreError;
+use ichido_store::message::{Enqueued, NewMessage};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -39,7 +40,7 @@ use super::api::{ApiState, ServedQueue};
 use super::arrivals;
 use super::caller::ApiCaller;
 use super::hops;
-use super::messages::{enqueue_result, existing_result};
+use super::messages::{enqueue_result, existing_result, with_media_types};
 use super::models::href;
 use super::problem::{Code, Problem};
 use super::request::{Anyone, AuthorizedRequest, Segment, body_fault, reject_encoded, too_large};
@@ -346,19 +347,39 @@ impl BatchIntake<'_> {
             };
             decided.push((number, known));
         }
-        let mut enqueued = self.api.store.messages().enqueue_all(messages).await.into_iter();
+        let types: Vec<String> =
+            messages.iter().map(|message| message.request.content_type().to_owned()).collect();
+        let mut enqueued = self.api.store.messages().enqueue_all(messages).await.into_iter().zip(types);
         drop(permits);
         for (number, known) in decided {
             let ended = match known {
                 Some(known) => known,
                 None => match enqueued.next() {
-                    Some(enqueued) => enqueue_result(enqueued),
+                    Some((enqueued, content_type)) => self.line_result(enqueued, &content_type).await,
                     None => unreachable!("every enqueued message has a result"),
                 },
             };
             // A line does not carry its client's attempt number.
             arrivals::count(self.queue.name.as_str(), &HeaderMap::new(), ended.as_ref());
             self.write_result(number, ended);
+        }
+    }
+
+    /// Returns the result of a line that was enqueued.
+    async fn line_result(
+        &self,
+        enqueued: Result<Enqueued, StoreError>,
+        content_type: &str,
+    ) -> Result<(Uuid, bool), Problem> {
+        let first = match &enqueued {
+            Err(StoreError::KeyConflict { id }) => Some(*id),
+            Ok(_) | Err(_) => None,
+        };
+        match (enqueue_result(enqueued), first) {
+            (Err(conflict), Some(first)) => {
+                Err(with_media_types(self.api, conflict, first, content_type).await)
+            }
+            (result, _) => result,
         }
     }
 

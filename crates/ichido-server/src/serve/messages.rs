@@ -141,8 +141,10 @@ pub(super) async fn enqueue_message(
     arrivals::count(&queue, &head.headers, result.as_ref());
     let (id, is_replay) = match result {
         Err(problem) if problem.code == Code::KeyConflict => {
-            let first = api.store.messages().find(&served.name, &identity, &key).await?;
-            return Err(with_media_types(&api, problem, first, &content_type).await?);
+            return Err(match api.store.messages().find(&served.name, &identity, &key).await? {
+                Some(first) => with_media_types(&api, problem, first, &content_type).await,
+                None => problem,
+            });
         }
         result => result?,
     };
@@ -196,19 +198,20 @@ pub(super) fn enqueue_result(enqueued: Result<Enqueued, StoreError>) -> Result<(
 }
 
 /// Adds to a conflict that the first request had another media type, which is easy to overlook.
-async fn with_media_types(
+pub(super) async fn with_media_types(
     api: &ApiState,
     conflict: Problem,
-    first: Option<Uuid>,
+    first: Uuid,
     content_type: &str,
-) -> Result<Problem, Problem> {
-    let Some(first) = first else { return Ok(conflict) };
-    let (was, is) = (media_type(&find_message(api, first).await?.content_type), media_type(content_type));
+) -> Problem {
+    // A conflict is one without this help, too.
+    let Ok(first) = find_message(api, first).await else { return conflict };
+    let (was, is) = (media_type(&first.content_type), media_type(content_type));
     if was == is {
-        return Ok(conflict);
+        return conflict;
     }
     let detail = format!("{}; the first request's media type is {was}, this one's {is}", conflict.detail);
-    Ok(Problem { detail: detail.into(), ..conflict })
+    Problem { detail: detail.into(), ..conflict }
 }
 
 /// Returns the message under the key of a submission that violates the schema.

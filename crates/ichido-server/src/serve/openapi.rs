@@ -7,9 +7,11 @@ use std::sync::Arc;
 use axum::routing::{MethodRouter, get};
 use http::StatusCode;
 use utoipa::OpenApi as _;
-use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema, ServerBuilder};
+use utoipa::openapi::{
+    ContentBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, Schema, ServerBuilder,
+};
 
 use super::api::{ApiState, is_public};
 use super::models::ProblemDetails;
@@ -31,6 +33,7 @@ struct Description;
 
 const KEY: &str = "Idempotency-Key";
 const OCTETS: &str = "application/octet-stream";
+const ACTOR: &str = "Ichido-Actor";
 /// Describes a refusal.
 const REFUSED: &str = "The request was refused and nothing was changed; `code` says why, and `type` is the path of a page about it";
 /// Descriptions of a failed read, change under a key, and other change.
@@ -62,7 +65,13 @@ fn text(mut description: OpenApi) -> String {
     for (path, item) in &mut description.paths.paths {
         item.get.iter_mut().for_each(|operation| complete(operation, path, FAILED_LOOKING));
         let changing = [&mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
-        changing.into_iter().flatten().for_each(|operation| complete(operation, path, FAILED_ACTING));
+        for operation in changing.into_iter().flatten() {
+            complete(operation, path, FAILED_ACTING);
+            // Enqueuing a message is no entry of the audit trail.
+            if !path.starts_with("/v1/queues/{queue}/messages") {
+                operation.parameters.get_or_insert_default().push(RefOr::T(actor()));
+            }
+        }
     }
     let schemas = &mut description.components.get_or_insert_default().schemas;
     for (name, keyword, value) in operations::constraints() {
@@ -107,6 +116,18 @@ fn complete(operation: &mut Operation, path: &str, failed: &str) {
             response.content.insert("application/problem+json".to_owned(), RefOr::T(problem));
         }
     }
+}
+
+fn actor() -> Parameter {
+    let means =
+        "Name in the audit trail, of a local user of a server without tokens; a token has its own name";
+    ParameterBuilder::new()
+        .name(ACTOR)
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(means))
+        .schema(Some(Ref::from_schema_name("IdentityField")))
+        .build()
 }
 
 fn capitalized(word: &str) -> String {

@@ -90,6 +90,8 @@ on_both! {
         let answer = server.send(&batch.body(lines.join("\n"))).await;
         let results: Vec<serde_json::Value> = answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((&results[0]["status"], &results[1]["status"]), (&201.into(), &409.into()), "{}", answer.text());
+        let said = "the first request's media type is application/json, this one's text/plain";
+        assert!(answer.text().contains(said), "{}", answer.text());
     }
 
     /// The same key of another identity is another action, and reveals nobody else's message.

@@ -494,7 +494,7 @@ impl DescribedOperation<'_> {
         match name {
             "Idempotency-Key" => sent.key = Some(value.to_owned()),
             "Ichido-Identity" => sent.identity = Some(value.to_owned()),
-            "Ichido-Hops" => (),
+            "Ichido-Hops" | "Ichido-Actor" => (),
             // The two belong together.
             "field" => query.extend([("field", value), ("value", "1")]),
             "value" => query.extend([("field", "/a"), ("value", value)]),
