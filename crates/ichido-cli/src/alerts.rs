@@ -40,7 +40,7 @@ const HEAD: [Column; 5] = [
     Column::past("RESOLVED"),
     Column::state("STATE"),
     Column::text("ALERT"),
-    Column::free("WHEN IT OPENED"),
+    Column::free("AT OPENING"),
 ];
 
 /// Lists alerts.

@@ -72,6 +72,9 @@ fn action(message: NewMessage) -> Result<Action, EnqueueError> {
     if message.same_content.is_some() {
         return Err(EnqueueError::NotOverHttp("the server does not compare messages by content alone"));
     }
+    if message.replacement_of.is_some() {
+        return Err(EnqueueError::NotOverHttp("replace a dead letter with `ichido dead edit`"));
+    }
     if message.run_at.is_some() && !message.delay.is_zero() {
         return Err(EnqueueError::NotOverHttp("set either a delay or a time of the first attempt"));
     }

@@ -115,7 +115,9 @@ impl Draft {
         self.change(|message| message.max_attempts = max_attempts)
     }
 
-    /// Names the dead message that it replaces.
+    /// Links it to a dead message, as its successor in the application's own records.
+    ///
+    /// The dead letter stays open: [`DeadLetters::replace`](ichido_store::DeadLetters::replace) closes one.
     pub fn replaces(self, dead: Uuid) -> Self {
         self.change(|message| message.replacement_of = Some(dead))
     }

@@ -55,8 +55,8 @@ use crate::worker::{Worker, drain};
 pub use crate::destination::Fault;
 pub use crate::worker::drain::Drained;
 
-/// The most messages that one look reads.
-const MAX_MESSAGES: u32 = 10_000;
+/// How many messages are read at a time.
+const PAGE: u32 = 1_000;
 /// The most messages that a failed assertion lists.
 const MAX_LISTED: usize = 20;
 /// The most characters of each.
@@ -157,9 +157,14 @@ impl TestIchido {
 
     /// Returns the rows of a type's messages, the oldest first.
     async fn rows<M: Message>(&self) -> Vec<MessageRow> {
-        let filter = MessageFilter { queue: QueueName::parse(M::QUEUE), ..MessageFilter::default() };
-        let mut rows =
-            self.ichido.store().messages().list(&filter, MAX_MESSAGES).await.expect("the store responds");
+        let mut filter = MessageFilter { queue: QueueName::parse(M::QUEUE), ..MessageFilter::default() };
+        let mut rows = Vec::new();
+        loop {
+            let page = self.ichido.store().messages().list(&filter, PAGE).await.expect("the store responds");
+            let Some(last) = page.last() else { break };
+            filter.after = Some(last.id);
+            rows.extend(page);
+        }
         let media_type = content_type::<M>().ok().map(|declared| digest::media_type(&declared));
         rows.retain(|row| media_type.as_ref() == Some(&digest::media_type(&row.content_type)));
         rows.reverse();

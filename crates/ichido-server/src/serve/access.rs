@@ -178,7 +178,7 @@ fn authenticate(
     headers: &HeaderMap,
     now: Timestamp,
 ) -> Result<ApiCaller, Problem> {
-    let missing = "the request has no token; send Authorization: Bearer ichido_…; create a token with `ichido token create`";
+    let missing = "the request has no token; send Authorization: Bearer ichido_…; create a token with `ichido token create NAME --role ROLE`";
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let field = lines.next().ok_or_else(|| Problem::new(Code::TokenMissing, missing))?;
     if lines.next().is_some() {
@@ -188,7 +188,7 @@ fn authenticate(
     }
     // The response does not say what is wrong with a token: a caller with a valid one can list the tokens.
     let invalid = || {
-        let detail = "the token is malformed, unknown, revoked or expired; create a new one with `ichido token create`";
+        let detail = "the token is malformed, unknown, revoked or expired; create a new one with `ichido token create NAME --role ROLE`";
         Problem::new(Code::TokenInvalid, detail)
     };
     let text = field.to_str().ok().and_then(bearer).ok_or_else(invalid)?;
@@ -225,7 +225,7 @@ pub(super) fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> 
     Err(Problem::new(
         Code::HostNotAllowed,
         "the Host header does not name this machine, which is required while no token exists; use localhost or 127.0.0.1, or \
-         create a token with `ichido token create`",
+         create a token with `ichido token create NAME --role ROLE`",
     ))
 }
 
@@ -255,7 +255,7 @@ fn check_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), P
     }
     Err(Problem::new(
         Code::OriginNotAllowed,
-        "a page of another origin cannot change anything while no token exists; create a token with `ichido token create`, and \
+        "a page of another origin cannot change anything while no token exists; create a token with `ichido token create NAME --role ROLE`, and \
          send the request with it from the page's own server",
     ))
 }

@@ -1,7 +1,9 @@
 //! The front door: typed messages in the application's own transactions, by the same calls on each database.
 
+use std::task::Poll;
 use std::time::Duration;
 
+use ichido::application::MAX_CONNECTIONS;
 use ichido::prelude::*;
 use ichido_core::clock::HEARTBEAT_EVERY;
 use ichido_core::lifecycle::StateName;
@@ -10,6 +12,7 @@ use ichido_store::testing::{postgres, sqlite};
 use serde::{Deserialize, Serialize};
 
 use crate::once::relay::{Cut, Relay};
+use crate::warnings::WarningCapture;
 use crate::worker::fixture::poll_pause;
 
 /// The longest that a test may take.
@@ -56,12 +59,12 @@ fn mail() -> QueueName {
 /// An application with a table of orders, on a fresh database.
 struct Shop<DB: ichido_store::StoreDatabase> {
     ichido: Ichido<DB>,
-    _database: DatabaseOfTest,
+    database: DatabaseOfTest,
 }
 
 /// Removed with the shop.
 enum DatabaseOfTest {
-    Postgres { _database: postgres::PgTestDatabase },
+    Postgres { database: postgres::PgTestDatabase },
     Sqlite { _file: sqlite::SqliteTestFile },
 }
 
@@ -73,7 +76,16 @@ impl Shop<Postgres> {
         let database = postgres::fresh_database().await;
         let ichido = Ichido::connect(&database.url).await.unwrap();
         sqlx::query(ORDERS).execute(ichido.pool()).await.unwrap();
-        Self { ichido, _database: DatabaseOfTest::Postgres { _database: database } }
+        Self { ichido, database: DatabaseOfTest::Postgres { database } }
+    }
+}
+
+impl Shop<Postgres> {
+    fn url(&self) -> &str {
+        match &self.database {
+            DatabaseOfTest::Postgres { database } => &database.url,
+            DatabaseOfTest::Sqlite { .. } => unreachable!("it is on PostgreSQL"),
+        }
     }
 }
 
@@ -82,7 +94,7 @@ impl Shop<Sqlite> {
         let file = sqlite::fresh_file();
         let ichido = Ichido::connect(&file.url).await.unwrap();
         sqlx::query(ORDERS).execute(ichido.pool()).await.unwrap();
-        Self { ichido, _database: DatabaseOfTest::Sqlite { _file: file } }
+        Self { ichido, database: DatabaseOfTest::Sqlite { _file: file } }
     }
 }
 
@@ -126,6 +138,105 @@ macro_rules! both_databases {
             }
         }
     )+ };
+}
+
+both_databases! {
+    /// Written after its end, a row or a message would commit on its own.
+    #[test]
+    async fn transaction_that_has_ended_does_not_commit(shop: Shop) {
+        for _ in 0..MAX_CONNECTIONS {
+            let mut tx = shop.ichido.begin().await.unwrap();
+            sqlx::query(ORDER).execute(&mut *tx).await.unwrap();
+            tx.enqueue(&receipt(1, "apple")).await.unwrap();
+            sqlx::raw_sql("ROLLBACK").execute(&mut *tx).await.unwrap();
+            let refused = tx.commit().await.unwrap_err();
+            assert!(format!("{refused:?}").contains("the transaction has ended before its commit"), "{refused:?}");
+        }
+        assert_eq!(shop.mails().await, []);
+        let mut tx = shop.ichido.begin().await.unwrap();
+        tx.enqueue(&receipt(2, "pear")).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(shop.mails().await, [receipt(2, "pear")]);
+    }
+}
+
+/// The server answers such a COMMIT as if it had succeeded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transaction_with_a_failed_statement_does_not_commit_on_postgres() {
+    let shop = Shop::<Postgres>::open().await;
+    let mut tx = shop.ichido.begin().await.unwrap();
+    tx.enqueue(&receipt(1, "apple")).await.unwrap();
+    sqlx::raw_sql("SELECT 1 / 0").execute(&mut *tx).await.unwrap_err();
+    let refused = tx.commit().await.unwrap_err();
+    assert!(format!("{refused:?}").contains("a statement of the transaction failed"), "{refused:?}");
+    assert!(!shop.is_woken().await);
+    assert_eq!(shop.mails().await, []);
+}
+
+/// SQLite rolls back by itself when the disk is full, and then accepts the next statement.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_enqueued_after_sqlite_rolled_back() {
+    let shop = Shop::<Sqlite>::open().await;
+    sqlx::query("CREATE UNIQUE INDEX once ON orders (item)").execute(shop.ichido.pool()).await.unwrap();
+    for _ in 0..MAX_CONNECTIONS {
+        let mut tx = shop.ichido.begin().await.unwrap();
+        sqlx::query(ORDER).execute(&mut *tx).await.unwrap();
+        sqlx::query("INSERT OR ROLLBACK INTO orders VALUES ('apple')").execute(&mut *tx).await.unwrap_err();
+        tx.enqueue(&receipt(1, "apple")).await.unwrap_err();
+        tx.enqueue_many([&receipt(2, "pear")]).await.unwrap_err();
+    }
+    assert_eq!(shop.mails().await, []);
+    shop.ichido.begin().await.unwrap().rollback().await;
+}
+
+/// Otherwise the connection would go back to the pool with a transaction open on it, and swallow what others write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelled_begin_leaves_no_transaction_open_on_postgres() {
+    let shop = Shop::<Postgres>::open().await;
+    let url = shop.url();
+    let one = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect(url).await.unwrap();
+    let ichido = Ichido::new(shop.ichido.store().clone(), one.clone());
+    for polls in 1..6 {
+        let mut begin = Box::pin(ichido.begin());
+        let mut polled = 0;
+        let cancelled = std::future::poll_fn(|context| match begin.as_mut().poll(context) {
+            Poll::Pending if polled + 1 < polls => {
+                polled += 1;
+                Poll::Pending
+            }
+            Poll::Pending => Poll::Ready(true),
+            Poll::Ready(_) => Poll::Ready(false),
+        });
+        cancelled.await;
+        drop(begin);
+        sqlx::query(ORDER).execute(&one).await.unwrap();
+        let seen: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM orders").fetch_one(shop.ichido.pool()).await.unwrap();
+        assert_eq!(seen, polls, "cancelled at poll {polls}");
+    }
+}
+
+/// An acknowledgement means durable, however the role or the database is configured, and no secret is logged.
+#[tokio::test]
+async fn connections_of_the_application_are_durable_and_keep_secrets() {
+    let shop = Shop::<Postgres>::open().await;
+    let name: String =
+        sqlx::query_scalar("SELECT current_database()::text").fetch_one(shop.ichido.pool()).await.unwrap();
+    for setting in ["synchronous_commit = off", "default_transaction_isolation = 'repeatable read'"] {
+        let alter = sqlx::AssertSqlSafe(format!("ALTER DATABASE \"{name}\" SET {setting}"));
+        sqlx::raw_sql(alter).execute(shop.ichido.pool()).await.unwrap();
+    }
+    let warnings = WarningCapture::default();
+    let _captured = tracing::subscriber::set_default(warnings.clone());
+    let url = format!("{}{}sslpassword=S3CRET", shop.url(), if shop.url().contains('?') { '&' } else { '?' });
+    let ichido = Ichido::<Postgres>::connect(&url).await.unwrap();
+    for (setting, expected) in [("synchronous_commit", "on"), ("transaction_isolation", "read committed")] {
+        let show = sqlx::query_scalar("SELECT current_setting($1)").bind(setting);
+        let found: String = show.fetch_one(ichido.pool()).await.unwrap();
+        assert_eq!(found, expected, "{setting}");
+    }
+    let warnings = warnings.take();
+    assert!(!warnings.iter().any(|text| text.contains("S3CRET")), "{warnings:?}");
 }
 
 both_databases! {

@@ -2,6 +2,7 @@
 // Spec: H1.
 
 mod business;
+mod ended_early;
 mod guide;
 mod kills;
 

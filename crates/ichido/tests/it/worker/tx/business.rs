@@ -85,6 +85,14 @@ impl AnyTx {
         Ok(())
     }
 
+    pub(super) async fn execute(&self, sql: &'static str) -> Result<(), JobError> {
+        match self {
+            Self::Postgres(tx) => drop(sqlx::raw_sql(sql).execute(&mut *tx.lock().await?).await?),
+            Self::Sqlite(tx) => drop(sqlx::raw_sql(sql).execute(&mut *tx.lock().await?).await?),
+        }
+        Ok(())
+    }
+
     pub(super) async fn enqueue<M: Message>(&self, message: &M) -> Result<(), JobError> {
         match self {
             Self::Postgres(tx) => drop(tx.lock().await?.enqueue(message).await?),

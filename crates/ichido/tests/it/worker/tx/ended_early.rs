@@ -1,0 +1,64 @@
+//! Transactions that end before their handler does.
+// Spec: H1.
+
+use std::time::Duration;
+
+use ichido::destination::JobError;
+use ichido_core::lifecycle::StateName;
+use ichido_core::verdict::Effect;
+
+use super::super::fixture::{WorkerFixture, both_databases};
+use super::business::{Business, Order};
+use super::{handler, place, start};
+
+/// More than the business has connections.
+const LATER_ORDERS: std::ops::Range<i64> = 10..22;
+
+both_databases! {
+    /// Its rows may be committed or lost. Settled alone, its message would be sent without them, or done twice.
+    #[test]
+    async fn transaction_that_its_handler_ended_parks_the_message(fixture: WorkerFixture) {
+        let business = Business::open(&fixture).await;
+        let _worker = start(&fixture, &business, |_, job, tx| async move {
+            let n = job.payload.n;
+            place(job, tx.clone()).await?;
+            match n {
+                1 | 2 => tx.execute("COMMIT").await?,
+                3 | 4 => tx.execute("ROLLBACK").await?,
+                _ => (),
+            }
+            if matches!(n, 2 | 4) { Err(JobError::retry("the printer is on fire")) } else { Ok(()) }
+        });
+        for n in 1..=4 {
+            let id = fixture.put_in(Order { n }.draft()).await;
+            let row = fixture.until(id, StateName::Parked).await;
+            assert_eq!((row.attempts, row.effect), (1, Effect::Unknown), "order {n}");
+            let why = row.last_error_text.unwrap();
+            assert!(why.contains("run no COMMIT or ROLLBACK in a handler"), "{why}");
+        }
+        // The connections are as good as before.
+        for n in LATER_ORDERS {
+            let id = fixture.put_in(Order { n }.draft()).await;
+            assert_eq!(fixture.until(id, StateName::Sent).await.attempts, 1, "order {n}");
+        }
+        let expected: Vec<i64> = [1, 2].into_iter().chain(LATER_ORDERS).collect();
+        business.assert_orders(&expected).await;
+    }
+}
+
+/// Its rollback waits for the statement, and the message does not wait for the rollback.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statement_that_runs_on_does_not_hold_its_message() {
+    let fixture = WorkerFixture::postgres().await;
+    let business = Business::open(&fixture).await;
+    let sleeping = handler(&business, |_, job, tx| async move {
+        tx.order(job.payload.n).await?;
+        tx.execute("SELECT pg_sleep(3600)").await
+    });
+    let sleeping = sleeping.timeout(Duration::from_millis(100));
+    let _worker = fixture.builder_with(sleeping, |_| ()).pool(business.pool.clone()).start().unwrap();
+    let id = fixture.put_in(Order { n: 1 }.draft()).await;
+    let row = fixture.until(id, StateName::Failed).await;
+    assert_eq!((row.attempts, row.effect), (1, Effect::NotDone));
+    business.assert_orders(&[]).await;
+}
