@@ -34,14 +34,19 @@ impl ClaimTracker {
 
     /// Returns the claims that hold nothing more once these messages have ended.
     pub(crate) fn exhausted<'a>(&self, reports: impl Iterator<Item = &'a ClaimReport<'a>>) -> Vec<Fence> {
-        let mut ids: HashMap<Fence, HashSet<Uuid>> = HashMap::new();
-        for report in reports {
-            ids.entry(report.fence).or_default().insert(report.settlement.id);
-        }
+        // Sorted, which reports mostly are already: cheaper than a set for each claim.
+        let mut pairs: Vec<(Fence, Uuid)> =
+            reports.map(|report| (report.fence, report.settlement.id)).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
         let held = lock(&self.0);
-        ids.into_iter()
-            .filter(|(fence, ids)| held.get(fence).is_some_and(|held| held.is_subset(ids)))
-            .map(|(fence, _)| fence)
+        pairs
+            .chunk_by(|(one, _), (other, _)| one == other)
+            .filter_map(|pairs| {
+                let (fence, _) = pairs.first()?;
+                let held = held.get(fence)?;
+                (pairs.iter().filter(|(_, id)| held.contains(id)).count() == held.len()).then_some(*fence)
+            })
             .collect()
     }
 

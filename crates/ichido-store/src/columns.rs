@@ -35,6 +35,9 @@ macro_rules! readers {
 pub(crate) trait Columns {
     fn column<'r, T: Readable<'r>>(&'r self, column: &str) -> Result<T, sqlx::Error>;
 
+    /// Reads a column by its position, which is faster.
+    fn at<'r, T: Readable<'r>>(&'r self, position: usize) -> Result<T, sqlx::Error>;
+
     readers! {
         text: &str,
         text_or_none: Option<String>,
@@ -114,11 +117,19 @@ impl Columns for PgRow {
     fn column<'r, T: Readable<'r>>(&'r self, column: &str) -> Result<T, sqlx::Error> {
         self.try_get(column)
     }
+
+    fn at<'r, T: Readable<'r>>(&'r self, position: usize) -> Result<T, sqlx::Error> {
+        self.try_get(position)
+    }
 }
 
 impl Columns for SqliteRow {
     fn column<'r, T: Readable<'r>>(&'r self, column: &str) -> Result<T, sqlx::Error> {
         self.try_get(column)
+    }
+
+    fn at<'r, T: Readable<'r>>(&'r self, position: usize) -> Result<T, sqlx::Error> {
+        self.try_get(position)
     }
 }
 
@@ -133,6 +144,13 @@ impl Columns for Row {
         match self {
             Self::Postgres(row) => row.try_get(column),
             Self::Sqlite(row) => row.try_get(column),
+        }
+    }
+
+    fn at<'r, T: Readable<'r>>(&'r self, position: usize) -> Result<T, sqlx::Error> {
+        match self {
+            Self::Postgres(row) => row.try_get(position),
+            Self::Sqlite(row) => row.try_get(position),
         }
     }
 }

@@ -137,6 +137,7 @@ pub use request_body::{InvalidBody, RequestBody};
 use crate::bounded;
 use crate::check;
 use crate::error::StoreError;
+use crate::micros;
 
 /// Limits of a message.
 pub mod limits {
@@ -301,6 +302,11 @@ impl NewMessage {
     pub(crate) fn is_maybe_claimable(&self) -> bool {
         // Only the statement knows whether `run_at` has passed, and waking somebody for nothing does no harm.
         self.delay.is_zero()
+    }
+
+    /// Returns whether it is due as soon as it is enqueued, whatever the time is.
+    pub(crate) fn is_due_at_once(&self) -> bool {
+        micros(self.delay) == 0 && self.run_at.is_none()
     }
 
     /// Refuses values that a database cannot hold, before they join a batch.

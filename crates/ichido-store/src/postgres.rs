@@ -12,6 +12,7 @@ pub(crate) mod enqueue;
 pub(crate) mod ledger;
 mod maintenance;
 mod parameters;
+mod repeated;
 mod scan_cursor;
 pub(crate) mod step;
 pub(crate) mod wake;

@@ -1,5 +1,7 @@
 //! Reads rows of messages, the same on both databases.
 
+mod claimed;
+
 use std::num::NonZeroU32;
 
 use ichido_core::clock::HEARTBEAT_DEADLINE;
@@ -14,12 +16,13 @@ use crate::columns::{Columns, fence_from};
 use crate::dead_letter::{DeadLetterRow, Disposition};
 use crate::error::StoreError;
 use crate::message::{
-    ClaimOptions, ClaimedMessage, DeadLetterState, MessageRow, MessageSchedule, QueueName, ReceiverResponse,
-    StateCount, Transition,
+    DeadLetterState, MessageRow, MessageSchedule, QueueName, ReceiverResponse, StateCount, Transition,
 };
 use crate::node::{BulkLease, MessageHolder, NodeRow, QueuePause, SharedPace};
 use crate::placement::PriorLetter;
 use crate::rescue::{LapsedMessage, UnservedQueue};
+
+pub(crate) use self::claimed::work;
 
 /// Reads the attempts so far from the columns that every message row has.
 pub(crate) fn history_of(row: &impl Columns, max_attempts: i32) -> Result<History, StoreError> {
@@ -28,46 +31,8 @@ pub(crate) fn history_of(row: &impl Columns, max_attempts: i32) -> Result<Histor
         max_attempts: allowed(max_attempts)?,
         deaths: row.positive("deaths")?,
         suspect: row.truth("suspect")?,
-        doubt: match (row.timestamp_or_none("doubt_since")?, row.timestamp_or_none("in_flight_until")?) {
-            (Some(since), Some(in_flight_until)) => Some(Doubt { since, in_flight_until }),
-            (None, None) => None,
-            _ => return Err(corrupt("a doubt has only one of its two timestamps")),
-        },
+        doubt: doubt(row.timestamp_or_none("doubt_since")?, row.timestamp_or_none("in_flight_until")?)?,
         last_fence: row.number_or_none("last_fence")?.map(fence_from).transpose()?,
-    })
-}
-
-/// Reads a message that was just claimed.
-pub(crate) fn work(
-    queue: &QueueName,
-    terms: ClaimOptions,
-    row: &impl Columns,
-) -> Result<ClaimedMessage, StoreError> {
-    let fence = row.fence()?;
-    let before = history_of(row, row.count("max_attempts")?)?;
-    Ok(ClaimedMessage {
-        id: row.uuid("id")?,
-        queue: queue.clone(),
-        identity: row.text("identity")?.to_owned(),
-        key: key(row, "key")?,
-        content_type: row.text("content_type")?.to_owned(),
-        request: row.bytes("request")?.to_vec(),
-        digest: row.digest("digest")?,
-        hops: row.text_or_none("hops")?,
-        trace: row.text_or_none("trace")?,
-        trace_id: row.text_or_none("trace_id")?,
-        item: row.text_or_none("item")?,
-        priority: priority(row)?,
-        created_at: row.timestamp("created_at")?,
-        run_at: row.timestamp_or_none("due")?,
-        claimed_at: row.timestamp("claimed_at")?,
-        fence,
-        start_mark: if terms.start_marks || before.suspect {
-            StartMark::NotYet
-        } else {
-            StartMark::NotTracked
-        },
-        history: History { attempts: before.attempts.saturating_add(1), last_fence: Some(fence), ..before },
     })
 }
 
@@ -183,6 +148,14 @@ pub(crate) fn held_state(row: &impl Columns, max_attempts: i32) -> Result<State,
         // The history is not needed: no operator's event is allowed in this state.
         history: History::new(allowed(max_attempts)?),
     })
+}
+
+fn doubt(since: Option<Timestamp>, in_flight_until: Option<Timestamp>) -> Result<Option<Doubt>, StoreError> {
+    match (since, in_flight_until) {
+        (Some(since), Some(in_flight_until)) => Ok(Some(Doubt { since, in_flight_until })),
+        (None, None) => Ok(None),
+        _ => Err(corrupt("a doubt has only one of its two timestamps")),
+    }
 }
 
 fn allowed(attempts: i32) -> Result<NonZeroU32, StoreError> {
@@ -374,11 +347,19 @@ pub(crate) fn message_schedule(row: &impl Columns) -> Result<MessageSchedule, St
 
 /// Reads the column `priority`.
 pub(crate) fn priority(row: &impl Columns) -> Result<u8, StoreError> {
-    Ok(u8::try_from(row.small("priority")?).unwrap_or(u8::MAX))
+    Ok(priority_of(row.small("priority")?))
+}
+
+fn priority_of(column: i16) -> u8 {
+    u8::try_from(column).unwrap_or(u8::MAX)
 }
 
 fn key(row: &impl Columns, column: &str) -> Result<IdempotencyKey, StoreError> {
-    let key = IdempotencyKey::parse_as(row.text(column)?, KeySyntax::AnyString);
+    key_of(row.text(column)?)
+}
+
+fn key_of(column: &str) -> Result<IdempotencyKey, StoreError> {
+    let key = IdempotencyKey::parse_as(column, KeySyntax::AnyString);
     key.map_err(|error| corrupt(&error.to_string()))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A batch is first inserted without `ON CONFLICT DO NOTHING`, which makes each insert speculative and costs about half as much
 //! again. If that fails, it is inserted with the clause. COPY was tried for large batches: through sqlx it reached half the
-//! rate of the insert.
+//! rate of the insert. A single message has its own statement, without arrays.
 
 use std::collections::HashSet;
 
@@ -12,6 +12,8 @@ use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
+use super::repeated::{optional, repeated};
+use crate::columns::count;
 use crate::db_timestamp::DbTimestamp;
 use crate::duplicate::{find_duplicate, find_first};
 use crate::error::StoreError;
@@ -40,10 +42,14 @@ impl Postgres {
         messages: &[NumberedMessage],
     ) -> Result<Vec<EnqueueOutcome>, StoreError> {
         // Duplicates are rare, so the first try assumes none. Not inside a caller's transaction, which the failure would abort.
-        let all: Vec<usize> = (0..messages.len()).collect();
-        let new = include_str!("sql/enqueue_new.sql");
-        let outcome = insertion(new, messages, &all, self.skew()).execute(&mut *connection).await;
-        match outcome.map_err(StoreError::from) {
+        let insertion = match messages {
+            [message] if message.1.is_due_at_once() => insertion_of_one(message, self.skew()),
+            _ => {
+                let all: Vec<usize> = (0..messages.len()).collect();
+                insertion(include_str!("sql/enqueue_new.sql"), messages, &all, self.skew())
+            }
+        };
+        match insertion.execute(&mut *connection).await.map_err(StoreError::from) {
             Ok(_) => Ok(messages.iter().map(|(id, _)| Ok(Enqueued::New { id: *id })).collect()),
             Err(StoreError::Refused(_)) => self.enqueue_in(connection, messages).await,
             Err(error) => Err(error),
@@ -159,20 +165,40 @@ fn insertion<'q>(
     let new = || rows.iter().map(|(_, new)| new);
     sqlx::query(sql)
         .bind(rows.iter().map(|(id, _)| *id).collect::<Vec<_>>())
-        .bind(new().map(|new| new.queue.as_str()).collect::<Vec<_>>())
-        .bind(new().map(|new| new.identity.as_str()).collect::<Vec<_>>())
+        .bind(repeated(new().map(|new| new.queue.as_str())))
+        .bind(repeated(new().map(|new| new.identity.as_str())))
         .bind(new().map(|new| new.key.as_str()).collect::<Vec<_>>())
         .bind(new().map(|new| new.request.digest().as_bytes().as_slice()).collect::<Vec<_>>())
-        .bind(new().map(|new| new.request.content_type()).collect::<Vec<_>>())
+        .bind(repeated(new().map(|new| new.request.content_type())))
         .bind(new().map(|new| new.request.bytes()).collect::<Vec<_>>())
-        .bind(new().map(|new| new.trace.as_deref()).collect::<Vec<_>>())
-        .bind(new().map(|new| i16::from(new.priority)).collect::<Vec<_>>())
-        .bind(new().map(|new| i32::try_from(new.max_attempts.get()).unwrap_or(i32::MAX)).collect::<Vec<_>>())
-        .bind(new().map(|new| Some(micros(new.delay)).filter(|delay| 0 < *delay)).collect::<Vec<_>>())
-        .bind(new().map(|new| new.replacement_of).collect::<Vec<_>>())
+        .bind(optional(new().map(|new| new.trace.as_deref())))
+        .bind(repeated(new().map(|new| i16::from(new.priority))))
+        .bind(repeated(new().map(|new| count(new.max_attempts.get()))))
+        .bind(optional(new().map(|new| Some(micros(new.delay)).filter(|delay| 0 < *delay))))
+        .bind(optional(new().map(|new| new.replacement_of)))
         .bind(skew)
-        .bind(new().map(|new| new.hops.as_deref()).collect::<Vec<_>>())
-        .bind(new().map(|new| new.trace_id.as_deref()).collect::<Vec<_>>())
-        .bind(new().map(|new| new.item.as_deref()).collect::<Vec<_>>())
-        .bind(new().map(|new| new.run_at.map(DbTimestamp)).collect::<Vec<_>>())
+        .bind(optional(new().map(|new| new.hops.as_deref())))
+        .bind(optional(new().map(|new| new.trace_id.as_deref())))
+        .bind(optional(new().map(|new| new.item.as_deref())))
+        .bind(optional(new().map(|new| new.run_at.map(DbTimestamp))))
+}
+
+/// Builds the insert of a single message that is due at once.
+fn insertion_of_one((id, new): &NumberedMessage, skew: i64) -> Query<'_, sqlx::Postgres, PgArguments> {
+    sqlx::query(include_str!("sql/enqueue_one.sql"))
+        .bind(*id)
+        .bind(new.queue.as_str())
+        .bind(&*new.identity)
+        .bind(new.key.as_str())
+        .bind(new.request.digest().as_bytes().as_slice())
+        .bind(new.request.content_type())
+        .bind(new.request.bytes())
+        .bind(new.trace.as_deref())
+        .bind(i16::from(new.priority))
+        .bind(count(new.max_attempts.get()))
+        .bind(new.replacement_of)
+        .bind(skew)
+        .bind(new.hops.as_deref())
+        .bind(new.trace_id.as_deref())
+        .bind(new.item.as_deref())
 }

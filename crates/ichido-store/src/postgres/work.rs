@@ -17,11 +17,11 @@ use uuid::Uuid;
 
 use super::Postgres;
 use super::connections::ConnectionPool;
+use super::repeated::{optional, repeated};
 use super::scan_cursor::{QUEUE_START, QueuePosition, ScanCursor};
 use crate::claim_end::{MessageClaim, delete_leases, ends, fences, is_refused, marks, not_ours, settle};
 use crate::claim_tracker::ClaimReport;
 use crate::columns::{Columns, count, number, small};
-use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
 use crate::guarantee_columns::GuaranteeColumns;
 use crate::message::{ClaimOptions, ClaimedMessage, QueueName, Settlement, StepResult, limits};
@@ -187,20 +187,24 @@ impl Postgres {
         }
         let not_ours =
             self.not_ours(pool, sent.iter().chain(&others).map(ClaimReport::message_claim)).await?;
-        let late: Vec<_> = sent
-            .extract_if(.., |report| not_ours.contains(&report.message_claim()))
-            .chain(others.extract_if(.., |report| not_ours.contains(&report.message_claim())))
-            .collect();
-        let mut settled = self.settle_sent(pool, &sent).await?;
-        settled.extend(self.settle_others(pool, &others).await?);
+        let mut late = Vec::new();
+        if !not_ours.is_empty() {
+            late.extend(sent.extract_if(.., |report| not_ours.contains(&report.message_claim())));
+            late.extend(others.extract_if(.., |report| not_ours.contains(&report.message_claim())));
+        }
+        // In the order of the index, which then grows at its end.
+        sent.sort_unstable_by_key(ClaimReport::message_claim);
+        for index in self.settle_sent(pool, &sent).await? {
+            answers[index] = Some(StepResult::Now(State::Sent));
+        }
+        for (index, stepped) in self.settle_others(pool, &others).await? {
+            answers[index] = Some(stepped);
+        }
         for report in sent.iter().chain(&others).chain(&late) {
-            answers[report.index] = Some(match settled.get(&report.index) {
-                Some(stepped) => *stepped,
-                None => {
-                    pool.with_connection(async |connection| self.settle_late(connection, report).await)
-                        .await?
-                }
-            });
+            if answers[report.index].is_none() {
+                let late = async |connection: &mut PgConnection| self.settle_late(connection, report).await;
+                answers[report.index] = Some(pool.with_connection(late).await?);
+            }
         }
         Ok(answers.into_iter().map(|answer| answer.unwrap_or(StepResult::NoSuchMessage)).collect())
     }
@@ -219,32 +223,33 @@ impl Postgres {
             .await
     }
 
-    /// Writes the successes. Returns those that were applied, by index.
+    /// Writes the successes. Returns the indexes of those that were applied.
     async fn settle_sent(
         &self,
         pool: &ConnectionPool,
         reports: &[ClaimReport<'_>],
-    ) -> Result<HashMap<usize, StepResult>, StoreError> {
+    ) -> Result<Vec<usize>, StoreError> {
         if reports.is_empty() {
-            return Ok(HashMap::new());
+            return Ok(Vec::new());
         }
         let over: Vec<i64> = self.claim_tracker.exhausted(reports.iter()).into_iter().map(number).collect();
         let reporting = |sql| sent_reports(sql, reports, &over, self.skew());
         // A report is repeated only after a lost answer, so the first try assumes no repetition.
-        let stands = match pool.all(reporting(include_str!("sql/settle_sent_new.sql"))).await {
+        let index = |report: &ClaimReport<'_>| report.index;
+        let applied = match pool.all(reporting(include_str!("sql/settle_sent_new.sql"))).await {
             Ok(rows) => {
-                let stand: HashSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
-                reports.iter().filter(|report| stand.contains(&report.fence)).collect()
+                let valid: BTreeSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
+                reports.iter().filter(|report| valid.contains(&report.fence)).map(index).collect()
             }
             Err(StoreError::Refused(sqlx::Error::Database(error))) if error.is_unique_violation() => {
                 let rows = pool.all(reporting(include_str!("sql/settle_sent.sql"))).await?;
-                let stand: HashSet<_> = rows.iter().map(of_message).collect::<Result<_, _>>()?;
-                reports.iter().filter(|report| stand.contains(&report.message_claim())).collect::<Vec<_>>()
+                let added: HashSet<_> = rows.iter().map(of_message).collect::<Result<_, _>>()?;
+                reports.iter().filter(|report| added.contains(&report.message_claim())).map(index).collect()
             }
             Err(error) => return Err(error),
         };
         self.claim_tracker.release(reports.iter());
-        Ok(stands.into_iter().map(|report| (report.index, StepResult::Now(report.last()))).collect())
+        Ok(applied)
     }
 
     /// Writes a success within its holder's own transaction.
@@ -389,24 +394,35 @@ fn sent_reports<'q>(
 ) -> Query<'q, sqlx::Postgres, PgArguments> {
     let these = || reports.iter();
     let notes = || these().map(|report| &report.settlement.note);
-    let digests = notes().map(|note| note.result_digest.map(|digest| digest.as_bytes().to_vec()));
+    let fences = fences(reports);
+    let mut counts = vec![0_i32; fences.len()];
+    // Each report's fence by its position, counted from 1. Fences are sorted, and the claims of a batch are few.
+    let lease = |report: &ClaimReport<'_>| fences.partition_point(|fence| *fence < number(report.fence));
+    for report in reports {
+        if let Some(count) = counts.get_mut(lease(report)) {
+            *count += 1;
+        }
+    }
+    let leases = repeated(these().map(|report| i32::try_from(lease(report) + 1).unwrap_or(i32::MAX)));
     sqlx::query(sql)
         .bind(these().map(|report| report.settlement.id).collect::<Vec<_>>())
-        .bind(these().map(|report| number(report.fence)).collect::<Vec<_>>())
-        .bind(these().map(|report| DbTimestamp(report.settlement.claimed_at)).collect::<Vec<_>>())
-        .bind(these().map(|report| count(report.history.attempts)).collect::<Vec<_>>())
-        .bind(these().map(|report| count(report.history.deaths)).collect::<Vec<_>>())
-        .bind(notes().map(|note| note.status.map(small)).collect::<Vec<_>>())
-        .bind(digests.collect::<Vec<_>>())
-        .bind(notes().map(|note| note.receipt.as_deref()).collect::<Vec<_>>())
-        .bind(fences(reports))
+        .bind(leases)
+        .bind(repeated(these().map(|report| count(report.history.attempts))))
+        .bind(repeated(these().map(|report| count(report.history.deaths))))
+        .bind(fences)
         .bind(over.to_vec())
         .bind(skew)
-        .bind(notes().map(|note| note.code.map(ErrorCode::as_str)).collect::<Vec<_>>())
-        .bind(notes().map(|note| note.excerpt.as_deref()).collect::<Vec<_>>())
-        .bind(notes().map(body_of).collect::<Vec<_>>())
-        .bind(notes().map(type_of).collect::<Vec<_>>())
-        .bind(notes().map(bytes_of).collect::<Vec<_>>())
+        .bind(optional(notes().map(|note| note.status.map(small))))
+        .bind(optional(
+            notes().map(|note| note.result_digest.as_ref().map(|digest| digest.as_bytes().as_slice())),
+        ))
+        .bind(optional(notes().map(|note| note.receipt.as_deref())))
+        .bind(optional(notes().map(|note| note.code.map(ErrorCode::as_str))))
+        .bind(optional(notes().map(|note| note.excerpt.as_deref())))
+        .bind(optional(notes().map(body_of)))
+        .bind(optional(notes().map(type_of)))
+        .bind(optional(notes().map(bytes_of)))
+        .bind(counts)
 }
 
 fn of_message(row: &PgRow) -> Result<(Uuid, Fence), StoreError> {

@@ -8,6 +8,7 @@ mod alerts;
 mod answers;
 mod audit;
 mod audit_rules;
+mod batches;
 mod bounds;
 mod cancelling;
 mod clock;

@@ -2,9 +2,12 @@
 //! indexes, and a claim costs the same.
 
 use ichido_store::Store;
+use ichido_store::message::{Note, Settlement};
 use ichido_store::testing::postgres::fresh_database;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _};
+
+use crate::fixture::{many, message, queue, succeeded, terms};
 
 /// The number of finished messages; the environment can change it.
 fn history() -> i64 {
@@ -452,4 +455,31 @@ async fn spans_are_found(connection: &mut PgConnection) {
         span.assert_uses_index("events_position");
         assert!(span.buffers < 2_000, "a span of 100 entries touched {} pages", span.buffers);
     }
+}
+
+/// Events are written in the order of their index, also with a cached plan and whatever the order of the reports: its pages fill
+/// up, and it is half as large as one that is filled backwards.
+// SPEC E3.
+#[tokio::test]
+async fn events_are_written_in_the_order_of_their_index() {
+    /// From the sixth execution on, a statement's plan is cached.
+    const BATCHES: u32 = 8;
+    const MESSAGES: u32 = 100;
+    let database = fresh_database().await;
+    // One connection, so all executions are of one prepared statement.
+    let store = Store::open(&database.url, 1).await.expect("the store opens");
+    for batch in 0..BATCHES {
+        let messages = (0..MESSAGES).map(|number| message(&format!("{batch}-{number}"))).collect();
+        assert!(store.messages().enqueue_all(messages).await.iter().all(Result::is_ok));
+        let mut work = store.claims().claim(&queue(), many(MESSAGES), terms()).await.expect("claimed");
+        work.reverse();
+        let report = |work| Settlement::new(work, succeeded(work), Note::default());
+        let settled = store.claims().settle_all(work.iter().map(report).collect()).await;
+        assert!(settled.iter().all(Result::is_ok), "{settled:?}");
+    }
+    let mut connection = PgConnection::connect(&database.url).await.expect("connected");
+    let backwards = "SELECT count(*), count(*) FILTER (WHERE message_id < before) \
+                     FROM (SELECT message_id, lag(message_id) OVER (ORDER BY ctid) AS before FROM ichido.events) AS e";
+    let row = connection.fetch_one(backwards).await.expect("counted");
+    assert_eq!((row.get::<i64, _>(0), row.get::<i64, _>(1)), (i64::from(BATCHES * MESSAGES), 0));
 }

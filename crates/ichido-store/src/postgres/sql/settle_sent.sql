@@ -4,24 +4,35 @@
 -- The lock prevents a rescue from reading the remaining messages before this commits; if the rescue came first, the lease is
 -- missing here. It is the lock that the deletion needs, taken in one order: two nodes that report on the same claims cannot
 -- deadlock.
-WITH now AS (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at),
-held AS (SELECT fence, node, queue FROM ichido.leases WHERE fence = ANY ($9) ORDER BY fence FOR UPDATE),
+--
+-- Each message has the position of its fence in $5. Not a join: PostgreSQL would build its hash table from the messages, which
+-- costs more and returns them in reverse, and then the index of the events is filled backwards and half empty. A column that repeats one
+-- value has only that one, and one without values has none ($2 to $4, $8 to $15; see repeated.rs).
+WITH now AS (SELECT clock_timestamp() + $7 * interval '1 microsecond' AS at),
+held AS (SELECT fence, node, queue, claimed_at FROM ichido.leases WHERE fence = ANY ($5) ORDER BY fence FOR UPDATE),
+lease AS (
+    SELECT array_agg(held.node ORDER BY f.number) AS nodes, array_agg(held.claimed_at ORDER BY f.number) AS claimed_at
+    FROM unnest($5::bigint[]) WITH ORDINALITY AS f (fence, number) LEFT JOIN held USING (fence)
+),
 ended AS (
     INSERT INTO ichido.events
         (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect,
          status, result_digest, receipt, code, excerpt, response, response_type, response_bytes, node)
-    SELECT i.message_id, i.fence, 0, i.claimed_at, now.at, 'sending', 'sent', 'succeeded', i.attempts, i.deaths, 'done',
-           i.status, i.result_digest, i.receipt, i.code, i.excerpt, i.response, i.response_type, i.response_bytes, held.node
-    FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[], $4::integer[], $5::integer[], $6::smallint[], $7::bytea[], $8::text[],
-                $12::text[], $13::text[], $14::bytea[], $15::text[], $16::integer[])
-             AS i (message_id, fence, claimed_at, attempts, deaths, status, result_digest, receipt, code, excerpt,
-                   response, response_type, response_bytes)
-    JOIN held USING (fence), now
+    SELECT i.message_id, ($5::bigint[])[coalesce(i.lease, ($2::integer[])[1])], 0, lease.claimed_at[coalesce(i.lease, ($2::integer[])[1])],
+           now.at, 'sending', 'sent', 'succeeded', coalesce(i.attempts, ($3::integer[])[1]), coalesce(i.deaths, ($4::integer[])[1]), 'done',
+           i.status, i.result_digest, i.receipt, i.code, i.excerpt, i.response, i.response_type, i.response_bytes,
+           lease.nodes[coalesce(i.lease, ($2::integer[])[1])]
+    FROM unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[], $8::smallint[], $9::bytea[], $10::text[], $11::text[],
+                $12::text[], $13::bytea[], $14::text[], $15::integer[])
+             AS i (message_id, lease, attempts, deaths, status, result_digest, receipt, code, excerpt,
+                   response, response_type, response_bytes),
+         lease, now
+    WHERE lease.nodes[coalesce(i.lease, ($2::integer[])[1])] IS NOT NULL
     ON CONFLICT DO NOTHING
     RETURNING message_id, fence
 ),
-over AS (DELETE FROM ichido.leases WHERE fence = ANY ($10) AND fence IN (SELECT fence FROM held)),
-unmarked AS (DELETE FROM ichido.start_marks WHERE fence = ANY ($10)),
+over AS (DELETE FROM ichido.leases WHERE fence = ANY ($6) AND fence IN (SELECT fence FROM held)),
+unmarked AS (DELETE FROM ichido.start_marks WHERE fence = ANY ($6)),
 counted AS (
     INSERT INTO ichido.count_deltas (queue, state, delta)
     SELECT held.queue, c.state, sum(c.sign)

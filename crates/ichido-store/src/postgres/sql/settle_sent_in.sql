@@ -1,16 +1,16 @@
--- Like settle_sent.sql, as the last statement of the holder's own transaction before its COMMIT. Returns no row, and writes
--- nothing, if the claim was lost, has expired, or does not hold the message, if the message has ended under it, or if there is
+-- Like settle_sent.sql, for one report, as the last statement of the holder's own transaction before its COMMIT. Returns no
+-- row, and writes nothing, if the claim was lost, has expired, or does not hold the message, if the message has ended under it, or if there is
 -- no transaction: a handler may have ended it. A statement of its own begins with its transaction, to the microsecond.
 --
 -- The lock keeps renewals and rescues waiting until the transaction ends, which is at once. A rescue that was first has deleted
 -- the lease; one that comes later sees the event. The lease is deleted after the commit (lease_finished.sql), not here: that lock
--- would make the worker's other claims wait. $10 is not used.
+-- would make the worker's other claims wait. $2, $6 and $16 are not used.
 --
 -- A response must also mean durable, however the caller's connection is configured; a stricter setting is kept.
-WITH now AS (SELECT clock_timestamp() + $11 * interval '1 microsecond' AS at),
+WITH now AS (SELECT clock_timestamp() + $7 * interval '1 microsecond' AS at),
 held AS (
-    SELECT fence, node, queue FROM ichido.leases
-    WHERE fence = ANY ($9) AND message_ids @> $1::uuid[] AND lease_until > (SELECT at FROM now)
+    SELECT fence, node, queue, claimed_at FROM ichido.leases
+    WHERE fence = ANY ($5) AND message_ids @> $1::uuid[] AND lease_until > (SELECT at FROM now)
       AND transaction_timestamp() < statement_timestamp()
     FOR SHARE
 ),
@@ -18,13 +18,13 @@ ended AS (
     INSERT INTO ichido.events
         (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect,
          status, result_digest, receipt, code, excerpt, response, response_type, response_bytes, node)
-    SELECT i.message_id, i.fence, 0, i.claimed_at, now.at, 'sending', 'sent', 'succeeded', i.attempts, i.deaths, 'done',
+    SELECT i.message_id, held.fence, 0, held.claimed_at, now.at, 'sending', 'sent', 'succeeded', i.attempts, i.deaths, 'done',
            i.status, i.result_digest, i.receipt, i.code, i.excerpt, i.response, i.response_type, i.response_bytes, held.node
-    FROM unnest($1::uuid[], $2::bigint[], $3::timestamptz[], $4::integer[], $5::integer[], $6::smallint[], $7::bytea[], $8::text[],
-                $12::text[], $13::text[], $14::bytea[], $15::text[], $16::integer[])
-             AS i (message_id, fence, claimed_at, attempts, deaths, status, result_digest, receipt, code, excerpt,
-                   response, response_type, response_bytes)
-    JOIN held USING (fence), now
+    FROM unnest($1::uuid[], $3::integer[], $4::integer[], $8::smallint[], $9::bytea[], $10::text[], $11::text[],
+                $12::text[], $13::bytea[], $14::text[], $15::integer[])
+             AS i (message_id, attempts, deaths, status, result_digest, receipt, code, excerpt,
+                   response, response_type, response_bytes),
+         held, now
     ON CONFLICT DO NOTHING
     RETURNING message_id, fence
 ),

@@ -18,21 +18,19 @@ picked AS (
                 ORDER BY priority, message_id LIMIT $5 FOR UPDATE SKIP LOCKED) AS rest
             LIMIT $5) AS picked_rows
         WHERE NOT EXISTS (SELECT 1 FROM ichido.queues WHERE name = $1 AND paused)))
-    RETURNING message_id, priority, suspect, attempts, deaths, doubt_since, in_flight_until, last_fence
+    RETURNING message_id, priority, suspect, attempts, deaths, doubt_since, in_flight_until
 ),
 lease AS (
     INSERT INTO ichido.leases (fence, queue, node, claimed_at, lease_until, start_marks, suspect, guarantee, keeps_for, max_time_in_flight, message_ids)
-    SELECT nextval('ichido.fence'), $1, $2, now.at, now.at + $6 * interval '1 microsecond', $7, false,
+    SELECT nextval('ichido.fence'), $1, $2, (SELECT at FROM now), (SELECT at FROM now) + $6 * interval '1 microsecond', $7, false,
            $9, $10::bigint, $11::bigint, array_agg(message_id)
-    FROM picked, now GROUP BY now.at
-    RETURNING fence, claimed_at
+    FROM picked HAVING count(*) > 0
+    RETURNING fence, claimed_at, cardinality(message_ids) AS count
 ),
 counted AS (
     INSERT INTO ichido.count_deltas (queue, state, delta)
-    SELECT $1, c.state, c.sign * (SELECT count(*) FROM picked)
-    FROM (VALUES ('queued', -1), ('sending', 1)) AS c (state, sign)
-    WHERE EXISTS (SELECT 1 FROM picked)
+    SELECT $1, c.state, c.sign * lease.count FROM lease, (VALUES ('queued', -1), ('sending', 1)) AS c (state, sign)
 )
 SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.hops, m.trace, m.trace_id, m.item, m.priority, m.max_attempts, m.created_at, m.due,
-       p.suspect, p.attempts, p.deaths, p.doubt_since, p.in_flight_until, p.last_fence, l.fence, l.claimed_at
+       p.suspect, p.attempts, p.deaths, p.doubt_since, p.in_flight_until, l.fence, l.claimed_at
 FROM picked p JOIN ichido.messages m ON m.id = p.message_id CROSS JOIN lease l

@@ -1,7 +1,7 @@
 -- Finds one suspect message alone: a worker died holding it, and this attempt shows whether it was the cause. The index is
 -- named, because the planner would rather scan the whole queue in order than trust that suspects are few.
 SELECT m.id, m.identity, m.key, m.content_type, m.request, m.digest, m.hops, m.trace, m.trace_id, m.item, m.priority, m.max_attempts, m.created_at, m.due,
-       r.suspect, r.attempts, r.deaths, r.doubt_since, r.in_flight_until, r.last_fence, ?2 AS fence, ?3 AS claimed_at
+       r.suspect, r.attempts, r.deaths, r.doubt_since, r.in_flight_until, ?2 AS fence, ?3 AS claimed_at
 FROM ichido_ready r INDEXED BY ichido_ready_suspect CROSS JOIN ichido_messages m ON m.id = r.message_id
 WHERE r.queue = ?1 AND r.suspect
 ORDER BY r.priority, r.message_id

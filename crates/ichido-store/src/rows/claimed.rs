@@ -1,0 +1,119 @@
+//! Reads claimed messages, by the position of their columns.
+//!
+//! Every other row is read by name. A claim returns up to a thousand rows of 21 columns, and a name is hashed for each of them.
+
+use ichido_core::digest::Digest;
+use ichido_core::lifecycle::{History, StartMark};
+use ichido_core::time::Timestamp;
+
+use super::{allowed, corrupt, doubt, key_of, priority_of};
+use crate::columns::{Columns, fence_from};
+use crate::db_timestamp::DbTimestamp;
+use crate::error::StoreError;
+use crate::message::{ClaimOptions, ClaimedMessage, QueueName};
+
+/// Declares the columns in the order in which the claiming statements of both databases list them.
+macro_rules! columns {
+    ($($column:ident: $name:literal,)+) => {
+        #[derive(Clone, Copy)]
+        enum Column {
+            $($column,)+
+        }
+
+        #[cfg(test)]
+        const NAMES: &[&str] = &[$($name,)+];
+    };
+}
+
+columns! {
+    Id: "id",
+    Identity: "identity",
+    Key: "key",
+    ContentType: "content_type",
+    Request: "request",
+    Digest: "digest",
+    Hops: "hops",
+    Trace: "trace",
+    TraceId: "trace_id",
+    Item: "item",
+    Priority: "priority",
+    MaxAttempts: "max_attempts",
+    CreatedAt: "created_at",
+    Due: "due",
+    Suspect: "suspect",
+    Attempts: "attempts",
+    Deaths: "deaths",
+    DoubtSince: "doubt_since",
+    InFlightUntil: "in_flight_until",
+    Fence: "fence",
+    ClaimedAt: "claimed_at",
+}
+
+/// Reads a message that was just claimed.
+pub(crate) fn work(
+    queue: &QueueName,
+    terms: ClaimOptions,
+    row: &impl Columns,
+) -> Result<ClaimedMessage, StoreError> {
+    let text = |column: Column| row.at::<&str>(column as usize);
+    let text_or_none = |column: Column| row.at::<Option<String>>(column as usize);
+    let count = |column: Column| row.at::<i32>(column as usize);
+    let at = |column: Column| Ok::<_, sqlx::Error>(row.at::<DbTimestamp>(column as usize)?.0);
+    let at_or_none = |column: Column| {
+        let moment = row.at::<Option<DbTimestamp>>(column as usize)?;
+        Ok::<Option<Timestamp>, sqlx::Error>(moment.map(|moment| moment.0))
+    };
+    let positive = |column| u32::try_from(count(column)?).map_err(|_| corrupt("a count is negative"));
+    let fence = fence_from(row.at(Column::Fence as usize)?)?;
+    let suspect: bool = row.at(Column::Suspect as usize)?;
+    let history = History {
+        attempts: positive(Column::Attempts)?.saturating_add(1),
+        max_attempts: allowed(count(Column::MaxAttempts)?)?,
+        deaths: positive(Column::Deaths)?,
+        suspect,
+        doubt: doubt(at_or_none(Column::DoubtSince)?, at_or_none(Column::InFlightUntil)?)?,
+        last_fence: Some(fence),
+    };
+    let digest = row.at::<&[u8]>(Column::Digest as usize)?.try_into();
+    Ok(ClaimedMessage {
+        id: row.at(Column::Id as usize)?,
+        queue: queue.clone(),
+        identity: text(Column::Identity)?.to_owned(),
+        key: key_of(text(Column::Key)?)?,
+        content_type: text(Column::ContentType)?.to_owned(),
+        request: row.at::<&[u8]>(Column::Request as usize)?.to_vec(),
+        digest: Digest::from_bytes(digest.map_err(|_| corrupt("a hash is not 32 bytes long"))?),
+        hops: text_or_none(Column::Hops)?,
+        trace: text_or_none(Column::Trace)?,
+        trace_id: text_or_none(Column::TraceId)?,
+        item: text_or_none(Column::Item)?,
+        priority: priority_of(row.at(Column::Priority as usize)?),
+        created_at: at(Column::CreatedAt)?,
+        run_at: at_or_none(Column::Due)?,
+        claimed_at: at(Column::ClaimedAt)?,
+        fence,
+        start_mark: if terms.start_marks || suspect { StartMark::NotYet } else { StartMark::NotTracked },
+        history,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claiming_statements_list_the_columns_in_this_order() {
+        for sql in [
+            include_str!("../postgres/sql/work_claim.sql"),
+            include_str!("../postgres/sql/work_claim_suspect.sql"),
+            include_str!("../sqlite/sql/work_pick.sql"),
+            include_str!("../sqlite/sql/work_pick_suspect.sql"),
+        ] {
+            let (_, listed) = sql.rsplit_once("SELECT m.").expect("the rows of a claim");
+            let (listed, _) = listed.split_once("FROM").expect("their tables");
+            let names: Vec<&str> =
+                listed.split(',').filter_map(|column| column.trim().rsplit(['.', ' ']).next()).collect();
+            assert_eq!(names, NAMES, "{sql}");
+        }
+    }
+}
