@@ -1,7 +1,8 @@
 //! Natural batching: while one write is in flight, arriving jobs form the next batch.
 //!
-//! A single caller does not wait: its write starts at once. Under load batches grow automatically, and one fsync or one round
-//! trip serves many callers. If a caller goes away, its job is still done and only its result is dropped.
+//! A single caller does not wait: if nothing else is submitted, its write starts at once, in a task of its own and not by way of
+//! the stream. Under load batches grow automatically, and one fsync or one round trip serves many callers. If a caller goes away,
+//! its job is still done and only its result is dropped.
 //!
 //! Guarantee: each job is written at least once, or its caller learns that it was not, or that this is unknown. Jobs about one
 //! subject are written in the order they came. One write is in flight, and a caller that goes away delays nobody.
@@ -12,13 +13,17 @@
 //! Each stream has one write in flight. Two were tried: enqueues and the ledger gained nothing beyond noise, batches became
 //! smaller, and two reports about one message could overtake each other.
 
+mod answer;
 mod side_queue;
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
+use self::answer::{Answer, Unanswered};
 use self::side_queue::{SideBatch, SideQueue};
 use crate::error::StoreError;
 use crate::split_retry::{BatchOutcome, or_unknown, write_all, write_whole};
@@ -64,33 +69,66 @@ impl BatchLimits {
 struct PendingJob<J, R> {
     job: J,
     bytes: usize,
-    answer: oneshot::Sender<R>,
+    answer: Answer<R>,
 }
 
 /// The entry to a stream of batches.
 pub struct Batcher<J, R> {
     jobs: mpsc::Sender<PendingJob<J, Result<R, StoreError>>>,
+    unanswered: Unanswered,
+    turn: Arc<Turn>,
+    /// Writes a job beside the stream, in its own task.
+    write_alone: Box<WriteAlone<J, R>>,
+}
+
+/// A wait for room among the waiting jobs.
+type Room = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
+
+type WriteAlone<J, R> = dyn Fn(PendingJob<J, Result<R, StoreError>>, OwnedMutexGuard<()>) + Send + Sync;
+
+/// The right to write: one write of a stream is in flight.
+#[derive(Default)]
+struct Turn {
+    taken: Arc<Mutex<()>>,
+    /// The number of jobs in the last batch.
+    last_batch: AtomicUsize,
+}
+
+impl Turn {
+    /// Takes the turn for a job that is alone, if nobody has it.
+    ///
+    /// Not after a batch of several: their callers submit again one after another, and the first of them would go alone while
+    /// the others wait for its commit.
+    fn try_alone(&self) -> Option<OwnedMutexGuard<()>> {
+        let was_alone = self.last_batch.load(Ordering::Relaxed) <= 1;
+        was_alone.then(|| Arc::clone(&self.taken).try_lock_owned().ok()).flatten()
+    }
 }
 
 impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
     /// Starts the stream. It ends when the last `Batcher` is dropped and its jobs are done.
-    pub fn start(bounds: BatchLimits, writer: Arc<impl BatchWriter<J, R>>) -> Self {
+    pub fn start<W: BatchWriter<J, R>>(bounds: BatchLimits, writer: Arc<W>) -> Self {
         let (jobs, waiting) = mpsc::channel(bounds.max_waiting);
-        tokio::spawn(run(bounds, waiting, writer));
-        Self { jobs }
+        let turn = Arc::<Turn>::default();
+        let side_queue = Arc::new(SideQueue::start(&writer));
+        tokio::spawn(run(bounds, waiting, Arc::clone(&turn), Arc::clone(&writer), Arc::clone(&side_queue)));
+        let write_alone = Box::new(move |job, turn| {
+            let (writer, side_queue) = (Arc::clone(&writer), Arc::clone(&side_queue));
+            tokio::spawn(async move { write_batch(vec![job], turn, &*writer, &side_queue).await });
+        });
+        Self { jobs, unanswered: Unanswered::default(), turn, write_alone }
     }
 
     /// Submits a job and returns a future of its result. The future does not hold the job.
     pub fn submit(&self, job: J, bytes: usize) -> impl Future<Output = Result<R, StoreError>> + Send {
-        let (answer, answered) = oneshot::channel();
-        let waits = match self.jobs.try_send(PendingJob { job, bytes, answer }) {
-            Ok(()) => Ok(None),
-            Err(TrySendError::Closed(_)) => Err(StoreError::Busy),
-            // Few callers wait to submit. Boxed, or every caller's future would reserve the space for it.
-            Err(TrySendError::Full(waiting)) => {
-                let jobs = self.jobs.clone();
-                Ok(Some(Box::pin(async move { jobs.send(waiting).await.map_err(|_| StoreError::Busy) })))
+        let (answer, answered, is_only) = self.unanswered.add();
+        let job = PendingJob { job, bytes, answer };
+        let waits = match is_only.then(|| self.turn.try_alone()).flatten() {
+            Some(turn) => {
+                (self.write_alone)(job, turn);
+                Ok(None)
             }
+            None => self.join_stream(job),
         };
         async move {
             if let Some(waits) = waits? {
@@ -100,14 +138,28 @@ impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
             answered.await.map_err(|_| StoreError::Unknown(sqlx::Error::WorkerCrashed))?
         }
     }
+
+    /// Adds a job to those that wait. Returns a future if there is no room.
+    fn join_stream(&self, job: PendingJob<J, Result<R, StoreError>>) -> Result<Option<Room>, StoreError> {
+        match self.jobs.try_send(job) {
+            Ok(()) => Ok(None),
+            Err(TrySendError::Closed(_)) => Err(StoreError::Busy),
+            // Few callers wait to submit. Boxed, or every caller's future would reserve the space for it.
+            Err(TrySendError::Full(waiting)) => {
+                let jobs = self.jobs.clone();
+                Ok(Some(Box::pin(async move { jobs.send(waiting).await.map_err(|_| StoreError::Busy) })))
+            }
+        }
+    }
 }
 
-async fn run<J: Send + Sync + 'static, R: Send + 'static>(
+async fn run<J: Send + Sync + 'static, R: Send + 'static, W: BatchWriter<J, R>>(
     bounds: BatchLimits,
     mut waiting: mpsc::Receiver<PendingJob<J, Result<R, StoreError>>>,
-    writer: Arc<impl BatchWriter<J, R>>,
+    turn: Arc<Turn>,
+    writer: Arc<W>,
+    side_queue: Arc<SideQueue<J, R, W>>,
 ) {
-    let side_queue = Arc::new(SideQueue::start(&writer));
     let mut carried_over = None;
     loop {
         let first = match carried_over.take() {
@@ -117,11 +169,14 @@ async fn run<J: Send + Sync + 'static, R: Send + 'static>(
                 None => return,
             },
         };
+        // A job that went alone may be in flight; those that come meanwhile join this batch.
+        let taken = Arc::clone(&turn.taken).lock_owned().await;
         let batch = gather(bounds, first, &mut waiting, &mut carried_over);
+        turn.last_batch.store(batch.len(), Ordering::Relaxed);
         let (writer, side_queue) = (Arc::clone(&writer), Arc::clone(&side_queue));
         // In its own task, so a panic ends only this batch, and its callers learn that the result is unknown. One at a time, so
         // two jobs about one subject never overtake each other.
-        drop(tokio::spawn(async move { write_batch(batch, &*writer, &side_queue).await }).await);
+        drop(tokio::spawn(async move { write_batch(batch, taken, &*writer, &side_queue).await }).await);
         // Callers that just got a result may submit again at once. Yielding once lets them all join the next batch.
         tokio::task::yield_now().await;
     }
@@ -148,9 +203,11 @@ fn gather<J, R>(
     batch
 }
 
-/// Writes one batch and sends the results, or moves it to the side queue.
+/// Writes one batch and sends the results, or moves it to the side queue. The turn ends before the results are sent: a caller
+/// may submit again at once.
 async fn write_batch<J: Send + Sync + 'static, R: Send + 'static, W: BatchWriter<J, R>>(
     batch: Vec<PendingJob<J, Result<R, StoreError>>>,
+    turn: OwnedMutexGuard<()>,
     writer: &W,
     side_queue: &SideQueue<J, R, W>,
 ) {
@@ -165,10 +222,15 @@ async fn write_batch<J: Send + Sync + 'static, R: Send + 'static, W: BatchWriter
     let (jobs, answers) = unzip_jobs(batch);
     if W::BUSY_FOR_ALL {
         // With a single writer nothing else could proceed meanwhile.
-        return send_results(answers, write_all(writer, &jobs).await);
+        let results = write_all(writer, &jobs).await;
+        drop(turn);
+        return send_results(answers, results);
     }
     match write_whole(writer, &jobs).await {
-        BatchOutcome::Answered(results) => send_results(answers, results),
+        BatchOutcome::Answered(results) => {
+            drop(turn);
+            send_results(answers, results);
+        }
         BatchOutcome::Split { was_lost } => {
             queue_aside(
                 side_queue,
@@ -189,14 +251,13 @@ fn queue_aside<J: Send + Sync + 'static, R: Send + 'static, W: BatchWriter<J, R>
     }
 }
 
-fn unzip_jobs<J, R>(batch: Vec<PendingJob<J, R>>) -> (Vec<J>, Vec<oneshot::Sender<R>>) {
+fn unzip_jobs<J, R>(batch: Vec<PendingJob<J, R>>) -> (Vec<J>, Vec<Answer<R>>) {
     batch.into_iter().map(|waiting| (waiting.job, waiting.answer)).unzip()
 }
 
-fn send_results<R>(answers: Vec<oneshot::Sender<R>>, results: Vec<R>) {
+fn send_results<R>(answers: Vec<Answer<R>>, results: Vec<R>) {
     for (answer, result) in answers.into_iter().zip(results) {
-        // The caller may have gone away; its job is done anyway.
-        drop(answer.send(result));
+        answer.send(result);
     }
 }
 

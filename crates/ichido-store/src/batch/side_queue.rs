@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 use ichido_core::sync::lock;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
+use super::answer::Answer;
 use super::{PendingJob, send_results};
 use crate::error::StoreError;
 use crate::split_retry::{BatchWriter, write_all, write_split};
@@ -23,7 +24,7 @@ type PendingJobs<J, R> = Vec<PendingJob<J, JobResult<R>>>;
 /// A batch that waits to be written beside the stream.
 pub(super) struct SideBatch<J, R> {
     pub(super) jobs: Vec<J>,
-    pub(super) answers: Vec<oneshot::Sender<R>>,
+    pub(super) answers: Vec<Answer<R>>,
     /// Set if the batch was written as a whole and failed. `None` if it waits behind another batch about the same subject.
     pub(super) tried: Option<FailedWhole>,
 }

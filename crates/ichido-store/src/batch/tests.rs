@@ -1,3 +1,7 @@
+use std::sync::Mutex;
+
+use ichido_core::sync::lock;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use super::side_queue::MAX_SIDE_BATCHES;
@@ -90,4 +94,73 @@ async fn too_many_locked_jobs_return_busy() {
         busy += usize::from(matches!(answer.await.unwrap(), Err(StoreError::Busy)));
     }
     assert_eq!(busy, 100 - kept);
+}
+
+/// A database that notes the size of each batch, and writes it when the gate opens.
+struct NotingWriter {
+    sizes: Mutex<Vec<usize>>,
+    gate: Semaphore,
+}
+
+impl NotingWriter {
+    fn with_gate(permits: usize) -> Arc<Self> {
+        Arc::new(Self { sizes: Mutex::default(), gate: Semaphore::new(permits) })
+    }
+}
+
+impl BatchWriter<u32, u32> for NotingWriter {
+    const BUSY_FOR_ALL: bool = false;
+
+    async fn write(&self, jobs: &[u32], _manner: WriteMode) -> Result<Vec<u32>, StoreError> {
+        lock(&self.sizes).push(jobs.len());
+        self.gate.acquire().await.unwrap().forget();
+        Ok(jobs.to_vec())
+    }
+}
+
+#[tokio::test]
+async fn a_lone_job_does_not_pass_through_the_stream() {
+    let writer = NotingWriter::with_gate(3);
+    let batcher = Batcher::start(BatchLimits::DEFAULT, Arc::clone(&writer));
+    tokio::task::yield_now().await;
+    let alive = || Handle::current().metrics().num_alive_tasks();
+    let tasks = alive();
+    for job in 0..3 {
+        let result = batcher.submit(job, 1);
+        assert_eq!(alive(), tasks + 1, "the stream has not run yet, and the write has its task");
+        assert_eq!(result.await.unwrap(), job);
+    }
+    assert_eq!(*lock(&writer.sizes), [1, 1, 1]);
+}
+
+#[tokio::test]
+async fn jobs_that_come_during_a_write_share_the_next_one() {
+    let writer = NotingWriter::with_gate(0);
+    let batcher = Batcher::start(BatchLimits::DEFAULT, Arc::clone(&writer));
+    let first: Vec<_> = (0..4).map(|job| batcher.submit(job, 1)).collect();
+    writer.gate.add_permits(10);
+    for result in first {
+        result.await.unwrap();
+    }
+    // Nothing is in flight now. After a batch of several, the first caller does not go alone.
+    let then: Vec<_> = (0..3).map(|job| batcher.submit(job, 1)).collect();
+    for result in then {
+        result.await.unwrap();
+    }
+    assert_eq!(*lock(&writer.sizes), [1, 3, 3]);
+}
+
+/// A caller may hold a future without polling it, as in `select!`.
+#[tokio::test]
+async fn a_lone_job_is_written_although_nobody_awaits_it() {
+    let writer = NotingWriter::with_gate(2);
+    let batcher = Batcher::start(BatchLimits::DEFAULT, Arc::clone(&writer));
+    let held = batcher.submit(1, 1);
+    assert_eq!(batcher.submit(2, 1).await.unwrap(), 2);
+    assert_eq!(held.await.unwrap(), 1);
+    drop(batcher.submit(3, 1));
+    writer.gate.add_permits(1);
+    while lock(&writer.sizes).len() < 3 {
+        tokio::task::yield_now().await;
+    }
 }
