@@ -9,7 +9,10 @@
 //! closed, never returned.
 //!
 //! A connection that was used within the last second is not pinged before its next use: the ping was one of two round trips of
-//! every batch. If the connection has died, the batch fails as it would have in the middle, and is retried.
+//! every batch. If the connection has died, the batch fails as it would have in the middle, and is retried. For the same reason a
+//! connection is not given back after each call, because the pool pings it then: it rests in [`warm`] for the next call.
+
+mod warm;
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -23,6 +26,7 @@ use sqlx::{Connection as _, PgConnection};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
+use self::warm::WarmConnections;
 use crate::error::StoreError;
 use crate::error_detail::redact;
 
@@ -71,6 +75,7 @@ pub(crate) struct ConnectionPool {
     /// How long a statement waits for a locked row, if different from the connection's setting.
     lock_timeout: Option<&'static str>,
     lost: LastLoss,
+    warm: Arc<WarmConnections>,
 }
 
 impl ConnectionPool {
@@ -90,7 +95,8 @@ impl ConnectionPool {
                 Box::pin(async move { lost.is_sound(connection, meta.idle_for).await })
             })
             .connect_lazy_with(options);
-        Self { pool, answer_timeout, lock_timeout: None, lost }
+        let warm = WarmConnections::of(&pool);
+        Self { pool, answer_timeout, lock_timeout: None, lost, warm }
     }
 
     /// Returns the same pool with another answer timeout.
@@ -103,9 +109,10 @@ impl ConnectionPool {
         Self { lock_timeout: Some(lock_timeout), ..self.clone() }
     }
 
-    /// Returns the pool, for tests.
+    /// Returns the pool, for tests. Connections that rest outside of it are given back.
     #[cfg(feature = "testing")]
     pub(crate) fn pool(&self) -> &PgPool {
+        self.warm.give_back();
         &self.pool
     }
 
@@ -115,8 +122,7 @@ impl ConnectionPool {
         run: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         // Without a connection, nothing was done.
-        let connection = self.pool.acquire().await.map_err(|error| StoreError::Unavailable(redact(error)))?;
-        let mut pooled = PooledConnection { connection, is_sound: false };
+        let mut pooled = self.acquire().await.map_err(|error| StoreError::Unavailable(redact(error)))?;
         let outcome =
             timeout(self.answer_timeout, self.run_with_lock_timeout(&mut pooled.connection, run)).await;
         let outcome = outcome.unwrap_or_else(|_| Err(StoreError::Unknown(no_answer())));
@@ -124,9 +130,29 @@ impl ConnectionPool {
             Err(StoreError::Unknown(_)) => self.lost.just_now(),
             // The server became a follower and stays one: the next connection may find the new leader.
             Err(StoreError::Unavailable(_)) => (),
-            _ => pooled.is_sound = true,
+            _ => {
+                pooled.is_sound = true;
+                self.warm.rest(pooled, &self.pool);
+            }
         }
         outcome
+    }
+
+    async fn acquire(&self) -> Result<PooledConnection, sqlx::Error> {
+        let waiting = loop {
+            match self.warm.take() {
+                Ok((mut pooled, idle_since)) => {
+                    let idle_for = idle_since.elapsed();
+                    if matches!(self.lost.is_sound(&mut pooled.connection, idle_for).await, Ok(true)) {
+                        return Ok(pooled);
+                    }
+                }
+                Err(waiting) => break waiting,
+            }
+        };
+        let connection = self.pool.acquire().await?;
+        drop(waiting);
+        Ok(PooledConnection { connection, is_sound: false, taken: Instant::now() })
     }
 
     async fn run_with_lock_timeout<T>(
@@ -166,6 +192,8 @@ struct PooledConnection {
     connection: PoolConnection<sqlx::Postgres>,
     /// Whether every request was answered.
     is_sound: bool,
+    /// When it was taken out of the pool.
+    taken: Instant,
 }
 
 impl Drop for PooledConnection {

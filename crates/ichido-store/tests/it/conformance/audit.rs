@@ -59,8 +59,9 @@ pub(crate) async fn seal(store: &Store, limit: u32) -> u64 {
 async fn until_sealable(store: &Store) {
     const LATER: &str = "SELECT count(*) FROM ichido.events, ichido.position_base \
          WHERE position >= base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint";
-    let Some(pool) = store.postgres_pool() else { return };
-    while 0 < sqlx::query_scalar::<_, i64>(LATER).fetch_one(pool).await.unwrap() {
+    while let Some(pool) = store.postgres_pool()
+        && 0 < sqlx::query_scalar::<_, i64>(LATER).fetch_one(pool).await.unwrap()
+    {
         tokio::task::yield_now().await;
     }
 }

@@ -25,10 +25,9 @@ async fn store() -> (PgTestDatabase, FaultProxy, Store) {
     (database, proxy, store)
 }
 
-/// Waits until the connection is back in the pool.
+/// Waits until the connection is back in the pool. Asking for the pool gives it back.
 async fn at_rest(store: &Store) {
-    let pool = store.postgres_pool().unwrap();
-    until("the connection is idle", async || 0 < pool.num_idle()).await;
+    until("the connection is idle", async || 0 < store.postgres_pool().unwrap().num_idle()).await;
 }
 
 /// Lets timeouts pass, until this many dead connections were closed.
@@ -85,6 +84,8 @@ async fn a_connection_that_dies_while_it_is_given_back_is_replaced() {
         let (_database, proxy, store) = store().await;
         proxy.die_after("INSERT 0");
         run(&store, "before").await;
+        // Gives it back, instead of keeping it for the next call.
+        store.postgres_pool().unwrap();
         pass_until_closed(&proxy, 1).await;
         run(&store, "after").await;
         assert_eq!(proxy.met(), 1);
