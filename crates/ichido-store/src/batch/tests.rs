@@ -30,12 +30,21 @@ impl BatchWriter<u32, u32> for GatedWriter {
     }
 }
 
+/// Writes a shared batch of odd jobs: the next job does not go alone then.
+async fn sharing(batcher: Batcher<u32, u32>) -> Arc<Batcher<u32, u32>> {
+    let jobs: Vec<_> = [1, 3, 5].map(|job| batcher.submit(job, 1)).into_iter().collect();
+    for job in jobs {
+        job.await.unwrap();
+    }
+    Arc::new(batcher)
+}
+
 /// Measured by results, not by time. The others get results while the locked jobs still wait.
 #[tokio::test]
 async fn locked_jobs_do_not_block_later_ones() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
     let bounds = BatchLimits { max_rows: 2, ..BatchLimits::DEFAULT };
-    let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
+    let batcher = sharing(Batcher::start(bounds, Arc::clone(&gate))).await;
     let submit = |job: u32| {
         let batcher = Arc::clone(&batcher);
         tokio::spawn(async move { batcher.submit(job, 1).await })
@@ -55,7 +64,7 @@ async fn locked_jobs_do_not_block_later_ones() {
 async fn job_for_a_locked_row_waits_behind_it() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
     let bounds = BatchLimits { max_rows: 2, ..BatchLimits::DEFAULT };
-    let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
+    let batcher = sharing(Batcher::start(bounds, Arc::clone(&gate))).await;
     let submit = |job: u32| {
         let batcher = Arc::clone(&batcher);
         tokio::spawn(async move { batcher.submit(job, 1).await })
@@ -76,7 +85,7 @@ async fn job_for_a_locked_row_waits_behind_it() {
 async fn too_many_locked_jobs_return_busy() {
     let gate = Arc::new(GatedWriter(Semaphore::new(0)));
     let bounds = BatchLimits { max_rows: 2, ..BatchLimits::DEFAULT };
-    let batcher = Arc::new(Batcher::start(bounds, Arc::clone(&gate)));
+    let batcher = sharing(Batcher::start(bounds, Arc::clone(&gate))).await;
     let mut answers: Vec<_> = (0..100)
         .map(|job| {
             let batcher = Arc::clone(&batcher);

@@ -235,8 +235,15 @@ impl Postgres {
         let over: Vec<i64> = self.claim_tracker.exhausted(reports.iter()).into_iter().map(number).collect();
         let reporting = |sql| sent_reports(sql, reports, &over, self.skew());
         // A report is repeated only after a lost answer, so the first try assumes no repetition.
+        let first_try = match reports {
+            [report] => {
+                let one = include_str!("sql/settle_sent_one.sql");
+                sent_report(one, report, over.first().copied(), self.skew())
+            }
+            _ => reporting(include_str!("sql/settle_sent_new.sql")),
+        };
         let index = |report: &ClaimReport<'_>| report.index;
-        let applied = match pool.all(reporting(include_str!("sql/settle_sent_new.sql"))).await {
+        let applied = match pool.all(first_try).await {
             Ok(rows) => {
                 let valid: BTreeSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
                 reports.iter().filter(|report| valid.contains(&report.fence)).map(index).collect()
@@ -259,8 +266,7 @@ impl Postgres {
         report: &ClaimReport<'_>,
     ) -> Result<StepResult, StoreError> {
         let sql = include_str!("sql/settle_sent_in.sql");
-        let query = sent_reports(sql, std::slice::from_ref(report), &[], self.skew());
-        let row = query.fetch_optional(connection).await?;
+        let row = sent_report(sql, report, None, self.skew()).fetch_optional(connection).await?;
         Ok(row.map_or(StepResult::Refused(StepRefusal::StaleFence), |_| StepResult::Now(report.last())))
     }
 
@@ -421,8 +427,33 @@ fn sent_reports<'q>(
         .bind(optional(notes().map(|note| note.excerpt.as_deref())))
         .bind(optional(notes().map(body_of)))
         .bind(optional(notes().map(type_of)))
-        .bind(optional(notes().map(bytes_of)))
         .bind(counts)
+        .bind(optional(notes().map(bytes_of)))
+}
+
+/// Builds the statement that writes a single success. `over` is its claim, if that holds nothing more.
+fn sent_report<'q>(
+    sql: &'static str,
+    report: &'q ClaimReport<'q>,
+    over: Option<i64>,
+    skew: i64,
+) -> Query<'q, sqlx::Postgres, PgArguments> {
+    let note = &report.settlement.note;
+    sqlx::query(sql)
+        .bind(report.settlement.id)
+        .bind(number(report.fence))
+        .bind(count(report.history.attempts))
+        .bind(count(report.history.deaths))
+        .bind(skew)
+        .bind(note.status.map(small))
+        .bind(note.result_digest.as_ref().map(|digest| digest.as_bytes().as_slice()))
+        .bind(note.receipt.as_deref())
+        .bind(note.code.map(ErrorCode::as_str))
+        .bind(note.excerpt.as_deref())
+        .bind(body_of(note))
+        .bind(type_of(note))
+        .bind(over)
+        .bind(bytes_of(note))
 }
 
 fn of_message(row: &PgRow) -> Result<(Uuid, Fence), StoreError> {

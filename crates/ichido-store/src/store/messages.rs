@@ -78,8 +78,9 @@ impl Messages<'_> {
         for queue in queues {
             self.0.queues().wake(queue);
         }
+        let now = self.0.skew.monotonic();
         for ((_, new), answer) in plain.iter().zip(&written) {
-            self.0.disk_space.record(self.0.skew.monotonic(), answer);
+            self.0.disk_space.record(now, answer);
             if let Ok(enqueued) = answer {
                 self.0.counters.message_arrived(new.queue.as_str(), is_repeated(*enqueued));
             }

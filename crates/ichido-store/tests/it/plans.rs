@@ -459,7 +459,6 @@ async fn spans_are_found(connection: &mut PgConnection) {
 
 /// Events are written in the order of their index, also with a cached plan and whatever the order of the reports: its pages fill
 /// up, and it is half as large as one that is filled backwards.
-// SPEC E3.
 #[tokio::test]
 async fn events_are_written_in_the_order_of_their_index() {
     /// From the sixth execution on, a statement's plan is cached.

@@ -7,7 +7,7 @@
 --
 -- Each message has the position of its fence in $5. Not a join: PostgreSQL would build its hash table from the messages, which
 -- costs more and returns them in reverse, and then the index of the events is filled backwards and half empty. A column that repeats one
--- value has only that one, and one without values has none ($2 to $4, $8 to $15; see repeated.rs).
+-- value has only that one, and one without values has none ($2 to $4, $8 to $14, $16; see repeated.rs). $15 is not used.
 WITH now AS (SELECT clock_timestamp() + $7 * interval '1 microsecond' AS at),
 held AS (SELECT fence, node, queue, claimed_at FROM ichido.leases WHERE fence = ANY ($5) ORDER BY fence FOR UPDATE),
 lease AS (
@@ -23,7 +23,7 @@ ended AS (
            i.status, i.result_digest, i.receipt, i.code, i.excerpt, i.response, i.response_type, i.response_bytes,
            lease.nodes[coalesce(i.lease, ($2::integer[])[1])]
     FROM unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[], $8::smallint[], $9::bytea[], $10::text[], $11::text[],
-                $12::text[], $13::bytea[], $14::text[], $15::integer[])
+                $12::text[], $13::bytea[], $14::text[], $16::integer[])
              AS i (message_id, lease, attempts, deaths, status, result_digest, receipt, code, excerpt,
                    response, response_type, response_bytes),
          lease, now

@@ -4,13 +4,13 @@
 --
 -- The lock keeps renewals and rescues waiting until the transaction ends, which is at once. A rescue that was first has deleted
 -- the lease; one that comes later sees the event. The lease is deleted after the commit (lease_finished.sql), not here: that lock
--- would make the worker's other claims wait. $2, $6 and $16 are not used.
+-- would make the worker's other claims wait. $13 is not used.
 --
 -- A response must also mean durable, however the caller's connection is configured; a stricter setting is kept.
-WITH now AS (SELECT clock_timestamp() + $7 * interval '1 microsecond' AS at),
+WITH now AS (SELECT clock_timestamp() + $5 * interval '1 microsecond' AS at),
 held AS (
     SELECT fence, node, queue, claimed_at FROM ichido.leases
-    WHERE fence = ANY ($5) AND message_ids @> $1::uuid[] AND lease_until > (SELECT at FROM now)
+    WHERE fence = $2 AND message_ids @> ARRAY[$1::uuid] AND lease_until > (SELECT at FROM now)
       AND transaction_timestamp() < statement_timestamp()
     FOR SHARE
 ),
@@ -18,13 +18,9 @@ ended AS (
     INSERT INTO ichido.events
         (message_id, fence, step, claimed_at, at, from_state, to_state, kind, attempts, deaths, effect,
          status, result_digest, receipt, code, excerpt, response, response_type, response_bytes, node)
-    SELECT i.message_id, held.fence, 0, held.claimed_at, now.at, 'sending', 'sent', 'succeeded', i.attempts, i.deaths, 'done',
-           i.status, i.result_digest, i.receipt, i.code, i.excerpt, i.response, i.response_type, i.response_bytes, held.node
-    FROM unnest($1::uuid[], $3::integer[], $4::integer[], $8::smallint[], $9::bytea[], $10::text[], $11::text[],
-                $12::text[], $13::bytea[], $14::text[], $15::integer[])
-             AS i (message_id, attempts, deaths, status, result_digest, receipt, code, excerpt,
-                   response, response_type, response_bytes),
-         held, now
+    SELECT $1::uuid, held.fence, 0, held.claimed_at, now.at, 'sending', 'sent', 'succeeded',
+           $3::integer, $4::integer, 'done', $6::smallint, $7::bytea, $8::text, $9::text, $10::text, $11::bytea, $12::text, $14::integer, held.node
+    FROM held, now
     ON CONFLICT DO NOTHING
     RETURNING message_id, fence
 ),

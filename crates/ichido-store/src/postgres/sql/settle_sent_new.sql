@@ -16,7 +16,7 @@ ended AS (
            i.status, i.result_digest, i.receipt, i.code, i.excerpt, i.response, i.response_type, i.response_bytes,
            lease.nodes[coalesce(i.lease, ($2::integer[])[1])]
     FROM unnest($1::uuid[], $2::integer[], $3::integer[], $4::integer[], $8::smallint[], $9::bytea[], $10::text[], $11::text[],
-                $12::text[], $13::bytea[], $14::text[], $15::integer[])
+                $12::text[], $13::bytea[], $14::text[], $16::integer[])
              AS i (message_id, lease, attempts, deaths, status, result_digest, receipt, code, excerpt,
                    response, response_type, response_bytes),
          lease, now
@@ -27,7 +27,7 @@ unmarked AS (DELETE FROM ichido.start_marks WHERE fence = ANY ($6)),
 counted AS (
     INSERT INTO ichido.count_deltas (queue, state, delta)
     SELECT held.queue, c.state, sum(c.sign * f.count)
-    FROM unnest($5::bigint[], $16::integer[]) AS f (fence, count) JOIN held USING (fence), (VALUES ('sending', -1), ('sent', 1)) AS c (state, sign)
+    FROM unnest($5::bigint[], $15::integer[]) AS f (fence, count) JOIN held USING (fence), (VALUES ('sending', -1), ('sent', 1)) AS c (state, sign)
     GROUP BY held.queue, c.state
 )
 SELECT fence FROM held
