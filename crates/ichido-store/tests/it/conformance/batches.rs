@@ -122,9 +122,9 @@ both_databases! {
             }),
             actor: None,
         };
-        let note = |work: &ClaimedMessage| if work.id == ids[2] { noted.clone() } else { Note::default() };
+        let details = |work: &ClaimedMessage| if work.id == ids[2] { noted.clone() } else { Note::default() };
         let reports: Vec<Settlement> =
-            work.iter().map(|work| Settlement::new(work, succeeded(work), note(work))).collect();
+            work.iter().map(|work| Settlement::new(work, succeeded(work), details(work))).collect();
         let results = fixture.store.claims().settle_all(reports).await;
         assert!(results.iter().all(|result| matches!(result, Ok(StepResult::Now(_)))), "{results:?}");
         for work in &work {
@@ -133,7 +133,7 @@ both_databases! {
             assert_eq!(last.to.as_str(), "sent");
             assert_eq!((last.node, last.fence), (Some(Uuid::from_u128(node)), Some(work.fence.get())));
             assert_eq!(last.attempts, if work.id == ids[0] { 2 } else { 1 });
-            let expected = note(work);
+            let expected = details(work);
             assert_eq!((last.status, last.result_digest), (expected.status, expected.result_digest));
             assert_eq!((last.receipt, last.excerpt), (expected.receipt, expected.excerpt));
             assert_eq!((last.code.as_deref(), last.response), (expected.code.map(ErrorCode::as_str), expected.response));
