@@ -23,17 +23,13 @@
 //! ```
 // SPEC F1.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::time::Timestamp;
 
 /// The header's name in our spelling.
 pub const NAME: &str = "Ichido-Hops";
-
-/// The hop name of a message that leaves a queue.
-///
-/// Its request id is the message's id.
-pub const OUTBOX: &str = "outbox";
 
 /// The maximum number of entries.
 pub const MAX_HOPS: usize = 8;
@@ -61,7 +57,7 @@ pub struct Hop {
 
 /// The name of a hop, such as `bff`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HopName(String); // Invariant: 1..=MAX_LEN of `a-z 0-9 _ - .`, a letter first.
+pub struct HopName(Cow<'static, str>); // Invariant: 1..=MAX_LEN of `a-z 0-9 _ - .`, a letter first.
 
 /// The id of one request, as `x-request-id` carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +77,11 @@ pub enum HopError {
 }
 
 impl HopName {
+    /// The hop of a message that leaves a queue.
+    ///
+    /// Its request id is the message's id.
+    pub const OUTBOX: Self = Self(Cow::Borrowed("outbox"));
+
     /// The maximum number of characters in a name.
     pub const MAX_LEN: usize = 32;
 
@@ -92,7 +93,11 @@ impl HopName {
         let is_allowed = |byte: &u8| is_letter(byte) || byte.is_ascii_digit() || b"_-.".contains(byte);
         let bytes = text.as_bytes();
         let fits = bytes.len() <= Self::MAX_LEN && bytes.first().is_some_and(is_letter);
-        if fits && bytes.iter().all(is_allowed) { Ok(Self(text.to_owned())) } else { Err(HopError::Name) }
+        if fits && bytes.iter().all(is_allowed) {
+            Ok(Self(Cow::Owned(text.to_owned())))
+        } else {
+            Err(HopError::Name)
+        }
     }
 
     /// Returns the name's characters.
@@ -116,6 +121,11 @@ impl RequestId {
         } else {
             Err(HopError::RequestId)
         }
+    }
+
+    /// Returns the id of a message, which is always a valid one.
+    pub fn from_uuid(id: uuid::Uuid) -> Self {
+        Self(id.to_string())
     }
 
     /// Returns the id's characters.
@@ -143,7 +153,7 @@ impl Hops {
                 return Self::default();
             }
         }
-        parse(&value).unwrap_or_default()
+        if value.is_empty() { Self::default() } else { parse(&value).unwrap_or_default() }
     }
 
     /// Appends one hop.
@@ -152,6 +162,8 @@ impl Hops {
     #[must_use]
     pub fn and(mut self, hop: Hop) -> Self {
         if self.0.len() < MAX_HOPS {
+            // Mostly the last one, so there is no room for more.
+            self.0.reserve_exact(1);
             self.0.push(hop);
         }
         self

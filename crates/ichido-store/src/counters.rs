@@ -68,11 +68,16 @@ impl Counters {
         });
     }
 
-    /// Counts a message that was sent or died, this long after it was enqueued.
-    pub fn left(&self, queue: &str, took: Duration) {
+    /// Counts messages that were sent or died, so long after they were enqueued.
+    pub fn left(&self, queue: &str, took: &[Duration]) {
+        if took.is_empty() {
+            return;
+        }
         self.count(&self.queues, queue, |counted| {
-            *counted.left.slots.entry(slot(took)).or_default() += 1;
-            counted.left.micros = counted.left.micros.saturating_add(micros(took));
+            for took in took.iter().copied() {
+                *counted.left.slots.entry(slot(took)).or_default() += 1;
+                counted.left.micros = counted.left.micros.saturating_add(micros(took));
+            }
         });
     }
 
@@ -222,7 +227,7 @@ mod tests {
         counters.message_arrived("orders", true);
         counters.request_arrived("orders", true);
         counters.retried("orders", true);
-        counters.left("orders", Duration::from_secs(3));
+        counters.left("orders", &[Duration::from_secs(3)]);
     }
 
     #[test]
@@ -243,8 +248,8 @@ mod tests {
     fn rows_come_in_the_order_of_their_key() {
         let counters = Counters::default();
         counted_twice(&counters);
-        counters.left("orders", Duration::from_mins(3));
-        counters.left("mail", Duration::ZERO);
+        counters.left("orders", &[Duration::from_mins(3)]);
+        counters.left("mail", &[Duration::ZERO]);
         let taken = counters.take();
         let rows = rows(&taken);
         let keys: Vec<_> = rows.iter().map(|row| (row.about, row.kind, row.slot)).collect();

@@ -72,7 +72,12 @@ impl Clock {
     ///
     /// It is ahead by at most the duration of the last query.
     pub fn now(&self) -> Timestamp {
+        self.at(self.elapsed())
+    }
+
+    /// Returns the store's time at this local time.
+    pub fn at(&self, elapsed: Duration) -> Timestamp {
         let (asked_at, store_time) = *lock(&self.last_reading);
-        store_time.plus(self.elapsed().saturating_sub(asked_at))
+        store_time.plus(elapsed.saturating_sub(asked_at))
     }
 }

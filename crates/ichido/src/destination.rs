@@ -18,12 +18,14 @@ mod job;
 mod layer;
 #[cfg(feature = "nats")]
 pub mod nats;
+mod promptness;
 
 pub use cancel::Cancel;
 #[cfg(feature = "testing")]
 pub use faults::Fault;
 #[cfg(feature = "testing")]
 pub(crate) use faults::FaultLayer;
+pub(crate) use handler::FirstPoll;
 pub use handler::Handler;
 pub use handlers::Handlers;
 pub use job::{Job, JobError, JobSuccess};
@@ -68,13 +70,13 @@ pub enum Destination {
 impl Destination {
     /// Makes one attempt. It ends within the promised timeout; dropping it earlier abandons the call.
     pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
-        self.call_in(call, cancel, None).await
+        self.call_in(call.clone(), cancel, None).await
     }
 
     /// Makes one attempt, in a transaction if it is a transactional function.
     pub(crate) async fn call_in(
         &self,
-        call: &DeliveryAttempt,
+        call: DeliveryAttempt,
         cancel: &Cancel,
         tx: Option<HandlerTx>,
     ) -> DeliveryOutcome {
@@ -82,10 +84,10 @@ impl Destination {
             Self::Handlers(handlers) => handlers.call_in(call, cancel, tx).await,
             // Dropping the call closes its connection; the receiver gets no other signal.
             #[cfg(feature = "http")]
-            Self::Http(http) => http.call(call).await,
+            Self::Http(http) => http.call(&call).await,
             // A published message cannot be recalled.
             #[cfg(feature = "nats")]
-            Self::Nats(nats) => nats.call(call).await,
+            Self::Nats(nats) => nats.call(&call).await,
         }
     }
 

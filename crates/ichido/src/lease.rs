@@ -210,7 +210,11 @@ impl<R: Renew> Lease<R> {
 
     /// Returns whether the lease holds now, by the local clock.
     pub(crate) fn holds_now(&self) -> bool {
-        let now = self.leases.clock.elapsed();
+        self.holds_at(self.leases.clock.elapsed())
+    }
+
+    /// Returns whether the lease holds at this local time, as far as is known here.
+    pub(crate) fn holds_at(&self, now: Duration) -> bool {
         lock(&self.leases.table).by_number.get(&self.number).is_some_and(|times| now < times.until)
     }
 }

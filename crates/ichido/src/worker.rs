@@ -38,7 +38,7 @@
 //! # Structure
 //!
 //! Each queue has a runner, which claims messages and owns the slots. Each claimed message is an attempt in its own slot,
-//! so none waits for another's call. A destination has one pacer per node, and all pacers of a name share one row of the
+//! so none waits for another's call. Attempts whose handlers never wait share a task, a lane, and are settled together. A destination has one pacer per node, and all pacers of a name share one row of the
 //! store. `maintenance` promotes due messages and rescues those of dead workers. On one node at a time, `singleton_tasks`
 //! sweeps, seals and prunes, and `reconcile` looks up parked messages.
 //!
@@ -47,6 +47,7 @@
 
 mod alert;
 mod attempt;
+mod attempt_tasks;
 mod builder;
 mod cancellations;
 mod claim;
@@ -54,6 +55,8 @@ mod config_error;
 #[cfg(feature = "testing")]
 pub(crate) mod drain;
 mod heartbeat;
+mod in_place;
+mod lane;
 mod maintenance;
 mod metrics;
 mod node;

@@ -8,7 +8,7 @@
 
 use http::HeaderMap;
 use http::header::HeaderName;
-use ichido_core::hops::{Hops, MAX_HOPS, OUTBOX};
+use ichido_core::hops::{HopName, Hops, MAX_HOPS};
 use ichido_store::message::QueueName;
 use uuid::Uuid;
 
@@ -38,7 +38,7 @@ pub(super) async fn read(
 ///
 /// There are few such hops, and the store is asked only if the header is full.
 async fn has_passed(api: &ApiState, queue: &QueueName, hops: &Hops) -> Result<bool, Problem> {
-    let outboxes = hops.iter().filter(|hop| hop.name.as_str() == OUTBOX);
+    let outboxes = hops.iter().filter(|hop| hop.name == HopName::OUTBOX);
     for id in outboxes.filter_map(|hop| Uuid::try_parse(hop.request_id.as_str()).ok()) {
         if api.store.messages().get(id).await?.is_some_and(|found| found.queue == queue.as_str()) {
             return Ok(true);

@@ -9,7 +9,6 @@ use ichido_core::lifecycle::{Event, State, StepRefusal};
 use uuid::Uuid;
 
 use super::Claims;
-use crate::batch::BatchLimits;
 use crate::caller_transaction::CallerConnection;
 use crate::claim_end::delete_leases;
 use crate::claim_tracker::ClaimReport;
@@ -22,7 +21,6 @@ use crate::micros;
 use crate::placement::storable_note;
 use crate::rescue::{MAX_UNSERVED, RescueOptions, Rescued, UnservedQueue, judge};
 use crate::rows;
-use crate::split_retry::write_all;
 use crate::statement::{SqlValue, paired};
 use crate::transaction::Transaction;
 
@@ -84,25 +82,33 @@ impl Claims<'_> {
     }
 
     /// Reports the outcomes of many messages. Returns one result each, in the same order.
+    ///
+    /// They are written like those of [`Claims::settle`], in few statements.
     pub async fn settle_all(self, settlements: Vec<Settlement>) -> Vec<Result<StepResult, StoreError>> {
-        let settlements: Vec<Settlement> = settlements
+        // All are submitted before the first is awaited, or each would be a write of its own.
+        let submitted: Vec<_> = settlements
             .into_iter()
-            .map(|settlement| Settlement { note: storable_note(settlement.note), ..settlement })
+            .map(|settlement| {
+                let settlement = Settlement { note: storable_note(settlement.note), ..settlement };
+                let (queue, bytes) = (settlement.queue.clone(), settlement.note.bytes());
+                (queue, self.0.write_queues.settlement(settlement, bytes))
+            })
             .collect();
-        let mut stepped = Vec::with_capacity(settlements.len());
-        for part in BatchLimits::DEFAULT.parts(&settlements, |settlement| settlement.note.bytes()) {
-            stepped.extend(on!(&*self.0.driver, driver => write_all(&**driver, part).await));
+        let (mut back, mut all) = (BTreeSet::new(), Vec::with_capacity(submitted.len()));
+        for (queue, written) in submitted {
+            let written = written.await;
+            // One success says as much about the disk as a thousand.
+            let is_news = all.is_empty() || written.is_err();
+            let stepped = if is_news { self.0.note_write(written) } else { written };
+            if matches!(stepped, Ok(StepResult::Now(State::Queued { .. }))) {
+                back.insert(queue);
+            }
+            all.push(stepped);
         }
-        let back: BTreeSet<&QueueName> = settlements
-            .iter()
-            .zip(&stepped)
-            .filter(|(_, stepped)| matches!(stepped, Ok(StepResult::Now(State::Queued { .. }))))
-            .map(|(settlement, _)| &settlement.queue)
-            .collect();
-        for queue in back {
+        for queue in &back {
             self.0.queues().wake(queue);
         }
-        stepped
+        all
     }
 
     /// Stores a success within the holder's open transaction: both commit, or neither.

@@ -1,8 +1,9 @@
 //! Cancellation of a call, visible to the handler and to anything it started.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// Signals a handler that its work is no longer wanted.
 ///
@@ -22,25 +23,30 @@ use tokio::sync::watch;
 /// # async fn read_page(_: &str) {}
 /// ```
 #[derive(Clone, Debug)]
-pub struct Cancel(Arc<watch::Sender<Signal>>);
+pub struct Cancel(Arc<Signal>);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Signal {
-    None,
-    /// The worker does not want the work.
-    Worker,
-    /// Somebody asked to cancel the message.
-    Requested,
+/// Every call has one, so it is small: a watch channel costs more than a short call.
+#[derive(Debug)]
+struct Signal {
+    /// [`NONE`], [`WORKER`] or [`REQUESTED`].
+    state: AtomicU8,
+    changed: Notify,
 }
+
+const NONE: u8 = 0;
+/// The worker does not want the work.
+const WORKER: u8 = 1;
+/// Somebody asked to cancel the message.
+const REQUESTED: u8 = 2;
 
 impl Cancel {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(Signal::None)))
+        Self(Arc::new(Signal { state: AtomicU8::new(NONE), changed: Notify::const_new() }))
     }
 
     /// Returns whether the work is no longer wanted.
     pub fn is_cancelled(&self) -> bool {
-        *self.0.borrow() != Signal::None
+        self.0.state.load(Ordering::Acquire) != NONE
     }
 
     /// Returns whether somebody asked to cancel this message.
@@ -49,28 +55,29 @@ impl Cancel {
     /// [`JobError::cancelled`](super::JobError::cancelled), the message is cancelled and not tried again.
     // Spec: D2, H5.
     pub fn is_requested(&self) -> bool {
-        *self.0.borrow() == Signal::Requested
+        self.0.state.load(Ordering::Acquire) == REQUESTED
     }
 
     /// Waits for the cancellation.
     pub async fn cancelled(&self) {
-        // The sender is ours, so it cannot be dropped.
-        drop(self.0.subscribe().wait_for(|signal| *signal != Signal::None).await);
+        // Made before the check, so it misses no later signal.
+        let changed = self.0.changed.notified();
+        if !self.is_cancelled() {
+            changed.await;
+        }
     }
 
     pub(crate) fn cancel(&self) {
-        self.0.send_if_modified(|signal| {
-            let is_first = *signal == Signal::None;
-            if is_first {
-                *signal = Signal::Worker;
-            }
-            is_first
-        });
+        let first = self.0.state.compare_exchange(NONE, WORKER, Ordering::AcqRel, Ordering::Acquire);
+        if first.is_ok() {
+            self.0.changed.notify_waiters();
+        }
     }
 
     /// Signals that somebody asked to cancel the message.
     pub(crate) fn request(&self) {
-        self.0.send_replace(Signal::Requested);
+        self.0.state.store(REQUESTED, Ordering::Release);
+        self.0.changed.notify_waiters();
     }
 
     /// Signals holders of clones that the call has ended.

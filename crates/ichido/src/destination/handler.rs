@@ -1,8 +1,11 @@
 //! A function in this process as a destination.
 
 use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +15,7 @@ use ichido_core::retry::{Guarantee, Retry};
 use ichido_store::StoreDatabase;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -19,6 +23,7 @@ use crate::handler_tx::{HandlerTx, Tx};
 use crate::message::{Message, content_type, names_type};
 
 use super::layer::{self, Begun, HandlerFuture, HandlerRequest, HandlerService, Run};
+use super::promptness::Promptness;
 use super::{
     Cancel, DeliveryAttempt, DeliveryOutcome, DeliveryTerms, Job, JobError, JobSuccess, ReconcileOutcome,
 };
@@ -29,8 +34,8 @@ type AskFuture = Pin<Box<dyn Future<Output = ReconcileOutcome> + Send>>;
 ///
 /// Cheap to clone; all clones are the same.
 ///
-/// Each run is its own task: a panic or a timeout is a failed attempt and blocks nobody else. By default it promises
-/// nothing about repetitions, so a lost run is parked and never repeated blindly.
+/// A panic or a timeout is a failed attempt of its message alone. A run that waits has its own task; those that never wait
+/// share one. By default it promises nothing about repetitions, so a lost run is parked and never repeated blindly.
 #[derive(Clone)]
 pub struct Handler {
     run: Run,
@@ -40,6 +45,27 @@ pub struct Handler {
     message: Option<MessageType>,
     /// The database of its transactions, if it is transactional.
     tx_database: Option<&'static str>,
+    promptness: Arc<Promptness>,
+}
+
+/// A run after its first poll.
+pub(crate) enum FirstPoll {
+    Ended(DeliveryOutcome),
+    Running(StartedRun),
+}
+
+/// A run that waits.
+pub(crate) struct StartedRun {
+    run: HandlerFuture,
+    begun: Begun,
+    timeout: Duration,
+}
+
+impl StartedRun {
+    /// Continues it in its own task, until it ends or its time is up.
+    pub(crate) async fn finish(self, cancel: &Cancel) -> DeliveryOutcome {
+        ended(tokio::spawn(self.run), self.timeout, &self.begun, cancel).await
+    }
 }
 
 /// What the type of a handler's messages declares.
@@ -164,7 +190,8 @@ impl Handler {
             timeout: Self::TIMEOUT_DEFAULT,
             settle_grace: Duration::ZERO,
         };
-        Self { run: layer::plain(run), ask: None, promise, message: None, tx_database: None }
+        let promptness = Arc::default();
+        Self { run: layer::plain(run), ask: None, promise, message: None, tx_database: None, promptness }
     }
 
     /// Declares that repeating it is harmless.
@@ -267,35 +294,63 @@ impl Handler {
 
     /// Runs it once.
     pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
-        self.call_in(call, cancel, None).await
+        self.call_in(call.clone(), cancel, None).await
     }
 
     /// Runs it once, in a transaction if it is transactional.
     pub(crate) async fn call_in(
         &self,
-        call: &DeliveryAttempt,
+        call: DeliveryAttempt,
         cancel: &Cancel,
         tx: Option<HandlerTx>,
     ) -> DeliveryOutcome {
-        let (run, begun) = (Arc::clone(&self.run), Begun::default());
-        let request = HandlerRequest::new(call.clone(), cancel.clone(), begun.clone(), tx);
+        let (run, begun, promptness) =
+            (Arc::clone(&self.run), Begun::default(), Arc::clone(&self.promptness));
+        let request = HandlerRequest::new(call, cancel.clone(), begun.clone(), tx);
         // Its own task contains a panic, and a run that blocks its thread blocks nobody else.
-        let mut task = AbortOnDrop(tokio::spawn(async move { run(request).await }));
-        let ended = tokio::time::timeout(self.promise.timeout, &mut task.0).await;
-        match ended {
-            Ok(Ok(outcome)) => outcome.unwrap_or_else(Into::into),
-            Ok(Err(lost)) => JobError::unknown(why_lost(lost)).into(),
-            Err(_) => {
-                cancel.cancel();
-                let timeout = self.promise.timeout;
-                if begun.is_first() {
-                    JobError::retry(format_args!("the handler's layers were not ready within {timeout:?}"))
-                        .into()
-                } else {
-                    JobError::timed_out(timeout).into()
+        let task = tokio::spawn(async move {
+            let mut first = Some(Instant::now());
+            let mut run = run(request);
+            poll_fn(|context| {
+                let polled = run.as_mut().poll(context);
+                if let Some(started) = first.take() {
+                    promptness.record(started.elapsed());
                 }
+                polled
+            })
+            .await
+        });
+        ended(task, self.promise.timeout, &begun, cancel).await
+    }
+
+    /// Returns whether its runs give their thread back at once, as far as is known.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.promptness.is_prompt()
+    }
+
+    /// Records how long the first poll of a run took.
+    pub(crate) fn record_first_poll(&self, took: Duration) {
+        self.promptness.record(took);
+    }
+
+    /// Begins a run and polls it once, in the caller's task.
+    pub(crate) fn poll_first(
+        &self,
+        call: DeliveryAttempt,
+        cancel: &Cancel,
+        context: &mut Context<'_>,
+    ) -> FirstPoll {
+        let begun = Begun::default();
+        let request = HandlerRequest::new(call, cancel.clone(), begun.clone(), None);
+        // The run is polled and dropped in here, so its panic is only its own.
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            let mut run = (self.run)(request);
+            match run.as_mut().poll(context) {
+                Poll::Ready(ended) => FirstPoll::Ended(ended.unwrap_or_else(Into::into)),
+                Poll::Pending => FirstPoll::Running(StartedRun { run, begun, timeout: self.promise.timeout }),
             }
-        }
+        }));
+        polled.unwrap_or_else(|panic| FirstPoll::Ended(panicked(&*panic).into()))
     }
 
     /// Returns what it promises.
@@ -345,11 +400,37 @@ fn read_json<T: DeserializeOwned>(body: &Bytes) -> Result<T, String> {
         .map_err(|error| format!("the body is not the JSON that this queue's handler expects: {error}"))
 }
 
-fn why_lost(lost: tokio::task::JoinError) -> String {
-    match lost.try_into_panic() {
-        Ok(panic) => format!("the handler panicked: {}", panic_text(&*panic)),
-        Err(_) => "the handler's task was cancelled".to_owned(),
+/// Waits for the end of a run, and no longer than it may take.
+async fn ended(
+    task: JoinHandle<Result<DeliveryOutcome, JobError>>,
+    timeout: Duration,
+    begun: &Begun,
+    cancel: &Cancel,
+) -> DeliveryOutcome {
+    let mut task = AbortOnDrop(task);
+    match tokio::time::timeout(timeout, &mut task.0).await {
+        Ok(Ok(outcome)) => outcome.unwrap_or_else(Into::into),
+        Ok(Err(lost)) => why_lost(lost).into(),
+        Err(_) => {
+            cancel.cancel();
+            if begun.is_first() {
+                JobError::retry(format_args!("the handler's layers were not ready within {timeout:?}")).into()
+            } else {
+                JobError::timed_out(timeout).into()
+            }
+        }
     }
+}
+
+fn why_lost(lost: tokio::task::JoinError) -> JobError {
+    match lost.try_into_panic() {
+        Ok(panic) => panicked(&*panic),
+        Err(_) => JobError::unknown("the handler's task was cancelled"),
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> JobError {
+    JobError::unknown(format_args!("the handler panicked: {}", panic_text(panic)))
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

@@ -30,6 +30,11 @@ impl Handlers {
         std::iter::once(&self.first).chain(&self.others)
     }
 
+    /// Returns the handler of messages of a media type.
+    pub(crate) fn find(&self, content_type: &str) -> Option<&Handler> {
+        self.iter().find(|handler| handler.takes(content_type))
+    }
+
     /// Puts faults around each of them.
     #[cfg(feature = "testing")]
     pub(crate) fn layer(&self, faults: &super::FaultLayer) -> Self {
@@ -39,17 +44,17 @@ impl Handlers {
 
     /// Runs the handler of the message's type once.
     pub async fn call(&self, call: &DeliveryAttempt, cancel: &Cancel) -> DeliveryOutcome {
-        self.call_in(call, cancel, None).await
+        self.call_in(call.clone(), cancel, None).await
     }
 
     /// Runs it in a transaction, if it is transactional.
     pub(crate) async fn call_in(
         &self,
-        call: &DeliveryAttempt,
+        call: DeliveryAttempt,
         cancel: &Cancel,
         tx: Option<HandlerTx>,
     ) -> DeliveryOutcome {
-        match self.iter().find(|handler| handler.takes(&call.content_type)) {
+        match self.find(&call.content_type) {
             Some(handler) => handler.call_in(call, cancel, tx).await,
             None => JobError::retry(format_args!(
                 "this worker has no handler for the type `{}`; register one for its TYPE, or wait for a worker \

@@ -1,6 +1,6 @@
 //! Tower middleware around a handler.
 //!
-//! Guarantee: a layer sees every attempt once, in the handler's own task and within its timeout. While the service is not
+//! Guarantee: a layer sees every attempt once, in the task of its handler and within its timeout. While the service is not
 //! ready, the attempt has not begun: if its time ends then, nothing was done.
 // Spec: H4.
 

@@ -7,14 +7,14 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ichido_core::hops::{self, Hop, HopName, Hops, RequestId};
+use ichido_core::hops::{Hop, HopName, Hops, RequestId};
 use ichido_core::lifecycle::{AttemptResult, Event, Failure, StartMark};
 use ichido_core::pace::{PauseReason, first_call_at};
 use ichido_core::retry::Safety;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, Verdict};
 use ichido_store::message::{ClaimedMessage, Note, Settlement};
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::DELIVERY;
 use super::claim::LeasedMessage;
@@ -24,6 +24,7 @@ use super::pacer::{CallKind, Slot};
 use super::stop::StopStage;
 use super::transactional::{self, AttemptEnd};
 use crate::destination::{Cancel, DeliveryAttempt, DeliveryOutcome};
+use crate::handler_tx::HandlerTx;
 
 /// Destinations enforce their own timeouts.
 ///
@@ -79,19 +80,33 @@ enum CallSkipped {
 }
 
 /// A call that may be made.
-struct ReadyCall<'a> {
+pub(super) struct ReadyCall {
     /// The time of its slot.
-    sent: Timestamp,
-    _permit: Option<SemaphorePermit<'a>>,
+    pub(super) sent: Timestamp,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl ReadyCall {
+    pub(super) fn new(sent: Timestamp, permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self { sent, _permit: permit }
+    }
 }
 
 impl Attempt {
     /// Makes the attempt. Returns when its outcome is durable.
-    pub(super) async fn run(self) {
+    pub(super) async fn run(mut self) {
         let ended = match self.prepare().await {
-            Ok(ready) => self.call(ready).await,
+            Ok(ready) => {
+                let call = self.take_call();
+                self.call(ready, call).await
+            }
             Err(skipped) => AttemptEnd::Report(self.skipped(&skipped)),
         };
+        self.end(ended).await;
+    }
+
+    /// Settles the message and gives back what only one attempt may have.
+    pub(super) async fn end(self, ended: AttemptEnd) {
         self.settle(ended).await;
         if self.leased.suspect.is_some() {
             let Self { node, served, leased } = self;
@@ -140,7 +155,7 @@ impl Attempt {
     }
 
     /// Returns whether a durable start mark is written before the call.
-    fn needs_start_mark(&self) -> bool {
+    pub(super) fn needs_start_mark(&self) -> bool {
         self.leased.work.start_mark == StartMark::NotYet
     }
 
@@ -160,16 +175,16 @@ impl Attempt {
     }
 
     /// Waits until the call may be made, unless the worker stops first.
-    async fn prepare(&self) -> Result<ReadyCall<'_>, CallSkipped> {
+    async fn prepare(&self) -> Result<ReadyCall, CallSkipped> {
         let dispatcher = &self.served.dispatcher;
         let ready = async {
             let permit = match &dispatcher.permits {
                 // Nobody closes the semaphore.
-                Some(permits) => permits.acquire().await.ok(),
+                Some(permits) => Arc::clone(permits).acquire_owned().await.ok(),
                 None => None,
             };
             self.wait_interval().await;
-            Ok(ReadyCall { sent: self.wait_for_slot().await?, _permit: permit })
+            Ok(ReadyCall::new(self.wait_for_slot().await?, permit))
         };
         let ready = tokio::select! {
             biased;
@@ -260,36 +275,54 @@ impl Attempt {
     }
 
     /// Makes the call; it ends in time, whatever happens.
-    async fn call(&self, ready: ReadyCall<'_>) -> AttemptEnd {
+    async fn call(&self, ready: ReadyCall, call: DeliveryAttempt) -> AttemptEnd {
         let dispatcher = &self.served.dispatcher;
         let _in_flight = self.served.metrics.start_call();
-        let started_at = self.now();
-        let cancel = Cancel::new();
-        let call = self.to_call();
-        let call_timeout = dispatcher.promise.timeout.saturating_add(MAX_CALL_OVERRUN);
+        let (started_at, cancel) = (self.now(), Cancel::new());
         let tx =
             dispatcher.transactions.as_ref().map(|transactions| transactions.handler_tx(&self.node.store));
-        let calling = dispatcher.destination.call_in(&call, &cancel, tx.clone());
+        let calling = dispatcher.destination.call_in(call, &cancel, tx.clone());
+        let outcome = self.in_time(calling, &cancel, tx.as_ref()).await;
+        self.conclude(&ready, started_at, outcome, tx).await
+    }
+
+    /// Waits for the outcome of a call, and no longer than it may take.
+    pub(super) async fn in_time(
+        &self,
+        calling: impl Future<Output = DeliveryOutcome>,
+        cancel: &Cancel,
+        tx: Option<&HandlerTx>,
+    ) -> DeliveryOutcome {
+        let call_timeout = self.served.dispatcher.promise.timeout.saturating_add(MAX_CALL_OVERRUN);
         let outcome = tokio::select! {
             biased;
             outcome = tokio::time::timeout(call_timeout, calling) => {
                 outcome.unwrap_or_else(|_| abandoned(ErrorCode::NetworkTimeout, "no response arrived in time"))
             }
-            overdue = self.wait_until_overdue(tx.as_ref()) => overdue,
-            () = self.wait_until_abandoned(&cancel) => {
+            overdue = self.wait_until_overdue(tx) => overdue,
+            () = self.wait_until_abandoned(cancel) => {
                 abandoned(ErrorCode::Unknown, "the worker was stopped before the response arrived")
             }
         };
         cancel.cancel_clones();
+        outcome
+    }
+
+    /// Concludes from its outcome what is to be settled.
+    pub(super) async fn conclude(
+        &self,
+        ready: &ReadyCall,
+        started_at: Timestamp,
+        outcome: DeliveryOutcome,
+        tx: Option<HandlerTx>,
+    ) -> AttemptEnd {
         self.trace_delivery(started_at, &outcome);
         let outcome = if tx.is_some() { transactional::without_doubt(outcome) } else { outcome };
-        let report = match outcome {
-            DeliveryOutcome::Judged { verdict, note } => {
-                dispatcher.pacer.record_verdict(&verdict, ready.sent, self.caller()).await;
-                self.judged(&verdict, note, started_at)
-            }
-            DeliveryOutcome::Snoozed { wait } => self.snoozed(wait),
-        };
+        if let DeliveryOutcome::Judged { verdict, .. } = &outcome {
+            let pacer = &self.served.dispatcher.pacer;
+            pacer.record_verdict(verdict, ready.sent, self.caller()).await;
+        }
+        let report = self.report(outcome, started_at);
         match tx {
             None => AttemptEnd::Report(report),
             Some(tx) => Box::pin(self.end_transaction(tx, report, started_at)).await,
@@ -321,7 +354,7 @@ impl Attempt {
     }
 
     /// Emits the trace event of a delivery, if a subscriber enables [`DELIVERY`].
-    fn trace_delivery(&self, started_at: Timestamp, outcome: &DeliveryOutcome) {
+    pub(super) fn trace_delivery(&self, started_at: Timestamp, outcome: &DeliveryOutcome) {
         let code = match outcome {
             DeliveryOutcome::Judged { verdict, .. } => verdict.code.map(ErrorCode::as_str),
             DeliveryOutcome::Snoozed { .. } => None,
@@ -341,27 +374,46 @@ impl Attempt {
         );
     }
 
-    fn to_call(&self) -> DeliveryAttempt {
-        let work = &self.leased.work;
+    /// Takes what its destination gets and nothing else needs.
+    pub(super) fn take_call(&mut self) -> DeliveryAttempt {
+        let LeasedMessage { work, body, .. } = &mut self.leased;
         DeliveryAttempt {
             message: work.id,
             queue: work.queue.clone(),
-            identity: work.identity.clone(),
             key: self.served.outbound(&work.identity, &work.key),
+            identity: std::mem::take(&mut work.identity),
             fence: work.fence,
             attempt: work.history.attempts,
             hops: hops_with_outbox(work),
             trace: work.trace.clone(),
-            content_type: work.content_type.clone(),
-            body: self.leased.body.clone(),
+            content_type: std::mem::take(&mut work.content_type),
+            body: std::mem::take(body),
         }
     }
 
-    pub(super) fn judged(&self, verdict: &Verdict, note: Note, started_at: Timestamp) -> AttemptReport {
+    /// Returns what an outcome means for the message.
+    pub(super) fn report(&self, outcome: DeliveryOutcome, started_at: Timestamp) -> AttemptReport {
+        match outcome {
+            DeliveryOutcome::Judged { verdict, note } => self.judged(&verdict, note, started_at),
+            DeliveryOutcome::Snoozed { wait } => self.snoozed(wait),
+        }
+    }
+
+    fn judged(&self, verdict: &Verdict, note: Note, started_at: Timestamp) -> AttemptReport {
         let work = &self.leased.work;
         if verdict.effect == Effect::Unknown {
             metrics::count(metrics::UNKNOWN, work.queue.as_str(), 1);
         }
+        let event = match verdict.advice {
+            Advice::Accept | Advice::AcceptAsProcessed => Event::Succeeded { fence: work.fence },
+            _ => self.failed(verdict, started_at),
+        };
+        AttemptReport { event, note: Note { code: verdict.code, ..self.served.keep_response(note) } }
+    }
+
+    /// Returns what a failure means for the message: when it is tried again, if at all.
+    fn failed(&self, verdict: &Verdict, started_at: Timestamp) -> Event {
+        let work = &self.leased.work;
         let safety = self.safety();
         let failure = NonZeroU32::new(work.history.attempts).unwrap_or(NonZeroU32::MIN);
         // No longer than the destination itself may be paused. Spec: D6.
@@ -375,11 +427,10 @@ impl Attempt {
         };
         let (fence, effect, due) = (work.fence, verdict.effect, self.now().plus(wait));
         let tried = AttemptResult { fence, effect, safety, due, in_flight_until };
-        let event = Event::from_attempt(verdict.next(safety, work.history.effect()), tried);
-        AttemptReport { event, note: Note { code: verdict.code, ..self.served.keep_response(note) } }
+        Event::from_attempt(verdict.next(safety, work.history.effect()), tried)
     }
 
-    pub(super) fn snoozed(&self, wait: Duration) -> AttemptReport {
+    fn snoozed(&self, wait: Duration) -> AttemptReport {
         let (fence, now) = (self.leased.work.fence, self.now());
         let due = now.plus(wait);
         if !self.needs_start_mark() {
@@ -431,12 +482,8 @@ const fn is_without_effect(event: &Event) -> bool {
 ///
 /// The hop has the time of the enqueue and the message's id, so it is the same on every attempt.
 fn hops_with_outbox(work: &ClaimedMessage) -> Hops {
-    let before = Hops::read(work.hops.as_deref());
-    match (HopName::parse(hops::OUTBOX), RequestId::parse(&work.id.to_string())) {
-        (Ok(name), Ok(request_id)) => before.and(Hop { name, at: work.created_at, request_id }),
-        // Both are always valid; an incomplete history does not stop a message.
-        _ => before,
-    }
+    let request_id = RequestId::from_uuid(work.id);
+    Hops::read(work.hops.as_deref()).and(Hop { name: HopName::OUTBOX, at: work.created_at, request_id })
 }
 
 /// The outcome of an abandoned call: its effect is unknown.

@@ -147,7 +147,8 @@ impl Worker {
             };
             warn_of_short_key_retention(settings, &dispatcher.destination);
             metrics::register_queue(name.as_str());
-            let (settings, metrics) = (settings.clone(), QueueMetrics::new(name.as_str(), &in_flight));
+            let metrics = Arc::new(QueueMetrics::new(name.as_str(), &in_flight));
+            let settings = settings.clone();
             let served =
                 ServedQueue { name: name.clone(), settings, dispatcher: Arc::clone(dispatcher), metrics };
             queues.insert(name, Arc::new(served));
@@ -179,7 +180,7 @@ impl Worker {
     fn dispatcher(&self, target: &DestinationConfig, clock: &Arc<Clock>) -> Arc<Dispatcher> {
         let permits = target.max_parallel.map(|count| {
             let count = usize::try_from(count.get()).unwrap_or(usize::MAX);
-            Semaphore::new(count.min(Semaphore::MAX_PERMITS))
+            Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)))
         });
         Arc::new(Dispatcher {
             promise: target.destination.terms(),

@@ -25,7 +25,7 @@ impl Cancellations {
         self.0.send_if_modified(|known| std::mem::replace(known, requested) != *known);
     }
 
-    fn contains(&self, message: Uuid) -> bool {
+    pub(super) fn contains(&self, message: Uuid) -> bool {
         self.0.borrow().contains(&message)
     }
 }

@@ -56,15 +56,20 @@ impl WorkerNode {
         self.pulse.holds_at(self.clock.elapsed())
     }
 
+    /// Returns whether a call may start at this local time, without another heartbeat.
+    pub(super) fn is_alive_at(&self, moment: Duration) -> bool {
+        self.pulse.holds_at(moment + MIN_TIME_LEFT)
+    }
+
     /// Returns whether nobody may consider this node dead for a while; in doubt, it sends a heartbeat first.
     ///
     /// Call this right before an effect, because the process may have been suspended.
     pub(super) async fn is_alive(&self) -> bool {
-        if self.pulse.holds_at(self.clock.elapsed() + MIN_TIME_LEFT) {
+        if self.is_alive_at(self.clock.elapsed()) {
             return true;
         }
         // Boxed because it is rare, and every caller's future would carry its size.
-        Box::pin(self.beat(|node| !node.pulse.holds_at(node.clock.elapsed() + MIN_TIME_LEFT))).await
+        Box::pin(self.beat(|node| !node.is_alive_at(node.clock.elapsed()))).await
     }
 
     /// Sends a heartbeat if it is still needed when it is our turn. Returns whether the last one holds.

@@ -145,17 +145,27 @@ impl QueueMetrics {
     }
 
     /// Counts a call; it is in flight until the returned guard is dropped.
-    pub(super) fn start_call(&self) -> InFlight<'_> {
-        self.executed.increment(1);
-        self.in_flight.increment(1.0);
-        self.in_flight_total.fetch_add(1, Ordering::Relaxed);
-        InFlight(self)
+    pub(super) fn start_call(self: &Arc<Self>) -> InFlight {
+        self.count_calls(1);
+        self.in_flight()
     }
 
-    /// Counts a message that was sent.
-    pub(super) fn sent(&self, is_retry: bool) {
-        self.sent.increment(1);
-        self.succeeded[usize::from(is_retry)].increment(1);
+    /// Counts calls that have ended.
+    pub(super) fn count_calls(&self, count: usize) {
+        self.executed.increment(count as u64);
+    }
+
+    /// Has one call in flight until the returned guard is dropped.
+    pub(super) fn in_flight(self: &Arc<Self>) -> InFlight {
+        self.in_flight.increment(1.0);
+        self.in_flight_total.fetch_add(1, Ordering::Relaxed);
+        InFlight(Arc::clone(self))
+    }
+
+    /// Counts messages that were sent.
+    pub(super) fn sent(&self, is_retry: bool, count: usize) {
+        self.sent.increment(count as u64);
+        self.succeeded[usize::from(is_retry)].increment(count as u64);
     }
 
     /// Records a finished message: its lag since it was due, and its retries.
@@ -268,9 +278,9 @@ pub(super) fn firing(rule: &'static str, count: usize) {
 }
 
 /// A call in flight, until this is dropped.
-pub(super) struct InFlight<'a>(&'a QueueMetrics);
+pub(super) struct InFlight(Arc<QueueMetrics>);
 
-impl Drop for InFlight<'_> {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.decrement(1.0);
         self.0.in_flight_total.fetch_sub(1, Ordering::Relaxed);

@@ -101,7 +101,7 @@ pub(super) struct ServedQueue {
     pub(super) name: QueueName,
     pub(super) settings: QueueConfig,
     pub(super) dispatcher: Arc<Dispatcher>,
-    pub(super) metrics: QueueMetrics,
+    pub(super) metrics: Arc<QueueMetrics>,
 }
 
 impl ServedQueue {
@@ -168,7 +168,7 @@ pub(super) struct Dispatcher {
     /// Set if its handlers write in transactions.
     pub(super) transactions: Option<Transactions>,
     /// Permits for calls of this worker, if they are limited.
-    pub(super) permits: Option<Semaphore>,
+    pub(super) permits: Option<Arc<Semaphore>>,
     pub(super) interval: Duration,
 }
 

@@ -108,7 +108,7 @@ impl Pacer {
 
     /// Returns the time of one call.
     pub async fn slot(&self, caller: CallKind) -> Slot {
-        if let Some(slot) = self.free_slot() {
+        if let Some(slot) = self.free_slot(self.clock.elapsed()) {
             return slot;
         }
         // Boxed because it is rare, and every attempt's future would carry its size.
@@ -118,7 +118,7 @@ impl Pacer {
     async fn request_slot(&self, caller: CallKind) -> Slot {
         // Perhaps the row is only stale.
         self.refresh(self.clock.elapsed().saturating_sub(FRESH_FOR)).await;
-        if let Some(slot) = self.free_slot() {
+        if let Some(slot) = self.free_slot(self.clock.elapsed()) {
             return slot;
         }
         let (sender, mut receiver) = oneshot::channel();
@@ -203,6 +203,12 @@ impl Pacer {
         Box::pin(self.report()).await;
     }
 
+    /// Records calls that succeeded, to be reported with the next read.
+    pub(super) fn record_successes(&self, count: u32) {
+        let pending = &mut *lock(&self.pending);
+        pending.successes = pending.successes.saturating_add(count);
+    }
+
     /// Reads the row, unless it was read since that local time.
     pub async fn refresh(&self, since: Duration) {
         let _update = self.update_lock.lock().await;
@@ -230,16 +236,16 @@ impl Pacer {
         }
     }
 
-    /// Returns a slot without a query, if unlimited and the row is fresh.
-    fn free_slot(&self) -> Option<Slot> {
+    /// Returns a slot at this local time without a query, if unlimited and the row is fresh.
+    pub(super) fn free_slot(&self, at: Duration) -> Option<Slot> {
         let (row, read) = *lock(&self.known);
         let settings = row.settings(&self.settings);
-        let is_fresh = self.clock.elapsed().saturating_sub(read?) < FRESH_FOR;
+        let is_fresh = at.saturating_sub(read?) < FRESH_FOR;
         let is_closed = matches!(row.pace.circuit, Circuit::Closed { .. });
         if !is_fresh || !is_closed || row.pace.limit(&settings).is_some() {
             return None;
         }
-        let now = self.clock.now();
+        let now = self.clock.at(at);
         Some(match row.pace.stopped(&settings, now) {
             None => Slot::At(now),
             Some((until, why)) => Slot::NotBefore(until, why),

@@ -1,6 +1,6 @@
 //! Runs a queue: claims messages and starts an attempt in each free slot.
 //!
-//! Messages beyond the free slots are held.
+//! Messages beyond the free slots are held. Those of a prompt handler are started together, in a lane.
 //!
 //! A wake-up that leads to no work delays the next claim: 1 ms, doubled up to 20 ms, until a claim finds work. Other nodes were faster, or
 //! the queue is paused while messages arrive. Without the delay, a paused queue would cost as many statements as its enqueues.
@@ -13,11 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_store::message::{Note, Settlement};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::attempt::Attempt;
+use super::attempt_tasks::AttemptTasks;
 use super::claim::{self, LeasedMessage};
+use super::in_place::SettledMessage;
+use super::lane::Lane;
 use super::metrics;
 use super::node::{ServedQueue, WorkerNode};
 use super::stop::StopStage;
@@ -29,6 +31,8 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The first wait after a wake-up without work, and the longest of many.
 const EMPTY_WAKE_DELAY: Duration = Duration::from_millis(1);
 const MAX_EMPTY_WAKE_DELAY: Duration = Duration::from_millis(20);
+/// The most messages of one lane: as many as one claim has at most.
+const MAX_LANE: usize = ichido_store::message::limits::MAX_CLAIM as usize;
 /// The shortest wait for a slot before claiming.
 ///
 /// A fast pace has many slots, and polling for each is wasteful.
@@ -40,14 +44,14 @@ pub(super) struct QueueRunner {
     slots: Arc<Semaphore>,
     /// Claimed but not started, in order.
     leased: VecDeque<LeasedMessage>,
-    attempts: JoinSet<()>,
+    attempts: AttemptTasks,
 }
 
 impl QueueRunner {
     pub(super) fn new(node: Arc<WorkerNode>, served: Arc<ServedQueue>) -> Self {
         let count = usize::try_from(served.settings.parallelism.get()).unwrap_or(usize::MAX);
         let slots = Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
-        Self { node, served, slots, leased: VecDeque::new(), attempts: JoinSet::new() }
+        Self { node, served, slots, leased: VecDeque::new(), attempts: AttemptTasks::new() }
     }
 
     /// Runs until the worker stops, and then until every started attempt has ended.
@@ -67,19 +71,31 @@ impl QueueRunner {
                 self.leased.push_front(leased);
                 break;
             };
-            let attempt = Attempt { node: Arc::clone(&node), served: Arc::clone(&self.served), leased };
-            self.attempts.spawn(async move {
-                attempt.run().await;
-                drop(slot);
-            });
-            while let Some(ended) = self.attempts.try_join_next() {
-                log_panic(ended);
-            }
+            self.start(leased, slot);
+            self.attempts.reap();
         }
         self.give_back().await;
-        while let Some(ended) = self.attempts.join_next().await {
-            log_panic(ended);
+        self.attempts.ended().await;
+    }
+
+    /// Starts a message in its slot, together with those behind it if their handler is prompt.
+    fn start(&mut self, leased: LeasedMessage, slot: OwnedSemaphorePermit) {
+        let more = self.leased.len().min(self.slots.available_permits()).min(MAX_LANE - 1);
+        if 0 < more
+            && self.served.may_share_task(self.node.clock.elapsed())
+            && let Some(mut slots) = u32::try_from(more)
+                .ok()
+                .and_then(|more| Arc::clone(&self.slots).try_acquire_many_owned(more).ok())
+        {
+            slots.merge(slot);
+            let messages = std::iter::once(leased).chain(self.leased.drain(..more)).collect();
+            return Lane::start(&self.node, &self.served, &self.attempts, messages, slots);
         }
+        let attempt = Attempt { node: Arc::clone(&self.node), served: Arc::clone(&self.served), leased };
+        self.attempts.spawn(async move {
+            attempt.run().await;
+            drop(slot);
+        });
     }
 
     /// Returns the next message; `None` if the worker stops.
@@ -178,23 +194,16 @@ impl QueueRunner {
     // Spec: E1.
     async fn give_back(&mut self) {
         let unstarted = std::mem::take(&mut self.leased);
-        let mut giving = JoinSet::new();
-        for leased in unstarted {
-            let (node, served) = (Arc::clone(&self.node), Arc::clone(&self.served));
-            giving.spawn(async move {
-                let settlement = Settlement::new(&leased.work, leased.give_back_event(), Note::default());
-                node.settle(&served, &leased, settlement).await;
-            });
-        }
-        while let Some(ended) = giving.join_next().await {
-            log_panic(ended);
-        }
+        let given_back = unstarted.into_iter().map(|leased| {
+            let settlement = Settlement::new(&leased.work, leased.give_back_event(), Note::default());
+            SettledMessage { leased, settlement }
+        });
+        self.node.settle_all(&self.served, given_back.collect()).await;
     }
 }
 
-/// Attempts do not panic; if one does, its lease lapses and the rescue decides.
-fn log_panic(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!(%error, "attempt ended without settling its message");
+impl Drop for QueueRunner {
+    fn drop(&mut self) {
+        self.attempts.abort();
     }
 }

@@ -9,6 +9,7 @@ use ichido_store::error::StoreError;
 use ichido_store::message::{Settlement, StepResult};
 
 use super::claim::LeasedMessage;
+use super::in_place::SettledMessage;
 use super::metrics::{self, Outcome};
 use super::node::{ServedQueue, WorkerNode};
 
@@ -30,22 +31,61 @@ impl WorkerNode {
         }
     }
 
+    /// Settles messages together. Returns when their outcomes are durable or can never be.
+    pub(super) async fn settle_all(&self, served: &ServedQueue, mut messages: Vec<SettledMessage>) {
+        let mut wait = RETRY_DELAY;
+        while !messages.is_empty() {
+            let settlements = messages.iter().map(|message| message.settlement.clone()).collect();
+            let stepped = self.store.claims().settle_all(settlements).await;
+            messages = self.record_settlements(served, messages, stepped);
+            if !messages.is_empty() {
+                back_off(&mut wait).await;
+            }
+        }
+    }
+
+    /// Records the results of messages that were settled together. Returns those to be settled again.
+    fn record_settlements(
+        &self,
+        served: &ServedQueue,
+        messages: Vec<SettledMessage>,
+        stepped: Vec<Result<StepResult, StoreError>>,
+    ) -> Vec<SettledMessage> {
+        let (mut lags, mut again) = (Vec::with_capacity(messages.len()), Vec::new());
+        let now = self.clock.now();
+        for (message, stepped) in messages.into_iter().zip(stepped) {
+            let SettledMessage { leased, settlement } = &message;
+            match stepped {
+                // Most of all messages: sent with their first attempt.
+                Ok(StepResult::Now(State::Sent))
+                    if leased.work.history.attempts <= 1 && settlement.note.code.is_none() =>
+                {
+                    lags.push(now.since(leased.work.run_at.unwrap_or(leased.work.created_at)));
+                }
+                Ok(stepped) => self.record_settlement(served, leased, settlement, stepped),
+                Err(error) => {
+                    if log_failure(&error, settlement) {
+                        again.push(message);
+                    }
+                }
+            }
+        }
+        served.metrics.sent(false, lags.len());
+        for lag in &lags {
+            served.metrics.finished(*lag, 0);
+        }
+        self.store.counters().left(served.name.as_str(), &lags);
+        again
+    }
+
     /// Returns the result, or `None` if it can never be stored.
     async fn settle_until_durable(&self, settlement: &Settlement) -> Option<StepResult> {
-        let (message, mut wait) = (settlement.id, RETRY_DELAY);
+        let mut wait = RETRY_DELAY;
         loop {
             match self.store.claims().settle(settlement.clone()).await {
                 Ok(stepped) => return Some(stepped),
-                Err(error) if !is_transient(&error) => {
-                    // Its lease lapses, and the rescue decides by what is known.
-                    tracing::error!(error = error.with_causes(), message_id = %message, "failed to store an outcome; not retrying");
-                    return None;
-                }
-                Err(error) => {
-                    tracing::warn!(error = error.with_causes(), message_id = %message, "failed to store an outcome; retrying");
-                    tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-                    wait = (wait * 2).min(MAX_RETRY_DELAY);
-                }
+                Err(error) if log_failure(&error, settlement) => back_off(&mut wait).await,
+                Err(_) => return None,
             }
         }
     }
@@ -102,7 +142,8 @@ impl WorkerNode {
         stepped: StepResult,
     ) {
         let (work, queue, metrics_of_queue) = (&leased.work, served.name.as_str(), &served.metrics);
-        let (message, key, trace_id) = (work.id, work.key.log_hash(), work.trace_id.as_deref());
+        let (message, trace_id) = (work.id, work.trace_id.as_deref());
+        let key = || work.key.log_hash();
         let named = || named(work.item.as_deref(), settlement.note.excerpt.as_deref());
         let retries = work.history.attempts.saturating_sub(1);
         let is_retry = 0 < retries;
@@ -118,7 +159,7 @@ impl WorkerNode {
                     metrics::count(metrics::REPLAYED, queue, 1);
                     metrics::count_attempt(queue, is_retry, Outcome::ConflictProcessed);
                 } else {
-                    metrics_of_queue.sent(is_retry);
+                    metrics_of_queue.sent(is_retry, 1);
                 }
                 self.count_retry(queue, is_retry, false);
                 self.record_finished(served, lag(), retries);
@@ -129,16 +170,16 @@ impl WorkerNode {
                 self.record_finished(served, lag(), retries);
                 let code = settlement.note.code.map(ErrorCode::as_str);
                 let (attempts, (item, error)) = (work.history.attempts, named());
-                tracing::warn!(queue, message_id = %message, key, trace_id, item, error, attempts, code, ?effect, "dead_letter: message will not be retried");
+                tracing::warn!(queue, message_id = %message, key = key(), trace_id, item, error, attempts, code, ?effect, "dead_letter: message will not be retried");
             }
             StepResult::Now(State::Parked { .. }) => {
                 failed(Outcome::Parked);
                 let code = settlement.note.code.map(ErrorCode::as_str);
-                tracing::warn!(queue, message_id = %message, key, trace_id, item = named().0, code, "parked: effect unknown, waiting for lookup or decision");
+                tracing::warn!(queue, message_id = %message, key = key(), trace_id, item = named().0, code, "parked: effect unknown, waiting for lookup or decision");
             }
             StepResult::Now(State::Cancelled { effect, .. }) => {
                 metrics::count_attempt(queue, is_retry, Outcome::Cancelled);
-                tracing::info!(queue, message_id = %message, key, trace_id, ?effect, "message cancelled on request");
+                tracing::info!(queue, message_id = %message, key = key(), trace_id, ?effect, "message cancelled on request");
             }
             // Given back; a holder's report leads to no other state.
             StepResult::Now(State::Queued { .. } | State::Sending { .. }) => (),
@@ -146,10 +187,10 @@ impl WorkerNode {
             StepResult::Refused(StepRefusal::StaleFence | StepRefusal::WrongState) => {
                 metrics::count(metrics::FENCED, queue, 1);
                 let fence = work.fence;
-                tracing::warn!(queue, message_id = %message, key, trace_id, %fence, "report arrived after its claim was lost");
+                tracing::warn!(queue, message_id = %message, key = key(), trace_id, %fence, "report arrived after its claim was lost");
             }
             StepResult::Refused(why) => {
-                tracing::error!(queue, message_id = %message, key, %why, "report refused; its lease will lapse");
+                tracing::error!(queue, message_id = %message, key = key(), %why, "report refused; its lease will lapse");
             }
             StepResult::NoSuchMessage => {
                 tracing::error!(queue, message_id = %message, "report named a message that does not exist");
@@ -168,7 +209,7 @@ impl WorkerNode {
     /// Records a finished message.
     fn record_finished(&self, served: &ServedQueue, lag: Duration, retries: u32) {
         served.metrics.finished(lag, retries);
-        self.store.counters().left(served.name.as_str(), lag);
+        self.store.counters().left(served.name.as_str(), &[lag]);
     }
 }
 
@@ -177,6 +218,25 @@ impl WorkerNode {
 pub(super) fn named(item: Option<&str>, error: Option<&str>) -> (Option<String>, Option<String>) {
     let line = |text: &str| text::bounded(text, MAX_LOGGED_CHARS);
     (item.map(line), error.map(line))
+}
+
+/// Logs why an outcome was not stored. Returns whether to try again.
+fn log_failure(error: &StoreError, settlement: &Settlement) -> bool {
+    let (message, is_transient) = (settlement.id, is_transient(error));
+    let error = error.with_causes();
+    if is_transient {
+        tracing::warn!(error, message_id = %message, "failed to store an outcome; retrying");
+    } else {
+        // Its lease lapses, and the rescue decides by what is known.
+        tracing::error!(error, message_id = %message, "failed to store an outcome; not retrying");
+    }
+    is_transient
+}
+
+/// Waits before the next attempt to reach the store, each time longer.
+async fn back_off(wait: &mut Duration) {
+    tokio::time::sleep(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+    *wait = (*wait * 2).min(MAX_RETRY_DELAY);
 }
 
 /// Returns whether the same statement may succeed later.

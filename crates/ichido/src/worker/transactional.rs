@@ -153,21 +153,14 @@ impl Attempt {
 
     /// Returns the report of a run that was rolled back.
     fn not_done(&self, why: &str, started_at: Timestamp) -> AttemptReport {
-        self.report_of(JobError::retry(why), started_at)
+        self.report(JobError::retry(why).into(), started_at)
     }
 
     /// Returns the report of a run whose transaction had ended before it: nobody knows whether it committed.
     fn ended_early(&self, started_at: Timestamp) -> AttemptReport {
         let why = "the transaction had ended before the handler returned, so its writes may be committed or lost; run no \
             COMMIT or ROLLBACK in a handler, and decide whether the work was done";
-        self.report_of(JobError::unknown(why), started_at)
-    }
-
-    fn report_of(&self, error: JobError, started_at: Timestamp) -> AttemptReport {
-        match error.into() {
-            DeliveryOutcome::Judged { verdict, note } => self.judged(&verdict, note, started_at),
-            DeliveryOutcome::Snoozed { wait } => self.snoozed(wait),
-        }
+        self.report(JobError::unknown(why).into(), started_at)
     }
 }
 

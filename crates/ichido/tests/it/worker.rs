@@ -11,6 +11,7 @@ mod failing;
 pub(crate) mod fixture;
 mod guide;
 mod handler;
+mod lanes;
 mod layers;
 mod letters;
 mod pacing;

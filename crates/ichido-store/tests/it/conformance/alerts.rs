@@ -214,7 +214,7 @@ both_databases! {
         node.counters().retried("orders", true);
         node.counters().retried("orders", false);
         for (store, took) in [(&fixture.store, 1), (&node, 3)] {
-            store.counters().left("orders", Duration::from_secs(took));
+            store.counters().left("orders", &[Duration::from_secs(took)]);
             store.series().flush().await.unwrap();
         }
         let sums = fixture.store.series().sums(QUARTER).await.unwrap();
