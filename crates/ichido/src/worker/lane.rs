@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use ichido_core::sync::lock;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::AbortHandle;
 use tokio::task::coop::has_budget_remaining;
 
 use super::attempt::Attempt;
@@ -63,11 +64,12 @@ impl Lane {
             tasks: tasks.clone(),
             state: Mutex::new(LaneState { waiting, succeeded, slots, started: 0 }),
         });
-        tasks.spawn(lane.run());
+        // Before the lane, and not by it: a task that was spawned last waits for its thread, which the lane may block.
+        let watch = tasks.spawn(Arc::clone(&lane).watch());
+        tasks.spawn(lane.run(watch));
     }
 
-    async fn run(self: Arc<Self>) {
-        let watch = self.tasks.spawn(Arc::clone(&self).watch());
+    async fn run(self: Arc<Self>, watch: Option<AbortHandle>) {
         let in_flight = self.served.metrics.in_flight();
         let (mut now, mut turn_messages) = (self.node.clock.elapsed(), 0);
         let mut turn_end = now + TURN;
@@ -78,18 +80,20 @@ impl Lane {
             let started =
                 poll_fn(|context| Poll::Ready(attempt.take().map(|attempt| attempt.start(now, context))));
             let Some((started, after)) = started.await else { break };
+            (now, turn_messages) = (after, turn_messages + 1);
             match started {
                 Started::Succeeded(message) => succeeded = Some(message),
                 Started::NotYet(attempt) => self.leave(attempt.run()),
                 Started::Call(attempt, call) => self.leave(attempt.finish(call)),
             }
-            (now, turn_messages) = (after, turn_messages + 1);
+            // For the same reason, a message that leaves is polled before the next one is started.
+            let has_left = succeeded.is_none();
             let is_over = turn_end <= now;
             if is_over {
                 self.settle_aside();
                 self.split();
             }
-            if is_over || turn_messages == MAX_TURN_MESSAGES || !has_budget_remaining() {
+            if is_over || has_left || turn_messages == MAX_TURN_MESSAGES || !has_budget_remaining() {
                 tokio::task::yield_now().await;
                 (now, turn_messages) = (self.node.clock.elapsed(), 0);
             }
