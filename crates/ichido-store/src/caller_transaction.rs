@@ -7,7 +7,7 @@ use crate::Store;
 use crate::claim_tracker::ClaimReport;
 use crate::driver::Driver;
 use crate::error::StoreError;
-use crate::ledger::{KeySettle, KeySettled};
+use crate::ledger::{KeyRecorded, KeyRecording, KeySettle, KeySettled};
 use crate::message::{EnqueueOutcome, NumberedMessage, StepResult};
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
@@ -115,6 +115,22 @@ impl CallerTransaction<'_> {
         match self {
             Self::Postgres(connection, postgres) => postgres.settle_in(connection, settle).await,
             Self::Sqlite(connection, sqlite) => sqlite.settle_in(connection, settle).await,
+        }
+    }
+
+    /// Records the outcome of a key that nobody claimed.
+    pub(crate) async fn record(&mut self, recording: &KeyRecording) -> Result<KeyRecorded, StoreError> {
+        match self {
+            Self::Postgres(connection, postgres) => postgres.record_in(connection, recording).await,
+            Self::Sqlite(connection, sqlite) => sqlite.record_in(connection, recording).await,
+        }
+    }
+
+    /// Returns whether it is on the store's database, not only on one of the same kind.
+    pub(crate) async fn is_on_store(&mut self) -> Result<bool, StoreError> {
+        match self {
+            Self::Postgres(connection, postgres) => postgres.is_database_of(connection).await,
+            Self::Sqlite(connection, sqlite) => sqlite.is_database_of(connection).await,
         }
     }
 

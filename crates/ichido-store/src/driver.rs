@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::batch::{BatchLimits, Batcher};
 use crate::columns::Row;
 use crate::error::StoreError;
+use crate::ledger::KeyLookup;
 use crate::message::QueueName;
 use crate::postgres::Postgres;
 use crate::postgres::wake::WakeUps;
+use crate::record::LookupJob;
 use crate::skew::Skew;
 use crate::sqlite::Sqlite;
 use crate::statement::{SqlValue, Statement};
@@ -45,6 +48,11 @@ impl Driver {
         };
         on!(&driver, driver => driver.migrate().await)?;
         Ok(driver)
+    }
+
+    /// Starts the stream of look-ups of keys: requests that arrive together share a read.
+    pub(crate) fn lookups(&self) -> Batcher<LookupJob, KeyLookup> {
+        on!(self, driver => Batcher::start(BatchLimits::DEFAULT, Arc::clone(driver)))
     }
 
     /// Creates the store's wake-ups. Other nodes are notified if the database carries notifications.

@@ -263,6 +263,13 @@ impl StoredResponse {
     fn body_bytes(&self) -> usize {
         self.body.as_ref().map_or(0, Vec::len)
     }
+
+    fn check(&self) -> Result<(), StoreError> {
+        check::bytes("the headers of the response", self.header_bytes(), limits::MAX_HEADERS_BYTES)?;
+        check::bytes("the body of the response", self.body_bytes(), limits::MAX_BODY_BYTES)?;
+        let (least, most) = (*limits::STATUS.start(), *limits::STATUS.end());
+        check::number("the status", self.status.into(), least.into()..=most.into())
+    }
 }
 
 ichido_core::debug_only! {
@@ -298,11 +305,10 @@ impl KeySettle {
 
     /// Refuses what could not be read back unchanged, or is too large, before it joins a batch.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        let KeyOutcome::Keep { response, .. } = &self.outcome else { return Ok(()) };
-        check::bytes("the headers of the response", response.header_bytes(), limits::MAX_HEADERS_BYTES)?;
-        check::bytes("the body of the response", response.body_bytes(), limits::MAX_BODY_BYTES)?;
-        let (least, most) = (*limits::STATUS.start(), *limits::STATUS.end());
-        check::number("the status", response.status.into(), least.into()..=most.into())
+        match &self.outcome {
+            KeyOutcome::Keep { response, .. } => response.check(),
+            KeyOutcome::Release | KeyOutcome::Hold | KeyOutcome::HoldAnswered => Ok(()),
+        }
     }
 
     /// Limits the time to live to what both databases can hold.
@@ -351,6 +357,55 @@ pub enum KeySettled {
     Stale,
 }
 
+/// What a look-up found under a key ([`Keys::look_up`](crate::Keys::look_up)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a look-up claims nothing"]
+pub enum KeyLookup {
+    /// No record.
+    Free,
+    /// A record that a claim would replace or mark: it expired, or its owner is gone.
+    NeedsClaim,
+    /// The outcome that a claim would have, other than [`KeyClaimed::Run`].
+    Blocked(KeyClaimed),
+}
+
+/// An outcome to record under a key that nobody claimed ([`Keys::record_in`](crate::Keys::record_in)).
+#[derive(Clone, Debug)]
+pub struct KeyRecording {
+    /// The request.
+    pub request: KeyClaim,
+    /// Identifies the attempt, which recognizes its own record after a COMMIT of unknown outcome.
+    pub attempt: Uuid,
+    /// Whether it was applied or refused.
+    pub settled: Settled,
+    /// The response.
+    pub response: StoredResponse,
+    /// The digest of the result, if one is computed.
+    pub result_digest: Option<Digest>,
+    /// The message that was enqueued with it. The record does not expire while that message lives.
+    pub message_id: Option<Uuid>,
+    /// How long the key is kept from now: [`Policy::ttl`].
+    pub ttl: Duration,
+}
+
+impl KeyRecording {
+    /// Refuses what the database cannot hold, or what could not be read back unchanged.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        self.request.check()?;
+        self.response.check()
+    }
+}
+
+/// The outcome of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "unless it was recorded, roll back: another request took effect"]
+pub enum KeyRecorded {
+    /// It takes effect with the caller's commit.
+    Recorded,
+    /// The key has a record.
+    Taken,
+}
+
 /// The outcome of resolving an unknown effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a refused resolution changed nothing"]
@@ -385,6 +440,8 @@ pub struct KeyRecord {
     pub message_id: Option<Uuid>,
     /// When it was settled.
     pub completed_at: Option<Timestamp>,
+    /// The attempt that claimed or recorded it.
+    pub attempt: Uuid,
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! Reads ledger records from rows of both databases, and decides claims and settles.
 
+use std::sync::Arc;
+
 use ichido_core::clock::Now;
 use ichido_core::fence::Fence;
 use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::{IdempotencyKey, KeySyntax};
 use ichido_core::ledger::{
-    Admission, Expiry, OperationGuarantee, Record, RecordName, RecordPhase, Settled, StoredBody, admit,
+    Admission, Expiry, OperationGuarantee, Policy, Record, RecordName, RecordPhase, Settled, StoredBody,
+    admit,
 };
 use ichido_core::time::Timestamp;
 use uuid::Uuid;
@@ -15,7 +18,8 @@ use crate::columns::Columns;
 use crate::error::StoreError;
 use crate::headers;
 use crate::ledger::{
-    ClaimOrigin, KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled, StoredResponse,
+    ClaimOrigin, KeyClaim, KeyClaimed, KeyLookup, KeyOutcome, KeyRecord, KeySettle, KeySettled,
+    StoredResponse,
 };
 
 /// A claim with the id by which it recognises its own insert.
@@ -27,7 +31,6 @@ pub(crate) struct ClaimAttempt {
 /// A record with what a claim needs to know about it.
 pub(crate) struct FoundRecord {
     pub(crate) key: KeyRecord,
-    pub(crate) claim_id: Uuid,
     pub(crate) now: Now,
 }
 
@@ -49,30 +52,56 @@ impl ClaimAttempt {
     /// Decides what the existing record means for this claim; the core makes the decision.
     pub(crate) fn decide(&self, found: &FoundRecord) -> Result<ClaimDecision, StoreError> {
         let record = &found.key.record;
-        if found.claim_id == self.claim_id && matches!(record.phase, RecordPhase::Claimed { .. }) {
+        if found.key.attempt == self.claim_id && matches!(record.phase, RecordPhase::Claimed { .. }) {
             // Our own claim, whose answer was lost.
             let is_later = record.first_claimed_at < record.claimed_at;
             let began =
                 if is_later { ClaimOrigin::TakenOver { from: record.mode } } else { ClaimOrigin::New };
             return Ok(ClaimDecision::Answer(KeyClaimed::Run { fence: record.fence, began }));
         }
-        let response =
-            || found.key.response.clone().ok_or_else(|| corrupt("a settled record has no response"));
-        let mode = self.claim.policy.guarantee();
-        Ok(match admit(Some(record), self.claim.fingerprint, &self.claim.policy, found.now) {
-            Admission::Run { .. } => ClaimDecision::Replace { began: ClaimOrigin::Expired, mode },
-            Admission::TakeOver { .. } => ClaimDecision::Replace {
-                began: ClaimOrigin::TakenOver { from: record.mode },
-                mode: record.mode.stricter(mode),
-            },
-            Admission::MarkUnknown { fence } => ClaimDecision::MarkUnknown { fence },
-            Admission::Replay => ClaimDecision::Answer(KeyClaimed::Replay(response()?)),
-            Admission::ReplayNotKept => {
-                ClaimDecision::Answer(KeyClaimed::ReplayNotStored { status: response()?.status })
-            }
-            Admission::Wait { lease_until } => ClaimDecision::Answer(KeyClaimed::InFlight { lease_until }),
-            Admission::Mismatch => ClaimDecision::Answer(KeyClaimed::Conflict),
-            Admission::Unknown => ClaimDecision::Answer(KeyClaimed::Unknown { fence: record.fence }),
+        decide(found, self.claim.fingerprint, &self.claim.policy)
+    }
+}
+
+fn decide(
+    found: &FoundRecord,
+    fingerprint: Fingerprint,
+    policy: &Policy,
+) -> Result<ClaimDecision, StoreError> {
+    let record = &found.key.record;
+    let response = || found.key.response.clone().ok_or_else(|| corrupt("a settled record has no response"));
+    let mode = policy.guarantee();
+    Ok(match admit(Some(record), fingerprint, policy, found.now) {
+        Admission::Run { .. } => ClaimDecision::Replace { began: ClaimOrigin::Expired, mode },
+        Admission::TakeOver { .. } => ClaimDecision::Replace {
+            began: ClaimOrigin::TakenOver { from: record.mode },
+            mode: record.mode.stricter(mode),
+        },
+        Admission::MarkUnknown { fence } => ClaimDecision::MarkUnknown { fence },
+        Admission::Replay => ClaimDecision::Answer(KeyClaimed::Replay(response()?)),
+        Admission::ReplayNotKept => {
+            ClaimDecision::Answer(KeyClaimed::ReplayNotStored { status: response()?.status })
+        }
+        Admission::Wait { lease_until } => ClaimDecision::Answer(KeyClaimed::InFlight { lease_until }),
+        Admission::Mismatch => ClaimDecision::Answer(KeyClaimed::Conflict),
+        Admission::Unknown => ClaimDecision::Answer(KeyClaimed::Unknown { fence: record.fence }),
+    })
+}
+
+/// A look-up of a request's key. Many share one read.
+pub(crate) struct LookupJob {
+    pub(crate) name: [u8; 32],
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) policy: Arc<Policy>,
+}
+
+impl LookupJob {
+    /// Returns what the record means for the request; a claim would decide the same.
+    pub(crate) fn result(&self, found: Option<&FoundRecord>) -> Result<KeyLookup, StoreError> {
+        let Some(found) = found else { return Ok(KeyLookup::Free) };
+        Ok(match decide(found, self.fingerprint, &self.policy)? {
+            ClaimDecision::Answer(claimed) => KeyLookup::Blocked(claimed),
+            ClaimDecision::Replace { .. } | ClaimDecision::MarkUnknown { .. } => KeyLookup::NeedsClaim,
         })
     }
 }
@@ -130,8 +159,8 @@ pub(crate) fn read_record(row: &impl Columns, now: Now) -> Result<FoundRecord, S
             result_digest: row.digest_or_none("result_digest")?,
             message_id: row.uuid_or_none("message_id")?,
             completed_at: completed_at.filter(|_| !is_unknown),
+            attempt: row.uuid("claim_id")?,
         },
-        claim_id: row.uuid("claim_id")?,
         now,
     })
 }

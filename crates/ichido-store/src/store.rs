@@ -24,11 +24,15 @@ use ichido_core::time::Timestamp;
 use sqlx::Transaction;
 use sqlx::sqlite::{Sqlite, SqlitePool};
 
+use crate::batch::Batcher;
+use crate::caller_transaction::CallerConnection;
 use crate::counters::Counters;
 use crate::disk_space::DiskSpace;
 use crate::driver::{Driver, on, retry_read};
 use crate::error::StoreError;
+use crate::ledger::KeyLookup;
 use crate::postgres::wake::WakeUps;
+use crate::record::LookupJob;
 use crate::skew::Skew;
 use crate::write_queues::WriteQueues;
 
@@ -43,6 +47,7 @@ pub struct Store {
     driver: Arc<Driver>,
     skew: Arc<Skew>,
     write_queues: Arc<WriteQueues>,
+    lookups: Arc<Batcher<LookupJob, KeyLookup>>,
     wake_ups: Arc<WakeUps>,
     counters: Arc<Counters>,
     disk_space: Arc<DiskSpace>,
@@ -137,6 +142,7 @@ impl Store {
         let wake_ups = Arc::new(driver.wake_ups().await);
         let store = Self {
             write_queues: Arc::new(WriteQueues::start(&driver)),
+            lookups: Arc::new(driver.lookups()),
             driver,
             skew,
             wake_ups,
@@ -164,6 +170,11 @@ impl Store {
     /// deleted.
     pub async fn now(&self) -> Result<Timestamp, StoreError> {
         retry_read(|| async { on!(&*self.driver, driver => driver.clock().await) }).await
+    }
+
+    /// Returns whether a caller's connection leads to this store's database, not only to one of the same kind.
+    pub async fn is_database_of(&self, connection: &mut impl CallerConnection) -> Result<bool, StoreError> {
+        self.in_transaction(connection)?.is_on_store().await
     }
 
     /// Returns the counters of this process, to count more.

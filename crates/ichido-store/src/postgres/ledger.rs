@@ -10,24 +10,30 @@ use ichido_core::fence::Fence;
 use ichido_core::ledger::limits::MAX_LEASE;
 use ichido_core::ledger::{OperationGuarantee, RecordName};
 use ichido_core::time::Timestamp;
+use sqlx::postgres::PgRow;
 use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
 use super::Postgres;
 use super::connections::ConnectionPool;
 use crate::action::{self, AuditAction};
+use crate::bounded;
 use crate::columns::{Columns, Row, number, small};
 use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
 use crate::headers;
-use crate::ledger::{ClaimOrigin, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use crate::ledger::{
+    ClaimOrigin, KeyClaimed, KeyLookup, KeyOutcome, KeyRecord, KeyRecorded, KeyRecording, KeySettle,
+    KeySettled,
+};
 use crate::micros;
 use crate::record::{
-    CLAIMED, ClaimAttempt, ClaimDecision, FoundRecord, name_of, outcome_if_unchanged, read_record,
+    CLAIMED, ClaimAttempt, ClaimDecision, FoundRecord, LookupJob, name_of, outcome_if_unchanged, read_record,
     state_name, unknown_entries,
 };
-use crate::split_retry::WriteMode;
+use crate::split_retry::{BatchWriter, WriteMode};
 use crate::statement::{DbConnection, SqlValue, Statement, column, postgres_only};
+use crate::write_queues::subject_hash;
 
 /// How often a claim retries when the record changes concurrently. In each round somebody else was faster.
 const MAX_ROUNDS: usize = 8;
@@ -354,6 +360,46 @@ impl Postgres {
         Ok(if stands { KeySettled::Settled } else { KeySettled::Stale })
     }
 
+    /// Records an outcome within the caller's open transaction, unless its key has a record.
+    pub(crate) async fn record_in(
+        &self,
+        connection: &mut PgConnection,
+        recording: &KeyRecording,
+    ) -> Result<KeyRecorded, StoreError> {
+        let KeyRecording { request, response, .. } = recording;
+        let recorded = sqlx::query(include_str!("sql/key_record_in.sql"))
+            .bind(request.name.hash().as_slice())
+            .bind(&request.name.operation)
+            .bind(&request.name.identity)
+            .bind(request.name.key.as_str())
+            .bind(request.fingerprint.as_bytes().as_slice())
+            .bind(request.request_digest.as_bytes().as_slice())
+            .bind(request.policy.guarantee().as_str())
+            .bind(recording.settled.as_str())
+            .bind(recording.attempt)
+            .bind(small(response.status))
+            .bind(headers::encode(&response.headers))
+            .bind(response.body.as_deref())
+            .bind(recording.result_digest.as_ref().map(|digest| digest.as_bytes().as_slice()))
+            .bind(recording.message_id)
+            .bind(request.hops.as_deref())
+            .bind(request.trace.as_deref())
+            .bind(self.skew())
+            .bind(micros(bounded(recording.ttl)))
+            .execute(connection)
+            .await?;
+        Ok(if recorded.rows_affected() == 1 { KeyRecorded::Recorded } else { KeyRecorded::Taken })
+    }
+
+    /// Returns whether a caller's connection leads to the store's database.
+    pub(crate) async fn is_database_of(&self, connection: &mut PgConnection) -> Result<bool, StoreError> {
+        let identity =
+            |row: &PgRow| Ok::<_, StoreError>((row.number("database")?, row.timestamp("started")?));
+        let query = || sqlx::query(include_str!("sql/database_identity.sql"));
+        let theirs = identity(&query().fetch_one(connection).await?)?;
+        Ok(theirs == identity(&self.calls.one(query()).await?)?)
+    }
+
     /// Finds a record. Returns it with the time of the read.
     pub(crate) async fn key_find(
         &self,
@@ -420,6 +466,21 @@ impl Postgres {
         rows.iter()
             .map(|row| Ok((name_of(row)?, read_record(row, self.skew.now(row.timestamp("now")?))?)))
             .collect()
+    }
+}
+
+/// Looks up keys for requests that share the read.
+impl BatchWriter<LookupJob, KeyLookup> for Postgres {
+    const BUSY_FOR_ALL: bool = false;
+
+    fn about(job: &LookupJob) -> u64 {
+        subject_hash(&job.name)
+    }
+
+    async fn write(&self, jobs: &[LookupJob], manner: WriteMode) -> Result<Vec<KeyLookup>, StoreError> {
+        let names: Vec<_> = jobs.iter().map(|job| job.name).collect();
+        let found = self.find_many(self.pool_for(manner), &names).await?;
+        jobs.iter().map(|job| job.result(found.get(&job.name))).collect()
     }
 }
 

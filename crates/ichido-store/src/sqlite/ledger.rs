@@ -1,6 +1,7 @@
 //! The ledger on SQLite.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::time::Duration;
 
 use ichido_core::clock::{Now, lease_has_lapsed};
@@ -13,15 +14,20 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::{Sqlite, WriteTransaction, values, without_clock};
 use crate::action::{self, AuditAction};
-use crate::columns::{Columns, fence_from, number, small};
+use crate::bounded;
+use crate::columns::{Columns, Row, fence_from, number, small};
 use crate::error::StoreError;
 use crate::headers;
-use crate::ledger::{ClaimOrigin, KeyClaimed, KeyOutcome, KeyRecord, KeySettle, KeySettled};
+use crate::ledger::{
+    ClaimOrigin, KeyClaimed, KeyLookup, KeyOutcome, KeyRecord, KeyRecorded, KeyRecording, KeySettle,
+    KeySettled,
+};
 use crate::record::{
-    ClaimAttempt, ClaimDecision, FoundRecord, name_of, outcome_if_unchanged, read_record, state_name,
-    unknown_entries,
+    ClaimAttempt, ClaimDecision, FoundRecord, LookupJob, name_of, outcome_if_unchanged, read_record,
+    state_name, unknown_entries,
 };
 use crate::rescue::lapsed_ends;
+use crate::split_retry::{BatchWriter, WriteMode};
 use crate::statement::{DbConnection, SqlValue, sqlite_only};
 
 /// How often a claim retries when another claim of its batch changed the record first. The second read sees the last change.
@@ -192,6 +198,46 @@ impl Sqlite {
         Ok(if stands { KeySettled::Settled } else { KeySettled::Stale })
     }
 
+    /// Records an outcome within the caller's open transaction, unless its key has a record.
+    pub(crate) async fn record_in(
+        &self,
+        connection: &mut SqliteConnection,
+        recording: &KeyRecording,
+    ) -> Result<KeyRecorded, StoreError> {
+        self.files.check()?;
+        let now = self.now(connection).await?;
+        let KeyRecording { request, response, .. } = recording;
+        let recorded = sqlx::query(include_str!("sql/key_record_in.sql"))
+            .bind(request.name.hash().as_slice())
+            .bind(&request.name.operation)
+            .bind(&request.name.identity)
+            .bind(request.name.key.as_str())
+            .bind(request.fingerprint.as_bytes().as_slice())
+            .bind(request.request_digest.as_bytes().as_slice())
+            .bind(request.policy.guarantee().as_str())
+            .bind(recording.settled.as_str())
+            .bind(recording.attempt)
+            .bind(small(response.status))
+            .bind(headers::encode(&response.headers))
+            .bind(response.body.as_deref())
+            .bind(recording.result_digest.as_ref().map(|digest| digest.as_bytes().as_slice()))
+            .bind(recording.message_id)
+            .bind(request.hops.as_deref())
+            .bind(request.trace.as_deref())
+            .bind(now.as_micros())
+            .bind(now.plus(bounded(recording.ttl)).as_micros())
+            .execute(connection)
+            .await?;
+        Ok(if recorded.rows_affected() == 1 { KeyRecorded::Recorded } else { KeyRecorded::Taken })
+    }
+
+    /// Returns whether a caller's connection leads to the store's file.
+    pub(crate) async fn is_database_of(&self, connection: &mut SqliteConnection) -> Result<bool, StoreError> {
+        let row = sqlx::query(include_str!("sql/database_identity.sql")).fetch_one(connection).await?;
+        let file = Path::new(row.try_get::<&str, _>("file")?).canonicalize();
+        Ok(file.is_ok_and(|file| file == self.path))
+    }
+
     /// Notes that a claim was settled in a caller's transaction, after its commit.
     pub(crate) fn settled(&self, fence: Fence) {
         self.own_claims.release(fence);
@@ -214,6 +260,27 @@ impl Sqlite {
         let gone = tx.db_connection().execute(sqlite_only!("key_forget"), &[SqlValue::Hashes(&over)]).await?;
         tx.commit().await?;
         Ok(gone)
+    }
+}
+
+/// Looks up keys for requests that share the read.
+impl BatchWriter<LookupJob, KeyLookup> for Sqlite {
+    const BUSY_FOR_ALL: bool = true;
+
+    async fn write(&self, jobs: &[LookupJob], _manner: WriteMode) -> Result<Vec<KeyLookup>, StoreError> {
+        self.files.refuse_if_lost()?;
+        let names: Vec<_> = jobs.iter().map(|job| job.name).collect();
+        let mut reader = self.pool().acquire().await?;
+        // Most keys are new. Only a record needs the time.
+        let rows = find_rows(&mut reader, &names).await?;
+        if rows.is_empty() {
+            return Ok(vec![KeyLookup::Free; jobs.len()]);
+        }
+        let mut found = read_found(&rows, self.skew.now(self.now(&mut reader).await?))?;
+        for found in found.values_mut() {
+            self.keep_own(found);
+        }
+        jobs.iter().map(|job| job.result(found.get(&job.name))).collect()
     }
 }
 
@@ -386,6 +453,13 @@ async fn find_many(
     names: &[[u8; 32]],
     now: Now,
 ) -> Result<HashMap<[u8; 32], FoundRecord>, StoreError> {
-    let rows = without_clock(connection).all(sqlite_only!("key_find"), &[SqlValue::Hashes(names)]).await?;
+    read_found(&find_rows(connection, names).await?, now)
+}
+
+async fn find_rows(connection: &mut SqliteConnection, names: &[[u8; 32]]) -> Result<Vec<Row>, StoreError> {
+    without_clock(connection).all(sqlite_only!("key_find"), &[SqlValue::Hashes(names)]).await
+}
+
+fn read_found(rows: &[Row], now: Now) -> Result<HashMap<[u8; 32], FoundRecord>, StoreError> {
     rows.iter().map(|row| Ok((name_of(row)?, read_record(row, now)?))).collect()
 }

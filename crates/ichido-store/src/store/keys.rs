@@ -1,9 +1,11 @@
 //! Keys: claiming, settling, finding, resolving.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
+use ichido_core::fingerprint::Fingerprint;
 use ichido_core::key::KeyHash;
 use ichido_core::ledger::limits::MAX_LEASE;
 use ichido_core::ledger::{self, KeyEntry, Policy, Record, RecordName, RecordPhase, Resolution, resolve};
@@ -18,18 +20,21 @@ use crate::columns::{Columns as _, number};
 use crate::driver::{Driver, on, retry_read};
 use crate::error::StoreError;
 use crate::ledger::{
-    KeyClaim, KeyClaimed, KeyOutcome, KeyRecord, KeyResolved, KeySettle, KeySettled, StoredResponse,
-    UnknownCount, limits,
+    KeyClaim, KeyClaimed, KeyLookup, KeyOutcome, KeyRecord, KeyRecorded, KeyRecording, KeyResolved,
+    KeySettle, KeySettled, StoredResponse, UnknownCount, limits,
 };
 use crate::message::limits::MAX_EXCERPT_BYTES;
 use crate::micros;
 use crate::postgres::wake::Topic;
-use crate::record::{ClaimAttempt, name_of, page_after, read_record, record_name};
+use crate::record::{ClaimAttempt, LookupJob, name_of, page_after, read_record, record_name};
 use crate::statement::{SqlValue, column, paired, shared};
 use crate::transaction::Transaction;
 
 /// How often to retry a resolution when the record changes concurrently.
 const MAX_RESOLVE_ROUNDS: usize = 3;
+
+/// The size of a look-up in a batch: a response may come back, but only names go out.
+const LOOKUP_BYTES: usize = 64;
 
 impl Keys<'_> {
     /// Claims a key for a request, or returns why it cannot run. [`crate::ledger`] has an example.
@@ -75,6 +80,34 @@ impl Keys<'_> {
     ) -> Result<KeySettled, StoreError> {
         settle.check()?;
         self.0.in_transaction(connection)?.settle(&settle.clone().bounded()).await
+    }
+
+    /// Looks up what a claim would find under a key, and writes nothing. Requests that arrive together share a read.
+    ///
+    /// A key that is free may have a record a moment later. If an attempt runs without a claim, its transaction must record
+    /// the outcome with [`Keys::record_in`], which finds out.
+    pub async fn look_up(
+        self,
+        name: &RecordName,
+        fingerprint: Fingerprint,
+        policy: &Arc<Policy>,
+    ) -> Result<KeyLookup, StoreError> {
+        let job = LookupJob { name: name.hash(), fingerprint, policy: Arc::clone(policy) };
+        self.0.lookups.submit(job, LOOKUP_BYTES).await
+    }
+
+    /// Records an outcome within the caller's open transaction, for a key that has no record. Make it the last statement.
+    ///
+    /// The caller's writes and the outcome commit together, or not at all. [`KeyRecorded::Taken`] means that another request
+    /// with the key took effect: roll back, and look the key up again. On PostgreSQL it waits for another transaction
+    /// that records the same key. On SQLite, begin the transaction with [`Store::begin_immediate`](crate::Store::begin_immediate).
+    pub async fn record_in(
+        self,
+        connection: &mut impl CallerConnection,
+        recording: &KeyRecording,
+    ) -> Result<KeyRecorded, StoreError> {
+        recording.check()?;
+        self.0.in_transaction(connection)?.record(recording).await
     }
 
     /// Wakes those who wait for a key. Call it after the commit of a transaction that settled it.

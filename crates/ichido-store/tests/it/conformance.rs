@@ -24,6 +24,7 @@ mod operator;
 mod outbox;
 mod races;
 mod read;
+mod record_in;
 mod rescue;
 mod responses;
 mod search;

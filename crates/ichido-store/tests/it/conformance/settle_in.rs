@@ -5,10 +5,9 @@ use std::time::Duration;
 use ichido_core::ledger::{OperationGuarantee, RecordPhase};
 use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyClaimed, KeyOutcome, KeySettle, KeySettled};
-use sqlx::Row as _;
 
 use super::ledger::{keep, name, request, response};
-use super::transaction::{Business, BusinessTransaction};
+use super::transaction::Business;
 use crate::both_databases;
 use crate::fixture::{AFTER_LEASE, StoreFixture};
 
@@ -106,30 +105,9 @@ both_databases! {
     async fn a_commit_with_an_outcome_waits_for_the_disk_however_the_connection_is_set_up(fixture: StoreFixture) {
         let business = Business::open(&fixture).await;
         let fence = fixture.run("k1", OperationGuarantee::Transactional).await;
-        let mut open = match &business {
-            Business::Postgres(pool) => {
-                let mut open = pool.begin().await.unwrap();
-                sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut *open).await.unwrap();
-                BusinessTransaction::Postgres(open)
-            }
-            Business::Sqlite(pool) => {
-                // The pool's only connection so far, which the transaction then uses.
-                sqlx::query("PRAGMA synchronous = OFF").execute(pool).await.unwrap();
-                business.begin().await
-            }
-        };
+        let mut open = business.begin_careless().await;
         let _ = open.settle(&fixture.store, &settle(fence, done())).await.unwrap();
-        let durable = match &mut open {
-            BusinessTransaction::Postgres(open) => {
-                let row = sqlx::query("SHOW synchronous_commit").fetch_one(&mut **open).await.unwrap();
-                row.get::<String, _>(0) == "on"
-            }
-            BusinessTransaction::Sqlite(open) => {
-                let row = sqlx::query("PRAGMA synchronous").fetch_one(&mut **open).await.unwrap();
-                row.get::<i64, _>(0) == 2
-            }
-        };
-        assert!(durable);
+        assert!(open.is_durable().await);
         open.commit().await;
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ichido_core::digest::Digest;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
-use ichido_store::ledger::{KeySettle, KeySettled};
+use ichido_store::ledger::{KeyRecorded, KeyRecording, KeySettle, KeySettled};
 use ichido_store::message::{Enqueued, NewMessage, SameContent, limits};
 use sqlx::postgres::{PgPool, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool};
@@ -48,6 +48,22 @@ impl Business {
         }
     }
 
+    /// Begins a transaction on a connection that is set up not to wait for the disk.
+    pub(crate) async fn begin_careless(&self) -> BusinessTransaction {
+        match self {
+            Self::Postgres(pool) => {
+                let mut open = pool.begin().await.unwrap();
+                sqlx::query("SET LOCAL synchronous_commit = off").execute(&mut *open).await.unwrap();
+                BusinessTransaction::Postgres(open)
+            }
+            Self::Sqlite(pool) => {
+                // The pool's only connection so far, which the transaction then uses.
+                sqlx::query("PRAGMA synchronous = OFF").execute(pool).await.unwrap();
+                self.begin().await
+            }
+        }
+    }
+
     pub(crate) async fn orders(&self) -> i64 {
         match self {
             Self::Postgres(pool) => sqlx::query(COUNT).fetch_one(pool).await.unwrap().get(0),
@@ -78,6 +94,38 @@ impl BusinessTransaction {
         match self {
             Self::Postgres(open) => store.keys().settle_in(open, settle).await,
             Self::Sqlite(open) => store.keys().settle_in(open, settle).await,
+        }
+    }
+
+    pub(crate) async fn record(
+        &mut self,
+        store: &Store,
+        recording: &KeyRecording,
+    ) -> Result<KeyRecorded, StoreError> {
+        match self {
+            Self::Postgres(open) => store.keys().record_in(open, recording).await,
+            Self::Sqlite(open) => store.keys().record_in(open, recording).await,
+        }
+    }
+
+    pub(crate) async fn is_on(&mut self, store: &Store) -> Result<bool, StoreError> {
+        match self {
+            Self::Postgres(open) => store.is_database_of(open).await,
+            Self::Sqlite(open) => store.is_database_of(open).await,
+        }
+    }
+
+    /// Returns whether its commit waits for the disk.
+    pub(crate) async fn is_durable(&mut self) -> bool {
+        match self {
+            Self::Postgres(open) => {
+                let row = sqlx::query("SHOW synchronous_commit").fetch_one(&mut **open).await.unwrap();
+                row.get::<String, _>(0) == "on"
+            }
+            Self::Sqlite(open) => {
+                let row = sqlx::query("PRAGMA synchronous").fetch_one(&mut **open).await.unwrap();
+                row.get::<i64, _>(0) == 2
+            }
         }
     }
 
