@@ -17,7 +17,6 @@ use uuid::Uuid;
 use super::Postgres;
 use super::connections::ConnectionPool;
 use crate::action::{self, AuditAction};
-use crate::bounded;
 use crate::columns::{Columns, Row, number, small};
 use crate::db_timestamp::DbTimestamp;
 use crate::error::StoreError;
@@ -385,7 +384,7 @@ impl Postgres {
             .bind(request.hops.as_deref())
             .bind(request.trace.as_deref())
             .bind(self.skew())
-            .bind(micros(bounded(recording.ttl)))
+            .bind(micros(recording.ttl))
             .execute(connection)
             .await?;
         Ok(if recorded.rows_affected() == 1 { KeyRecorded::Recorded } else { KeyRecorded::Taken })

@@ -14,7 +14,6 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::{Sqlite, WriteTransaction, values, without_clock};
 use crate::action::{self, AuditAction};
-use crate::bounded;
 use crate::columns::{Columns, Row, fence_from, number, small};
 use crate::error::StoreError;
 use crate::headers;
@@ -22,6 +21,7 @@ use crate::ledger::{
     ClaimOrigin, KeyClaimed, KeyLookup, KeyOutcome, KeyRecord, KeyRecorded, KeyRecording, KeySettle,
     KeySettled,
 };
+use crate::micros;
 use crate::record::{
     ClaimAttempt, ClaimDecision, FoundRecord, LookupJob, name_of, outcome_if_unchanged, read_record,
     state_name, unknown_entries,
@@ -205,7 +205,6 @@ impl Sqlite {
         recording: &KeyRecording,
     ) -> Result<KeyRecorded, StoreError> {
         self.files.check()?;
-        let now = self.now(connection).await?;
         let KeyRecording { request, response, .. } = recording;
         let recorded = sqlx::query(include_str!("sql/key_record_in.sql"))
             .bind(request.name.hash().as_slice())
@@ -224,8 +223,8 @@ impl Sqlite {
             .bind(recording.message_id)
             .bind(request.hops.as_deref())
             .bind(request.trace.as_deref())
-            .bind(now.as_micros())
-            .bind(now.plus(bounded(recording.ttl)).as_micros())
+            .bind(self.skew())
+            .bind(micros(recording.ttl))
             .execute(connection)
             .await?;
         Ok(if recorded.rows_affected() == 1 { KeyRecorded::Recorded } else { KeyRecorded::Taken })
