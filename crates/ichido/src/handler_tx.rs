@@ -17,7 +17,7 @@ use std::time::Duration;
 use ichido_core::sync::lock;
 use ichido_store::error::StoreError;
 #[cfg(feature = "once")]
-use ichido_store::ledger::{KeySettle, KeySettled};
+use ichido_store::ledger::{KeyRecorded, KeyRecording, KeySettle, KeySettled};
 use ichido_store::message::QueueName;
 #[cfg(feature = "worker")]
 use ichido_store::message::{Enqueued, Settlement, StepResult};
@@ -47,6 +47,17 @@ pub enum Pool {
     Postgres(PgPool),
     /// To an SQLite file.
     Sqlite(SqlitePool),
+}
+
+#[cfg(feature = "once")]
+impl Pool {
+    /// Returns whether it leads to the store's database.
+    pub(crate) async fn is_on(&self, store: &Store) -> Result<bool, StoreError> {
+        match self {
+            Self::Postgres(pool) => store.is_database_of(&mut *pool.acquire().await?).await,
+            Self::Sqlite(pool) => store.is_database_of(&mut *pool.acquire().await?).await,
+        }
+    }
 }
 
 impl From<PgPool> for Pool {
@@ -254,6 +265,14 @@ impl<DB: StoreDatabase> EndedTx<DB> {
         store.keys().settle_in(&mut **open, settle).await
     }
 
+    #[cfg(feature = "once")]
+    async fn record_key(&mut self, recording: &KeyRecording) -> Result<KeyRecorded, StoreError> {
+        let store = self.tx.0.store.clone();
+        let open = self.open().await?;
+        open.check_for_write().await?;
+        store.keys().record_in(&mut **open, recording).await
+    }
+
     #[cfg(feature = "worker")]
     async fn settle_message(&mut self, settlement: &Settlement) -> Result<StepResult, StoreError> {
         let store = self.tx.0.store.clone();
@@ -371,6 +390,12 @@ impl OpenTx {
     #[cfg(feature = "once")]
     pub(crate) async fn settle_key(&mut self, settle: &KeySettle) -> Result<KeySettled, StoreError> {
         on!(Self, self, tx => tx.settle_key(settle).await)
+    }
+
+    /// Writes the outcome of a key that nobody claimed into the transaction.
+    #[cfg(feature = "once")]
+    pub(crate) async fn record_key(&mut self, recording: &KeyRecording) -> Result<KeyRecorded, StoreError> {
+        on!(Self, self, tx => tx.record_key(recording).await)
     }
 
     /// Writes the success of a message into the transaction, under its fence.

@@ -1,6 +1,6 @@
 //! An endpoint that takes effect once, however often it is called.
 //!
-//! Guarantee: of all requests with the same key, operation and identity, one runs. The others receive its outcome, wait for
+//! Guarantee: of all requests with the same key, operation and identity, one takes effect. The others receive its outcome, wait for
 //! it, or learn why they cannot have it. A different request under the same key is refused and learns nothing. The handler
 //! runs in its own task, so a client that disconnects does not interrupt it: a request leaves either no effect and a free
 //! key, or its effect and a stored outcome. An unknown outcome is never guessed. Keys and payloads are never logged.
@@ -36,11 +36,14 @@
 //! # Transactional mode
 //!
 //! The transaction begins when the handler first locks it, and the layer ends it: it commits on a 2xx or 3xx response and
-//! rolls back on any other. The
-//! claim's lease is renewed while the handler runs, on a row that the commit also writes. If the handler raises the
-//! isolation level above READ COMMITTED, keep it well below a third of the lease; otherwise the commit conflicts with the
-//! renewal and the handler runs again. On SQLite the open transaction blocks every other writer: keep it short, and do not
-//! await the store inside it.
+//! rolls back on any other. The key is not claimed. Its outcome is the last statement of the transaction, and a unique index
+//! decides between two nodes that run one request at the same time: one commits, the other rolls back and replays it. So
+//! do everything in the transaction, or use [`Once::claim_first`]. On SQLite the open transaction blocks every other writer:
+//! keep it short, and do not await the store inside it.
+//!
+//! With [`Once::claim_first`], the claim's lease is renewed while the handler runs, on a row that the commit also writes. If
+//! the handler raises the isolation level above READ COMMITTED, keep it well below a third of the lease; otherwise the
+//! commit conflicts with the renewal and the handler runs again.
 //!
 //! # Shutdown and maintenance
 //!
@@ -73,6 +76,7 @@ mod response;
 mod service;
 mod settings;
 mod transactional;
+mod unclaimed;
 
 pub use body::Body;
 pub use builder::{Once, OnceConfigError, OnceConfigErrors};

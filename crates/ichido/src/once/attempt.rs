@@ -1,4 +1,4 @@
-//! One attempt to run a request: claim, run, settle.
+//! One attempt to run a request: claim, run, settle; or without a claim, in [`unclaimed`].
 //!
 //! It runs in its own task, so a disconnecting client cannot leave it half done once the claim was requested.
 
@@ -21,6 +21,7 @@ use super::response::CapturedResponse;
 use super::service::{Inner, Payload};
 use super::settings::Settings;
 use super::transactional;
+use super::unclaimed;
 
 /// The outcome of an attempt, for the request that started it.
 pub(crate) enum AttemptOutcome<R: http_body::Body, E> {
@@ -36,6 +37,8 @@ pub(crate) enum AttemptOutcome<R: http_body::Body, E> {
     StoreTimedOut,
     /// Not run: the claim lapsed before the handler started.
     ClaimLapsed,
+    /// Not run: the same request runs in this process, without a claim.
+    RunsHere,
 }
 
 /// Sends the outcome back to the request.
@@ -46,13 +49,31 @@ pub(crate) fn respond<R: http_body::Body, E>(reply: ResponseSender<R, E>, outcom
     drop(reply.send(outcome));
 }
 
-/// Claims the key; on success, runs the handler and settles.
+/// Runs the handler unless the key's record prevents it, and stores its outcome.
+///
+/// `has_waited`: another request with the key ended just before.
 pub(crate) async fn attempt<S: Inner<B, R>, B: Payload, R: Payload>(
     settings: Arc<Settings>,
     arrival: Arc<Arrival>,
-    mut inner: S,
+    inner: S,
+    has_waited: bool,
     reply: ResponseSender<R, S::Error>,
 ) {
+    match &settings.pool {
+        Some(pool) if !settings.claim_first => {
+            let pool = pool.clone();
+            unclaimed::attempt(settings, arrival, &pool, inner, has_waited, reply).await;
+        }
+        _ => claim_and_run(settings, arrival, inner, reply).await,
+    }
+}
+
+/// Claims the key. Otherwise responds, and returns `None`.
+pub(crate) async fn claim<R: Payload, E>(
+    settings: Arc<Settings>,
+    arrival: Arc<Arrival>,
+    reply: ResponseSender<R, E>,
+) -> Option<(ClaimGuard, ResponseSender<R, E>)> {
     // Read before the store is asked, so the lease is never shorter than assumed.
     let asked_at = settings.keeper.now();
     let store = settings.store().clone();
@@ -62,7 +83,7 @@ pub(crate) async fn attempt<S: Inner<B, R>, B: Payload, R: Payload>(
         if let Ok(KeyClaimed::Run { fence, began }) = claiming.await {
             ClaimGuard::new(settings, arrival, (fence, began), asked_at).release().await;
         }
-        return;
+        return None;
     };
     let claim = match claimed {
         Ok(KeyClaimed::Run { fence, began }) => {
@@ -71,10 +92,26 @@ pub(crate) async fn attempt<S: Inner<B, R>, B: Payload, R: Payload>(
             }
             (fence, began)
         }
-        Ok(other) => return respond(reply, AttemptOutcome::Blocked(other)),
-        Err(error) => return respond(reply, AttemptOutcome::StoreFailed(error)),
+        Ok(other) => {
+            respond(reply, AttemptOutcome::Blocked(other));
+            return None;
+        }
+        Err(error) => {
+            respond(reply, AttemptOutcome::StoreFailed(error));
+            return None;
+        }
     };
-    let guard = ClaimGuard::new(settings, arrival, claim, asked_at);
+    Some((ClaimGuard::new(settings, arrival, claim, asked_at), reply))
+}
+
+/// Claims the key; on success, runs the handler and settles.
+pub(crate) async fn claim_and_run<S: Inner<B, R>, B: Payload, R: Payload>(
+    settings: Arc<Settings>,
+    arrival: Arc<Arrival>,
+    mut inner: S,
+    reply: ResponseSender<R, S::Error>,
+) {
+    let Some((guard, reply)) = claim(settings, arrival, reply).await else { return };
     if let Err(error) = handler::ready(&mut inner).await {
         return guard.finish(KeyOutcome::Release, Err(error), reply).await;
     }
@@ -117,7 +154,7 @@ async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
     let (outcome, response) = match handler::call(&mut inner, guard.request()).await {
         HandlerOutcome::Responded(response) => {
             let captured = CapturedResponse::from(response, guard.settings()).await;
-            (guard.outcome(&captured), Ok(captured.response))
+            (captured.to_outcome(guard.settings()), Ok(captured.response))
         }
         HandlerOutcome::Failed(error) => (guard.without_response(RequestOutcome::Lost), Err(error)),
         HandlerOutcome::Panicked => (guard.without_response(RequestOutcome::Panicked), Ok(panicked())),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use http::request::Parts;
@@ -30,6 +31,7 @@ pub struct Once {
     policy: PolicyDraft,
     has_class: bool,
     effect: Guarantee,
+    claim_first: bool,
     caller: Option<CallerFn>,
     reconcile: Option<ReconcileFn>,
     methods: Vec<Method>,
@@ -60,6 +62,7 @@ impl Once {
             policy: PolicyDraft::new(Class::Mutate),
             has_class: false,
             effect: Guarantee::None,
+            claim_first: false,
             caller: None,
             reconcile: None,
             methods: vec![Method::POST, Method::PATCH],
@@ -87,6 +90,17 @@ impl Once {
     /// Sets what repeating the effect would do; the default is [`Guarantee::None`].
     pub fn guarantee(self, effect: Guarantee) -> Self {
         Self { effect, ..self }
+    }
+
+    /// Claims the key before a transactional handler runs, so two nodes never run it for one key at the same time.
+    ///
+    /// Without it, a duplicate that arrives at another node meanwhile runs too. Its transaction is rolled back and the
+    /// first outcome replayed, so what the handler does in its transaction happens once. Use it for a handler that is
+    /// expensive, or that also acts outside of its transaction. It costs one more commit for each request, about half of
+    /// the throughput, and a process that dies blocks its keys until their lease ends ([`Once::lease`]). The other
+    /// guarantees always claim.
+    pub fn claim_first(self) -> Self {
+        Self { claim_first: true, ..self }
     }
 
     /// Derives the identity from the request's head.
@@ -244,6 +258,8 @@ impl Once {
             caller,
             policy: Arc::new(policy),
             pool,
+            pool_is_checked: AtomicBool::new(false),
+            claim_first: self.claim_first,
             reconcile: self.reconcile,
             methods: self.methods,
             rules: BodyRules { form: self.form, max_bytes: self.max_request_bytes },

@@ -5,15 +5,17 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::RecordName;
 use uuid::Uuid;
 
-/// The claim under which a handler runs, in its request's extensions.
+/// The key under which a handler runs, in its request's extensions.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// Operation, identity and key.
     pub name: RecordName,
     /// Grows with each claim of the key.
     ///
-    /// A receiver that remembers the greatest fence can refuse a call that was overtaken.
-    pub fence: Fence,
+    /// A receiver that remembers the greatest fence can refuse a call that was overtaken. `None` in transactional mode
+    /// without [`Once::claim_first`](super::Once::claim_first): the key is not claimed, and effects belong in the
+    /// transaction.
+    pub fence: Option<Fence>,
 }
 
 impl Claim {

@@ -23,7 +23,7 @@ use super::fields;
 use super::keeper::KeyClaims;
 use super::metrics;
 use super::problem::{Code, Problem};
-use super::response::{CapturedResponse, replay, settlement};
+use super::response::{replay, settlement};
 use super::service::Payload;
 use super::settings::{Settings, limits};
 use crate::handler_tx::Pool;
@@ -86,25 +86,8 @@ impl ClaimGuard {
     /// Returns the request as the handler receives it.
     pub(crate) fn request<B: http_body::Body<Data = Bytes>>(&self) -> Request<Body<B>> {
         let mut request = self.arrival.to_request();
-        request.extensions_mut().insert(Claim { name: self.arrival.name.clone(), fence: self.fence });
+        request.extensions_mut().insert(Claim { name: self.arrival.name.clone(), fence: Some(self.fence) });
         request
-    }
-
-    /// Returns what to store of a response.
-    pub(crate) fn outcome<R: http_body::Body<Data = Bytes>>(
-        &self,
-        captured: &CapturedResponse<R>,
-    ) -> KeyOutcome {
-        match settlement(captured.outcome, &self.settings) {
-            Settlement::Keep { outcome: settled, .. } => {
-                let (response, result_digest) = captured.to_stored();
-                let (message_id, ttl) = (captured.message_id, self.settings.policy.ttl());
-                KeyOutcome::Keep { settled, response, result_digest, message_id, ttl }
-            }
-            Settlement::Release => KeyOutcome::Release,
-            Settlement::Hold if captured.outcome.is_answered() => KeyOutcome::HoldAnswered,
-            Settlement::Hold => KeyOutcome::Hold,
-        }
     }
 
     /// Returns what to store if there was no response.

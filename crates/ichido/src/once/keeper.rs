@@ -2,10 +2,13 @@
 //!
 //! It also runs the ledger's maintenance, until the last clone of the keeper and of its layers is dropped, and counts requests in flight, because a stopping process must wait for work that is detached from its connection.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ichido_core::fence::Fence;
+use ichido_core::fingerprint::Fingerprint;
 use ichido_core::ledger::RecordName;
 use ichido_core::sync::lock;
 use ichido_store::Store;
@@ -13,6 +16,7 @@ use ichido_store::error::StoreError;
 use ichido_store::waiters::Waiters;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::maintenance::{self, OperationNames};
 use super::settings::limits;
@@ -35,6 +39,8 @@ struct KeeperInner {
     ///
     /// Ten thousand that each queried the store would block everybody else.
     duplicates: Waiters<[u8; 32]>,
+    /// The requests that run here without a claim, by the hash of their record's name.
+    unclaimed: Mutex<HashMap<[u8; 32], Fingerprint>>,
     operations: OperationNames,
     /// Aborted when it is dropped.
     _maintenance: JoinSet<()>,
@@ -74,6 +80,7 @@ impl LeaseKeeper {
             claims,
             in_flight: watch::Sender::new(0),
             duplicates: Waiters::default(),
+            unclaimed: Mutex::default(),
             operations,
             _maintenance: maintenance,
         }))
@@ -116,6 +123,33 @@ impl LeaseKeeper {
         self.0.duplicates.wait_in_turn(&name.hash(), at_most, poll).await;
     }
 
+    /// Reserves a key in this process, for a request that runs without a claim. Fails with the fingerprint of the request
+    /// that has it.
+    pub(crate) fn reserve(
+        &self,
+        name: &RecordName,
+        fingerprint: Fingerprint,
+    ) -> Result<KeyReservation, Fingerprint> {
+        let name = name.hash();
+        match lock(&self.0.unclaimed).entry(name) {
+            Entry::Occupied(other) => Err(*other.get()),
+            Entry::Vacant(free) => {
+                free.insert(fingerprint);
+                Ok(KeyReservation { keeper: Arc::clone(&self.0), name })
+            }
+        }
+    }
+
+    /// Waits up to `at_most` for the end of the request that has reserved a key.
+    pub(crate) async fn wait_for_reserved(&self, name: &RecordName, at_most: Duration) {
+        let name = name.hash();
+        // From here on no end is missed.
+        let mut waiter = self.0.duplicates.join(&name);
+        if lock(&self.0.unclaimed).contains_key(&name) {
+            drop(timeout(at_most, waiter.woken()).await);
+        }
+    }
+
     /// Returns the local time.
     pub(crate) fn now(&self) -> Duration {
         self.0.clock.elapsed()
@@ -141,6 +175,19 @@ impl AsRef<Self> for LeaseKeeper {
 
 ichido_core::debug_only! {
     LeaseKeeper as keeper { in_flight: keeper.in_flight() }
+}
+
+/// A key that is reserved in this process, until this is dropped.
+pub(crate) struct KeyReservation {
+    keeper: Arc<KeeperInner>,
+    name: [u8; 32],
+}
+
+impl Drop for KeyReservation {
+    fn drop(&mut self) {
+        lock(&self.keeper.unclaimed).remove(&self.name);
+        self.keeper.duplicates.wake(&self.name);
+    }
 }
 
 /// A request in flight, until this is dropped.

@@ -91,7 +91,7 @@ pub(crate) const WAITED: &str = "ichido_once_waited_total";
 pub(crate) const EXPIRED: &str = "ichido_once_expired_total";
 /// An outcome is unknown.
 pub(crate) const HELD: &str = "ichido_once_held_total";
-/// A claim ended after another one had taken over.
+/// A run ended after another one with the same key had taken over, or had committed first.
 pub(crate) const OVERTAKEN: &str = "ichido_once_overtaken_total";
 
 /// Describes the layer's metrics to the installed recorder.
@@ -104,7 +104,10 @@ pub fn describe_metrics() {
         (WAITED, "Duplicates that waited for the first request, by operation"),
         (EXPIRED, "Keys that had expired and ran as new, by operation"),
         (HELD, "Requests whose outcome is unknown, by operation"),
-        (OVERTAKEN, "Claims that ended after another one had taken over, by operation"),
+        (
+            OVERTAKEN,
+            "Runs that ended after another one with the same key had taken over or committed, by operation",
+        ),
     ] {
         describe_counter!(name, Unit::Count, what);
     }

@@ -25,10 +25,10 @@ use super::settings::Settings;
 pub(crate) struct CapturedResponse<R: http_body::Body> {
     /// For the first caller; complete.
     pub(crate) response: Response<Body<R>>,
-    pub(crate) outcome: RequestOutcome,
+    outcome: RequestOutcome,
     /// The body, if it can be stored.
     body: Option<Bytes>,
-    pub(crate) message_id: Option<Uuid>,
+    message_id: Option<Uuid>,
     pub(crate) run_again: bool,
 }
 
@@ -68,9 +68,23 @@ impl<R: http_body::Body<Data = Bytes>> CapturedResponse<R> {
         }
     }
 
-    /// Returns what to store, with the digest of the body.
+    /// Returns what to store.
+    pub(crate) fn to_outcome(&self, settings: &Settings) -> stored::KeyOutcome {
+        match settlement(self.outcome, settings) {
+            Settlement::Keep { outcome: settled, .. } => {
+                let (response, result_digest) = self.to_stored();
+                let (message_id, ttl) = (self.message_id, settings.policy.ttl());
+                stored::KeyOutcome::Keep { settled, response, result_digest, message_id, ttl }
+            }
+            Settlement::Release => stored::KeyOutcome::Release,
+            Settlement::Hold if self.outcome.is_answered() => stored::KeyOutcome::HoldAnswered,
+            Settlement::Hold => stored::KeyOutcome::Hold,
+        }
+    }
+
+    /// Returns the stored response, with the digest of the body.
     // Spec: D10.
-    pub(crate) fn to_stored(&self) -> (stored::StoredResponse, Option<Digest>) {
+    fn to_stored(&self) -> (stored::StoredResponse, Option<Digest>) {
         let headers = self.response.headers();
         let digest = self.body.as_ref().map(|body| {
             let media = fields::media(headers);

@@ -199,10 +199,13 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
     let numbers = settings.numbers();
     let mut wait_until = None;
     let mut rounds = 0;
+    let mut has_waited = false;
     loop {
         let (sender, receiver) = oneshot::channel();
         let in_flight = settings.keeper.track_request();
-        let work = attempt(Arc::clone(settings), Arc::clone(&arrival), inner.clone(), sender);
+        // Boxed once: until its task runs it is moved several times, and it is as large as its rarest step.
+        let work =
+            Box::pin(attempt(Arc::clone(settings), Arc::clone(&arrival), inner.clone(), has_waited, sender));
         let work = async move {
             work.await;
             drop(in_flight);
@@ -210,7 +213,8 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
         tokio::spawn(work.instrument(Span::current()));
         let found = match receiver.await {
             Ok(AttemptOutcome::Responded(response)) => return ran(response),
-            Ok(AttemptOutcome::Blocked(found)) => found,
+            Ok(AttemptOutcome::Blocked(found)) => Some(found),
+            Ok(AttemptOutcome::RunsHere) => None,
             Ok(AttemptOutcome::StoreFailed(error)) => {
                 tracing::error!(error = error.with_causes(), "failed to claim a key; nothing was run");
                 return problem_response(metrics::Result::Unavailable, Problem::of_store(&error));
@@ -236,24 +240,24 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
             }
         };
         match found {
-            KeyClaimed::Replay(response) => {
+            Some(KeyClaimed::Replay(response)) => {
                 let response = replay(response, numbers.replay_marker);
                 return (metrics::Result::Replayed, Ok(response.unwrap_or_else(Problem::into_response)));
             }
-            KeyClaimed::ReplayNotStored { status } => {
+            Some(KeyClaimed::ReplayNotStored { status }) => {
                 return problem_response(metrics::Result::NotStored, Problem::not_stored(numbers, status));
             }
-            KeyClaimed::Conflict => {
+            Some(KeyClaimed::Conflict) => {
                 return problem_response(metrics::Result::Mismatched, Problem::conflict(numbers));
             }
-            KeyClaimed::Unknown { .. } => {
+            Some(KeyClaimed::Unknown { .. }) => {
                 rounds += 1;
                 if rounds < limits::MAX_ROUNDS && reconcile_unknown(&arrival.name, settings).await {
                     continue;
                 }
                 return problem_response(metrics::Result::Unknown, Problem::unknown(numbers));
             }
-            KeyClaimed::InFlight { .. } => {
+            None | Some(KeyClaimed::InFlight { .. }) => {
                 let until = *wait_until.get_or_insert_with(|| {
                     metrics::count(metrics::WAITED, &arrival.name.operation);
                     Instant::now() + settings.policy.in_flight_wait()
@@ -262,10 +266,55 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
                 if left.is_zero() {
                     return problem_response(metrics::Result::InFlight, Problem::in_flight(numbers));
                 }
-                settings.keeper.wait_for(&arrival.name, left).await;
+                match found {
+                    None => settings.keeper.wait_for_reserved(&arrival.name, left).await,
+                    Some(_) => settings.keeper.wait_for(&arrival.name, left).await,
+                }
+                has_waited = true;
             }
             // The attempt itself runs what it claimed.
-            KeyClaimed::Run { .. } => (),
+            Some(KeyClaimed::Run { .. }) => (),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http_body_util::Full;
+    use ichido_store::Store;
+    use ichido_store::testing::sqlite::fresh_file;
+
+    use super::*;
+    use crate::once::{Class, Guarantee, LeaseKeeper, Once};
+
+    /// The most bytes that a request's futures may have. Each is copied to the heap before it runs.
+    const MAX_SERVE_BYTES: usize = 2_048;
+    const MAX_ATTEMPT_BYTES: usize = 4_096;
+
+    /// A step that is rare and large belongs in a box of its own.
+    #[tokio::test]
+    async fn futures_of_a_request_stay_small() {
+        let file = fresh_file();
+        let keeper = LeaseKeeper::new(Store::open(&file.url, 1).await.expect("the store opens"));
+        let once = Once::operation("o").class(Class::Mutate).guarantee(Guarantee::Keyed).single_identity("a");
+        let OnceLayer(settings) = once.build(&keeper).expect("a layer");
+        let inner = tower::service_fn(|_: Request<Body<Full<Bytes>>>| async {
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
+        });
+        let request = || {
+            let request = Request::post("/").header("idempotency-key", "k");
+            request.body(Full::new(Bytes::new())).expect("a request")
+        };
+        let serving = serve(Arc::clone(&settings), inner, request());
+        assert!(size_of_val(&serving) <= MAX_SERVE_BYTES, "{} bytes", size_of_val(&serving));
+        let (parts, body) = request().into_parts();
+        let head = read_head(&parts, "o", &settings).expect("a valid head").expect("a key");
+        let arrival = read_request(head.name, None, parts, body, &settings).await;
+        let Ok(arrival) = arrival else { panic!("a valid request") };
+        let (sender, _receiver) = oneshot::channel();
+        let trying = attempt(settings, Arc::new(arrival), inner, false, sender);
+        assert!(size_of_val(&trying) <= MAX_ATTEMPT_BYTES, "{} bytes", size_of_val(&trying));
     }
 }

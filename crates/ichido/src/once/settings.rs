@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use http::request::Parts;
@@ -123,6 +124,10 @@ pub(crate) struct Settings {
     pub(crate) policy: Arc<Policy>,
     /// Set only in transactional mode.
     pub(crate) pool: Option<Pool>,
+    /// Whether the pool is known to lead to the store's database.
+    pub(crate) pool_is_checked: AtomicBool,
+    /// Whether a transactional handler needs a claim.
+    pub(crate) claim_first: bool,
     /// Set only if the policy reconciles.
     pub(crate) reconcile: Option<ReconcileFn>,
     pub(crate) methods: Vec<Method>,

@@ -1,4 +1,4 @@
-//! Runs a handler in a transaction that ends with its outcome: both commit, or neither.
+//! Runs a handler under a claim, in a transaction that ends with its outcome: both commit, or neither.
 
 use http::Response;
 use ichido_core::ledger::Settled;
@@ -14,7 +14,7 @@ use super::problem::{Code, Problem};
 use super::response::CapturedResponse;
 use super::service::{Inner, Payload};
 use super::settings::limits;
-use crate::handler_tx::{CommitOutcome, END_TIMEOUT, HandlerTx, Pool, TxProgress};
+use crate::handler_tx::{CommitOutcome, END_TIMEOUT, HandlerTx, OpenTx, Pool, TxProgress};
 
 /// Runs the handler, repeats it on conflicts, and ends the transaction with the outcome.
 pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
@@ -31,13 +31,17 @@ pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
         let (outcome, response, run_again) = match handler::call(&mut inner, request).await {
             HandlerOutcome::Responded(response) => {
                 let captured = CapturedResponse::from(response, guard.settings()).await;
-                (guard.outcome(&captured), Ok(captured.response), captured.run_again)
+                let outcome = captured.to_outcome(guard.settings());
+                (outcome, Ok(captured.response), captured.run_again)
             }
             HandlerOutcome::Failed(error) => (KeyOutcome::Release, Err(error), false),
             HandlerOutcome::Panicked => (KeyOutcome::Release, Ok(panicked()), false),
         };
         match end(&guard, handler_tx, outcome, run_again && run < limits::MAX_RUNS).await {
-            TransactionEnd::Committed => return respond(reply, AttemptOutcome::Responded(response)),
+            TransactionEnd::Committed => {
+                guard.committed();
+                return respond(reply, AttemptOutcome::Responded(response));
+            }
             TransactionEnd::RolledBack(outcome) => return guard.finish(outcome, response, reply).await,
             TransactionEnd::Failed(problem) => {
                 return guard.finish(KeyOutcome::Release, Ok(problem.into_response()), reply).await;
@@ -47,7 +51,7 @@ pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
                 respond(reply, AttemptOutcome::Responded(Ok(problem.into_response())));
                 return guard.settle_later(KeyOutcome::Release).await;
             }
-            TransactionEnd::ClaimLost => return claim_lost(guard, reply).await,
+            TransactionEnd::Overtaken => return claim_lost(guard, reply).await,
             TransactionEnd::InDoubt => return read_back(guard, response, reply).await,
             TransactionEnd::Retry => inner = fresh,
         }
@@ -60,7 +64,7 @@ pub(crate) async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
 }
 
 /// How a handler's transaction ended.
-enum TransactionEnd {
+pub(crate) enum TransactionEnd {
     /// Committed with its outcome.
     Committed,
     /// Rolled back; this is to be settled.
@@ -69,49 +73,72 @@ enum TransactionEnd {
     Failed(Problem),
     /// Still locked. It rolls back on release.
     Leaked(Problem),
-    /// Rolled back: the transaction did not find our claim.
-    ClaimLost,
+    /// Rolled back: another request has the key.
+    Overtaken,
     /// The outcome is unknown.
     InDoubt,
     /// Rolled back after a conflict; can be run again.
     Retry,
 }
 
-/// Ends a transaction by its outcome: only an applied one commits.
+/// Ends a transaction with the outcome of its claim.
 async fn end(
     guard: &ClaimGuard,
     handler_tx: HandlerTx,
     outcome: KeyOutcome,
     run_again: bool,
 ) -> TransactionEnd {
+    let (open, outcome) = match take_back(handler_tx, outcome, run_again).await {
+        Ok(applied) => applied,
+        Err(end) => return end,
+    };
+    let settle = guard.to_settle(outcome);
+    commit(open, async |open| Ok(open.settle_key(&settle).await? == KeySettled::Settled)).await
+}
+
+/// Takes the transaction back, if it is to be committed: only an applied outcome is. Otherwise it is rolled back.
+pub(crate) async fn take_back(
+    handler_tx: HandlerTx,
+    outcome: KeyOutcome,
+    run_again: bool,
+) -> Result<(OpenTx, KeyOutcome), TransactionEnd> {
     if handler_tx.progress() == TxProgress::Failed {
         // Whatever the handler made of it.
         tracing::error!("failed to begin a handler's transaction");
-        return TransactionEnd::Failed(Problem::unavailable());
+        return Err(TransactionEnd::Failed(Problem::unavailable()));
     }
     let Some(mut open) = handler_tx.take_back().await else {
         tracing::error!("handler responded with its transaction still locked; rolling back");
         let detail = "the service held its transaction after it responded, so nothing was done";
-        return TransactionEnd::Leaked(Problem::new(Code::TransactionFailed, detail));
+        return Err(TransactionEnd::Leaked(Problem::new(Code::TransactionFailed, detail)));
     };
     let is_applied = matches!(outcome, KeyOutcome::Keep { settled: Settled::Applied, .. });
-    if run_again || !is_applied {
-        if open.has_ended().await {
-            open.roll_back().await;
-            return ended_early();
-        }
-        open.roll_back().await;
-        return if run_again { TransactionEnd::Retry } else { TransactionEnd::RolledBack(outcome) };
+    if is_applied && !run_again {
+        return Ok((open, outcome));
     }
-    let settled = timeout(END_TIMEOUT, open.settle_key(&guard.to_settle(outcome))).await;
+    let has_ended = open.has_ended().await;
+    open.roll_back().await;
+    Err(match has_ended {
+        true => ended_early(),
+        false if run_again => TransactionEnd::Retry,
+        false => TransactionEnd::RolledBack(outcome),
+    })
+}
+
+/// Writes an outcome as the last statement of a transaction, and commits it if `write` says that it was written.
+pub(crate) async fn commit(
+    mut open: OpenTx,
+    write: impl AsyncFnOnce(&mut OpenTx) -> Result<bool, StoreError>,
+) -> TransactionEnd {
+    let written = timeout(END_TIMEOUT, write(&mut open)).await;
     // Without a COMMIT, the end of the connection rolls back.
-    let Ok(settled) = settled else { return TransactionEnd::Failed(Problem::unavailable()) };
-    match settled {
-        Ok(KeySettled::Settled) => (),
-        Ok(KeySettled::AlreadySettled | KeySettled::Stale) => {
+    let Ok(written) = written else { return TransactionEnd::Failed(Problem::unavailable()) };
+    match written {
+        Ok(true) => (),
+        Ok(false) => {
             let has_ended = open.has_ended().await;
             open.roll_back().await;
-            return if has_ended { ended_early() } else { TransactionEnd::ClaimLost };
+            return if has_ended { ended_early() } else { TransactionEnd::Overtaken };
         }
         Err(error) => {
             let has_ended = open.has_ended().await;
@@ -122,10 +149,7 @@ async fn end(
     let committed = timeout(END_TIMEOUT, open.commit()).await;
     let Ok(committed) = committed else { return TransactionEnd::InDoubt };
     match committed {
-        CommitOutcome::Done => {
-            guard.committed();
-            TransactionEnd::Committed
-        }
+        CommitOutcome::Done => TransactionEnd::Committed,
         CommitOutcome::Contended => TransactionEnd::Retry,
         CommitOutcome::Refused(error) => failed(&error),
         CommitOutcome::InDoubt(error) => {
@@ -164,14 +188,19 @@ fn failed(error: &StoreError) -> TransactionEnd {
 /// It never returns the handler's response, because nothing was done.
 async fn claim_lost<R: Payload, E>(guard: ClaimGuard, reply: ResponseSender<R, E>) {
     if guard.is_current().await {
-        tracing::error!(
-            "handler's transaction does not see the store's tables; give the layer a pool on the store's database"
-        );
-        let detail = "the service's transaction is on the wrong database, so nothing was done";
-        let problem = Problem::new(Code::TransactionFailed, detail).into_response();
+        let problem = wrong_database().into_response();
         return guard.finish(KeyOutcome::Release, Ok(problem), reply).await;
     }
     guard.overtaken(Ok(Problem::unavailable().into_response()), reply).await;
+}
+
+/// Describes a pool on another database than the store's.
+pub(crate) fn wrong_database() -> Problem {
+    tracing::error!(
+        "handler's transaction does not see the store's tables; give the layer a pool on the store's database"
+    );
+    let detail = "the service's transaction is on the wrong database, so nothing was done";
+    Problem::new(Code::TransactionFailed, detail)
 }
 
 /// Finds out whether a commit took place by releasing the key.

@@ -19,3 +19,4 @@ mod response;
 mod same;
 mod socket;
 mod transaction;
+mod unclaimed;

@@ -36,15 +36,21 @@ pub(crate) const LONG: Duration = Duration::from_mins(1);
 /// The longest that a test may take.
 const MAX_CASE: Duration = Duration::from_mins(4);
 
-/// The three ways an outcome becomes durable.
+/// The ways an outcome becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
+    /// In a transaction, without a claim.
     Transactional,
+    /// In a transaction, under a claim.
+    Claimed,
     Keyed,
     Opaque,
 }
 
-pub(crate) const MODES: [Mode; 3] = [Mode::Transactional, Mode::Keyed, Mode::Opaque];
+/// Both ways to run a handler in a transaction.
+pub(crate) const IN_TRANSACTION: [Mode; 2] = [Mode::Transactional, Mode::Claimed];
+
+pub(crate) const MODES: [Mode; 4] = [Mode::Transactional, Mode::Claimed, Mode::Keyed, Mode::Opaque];
 
 /// A fresh database and one node on it.
 pub(crate) struct OnceFixture {
@@ -133,16 +139,17 @@ impl OnceFixture {
     /// An operation as the tests use it: a duplicate waits as long as it takes.
     pub(crate) fn once(&self, mode: Mode) -> Once {
         let effect = match mode {
-            Mode::Transactional => Guarantee::Transactional(self.business.clone()),
+            Mode::Transactional | Mode::Claimed => Guarantee::Transactional(self.business.clone()),
             Mode::Keyed => Guarantee::Keyed,
             Mode::Opaque => Guarantee::None,
         };
-        Once::operation(OPERATION)
+        let once = Once::operation(OPERATION)
             .class(Class::Mutate)
             .guarantee(effect)
             .identity_header(HeaderName::from_static("x-user"))
             .lease(LEASE)
-            .in_flight_wait(LONG)
+            .in_flight_wait(LONG);
+        if mode == Mode::Claimed { once.claim_first() } else { once }
     }
 
     pub(crate) fn layer(&self, once: Once) -> OnceLayer {

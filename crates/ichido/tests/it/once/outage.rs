@@ -11,7 +11,9 @@ use ichido_store::testing::postgres::{Cluster, StopMode};
 use sqlx::postgres::PgPool;
 use sqlx::{Executor as _, Transaction};
 
-use super::fixture::{Mode, OnceFixture, RequestGate, SHORT_LEASE, both_databases, in_time, keyed};
+use super::fixture::{
+    IN_TRANSACTION, Mode, OnceFixture, RequestGate, SHORT_LEASE, both_databases, in_time, keyed,
+};
 use super::relay::{Cut, Relay};
 
 fn is_settled(record: Option<&KeyRecord>) -> bool {
@@ -19,13 +21,13 @@ fn is_settled(record: Option<&KeyRecord>) -> bool {
 }
 
 /// Blocks all writes to the ledger until it is dropped.
-enum Blocked {
+pub(crate) enum Blocked {
     Postgres { _open: Transaction<'static, sqlx::Postgres> },
     Sqlite { _open: Transaction<'static, sqlx::Sqlite> },
 }
 
 impl Blocked {
-    async fn by(pool: &Pool) -> Self {
+    pub(crate) async fn by(pool: &Pool) -> Self {
         match pool {
             Pool::Postgres(pool) => {
                 let mut open = pool.begin().await.unwrap();
@@ -132,22 +134,26 @@ async fn commit_with_unknown_outcome_is_read_back() {
         let fixture = OnceFixture::postgres().await;
         let relay = Relay::before(&fixture.url).await;
         let pool = PgPool::connect_with(relay.options(&fixture.url)).await.unwrap();
-        let once = fixture.once(Mode::Transactional).guarantee(Guarantee::Transactional(pool.into()));
-        let orders = fixture.serve(once, fixture.ordering());
-        relay.arm("COMMIT", Cut::After);
-        keyed("done").send(&orders).await.assert_first(201, "order 1");
-        assert!(relay.has_cut());
-        fixture.assert_effects(1).await;
-        keyed("done").send(&orders).await.assert_replay(201, "order 1");
-        relay.arm("COMMIT", Cut::Before);
-        let answer = keyed("not-done").send(&orders).await;
-        answer.assert_problem(503, "store_unavailable");
-        assert!(relay.has_cut());
-        fixture.keeper.drained().await;
-        fixture.assert_effects(1).await;
-        assert_eq!(fixture.phase("not-done").await, None);
-        keyed("not-done").send(&orders).await.assert_first(201, "order 3");
-        fixture.assert_effects(2).await;
+        for mode in IN_TRANSACTION {
+            let before = fixture.effects().await;
+            let (done, not_done) = (format!("done-{mode:?}"), format!("not-done-{mode:?}"));
+            let once = fixture.once(mode).guarantee(Guarantee::Transactional(pool.clone().into()));
+            let orders = fixture.serve(once, fixture.ordering());
+            relay.arm("COMMIT", Cut::After);
+            keyed(&done).send(&orders).await.assert_first(201, "order 1");
+            assert!(relay.has_cut());
+            fixture.assert_effects(before + 1).await;
+            keyed(&done).send(&orders).await.assert_replay(201, "order 1");
+            relay.arm("COMMIT", Cut::Before);
+            let answer = keyed(&not_done).send(&orders).await;
+            answer.assert_problem(503, "store_unavailable");
+            assert!(relay.has_cut());
+            fixture.keeper.drained().await;
+            fixture.assert_effects(before + 1).await;
+            assert_eq!(fixture.phase(&not_done).await, None);
+            keyed(&not_done).send(&orders).await.assert_first(201, "order 3");
+            fixture.assert_effects(before + 2).await;
+        }
     })
     .await;
 }

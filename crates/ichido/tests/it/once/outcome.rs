@@ -65,7 +65,7 @@ both_databases! {
             keyed(&key).send(&orders).await.assert_replay(422, "no");
             keyed(&key).body("fixed").send(&orders).await.assert_problem(409, "key_conflict");
             // The refusal is stored, and its writes are not.
-            let written = usize::from(mode != Mode::Transactional);
+            let written = usize::from(!matches!(mode, Mode::Transactional | Mode::Claimed));
             fixture.assert_effects(before + written).await;
             let phase = fixture.phase(&key).await;
             assert!(matches!(phase, Some(RecordPhase::Settled { outcome: Settled::Refused, .. })), "{phase:?}");
@@ -113,7 +113,7 @@ both_databases! {
     #[test]
     async fn outcome_lost_as_opaque_stays_unknown_after_mode_change(fixture: OnceFixture) {
         keyed("k1").send(&failing(&fixture, fixture.once(Mode::Opaque))).await.assert_first(502, "failed");
-        for mode in [Mode::Keyed, Mode::Transactional] {
+        for mode in [Mode::Keyed, Mode::Transactional, Mode::Claimed] {
             let handler = fixture.ordering();
             let orders = fixture.serve(fixture.once(mode), handler.clone());
             keyed("k1").send(&orders).await.assert_problem(409, "outcome_unknown");
@@ -163,7 +163,7 @@ both_databases! {
             let again = keyed(&key).send(&fixture.orders(mode)).await;
             match mode {
                 // Rolled back, so it runs; the upstream deduplicates, so it is called again; unknown, so it is held.
-                Mode::Transactional | Mode::Keyed => again.assert_first(201, "order 1"),
+                Mode::Transactional | Mode::Claimed | Mode::Keyed => again.assert_first(201, "order 1"),
                 Mode::Opaque => again.assert_problem(409, "outcome_unknown"),
             }
             let effects = if mode == Mode::Keyed { 2 } else { 1 };
@@ -182,7 +182,7 @@ both_databases! {
             assert!(!answer.text().contains("a fault of the handler's"));
             fixture.keeper.drained().await;
             let (phase, effects) = match mode {
-                Mode::Transactional => (None, 0),
+                Mode::Transactional | Mode::Claimed => (None, 0),
                 Mode::Keyed | Mode::Opaque => (Some(RecordPhase::Unknown), 1),
             };
             assert_eq!(fixture.phase(&key).await, phase);
@@ -206,7 +206,7 @@ both_databases! {
             assert!(!answer.text().contains("a fault of the body's"));
             fixture.keeper.drained().await;
             let (phase, effects) = match mode {
-                Mode::Transactional => (None, 0),
+                Mode::Transactional | Mode::Claimed => (None, 0),
                 Mode::Keyed | Mode::Opaque => (Some(RecordPhase::Unknown), 1),
             };
             assert_eq!(fixture.phase(&key).await, phase, "no claim is left to lapse");
@@ -246,7 +246,7 @@ both_databases! {
     #[test]
     async fn failed_service_leaves_outcome_unknown(fixture: OnceFixture) {
         use tower::{Layer as _, ServiceExt as _};
-        for (mode, phase) in [(Mode::Opaque, Some(RecordPhase::Unknown)), (Mode::Transactional, None)] {
+        for (mode, phase) in [(Mode::Opaque, Some(RecordPhase::Unknown)), (Mode::Transactional, None), (Mode::Claimed, None)] {
             let key = format!("{mode:?}");
             let broken = tower::service_fn(|_: Request<ichido::once::Body<Body>>| async {
                 Err::<Response<Body>, &'static str>("the connection broke")
@@ -392,7 +392,7 @@ both_databases! {
             let (charge, mail) = (claim.key_for("charge"), claim.key_for("mail"));
             assert_ne!(charge, mail);
             assert!(!charge.as_str().contains("k1"));
-            respond(StatusCode::BAD_GATEWAY, format!("{} {}", charge.as_str(), claim.fence))
+            respond(StatusCode::BAD_GATEWAY, format!("{} {}", charge.as_str(), claim.fence.unwrap()))
         });
         let orders = fixture.serve(fixture.once(Mode::Keyed), handler);
         let (first, second) = (keyed("k1").send(&orders).await, keyed("k1").send(&orders).await);

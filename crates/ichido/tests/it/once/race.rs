@@ -169,14 +169,14 @@ both_databases! {
     #[test]
     async fn case_21_overtaken_owner_returns_winners_result(fixture: OnceFixture) {
         let other = fixture.another_node().await;
-        let gate = RequestGate::shut();
-        for mode in [Mode::Keyed, Mode::Transactional] {
+        for mode in [Mode::Keyed, Mode::Transactional, Mode::Claimed] {
+            let gate = RequestGate::shut();
             let key = format!("{mode:?}");
             let before = fixture.effects().await;
             let slow = fixture.serve(fixture.once(mode), waiting_at(&fixture, &gate));
             let first = keyed(&key).start(&slow);
             gate.reached(1).await;
-            if fixture.is_sqlite() && mode == Mode::Transactional {
+            if fixture.is_sqlite() && mode == Mode::Claimed {
                 // Its transaction blocks all other writers, so nobody can take over.
                 gate.open(1);
                 first.await.unwrap().assert_first(201, "order 1");

@@ -212,7 +212,7 @@ both_databases! {
             keyed(&key).send(&orders).await.assert_first(200, "exactly 10");
             keyed(&key).send(&orders).await.assert_replay(200, "exactly 10");
         }
-        fixture.assert_effects(9).await;
+        fixture.assert_effects(3 * MODES.len()).await;
     }
 
     #[test]
@@ -244,7 +244,7 @@ both_databases! {
             text.extend_from_slice(&body.collect().await.unwrap().to_bytes());
             assert_eq!(text, b"begun, goes on, and on");
         }
-        fixture.assert_effects(3).await;
+        fixture.assert_effects(MODES.len()).await;
     }
 
     #[test]
@@ -283,7 +283,7 @@ both_databases! {
             assert!(body.frame().await.unwrap().is_err(), "the first caller sees it break off");
             match mode {
                 // Rolled back.
-                Mode::Transactional => assert_eq!(fixture.phase(&key).await, None),
+                Mode::Transactional | Mode::Claimed => assert_eq!(fixture.phase(&key).await, None),
                 Mode::Keyed | Mode::Opaque => assert_eq!(fixture.phase(&key).await, Some(RecordPhase::Unknown)),
             }
         }

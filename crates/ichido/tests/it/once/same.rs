@@ -223,11 +223,6 @@ both_databases! {
     #[test]
     async fn mismatch_is_reported_before_anything_else(fixture: OnceFixture) {
         for mode in MODES {
-            // While the first one runs on SQLite, its transaction blocks other writers; the other one gets its response
-            // when it can.
-            if fixture.is_sqlite() && mode == Mode::Transactional {
-                continue;
-            }
             let key = format!("{mode:?}");
             let gate = RequestGate::shut();
             let inside = gate.clone();

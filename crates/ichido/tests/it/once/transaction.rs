@@ -8,7 +8,9 @@ use ichido::once::{Pool, RetryTransaction, Tx, TxError, limits};
 use ichido_core::ledger::RecordPhase;
 use sqlx::{Executor as _, Postgres, Sqlite};
 
-use super::fixture::{HandlerRun, Mode, OnceFixture, RequestGate, both_databases, keyed, respond};
+use super::fixture::{
+    HandlerRun, IN_TRANSACTION, Mode, OnceFixture, RequestGate, both_databases, keyed, respond,
+};
 
 /// A lock on a handler's transaction, on either database.
 enum TxHold {
@@ -50,21 +52,25 @@ impl AnyTx {
 both_databases! {
     #[test]
     async fn a_handler_that_fails_has_done_nothing(fixture: OnceFixture) {
-        let handler = fixture.handler(|run| async move {
-            run.order().await;
-            match run.number {
-                1 => respond(StatusCode::INTERNAL_SERVER_ERROR, "failed"),
-                2 => panic!("a fault of the handler's"),
-                _ => run.created(),
-            }
-        });
-        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
-        keyed("k1").send(&orders).await.assert_first(500, "failed");
-        fixture.assert_effects(0).await;
-        keyed("k1").send(&orders).await.assert_problem(500, "handler_failed");
-        fixture.assert_effects(0).await;
-        keyed("k1").send(&orders).await.assert_first(201, "order 3");
-        fixture.assert_effects(1).await;
+        for mode in IN_TRANSACTION {
+            let key = format!("{mode:?}");
+            let before = fixture.effects().await;
+            let handler = fixture.handler(|run| async move {
+                run.order().await;
+                match run.number {
+                    1 => respond(StatusCode::INTERNAL_SERVER_ERROR, "failed"),
+                    2 => panic!("a fault of the handler's"),
+                    _ => run.created(),
+                }
+            });
+            let orders = fixture.serve(fixture.once(mode), handler);
+            keyed(&key).send(&orders).await.assert_first(500, "failed");
+            fixture.assert_effects(before).await;
+            keyed(&key).send(&orders).await.assert_problem(500, "handler_failed");
+            fixture.assert_effects(before).await;
+            keyed(&key).send(&orders).await.assert_first(201, "order 3");
+            fixture.assert_effects(before + 1).await;
+        }
     }
 
     #[test]
@@ -81,31 +87,35 @@ both_databases! {
 
     #[test]
     async fn transaction_held_after_response_is_rolled_back(fixture: OnceFixture) {
-        let gate = RequestGate::shut();
-        let inside = gate.clone();
-        let handler = fixture.handler(move |run| {
-            let gate = inside.clone();
-            async move {
-                run.order().await;
-                if run.number == 1 {
-                    let hold = AnyTx::of(&run).lock().await.unwrap();
-                    tokio::spawn(async move {
-                        gate.pass().await;
-                        drop(hold);
-                    });
+        for mode in IN_TRANSACTION {
+            let key = format!("{mode:?}");
+            let before = fixture.effects().await;
+            let gate = RequestGate::shut();
+            let inside = gate.clone();
+            let handler = fixture.handler(move |run| {
+                let gate = inside.clone();
+                async move {
+                    run.order().await;
+                    if run.number == 1 {
+                        let hold = AnyTx::of(&run).lock().await.unwrap();
+                        tokio::spawn(async move {
+                            gate.pass().await;
+                            drop(hold);
+                        });
+                    }
+                    run.created()
                 }
-                run.created()
-            }
-        });
-        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
-        let answer = keyed("k1").send(&orders).await;
-        answer.assert_problem(500, "transaction_failed");
-        gate.reached(1).await;
-        gate.open(1);
-        fixture.until("k1", |record| record.is_none()).await;
-        fixture.assert_effects(0).await;
-        keyed("k1").send(&orders).await.assert_first(201, "order 2");
-        fixture.assert_effects(1).await;
+            });
+            let orders = fixture.serve(fixture.once(mode), handler);
+            let answer = keyed(&key).send(&orders).await;
+            answer.assert_problem(500, "transaction_failed");
+            gate.reached(1).await;
+            gate.open(1);
+            fixture.until(&key, |record| record.is_none()).await;
+            fixture.assert_effects(before).await;
+            keyed(&key).send(&orders).await.assert_first(201, "order 2");
+            fixture.assert_effects(before + 1).await;
+        }
     }
 
     /// Its rows may be committed or lost, so its response is not stored.
@@ -174,29 +184,33 @@ both_databases! {
 
     #[test]
     async fn conflicting_transaction_reruns_if_handler_asks(fixture: OnceFixture) {
-        let handler = fixture.handler(|run| async move {
-            run.order().await;
-            if run.number < 3 {
+        for mode in IN_TRANSACTION {
+            let key = format!("{mode:?}");
+            let before = fixture.effects().await;
+            let handler = fixture.handler(|run| async move {
+                run.order().await;
+                if run.number < 3 {
+                    let mut response = respond(StatusCode::SERVICE_UNAVAILABLE, "met another");
+                    response.extensions_mut().insert(RetryTransaction);
+                    return response;
+                }
+                run.created()
+            });
+            let orders = fixture.serve(fixture.once(mode), handler);
+            keyed(&key).send(&orders).await.assert_first(201, "order 3");
+            fixture.assert_effects(before + 1).await;
+            let always = fixture.handler(|run| async move {
+                run.order().await;
                 let mut response = respond(StatusCode::SERVICE_UNAVAILABLE, "met another");
                 response.extensions_mut().insert(RetryTransaction);
-                return response;
-            }
-            run.created()
-        });
-        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
-        keyed("k1").send(&orders).await.assert_first(201, "order 3");
-        fixture.assert_effects(1).await;
-        let always = fixture.handler(|run| async move {
-            run.order().await;
-            let mut response = respond(StatusCode::SERVICE_UNAVAILABLE, "met another");
-            response.extensions_mut().insert(RetryTransaction);
-            response
-        });
-        let orders = fixture.serve(fixture.once(Mode::Transactional), always.clone());
-        keyed("k2").send(&orders).await.assert_first(503, "met another");
-        assert_eq!(always.runs(), usize::try_from(limits::MAX_RUNS).unwrap());
-        assert_eq!(fixture.phase("k2").await, None);
-        fixture.assert_effects(1).await;
+                response
+            });
+            let orders = fixture.serve(fixture.once(mode), always.clone());
+            keyed(&format!("{key}-always")).send(&orders).await.assert_first(503, "met another");
+            assert_eq!(always.runs(), usize::try_from(limits::MAX_RUNS).unwrap());
+            assert_eq!(fixture.phase(&format!("{key}-always")).await, None);
+            fixture.assert_effects(before + 1).await;
+        }
     }
 
     #[test]
@@ -204,17 +218,21 @@ both_databases! {
         fixture.sql("CREATE TABLE parents (id INTEGER PRIMARY KEY)", "CREATE TABLE parents (id INTEGER PRIMARY KEY)").await;
         let children = "CREATE TABLE children (parent INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)";
         fixture.sql(children, children).await;
-        let handler = fixture.handler(|run| async move {
-            run.order().await;
-            // Only the commit finds that the parent is missing.
-            AnyTx::of(&run).execute("INSERT INTO children VALUES (7)").await.unwrap();
-            run.created()
-        });
-        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
-        keyed("k1").send(&orders).await.assert_problem(500, "transaction_failed");
-        fixture.assert_effects(0).await;
-        assert_eq!(fixture.phase("k1").await, None);
-        keyed("k1").send(&fixture.orders(Mode::Transactional)).await.assert_first(201, "order 1");
+        for mode in IN_TRANSACTION {
+            let key = format!("{mode:?}");
+            let before = fixture.effects().await;
+            let handler = fixture.handler(|run| async move {
+                run.order().await;
+                // Only the commit finds that the parent is missing.
+                AnyTx::of(&run).execute("INSERT INTO children VALUES (7)").await.unwrap();
+                run.created()
+            });
+            let orders = fixture.serve(fixture.once(mode), handler);
+            keyed(&key).send(&orders).await.assert_problem(500, "transaction_failed");
+            fixture.assert_effects(before).await;
+            assert_eq!(fixture.phase(&key).await, None);
+            keyed(&key).send(&fixture.orders(mode)).await.assert_first(201, "order 1");
+        }
     }
 
     #[test]
