@@ -102,7 +102,7 @@ impl WriteQueues {
 }
 
 /// Hashes a subject. Two subjects with the same hash only wait for each other.
-pub(crate) fn subject_hash(subject: &impl Hash) -> u64 {
+fn subject_hash(subject: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     subject.hash(&mut hasher);
     hasher.finish()

@@ -32,7 +32,6 @@ use crate::record::{
 };
 use crate::split_retry::{BatchWriter, WriteMode};
 use crate::statement::{DbConnection, SqlValue, Statement, column, postgres_only};
-use crate::write_queues::subject_hash;
 
 /// How often a claim retries when the record changes concurrently. In each round somebody else was faster.
 const MAX_ROUNDS: usize = 8;
@@ -473,7 +472,7 @@ impl BatchWriter<LookupJob, KeyLookup> for Postgres {
     const BUSY_FOR_ALL: bool = false;
 
     fn about(job: &LookupJob) -> u64 {
-        subject_hash(&job.name)
+        subject_of(&job.name)
     }
 
     async fn write(&self, jobs: &[LookupJob], manner: WriteMode) -> Result<Vec<KeyLookup>, StoreError> {
@@ -481,6 +480,11 @@ impl BatchWriter<LookupJob, KeyLookup> for Postgres {
         let found = self.find_many(self.pool_for(manner), &names).await?;
         jobs.iter().map(|job| job.result(found.get(&job.name))).collect()
     }
+}
+
+/// Returns the subject of jobs about one record: a part of its name, which is a hash.
+fn subject_of(&[a, b, c, d, e, f, g, h, ..]: &[u8; 32]) -> u64 {
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
 /// A settle with the hash that names its record.

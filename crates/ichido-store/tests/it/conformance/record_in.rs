@@ -174,7 +174,7 @@ both_databases! {
     }
 
     #[test]
-    async fn another_database_of_the_same_kind_is_told_apart(fixture: StoreFixture) {
+    async fn another_database_of_the_same_kind_is_recognized(fixture: StoreFixture) {
         let other =
             if fixture.store.is_sqlite() { StoreFixture::sqlite().await } else { StoreFixture::postgres().await };
         let mut open = Business::open(&fixture).await.begin().await;
