@@ -17,6 +17,8 @@ use ichido_store::testing::postgres::{durable_database, fresh_database};
 use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
+use crate::conformance;
+use crate::fixture::StoreFixture;
 use crate::wire::words::assert_never_deadlocked;
 
 fn message(key: &str) -> NewMessage {
@@ -190,5 +192,33 @@ async fn settling_in_a_callers_transaction_never_reads_the_ledger_whole() {
         assert!(0 < row.get::<i64, _>(1), "by its index");
         open.commit().await.expect("committed");
         sqlx::query("ANALYZE ichido.ledger").execute(&mut theirs).await.expect("its size is known");
+    }
+}
+
+/// The table has no CHECK constraints, because the server plans them again for every statement.
+#[tokio::test]
+async fn record_that_breaks_a_rule_is_refused_by_its_readers() {
+    let fixture = StoreFixture::postgres().await;
+    let rules = [
+        "state = 'settled'",
+        "state = 'claimed'",
+        "status = NULL",
+        "headers = NULL",
+        "expires_at = NULL",
+        "guarantee = 'some'",
+        "fingerprint = '\\x00'",
+        "request_digest = '\\x00'",
+    ];
+    for (number, broken) in rules.into_iter().enumerate() {
+        let key = format!("k{number}");
+        fixture.settled(&key, OperationGuarantee::None, b"done").await;
+        let update = format!("UPDATE ichido.ledger SET {broken} WHERE key = '{key}'");
+        let pool = fixture.store.postgres_pool().expect("a pool");
+        sqlx::query(sqlx::AssertSqlSafe(update)).execute(pool).await.expect("updated");
+        let read = fixture.store.keys().get(&conformance::ledger::name(&key)).await;
+        assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{broken}: {read:?}");
+        let request = conformance::ledger::request(&key, OperationGuarantee::None);
+        let claimed = fixture.store.keys().claim(request).await;
+        assert!(matches!(claimed, Err(StoreError::Corrupt { .. })), "{broken}: {claimed:?}");
     }
 }
