@@ -96,8 +96,8 @@ impl Once {
     ///
     /// Without it, a duplicate that arrives at another node meanwhile runs too. Its transaction is rolled back and the
     /// first outcome replayed, so what the handler does in its transaction happens once. Use it for a handler that is
-    /// expensive, or that also acts outside of its transaction. It costs one more commit for each request, about half of
-    /// the throughput, and a process that dies blocks its keys until their lease ends ([`Once::lease`]). The other
+    /// expensive, or that also acts outside of its transaction. For each request it costs one more commit and a second write
+    /// of the key's record, and a process that dies blocks its keys until their lease ends ([`Once::lease`]). The other
     /// guarantees always claim.
     pub fn claim_first(self) -> Self {
         Self { claim_first: true, ..self }
