@@ -15,6 +15,3 @@ CREATE TABLE floor_ledger (
     status INTEGER, headers BLOB, body BLOB, result_digest BLOB, message_id BLOB, created_at INTEGER NOT NULL,
     claimed_at INTEGER NOT NULL, completed_at INTEGER, expires_at INTEGER
 ) STRICT;
-CREATE TABLE floor_body (id INTEGER PRIMARY KEY, request BLOB NOT NULL) STRICT;
-CREATE TABLE floor_due (id INTEGER PRIMARY KEY) STRICT;
-CREATE TABLE floor_lease (id INTEGER PRIMARY KEY, until INTEGER NOT NULL, ids TEXT NOT NULL) STRICT;

@@ -61,6 +61,21 @@ pub(crate) async fn enqueue_bulk(pool: &PgPool, calls: usize) -> f64 {
     watch.rate(calls * 1_000)
 }
 
+/// Inserts rows one after another, each in its own commit.
+pub(crate) async fn enqueue_one(pool: &PgPool, rows: usize) {
+    for _ in 0..rows {
+        let id = Uuid::now_v7();
+        sqlx::query("INSERT INTO floor_messages VALUES ($1, 'orders', 'alice', $2, $3, 'application/json', $4, NULL, 2, 9, NULL, NULL, clock_timestamp())")
+            .bind(id)
+            .bind(id.to_string())
+            .bind([7_u8; 32].as_slice())
+            .bind([b'x'; 200].as_slice())
+            .execute(pool)
+            .await
+            .expect("inserted");
+    }
+}
+
 /// Returns the rows per second of the plain layout: claim by update, finish by update; 1,000 at a time, two clients.
 pub(crate) async fn drain_plain(pool: &PgPool, rows: i64) -> f64 {
     sqlx::query("INSERT INTO floor_plain (queue, status, request, created_at) SELECT 'orders', 'queued', convert_to(repeat('x', 200), 'UTF8'), clock_timestamp() FROM generate_series(1, $1)")
@@ -78,13 +93,22 @@ pub(crate) async fn drain_plain(pool: &PgPool, rows: i64) -> f64 {
     .await
 }
 
-/// Returns the rows per second of the leanest layout: a claim deletes ids and writes one lease row, the finish deletes
-/// that row.
+/// Returns the rows per second of the leanest layout, filled first.
 pub(crate) async fn drain_leanest(pool: &PgPool, rows: i64) -> f64 {
+    fill_leanest(pool, rows).await;
+    empty_leanest(pool).await
+}
+
+/// Fills the leanest layout, ready to be drained.
+pub(crate) async fn fill_leanest(pool: &PgPool, rows: i64) {
     sqlx::query("WITH body AS (INSERT INTO floor_body SELECT n, convert_to(repeat('x', 200), 'UTF8') FROM generate_series((SELECT coalesce(max(id), 0) + 1 FROM floor_body), (SELECT coalesce(max(id), 0) FROM floor_body) + $1) n RETURNING id) INSERT INTO floor_ready SELECT id FROM body")
         .bind(rows).execute(pool).await.expect("filled");
     pool.execute("VACUUM ANALYZE floor_ready").await.expect("vacuumed");
     pool.execute("VACUUM ANALYZE floor_body").await.expect("vacuumed");
+}
+
+/// Drains it: a claim deletes ids and writes one lease row, the finish deletes that row.
+pub(crate) async fn empty_leanest(pool: &PgPool) -> f64 {
     drained_by_two(pool, |pool| async move {
         let claimed = sqlx::query("WITH picked AS (DELETE FROM floor_ready WHERE id = ANY (ARRAY (SELECT id FROM floor_ready ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED)) RETURNING id), lease AS (INSERT INTO floor_lease (until, ids) SELECT clock_timestamp() + interval '30 s', array_agg(id) FROM picked HAVING count(*) > 0 RETURNING id) SELECT lease.id AS lease, b.request FROM picked JOIN floor_body b USING (id), lease")
             .fetch_all(&pool).await.expect("claimed");

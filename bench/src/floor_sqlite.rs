@@ -12,7 +12,7 @@ use sqlx::sqlite::{
     Sqlite, SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
     SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _};
 use uuid::Uuid;
 
 use crate::report::Stopwatch;
@@ -119,36 +119,6 @@ pub(crate) async fn ledger(seconds: u32, group: usize) -> f64 {
             run(&mut connection, sqlx::query(COMMIT)).await;
         }
         done += group;
-    }
-    watch.rate(done)
-}
-
-/// Returns the messages per second of the leanest layout: a claim takes ids and writes one lease row, the finish
-/// deletes that row.
-pub(crate) async fn drain(messages: usize, group: usize) -> f64 {
-    let (_file, mut connection) = fresh().await;
-    let fill = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?) INSERT INTO floor_body SELECT n, ? FROM n";
-    let body = [b'x'; 200];
-    let last = i64::try_from(messages).expect("small");
-    assert_eq!(run(&mut connection, sqlx::query(fill).bind(last).bind(body.to_vec())).await, messages);
-    assert_eq!(
-        run(&mut connection, sqlx::query("INSERT INTO floor_due SELECT id FROM floor_body")).await,
-        messages
-    );
-    let limit = i64::try_from(group).expect("small");
-    let take = "DELETE FROM floor_due WHERE id IN (SELECT id FROM floor_due ORDER BY id LIMIT ?) RETURNING id, \
-                (SELECT request FROM floor_body b WHERE b.id = floor_due.id) AS request";
-    let (watch, mut done) = (Stopwatch::start(), 0);
-    while done < messages {
-        run(&mut connection, sqlx::query(BEGIN)).await;
-        let taken = sqlx::query(take).bind(limit).fetch_all(&mut connection).await.expect("taken");
-        let lease = sqlx::query("INSERT INTO floor_lease (until, ids) VALUES (?, ?) RETURNING id");
-        let ids: Vec<String> = taken.iter().map(|row| row.get::<i64, _>("id").to_string()).collect();
-        let lease = lease.bind(NOW).bind(ids.join(",")).fetch_one(&mut connection).await.expect("leased");
-        run(&mut connection, sqlx::query(COMMIT)).await;
-        let finish = sqlx::query("DELETE FROM floor_lease WHERE id = ?").bind(lease.get::<i64, _>("id"));
-        assert_eq!(run(&mut connection, finish).await, 1);
-        done += taken.len();
     }
     watch.rate(done)
 }

@@ -109,6 +109,8 @@ impl LoadTarget {
             .header("host", "localhost")
             .header("content-type", "application/json")
             .header("idempotency-key", (self.key)(number))
+            // A layer that stores responses in sessions needs one; the others ignore it.
+            .header("cookie", "session=AAAAAAAAAAAAAAAAAAAAAA")
             .body(Full::from((self.body)(number)))
             .expect("a request");
         let response = connection.send_request(request).await.expect("a response");

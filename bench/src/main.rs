@@ -1,10 +1,10 @@
-//! Measures how fast Ichido is, as ratios in one run to the least SQL for the same work.
+//! Measures how fast Ichido is: beside its peers in a contest, and as ratios to the least SQL for the same work.
 
+mod contest;
 mod floor;
 mod floor_sqlite;
 mod load;
 mod once;
-mod outbox;
 mod report;
 mod serve;
 mod sqlite;
@@ -12,10 +12,19 @@ mod store;
 
 use std::process::ExitCode;
 
+use contest::Size;
+use contest::protocol::Task;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["contest"] => contest::run(Size::FULL).await,
+        ["contest", "--quick"] => contest::run(Size::QUICK).await,
+        ["report"] => contest::report(),
+        ["contest-ours", task] => contest::ours::run(parsed(task)).await,
+        ["contest-floor", task] => contest::floor::run(parsed(task)).await,
+        ["contest-endpoint", task] => contest::endpoint::run(parsed(task)).await,
         ["store"] => {
             let mut lines = store::run().await;
             lines.extend(sqlite::run().await);
@@ -29,15 +38,6 @@ async fn main() -> ExitCode {
         }
         ["once", "postgres"] => once::on_postgres().await,
         ["once", "sqlite"] => once::on_sqlite().await,
-        ["outbox"] => {
-            outbox::on_postgres().await;
-            outbox::on_sqlite().await;
-        }
-        ["outbox", "postgres"] => outbox::on_postgres().await,
-        ["outbox", "sqlite"] => outbox::on_sqlite().await,
-        ["outbox-part", part, url, count] => {
-            outbox::part::run(part, url, count.parse().expect("a number")).await;
-        }
         ["serve"] => {
             serve::on_postgres().await;
             serve::on_sqlite().await;
@@ -46,9 +46,13 @@ async fn main() -> ExitCode {
         ["serve", "sqlite"] => serve::on_sqlite().await,
         ["serve-by-hand", url] => serve::by_hand::serve(url).await,
         _ => {
-            eprintln!("usage: cargo xtask bench store|once|outbox|serve [postgres|sqlite]");
+            eprintln!("usage: cargo xtask bench [--quick | report | store | once | serve] [postgres|sqlite]");
             return ExitCode::from(2);
         }
     }
     ExitCode::SUCCESS
+}
+
+fn parsed(task: &str) -> Task {
+    serde_json::from_str(task).expect("a task, from the harness")
 }

@@ -1,5 +1,7 @@
 //! An endpoint with one INSERT: bare, and behind the layer, in one process and one run.
 
+mod by_hand;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,11 +48,13 @@ pub(crate) async fn on_sqlite() {
     measure(served_by_sqlite(&file.url).await).await;
 }
 
-async fn served_by_postgres(url: &str) -> SocketAddr {
+pub(crate) async fn served_by_postgres(url: &str) -> SocketAddr {
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(url).await.expect("a pool");
     sqlx::query(TABLE).execute(&pool).await.expect("a table");
+    sqlx::query(by_hand::TABLE).execute(&pool).await.expect("a table");
     let keeper = LeaseKeeper::new(Store::open(url, 8).await.expect("the store opens"));
-    serve(postgres::router(&keeper, pool)).await
+    let by_hand = Router::new().route("/by-hand", post(by_hand::create)).with_state(pool.clone());
+    serve(postgres::router(&keeper, pool).merge(by_hand)).await
 }
 
 async fn served_by_sqlite(url: &str) -> SocketAddr {

@@ -17,11 +17,12 @@ Usage: cargo xtask <chore>
   test --quick          Check format, clippy and the tests of changed crates, without process suites; run it
                         before each commit
   tidy                  Check the rules about the repository itself (part of `test`)
+  bench                 Measure Ichido beside its peers and write bench/README.md; installs the peers below target
+  bench --quick         Check that all contestants work: few messages, one round, nothing written but target/bench
+  bench report          Render the tables and charts of bench/README.md from bench/results.json
   bench store [DATABASE]
                         Measure the store against minimal SQL for the same work
   bench once [DATABASE] Measure an endpoint with the layer and without it
-  bench outbox [DATABASE]
-                        Measure the worker against minimal SQL and against a peer
   bench serve [DATABASE]
                         Measure accepting over HTTP against a handwritten handler
   bench llm [--items N] [--rate N]
@@ -33,16 +34,18 @@ Usage: cargo xtask <chore>
   fuzz-api              Send a server requests generated from the API description (short form: part of `test`)
   help, --help, -h      Print this help
 
-DATABASE is `postgres` or `sqlite` [default: both]. Benchmarks need a release build and take minutes; `bench llm`
-also builds AWS's SDK and takes many minutes.";
+DATABASE is `postgres` or `sqlite` [default: both]. Benchmarks need a release build and take minutes; `bench` builds and
+installs nine peers and takes half an hour; `bench llm` also builds AWS's SDK and takes many minutes.";
 
 /// The names of the chores, as in [`USAGE`] and [`Chore::parse`].
-const WORDS: [&str; 11] = [
+const WORDS: [&str; 13] = [
     "test",
     "tidy",
+    "bench",
+    "bench --quick",
+    "bench report",
     "bench store",
     "bench once",
-    "bench outbox",
     "bench serve",
     "bench llm",
     "soak",
@@ -52,8 +55,8 @@ const WORDS: [&str; 11] = [
 ];
 
 /// The parts that are measured on a database.
-const PARTS: [&str; 4] = ["store", "once", "outbox", "serve"];
-const ONE_PART: &str = "`bench` needs one part: `store`, `once`, `outbox`, `serve` or `llm`";
+const PARTS: [&str; 3] = ["store", "once", "serve"];
+const ONE_PART: &str = "`bench` takes `--quick`, or one part: `report`, `store`, `once`, `serve` or `llm`";
 
 /// Maximum distance of a typo from a chore's name.
 const MAX_SLIPS: usize = 2;
@@ -71,9 +74,16 @@ pub enum Chore {
     },
     /// Checks the rules about the repository itself.
     Tidy,
+    /// Measures Ichido beside its peers.
+    Contest {
+        /// Whether only to check that all contestants work.
+        is_quick: bool,
+    },
+    /// Renders the tables and charts of the last contest.
+    ContestReport,
     /// Measures a part of Ichido.
     Bench {
-        /// The part: `store`, `once`, `outbox` or `serve`.
+        /// The part: `store`, `once` or `serve`.
         part: &'static str,
         /// Only on this database.
         database: Option<BenchDatabase>,
@@ -135,6 +145,9 @@ impl Chore {
             ["test", "--all"] => Ok(Self::Test { scope: Scope::All }),
             ["test", "--quick"] => Ok(Self::Test { scope: Scope::Quick }),
             ["tidy"] => Ok(Self::Tidy),
+            ["bench"] => Ok(Self::Contest { is_quick: false }),
+            ["bench", "--quick"] => Ok(Self::Contest { is_quick: true }),
+            ["bench", "report"] => Ok(Self::ContestReport),
             ["bench", "llm", options @ ..] => bench_llm(options),
             ["bench", part] => Ok(Self::Bench { part: part_of(part)?, database: None }),
             ["bench", part, word] => {
@@ -231,6 +244,9 @@ mod tests {
             let chore = Chore::Bench { part: "store", database: Some(database) };
             assert_eq!(Chore::parse(&["bench", "store", database.word()]), Ok(chore));
         }
+        assert_eq!(Chore::parse(&["bench"]), Ok(Chore::Contest { is_quick: false }));
+        assert_eq!(Chore::parse(&["bench", "--quick"]), Ok(Chore::Contest { is_quick: true }));
+        assert_eq!(Chore::parse(&["bench", "report"]), Ok(Chore::ContestReport));
         assert_eq!(Chore::parse(&["bench", "store"]), Ok(Chore::Bench { part: "store", database: None }));
         let (items, rate) = (NonZeroU32::new(60), NonZeroU32::new(200));
         assert_eq!(Chore::parse(&["bench", "llm"]), Ok(Chore::BenchLlm { items: None, rate: None }));
@@ -283,7 +299,7 @@ mod tests {
     fn invalid_arguments_are_refused() {
         let wrong: [&[&str]; 12] = [
             &[],
-            &["bench"],
+            &["bench", "outbox"],
             &["bench", "store", "mysql"],
             &["bench", "llm", "sqlite"],
             &["bench", "llm", "--items"],

@@ -5,6 +5,7 @@
 //!
 //! Start at [`mod@test`], which CI runs. [`tidy`] has the rules about the repository itself.
 
+pub mod bench;
 pub mod chore;
 mod command_line;
 pub mod fuzz;

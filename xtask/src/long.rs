@@ -1,11 +1,9 @@
-//! Long runs that CI has no time for: the benchmarks and the long form of the crash tests.
+//! Long runs that CI has no time for: the long form of the crash tests.
 //!
-//! Guarantee: nothing here decides whether a change may land; it shows a person how fast and how stable things are.
+//! Guarantee: nothing here decides whether a change may land; it shows a person how stable things are.
 
-use std::num::NonZeroU32;
 use std::path::Path;
 
-use crate::chore::BenchDatabase;
 use crate::command_line::CommandLine;
 
 /// How often a process is killed on each database.
@@ -14,8 +12,6 @@ const KILLS: &str = "500";
 const TX_KILLS: &str = "1000";
 /// How many finished messages exist when query plans are read.
 const PLANS_HISTORY: &str = "1000000";
-/// The peer that the worker is measured beside.
-const PEER: &str = "bench/peers/graphile/Cargo.toml";
 /// How many messages the storm delivers, on each database and with each kind of broker.
 const STORM_MESSAGES: &str = "20000";
 /// How often nodes fail, and the database fails over.
@@ -30,31 +26,6 @@ const BOOKMARKS_KILLS: &str = "500";
 const QUEUE_KILLS: &str = "200";
 /// How often each example runs on each database.
 const EXAMPLES_ROUNDS: &str = "10";
-
-/// Measures a part beside the least work for the same result, on both databases or on one.
-///
-/// The worker is also measured beside a peer on PostgreSQL, which is a separate crate. Accepting over HTTP is measured
-/// on the program.
-pub fn bench(root: &Path, part: &str, database: Option<BenchDatabase>) -> Result<(), String> {
-    if part == "outbox" && database != Some(BenchDatabase::Sqlite) {
-        CommandLine::cargo(&["build", "--release", "--locked", "--manifest-path", PEER]).run(root)?;
-    }
-    if part == "serve" {
-        CommandLine::cargo(&["build", "--release", "--package", "ichido-cli"]).run(root)?;
-    }
-    let line = CommandLine::cargo(&["run", "--release", "--package", "ichido-bench", "--", part]);
-    line.and(&database.map(BenchDatabase::word).into_iter().collect::<Vec<_>>()).run(root)
-}
-
-/// Measures a batch of calls to a throttled model; a separate crate, so the others need not build AWS's SDK.
-pub fn bench_llm(root: &Path, items: Option<NonZeroU32>, rate: Option<NonZeroU32>) -> Result<(), String> {
-    let given = [("--items", items), ("--rate", rate)];
-    let options = given.iter().filter_map(|(name, count)| Some([(*name).to_owned(), (*count)?.to_string()]));
-    let options: Vec<String> = options.flatten().collect();
-    CommandLine::cargo(&["run", "--release", "--package", "ichido-bench-llm", "--"])
-        .and(&options.iter().map(String::as_str).collect::<Vec<_>>())
-        .run(root)
-}
 
 /// Runs the long forms of the crash tests, the transactional handlers, the storm, the machines, the demo, the examples, the
 /// bookmarks, the batches of questions and the offline queues.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use xtask::chore::{Chore, USAGE};
-use xtask::{fuzz, fuzz_api, long, root, rustdoc, test, tidy};
+use xtask::{bench, fuzz, fuzz_api, long, root, rustdoc, test, tidy};
 
 /// The chore ran and found something wrong.
 const FAILED: u8 = 1;
@@ -26,8 +26,10 @@ fn main() -> ExitCode {
     let outcome = match chore {
         Chore::Test { scope } => test::run(&root(), scope),
         Chore::Tidy => tidy::run(&root()),
-        Chore::Bench { part, database } => long::bench(&root(), part, database),
-        Chore::BenchLlm { items, rate } => long::bench_llm(&root(), items, rate),
+        Chore::Contest { is_quick } => bench::contest(&root(), is_quick),
+        Chore::ContestReport => bench::report(&root()),
+        Chore::Bench { part, database } => bench::part(&root(), part, database),
+        Chore::BenchLlm { items, rate } => bench::llm(&root(), items, rate),
         Chore::Soak => long::soak(&root()),
         Chore::Fuzz { seconds } => fuzz::run(&root(), seconds),
         Chore::FuzzApi => fuzz_api::run(&root(), fuzz_api::FuzzLength::Long),

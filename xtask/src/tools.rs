@@ -14,6 +14,7 @@ mod postgres;
 mod program;
 pub(crate) mod schemathesis;
 mod strace;
+pub(crate) mod venv;
 
 use std::path::Path;
 

@@ -33,7 +33,7 @@ Install it with `sudo apt-get install npm` (Debian, Ubuntu); elsewhere it comes 
 };
 
 /// Installs the packages of the lock file, each verified by its checksum, unless that was done.
-pub(super) fn ensure_packages(root: &Path, folder: &str) -> Result<(), String> {
+pub(crate) fn ensure_packages(root: &Path, folder: &str) -> Result<(), String> {
     println!("npm packages of {folder}");
     let folder = root.join(folder);
     let lock = folder.join("package-lock.json");
