@@ -91,24 +91,26 @@ pub(crate) async fn run(size: Size) {
     }
     growth::run(&cluster, size.max_messages, &mut results).await;
     results.write(&folder);
-    println!("{}", table::all(&results));
+    println!("{}", table::all(Some(&results)));
     if size.is_quick {
         println!("Written to target/bench. A quick run says that everything works, not how fast it is.");
     } else {
-        render(&results);
+        render(Some(&results));
     }
 }
 
 /// Renders the tables and charts from `bench/results.json`.
 pub(crate) fn report() {
-    render(&Results::read(&root().join("bench")));
+    render(Results::read(&root().join("bench")).as_ref());
 }
 
-fn render(results: &Results) {
+fn render(results: Option<&Results>) {
     let readme = root().join("bench/README.md");
     let text = fs::read_to_string(&readme).expect("bench/README.md");
     fs::write(&readme, table::between_marks(&text, &table::all(results))).expect("written");
-    chart::write(results, &root().join("bench/charts"));
+    if let Some(results) = results {
+        chart::write(results, &root().join("bench/charts"));
+    }
 }
 
 /// All parts of one contestant. The pickups get their own database, because single enqueues leave messages behind.

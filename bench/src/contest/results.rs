@@ -131,9 +131,10 @@ impl Results {
         fs::write(folder.join("results.json"), text + "\n").expect("written");
     }
 
-    pub(super) fn read(folder: &Path) -> Self {
-        let text = fs::read_to_string(folder.join("results.json")).expect("results.json");
-        serde_json::from_str(&text).expect("results of this version")
+    /// Reads the results of the last run, if there was one.
+    pub(super) fn read(folder: &Path) -> Option<Self> {
+        let text = fs::read_to_string(folder.join("results.json")).ok()?;
+        Some(serde_json::from_str(&text).expect("results of this version"))
     }
 }
 

@@ -22,8 +22,11 @@ pub(super) fn between_marks(text: &str, generated: &str) -> String {
     format!("{before}{BEGIN}{generated}{END}{after}")
 }
 
-/// Returns all tables.
-pub(super) fn all(results: &Results) -> String {
+/// Returns all tables; before the first run, only who takes part.
+pub(super) fn all(results: Option<&Results>) -> String {
+    let Some(results) = results else {
+        return format!("No run is stored yet.\n\n{}", settings());
+    };
     let sections =
         [heading(results), contest(results), costs(results), endpoints(results), growth(results), settings()];
     sections.join("\n")
@@ -184,7 +187,8 @@ fn settings() -> String {
         let cells = [it.name, it.version, it.language(), it.keeps, it.settings];
         table.row(&cells.map(str::to_owned));
     }
-    format!("### Contestants\n\n{}", table.text)
+    // Text, not numbers.
+    format!("### Contestants\n\n{}", table.text.replace("---:", "---"))
 }
 
 fn title(contestant: &Contestant) -> String {

@@ -86,5 +86,10 @@ fn the_readme_lists_the_contestants_and_shows_the_stored_results() {
     let text = std::fs::read_to_string(root().join("bench/README.md")).expect("bench/README.md");
     assert!(text.contains(&settings()), "run `cargo xtask bench report`");
     let stored = Results::read(&root().join("bench"));
-    assert_eq!(between_marks(&text, &all(&stored)), text, "run `cargo xtask bench report`");
+    assert_eq!(between_marks(&text, &all(stored.as_ref())), text, "run `cargo xtask bench report`");
+}
+
+#[test]
+fn before_the_first_run_only_the_contestants_are_listed() {
+    assert_eq!(all(None), format!("No run is stored yet.\n\n{}", settings()));
 }
