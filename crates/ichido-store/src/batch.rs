@@ -76,7 +76,7 @@ struct PendingJob<J, R> {
 pub struct Batcher<J, R> {
     jobs: mpsc::Sender<PendingJob<J, Result<R, StoreError>>>,
     unanswered: Unanswered,
-    turn: Arc<Turn>,
+    turn: Arc<WriteTurn>,
     /// Writes a job beside the stream, in its own task.
     write_alone: Box<WriteAlone<J, R>>,
 }
@@ -88,13 +88,13 @@ type WriteAlone<J, R> = dyn Fn(PendingJob<J, Result<R, StoreError>>, OwnedMutexG
 
 /// The right to write: one write of a stream is in flight.
 #[derive(Default)]
-struct Turn {
+struct WriteTurn {
     taken: Arc<Mutex<()>>,
     /// The number of jobs in the last batch.
     last_batch: AtomicUsize,
 }
 
-impl Turn {
+impl WriteTurn {
     /// Takes the turn for a job that is alone, if nobody has it.
     ///
     /// Not after a batch of several: their callers submit again one after another, and the first of them would go alone while
@@ -109,7 +109,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
     /// Starts the stream. It ends when the last `Batcher` is dropped and its jobs are done.
     pub fn start<W: BatchWriter<J, R>>(bounds: BatchLimits, writer: Arc<W>) -> Self {
         let (jobs, waiting) = mpsc::channel(bounds.max_waiting);
-        let turn = Arc::<Turn>::default();
+        let turn = Arc::<WriteTurn>::default();
         let side_queue = Arc::new(SideQueue::start(&writer));
         tokio::spawn(run(bounds, waiting, Arc::clone(&turn), Arc::clone(&writer), Arc::clone(&side_queue)));
         let write_alone = Box::new(move |job, turn| {
@@ -156,7 +156,7 @@ impl<J: Send + Sync + 'static, R: Send + 'static> Batcher<J, R> {
 async fn run<J: Send + Sync + 'static, R: Send + 'static, W: BatchWriter<J, R>>(
     bounds: BatchLimits,
     mut waiting: mpsc::Receiver<PendingJob<J, Result<R, StoreError>>>,
-    turn: Arc<Turn>,
+    turn: Arc<WriteTurn>,
     writer: Arc<W>,
     side_queue: Arc<SideQueue<J, R, W>>,
 ) {

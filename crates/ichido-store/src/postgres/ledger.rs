@@ -483,8 +483,8 @@ impl BatchWriter<LookupJob, KeyLookup> for Postgres {
 }
 
 /// Returns the subject of jobs about one record: a part of its name, which is a hash.
-fn subject_of(&[a, b, c, d, e, f, g, h, ..]: &[u8; 32]) -> u64 {
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+fn subject_of(name: &[u8; 32]) -> u64 {
+    name.first_chunk().copied().map_or(0, u64::from_be_bytes)
 }
 
 /// A settle with the hash that names its record.

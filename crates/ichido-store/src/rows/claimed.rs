@@ -16,7 +16,7 @@ use crate::message::{ClaimOptions, ClaimedMessage, QueueName};
 macro_rules! columns {
     ($($column:ident: $name:literal,)+) => {
         #[derive(Clone, Copy)]
-        enum Column {
+        enum ClaimColumn {
             $($column,)+
         }
 
@@ -55,42 +55,42 @@ pub(crate) fn work(
     terms: ClaimOptions,
     row: &impl Columns,
 ) -> Result<ClaimedMessage, StoreError> {
-    let text = |column: Column| row.at::<&str>(column as usize);
-    let text_or_none = |column: Column| row.at::<Option<String>>(column as usize);
-    let count = |column: Column| row.at::<i32>(column as usize);
-    let at = |column: Column| Ok::<_, sqlx::Error>(row.at::<DbTimestamp>(column as usize)?.0);
-    let at_or_none = |column: Column| {
+    let text = |column: ClaimColumn| row.at::<&str>(column as usize);
+    let text_or_none = |column: ClaimColumn| row.at::<Option<String>>(column as usize);
+    let count = |column: ClaimColumn| row.at::<i32>(column as usize);
+    let at = |column: ClaimColumn| Ok::<_, sqlx::Error>(row.at::<DbTimestamp>(column as usize)?.0);
+    let at_or_none = |column: ClaimColumn| {
         let moment = row.at::<Option<DbTimestamp>>(column as usize)?;
         Ok::<Option<Timestamp>, sqlx::Error>(moment.map(|moment| moment.0))
     };
     let positive = |column| u32::try_from(count(column)?).map_err(|_| corrupt("a count is negative"));
-    let fence = fence_from(row.at(Column::Fence as usize)?)?;
-    let suspect: bool = row.at(Column::Suspect as usize)?;
+    let fence = fence_from(row.at(ClaimColumn::Fence as usize)?)?;
+    let suspect: bool = row.at(ClaimColumn::Suspect as usize)?;
     let history = History {
-        attempts: positive(Column::Attempts)?.saturating_add(1),
-        max_attempts: allowed(count(Column::MaxAttempts)?)?,
-        deaths: positive(Column::Deaths)?,
+        attempts: positive(ClaimColumn::Attempts)?.saturating_add(1),
+        max_attempts: allowed(count(ClaimColumn::MaxAttempts)?)?,
+        deaths: positive(ClaimColumn::Deaths)?,
         suspect,
-        doubt: doubt(at_or_none(Column::DoubtSince)?, at_or_none(Column::InFlightUntil)?)?,
+        doubt: doubt(at_or_none(ClaimColumn::DoubtSince)?, at_or_none(ClaimColumn::InFlightUntil)?)?,
         last_fence: Some(fence),
     };
-    let digest = row.at::<&[u8]>(Column::Digest as usize)?.try_into();
+    let digest = row.at::<&[u8]>(ClaimColumn::Digest as usize)?.try_into();
     Ok(ClaimedMessage {
-        id: row.at(Column::Id as usize)?,
+        id: row.at(ClaimColumn::Id as usize)?,
         queue: queue.clone(),
-        identity: text(Column::Identity)?.to_owned(),
-        key: key_of(text(Column::Key)?)?,
-        content_type: text(Column::ContentType)?.to_owned(),
-        request: row.at::<&[u8]>(Column::Request as usize)?.to_vec(),
+        identity: text(ClaimColumn::Identity)?.to_owned(),
+        key: key_of(text(ClaimColumn::Key)?)?,
+        content_type: text(ClaimColumn::ContentType)?.to_owned(),
+        request: row.at::<&[u8]>(ClaimColumn::Request as usize)?.to_vec(),
         digest: Digest::from_bytes(digest.map_err(|_| corrupt("a hash is not 32 bytes long"))?),
-        hops: text_or_none(Column::Hops)?,
-        trace: text_or_none(Column::Trace)?,
-        trace_id: text_or_none(Column::TraceId)?,
-        item: text_or_none(Column::Item)?,
-        priority: priority_of(row.at(Column::Priority as usize)?),
-        created_at: at(Column::CreatedAt)?,
-        run_at: at_or_none(Column::Due)?,
-        claimed_at: at(Column::ClaimedAt)?,
+        hops: text_or_none(ClaimColumn::Hops)?,
+        trace: text_or_none(ClaimColumn::Trace)?,
+        trace_id: text_or_none(ClaimColumn::TraceId)?,
+        item: text_or_none(ClaimColumn::Item)?,
+        priority: priority_of(row.at(ClaimColumn::Priority as usize)?),
+        created_at: at(ClaimColumn::CreatedAt)?,
+        run_at: at_or_none(ClaimColumn::Due)?,
+        claimed_at: at(ClaimColumn::ClaimedAt)?,
         fence,
         start_mark: if terms.start_marks || suspect { StartMark::NotYet } else { StartMark::NotTracked },
         history,
