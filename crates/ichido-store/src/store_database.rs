@@ -79,7 +79,7 @@ impl StoreDatabase for Postgres {
     async fn state_of(transaction: &mut PgConnection) -> TransactionState {
         let probe = include_str!("postgres/sql/transaction_probe.sql");
         let Err(error) = sqlx::query(probe).execute(transaction).await else { return TransactionState::Open };
-        match error.as_database_error().and_then(|error| error.code()).as_deref() {
+        match error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref() {
             Some(NO_ACTIVE_TRANSACTION) => TransactionState::Ended,
             _ => TransactionState::Failed,
         }
