@@ -3,10 +3,10 @@
 -- Times are the database's clock plus the store's skew, and are always bound or computed, never defaulted,
 -- so no row mixes two clocks. States are text: people read them, and the cost is not measurable.
 --
--- The tables that every message passes through (messages, leases, events) have no CHECK constraints: PostgreSQL reads and plans them
--- again for each statement, which cost a single enqueue more than its row. The store's types are the check: they are the only source
--- of these rows, a row with another state, effect or digest is an error when it is read, and an audit reports it. SQLite compiles its
--- checks with the statement, and keeps them.
+-- The tables that every message passes through (messages, leases, events) have no CHECK constraints: PostgreSQL reads and plans
+-- them again for each statement, which cost a single enqueue more than its row. The store's types are the check: they are the only
+-- source of these rows, and a row with another state, effect or digest is an error when it is read. SQLite compiles its checks with
+-- the statement, and keeps them.
 
 CREATE SEQUENCE ichido.fence AS bigint CACHE 1; -- No cache: fences of two connections must not go back.
 
