@@ -97,6 +97,16 @@ async fn receipts(fixture: &WorkerFixture) -> usize {
     all.iter().filter(|row| row.queue == "receipts").count()
 }
 
+/// Stops a worker, which must have deleted the claims of what it sent.
+async fn assert_no_claim(fixture: &WorkerFixture, worker: WorkerHandle) {
+    worker.stop();
+    worker.ended().await;
+    assert!(fixture.store.nodes().list().await.unwrap().iter().all(|node| node.gone));
+    fixture.pass(AFTER_LEASE);
+    let nothing = fixture.store.claims().list_unserved(&[], Duration::ZERO).await.unwrap();
+    assert_eq!(nothing, [], "its claim is deleted");
+}
+
 both_databases! {
     #[test]
     async fn writes_messages_and_settlement_commit_together(fixture: WorkerFixture) {
@@ -129,12 +139,7 @@ both_databases! {
         let worker = start(&fixture, &business, |_, _, _| async { Ok(()) });
         let id = fixture.put_in(Order { n: 1 }.draft()).await;
         fixture.until(id, StateName::Sent).await;
-        worker.stop();
-        worker.ended().await;
-        assert!(fixture.store.nodes().list().await.unwrap().iter().all(|node| node.gone));
-        fixture.pass(AFTER_LEASE);
-        let nothing = fixture.store.claims().list_unserved(&[], Duration::ZERO).await.unwrap();
-        assert_eq!(nothing, [], "its claim is deleted");
+        assert_no_claim(&fixture, worker).await;
     }
 
     #[test]
@@ -341,8 +346,11 @@ async fn transaction_kept_after_the_handler_is_rolled_back_on_sqlite() {
 }
 
 /// The response to COMMIT is lost, or COMMIT itself.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn commit_of_unknown_fate_is_read_back() {
+    let warnings = WarningCapture::default();
+    // On a single thread, so it captures what the worker says.
+    let _captured = tracing::subscriber::set_default(warnings.clone());
     for (cut, runs) in [(Cut::After, 1), (Cut::Before, 2)] {
         let fixture = WorkerFixture::postgres().await;
         let direct = Business::open(&fixture).await;
@@ -351,7 +359,7 @@ async fn commit_of_unknown_fate_is_read_back() {
         let business = Business { pool: Pool::Postgres(pool) };
         let count = Arc::new(AtomicUsize::new(0));
         let (counted, armed) = (Arc::clone(&count), relay.clone());
-        let _worker = start(&fixture, &business, move |run, job, tx| {
+        let worker = start(&fixture, &business, move |run, job, tx| {
             counted.store(run, Ordering::SeqCst);
             let relay = armed.clone();
             async move {
@@ -375,6 +383,11 @@ async fn commit_of_unknown_fate_is_read_back() {
         assert_eq!((count.load(Ordering::SeqCst), receipts(&fixture).await), (runs, 1), "{cut:?}");
         let kinds = fixture.kinds(id).await;
         assert_eq!(kinds.iter().filter(|kind| *kind == "succeeded").count(), 1, "{kinds:?}");
+        assert_no_claim(&fixture, worker).await;
+        let said = warnings.take().concat();
+        let (is_read_back, is_fenced) =
+            (said.contains("reading it back"), said.contains("after its claim was lost"));
+        assert!(is_read_back && !is_fenced, "{cut:?}: {said}");
     }
 }
 
