@@ -37,10 +37,9 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 38] = [
+const SMALL: [(&str, &str); 37] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
-    ("key_record_in.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
     ("node_list.sql", "SCAN ichido_nodes"),
     // The number of queues, times the nodes that served them within an hour.
