@@ -9,6 +9,7 @@ use ichido_core::lifecycle::{Event, State, StepRefusal};
 use uuid::Uuid;
 
 use super::Claims;
+use crate::batch::BatchLimits;
 use crate::caller_transaction::CallerConnection;
 use crate::claim_end::delete_leases;
 use crate::claim_tracker::ClaimReport;
@@ -21,6 +22,7 @@ use crate::micros;
 use crate::placement::storable_note;
 use crate::rescue::{MAX_UNSERVED, RescueOptions, Rescued, UnservedQueue, judge};
 use crate::rows;
+use crate::split_retry::write_all;
 use crate::statement::{SqlValue, paired};
 use crate::transaction::Transaction;
 
@@ -82,9 +84,32 @@ impl Claims<'_> {
     }
 
     /// Reports the outcomes of many messages. Returns one result each, in the same order.
-    ///
-    /// They are written like those of [`Claims::settle`], in few statements.
     pub async fn settle_all(self, settlements: Vec<Settlement>) -> Vec<Result<StepResult, StoreError>> {
+        let settlements: Vec<Settlement> = settlements
+            .into_iter()
+            .map(|settlement| Settlement { note: storable_note(settlement.note), ..settlement })
+            .collect();
+        let mut stepped = Vec::with_capacity(settlements.len());
+        for part in BatchLimits::DEFAULT.parts(&settlements, |settlement| settlement.note.bytes()) {
+            stepped.extend(on!(&*self.0.driver, driver => write_all(&**driver, part).await));
+        }
+        let back: BTreeSet<&QueueName> = settlements
+            .iter()
+            .zip(&stepped)
+            .filter(|(_, stepped)| matches!(stepped, Ok(StepResult::Now(State::Queued { .. }))))
+            .map(|(settlement, _)| &settlement.queue)
+            .collect();
+        for queue in back {
+            self.0.queues().wake(queue);
+        }
+        stepped
+    }
+
+    /// Reports the outcomes of many messages like [`Claims::settle`], among those that others report at the same time.
+    ///
+    /// Returns one result each, in the same order. One write ends a claim only if no other write of this process settles its
+    /// messages meanwhile, so a worker reports all of them this way.
+    pub async fn settle_together(self, settlements: Vec<Settlement>) -> Vec<Result<StepResult, StoreError>> {
         // All are submitted before the first is awaited, or each would be a write of its own.
         let submitted: Vec<_> = settlements
             .into_iter()

@@ -56,7 +56,8 @@ fn of_work(
             .mark_started(&work.iter().map(|work| (work.id, work.fence)).collect::<Vec<_>>())
             .await?;
         let _ = store.claims().settle(settlement.clone()).await?;
-        drop(store.claims().settle_all(vec![settlement]).await);
+        drop(store.claims().settle_all(vec![settlement.clone()]).await);
+        drop(store.claims().settle_together(vec![settlement]).await);
         store.claims().renew(&work.iter().map(|work| work.fence).collect::<Vec<_>>(), Duration::ZERO).await?;
         store.claims().rescue(|_| terms.1).await?;
         store.claims().promote(1).await?;

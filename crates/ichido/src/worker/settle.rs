@@ -36,7 +36,7 @@ impl WorkerNode {
         let mut wait = RETRY_DELAY;
         while !messages.is_empty() {
             let settlements = messages.iter().map(|message| message.settlement.clone()).collect();
-            let stepped = self.store.claims().settle_all(settlements).await;
+            let stepped = self.store.claims().settle_together(settlements).await;
             messages = self.record_settlements(served, messages, stepped);
             if !messages.is_empty() {
                 back_off(&mut wait).await;
