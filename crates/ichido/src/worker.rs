@@ -38,9 +38,10 @@
 //! # Structure
 //!
 //! Each queue has a runner, which claims messages and owns the slots. Each claimed message is an attempt in its own slot,
-//! so none waits for another's call. Attempts whose handlers never wait share a task, a lane, and are settled together. A destination has one pacer per node, and all pacers of a name share one row of the
-//! store. `maintenance` promotes due messages and rescues those of dead workers. On one node at a time, `singleton_tasks`
-//! sweeps, seals and prunes, and `reconcile` looks up parked messages.
+//! so none waits for another's call. Attempts whose handlers never wait share a task, the `lane`, and are settled together.
+//! A destination has one pacer per node, and all pacers of a name share one row of the store. `maintenance` promotes due
+//! messages and rescues those of dead workers. On one node at a time, `singleton_tasks` sweeps, seals and prunes, and
+//! `reconcile` looks up parked messages.
 //!
 //! Start at [`Worker`]; then read `queue_runner`, which claims, and `attempt`, which delivers one message.
 // Spec: D, E1, E2, F2.

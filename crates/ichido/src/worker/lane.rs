@@ -3,8 +3,8 @@
 //! Guarantee: a message that has to wait, before its handler or in it, gets a task and a slot of its own and delays none of the
 //! others. If a handler blocks the lane's thread, the messages behind it leave the lane, and those before it are settled.
 //!
-//! Each message used to be a task, and its handler another one, with two timers and a wake-up for its settlement. That cost
-//! four times as much as the handler's own work.
+//! A message of its own task needs a second one for its handler, two timers and a wake-up for its settlement, which is more
+//! work than many handlers do.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
