@@ -281,7 +281,8 @@ impl Attempt {
         let (started_at, cancel) = (self.now(), Cancel::new());
         let tx =
             dispatcher.transactions.as_ref().map(|transactions| transactions.handler_tx(&self.node.store));
-        let calling = dispatcher.destination.call_in(call, &cancel, tx.clone());
+        // Boxed because of the client of HTTP receivers, whose size every attempt would carry.
+        let calling = Box::pin(dispatcher.destination.call_in(call, &cancel, tx.clone()));
         let outcome = self.in_time(calling, &cancel, tx.as_ref()).await;
         self.conclude(&ready, started_at, outcome, tx).await
     }
