@@ -231,8 +231,8 @@ async fn connections_of_the_application_are_durable_and_keep_secrets() {
     let url = format!("{}{}sslpassword=S3CRET", shop.url(), if shop.url().contains('?') { '&' } else { '?' });
     let ichido = Ichido::<Postgres>::connect(&url).await.unwrap();
     for (setting, expected) in [("synchronous_commit", "on"), ("transaction_isolation", "read committed")] {
-        let show = sqlx::query_scalar("SELECT current_setting($1)").bind(setting);
-        let found: String = show.fetch_one(ichido.pool()).await.unwrap();
+        let setting_of = sqlx::query_scalar("SELECT current_setting($1)").bind(setting);
+        let found: String = setting_of.fetch_one(ichido.pool()).await.unwrap();
         assert_eq!(found, expected, "{setting}");
     }
     let warnings = warnings.take();
