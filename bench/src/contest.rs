@@ -48,9 +48,9 @@ const BYTES: usize = 200;
 /// Offered messages per second: an idle queue, then the three loads.
 pub(crate) const RATES: [f64; 4] = [20.0, 100.0, 1_000.0, 5_000.0];
 /// The longest time of a part.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_mins(3);
 /// The longest time of a pickup, which offers messages for seconds. A contestant that takes longer did not keep up.
-const PICKUP_LIMIT: Duration = Duration::from_secs(60);
+const PICKUP_LIMIT: Duration = Duration::from_mins(1);
 
 /// How much is run.
 #[derive(Clone, Copy, Debug)]

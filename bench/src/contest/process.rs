@@ -13,7 +13,7 @@ use super::sample::Sample;
 use crate::report::Stopwatch;
 
 /// How long a contestant may take to connect and create its tables.
-const SETUP_LIMIT: Duration = Duration::from_secs(60);
+const SETUP_LIMIT: Duration = Duration::from_mins(1);
 
 /// A contestant's process that waits for its start. It is killed when this is dropped.
 pub(super) struct Contender {

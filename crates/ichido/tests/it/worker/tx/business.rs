@@ -87,8 +87,8 @@ impl AnyTx {
 
     pub(super) async fn execute(&self, sql: &'static str) -> Result<(), JobError> {
         match self {
-            Self::Postgres(tx) => drop(sqlx::raw_sql(sql).execute(&mut *tx.lock().await?).await?),
-            Self::Sqlite(tx) => drop(sqlx::raw_sql(sql).execute(&mut *tx.lock().await?).await?),
+            Self::Postgres(tx) => sqlx::raw_sql(sql).execute(&mut *tx.lock().await?).await.map(|_| ())?,
+            Self::Sqlite(tx) => sqlx::raw_sql(sql).execute(&mut *tx.lock().await?).await.map(|_| ())?,
         }
         Ok(())
     }
