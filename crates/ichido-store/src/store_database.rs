@@ -8,7 +8,7 @@ use crate::caller_transaction::CallerConnection;
 use crate::error::StoreError;
 use crate::error_detail::redact;
 
-/// The error code of PostgreSQL for a savepoint without a transaction.
+/// The error code of PostgreSQL for a lock without a transaction.
 const NO_ACTIVE_TRANSACTION: &str = "25P01";
 
 /// The database of a store, as a type: `sqlx::Postgres` or `sqlx::Sqlite`.

@@ -248,10 +248,11 @@ pub(crate) enum CommitOutcome {
 }
 
 impl<DB: StoreDatabase> EndedTx<DB> {
-    /// Returns the open transaction. It begins now if the handler did not use it.
-    async fn open(&mut self) -> Result<&mut OpenTransaction<DB>, StoreError> {
-        if self.open.is_none() {
-            self.open = Some(OpenTransaction::begin(&self.tx.0.pool).await?);
+    /// Returns the open transaction. It begins now if the handler did not use it; otherwise it must not have ended.
+    async fn checked(&mut self) -> Result<&mut OpenTransaction<DB>, StoreError> {
+        match &mut self.open {
+            Some(open) => open.check().await?,
+            None => self.open = Some(OpenTransaction::begin(&self.tx.0.pool).await?),
         }
         // Unreachable: it is open.
         self.open.as_mut().ok_or(StoreError::Busy)
@@ -260,24 +261,21 @@ impl<DB: StoreDatabase> EndedTx<DB> {
     #[cfg(feature = "once")]
     async fn settle_key(&mut self, settle: &KeySettle) -> Result<KeySettled, StoreError> {
         let store = self.tx.0.store.clone();
-        let open = self.open().await?;
-        open.check_for_write().await?;
+        let open = self.checked().await?;
         store.keys().settle_in(&mut **open, settle).await
     }
 
     #[cfg(feature = "once")]
     async fn record_key(&mut self, recording: &KeyRecording) -> Result<KeyRecorded, StoreError> {
         let store = self.tx.0.store.clone();
-        let open = self.open().await?;
-        open.check_for_write().await?;
+        let open = self.checked().await?;
         store.keys().record_in(&mut **open, recording).await
     }
 
     #[cfg(feature = "worker")]
     async fn settle_message(&mut self, settlement: &Settlement) -> Result<StepResult, StoreError> {
         let store = self.tx.0.store.clone();
-        let open = self.open().await?;
-        open.check_for_write().await?;
+        let open = self.checked().await?;
         store.claims().settle_in(&mut **open, settlement).await
     }
 

@@ -56,10 +56,6 @@ BEGIN
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    -- A statement without a transaction begins with its own, to the microsecond: the caller's has ended, with what it wrote.
-    IF transaction_timestamp() = statement_timestamp() THEN
-        RETURN false;
-    END IF;
     UPDATE ichido.ledger l
     SET state = to_state, lease_until = NULL, status = to_status, headers = to_headers, body = to_body, result_digest = to_digest,
         message_id = to_message, completed_at = now_at, expires_at = now_at + ttl * interval '1 microsecond'

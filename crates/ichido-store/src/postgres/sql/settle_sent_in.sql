@@ -1,6 +1,5 @@
 -- Like settle_sent.sql, for one report, as the last statement of the holder's own transaction before its COMMIT. Returns no
--- row, and writes nothing, if the claim was lost, has expired, or does not hold the message, if the message has ended under it, or if there is
--- no transaction: a handler may have ended it. A statement of its own begins with its transaction, to the microsecond.
+-- row, and writes nothing, if the claim was lost, has expired, or does not hold the message, or if the message has ended under it.
 --
 -- The lock keeps renewals and rescues waiting until the transaction ends, which is at once. A rescue that was first has deleted
 -- the lease; one that comes later sees the event. The lease is deleted after the commit (lease_finished.sql), not here: that lock
@@ -11,7 +10,6 @@ WITH now AS (SELECT clock_timestamp() + $5 * interval '1 microsecond' AS at),
 held AS (
     SELECT fence, node, queue, claimed_at FROM ichido.leases
     WHERE fence = $2 AND message_ids @> ARRAY[$1::uuid] AND lease_until > (SELECT at FROM now)
-      AND transaction_timestamp() < statement_timestamp()
     FOR SHARE
 ),
 ended AS (

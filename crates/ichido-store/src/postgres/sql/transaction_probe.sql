@@ -1,2 +1,2 @@
--- Fails with "no active transaction" if the transaction has ended.
-SAVEPOINT ichido_probe
+-- Fails with "no active transaction" without one, and as every statement does in one that has failed. The lock is that of a read.
+LOCK TABLE pg_catalog.pg_namespace IN ACCESS SHARE MODE
