@@ -16,6 +16,7 @@ use super::arrival::Arrival;
 use super::body::Body;
 use super::claim_guard::{ClaimGuard, panicked};
 use super::handler::{self, HandlerOutcome};
+use super::keeper::KeyReservation;
 use super::metrics;
 use super::response::CapturedResponse;
 use super::service::{Inner, Payload};
@@ -42,11 +43,28 @@ pub(crate) enum AttemptOutcome<R: http_body::Body, E> {
 }
 
 /// Sends the outcome back to the request.
-pub(crate) type ResponseSender<R, E> = oneshot::Sender<AttemptOutcome<R, E>>;
+pub(crate) struct ResponseSender<R: http_body::Body, E> {
+    sender: oneshot::Sender<AttemptOutcome<R, E>>,
+    reservation: Option<KeyReservation>,
+}
+
+impl<R: http_body::Body, E> ResponseSender<R, E> {
+    pub(crate) fn new(sender: oneshot::Sender<AttemptOutcome<R, E>>) -> Self {
+        Self { sender, reservation: None }
+    }
+
+    /// Keeps a reservation until the response is sent.
+    pub(crate) fn reserving(self, reservation: KeyReservation) -> Self {
+        Self { reservation: Some(reservation), ..self }
+    }
+}
 
 pub(crate) fn respond<R: http_body::Body, E>(reply: ResponseSender<R, E>, outcome: AttemptOutcome<R, E>) {
+    let ResponseSender { sender, reservation } = reply;
+    // First, because the caller may send its next request at once.
+    drop(reservation);
     // The request may be gone.
-    drop(reply.send(outcome));
+    drop(sender.send(outcome));
 }
 
 /// Runs the handler unless the key's record prevents it, and stores its outcome.

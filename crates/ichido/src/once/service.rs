@@ -16,7 +16,7 @@ use tracing::{Instrument as _, Span};
 
 use super::REQUEST;
 use super::arrival::{Arrival, RequestHead, read_head, read_request};
-use super::attempt::{AttemptOutcome, attempt};
+use super::attempt::{AttemptOutcome, ResponseSender, attempt};
 use super::body::Body;
 use super::claim::SameContent;
 use super::fields;
@@ -204,8 +204,9 @@ async fn admit<S: Inner<B, R>, B: Payload, R: Payload>(
         let (sender, receiver) = oneshot::channel();
         let in_flight = settings.keeper.track_request();
         // Boxed once: until its task runs it is moved several times, and it is as large as its rarest step.
+        let reply = ResponseSender::new(sender);
         let work =
-            Box::pin(attempt(Arc::clone(settings), Arc::clone(&arrival), inner.clone(), has_waited, sender));
+            Box::pin(attempt(Arc::clone(settings), Arc::clone(&arrival), inner.clone(), has_waited, reply));
         let work = async move {
             work.await;
             drop(in_flight);

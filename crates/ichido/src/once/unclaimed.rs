@@ -59,9 +59,9 @@ pub(crate) async fn attempt<S: Inner<B, R>, B: Payload, R: Payload>(
     if has_waited && let Err(outcome) = look_up(&settings, &arrival).await {
         return respond(reply, outcome);
     }
-    // Until the end: a request that reserves the key later finds the outcome.
-    let _reservation = match settings.keeper.reserve(&arrival.name, arrival.fingerprint) {
-        Ok(reservation) => reservation,
+    // Until its response is sent: a request that reserves the key later finds the outcome.
+    let reply = match settings.keeper.reserve(&arrival.name, arrival.fingerprint) {
+        Ok(reservation) => reply.reserving(reservation),
         Err(other) if other == arrival.fingerprint => return respond(reply, AttemptOutcome::RunsHere),
         Err(_) => return respond(reply, AttemptOutcome::Blocked(KeyClaimed::Conflict)),
     };
