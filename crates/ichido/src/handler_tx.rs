@@ -302,17 +302,10 @@ impl<DB: StoreDatabase> EndedTx<DB> {
         }
     }
 
-    /// Returns whether it has ended before the handler did.
-    async fn has_ended(&mut self) -> bool {
-        match &mut self.open {
-            Some(open) => open.has_ended().await,
+    async fn roll_back(self) -> bool {
+        match self.open {
+            Some(open) => open.roll_back().await,
             None => false,
-        }
-    }
-
-    async fn roll_back(self) {
-        if let Some(open) = self.open {
-            open.roll_back().await;
         }
     }
 }
@@ -407,15 +400,11 @@ impl OpenTx {
         on!(Self, self, tx => tx.commit().await)
     }
 
-    /// Returns whether it has ended before the handler did: by a statement of its own, such as `COMMIT`, or by the database.
-    pub(crate) async fn has_ended(&mut self) -> bool {
-        on!(Self, self, tx => tx.has_ended().await)
-    }
-
-    /// Rolls back and waits for it, so nothing blocks the next step.
+    /// Rolls back and waits for it, so nothing blocks the next step. Returns whether it had ended before the handler did: by a
+    /// statement of its own, such as `COMMIT`, or by the database.
     ///
     /// A failed rollback has ended the connection and with it the transaction.
-    pub(crate) async fn roll_back(self) {
-        on!(Self, self, tx => tx.roll_back().await);
+    pub(crate) async fn roll_back(self) -> bool {
+        on!(Self, self, tx => tx.roll_back().await)
     }
 }

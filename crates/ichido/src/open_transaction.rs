@@ -26,11 +26,6 @@ impl<DB: StoreDatabase> OpenTransaction<DB> {
         Ok(Self { inner: DB::begin(pool).await?, has_ended: false })
     }
 
-    /// Returns whether it has ended, though nobody called `commit` or `roll_back`.
-    pub(crate) async fn has_ended(&mut self) -> bool {
-        self.state().await == TransactionState::Ended
-    }
-
     /// Fails if a write would now commit on its own. On PostgreSQL only a statement of the user's can have that effect, and
     /// asking costs a round trip, so it is not asked.
     pub(crate) async fn check_for_write(&mut self) -> Result<(), StoreError> {
@@ -69,16 +64,22 @@ impl<DB: StoreDatabase> OpenTransaction<DB> {
         Ok(self.inner.commit().await?)
     }
 
-    /// Rolls back, and waits for it unless a statement runs for too long: it cannot commit any more.
-    pub(crate) async fn roll_back(self) {
-        let rollback = tokio::spawn(self.inner.rollback());
-        match timeout(ROLLBACK_WAIT, rollback).await {
-            Ok(Ok(Ok(()))) => (),
-            Ok(Ok(Err(error))) => {
+    /// Rolls back. Returns whether it had ended before, so that its writes may be committed.
+    ///
+    /// Waits for it, unless a statement runs for too long: that one is rolled back when it ends.
+    pub(crate) async fn roll_back(mut self) -> bool {
+        let ending = tokio::spawn(async move {
+            let had_ended = self.state().await == TransactionState::Ended;
+            if let Err(error) = self.inner.rollback().await {
                 tracing::debug!(%error, "rollback failed; the database rolls back automatically");
             }
-            Ok(Err(_)) | Err(_) => tracing::warn!("a rollback waits for a statement that still runs"),
+            had_ended
+        });
+        if let Ok(Ok(had_ended)) = timeout(ROLLBACK_WAIT, ending).await {
+            return had_ended;
         }
+        tracing::warn!("a rollback waits for a statement that still runs");
+        false
     }
 }
 

@@ -85,9 +85,7 @@ impl<DB: StoreDatabase> Transaction<DB> {
     }
 
     /// Rolls back, and waits for it.
-    pub async fn rollback(mut self) {
-        // One that SQLite has ended is begun again, or its connection would be lost.
-        self.inner.check_for_write().await.ok();
+    pub async fn rollback(self) {
         self.inner.roll_back().await;
     }
 }

@@ -107,7 +107,7 @@ pub(crate) async fn take_back(
         tracing::error!("failed to begin a handler's transaction");
         return Err(TransactionEnd::Failed(Problem::unavailable()));
     }
-    let Some(mut open) = handler_tx.take_back().await else {
+    let Some(open) = handler_tx.take_back().await else {
         tracing::error!("handler responded with its transaction still locked; rolling back");
         let detail = "the service held its transaction after it responded, so nothing was done";
         return Err(TransactionEnd::Leaked(Problem::new(Code::TransactionFailed, detail)));
@@ -116,9 +116,7 @@ pub(crate) async fn take_back(
     if is_applied && !run_again {
         return Ok((open, outcome));
     }
-    let has_ended = open.has_ended().await;
-    open.roll_back().await;
-    Err(match has_ended {
+    Err(match open.roll_back().await {
         true => ended_early(),
         false if run_again => TransactionEnd::Retry,
         false => TransactionEnd::RolledBack(outcome),
@@ -136,14 +134,10 @@ pub(crate) async fn commit(
     match written {
         Ok(true) => (),
         Ok(false) => {
-            let has_ended = open.has_ended().await;
-            open.roll_back().await;
-            return if has_ended { ended_early() } else { TransactionEnd::Overtaken };
+            return if open.roll_back().await { ended_early() } else { TransactionEnd::Overtaken };
         }
         Err(error) => {
-            let has_ended = open.has_ended().await;
-            open.roll_back().await;
-            return if has_ended { ended_early() } else { failed(&error) };
+            return if open.roll_back().await { ended_early() } else { failed(&error) };
         }
     }
     let committed = timeout(END_TIMEOUT, open.commit()).await;

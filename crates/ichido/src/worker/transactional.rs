@@ -79,16 +79,15 @@ impl Attempt {
         report: AttemptReport,
         started_at: Timestamp,
     ) -> AttemptEnd {
-        let Some(mut open) = tx.take_back().await else {
+        let Some(open) = tx.take_back().await else {
             let why = "the handler kept its transaction locked after it returned, so it was rolled back";
             // On SQLite nobody can write until it is released, so this may be all that is seen.
             tracing::warn!(queue = self.served.name.as_str(), message_id = %self.leased.work.id, "handler kept its transaction locked after it returned; drop every lock before");
             return AttemptEnd::Report(self.not_done(why, started_at));
         };
         if !matches!(report.event, Event::Succeeded { .. }) {
-            let has_ended = open.has_ended().await;
-            open.roll_back().await;
-            return AttemptEnd::Report(if has_ended { self.ended_early(started_at) } else { report });
+            let had_ended = open.roll_back().await;
+            return AttemptEnd::Report(if had_ended { self.ended_early(started_at) } else { report });
         }
         let success = Box::new(Settlement::new(&self.leased.work, report.event, report.note));
         // Not abandoned when the worker stops: the response to COMMIT would be lost.
@@ -108,9 +107,7 @@ impl Attempt {
         match tokio::time::timeout(END_TIMEOUT, open.settle_message(success)).await {
             Ok(Ok(StepResult::Now(_))) => (),
             Ok(Ok(StepResult::Refused(_) | StepResult::NoSuchMessage)) => {
-                let has_ended = open.has_ended().await;
-                open.roll_back().await;
-                if has_ended {
+                if open.roll_back().await {
                     return TransactionEnd::EndedEarly;
                 }
                 if self.leased.claim.lease.holds_now() {
@@ -124,9 +121,7 @@ impl Attempt {
                 );
             }
             Ok(Err(error)) => {
-                let has_ended = open.has_ended().await;
-                open.roll_back().await;
-                if has_ended {
+                if open.roll_back().await {
                     return TransactionEnd::EndedEarly;
                 }
                 return TransactionEnd::RolledBack(failed("the transaction was rolled back", &error));

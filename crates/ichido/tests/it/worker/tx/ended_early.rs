@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use ichido::Pool;
 use ichido::destination::JobError;
 use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
@@ -46,6 +47,9 @@ both_databases! {
     }
 }
 
+/// Longer than the worker waits for a rollback. The audit trail of other tests waits for it.
+const STATEMENT: &str = "SELECT pg_sleep(30)";
+
 /// Its rollback waits for the statement, and the message does not wait for the rollback.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statement_that_runs_on_does_not_hold_its_message() {
@@ -53,12 +57,17 @@ async fn statement_that_runs_on_does_not_hold_its_message() {
     let business = Business::open(&fixture).await;
     let sleeping = handler(&business, |_, job, tx| async move {
         tx.order(job.payload.n).await?;
-        tx.execute("SELECT pg_sleep(3600)").await
+        tx.execute(STATEMENT).await
     });
     let sleeping = sleeping.timeout(Duration::from_millis(100));
     let _worker = fixture.builder_with(sleeping, |_| ()).pool(business.pool.clone()).start().unwrap();
     let id = fixture.put_in(Order { n: 1 }.draft()).await;
     let row = fixture.until(id, StateName::Failed).await;
     assert_eq!((row.attempts, row.effect), (1, Effect::NotDone));
+    let Pool::Postgres(pool) = &business.pool else { unreachable!("it is on PostgreSQL") };
+    let still_runs = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND state = 'active' AND query = $1";
+    let ended: Vec<bool> = sqlx::query_scalar(still_runs).bind(STATEMENT).fetch_all(pool).await.unwrap();
+    assert_eq!(ended, [true], "the statement ran until now");
     business.assert_orders(&[]).await;
 }
