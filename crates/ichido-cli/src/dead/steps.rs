@@ -174,7 +174,7 @@ impl DeadLetters {
                 (Ok(letter), LetterAction::Discard) => letter.discard_refused,
                 (Ok(letter), _) => letter.requeue_refused,
                 (Err(why), LetterAction::Requeue) => {
-                    // A failed message is no letter, but becomes due at once.
+                    // A failed message is not a dead letter; it becomes due at once.
                     let is_failed = match self.api.try_get(&format!("/v1/messages/{id}")).await? {
                         Ok(found) => api_client::decode::<MessageFacts>(&found)?.status == "failed",
                         Err(_) => false,

@@ -90,7 +90,7 @@ both_databases! {
         assert_eq!((last.actor.as_deref(), last.excerpt.as_deref()), (Some("olivia"), Some("the broker is back")));
     }
 
-    /// It is no letter, but is retried at once, and the preview says so.
+    /// It is not a dead letter: it is retried at once, and the preview says so.
     #[test]
     async fn requeue_of_a_failed_message_is_previewed(fixture: StoreFixture) {
         let retry = Failure::Retry { due: Timestamp::from_secs(4_000_000_000) };
