@@ -81,7 +81,8 @@ impl TestRun<'_> {
     fn quick(&self) -> Result<(), String> {
         let root = self.root;
         let packages = arrows::packages(root)?;
-        let mut chosen = history::crates_to_test(root, &packages)?;
+        let changed = history::changed_crates(root, &packages)?;
+        let mut chosen = history::with_users(changed.clone(), &packages);
         chosen.retain(|package| !BEDROCK.contains(&package.as_str()));
         println!("crates to test: {}", chosen.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
         self.format()?;
@@ -90,7 +91,10 @@ impl TestRun<'_> {
         let binaries: Vec<_> =
             binaries.into_iter().filter(|binary| chosen.contains(&binary.package)).collect();
         let servers = self.step("servers", || Servers::start(root))?;
-        let tests = Tests { name: "tests", binaries: &binaries, keep: &runner::is_quick, env: &servers.env };
+        let keep =
+            |package: &str, test: Option<&str>| runner::is_quick(package, test, changed.contains(package));
+        let at_once = runner::AT_ONCE_IF_QUICK;
+        let tests = Tests { name: "tests", binaries: &binaries, keep: &keep, env: &servers.env, at_once };
         self.step("tests", || tests.run(root))
     }
 
@@ -114,7 +118,9 @@ impl TestRun<'_> {
         std::thread::scope(|scope| {
             let web = scope.spawn(|| self.web(&servers));
             let docs = scope.spawn(|| self.line("docs", &documented(root).envs(&servers.env).nice()));
-            let tests = Tests { name: "tests", binaries: &binaries, keep: &|_, _| true, env: &servers.env };
+            let at_once = runner::AT_ONCE;
+            let tests =
+                Tests { name: "tests", binaries: &binaries, keep: &|_, _| true, env: &servers.env, at_once };
             let tests = self.step("tests", || tests.run(root));
             both(both(tests, joined(web)), joined(docs))
         })?;
@@ -167,7 +173,9 @@ impl TestRun<'_> {
         let keep = |package: &str, test: Option<&str>| {
             BEDROCK.contains(&package) || test.is_some_and(|test| test.starts_with("judge_bedrock::"))
         };
-        Tests { name: "bedrock", binaries: &binaries, keep: &keep, env: &servers.env }.run(self.root)?;
+        let at_once = runner::AT_ONCE;
+        Tests { name: "bedrock", binaries: &binaries, keep: &keep, env: &servers.env, at_once }
+            .run(self.root)?;
         // Selected by path: selecting the crate would rebuild its dependencies with only its features.
         let examples = linted(&["test", "--doc"], &chosen).and(&["--", "ichido-bedrock/src"]);
         let (printed, outcome) = examples.run_captured(self.root);

@@ -108,11 +108,11 @@ fn changed(root: &Path, pattern: &str, paths: &[&str]) -> bool {
     line.and(paths).answer(root).is_none_or(|files| !files.is_empty())
 }
 
-/// Returns the crates with uncommitted changes, or else with changes in the last commit, and their dependents.
+/// Returns the crates with uncommitted changes, or else with changes in the last commit.
 ///
 /// A change of a file that concerns every crate, such as `Cargo.lock`, selects all of them. Any other change outside of
 /// the crates, in a document or a script, concerns the rules about the repository: `xtask`.
-pub(super) fn crates_to_test(root: &Path, packages: &[Package]) -> Result<BTreeSet<String>, String> {
+pub(super) fn changed_crates(root: &Path, packages: &[Package]) -> Result<BTreeSet<String>, String> {
     let git = |words: &[&str]| {
         let line = CommandLine::new("git", words);
         line.answer(root).ok_or_else(|| format!("`{line}` failed; `--quick` needs git and a repository"))
@@ -122,7 +122,7 @@ pub(super) fn crates_to_test(root: &Path, packages: &[Package]) -> Result<BTreeS
     if files.is_empty() {
         files = git(&["diff", "--name-only", "--no-renames", "HEAD~1"])?;
     }
-    Ok(with_users(changed_in(&files, packages), packages))
+    Ok(changed_in(&files, packages))
 }
 
 /// Returns the crates that the listed files concern.
@@ -144,7 +144,8 @@ fn package_of<'a>(file: &str, packages: &'a [Package]) -> Option<&'a str> {
     holders.max_by_key(|package| folder(package).len()).map(|package| package.name.as_str())
 }
 
-fn with_users(mut found: BTreeSet<String>, packages: &[Package]) -> BTreeSet<String> {
+/// Returns these crates and all that depend on them.
+pub(super) fn with_users(mut found: BTreeSet<String>, packages: &[Package]) -> BTreeSet<String> {
     loop {
         let needs_one = |package: &&Package| package.needs.iter().any(|need| found.contains(need));
         let users = packages.iter().filter(needs_one).map(|package| package.name.clone());

@@ -15,7 +15,9 @@ use super::binaries::Binary;
 use super::now;
 
 /// How many tests run in parallel. Most of them wait for a server, a timer or another process.
-const AT_ONCE: usize = 4;
+pub(super) const AT_ONCE: usize = 4;
+/// The same for `--quick`, which runs nothing beside them and no process suite.
+pub(super) const AT_ONCE_IF_QUICK: usize = 8;
 /// How many of these may be of a process suite: such a test runs several programs, and some of them have time limits.
 const PROCESS_SUITES_AT_ONCE: usize = 2;
 /// Timeout of one test, or of the unit tests of one crate.
@@ -24,7 +26,7 @@ const LIMIT: Duration = Duration::from_mins(10);
 const SLOWEST: usize = 10;
 /// The suites that start, kill and restart programs for many seconds. They run first, the longest before the others, so
 /// no long test runs alone at the end. `--quick` leaves them out.
-const PROCESS_SUITES: [(&str, &str); 10] = [
+const PROCESS_SUITES: [(&str, &str); 12] = [
     ("ichido-cli", "offline::crash::"),
     ("ichido-client", "offline::crash::"),
     ("ichido-cli", "machines::"),
@@ -34,6 +36,8 @@ const PROCESS_SUITES: [(&str, &str); 10] = [
     ("ichido-cli", "demo::"),
     ("ichido-cli", "judge::crashing::"),
     ("ichido-store", "crash::"),
+    ("ichido", "worker::tx::kills::"),
+    ("ichido", "once::outage::"),
     // Every test of the command starts it.
     ("ichido-cli", ""),
 ];
@@ -67,9 +71,11 @@ impl TestProcess {
 /// Decides whether to run a test, by its crate and its name; unit tests have no name.
 pub(super) type Keep<'a> = dyn Fn(&str, Option<&str>) -> bool + Sync + 'a;
 
-/// Returns whether a test is not part of a process suite.
-pub(super) fn is_quick(package: &str, test: Option<&str>) -> bool {
-    test.is_none_or(|test| process_suite(package, test).is_none())
+/// Returns whether `--quick` runs a test: it is not part of a process suite, and in a crate that did not change itself
+/// a test for both databases runs on SQLite only.
+pub(super) fn is_quick(package: &str, test: Option<&str>, has_changed: bool) -> bool {
+    let is_repeated = |test: &str| !has_changed && test.ends_with("::postgres");
+    test.is_none_or(|test| process_suite(package, test).is_none() && !is_repeated(test))
 }
 
 /// The result of a test process.
@@ -87,6 +93,8 @@ pub(super) struct Tests<'a> {
     pub(super) binaries: &'a [Binary],
     pub(super) keep: &'a Keep<'a>,
     pub(super) env: &'a [(String, String)],
+    /// How many run in parallel.
+    pub(super) at_once: usize,
 }
 
 impl Tests<'_> {
@@ -99,7 +107,7 @@ impl Tests<'_> {
         let queues = [process, others].map(|jobs| Mutex::new(VecDeque::from(jobs)));
         let ran = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
-            for worker in 0..AT_ONCE {
+            for worker in 0..self.at_once {
                 let (queues, ran, log) = (&queues, &ran, output.join(worker.to_string()));
                 // Some start with the process suites, which take longest; the others come to them last.
                 let order = if worker < PROCESS_SUITES_AT_ONCE { [0, 1] } else { [1, 0] };
@@ -239,5 +247,20 @@ mod tests {
         assert_eq!(passed(printed), Some(1));
         assert_eq!(passed("test result: FAILED. 0 passed; 1 failed"), None);
         assert_eq!(passed(""), None);
+    }
+
+    #[test]
+    fn quick_run_leaves_out_process_suites_and_the_second_database_of_dependents() {
+        for (package, test, has_changed, runs) in [
+            ("ichido-store", Some("races::two_claims::postgres"), true, true),
+            ("ichido", Some("worker::retries::postgres"), false, false),
+            ("ichido", Some("worker::retries::sqlite"), false, true),
+            ("ichido", Some("worker::needs_postgres"), false, true),
+            ("ichido", Some("worker::tx::kills::killed"), true, false),
+            ("ichido-cli", Some("help"), true, false),
+            ("ichido-cli", None, false, true),
+        ] {
+            assert_eq!(is_quick(package, test, has_changed), runs, "{package} {test:?}");
+        }
     }
 }
