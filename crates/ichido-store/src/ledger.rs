@@ -406,6 +406,15 @@ pub enum KeyRecorded {
     Taken,
 }
 
+/// What one statement of a sweep did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeySweep {
+    /// Expired keys that it deleted.
+    pub(crate) deleted: u64,
+    /// Expired keys that it found, with those that a live message uses.
+    pub(crate) checked: u64,
+}
+
 /// The outcome of resolving an unknown effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a refused resolution changed nothing"]

@@ -23,7 +23,7 @@ use crate::error::StoreError;
 use crate::headers;
 use crate::ledger::{
     ClaimOrigin, KeyClaimed, KeyLookup, KeyOutcome, KeyRecord, KeyRecorded, KeyRecording, KeySettle,
-    KeySettled,
+    KeySettled, KeySweep,
 };
 use crate::micros;
 use crate::record::{
@@ -432,12 +432,13 @@ impl Postgres {
         Ok(marked)
     }
 
-    /// Deletes at most `limit` records that had expired at a time. Returns how many.
-    pub(crate) async fn key_sweep(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    /// Checks at most `limit` records that had expired at a time, and deletes those that no live message uses.
+    pub(crate) async fn key_sweep(&self, now: Timestamp, limit: u32) -> Result<KeySweep, StoreError> {
         let query =
             sqlx::query(include_str!("sql/key_sweep.sql")).bind(i64::from(limit)).bind(DbTimestamp(now));
         let row = self.calls.one(query).await?;
-        Ok(row.try_get::<i64, _>(0)?.unsigned_abs())
+        let count = |column| Ok::<_, StoreError>(row.try_get::<i64, _>(column)?.unsigned_abs());
+        Ok(KeySweep { deleted: count("deleted")?, checked: count("checked")? })
     }
 
     async fn find_many(

@@ -19,7 +19,7 @@ use crate::error::StoreError;
 use crate::headers;
 use crate::ledger::{
     ClaimOrigin, KeyClaimed, KeyLookup, KeyOutcome, KeyRecord, KeyRecorded, KeyRecording, KeySettle,
-    KeySettled,
+    KeySettled, KeySweep,
 };
 use crate::micros;
 use crate::record::{
@@ -242,8 +242,8 @@ impl Sqlite {
         self.own_claims.release(fence);
     }
 
-    /// Deletes at most `limit` records that had expired at a time. Returns how many.
-    pub(crate) async fn key_sweep(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    /// Checks at most `limit` records that had expired at a time, and deletes those that no live message uses.
+    pub(crate) async fn key_sweep(&self, now: Timestamp, limit: u32) -> Result<KeySweep, StoreError> {
         let mut tx = self.write().await?;
         let values = [now.into(), i64::from(limit).into()];
         let rows = tx.db_connection().all(sqlite_only!("key_expired"), &values).await?;
@@ -252,13 +252,14 @@ impl Sqlite {
             if row.truth("held")? { held.push(name_of(row)?) } else { over.push(name_of(row)?) }
         }
         if rows.is_empty() {
-            return Ok(0);
+            return Ok(KeySweep::default());
         }
         let values = [SqlValue::Hashes(&held), now.plus(LATER).into()];
         tx.db_connection().execute(sqlite_only!("key_later"), &values).await?;
-        let gone = tx.db_connection().execute(sqlite_only!("key_forget"), &[SqlValue::Hashes(&over)]).await?;
+        let deleted =
+            tx.db_connection().execute(sqlite_only!("key_forget"), &[SqlValue::Hashes(&over)]).await?;
         tx.commit().await?;
-        Ok(gone)
+        Ok(KeySweep { deleted, checked: rows.len() as u64 })
     }
 }
 

@@ -33,6 +33,9 @@ use crate::transaction::Transaction;
 /// How often to retry a resolution when the record changes concurrently.
 const MAX_RESOLVE_ROUNDS: usize = 3;
 
+/// The most statements of one sweep: keys in use may fill whole batches.
+const MAX_SWEEP_STATEMENTS: usize = 20;
+
 /// The size of a look-up in a batch: a response may come back, but only names go out.
 const LOOKUP_BYTES: usize = 64;
 
@@ -323,14 +326,24 @@ impl Keys<'_> {
         })
     }
 
-    /// Deletes expired keys, except those that a live message still uses. Checks at most `limit`. Returns how many it deleted.
+    /// Deletes at most `limit` expired keys, except those that a live message still uses. Returns how many.
     ///
-    /// Fewer than `limit` may still mean that there are more. None is deleted while the wall clock disagrees with the time that
+    /// Keys in use are checked again after an hour; they do not count towards the limit. None is deleted while the wall clock disagrees with the time that
     /// has passed here, and at most a day's worth in an hour: a clock that is set ahead must not make keys new.
     // SPEC A5.
     pub async fn sweep(self, limit: u32) -> Result<u64, StoreError> {
         let Some(now) = self.0.forget_until().await? else { return Ok(0) };
-        on!(&*self.0.driver, driver => driver.key_sweep(now.until, limit).await)
+        let mut deleted = 0;
+        for _ in 0..MAX_SWEEP_STATEMENTS {
+            let rest = limit.saturating_sub(u32::try_from(deleted).unwrap_or(u32::MAX));
+            let sweep = on!(&*self.0.driver, driver => driver.key_sweep(now.until, rest).await)?;
+            deleted += sweep.deleted;
+            // Keys in use may fill a whole batch, and others may be behind them.
+            if sweep.checked < u64::from(rest) || sweep.checked == sweep.deleted {
+                break;
+            }
+        }
+        Ok(deleted)
     }
 
     /// Deletes at most `limit` keys of an identity with their responses, whatever their age. Returns how many.

@@ -163,3 +163,6 @@ where
     }
     Ok(rows)
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,4 +19,4 @@ gone AS (
     DELETE FROM ichido.ledger l USING due WHERE l.name = due.name AND NOT due.held
     RETURNING 1
 )
-SELECT count(*) FROM gone
+SELECT (SELECT count(*) FROM gone) AS deleted, (SELECT count(*) FROM due) AS checked

@@ -440,6 +440,21 @@ both_databases! {
     }
 
     #[test]
+    async fn sweep_continues_behind_keys_that_messages_use(fixture: StoreFixture) {
+        for number in 0..5 {
+            let id = fixture.enqueue(&format!("m{number}")).await;
+            let used = format!("used{number}");
+            let fence = fixture.run(&used, OperationGuarantee::None).await;
+            let _ = fixture.report(&used, fence, keep_with(b"queued", id)).await;
+        }
+        fixture.settled("old", OperationGuarantee::None, b"old").await;
+        fixture.pass(TTL);
+        assert_eq!(fixture.store.keys().sweep(2).await.unwrap(), 1);
+        assert_eq!(fixture.phase("old").await, None);
+        assert!(fixture.phase("used0").await.is_some());
+    }
+
+    #[test]
     async fn a_key_is_kept_while_its_message_is_dead_and_may_be_requeued(fixture: StoreFixture) {
         let id = fixture.dead("m1", Effect::NotDone).await;
         let fence = fixture.run("k1", OperationGuarantee::None).await;

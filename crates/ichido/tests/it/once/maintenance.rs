@@ -16,8 +16,6 @@ use crate::worker::fixture::poll_pause;
 const AFTER_TTL: Duration = Duration::from_hours(73);
 /// Longer than the layer waits between two rounds, and than any lease here.
 const AFTER_ROUND: Duration = Duration::from_secs(40);
-/// More than one statement deletes.
-const MANY: usize = 501;
 
 both_databases! {
     #[test]
@@ -31,20 +29,6 @@ both_databases! {
         // It continues: the next key expires, too.
         fixture.pass(AFTER_TTL);
         fixture.until("new", |record| record.is_none()).await;
-    }
-
-    #[test]
-    async fn layer_deletes_many_expired_keys_in_one_round(fixture: OnceFixture) {
-        let orders = fixture.orders(Mode::Opaque);
-        let calls: Vec<_> = (0..MANY).map(|number| keyed(&number.to_string()).start_while_busy(&orders)).collect();
-        for call in calls {
-            assert_eq!(call.await.unwrap().status(), 201);
-        }
-        fixture.keeper.drained().await;
-        fixture.pass(AFTER_TTL);
-        for number in 0..MANY {
-            fixture.until(&number.to_string(), |record| record.is_none()).await;
-        }
     }
 
     #[test]
