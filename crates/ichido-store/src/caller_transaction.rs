@@ -20,11 +20,23 @@ pub trait CallerConnection: sealed::SupportedConnection + Send {}
 impl CallerConnection for PgConnection {}
 impl CallerConnection for SqliteConnection {}
 impl<DB: Database<Connection: CallerConnection>> CallerConnection for Transaction<'_, DB> {}
+impl<C: CallerConnection> CallerConnection for Begun<'_, C> {}
+
+/// A connection on which [`StoreDatabase::begin`](crate::StoreDatabase::begin) began a transaction.
+///
+/// On PostgreSQL, a settlement on it writes nothing if that transaction has ended: it would commit on its own.
+#[derive(Debug)]
+pub struct Begun<'c, C>(pub &'c mut C);
 
 pub(crate) mod sealed {
-    /// Returns which of the two connections it is.
     pub trait SupportedConnection {
+        /// Returns which of the two connections it is.
         fn database(&mut self) -> super::DatabaseConnection<'_>;
+
+        /// Whether its transaction has a mark, without which a statement must write nothing.
+        fn is_marked(&self) -> bool {
+            false
+        }
     }
 }
 
@@ -55,9 +67,20 @@ impl<DB: Database<Connection: sealed::SupportedConnection>> sealed::SupportedCon
     }
 }
 
+impl<C: sealed::SupportedConnection> sealed::SupportedConnection for Begun<'_, C> {
+    fn database(&mut self) -> DatabaseConnection<'_> {
+        self.0.database()
+    }
+
+    fn is_marked(&self) -> bool {
+        true
+    }
+}
+
 /// A transaction that the caller began, and the driver of the same database.
 pub(crate) enum CallerTransaction<'t> {
-    Postgres(&'t mut PgConnection, &'t Postgres),
+    /// Also whether it is marked.
+    Postgres(&'t mut PgConnection, &'t Postgres, bool),
     Sqlite(&'t mut SqliteConnection, &'t Sqlite),
 }
 
@@ -67,9 +90,10 @@ impl Store {
         &'t self,
         connection: &'t mut impl CallerConnection,
     ) -> Result<CallerTransaction<'t>, StoreError> {
+        let is_marked = connection.is_marked();
         match (connection.database(), self.driver()) {
             (DatabaseConnection::Postgres(connection), Driver::Postgres(postgres)) => {
-                Ok(CallerTransaction::Postgres(connection, postgres))
+                Ok(CallerTransaction::Postgres(connection, postgres, is_marked))
             }
             (DatabaseConnection::Sqlite(connection), Driver::Sqlite(sqlite)) => {
                 Ok(CallerTransaction::Sqlite(connection, sqlite))
@@ -98,14 +122,14 @@ impl CallerTransaction<'_> {
             return Ok(outcomes);
         }
         match self {
-            Self::Postgres(connection, postgres) => postgres.enqueue_in(connection, messages).await,
+            Self::Postgres(connection, postgres, _) => postgres.enqueue_in(connection, messages).await,
             Self::Sqlite(connection, sqlite) => sqlite.enqueue_in(connection, messages).await,
         }
     }
 
     async fn enqueue_content(&mut self, message: &NumberedMessage) -> Result<EnqueueOutcome, StoreError> {
         match self {
-            Self::Postgres(connection, postgres) => postgres.enqueue_content(connection, message).await,
+            Self::Postgres(connection, postgres, _) => postgres.enqueue_content(connection, message).await,
             Self::Sqlite(connection, sqlite) => sqlite.enqueue_content(connection, message).await,
         }
     }
@@ -113,7 +137,9 @@ impl CallerTransaction<'_> {
     /// Settles a key.
     pub(crate) async fn settle(&mut self, settle: &KeySettle) -> Result<KeySettled, StoreError> {
         match self {
-            Self::Postgres(connection, postgres) => postgres.settle_in(connection, settle).await,
+            Self::Postgres(connection, postgres, is_marked) => {
+                postgres.settle_in(connection, settle, *is_marked).await
+            }
             Self::Sqlite(connection, sqlite) => sqlite.settle_in(connection, settle).await,
         }
     }
@@ -121,7 +147,9 @@ impl CallerTransaction<'_> {
     /// Records the outcome of a key that nobody claimed.
     pub(crate) async fn record(&mut self, recording: &KeyRecording) -> Result<KeyRecorded, StoreError> {
         match self {
-            Self::Postgres(connection, postgres) => postgres.record_in(connection, recording).await,
+            Self::Postgres(connection, postgres, is_marked) => {
+                postgres.record_in(connection, recording, *is_marked).await
+            }
             Self::Sqlite(connection, sqlite) => sqlite.record_in(connection, recording).await,
         }
     }
@@ -129,7 +157,7 @@ impl CallerTransaction<'_> {
     /// Returns whether it is on the store's database, not only on one of the same kind.
     pub(crate) async fn is_on_store(&mut self) -> Result<bool, StoreError> {
         match self {
-            Self::Postgres(connection, postgres) => postgres.is_database_of(connection).await,
+            Self::Postgres(connection, postgres, _) => postgres.is_database_of(connection).await,
             Self::Sqlite(connection, sqlite) => sqlite.is_database_of(connection).await,
         }
     }
@@ -140,7 +168,9 @@ impl CallerTransaction<'_> {
         report: &ClaimReport<'_>,
     ) -> Result<StepResult, StoreError> {
         match self {
-            Self::Postgres(connection, postgres) => postgres.settle_success_in(connection, report).await,
+            Self::Postgres(connection, postgres, is_marked) => {
+                postgres.settle_success_in(connection, report, *is_marked).await
+            }
             Self::Sqlite(connection, sqlite) => sqlite.settle_success_in(connection, report).await,
         }
     }

@@ -92,7 +92,7 @@ pub mod waiters;
 mod write_job;
 mod write_queues;
 
-pub use caller_transaction::CallerConnection;
+pub use caller_transaction::{Begun, CallerConnection};
 pub use store::{
     Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Facts, Keys, Messages, Nodes, Paces, Queues,
     Series, Store, Tokens,

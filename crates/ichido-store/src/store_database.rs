@@ -2,14 +2,15 @@
 
 use sqlx::postgres::{PgConnection, PgPoolOptions, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqlitePoolOptions};
-use sqlx::{Database, Pool, Transaction};
+use sqlx::{Database, Pool, Row as _, Transaction};
 
 use crate::caller_transaction::CallerConnection;
 use crate::error::StoreError;
 use crate::error_detail::redact;
 
-/// The error code of PostgreSQL for a lock without a transaction.
-const NO_ACTIVE_TRANSACTION: &str = "25P01";
+/// Begins a transaction on PostgreSQL and marks it, in one round trip. The mark ends with it, so a statement can tell that it runs
+/// in this transaction. Set without a query: the caller may still choose an isolation level.
+const BEGIN_MARKED: &str = "BEGIN; SET LOCAL ichido.transaction = 'open'";
 
 /// The database of a store, as a type: `sqlx::Postgres` or `sqlx::Sqlite`.
 pub trait StoreDatabase: sealed::SupportedDatabase + Database<Connection: CallerConnection> {
@@ -30,7 +31,7 @@ pub trait StoreDatabase: sealed::SupportedDatabase + Database<Connection: Caller
     /// Whether an error of the database can end a transaction, so that the next statement runs without one.
     const ROLLS_BACK_BY_ITSELF: bool;
 
-    /// Returns the state of a transaction that was begun on a connection.
+    /// Returns the state of a transaction that [`StoreDatabase::begin`] began on a connection.
     ///
     /// One that has ended on SQLite is begun again, so that its owner can roll it back and the connection stays usable.
     fn state_of(transaction: &mut Self::Connection) -> impl Future<Output = TransactionState> + Send;
@@ -68,7 +69,7 @@ impl StoreDatabase for Postgres {
     /// the next caller's writes would join it. So a task of its own begins it.
     async fn begin(pool: &Pool<Self>) -> Result<Transaction<'static, Self>, StoreError> {
         let pool = pool.clone();
-        match tokio::spawn(async move { pool.begin().await }).await {
+        match tokio::spawn(async move { pool.begin_with(BEGIN_MARKED).await }).await {
             Ok(begun) => Ok(begun?),
             Err(_) => Err(StoreError::Busy), // The runtime stops.
         }
@@ -78,10 +79,10 @@ impl StoreDatabase for Postgres {
 
     async fn state_of(transaction: &mut PgConnection) -> TransactionState {
         let probe = include_str!("postgres/sql/transaction_probe.sql");
-        let Err(error) = sqlx::query(probe).execute(transaction).await else { return TransactionState::Open };
-        match error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref() {
-            Some(NO_ACTIVE_TRANSACTION) => TransactionState::Ended,
-            _ => TransactionState::Failed,
+        match sqlx::query(probe).fetch_one(transaction).await.and_then(|row| row.try_get("is_open")) {
+            Ok(true) => TransactionState::Open,
+            Ok(false) => TransactionState::Ended,
+            Err(_) => TransactionState::Failed,
         }
     }
 }

@@ -109,7 +109,7 @@ impl Transaction<'_> {
 
     pub(crate) async fn settle(&mut self, settle: &KeySettle) -> Result<KeySettled, StoreError> {
         match self {
-            Self::Postgres(connection, postgres) => postgres.settle_in(connection, settle).await,
+            Self::Postgres(connection, postgres) => postgres.settle_in(connection, settle, false).await,
             Self::Sqlite(tx, sqlite) => sqlite.settle_in(tx.connection(), settle).await,
         }
     }

@@ -21,7 +21,7 @@ use ichido_store::ledger::{KeyRecorded, KeyRecording, KeySettle, KeySettled};
 use ichido_store::message::QueueName;
 #[cfg(feature = "worker")]
 use ichido_store::message::{Enqueued, Settlement, StepResult};
-use ichido_store::{Store, StoreDatabase};
+use ichido_store::{Begun, Store, StoreDatabase};
 use sqlx::{PgPool, Postgres, Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard, watch};
 use tokio::time::timeout;
@@ -248,35 +248,35 @@ pub(crate) enum CommitOutcome {
 }
 
 impl<DB: StoreDatabase> EndedTx<DB> {
-    /// Returns the open transaction. It begins now if the handler did not use it; otherwise it must not have ended.
-    async fn checked(&mut self) -> Result<&mut OpenTransaction<DB>, StoreError> {
+    /// Returns the open transaction for its settlement. It begins now if the handler did not use it; otherwise it must not have ended.
+    async fn to_settle(&mut self) -> Result<Begun<'_, DB::Connection>, StoreError> {
         match &mut self.open {
-            Some(open) => open.check().await?,
+            Some(open) => open.check_for_write().await?,
             None => self.open = Some(OpenTransaction::begin(&self.tx.0.pool).await?),
         }
         // Unreachable: it is open.
-        self.open.as_mut().ok_or(StoreError::Busy)
+        self.open.as_mut().map(OpenTransaction::begun).ok_or(StoreError::Busy)
     }
 
     #[cfg(feature = "once")]
     async fn settle_key(&mut self, settle: &KeySettle) -> Result<KeySettled, StoreError> {
         let store = self.tx.0.store.clone();
-        let open = self.checked().await?;
-        store.keys().settle_in(&mut **open, settle).await
+        let mut open = self.to_settle().await?;
+        store.keys().settle_in(&mut open, settle).await
     }
 
     #[cfg(feature = "once")]
     async fn record_key(&mut self, recording: &KeyRecording) -> Result<KeyRecorded, StoreError> {
         let store = self.tx.0.store.clone();
-        let open = self.checked().await?;
-        store.keys().record_in(&mut **open, recording).await
+        let mut open = self.to_settle().await?;
+        store.keys().record_in(&mut open, recording).await
     }
 
     #[cfg(feature = "worker")]
     async fn settle_message(&mut self, settlement: &Settlement) -> Result<StepResult, StoreError> {
         let store = self.tx.0.store.clone();
-        let open = self.checked().await?;
-        store.claims().settle_in(&mut **open, settlement).await
+        let mut open = self.to_settle().await?;
+        store.claims().settle_in(&mut open, settlement).await
     }
 
     async fn commit(self) -> CommitOutcome {

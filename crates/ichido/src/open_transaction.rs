@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use ichido_store::error::StoreError;
-use ichido_store::{StoreDatabase, TransactionState};
+use ichido_store::{Begun, StoreDatabase, TransactionState};
 use sqlx::{Pool, Transaction};
 use tokio::time::timeout;
 
@@ -26,8 +26,8 @@ impl<DB: StoreDatabase> OpenTransaction<DB> {
         Ok(Self { inner: DB::begin(pool).await?, has_ended: false })
     }
 
-    /// Fails if a write would now commit on its own. On PostgreSQL only a statement of the user's can have that effect, and
-    /// asking costs a round trip, so it is not asked.
+    /// Fails if a write would now commit on its own. On PostgreSQL asking costs a round trip, so it is not asked: see
+    /// [`OpenTransaction::begun`].
     pub(crate) async fn check_for_write(&mut self) -> Result<(), StoreError> {
         if DB::ROLLS_BACK_BY_ITSELF { self.check().await } else { Ok(()) }
     }
@@ -44,6 +44,11 @@ impl<DB: StoreDatabase> OpenTransaction<DB> {
             }
         };
         Err(StoreError::Refused(sqlx::Error::Protocol(why.to_owned())))
+    }
+
+    /// Returns the connection for a settlement, which on PostgreSQL writes nothing if the transaction has ended.
+    pub(crate) fn begun(&mut self) -> Begun<'_, DB::Connection> {
+        Begun(&mut self.inner)
     }
 
     async fn state(&mut self) -> TransactionState {

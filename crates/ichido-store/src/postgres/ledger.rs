@@ -32,6 +32,7 @@ use crate::record::{
 };
 use crate::split_retry::{BatchWriter, WriteMode};
 use crate::statement::{DbConnection, SqlValue, Statement, column, postgres_only};
+use crate::store_database::{StoreDatabase as _, TransactionState};
 
 /// How often a claim retries when the record changes concurrently. In each round somebody else was faster.
 const MAX_ROUNDS: usize = 8;
@@ -318,6 +319,7 @@ impl Postgres {
         &self,
         connection: &mut PgConnection,
         settle: &KeySettle,
+        is_marked: bool,
     ) -> Result<KeySettled, StoreError> {
         let (name, fence) = (settle.name.hash(), number(settle.fence));
         let without = async |connection: &mut PgConnection, sql: &'static str| {
@@ -326,7 +328,7 @@ impl Postgres {
         };
         let stands = match &settle.outcome {
             KeyOutcome::Keep { settled, response, result_digest, message_id, ttl } => {
-                sqlx::query(include_str!("sql/key_settle_in.sql"))
+                let row = sqlx::query(include_str!("sql/key_settle_in.sql"))
                     .bind(name.to_vec())
                     .bind(fence)
                     .bind(settled.as_str())
@@ -337,10 +339,13 @@ impl Postgres {
                     .bind(*message_id)
                     .bind(micros(*ttl))
                     .bind(self.skew())
-                    .fetch_one(connection)
-                    .await?
-                    .try_get("stands")?
+                    .bind(is_marked)
+                    .fetch_optional(connection)
+                    .await?;
+                row.map_or(Ok(false), |row| row.try_get("stands"))?
             }
+            // The others are rare, and ask first.
+            _ if is_marked && sqlx::Postgres::state_of(connection).await == TransactionState::Ended => false,
             KeyOutcome::Release => without(connection, include_str!("sql/key_release.sql")).await?,
             outcome @ (KeyOutcome::Hold | KeyOutcome::HoldAnswered) => {
                 let query = sqlx::query(include_str!("sql/key_hold.sql")).bind(vec![name.to_vec()]);
@@ -363,6 +368,7 @@ impl Postgres {
         &self,
         connection: &mut PgConnection,
         recording: &KeyRecording,
+        is_marked: bool,
     ) -> Result<KeyRecorded, StoreError> {
         let KeyRecording { request, response, .. } = recording;
         let recorded = sqlx::query(include_str!("sql/key_record_in.sql"))
@@ -384,6 +390,7 @@ impl Postgres {
             .bind(request.trace.as_deref())
             .bind(self.skew())
             .bind(micros(recording.ttl))
+            .bind(is_marked)
             .execute(connection)
             .await?;
         Ok(if recorded.rows_affected() == 1 { KeyRecorded::Recorded } else { KeyRecorded::Taken })

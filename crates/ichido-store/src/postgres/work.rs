@@ -264,9 +264,11 @@ impl Postgres {
         &self,
         connection: &mut PgConnection,
         report: &ClaimReport<'_>,
+        is_marked: bool,
     ) -> Result<StepResult, StoreError> {
         let sql = include_str!("sql/settle_sent_in.sql");
-        let row = sent_report(sql, report, None, self.skew()).fetch_optional(connection).await?;
+        let query = sent_report(sql, report, None, self.skew()).bind(is_marked);
+        let row = query.fetch_optional(connection).await?;
         Ok(row.map_or(StepResult::Refused(StepRefusal::StaleFence), |_| StepResult::Now(report.last())))
     }
 

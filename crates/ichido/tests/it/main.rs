@@ -11,6 +11,7 @@ mod nats;
 mod once;
 mod own_process;
 mod testing;
+mod transaction_statements;
 mod warnings;
 mod worker;
 mod worker_signs;

@@ -1,5 +1,6 @@
 -- Like settle_sent.sql, for one report, as the last statement of the holder's own transaction before its COMMIT. Returns no
--- row, and writes nothing, if the claim was lost, has expired, or does not hold the message, or if the message has ended under it.
+-- row, and writes nothing, if the claim was lost, has expired, or does not hold the message, if the message has ended under it, or if
+-- $15 and this is not the transaction that was begun: a handler may have ended that.
 --
 -- The lock keeps renewals and rescues waiting until the transaction ends, which is at once. A rescue that was first has deleted
 -- the lease; one that comes later sees the event. The lease is deleted after the commit (lease_finished.sql), not here: that lock
@@ -10,6 +11,7 @@ WITH now AS (SELECT clock_timestamp() + $5 * interval '1 microsecond' AS at),
 held AS (
     SELECT fence, node, queue, claimed_at FROM ichido.leases
     WHERE fence = $2 AND message_ids @> ARRAY[$1::uuid] AND lease_until > (SELECT at FROM now)
+      AND (NOT $15::boolean OR current_setting('ichido.transaction', true) = 'open')
     FOR SHARE
 ),
 ended AS (

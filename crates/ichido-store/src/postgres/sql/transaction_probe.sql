@@ -1,2 +1,2 @@
--- Fails with "no active transaction" without one, and as every statement does in one that has failed. The lock is that of a read.
-LOCK TABLE pg_catalog.pg_namespace IN ACCESS SHARE MODE
+-- Whether this is the transaction that was begun (StoreDatabase::begin): its mark ends with it. Fails in one that has failed.
+SELECT coalesce(current_setting('ichido.transaction', true) = 'open', false) AS is_open

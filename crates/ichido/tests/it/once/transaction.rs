@@ -121,20 +121,24 @@ both_databases! {
     /// Its rows may be committed or lost, so its response is not stored.
     #[test]
     async fn transaction_that_its_handler_ended_stores_no_response(fixture: OnceFixture) {
-        let handler = fixture.handler(|run| async move {
-            run.order().await;
-            if run.number == 1 {
-                AnyTx::of(&run).execute("ROLLBACK").await.unwrap();
-            }
-            run.created()
-        });
-        let orders = fixture.serve(fixture.once(Mode::Transactional), handler);
-        keyed("k1").send(&orders).await.assert_problem(500, "transaction_failed");
-        fixture.assert_effects(0).await;
-        assert_eq!(fixture.phase("k1").await, None);
-        keyed("k1").send(&orders).await.assert_first(201, "order 2");
-        keyed("k2").send(&orders).await.assert_first(201, "order 3");
-        fixture.assert_effects(2).await;
+        for mode in IN_TRANSACTION {
+            let before = fixture.effects().await;
+            let handler = fixture.handler(|run| async move {
+                run.order().await;
+                if run.number == 1 {
+                    AnyTx::of(&run).execute("ROLLBACK").await.unwrap();
+                }
+                run.created()
+            });
+            let orders = fixture.serve(fixture.once(mode), handler);
+            let key = format!("{mode:?}");
+            keyed(&key).send(&orders).await.assert_problem(500, "transaction_failed");
+            fixture.assert_effects(before).await;
+            assert_eq!(fixture.phase(&key).await, None);
+            keyed(&key).send(&orders).await.assert_first(201, "order 2");
+            keyed(&format!("{mode:?}-2")).send(&orders).await.assert_first(201, "order 3");
+            fixture.assert_effects(before + 2).await;
+        }
     }
 
     #[test]

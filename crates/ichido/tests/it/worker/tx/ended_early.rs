@@ -8,7 +8,7 @@ use ichido::destination::JobError;
 use ichido_core::lifecycle::StateName;
 use ichido_core::verdict::Effect;
 
-use super::super::fixture::{WorkerFixture, both_databases};
+use super::super::fixture::{WorkerFixture, both_databases, in_time};
 use super::business::{Business, Order};
 use super::{handler, place, start};
 
@@ -45,6 +45,42 @@ both_databases! {
         let expected: Vec<i64> = [1, 2].into_iter().chain(LATER_ORDERS).collect();
         business.assert_orders(&expected).await;
     }
+}
+
+/// A transaction is open when it is settled, but not the one that was begun.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn second_transaction_of_a_handler_parks_the_message_on_postgres() {
+    in_time(WorkerFixture::postgres().await, |fixture| async move {
+        let business = Business::open(&fixture).await;
+        let _worker = start(&fixture, &business, |_, job, tx| async move {
+            tx.order(job.payload.n).await?;
+            tx.execute(if job.payload.n == 1 { "COMMIT; BEGIN" } else { "ROLLBACK AND CHAIN" }).await
+        });
+        for n in 1..=2 {
+            let id = fixture.put_in(Order { n }.draft()).await;
+            let row = fixture.until(id, StateName::Parked).await;
+            assert_eq!((row.attempts, row.effect), (1, Effect::Unknown), "order {n}");
+        }
+        business.assert_orders(&[1]).await;
+    })
+    .await;
+}
+
+/// Its transaction is marked without a query, after which the level could not be chosen.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handler_chooses_its_isolation_level_on_postgres() {
+    in_time(WorkerFixture::postgres().await, |fixture| async move {
+        let business = Business::open(&fixture).await;
+        let _worker = start(&fixture, &business, |_, job, tx| async move {
+            tx.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE").await?;
+            tx.execute("SAVEPOINT a; SELECT 1; ROLLBACK TO a").await?;
+            tx.order(job.payload.n).await
+        });
+        let id = fixture.put_in(Order { n: 1 }.draft()).await;
+        assert_eq!(fixture.until(id, StateName::Sent).await.attempts, 1);
+        business.assert_orders(&[1]).await;
+    })
+    .await;
 }
 
 /// Longer than the worker waits for a rollback. The audit trail of other tests waits for it.

@@ -1,0 +1,127 @@
+//! How many statements a handler's transaction costs on PostgreSQL, where each is a round trip. Counted at sqlx, without a clock.
+
+use std::str::FromStr as _;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use ichido::destination::{Handler, Job, JobError};
+use ichido::message::Message;
+use ichido::{Pool, Tx};
+use ichido_core::lifecycle::StateName;
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::{ConnectOptions as _, Postgres};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Level, Metadata, Subscriber};
+
+use crate::once::fixture::{Mode, OnceFixture, keyed};
+use crate::own_process;
+use crate::worker::fixture::{QUEUE, WorkerFixture, message};
+
+/// The level at which the handlers' connections log. The store's own have another.
+const OF_HANDLERS: Level = Level::INFO;
+/// The handler's own statement, the settlement and COMMIT. sqlx does not log BEGIN.
+const EXPECTED: usize = 3;
+
+static STATEMENTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Collects the statements of the handlers' connections.
+struct StatementLog;
+
+struct Summary;
+
+impl Visit for Summary {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "summary" {
+            STATEMENTS.lock().unwrap().push(value.to_owned());
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
+
+impl Subscriber for StatementLog {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "sqlx::query" && *metadata.level() == OF_HANDLERS
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut Summary);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// Connections for handlers, whose statements are collected.
+async fn logged(url: &str) -> Pool {
+    let level = || OF_HANDLERS.as_str().parse().unwrap();
+    let options = PgConnectOptions::from_str(url).unwrap();
+    let options = options.log_statements(level()).log_slow_statements(level(), Duration::MAX);
+    PgPool::connect_with(options).await.unwrap().into()
+}
+
+#[track_caller]
+fn assert_expected(of: &str) {
+    let statements = std::mem::take(&mut *STATEMENTS.lock().unwrap());
+    assert_eq!(statements.len(), EXPECTED, "{of}: {statements:#?}");
+}
+
+async fn endpoint() {
+    let mut fixture = OnceFixture::postgres().await;
+    fixture.business = logged(&fixture.url).await;
+    for mode in [Mode::Transactional, Mode::Claimed] {
+        let orders = fixture.orders(mode);
+        // The first request also checks the pool.
+        keyed(&format!("{mode:?}-1")).send(&orders).await.assert_first(201, "order 1");
+        STATEMENTS.lock().unwrap().clear();
+        keyed(&format!("{mode:?}-2")).send(&orders).await.assert_first(201, "order 2");
+        assert_expected(&format!("{mode:?}"));
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {}
+
+impl Message for Order {
+    const QUEUE: &str = QUEUE;
+}
+
+async fn job() {
+    let fixture = WorkerFixture::postgres().await;
+    let pool = logged(&fixture.url).await;
+    let handler = Handler::transactional(|_: Job<Order>, tx: Tx<Postgres>| async move {
+        sqlx::query("CREATE TABLE orders ()").execute(&mut *tx.lock().await?).await?;
+        Ok::<_, JobError>(())
+    });
+    let _worker = fixture.builder_with(handler, |_| ()).pool(pool).start().unwrap();
+    STATEMENTS.lock().unwrap().clear();
+    let id = fixture.put_in(message("k1")).await;
+    fixture.until(id, StateName::Sent).await;
+    assert_expected("a job");
+}
+
+#[test]
+fn transaction_costs_one_statement_and_its_commit_on_postgres() {
+    own_process::assert_passes("transaction_statements::child");
+}
+
+/// Not a test on its own: it changes the whole process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by the test above in its own process"]
+async fn child() {
+    if !own_process::is_own() {
+        return;
+    }
+    tracing::subscriber::set_global_default(StatementLog).unwrap();
+    // One after the other: the statements belong to the process.
+    endpoint().await;
+    job().await;
+}
