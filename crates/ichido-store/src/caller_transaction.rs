@@ -11,6 +11,7 @@ use crate::ledger::{KeyRecorded, KeyRecording, KeySettle, KeySettled};
 use crate::message::{EnqueueOutcome, NumberedMessage, StepResult};
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
+use crate::store_database::StoreDatabase as _;
 
 /// A connection of the caller's own to the store's database, PostgreSQL or SQLite, or an sqlx transaction on it.
 ///
@@ -24,7 +25,7 @@ impl<C: CallerConnection> CallerConnection for Begun<'_, C> {}
 
 /// A connection on which [`StoreDatabase::begin`](crate::StoreDatabase::begin) began a transaction.
 ///
-/// On PostgreSQL, a settlement on it writes nothing if that transaction has ended: it would commit on its own.
+/// On PostgreSQL, neither a settlement nor a message is written on it if that transaction has ended: it would commit on its own.
 #[derive(Debug)]
 pub struct Begun<'c, C>(pub &'c mut C);
 
@@ -115,6 +116,10 @@ impl CallerTransaction<'_> {
         messages: &[NumberedMessage],
     ) -> Result<Vec<EnqueueOutcome>, StoreError> {
         if messages.iter().any(|(_, new)| new.same_content.is_some()) {
+            // Before any content is reserved.
+            if let Self::Postgres(connection, _, true) = self {
+                sqlx::Postgres::state_of(connection).await.check()?;
+            }
             let mut outcomes = Vec::with_capacity(messages.len());
             for message in messages {
                 outcomes.push(self.enqueue_content(message).await?);
@@ -122,7 +127,9 @@ impl CallerTransaction<'_> {
             return Ok(outcomes);
         }
         match self {
-            Self::Postgres(connection, postgres, _) => postgres.enqueue_in(connection, messages).await,
+            Self::Postgres(connection, postgres, is_marked) => {
+                postgres.enqueue_in(connection, messages, *is_marked).await
+            }
             Self::Sqlite(connection, sqlite) => sqlite.enqueue_in(connection, messages).await,
         }
     }

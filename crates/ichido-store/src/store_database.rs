@@ -48,6 +48,20 @@ pub enum TransactionState {
     Ended,
 }
 
+impl TransactionState {
+    /// Fails unless it is open.
+    pub fn check(self) -> Result<(), StoreError> {
+        let why = match self {
+            Self::Open => return Ok(()),
+            Self::Failed => "a statement of the transaction failed, so it can only be rolled back",
+            Self::Ended => {
+                "the transaction has ended before its commit: by a COMMIT or ROLLBACK statement, a full disk or an I/O error"
+            }
+        };
+        Err(StoreError::Refused(sqlx::Error::Protocol(why.to_owned())))
+    }
+}
+
 mod sealed {
     pub trait SupportedDatabase {}
 

@@ -91,7 +91,9 @@ impl Transaction<'_> {
     pub(crate) async fn enqueue(&mut self, messages: &[NumberedMessage]) -> Result<(), StoreError> {
         match self {
             _ if messages.is_empty() => Ok(()),
-            Self::Postgres(connection, postgres) => postgres.enqueue_in(connection, messages).await.map(drop),
+            Self::Postgres(connection, postgres) => {
+                postgres.enqueue_in(connection, messages, false).await.map(drop)
+            }
             Self::Sqlite(tx, _) => tx.enqueue(messages).await,
         }
     }

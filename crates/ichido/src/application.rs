@@ -156,7 +156,7 @@ impl<DB: StoreDatabase> Ichido<DB> {
         let messages = drafted(messages)?;
         let mut transaction = self.begin().await?;
         let enqueued = transaction.enqueue_all(messages).await?;
-        transaction.end().await?;
+        transaction.commit().await?;
         Ok(enqueued)
     }
 

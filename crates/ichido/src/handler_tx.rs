@@ -20,7 +20,7 @@ use ichido_store::error::StoreError;
 use ichido_store::ledger::{KeyRecorded, KeyRecording, KeySettle, KeySettled};
 use ichido_store::message::QueueName;
 #[cfg(feature = "worker")]
-use ichido_store::message::{Enqueued, Settlement, StepResult};
+use ichido_store::message::{Enqueued, NewMessage, Settlement, StepResult};
 use ichido_store::{Begun, Store, StoreDatabase};
 use sqlx::{PgPool, Postgres, Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard, watch};
@@ -188,11 +188,8 @@ impl<DB: StoreDatabase> TxGuard<DB> {
     /// Its queue is woken after the commit.
     pub async fn enqueue(&mut self, message: impl Into<Draft>) -> Result<Enqueued, EnqueueError> {
         let message = message.into().into_message()?;
-        let queue = message.queue.clone();
-        self.open.check_for_write().await?;
-        let enqueued = self.tx.0.store.messages().enqueue_in(&mut **self.open, message).await?;
-        lock(&self.tx.0.woken).insert(queue);
-        Ok(enqueued)
+        // Unreachable: one message has one outcome.
+        Ok(self.enqueue_all(vec![message]).await?.pop().ok_or(StoreError::Busy)?)
     }
 
     /// Enqueues many messages in the transaction. Returns the outcomes in the same order.
@@ -200,10 +197,12 @@ impl<DB: StoreDatabase> TxGuard<DB> {
         &mut self,
         messages: impl IntoIterator<Item = D> + Send,
     ) -> Result<Vec<Enqueued>, EnqueueError> {
-        let messages = drafted(messages)?;
+        Ok(self.enqueue_all(drafted(messages)?).await?)
+    }
+
+    async fn enqueue_all(&mut self, messages: Vec<NewMessage>) -> Result<Vec<Enqueued>, StoreError> {
         let queues: Vec<QueueName> = messages.iter().map(|message| message.queue.clone()).collect();
-        self.open.check_for_write().await?;
-        let enqueued = self.tx.0.store.messages().enqueue_all_in(&mut **self.open, messages).await?;
+        let enqueued = self.open.enqueue(&self.tx.0.store, messages).await?;
         lock(&self.tx.0.woken).extend(queues);
         Ok(enqueued)
     }

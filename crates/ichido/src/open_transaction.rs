@@ -8,7 +8,11 @@
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
+#[cfg(feature = "worker")]
+use ichido_store::Store;
 use ichido_store::error::StoreError;
+#[cfg(feature = "worker")]
+use ichido_store::message::{Enqueued, NewMessage};
 use ichido_store::{Begun, StoreDatabase, TransactionState};
 use sqlx::{Pool, Transaction};
 use tokio::time::timeout;
@@ -19,11 +23,13 @@ const ROLLBACK_WAIT: Duration = Duration::from_secs(2);
 pub(crate) struct OpenTransaction<DB: StoreDatabase> {
     inner: Transaction<'static, DB>,
     has_ended: bool,
+    /// Our last statement found it open, and no other has run since: there is nothing to ask.
+    is_known_open: bool,
 }
 
 impl<DB: StoreDatabase> OpenTransaction<DB> {
     pub(crate) async fn begin(pool: &Pool<DB>) -> Result<Self, StoreError> {
-        Ok(Self { inner: DB::begin(pool).await?, has_ended: false })
+        Ok(Self { inner: DB::begin(pool).await?, has_ended: false, is_known_open: true })
     }
 
     /// Fails if a write would now commit on its own. On PostgreSQL asking costs a round trip, so it is not asked: see
@@ -34,26 +40,35 @@ impl<DB: StoreDatabase> OpenTransaction<DB> {
 
     /// Fails if it has ended, or can only be rolled back.
     pub(crate) async fn check(&mut self) -> Result<(), StoreError> {
-        let why = match self.state().await {
-            TransactionState::Open => return Ok(()),
-            TransactionState::Failed => {
-                "a statement of the transaction failed, so it can only be rolled back"
-            }
-            TransactionState::Ended => {
-                "the transaction has ended before its commit: by a COMMIT or ROLLBACK statement, a full disk or an I/O error"
-            }
-        };
-        Err(StoreError::Refused(sqlx::Error::Protocol(why.to_owned())))
+        self.state().await.check()
     }
 
-    /// Returns the connection for a settlement, which on PostgreSQL writes nothing if the transaction has ended.
+    /// Enqueues messages, unless it has ended.
+    #[cfg(feature = "worker")]
+    pub(crate) async fn enqueue(
+        &mut self,
+        store: &Store,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        self.check_for_write().await?;
+        let enqueued = store.messages().enqueue_all_in(&mut self.begun(), messages).await?;
+        // Without a message there was no statement.
+        self.is_known_open = !enqueued.is_empty();
+        Ok(enqueued)
+    }
+
+    /// Returns the connection for a write of ours, which on PostgreSQL does nothing if the transaction has ended.
     pub(crate) fn begun(&mut self) -> Begun<'_, DB::Connection> {
+        self.is_known_open = false;
         Begun(&mut self.inner)
     }
 
     async fn state(&mut self) -> TransactionState {
         if self.has_ended {
             return TransactionState::Ended;
+        }
+        if self.is_known_open {
+            return TransactionState::Open;
         }
         let state = DB::state_of(&mut self.inner).await;
         if state == TransactionState::Ended {
@@ -98,6 +113,7 @@ impl<DB: StoreDatabase> Deref for OpenTransaction<DB> {
 
 impl<DB: StoreDatabase> DerefMut for OpenTransaction<DB> {
     fn deref_mut(&mut self) -> &mut DB::Connection {
+        self.is_known_open = false;
         &mut self.inner
     }
 }

@@ -32,9 +32,8 @@ impl<DB: StoreDatabase> Transaction<DB> {
     /// After an error, roll back: otherwise the rows commit without their message.
     pub async fn enqueue(&mut self, message: impl Into<Draft> + Send) -> Result<Enqueued, EnqueueError> {
         let message = message.into().into_message()?;
-        self.inner.check_for_write().await?;
-        self.queues.insert(message.queue.clone());
-        Ok(self.store.messages().enqueue_in(&mut *self.inner, message).await?)
+        // Unreachable: one message has one outcome.
+        Ok(self.enqueue_all(vec![message]).await?.pop().ok_or(StoreError::Busy)?)
     }
 
     /// Enqueues many messages. Returns the outcomes in the same order.
@@ -44,17 +43,15 @@ impl<DB: StoreDatabase> Transaction<DB> {
         &mut self,
         messages: impl IntoIterator<Item = D> + Send,
     ) -> Result<Vec<Enqueued>, EnqueueError> {
-        let messages = drafted(messages)?;
-        self.inner.check_for_write().await?;
-        self.enqueue_all(messages).await
+        Ok(self.enqueue_all(drafted(messages)?).await?)
     }
 
     pub(crate) async fn enqueue_all(
         &mut self,
         messages: Vec<NewMessage>,
-    ) -> Result<Vec<Enqueued>, EnqueueError> {
+    ) -> Result<Vec<Enqueued>, StoreError> {
         self.queues.extend(messages.iter().map(|message| message.queue.clone()));
-        Ok(self.store.messages().enqueue_all_in(&mut *self.inner, messages).await?)
+        self.inner.enqueue(&self.store, messages).await
     }
 
     /// Commits, and wakes the workers of the queues that got messages.
@@ -66,11 +63,6 @@ impl<DB: StoreDatabase> Transaction<DB> {
             self.inner.roll_back().await;
             return Err(error);
         }
-        self.end().await
-    }
-
-    /// Commits a transaction in which only statements of ours ran.
-    pub(crate) async fn end(self) -> Result<(), StoreError> {
         let Self { store, inner, queues } = self;
         inner.commit().await.map_err(|error| match error {
             // A COMMIT was sent, so this does not say that nothing was done.

@@ -21,6 +21,7 @@ use crate::message::{EnqueueOutcome, Enqueued, NumberedMessage, compare_with_fir
 use crate::micros;
 use crate::split_retry::WriteMode;
 use crate::statement::{SqlValue, postgres_only};
+use crate::store_database::TransactionState;
 
 /// How often to look for the first message of a duplicate. It may be swept between insert and read.
 const MAX_ROUNDS: usize = 3;
@@ -51,7 +52,7 @@ impl Postgres {
         };
         match insertion.execute(&mut *connection).await.map_err(StoreError::from) {
             Ok(_) => Ok(messages.iter().map(|(id, _)| Ok(Enqueued::New { id: *id })).collect()),
-            Err(StoreError::Refused(_)) => self.enqueue_in(connection, messages).await,
+            Err(StoreError::Refused(_)) => self.enqueue_in(connection, messages, false).await,
             Err(error) => Err(error),
         }
     }
@@ -84,12 +85,13 @@ impl Postgres {
         Ok(enqueued)
     }
 
-    /// Enqueues messages on the caller's connection, in its open transaction.
+    /// Enqueues messages on the caller's connection, in its open transaction; only in the one that was begun if that has a mark.
     // SPEC D4.
     pub(crate) async fn enqueue_in(
         &self,
         connection: &mut PgConnection,
         messages: &[NumberedMessage],
+        is_marked: bool,
     ) -> Result<Vec<EnqueueOutcome>, StoreError> {
         let mut answers: Vec<Option<EnqueueOutcome>> = vec![None; messages.len()];
         for _ in 0..MAX_ROUNDS {
@@ -97,16 +99,20 @@ impl Postgres {
             if open.is_empty() {
                 break;
             }
-            let added: HashSet<Uuid> =
+            let added: HashSet<Option<Uuid>> =
                 insertion(include_str!("sql/enqueue.sql"), messages, &open, self.skew())
+                    .bind(is_marked)
                     .fetch_all(&mut *connection)
                     .await?
                     .iter()
                     .map(|row| row.try_get("id"))
                     .collect::<Result<_, _>>()?;
+            if added.contains(&None) {
+                TransactionState::Ended.check()?;
+            }
             for index in &open {
                 let id = messages[*index].0;
-                if added.contains(&id) {
+                if added.contains(&Some(id)) {
                     answers[*index] = Some(Ok(Enqueued::New { id }));
                 }
             }
@@ -132,13 +138,13 @@ impl Postgres {
     ) -> Result<EnqueueOutcome, StoreError> {
         let (id, new) = message;
         let Some(same) = &new.same_content else {
-            return one(self.enqueue_in(connection, std::slice::from_ref(message)).await?);
+            return one(self.enqueue_in(connection, std::slice::from_ref(message), false).await?);
         };
         let retention = self.skew.retention();
         if let Some(known) = find_duplicate(&mut self.connection(connection), message, retention).await? {
             return Ok(known);
         }
-        let enqueued = one(self.enqueue_in(connection, std::slice::from_ref(message)).await?)?;
+        let enqueued = one(self.enqueue_in(connection, std::slice::from_ref(message), false).await?)?;
         if !matches!(enqueued, Ok(Enqueued::New { .. })) {
             // Somebody enqueued the same key just now. A content must be reserved by a message that exists, so release it.
             let content = SqlValue::from(&same.content.as_bytes()[..]);

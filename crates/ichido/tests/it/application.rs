@@ -48,6 +48,17 @@ impl Message for TurnedReceipt {
     }
 }
 
+/// Compared by content.
+#[derive(Serialize, Deserialize)]
+struct Newsletter {
+    number: i64,
+}
+
+impl Message for Newsletter {
+    const QUEUE: &str = "mail";
+    const SAME_CONTENT_WITHIN: Option<Duration> = Some(LONG);
+}
+
 fn receipt(order: i64, item: &str) -> Receipt {
     Receipt { order, item: item.to_owned() }
 }
@@ -186,6 +197,57 @@ async fn nothing_is_enqueued_after_sqlite_rolled_back() {
     }
     assert_eq!(shop.mails().await, []);
     shop.ichido.begin().await.unwrap().rollback().await;
+}
+
+/// The user's own statement ends the transaction; some begin another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_enqueued_after_the_application_rolled_back() {
+    let shop = Shop::<Postgres>::open().await;
+    for ending in ["ROLLBACK", "COMMIT", "ROLLBACK AND CHAIN", "ROLLBACK; BEGIN"] {
+        let mut tx = shop.ichido.begin().await.unwrap();
+        sqlx::raw_sql(ending).execute(&mut *tx).await.unwrap();
+        let refused = tx.enqueue(&receipt(1, "apple")).await.unwrap_err();
+        assert!(format!("{refused:?}").contains("has ended before its commit"), "{ending}: {refused:?}");
+        tx.enqueue_many([&receipt(2, "pear")]).await.unwrap_err();
+        tx.enqueue(&Newsletter { number: 3 }).await.unwrap_err();
+        tx.commit().await.unwrap_err();
+    }
+    assert_eq!(shop.mails().await, []);
+    let contents: i64 = sqlx::query_scalar("SELECT count(*) FROM ichido.contents")
+        .fetch_one(shop.ichido.pool())
+        .await
+        .unwrap();
+    assert_eq!(contents, 0);
+    // The connections are usable, for a transaction of the application's own too.
+    let mut tx = shop.ichido.begin().await.unwrap();
+    sqlx::raw_sql("SAVEPOINT s; ROLLBACK TO s").execute(&mut *tx).await.unwrap();
+    tx.enqueue(&receipt(4, "fig")).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut raw = shop.ichido.pool().begin().await.unwrap();
+    shop.ichido.enqueue_in(&mut *raw, &receipt(5, "date")).await.unwrap();
+    raw.commit().await.unwrap();
+    assert_eq!(shop.mails().await, [receipt(4, "fig"), receipt(5, "date")]);
+}
+
+/// The enqueue has just found the transaction open, so its commit sends nothing but COMMIT.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commit_after_an_enqueue_does_not_ask_again() {
+    let database = postgres::fresh_database().await;
+    let direct = Ichido::<Postgres>::connect(&database.url).await.unwrap();
+    sqlx::query(ORDERS).execute(direct.pool()).await.unwrap();
+    let relay = Relay::before(&database.url).await;
+    for ask in [false, true] {
+        let pool = sqlx::PgPool::connect_with(relay.options(&database.url)).await.unwrap();
+        let mut tx = Ichido::new(direct.store().clone(), pool).begin().await.unwrap();
+        tx.enqueue(&receipt(1, "apple")).await.unwrap();
+        if ask {
+            sqlx::query(ORDER).execute(&mut *tx).await.unwrap();
+        }
+        // The question of transaction_probe.sql, which this connection has not prepared.
+        relay.arm("is_open", Cut::Before);
+        assert_eq!(tx.commit().await.is_err(), ask);
+        assert_eq!(relay.has_cut(), ask);
+    }
 }
 
 /// Otherwise the connection would go back to the pool with a transaction open on it, and swallow what others write.

@@ -1,6 +1,11 @@
 -- Inserts messages and makes them claimable in one statement. Rows are sorted by queue, identity and key. A column that repeats
 -- one value has only that one ($2, $3, $6, $9, $10), and one without values has none ($8, $11, $12, $14 to $17; see repeated.rs).
-WITH now AS (SELECT clock_timestamp() + $13 * interval '1 microsecond' AS at),
+--
+-- If $18 and this is not the transaction that was begun, nothing is inserted, and the only row is NULL.
+WITH now AS (
+    SELECT clock_timestamp() + $13 * interval '1 microsecond' AS at
+    WHERE NOT $18::boolean OR current_setting('ichido.transaction', true) = 'open'
+),
 added AS (
     INSERT INTO ichido.messages
         (id, queue, identity, key, digest, content_type, request, trace, priority, max_attempts, due, replacement_of, created_at, hops,
@@ -30,3 +35,5 @@ counted AS (
     SELECT queue, 'queued', count(*) FROM added GROUP BY queue
 )
 SELECT id FROM added
+UNION ALL
+SELECT NULL WHERE NOT EXISTS (SELECT FROM now)
