@@ -445,3 +445,20 @@ async fn lost_commit_is_an_unknown_outcome() {
         assert_eq!(matches!(again, Enqueued::Replay { .. }), cut == Cut::After, "{cut:?}: {again:?}");
     }
 }
+
+/// A server that shuts down, or a pooler before it, answers COMMIT with an error that means "nothing was done" for a statement.
+// Spec: D4.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commit_that_finds_no_server_is_an_unknown_outcome() {
+    let shop = Shop::<Postgres>::open().await;
+    let at_commit = "
+        CREATE FUNCTION shut_down() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE 'the database system is shutting down' USING ERRCODE = '57P03'; END $$;
+        CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON orders DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION shut_down()";
+    sqlx::raw_sql(at_commit).execute(shop.ichido.pool()).await.unwrap();
+    let mut tx = shop.ichido.begin().await.unwrap();
+    sqlx::query(ORDER).execute(&mut *tx).await.unwrap();
+    let lost = tx.commit().await.unwrap_err();
+    assert!(matches!(lost, StoreError::Unknown(_)), "{lost:?}");
+}
