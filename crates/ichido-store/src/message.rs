@@ -157,6 +157,10 @@ pub mod limits {
     pub const MAX_HOPS_BYTES: usize = ichido_core::hops::MAX_FIELD_BYTES;
     /// The maximum size of a request, in bytes.
     pub const MAX_REQUEST_BYTES: usize = 4 << 20;
+    /// The maximum number of messages that one call enqueues in a transaction.
+    pub const MAX_ENQUEUE: u32 = 10_000;
+    /// The maximum size of their requests together, in bytes.
+    pub const MAX_ENQUEUE_BYTES: usize = 64 << 20;
     /// The maximum number of attempts that a message may be allowed. Both databases can count further, so no count overflows.
     pub const MAX_ATTEMPTS: u32 = 1_000_000_000;
     /// The maximum length of a stored error excerpt, in bytes; the rest is cut off.

@@ -149,6 +149,9 @@ impl<DB: StoreDatabase> Ichido<DB> {
     }
 
     /// Enqueues many messages in one transaction: all of them, or none. Returns the outcomes in the same order.
+    ///
+    /// At most [`MAX_ENQUEUE`](ichido_store::message::limits::MAX_ENQUEUE) messages and 64 MiB in one call; more are refused, and none
+    /// is enqueued.
     pub async fn enqueue_many<D: Into<Draft>>(
         &self,
         messages: impl IntoIterator<Item = D> + Send,

@@ -25,6 +25,8 @@
 //! Start at [`Message`]; [`Draft`] changes one message before it is enqueued.
 // Spec: H4.
 
+mod finite;
+
 use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -155,11 +157,20 @@ impl Draft {
     }
 }
 
-/// Returns the messages, or the first invalid value.
+/// Returns the messages, or the first invalid value. Stops where one call has too many, which the store then refuses.
 pub(crate) fn drafted<D: Into<Draft>>(
     messages: impl IntoIterator<Item = D>,
 ) -> Result<Vec<NewMessage>, EnqueueError> {
-    messages.into_iter().map(|message| message.into().into_message()).collect()
+    let (mut drafted, mut bytes) = (Vec::new(), 0);
+    for message in messages.into_iter().take(limits::MAX_ENQUEUE as usize + 1) {
+        let message = message.into().into_message()?;
+        bytes += message.request.bytes().len();
+        drafted.push(message);
+        if limits::MAX_ENQUEUE_BYTES < bytes {
+            break;
+        }
+    }
+    Ok(drafted)
 }
 
 impl<M: Message> From<&M> for Draft {
@@ -171,6 +182,7 @@ impl<M: Message> From<&M> for Draft {
 fn draft<M: Message>(message: &M) -> Result<NewMessage, EnqueueError> {
     let queue = QueueName::parse(M::QUEUE).ok_or(EnqueueError::QueueName { queue: M::QUEUE })?;
     let key = message.key().unwrap_or_else(|| Uuid::now_v7().to_string());
+    finite::check(message).map_err(|error| EnqueueError::Payload(error.into()))?;
     let request = serde_json::to_vec(message).map_err(|error| EnqueueError::Payload(error.into()))?;
     let request = RequestBody::new(content_type::<M>()?, request, CanonicalForm::default())
         .map_err(|invalid| EnqueueError::Payload(invalid.error.into()))?;
@@ -237,8 +249,8 @@ pub enum EnqueueError {
     /// The key is not valid.
     #[error("the idempotency key is not valid: {0}")]
     Key(#[from] KeyError),
-    /// The payload has no JSON form.
-    #[error("the payload cannot be written as JSON")]
+    /// The payload has no JSON form, for example because it contains NaN.
+    #[error("the payload cannot be written as JSON: {0}")]
     Payload(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server refused it.
     #[error("the server refused the message: {detail}")]

@@ -39,6 +39,9 @@ impl<DB: StoreDatabase> Transaction<DB> {
     /// Enqueues many messages. Returns the outcomes in the same order.
     ///
     /// After an error, roll back: some of them may be in the transaction.
+    ///
+    /// At most [`MAX_ENQUEUE`](ichido_store::message::limits::MAX_ENQUEUE) messages and 64 MiB in one call; more are refused, and none
+    /// is enqueued.
     pub async fn enqueue_many<D: Into<Draft>>(
         &mut self,
         messages: impl IntoIterator<Item = D> + Send,

@@ -380,6 +380,21 @@ both_databases! {
     }
 
     #[test]
+    async fn call_with_too_many_messages_enqueues_none(shop: Shop) {
+        let too_many = || (0..).map(|order| Draft::new(&receipt(order, "apple")));
+        let refused = shop.ichido.enqueue_many(too_many()).await.unwrap_err();
+        assert!(refused.to_string().contains("between 0 and 10000"), "{refused}");
+        let mut tx = shop.ichido.begin().await.unwrap();
+        tx.enqueue_many(too_many()).await.unwrap_err();
+        let large: Vec<Receipt> = (0..65).map(|order| receipt(order, &"x".repeat(1 << 20))).collect();
+        let refused = tx.enqueue_many(&large).await.unwrap_err();
+        assert!(refused.to_string().contains("at most 67108864"), "{refused}");
+        tx.enqueue(&receipt(1, "pear")).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(shop.mails().await, [receipt(1, "pear")]);
+    }
+
+    #[test]
     async fn raw_transaction_is_enqueued_to_and_woken_by_name(shop: Shop) {
         let mut raw = shop.ichido.pool().begin().await.unwrap();
         sqlx::query(ORDER).execute(&mut *raw).await.unwrap();
@@ -411,6 +426,24 @@ both_databases! {
         assert_eq!(tx.enqueue(&turned).await.unwrap(), Enqueued::Replay { id: first });
         tx.commit().await.unwrap();
     }
+}
+
+/// It would be sent as `null`, which its handler could not read.
+#[tokio::test]
+async fn payload_with_a_number_that_json_lacks_is_refused() {
+    #[derive(Serialize, Deserialize)]
+    struct Measurement {
+        celsius: f64,
+    }
+
+    impl Message for Measurement {
+        const QUEUE: &str = "mail";
+    }
+
+    let shop = Shop::<Sqlite>::open().await;
+    let refused = shop.ichido.enqueue(&Measurement { celsius: f64::NAN }).await.unwrap_err();
+    assert!(refused.to_string().contains("NaN"), "{refused}");
+    assert!(shop.ichido.store().messages().list(&MessageFilter::default(), 1).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -3,8 +3,9 @@
 use super::super::Messages;
 use super::numbered;
 use crate::caller_transaction::CallerConnection;
+use crate::check;
 use crate::error::StoreError;
-use crate::message::{Enqueued, NewMessage};
+use crate::message::{Enqueued, NewMessage, limits};
 
 impl Messages<'_> {
     /// Enqueues a message within the caller's open transaction: both commit, or neither.
@@ -55,6 +56,8 @@ impl Messages<'_> {
 
     /// Enqueues many messages like [`Messages::enqueue_in`]. Returns the outcomes in the same order.
     ///
+    /// At most [`limits::MAX_ENQUEUE`] messages and [`limits::MAX_ENQUEUE_BYTES`] in one call.
+    ///
     /// After an error, only a rollback undoes those that were enqueued before it. If any is compared by content, they are
     /// enqueued one after another, which is slower.
     pub async fn enqueue_all_in(
@@ -62,8 +65,21 @@ impl Messages<'_> {
         connection: &mut impl CallerConnection,
         messages: Vec<NewMessage>,
     ) -> Result<Vec<Enqueued>, StoreError> {
+        check_size(&messages)?;
         let mut transaction = self.0.in_transaction(connection)?;
         let outcomes = transaction.enqueue(&numbered(messages)?).await?;
         outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
     }
+}
+
+/// Refuses more messages than one statement should carry.
+fn check_size(messages: &[NewMessage]) -> Result<(), StoreError> {
+    let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+    check::number("the number of messages in one call", count, 0..=limits::MAX_ENQUEUE)?;
+    let bytes = messages.iter().map(|message| message.request.bytes().len()).sum();
+    if limits::MAX_ENQUEUE_BYTES < bytes {
+        let what = "the messages of one call";
+        return Err(StoreError::TooLarge { what, found: bytes, most: limits::MAX_ENQUEUE_BYTES });
+    }
+    Ok(())
 }
