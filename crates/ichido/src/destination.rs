@@ -28,6 +28,7 @@ pub(crate) use faults::FaultLayer;
 pub(crate) use handler::FirstPoll;
 pub use handler::Handler;
 pub use handlers::Handlers;
+pub(crate) use handlers::no_handler;
 pub use job::{Job, JobError, JobSuccess};
 pub use layer::{HandlerFuture, HandlerRequest, HandlerService};
 

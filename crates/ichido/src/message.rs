@@ -51,7 +51,8 @@ pub trait Message: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Its name among the types of its queue, of letters, digits, `.`, `_` and `-`.
     ///
     /// Set it if the queue carries several types: each message then has the media type `application/vnd.<name>+json`, and
-    /// the worker passes it to the handler of that type.
+    /// the worker passes it to the handler of that type. A worker without such a handler leaves it to others: the message waits, and
+    /// its attempts do not count.
     const TYPE: Option<&'static str> = None;
 
     /// The priority: 0 is most urgent, 255 least.

@@ -1,7 +1,7 @@
 //! The handlers of one queue, one for each type of its messages.
 //!
-//! Guarantee: a message runs in the handler of its type and in no other. A type without a handler is retried, because
-//! another worker may know it: during a deployment, old and new workers serve the same queue.
+//! Guarantee: a message runs in the handler of its type and in no other. A worker leaves a type without a handler to others, and
+//! that is no attempt: during a deployment, old and new workers serve the same queue.
 // Spec: H4.
 
 use ichido_core::key::IdempotencyKey;
@@ -56,12 +56,7 @@ impl Handlers {
     ) -> DeliveryOutcome {
         match self.find(&call.content_type) {
             Some(handler) => handler.call_in(call, cancel, tx).await,
-            None => JobError::retry(format_args!(
-                "this worker has no handler for the type `{}`; register one for its TYPE, or wait for a worker \
-                    that has one",
-                text::bounded(&call.content_type, MAX_SHOWN_CHARS),
-            ))
-            .into(),
+            None => JobError::retry(no_handler(&call.content_type)).into(),
         }
     }
 
@@ -90,4 +85,12 @@ impl From<Handler> for Handlers {
     fn from(first: Handler) -> Self {
         Self { first, others: Vec::new() }
     }
+}
+
+/// Says that messages of a media type have no handler.
+pub(crate) fn no_handler(content_type: &str) -> String {
+    format!(
+        "this worker has no handler for the type `{}`; register one for its TYPE, or wait for a worker that has one",
+        text::bounded(content_type, MAX_SHOWN_CHARS),
+    )
 }

@@ -23,7 +23,7 @@ use super::node::{ServedQueue, WorkerNode};
 use super::pacer::{CallKind, Slot};
 use super::stop::StopStage;
 use super::transactional::{self, AttemptEnd};
-use crate::destination::{Cancel, DeliveryAttempt, DeliveryOutcome};
+use crate::destination::{Cancel, DeliveryAttempt, DeliveryOutcome, no_handler};
 use crate::handler_tx::HandlerTx;
 
 /// Destinations enforce their own timeouts.
@@ -40,6 +40,10 @@ const MAX_PACE_WAIT: Duration = Duration::from_secs(1);
 ///
 /// Nothing is claimed from a queue while its destination is paused, so this costs nothing.
 const MAX_RECHECK_AFTER: Duration = Duration::from_secs(10);
+/// A message of a type without a handler is given back for as long as it is old, within these bounds.
+///
+/// Another worker may have the handler, at once or after the next deployment.
+const NO_HANDLER_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(10));
 /// The longest wait without checking again.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The wait after a start mark could not be written.
@@ -77,6 +81,8 @@ enum CallSkipped {
     Cancelled,
     /// An earlier attempt may have done it, and the receiver has forgotten the key since.
     InDoubt,
+    /// No handler of this worker takes its type.
+    NoHandler,
 }
 
 /// A call that may be made.
@@ -246,6 +252,10 @@ impl Attempt {
         }
         if work.history.effect() == Effect::Unknown && self.safety() == Safety::None {
             return Err(CallSkipped::InDoubt);
+        }
+        let handlers = self.served.dispatcher.destination.handlers();
+        if handlers.is_some_and(|handlers| handlers.find(&work.content_type).is_none()) {
+            return Err(CallSkipped::NoHandler);
         }
         // The heartbeat first: it may show that the claim was lost.
         if !self.node.is_alive().await || !claim.lease.holds_for(self.served.dispatcher.promise.timeout).await
@@ -464,7 +474,19 @@ impl Attempt {
                     Note { code: Some(ErrorCode::Unknown), excerpt: Some(why.to_owned()), ..Note::default() };
                 AttemptReport { event, note }
             }
+            CallSkipped::NoHandler => self.without_handler(),
         }
+    }
+
+    /// Leaves the message to a worker that has a handler for it. That is no attempt.
+    fn without_handler(&self) -> AttemptReport {
+        let (work, now) = (&self.leased.work, self.now());
+        let (min, max) = NO_HANDLER_WAIT;
+        let due = now.plus(now.since(work.created_at).clamp(min, max));
+        let why = no_handler(&work.content_type);
+        tracing::warn!(queue = self.served.name.as_str(), message_id = %work.id, why, "message given back: no handler");
+        let note = Note { code: Some(ErrorCode::Unknown), excerpt: Some(why), ..Note::default() };
+        AttemptReport { event: Event::GivenBack { fence: work.fence, due }, note }
     }
 }
 

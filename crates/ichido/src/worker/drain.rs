@@ -34,7 +34,7 @@ pub struct Drained {
     pub dead: usize,
     /// Attempts of unknown effect, after which it waits for a person.
     pub parked: usize,
-    /// Attempts that were snoozed, or met a paused destination: advance the clock, and drain again.
+    /// Attempts that were snoozed, met a paused destination or found no handler of their type: advance the clock, and drain again.
     pub postponed: usize,
     /// How often the worker crashed, by an injected fault. The other counts say what became of the message.
     pub crashed: usize,

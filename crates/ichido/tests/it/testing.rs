@@ -239,7 +239,7 @@ async fn a_failed_assertion_lists_what_was_enqueued() {
     assert_eq!(shown, expected);
     // A sent message was enqueued too.
     let worker = test.worker().handle_idempotent(Effects::default().charge());
-    assert_eq!(test.drain(&worker, "charges").await, Drained { sent: 1, failed: 1, ..NONE });
+    assert_eq!(test.drain(&worker, "charges").await, Drained { sent: 1, postponed: 1, ..NONE });
     assert_enqueued!(test, Charge, |charge| charge.order == 1);
 }
 

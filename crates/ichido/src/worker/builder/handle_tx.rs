@@ -24,6 +24,9 @@ impl Worker {
     ///
     /// The transaction begins with the first [`Tx::lock`]. On SQLite it blocks every other writer, so it is rolled back after
     /// [`Worker::tx_timeout`].
+    ///
+    /// A transaction that conflicts with another one (a deadlock, a serialization failure, a busy SQLite file) is rolled back like
+    /// after an error, and counts as an attempt. If that happens often, allow more attempts by [`Message::RETRY`].
     // Spec: H1.
     pub fn handle_tx<DB, M, F, A, D>(self, handle: F) -> Self
     where
