@@ -104,8 +104,8 @@ impl TestIchido {
 
     /// Runs what is due in a queue with the worker's handlers, one message after another, until nothing is due.
     ///
-    /// Do not start the worker. Messages that a handler enqueues in the same queue run too. A retry is due later: see
-    /// [`TestIchido::advance`].
+    /// Do not start the worker. Messages that a handler enqueues in the same queue run too. A retry is due later, exactly as its
+    /// schedule says and without jitter: see [`TestIchido::advance`].
     ///
     /// # Panics
     ///

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ichido::assert_enqueued;
 use ichido::prelude::*;
 use ichido::testing::{Drained, Fault, TestIchido};
+use ichido_core::retry::{Jitter, Schedule};
 use serde::{Deserialize, Serialize};
 
 const DAY: Duration = Duration::from_hours(24);
@@ -108,6 +109,26 @@ async fn a_drain_reports_how_attempts_ended() {
     });
     let expected = Drained { sent: 1, failed: 1, dead: 1, parked: 2, ..NONE };
     assert_eq!(test.drain(&worker, "charges").await, expected);
+}
+
+#[tokio::test]
+async fn retries_in_a_test_have_no_jitter() {
+    const HOUR: Duration = Duration::from_hours(1);
+    let test = TestIchido::new().await;
+    for order in 1..=5 {
+        test.enqueue(&Charge { order }).await.unwrap();
+    }
+    let worker = test.worker().handle_idempotent(|job: Job<Charge>| async move {
+        if job.attempt == 1 { Err(JobError::retry("the bank is closed")) } else { Ok(()) }
+    });
+    let worker = worker.tune("charges", |queue| {
+        (queue.retry.schedule, queue.retry.jitter) = (Schedule::List(vec![HOUR]), Jitter::Full);
+    });
+    assert_eq!(test.drain(&worker, "charges").await, Drained { failed: 5, ..NONE });
+    test.advance(HOUR.mul_f64(0.95));
+    assert_eq!(test.drain(&worker, "charges").await, NONE);
+    test.advance(HOUR.mul_f64(0.1));
+    assert_eq!(test.drain(&worker, "charges").await, Drained { sent: 5, ..NONE });
 }
 
 #[tokio::test]

@@ -7,6 +7,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+#[cfg(feature = "testing")]
+use ichido_core::retry::Jitter;
+
 use super::Worker;
 #[cfg(feature = "testing")]
 use crate::destination::FaultLayer;
@@ -83,11 +86,12 @@ impl Worker {
         self
     }
 
-    /// Injects faults into every handler, and claims no message before the one before it has ended.
+    /// Injects faults into every handler, claims no message before the one before it has ended, and retries without jitter.
     #[cfg(feature = "testing")]
     pub(in crate::worker) fn one_by_one(mut self, faults: &FaultLayer) -> Self {
         for queue in &mut self.queues {
             queue.batch_size = NonZeroU32::MIN;
+            queue.retry.jitter = Jitter::None;
         }
         for target in &mut self.targets {
             if let Some(handlers) = target.destination.handlers() {
