@@ -162,11 +162,11 @@ pub struct Heartbeat {
     /// Messages that somebody asked to cancel while they were in flight, on any node.
     ///
     /// A node that holds one tells its handler to stop; [`Messages::apply_cancellations`](crate::Messages::apply_cancellations) ends
-    /// the others. At most [`MAX_CANCELLATIONS`].
+    /// the others. At most [`MAX_CANCELLATIONS`]; [`Messages::cancellations`](crate::Messages::cancellations) lists those behind them.
     pub cancellations: Vec<Uuid>,
 }
 
-/// The most requests to cancel messages that one heartbeat carries, those of the oldest messages.
+/// The most requests to cancel messages on a page, and that one heartbeat carries: those of the oldest messages.
 pub const MAX_CANCELLATIONS: u32 = limits::MAX_PAGE;
 
 /// The life of a node, until others declare it dead.

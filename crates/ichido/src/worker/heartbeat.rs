@@ -82,7 +82,7 @@ impl WorkerNode {
             match ok_or_log("failed to write the heartbeat", sent.unwrap_or(Err(StoreError::Busy))) {
                 Some(Heartbeat { life, cancellations, .. }) => {
                     self.record_beat(life, sent_at);
-                    self.cancellations.record(cancellations);
+                    self.record_cancellations(cancellations).await;
                 }
                 None => lock(&self.pulse.state).due = self.clock.elapsed() + RETRY_DELAY,
             }

@@ -15,6 +15,7 @@ use super::super::Messages;
 use crate::action::AuditAction;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
+use crate::message::limits::MAX_PAGE;
 use crate::message::{CancelOutcome, Cancellation, Note, StepResult};
 use crate::placement::storable_note;
 use crate::statement::{SqlValue, paired, shared};
@@ -65,10 +66,17 @@ impl Messages<'_> {
         request.transpose()
     }
 
+    /// Lists messages that somebody asked to cancel while they were in flight, those after `after` in the order of their ids.
+    pub async fn cancellations(self, after: Uuid, limit: u32) -> Result<Vec<Uuid>, StoreError> {
+        let values = [after.into(), i64::from(limit.min(MAX_PAGE)).into()];
+        let rows = self.0.driver.all(shared!("cancellation_page"), &values).await?;
+        rows.iter().map(|row| Ok(row.uuid("message_id")?)).collect()
+    }
+
     /// Ends requests to cancel messages that are not in flight. Returns which messages were cancelled.
     ///
     /// An attempt may end before its worker saw the request. Its message is then cancelled if it waits and its effect is not done;
-    /// otherwise it goes on as without the request. For workers, which pass [`Heartbeat::cancellations`].
+    /// otherwise it goes on as without the request. For workers, which pass [`Heartbeat::cancellations`]. At most [`MAX_PAGE`].
     ///
     /// [`Heartbeat::cancellations`]: crate::node::Heartbeat::cancellations
     pub async fn apply_cancellations(self, ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {

@@ -2,6 +2,7 @@
 // Spec: D2, H5.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http_for_tests::{Receiver, ServerAction, plain};
 use ichido::destination::http::HttpSettings;
@@ -11,12 +12,16 @@ use ichido_core::clock::HEARTBEAT_EVERY;
 use ichido_core::lifecycle::StateName;
 use ichido_core::retry::Guarantee;
 use ichido_core::verdict::Effect;
-use ichido_store::message::{CancelOutcome, Note, StepResult};
+use ichido_store::message::{CancelOutcome, ClaimOptions, NewMessage, Note, StepResult};
+use ichido_store::node::MAX_CANCELLATIONS;
+use ichido_store::testing::while_busy;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::fixture::{
-    BACKOFF, DAY, FakeReceiver, HandlerGate, QUEUE, WorkerFixture, backoff, both_databases, many, poll_pause,
+    BACKOFF, DAY, FakeReceiver, HandlerGate, QUEUE, WorkerFixture, backoff, both_databases, many, message,
+    poll_pause, queue,
 };
 
 impl WorkerFixture {
@@ -132,6 +137,35 @@ both_databases! {
             assert_eq!(last.excerpt.as_deref(), Some("ordered twice"), "{key}");
             running.stop().await;
         }
+    }
+
+    /// More requests than one heartbeat carries, for messages of a worker that does not stop.
+    #[test]
+    async fn request_behind_a_page_of_others_reaches_its_handler(fixture: WorkerFixture) {
+        let (elsewhere, count) = (queue("elsewhere"), MAX_CANCELLATIONS + 1);
+        let held = |number: u32| NewMessage { queue: elsewhere.clone(), ..message(&number.to_string()) };
+        let enqueued = fixture.store.messages().enqueue_all((0..count).map(held).collect()).await;
+        assert!(enqueued.iter().all(Result::is_ok));
+        let terms = ClaimOptions {
+            node: Uuid::now_v7(),
+            lease: DAY,
+            start_marks: false,
+            guarantee: Guarantee::Idempotent,
+            max_time_in_flight: Duration::ZERO,
+        };
+        let held = fixture.store.claims().claim(&elsewhere, many(count), terms).await.unwrap();
+        assert_eq!(held.len(), count as usize);
+        let mut asking = JoinSet::new();
+        for work in held {
+            let (store, note) = (fixture.store.clone(), Note::default());
+            asking.spawn(async move { while_busy(|| store.messages().cancel(work.id, &note)).await });
+        }
+        assert!(asking.join_all().await.iter().all(|asked| *asked == CancelOutcome::Requested));
+        let running = Running::start(&fixture, "k1", |_| Err(JobError::cancelled()), Handler::idempotent).await;
+        fixture.ask_to_stop(running.id).await;
+        fixture.pass(HEARTBEAT_EVERY);
+        fixture.until(running.id, StateName::Cancelled).await;
+        running.stop().await;
     }
 
     #[test]
