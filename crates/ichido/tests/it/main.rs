@@ -10,6 +10,7 @@ mod meters;
 mod nats;
 mod once;
 mod own_process;
+mod statement_log;
 mod testing;
 mod transaction_statements;
 mod warnings;

@@ -1,7 +1,6 @@
 //! How many statements a handler's transaction costs on PostgreSQL, where each is a round trip. Counted at sqlx, without a clock.
 
 use std::str::FromStr as _;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use ichido::destination::{Handler, Job, JobError};
@@ -11,54 +10,17 @@ use ichido_core::lifecycle::StateName;
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{ConnectOptions as _, Postgres};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Level, Metadata, Subscriber};
+use tracing::Level;
 
 use crate::once::fixture::{Mode, OnceFixture, keyed};
 use crate::own_process;
+use crate::statement_log::StatementLog;
 use crate::worker::fixture::{QUEUE, WorkerFixture, message};
 
 /// The level at which the handlers' connections log. The store's own have another.
 const OF_HANDLERS: Level = Level::INFO;
 /// The handler's own statement, the settlement and COMMIT. sqlx does not log BEGIN.
 const EXPECTED: usize = 3;
-
-static STATEMENTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Collects the statements of the handlers' connections.
-struct StatementLog;
-
-struct Summary;
-
-impl Visit for Summary {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "summary" {
-            STATEMENTS.lock().unwrap().push(value.to_owned());
-        }
-    }
-
-    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
-}
-
-impl Subscriber for StatementLog {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "sqlx::query" && *metadata.level() == OF_HANDLERS
-    }
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        event.record(&mut Summary);
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
 
 /// Connections for handlers, whose statements are collected.
 async fn logged(url: &str) -> Pool {
@@ -70,7 +32,8 @@ async fn logged(url: &str) -> Pool {
 
 #[track_caller]
 fn assert_expected(of: &str) {
-    let statements = std::mem::take(&mut *STATEMENTS.lock().unwrap());
+    let statements: Vec<_> =
+        StatementLog::take().into_iter().filter(|(level, _)| *level == OF_HANDLERS).collect();
     assert_eq!(statements.len(), EXPECTED, "{of}: {statements:#?}");
 }
 
@@ -81,7 +44,7 @@ async fn endpoint() {
         let orders = fixture.orders(mode);
         // The first request also checks the pool.
         keyed(&format!("{mode:?}-1")).send(&orders).await.assert_first(201, "order 1");
-        STATEMENTS.lock().unwrap().clear();
+        StatementLog::take();
         keyed(&format!("{mode:?}-2")).send(&orders).await.assert_first(201, "order 2");
         assert_expected(&format!("{mode:?}"));
     }
@@ -102,7 +65,7 @@ async fn job() {
         Ok::<_, JobError>(())
     });
     let _worker = fixture.builder_with(handler, |_| ()).pool(pool).start().unwrap();
-    STATEMENTS.lock().unwrap().clear();
+    StatementLog::take();
     let id = fixture.put_in(message("k1")).await;
     fixture.until(id, StateName::Sent).await;
     assert_expected("a job");
@@ -120,7 +83,7 @@ async fn child() {
     if !own_process::is_own() {
         return;
     }
-    tracing::subscriber::set_global_default(StatementLog).unwrap();
+    StatementLog::start();
     // One after the other: the statements belong to the process.
     endpoint().await;
     job().await;
