@@ -5,6 +5,7 @@
 use ichido_core::time::Timestamp;
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
+use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueFormat, PgValueRef};
 use sqlx::sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef};
 use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
@@ -15,19 +16,24 @@ const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
 /// The beginning of 4713 BC, PostgreSQL's first timestamp, in microseconds from its epoch. Its last one is beyond ours.
 const POSTGRES_FIRST_MICROS: i64 = -211_813_488_000_000_000;
 
+/// `timestamptz` and its array. The numbers are the same on every server. By name, each connection would look both up, and that
+/// takes longer than any statement of ours.
+const TIMESTAMPTZ: PgTypeInfo = PgTypeInfo::with_oid(Oid(1184));
+const TIMESTAMPTZ_ARRAY: PgTypeInfo = PgTypeInfo::with_oid(Oid(1185));
+
 /// A [`Timestamp`] in a column or a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DbTimestamp(pub(crate) Timestamp);
 
 impl Type<Postgres> for DbTimestamp {
     fn type_info() -> PgTypeInfo {
-        PgTypeInfo::with_name("TIMESTAMPTZ")
+        TIMESTAMPTZ
     }
 }
 
 impl PgHasArrayType for DbTimestamp {
     fn array_type_info() -> PgTypeInfo {
-        PgTypeInfo::with_name("TIMESTAMPTZ[]")
+        TIMESTAMPTZ_ARRAY
     }
 }
 
@@ -74,5 +80,23 @@ impl Encode<'_, Sqlite> for DbTimestamp {
 impl Decode<'_, Sqlite> for DbTimestamp {
     fn decode(value: SqliteValueRef<'_>) -> Result<Self, BoxDynError> {
         Ok(Self(Timestamp::from_micros(Decode::<Sqlite>::decode(value)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection as _, PgConnection, Row as _};
+
+    use super::*;
+    use crate::testing::postgres::fresh_database;
+
+    #[tokio::test]
+    async fn types_are_known_without_asking_the_server() {
+        let database = fresh_database().await;
+        let mut connection = PgConnection::connect(&database.url).await.unwrap();
+        let asked = "SELECT 'timestamptz'::regtype::oid, 'timestamptz[]'::regtype::oid";
+        let row = sqlx::query(asked).fetch_one(&mut connection).await.unwrap();
+        assert_eq!(<DbTimestamp as Type<Postgres>>::type_info().oid(), Some(row.get(0)));
+        assert_eq!(DbTimestamp::array_type_info().oid(), Some(row.get(1)));
     }
 }
