@@ -6,6 +6,9 @@
 //!
 //! While a snapshot stays open, a scan from the start is followed by a pause of twenty times its own cost. A message before the
 //! cursor may wait that long; the claim rate is unaffected.
+//!
+//! An announced message is almost always behind the cursor, so the first claim after a wake-up starts there: a scan from the start is
+//! two statements. The scan that was due is the next claim's.
 
 use std::time::Duration;
 
@@ -40,17 +43,23 @@ pub(super) struct ScanCursor {
     scan_cost: Duration,
     /// Whether a wake-up arrived and no work was found since.
     is_woken: bool,
+    /// Whether a wake-up has put off the scan from the start that is due.
+    is_put_off: bool,
 }
 
 impl ScanCursor {
     /// Returns where this claim starts; `None` is from the start. Of several concurrent claims, one starts there.
     pub(super) fn start(&mut self, now: Instant) -> Option<QueuePosition> {
         let rested = RESCAN_AFTER.max(self.rescan_cost() * RESCAN_SHARE);
-        if self.last_rescan.is_none_or(|last_rescan| now.duration_since(last_rescan) >= rested) {
-            self.last_rescan = Some(now);
-            return None;
+        if self.last_rescan.is_some_and(|last_rescan| now.duration_since(last_rescan) < rested) {
+            return self.position;
         }
-        self.position
+        if self.is_woken && !self.is_put_off && self.last_rescan.is_some() && self.position.is_some() {
+            self.is_put_off = true;
+            return self.position;
+        }
+        self.rescanned(now);
+        None
     }
 
     /// Returns whether to scan from the start because nothing was found after the cursor.
@@ -60,10 +69,14 @@ impl ScanCursor {
             && self.rescan_cost() >= EXPENSIVE
             && since.is_some_and(|since| since < self.rescan_cost() * RESCAN_SHARE);
         if !spare {
-            self.last_rescan = Some(now);
+            self.rescanned(now);
             self.is_woken = false;
         }
         !spare
+    }
+
+    fn rescanned(&mut self, now: Instant) {
+        (self.last_rescan, self.is_put_off) = (Some(now), false);
     }
 
     /// Makes the next claim scan from the start.
@@ -134,6 +147,19 @@ mod tests {
         assert_eq!(cursor.start(now + ms(99)), Some(POSITION));
         assert_eq!(cursor.start(now + ms(100)), None);
         assert_eq!(cursor.start(now + ms(101)), Some(POSITION), "one claim of several is sent");
+    }
+
+    #[test]
+    fn wake_up_puts_a_scan_off_by_one_claim() {
+        let now = Instant::now();
+        let mut cursor = cursor_after(&[1, 1, 1], now);
+        cursor.wake();
+        assert_eq!(cursor.start(now + ms(500)), Some(POSITION));
+        cursor.wake();
+        assert_eq!(cursor.start(now + ms(501)), None, "however many wake-ups come");
+        cursor.wake();
+        cursor.rescan_next();
+        assert_eq!(cursor.start(now + ms(502)), None, "a message came back");
     }
 
     #[test]
