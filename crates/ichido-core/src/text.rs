@@ -9,6 +9,7 @@ pub mod age;
 pub mod paint;
 pub mod table;
 
+use std::error::Error;
 use std::fmt::Write as _;
 
 pub use table::table;
@@ -46,6 +47,17 @@ pub fn bounded(text: &str, max_chars: usize) -> String {
         line.push('…');
     }
     line
+}
+
+/// Returns an error and its causes on one line, without repetition.
+///
+/// Some errors end with the text of their own cause, as those of sqlx do.
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
+    })
 }
 
 /// Percent-encodes everything but letters, digits and the `plain` bytes.

@@ -18,7 +18,6 @@
 //! | [`TooNew`](StoreError::TooNew), [`Migration`](StoreError::Migration) | no | fix the deployment |
 //! | [`Refused`](StoreError::Refused), [`Corrupt`](StoreError::Corrupt) | no | alert a person: neither goes away without help |
 
-use std::error::Error as _;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -142,12 +141,7 @@ pub enum StoreError {
 impl StoreError {
     /// Returns the error and its causes on one line, without repetition, for a log.
     pub fn with_causes(&self) -> String {
-        let causes = std::iter::successors(self.source(), |cause| (*cause).source());
-        causes.fold(self.to_string(), |text, cause| {
-            let cause = cause.to_string();
-            // An sqlx error ends with the text of its own cause.
-            if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
-        })
+        ichido_core::text::with_causes(self)
     }
 }
 

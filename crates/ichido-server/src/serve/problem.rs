@@ -3,7 +3,6 @@
 //! Guarantee: every code has one status, one title and one page, which `type` refers to. A problem says what is wrong, where, and how
 //! to fix it, and repeats no key, secret or body.
 
-use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
@@ -202,7 +201,7 @@ impl Problem {
     pub(crate) fn from_store(error: &StoreError) -> Self {
         // A conflict is the caller's mistake, and the response says so.
         if !matches!(error, StoreError::KeyConflict { .. }) {
-            tracing::warn!(%error, cause = error.source(), "store request failed");
+            tracing::warn!(error = error.with_causes(), "store request failed");
         }
         match error {
             StoreError::Busy | StoreError::Unavailable(_) => Self::unavailable(),

@@ -8,6 +8,7 @@ use ichido_core::digest::Digest;
 use ichido_core::fence::Fence;
 use ichido_core::hops::Hops;
 use ichido_core::key::IdempotencyKey;
+use ichido_core::text::with_causes;
 use ichido_core::verdict::{Advice, Effect, ErrorCode, PaceReport, Verdict};
 use ichido_store::message::{Note, QueueName};
 use uuid::Uuid;
@@ -186,8 +187,34 @@ impl From<JobError> for DeliveryOutcome {
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for JobError {
     fn from(error: E) -> Self {
-        let error = error.into();
-        let causes = std::iter::successors(error.source(), |&cause| cause.source());
-        Self::unknown(causes.fold(error.to_string(), |why, cause| format!("{why}: {cause}")))
+        let error: Box<dyn Error + Send + Sync> = error.into();
+        Self::unknown(with_causes(&*error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Failed {
+        text: &'static str,
+        #[source]
+        cause: Option<Box<Self>>,
+    }
+
+    #[test]
+    fn cause_that_an_error_repeats_appears_once() {
+        let cause = |text, cause| Some(Box::new(Failed { text, cause }));
+        // As sqlx does.
+        let inner = cause("error returned: (code: 1) no such table", cause("(code: 1) no such table", None));
+        let DeliveryOutcome::Judged { note, .. } =
+            JobError::from(Failed { text: "cannot save", cause: inner }).into()
+        else {
+            panic!("judged");
+        };
+        let expected = "cannot save: error returned: (code: 1) no such table";
+        assert_eq!(note.excerpt.as_deref(), Some(expected));
     }
 }

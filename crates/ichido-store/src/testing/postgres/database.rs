@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ichido_core::text::with_causes;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::{Cluster, ClusterError, chance};
@@ -193,10 +194,4 @@ pub(super) fn with_database(url: &str, database: &str) -> Option<String> {
         with.push_str(pair);
     }
     Some(with)
-}
-
-/// Formats an error with its causes, for a test's panic message, which shows no causes.
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
