@@ -58,7 +58,7 @@ impl Identity {
                 let name = single_field(head, header).and_then(|value| value.to_str().ok());
                 let name = name.filter(|name| !name.is_empty()).map(str::to_owned).ok_or_else(|| {
                     warned.call_once(|| tracing::warn!(%header, "{MISSING_HEADER}"));
-                    IdentityError::Forbidden
+                    IdentityError::HeaderMissing { name: header.clone() }
                 })?;
                 without_claims(name)
             }

@@ -99,6 +99,12 @@ fn no_identity(why: IdentityError) -> Problem {
         IdentityError::Forbidden => {
             Problem::new(Code::IdentityMissing, "this request has no valid identity; nothing was done")
         }
+        IdentityError::HeaderMissing { name } => {
+            let detail = format!(
+                "this request has no identity; send the header {name} once, with the caller's name; nothing was done"
+            );
+            Problem::new(Code::IdentityMissing, detail)
+        }
     }
 }
 

@@ -128,8 +128,8 @@ impl Once {
         self.identity(move |parts| {
             let mut lines = parts.headers.get_all(&name).iter();
             match (lines.next().map(http::HeaderValue::to_str), lines.next()) {
-                (Some(Ok(identity)), None) => Ok(identity.to_owned()),
-                _ => Err(IdentityError::Forbidden),
+                (Some(Ok(identity)), None) if !identity.is_empty() => Ok(identity.to_owned()),
+                _ => Err(IdentityError::HeaderMissing { name: name.clone() }),
             }
         })
     }

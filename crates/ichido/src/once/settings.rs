@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderValue, Method};
+use http::{HeaderName, HeaderValue, Method};
 use ichido_core::digest::BodyRules;
 use ichido_core::fingerprint::Inputs;
 use ichido_core::ledger::{OnUnknown, Policy, ProfileNumbers};
@@ -85,6 +85,11 @@ pub enum IdentityError {
     },
     /// The caller is not allowed: 403.
     Forbidden,
+    /// The header that names the identity is missing, empty or repeated: 403.
+    HeaderMissing {
+        /// The header.
+        name: HeaderName,
+    },
 }
 
 /// The identity of a request, and further inputs that are compared under the same key.
