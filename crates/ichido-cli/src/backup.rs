@@ -46,8 +46,6 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
     found.check_exists().map_err(Exit::Unreachable)?;
     let Backup { file, bytes, schema } = admin::back_up(&found.url, &args.file).await?;
     let file = file.display();
-    if args.json {
-        return out::print_line(json!({ "file": file.to_string(), "bytes": bytes, "schema": schema }));
-    }
-    out::print_line(format_args!("copied the store to {file}, {}", size::format(bytes)))
+    let made = json!({ "file": file.to_string(), "bytes": bytes, "schema": schema });
+    out::print_either(args.json, made, format_args!("copied the store to {file}, {}", size::format(bytes)))
 }

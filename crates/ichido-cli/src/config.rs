@@ -92,20 +92,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
         Command::Init { file } => {
             init(file)?;
             let shown = file.display();
-            if args.json {
-                return out::print_line(json!({ "written": shown.to_string() }));
-            }
-            out::print_line(format_args!("wrote {shown}; run `ichido config check {shown}` to check it"))
+            let text = format_args!("wrote {shown}; run `ichido config check {shown}` to check it");
+            out::print_either(args.json, json!({ "written": shown.to_string() }), text)
         }
         Command::Show { file, store, listen, bounds, origin } => {
             let traced = load_traced(file.path())?;
             let overrides = overrides(store.as_deref(), *listen, bounds)?;
             let shown = traced.display(&overrides);
-            if args.json {
-                out::print_line(show::json(&shown))
-            } else {
-                out::print(&show::text(&shown, *origin))
-            }
+            out::print_either(args.json, show::json(&shown), show::text(&shown, *origin).trim_end())
         }
         Command::Schema => out::print_line(format_args!("{:#}", json_schema())),
         Command::Check { file } => {

@@ -192,11 +192,8 @@ async fn ask(
 async fn forget(args: &Args) -> Result<(), Exit> {
     let store = store::open_existing(&args.store.clone().into()).await?;
     let forgotten = admin::forget_answers(&store, TOPIC).await?;
-    if args.json {
-        out::print_line(json!({ "forgotten": forgotten }))
-    } else {
-        out::print_line(format_args!("deleted {forgotten} judgements"))
-    }
+    let text = format_args!("deleted {forgotten} judgements");
+    out::print_either(args.json, json!({ "forgotten": forgotten }), text)
 }
 
 fn unreachable(why: &str) -> Exit {

@@ -147,11 +147,8 @@ async fn decide(
             Err(error) => return Err(queue_failure(file, &error)),
         };
         is_refused |= !is_done;
-        if json {
-            out::print_line(json!({ "entry": id.get(), "decided": is_done, "result": text }))?;
-        } else {
-            out::print_line(format_args!("{id}: {text}"))?;
-        }
+        let object = json!({ "entry": id.get(), "decided": is_done, "result": text });
+        out::print_either(json, object, format_args!("{id}: {text}"))?;
     }
     if ids.is_empty() && !json {
         out::print_line("no failed entries")?;

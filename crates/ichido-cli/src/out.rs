@@ -3,6 +3,7 @@
 //! A reader that closes the pipe early (`ichido dead list | head -3`) is not an error: the rest is not wanted.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 
@@ -93,8 +94,13 @@ pub(crate) fn print(text: &str) -> Result<(), Exit> {
 }
 
 /// Prints a line.
-pub(crate) fn print_line(text: impl std::fmt::Display) -> Result<(), Exit> {
+pub(crate) fn print_line(text: impl Display) -> Result<(), Exit> {
     print(&format!("{text}\n"))
+}
+
+/// Prints a line: JSON for programs, or text for people.
+pub(crate) fn print_either(is_json: bool, json: impl Display, text: impl Display) -> Result<(), Exit> {
+    if is_json { print_line(json) } else { print_line(text) }
 }
 
 /// Prints text to standard error. Failing to write it does not stop the command.

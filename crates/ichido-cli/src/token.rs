@@ -89,27 +89,19 @@ pub(crate) async fn run(args: Args) -> Result<(), Exit> {
             let (role, expires_in) = create.resolve()?;
             let store = open(&found.url).await?;
             let made = admin::create_token(&store, create.name, role, expires_in, &args.by).await?;
-            if args.json {
-                return out::print_line(json!(made));
-            }
-            out::print_line(made.token)?;
-            out::eprint(SHOWN_ONCE);
+            out::print_either(args.json, json!(made), &made.token)?;
+            out::eprint(if args.json { "" } else { SHOWN_ONCE });
             Ok(())
         }
         Command::List => {
             let tokens = admin::list_tokens(&open_existing(&found).await?).await?;
-            if args.json {
-                out::print_line(json!({ "tokens": tokens }))
-            } else {
-                out::print(&render_list(tokens))
-            }
+            let object = json!({ "tokens": tokens });
+            out::print_either(args.json, object, render_list(tokens).trim_end())
         }
         Command::Revoke { named } => {
             let id = admin::revoke_token(&open_existing(&found).await?, &named, &args.by).await?;
-            if args.json {
-                return out::print_line(json!({ "id": id, "revoked": true }));
-            }
-            out::print_line(format_args!("revoked {id}; servers refuse it within seconds"))
+            let text = format_args!("revoked {id}; servers refuse it within seconds");
+            out::print_either(args.json, json!({ "id": id, "revoked": true }), text)
         }
     }
 }

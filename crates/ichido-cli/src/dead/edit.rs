@@ -64,11 +64,9 @@ impl DeadLetters {
         let warning = format!(
             "this is a new action with a new key: its receiver does not know that it replaces {id}. {known}"
         );
-        if self.api.json {
-            let result = json!({ "id": new.to_string(), "replacement_of": id.to_string(), "key": key.as_str(), "warning": warning });
-            return out::print_line(result);
-        }
-        out::print_line(format_args!("{new} is queued, replacing {id}\nwarning: {warning}"))
+        let result = json!({ "id": new.to_string(), "replacement_of": id.to_string(), "key": key.as_str(), "warning": warning });
+        let text = format_args!("{new} is queued, replacing {id}\nwarning: {warning}");
+        out::print_either(self.api.json, result, text)
     }
 }
 

@@ -184,10 +184,8 @@ impl DeadLetters {
 
     pub(super) async fn stop(&self, operation: Uuid) -> Result<(), Exit> {
         self.api.post(&format!("/v1/operations/{operation}/stop"), &json!({})).await?;
-        if self.api.json {
-            return out::print_line(json!({ "operation": operation.to_string(), "asked": true }));
-        }
-        out::print_line("stop requested; the operation stops before its next batch")
+        let asked = json!({ "operation": operation.to_string(), "asked": true });
+        out::print_either(self.api.json, asked, "stop requested; the operation stops before its next batch")
     }
 
     pub(super) async fn operations(&self) -> Result<(), Exit> {

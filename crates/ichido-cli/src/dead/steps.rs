@@ -246,9 +246,7 @@ impl DeadLetters {
 
     /// Prints the result for one letter, as JSON or as text.
     fn print_result(&self, id: &str, shown: &Value) -> Result<(), Exit> {
-        if self.api.json {
-            return out::print_line(shown);
-        }
-        out::print_line(format_args!("{id}: {}", shown["result"].as_str().map(visible).unwrap_or_default()))
+        let result = shown["result"].as_str().map(visible).unwrap_or_default();
+        out::print_either(self.api.json, shown, format_args!("{id}: {result}"))
     }
 }
