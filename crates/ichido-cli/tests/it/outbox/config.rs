@@ -18,7 +18,7 @@ fn init_file_passes_check_and_is_never_overwritten() {
         " for 365d ",
         " 15s ",
     ];
-    for text in [&*file, "orders", "mock", "http://127.0.0.1:8090"].into_iter().chain(times) {
+    for text in [&*file, "orders", "mock", "http://127.0.0.1:8090/orders "].into_iter().chain(times) {
         assert!(checked.out.contains(text), "{text} in {}", checked.out);
     }
     let path = folder.write("ichido.toml", "# mine\n");

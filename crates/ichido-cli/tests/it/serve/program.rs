@@ -158,7 +158,8 @@ impl ServeProcess {
     /// Returns the address of the mock broker behind the built-in queue.
     pub(crate) fn broker(&self) -> SocketAddr {
         let line = self.startup_output.lines().find_map(|line| line.split_once("goes to mock at http://"));
-        line.and_then(|(_, address)| address.parse().ok()).expect("an address")
+        let address = line.and_then(|(_, url)| url.strip_suffix("/orders")?.parse().ok());
+        address.expect("an address")
     }
 
     /// Returns what the broker did.

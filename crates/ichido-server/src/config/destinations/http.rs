@@ -11,7 +11,7 @@ use ichido_core::retry::Guarantee;
 use super::super::document::Section;
 use super::super::setting::Presets;
 use super::PLACEHOLDER;
-use crate::redacted::origin;
+use crate::redacted::{self, origin};
 
 /// The default address of `ichido mock-broker`.
 const MOCK_BROKER_URL: &str = "http://127.0.0.1:8090/orders";
@@ -71,10 +71,12 @@ pub(super) fn read(section: &Section<'_>) -> Option<(String, Destination)> {
         url: url.clone().unwrap_or_else(|| PLACEHOLDER.to_owned()),
     };
     let resolved = settings.resolve();
-    url?;
-    let place = origin(&settings.url).to_owned();
+    let url = url?;
+    // A URL from a variable or a file may be a secret as a whole.
+    let is_reference = section.explicit::<String>("url").is_some_and(|written| written != url);
+    let shown = if is_reference { origin(&url).to_owned() } else { redacted::url(&url) };
     let faults = match resolved {
-        Ok(http) => return Some((place, http.into())),
+        Ok(http) => return Some((shown, http.into())),
         Err(faults) => faults,
     };
     for fault in faults.0 {

@@ -27,6 +27,21 @@ fn http_destination_without_guarantee_is_refused_with_every_choice() {
 }
 
 #[test]
+fn http_endpoint_is_shown_with_its_path_and_without_secrets() {
+    let variables = BTreeMap::from([("HOOK_URL", "https://a.test/hooks/s3cret".to_owned())]);
+    for (url, shown) in [
+        ("https://a.test/hooks/orders", "https://a.test/hooks/orders"),
+        ("https://a.test/hooks?token=s3cret", "https://a.test/hooks?token=…"),
+        ("env:HOOK_URL", "https://a.test"),
+    ] {
+        let text = with_guarantee("\"idempotent\"").replace("http://a.test/", url);
+        let config = resolved_with(&text, &variables).unwrap_or_else(|faults| panic!("{faults}"));
+        assert_eq!(config.destinations[0].endpoint, shown);
+        assert!(summary::text(&config).contains(&format!(" {shown} ")), "{}", summary::text(&config));
+    }
+}
+
+#[test]
 fn http_queue_retries_for_a_day_unless_set_otherwise() {
     let resolved_retry = |text: &str| resolved(text).queues[0].retry.clone();
     assert_eq!(resolved_retry(&with_guarantee("\"idempotent\"")), Retry::WEBHOOK);
