@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::out;
+use crate::serve::store_url;
 
 /// The environment variable for the store's URL.
 const STORE: &str = "ICHIDO_STORE";
@@ -103,7 +104,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Exit> {
         }
         Command::Schema => out::print_line(format_args!("{:#}", json_schema())),
         Command::Check { file } => {
-            let checked = load(file.path());
+            // A file that `serve` would refuse is not valid.
+            let checked =
+                load(file.path()).and_then(|config| store_url(None, &config, file.path()).map(|_| config));
             if args.json {
                 out::print_line(checked.as_ref().map_or_else(to_json, summary::json))?;
             }

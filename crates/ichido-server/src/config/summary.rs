@@ -107,9 +107,8 @@ pub fn json(config: &Config) -> Value {
 /// Returns the summary as text, with the same content as [`json()`].
 pub fn text(config: &Config) -> String {
     let all = json(config);
-    let store = all["store"]
-        .as_str()
-        .unwrap_or("none; `serve` uses ./ichido.db, and `worker` needs --store or ICHIDO_STORE");
+    let store =
+        all["store"].as_str().unwrap_or("not set; commands use --store or ICHIDO_STORE, else ./ichido.db");
     let worker = |member: &str| cell(&all["worker"][member]);
     let seals = if config.worker.audit_key.is_some() { "with a key" } else { "without a key" };
     let receivers =

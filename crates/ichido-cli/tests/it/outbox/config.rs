@@ -3,6 +3,8 @@
 use super::program::{WorkerProcess, ichido, run};
 use crate::folder;
 
+const MOCK_QUEUE: &str = "[destinations.mock]\nkind = \"mock\"\n[queues.q]\ndestination = \"mock\"\n";
+
 #[test]
 fn init_file_passes_check_and_is_never_overwritten() {
     let folder = folder::fresh();
@@ -60,7 +62,7 @@ fn invalid_store_url_is_refused_with_location_and_without_url() {
         assert!(!checked.err.contains("mysql"), "an address may hold a password: {}", checked.err);
     }
     for url in ["postgres://db/ichido", "postgresql://db/ichido"] {
-        folder.write("mine.toml", &format!("[store]\nurl = \"{url}\"\n"));
+        folder.write("mine.toml", &format!("[store]\nurl = \"{url}\"\n{MOCK_QUEUE}"));
         let checked = run(folder.path(), &["config", "check", "mine.toml"], "");
         assert!(checked.code == Some(0) && checked.out.contains("store: PostgreSQL\n"), "{checked:?}");
     }
@@ -125,7 +127,12 @@ fn config_traps_are_refused_and_default_store_is_used() {
         let refused = run(folder.path(), arguments, "");
         assert!(refused.code == Some(2) && refused.err.contains("it is not a regular file"), "{refused:?}");
     }
-    folder.write("mine.toml", "[destinations.mock]\nkind = \"mock\"\n[queues.q]\ndestination = \"mock\"\n");
+    folder.write("mine.toml", "[destinations.mock]\nkind = \"mock\"\n");
+    for command in [&["config", "check", "mine.toml"][..], &["serve", "--config", "mine.toml"]] {
+        let refused = run(folder.path(), command, "");
+        assert!(refused.code == Some(2) && refused.err.contains("mine.toml: has no queue"), "{refused:?}");
+    }
+    folder.write("mine.toml", MOCK_QUEUE);
     for arguments in [&["config", "check", "mine.toml"][..], &["config", "check", "--config", "mine.toml"]] {
         let checked = run(folder.path(), arguments, "");
         assert!(checked.code == Some(0) && checked.out.contains("mock"), "{checked:?}");
