@@ -44,6 +44,8 @@ pub struct StoreTarget {
     pub config: Option<Config>,
     config_path: Option<PathBuf>,
     origin: Origin,
+    /// Whether the command could use a server instead.
+    takes_server: bool,
 }
 
 /// What names a store.
@@ -74,7 +76,7 @@ impl Target {
         if let Some(url) = server.map(str::to_owned).or(by_variable) {
             return Ok((Self::Server { url, is_named: true }, None));
         }
-        let mut found = StoreTarget::find(store, config)?;
+        let mut found = StoreTarget { takes_server: true, ..StoreTarget::find(store, config)? };
         if found.config_path.is_none() {
             (found.config, found.config_path) = load_config(config)?;
         }
@@ -108,7 +110,7 @@ impl StoreTarget {
             Some(url) => (url, Origin::Config),
             None => (DEFAULT_URL.to_owned(), Origin::Default),
         };
-        Ok(Self { url, config, config_path, origin })
+        Ok(Self { url, config, config_path, origin, takes_server: false })
     }
 
     /// Whether a flag, a variable or the configuration names it.
@@ -146,10 +148,17 @@ impl StoreTarget {
         let whole = std::path::absolute(file);
         let shown = whole.as_deref().unwrap_or(file).display();
         Err(match self.origin {
-            Origin::Default => format!(
-                "no server or store found: {shown} does not exist; start a server here with `ichido serve`, or name a server or store with --server, \
-                 --store, ICHIDO_SERVER, ICHIDO_STORE or `[store] url` in {FILE_NAME}"
-            ),
+            Origin::Default => {
+                let (wanted, by) = if self.takes_server {
+                    ("server or store", "--server, --store, ICHIDO_SERVER, ICHIDO_STORE")
+                } else {
+                    ("store", "--store, ICHIDO_STORE")
+                };
+                format!(
+                    "no {wanted} found: {shown} does not exist; start a server here with `ichido serve`, which creates it, or name a {wanted} with \
+                     {by} or `[store] url` in {FILE_NAME}"
+                )
+            }
             Origin::Named | Origin::Config => format!(
                 "no store at {shown}, and none was created; fix the path: --store and ICHIDO_STORE are relative to the current \
                  folder, a path in a configuration file to that file's folder"
@@ -168,7 +177,7 @@ impl StoreTarget {
 impl From<String> for StoreTarget {
     /// A store that the caller named.
     fn from(url: String) -> Self {
-        Self { url, config: None, config_path: None, origin: Origin::Named }
+        Self { url, config: None, config_path: None, origin: Origin::Named, takes_server: false }
     }
 }
 

@@ -139,9 +139,10 @@ fn config_traps_are_refused_and_default_store_is_used() {
     }
     let lost = run(folder.path(), &["worker", "--config", "mine.toml"], "");
     assert!(
-        lost.code == Some(3) && lost.err.contains("`ichido serve`"),
+        lost.code == Some(3) && lost.err.contains("no store found") && lost.err.contains("`ichido serve`"),
         "a new store would hide a typing error: {lost:?}"
     );
+    assert!(!lost.err.contains("--server"), "a worker takes no server: {lost:?}");
     folder.write("ichido.db", "");
     drop(WorkerProcess::start(folder.path(), &["--config", "mine.toml"]));
     let size =
