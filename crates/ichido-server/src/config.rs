@@ -47,7 +47,7 @@ pub use serve::{LISTEN_DEFAULT, ServeConfig};
 pub use sources::ConfigSources;
 pub use store_url::{CONNECTIONS_DEFAULT, DEFAULT_URL, sqlite_file};
 
-pub(crate) use document::did_you_mean;
+pub use document::did_you_mean;
 use document::{Section, Source};
 use ichido_core::settings::ConfigErrors;
 use ichido_http::small_file;

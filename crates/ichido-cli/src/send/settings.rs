@@ -11,7 +11,7 @@ use ichido_core::settings::ConfigErrors;
 use ichido_core::settings::duration;
 use ichido_http::clock;
 use ichido_server::accept::{QueueName, queue_name};
-use ichido_server::config::Config;
+use ichido_server::config::{Config, did_you_mean};
 use ichido_server::schedule::Schedule;
 use ichido_server::serve::InProcessApi;
 use ichido_server::target::{StoreTarget, Target};
@@ -120,12 +120,12 @@ impl Settings {
 
 fn queue(args: &Args, config: Option<&Config>, faults: &mut ConfigErrors) -> Option<QueueName> {
     let queue = faults.check("QUEUE", queue_name(&args.queue));
-    if config.is_some_and(|config| !config.queues.iter().any(|known| known.name == args.queue)) {
-        let what = format!(
-            "the configuration has no [queues.{}], so the message would never be delivered; add it",
-            args.queue
-        );
-        faults.add("QUEUE", what);
+    let known: Option<Vec<&str>> =
+        config.map(|config| config.queues.iter().map(|known| known.name.as_str()).collect());
+    if let Some(known) = known.filter(|known| !known.contains(&args.queue.as_str())) {
+        let meant = did_you_mean(&args.queue, known, "add it");
+        let why = "so the message would never be delivered";
+        faults.add("QUEUE", format!("the configuration has no [queues.{}], {why}{meant}", args.queue));
     }
     queue
 }

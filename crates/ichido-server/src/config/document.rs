@@ -21,7 +21,7 @@ use super::setting::{Presets, Setting, SettingTable};
 use super::sources::ConfigSources;
 use super::table::ROOT;
 
-pub(crate) use check::did_you_mean;
+pub use check::did_you_mean;
 pub(super) use check::kind_of;
 
 /// How the full names of destinations begin.

@@ -31,7 +31,7 @@ use super::{
     alerts, batch, dead_letters, destinations, error_pages, events, health, keys, messages, openapi,
     operations, queues, replace, search, steps,
 };
-use crate::config::{Config, Intake};
+use crate::config::{Config, Intake, did_you_mean};
 use crate::limits::RequestLimits;
 
 /// The state that every handler may use.
@@ -101,7 +101,13 @@ impl ApiState {
     ///
     /// To others it does not exist.
     pub(super) fn queue(&self, name: &str, caller: &ApiCaller) -> Result<&ServedQueue, Problem> {
-        self.queues.get(name).filter(|_| caller.can_see_queue(name)).ok_or_else(unknown_queue)
+        self.queues.get(name).filter(|_| caller.can_see_queue(name)).ok_or_else(|| {
+            // Only a valid name is repeated.
+            let Some(name) = QueueName::parse(name) else { return unknown_queue() };
+            let visible = self.queues.keys().map(String::as_str).filter(|known| caller.can_see_queue(known));
+            let meant = did_you_mean(name.as_str(), visible, "see `ichido queues list`");
+            Problem::new(Code::QueueUnknown, format!("there is no queue {} here{meant}", name.as_str()))
+        })
     }
 }
 

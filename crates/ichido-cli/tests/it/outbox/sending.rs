@@ -186,6 +186,11 @@ fn invalid_worker_settings_are_refused_with_location() {
         "ichido.toml",
         "[queues.orders]\ndestination = \"mock\"\n[destinations.mock]\nkind = \"mock\"\n",
     );
+    let typed = run(folder.path(), &["send", "ordres", "--key", "k", "--store", "sqlite:x.db"], "{}");
+    assert!(
+        typed.code == Some(2) && typed.err.contains("did you mean orders? Otherwise add it"),
+        "{typed:?}"
+    );
     let disagree = run(folder.path(), &["send", "orders", "--key", "k", "--store", "sqlite:x.db"], &order);
     assert_eq!(disagree.code, Some(2), "{disagree:?}");
     assert!(disagree.err.contains("pass the same one with --key"), "{disagree:?}");

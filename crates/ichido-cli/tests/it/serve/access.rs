@@ -38,6 +38,8 @@ on_both! {
         let href = message.one("location").unwrap();
         assert_eq!(refusal(&server, &put(&producer).field("Ichido-Identity", "shop-4")).await, refused(403, "role_insufficient"));
         assert_eq!(refusal(&server, &put(&elsewhere)).await, refused(404, "queue_unknown"));
+        let near = server.send(&put(&elsewhere).to("/v1/queues/demos/messages")).await.json();
+        assert!(!near["detail"].as_str().unwrap().contains("did you mean"), "names of others are secret: {near}");
         for token in [&viewer, &operator] {
             assert_eq!(refusal(&server, &put(token)).await, refused(403, "role_insufficient"));
         }

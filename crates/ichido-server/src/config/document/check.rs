@@ -67,7 +67,7 @@ fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&
 }
 
 /// Returns `; did you mean orders? Otherwise …` if a known name is similar, and `; …` if none is.
-pub(crate) fn did_you_mean<'k>(name: &str, known: impl IntoIterator<Item = &'k str>, fix: &str) -> String {
+pub fn did_you_mean<'k>(name: &str, known: impl IntoIterator<Item = &'k str>, fix: &str) -> String {
     match nearest(name, known) {
         Some(meant) => format!("; did you mean {meant}? Otherwise {fix}"),
         None => format!("; {fix}"),
