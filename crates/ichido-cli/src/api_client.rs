@@ -179,6 +179,12 @@ impl ApiClient {
         Ok(outcome::into_result(answer)??)
     }
 
+    /// Reads a list that the API returns in one page.
+    pub(crate) async fn items<T: DeserializeOwned>(&self, path: &str, member: &str) -> Result<Vec<T>, Exit> {
+        let mut page: Map<String, Value> = decode(&self.get(path).await?)?;
+        decode_value(page.remove(member).unwrap_or_default())
+    }
+
     /// Prints the result of a request: the response as JSON, or a line for people.
     pub(crate) fn print<T: DeserializeOwned>(
         &self,

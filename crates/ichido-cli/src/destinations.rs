@@ -40,12 +40,14 @@ pub(crate) async fn run(args: ApiArgs<Command>) -> Result<(), Exit> {
         }
         Command::Resume { destination } => {
             let target = format!("/v1/destinations/{}/resume", encoded(&destination));
+            let before: Vec<Destination> = api.items("/v1/destinations", "destinations").await?;
+            let was_paused = before.iter().any(|one| one.name == destination && one.paused_until.is_some());
             let answer = api.post(&target, &json!({})).await?;
-            api.print(&answer, |Destination { name, .. }| {
-                format!(
-                    "resumed {}; one call probes it, and the others follow if it succeeds",
-                    visible(&name)
-                )
+            api.print(&answer, |Destination { name, .. }| match visible(&name) {
+                name if was_paused => {
+                    format!("resumed {name}; one call probes it, and the others follow if it succeeds")
+                }
+                name => format!("{name} was not paused; nothing was changed"),
             })
         }
     }

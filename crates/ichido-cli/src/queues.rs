@@ -66,6 +66,9 @@ fn row(queue: Queue) -> [String; 11] {
     let count = |of: fn(&Counts) -> i64| {
         queue.counts.as_ref().map(|counts| of(counts).to_string()).unwrap_or_default()
     };
+    // Retries and delayed messages wait for their time.
+    let has_later = queue.counts.as_ref().is_some_and(|counts| 0 < counts.queued + counts.failed);
+    let later = if has_later { "not due yet" } else { "" };
     [
         queue.name,
         count(|counts| counts.queued),
@@ -75,7 +78,7 @@ fn row(queue: Queue) -> [String; 11] {
         count(|counts| counts.sent),
         count(|counts| counts.dead),
         count(|counts| counts.cancelled),
-        queue.oldest_waiting_at.unwrap_or_default(),
+        queue.oldest_waiting_at.unwrap_or_else(|| later.to_owned()),
         if queue.paused { queue.paused_at.unwrap_or_else(|| "yes".to_owned()) } else { "no".to_owned() },
         queue.paused_by.unwrap_or_default(),
     ]
@@ -84,13 +87,14 @@ fn row(queue: Queue) -> [String; 11] {
 async fn set(connect: ConnectArgs, queue: &str, step: &str) -> Result<(), Exit> {
     let name = accept::queue_name(queue).map_err(|what| Exit::invalid("QUEUE", what))?;
     let api = ApiClient::open(connect).await?;
+    let before: Vec<Queue> = api.items("/v1/queues", "queues").await?;
+    let was_paused = before.iter().any(|queue| queue.name == name.as_str() && queue.paused);
     // A queue name contains no character that has a meaning in a path.
     let answer = api.post(&format!("/v1/queues/{}/{step}", name.as_str()), &json!({})).await?;
-    api.print(&answer, |Queue { name, paused, .. }| {
-        if paused {
-            format!("paused {name}; it accepts messages, but sends none until it is resumed")
-        } else {
-            format!("resumed {name}; workers send its messages again")
-        }
+    api.print(&answer, |Queue { name, paused, .. }| match (was_paused, paused) {
+        (false, true) => format!("paused {name}; it accepts messages, but sends none until it is resumed"),
+        (true, true) => format!("{name} was already paused; it sends no messages until it is resumed"),
+        (true, false) => format!("resumed {name}; workers send its messages again"),
+        (false, false) => format!("{name} was not paused; nothing was changed"),
     })
 }

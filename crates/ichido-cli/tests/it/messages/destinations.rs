@@ -24,6 +24,8 @@ both_databases! {
             let broker = listed.iter().find(|one| one["name"] == "broker").unwrap();
             assert!(broker["paused_until"].is_null(), "{broker}");
         }
+        let again = targets.success_output(&["destinations", "resume", "broker"]);
+        assert_eq!(again, "broker was not paused; nothing was changed\n");
         let unknown = targets.both(&["destinations", "resume", "no broker"]);
         assert!(unknown.code == Some(1) && unknown.err.contains("the destination does not exist"), "{unknown:?}");
     }

@@ -1,5 +1,11 @@
 //! Shows the state of the queues, and pauses and resumes delivery.
 
+use std::time::Duration;
+
+use ichido_core::lifecycle::Failure;
+use ichido_core::verdict::Effect;
+use ichido_http::clock;
+
 use super::fixture::ServerAndStore;
 use crate::dead::fixture::{StoreFixture, both_databases};
 
@@ -20,7 +26,9 @@ both_databases! {
         let paused = "paused orders; it accepts messages, but sends none until it is resumed\n";
         for (step, output, by) in [
             (&["resume"][..], "resumed orders; workers send its messages again\n", None),
+            (&["resume"], "orders was not paused; nothing was changed\n", None),
             (&["pause"], paused, Some("olivia")),
+            (&["pause"], "orders was already paused; it sends no messages until it is resumed\n", Some("olivia")),
             (&["resume"], "resumed orders; workers send its messages again\n", None),
             (&["pause", "--by", "Zoë of ops"], paused, Some("Zoë of ops")),
         ] {
@@ -38,6 +46,18 @@ both_databases! {
         assert!(unnamed.code == Some(2) && unnamed.err.contains("Ichido-Actor"), "{unnamed:?}");
         let none = targets.both(&["queues", "pause", "no name"]);
         assert!(none.code == Some(2) && none.err.contains("QUEUE: is not a valid queue name"), "{none:?}");
+    }
+
+    #[test]
+    async fn queue_without_due_messages_says_so(fixture: StoreFixture) {
+        let due = clock::now().plus(Duration::from_hours(1));
+        fixture.letters("orders", 1, Failure::Retry { due }, Effect::NotDone).await;
+        let targets = ServerAndStore::on(fixture);
+        let table = targets.success_output(&["queues", "list"]);
+        let has_note = |name: &str| {
+            table.lines().any(|line| line.starts_with(&format!("{name} ")) && line.contains("  not due yet  "))
+        };
+        assert!(has_note("orders") && !has_note("mail"), "{table}");
     }
 
     /// A list of a misspelt queue must not look like a queue in which all is well.
