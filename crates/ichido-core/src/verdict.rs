@@ -101,6 +101,28 @@ impl ErrorCode {
     pub fn parse_any_case(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.as_str().eq_ignore_ascii_case(name))
     }
+
+    /// Returns what the code means, for people: the names are older than some of the destinations that use them.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::NetworkTimeout => "no complete response in time",
+            Self::ConnectFailed => "no connection",
+            Self::Broker5xx => "the destination failed",
+            Self::RateLimited => "the destination was called too fast",
+            Self::Unknown => "none of the known failures",
+            Self::BadRequest => "the request was refused",
+            Self::Redirected => "redirects are not followed",
+            Self::Gone => "the address no longer exists",
+            Self::Unauthorized => "not authenticated or not allowed",
+            Self::ConflictProcessed => "the destination had already processed the key",
+            Self::InProgress => "the destination is still processing the key",
+            Self::QuotaSpent => "the quota is used up",
+            Self::AnswerUnusable => "the response is not what was asked for",
+            Self::KeyNotEchoed => "the response does not repeat the key",
+            Self::KeyConflict => "the key was used for a different request",
+            Self::WorkerDied => "the worker died while it held the message",
+        }
+    }
 }
 
 /// What a row advises, before the safety of a repetition is considered.

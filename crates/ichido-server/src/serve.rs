@@ -14,6 +14,7 @@ mod admission;
 mod alerts;
 mod api;
 mod arrivals;
+mod attempts;
 mod batch;
 mod bulk_history;
 mod bulk_runner;
@@ -56,6 +57,7 @@ mod waiting;
 /// The response bodies of the API, which the server writes and a client reads.
 pub mod views {
     pub use super::alerts::{Alert, Alerts};
+    pub use super::attempts::Attempt;
     pub use super::dead_letters::Letter;
     pub use super::destinations::Destination;
     pub use super::keys::{KeyEvent, KeyRecord, KeysFound, ResponseView, SearchedMessages};

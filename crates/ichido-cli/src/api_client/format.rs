@@ -1,6 +1,13 @@
 //! Formats the errors and the history of messages that the API returns.
 
+use ichido_core::verdict::ErrorCode;
 use ichido_server::serve::views::{Event, LastError};
+
+/// Formats an error with the meaning of its code: `BROKER_5XX (the destination failed): 503 Service Unavailable`.
+pub(crate) fn explained(last: &LastError) -> String {
+    let meaning = ErrorCode::parse_any_case(&last.code).map(|code| format!(" ({})", code.describe()));
+    error(Some(&format!("{}{}", last.code, meaning.unwrap_or_default())), last.text.as_deref())
+}
 
 /// Formats the error of the last attempt.
 pub(crate) fn last_error(last: Option<&LastError>) -> Option<String> {
@@ -25,4 +32,29 @@ pub(crate) fn effect(effect: &str) -> String {
 /// Formats the states of a transition. The first one has none before it.
 pub(crate) fn transition(event: &Event) -> String {
     format!("{} → {}", event.from.as_deref().unwrap_or("∅"), event.to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guide_explains_every_code_as_the_commands_do() {
+        let guide = include_str!("../../../../docs/guides/dead-letters.md");
+        for code in ErrorCode::ALL {
+            let row = format!("| `{code}` | {} |\n", code.describe());
+            assert!(guide.contains(&row), "not in the guide: {row}");
+        }
+    }
+
+    #[test]
+    fn error_is_shown_with_the_meaning_of_its_code() {
+        let last = |code: &str, text: Option<&str>| {
+            explained(&LastError { code: code.to_owned(), text: text.map(str::to_owned) })
+        };
+        let failed = last("BROKER_5XX", Some("503 Service Unavailable"));
+        assert_eq!(failed, "BROKER_5XX (the destination failed): 503 Service Unavailable");
+        assert_eq!(last("CONNECT_FAILED", None), "CONNECT_FAILED (no connection)");
+        assert_eq!(last("OF_A_NEWER_SERVER", None), "OF_A_NEWER_SERVER");
+    }
 }

@@ -62,7 +62,7 @@ pub(super) fn render_in_full(
         (Column::state("state"), Some(state)),
         (Column::text("effect"), Some(format::effect(&letter.effect))),
         (Column::text("in transit"), letter.in_flight_until.map(travels)),
-        (Column::text("error"), last_error(letter.last_error.as_ref())),
+        (Column::text("error"), letter.last_error.as_ref().map(format::explained)),
         (Column::text("attempts"), Some(format!("{} of {}", letter.attempts, letter.max_attempts))),
         (Column::past("since"), Some(letter.since)),
     ]);

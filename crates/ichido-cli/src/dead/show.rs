@@ -1,7 +1,6 @@
 //! Lists letters, and shows one in full.
 
 use ichido_server::serve::views::{Event, Letter, MessageFacts};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -15,11 +14,6 @@ use crate::out;
 
 /// The API's limit on the letters of one page.
 const MAX_PAGE: u32 = 200;
-
-#[derive(Deserialize)]
-struct Events {
-    events: Vec<Map<String, Value>>,
-}
 
 impl DeadLetters {
     pub(super) async fn list(
@@ -52,8 +46,8 @@ impl DeadLetters {
             return out::print_bytes(&answer.body);
         }
         let message = self.message(id).await?;
-        let Events { events } =
-            api_client::decode(&self.api.get(&format!("/v1/messages/{id}/events")).await?)?;
+        let events: Vec<Map<String, Value>> =
+            self.api.items(&format!("/v1/messages/{id}/events"), "events").await?;
         if self.api.json {
             return out::print_line(letter::to_json_in_full(letter, message, events));
         }

@@ -1,17 +1,23 @@
 //! Shows one message: its state, its history and its request.
 
 use ichido_core::lifecycle::StateName;
-use ichido_core::text::table::Column;
-use ichido_server::serve::views::{Event, Holder, Message, ResultResponse};
+use ichido_core::settings::duration;
+use ichido_core::text::table::{Column, View};
+use ichido_server::serve::views::{Attempt, Event, Holder, Message, MessageFacts, ResultResponse};
+use serde_json::Value;
 use uuid::Uuid;
 
-use crate::api_client::{ApiClient, List, format};
+use crate::api_client::{ApiClient, List, decode, format};
 use crate::exit::Exit;
 use crate::out;
 
 pub(super) async fn show(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     let answer = api.get(&format!("/v1/messages/{id}")).await?;
-    api.print(&answer, |message| render_in_full(message).trim_end().to_owned())
+    if api.json {
+        return out::print_line(decode::<Value>(&answer)?);
+    }
+    let events: Vec<Event> = api.items(&format!("/v1/messages/{id}/events"), "events").await?;
+    out::print(&render_in_full(decode(&answer)?, &events))
 }
 
 pub(super) async fn events(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
@@ -53,11 +59,13 @@ pub(super) async fn request(api: &ApiClient, id: Uuid) -> Result<(), Exit> {
     out::print_bytes(&answer.body)
 }
 
-/// Formats a message: first what an operator looks for, then the rest.
+/// Formats a message: first what an operator looks for, then the rest, then its attempts.
 fn render_in_full(
     Message { facts, held_by, replaced_by, cancel_requested, result, hops }: Message,
+    events: &[Event],
 ) -> String {
     let (view, result) = (out::view(), result.as_ref());
+    let error = error(&facts, events);
     let is_letter = [StateName::Dead, StateName::Parked].map(StateName::as_str).contains(&&*facts.status);
     let now = view.fields([
         (Column::state("state"), Some(facts.status)),
@@ -65,11 +73,13 @@ fn render_in_full(
         (Column::text("held by"), held_by.map(format_holder)),
         (Column::past("cancel requested"), cancel_requested.map(|request| request.at)),
         (Column::next("next attempt"), facts.next_attempt_at),
-        (Column::text("error"), format::last_error(facts.last_error.as_ref())),
+        error,
         (Column::text("attempts"), Some(format!("{} of {}", facts.attempts, facts.max_attempts))),
         (
             Column::text("more"),
-            is_letter.then(|| format!("ichido dead show {} (the key that the receiver got)", facts.id)),
+            is_letter.then(|| {
+                format!("ichido dead show {} (what to do, and the key that the receiver got)", facts.id)
+            }),
         ),
         (Column::past("sent at"), result.map(|result| result.at.clone())),
         (Column::text("status"), result.and_then(|result| Some(result.status?.to_string()))),
@@ -94,7 +104,56 @@ fn render_in_full(
         (Column::text("replaces"), facts.replacement_of.map(|old| old.to_string())),
         (Column::text("replaced by"), replaced_by),
     ]);
-    format!("{now}\n{rest}")
+    format!("{now}\n{rest}{}", attempts(&view, events))
+}
+
+/// Formats the last error, and says so if a later attempt or a person has settled it.
+fn error(facts: &MessageFacts, events: &[Event]) -> (Column, Option<String>) {
+    let text = facts.last_error.as_ref().map(format::explained);
+    let failed = events.iter().rfind(|event| event.error_code.is_some());
+    match (&*facts.status, failed) {
+        ("failed" | "dead" | "parked", _) | (_, None) => (Column::text("error"), text),
+        // The receiver had done it before: not an error.
+        ("sent", Some(event)) if event.to == "sent" => (Column::text("note"), text),
+        (status, Some(event)) => {
+            let before = if status == "sent" { ", before it was sent" } else { "" };
+            let attempt = match (event.attempts, facts.attempts) {
+                (failed, all) if failed < all => format!("{failed} of {all}"),
+                // A requeue has set the count back.
+                (failed, _) => failed.to_string(),
+            };
+            (Column::text("last error"), text.map(|text| format!("{text} (attempt {attempt}{before})")))
+        }
+    }
+}
+
+/// Formats the attempts, oldest first; nothing if there was none.
+fn attempts(view: &View, events: &[Event]) -> String {
+    let attempts = Attempt::list(events);
+    let head = [
+        Column::text("ATTEMPT"),
+        Column::past("STARTED"),
+        Column::text("TOOK"),
+        Column::id("NODE").spare(),
+        Column::state("OUTCOME"),
+        Column::text("STATUS").spare(),
+        Column::free("ERROR"),
+    ];
+    if attempts.is_empty() {
+        return String::new();
+    }
+    let rows = attempts.into_iter().map(|attempt| {
+        [
+            attempt.number.to_string(),
+            attempt.started_at,
+            attempt.took.map(duration::format).unwrap_or_default(),
+            attempt.node.map(|node| node.to_string()).unwrap_or_default(),
+            attempt.outcome,
+            attempt.status.map(|status| status.to_string()).unwrap_or_default(),
+            format::last_error(attempt.error.as_ref()).unwrap_or_default(),
+        ]
+    });
+    format!("\n{}", view.table(head, rows))
 }
 
 /// Formats a receiver's response: whole, or why it is not there.

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use ichido_core::clock::HEARTBEAT_DEADLINE;
 use ichido_core::key::IdempotencyKey;
-use ichido_core::lifecycle::Failure;
+use ichido_core::lifecycle::{Event, Failure};
 use ichido_core::verdict::Effect;
 use ichido_http::clock;
 use ichido_store::Store;
-use ichido_store::message::{ClaimOptions, NewMessage, QueueName};
+use ichido_store::message::{ClaimOptions, NewMessage, Note, QueueName, Settlement};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::fixture::{ServerAndStore, objects};
+use super::fixture::{ServerAndStore, objects, run, store};
 use crate::dead::fixture::{KEYED, StoreFixture, both_databases};
 
 fn keys(lines: &[Value]) -> Vec<&str> {
@@ -85,7 +85,7 @@ both_databases! {
         for line in ["state        dead", "queue        orders", "effect       not done", "attempts     1 of"] {
             assert!(shown.lines().any(|found| found.starts_with(line)), "no {line:?} in {shown}");
         }
-        assert!(shown.contains("error        BAD_REQUEST: no such symbol\n"), "{shown}");
+        assert!(shown.contains("error        BAD_REQUEST (the request was refused): no such symbol\n"), "{shown}");
         let names: Vec<&str> = shown.lines().take(4).filter_map(|line| line.split_whitespace().next()).collect();
         assert_eq!(names, ["state", "effect", "error", "attempts"], "what matters first: {shown}");
         let created = shown.lines().find(|line| line.starts_with("created")).unwrap();
@@ -122,6 +122,8 @@ both_databases! {
         for line in ["state        sending", "effect       in flight: not known yet", &holder] {
             assert!(shown.lines().any(|found| found == line), "no {line:?} in {shown}");
         }
+        let attempt = shown.lines().last().unwrap();
+        assert!(attempt.starts_with("1 ") && attempt.contains(&format!("{node}  in flight")), "{shown}");
         let message = &targets.json(&["messages", "show", &id])[0];
         assert_eq!((&message["effect"], &message["held_by"]["node"]), (&"in_flight".into(), &node.to_string().into()));
         assert_eq!(message["cancel_requested"], Value::Null);
@@ -147,8 +149,42 @@ both_databases! {
         let shown = targets.success_output(&["messages", "show", &failed]);
         let lines: Vec<&str> = shown.lines().take(4).collect();
         let next = format!("next attempt {due} (in 10d)");
-        let error = "error        BAD_REQUEST: no such symbol";
+        let error = "error        BAD_REQUEST (the request was refused): no such symbol";
         assert_eq!(lines, ["state        failed", "effect       not done", &next, error], "{shown}");
+    }
+
+    /// A failure that a later attempt made up for is not shown as the message's error.
+    #[test]
+    async fn sent_message_shows_its_attempts_and_the_past_error(fixture: StoreFixture) {
+        let retry = Failure::Retry { due: clock::now().plus(Duration::from_hours(1)) };
+        let id = fixture.letters("orders", 1, retry, Effect::NotDone).await[0].to_string();
+        let requeued = run(store(&fixture, &["messages", "requeue", &id]));
+        assert_eq!(requeued.code, Some(0), "{requeued:?}");
+        let (queue, node, lease) = (QueueName::parse("orders").unwrap(), Uuid::from_u128(9), Duration::from_hours(1));
+        let terms = ClaimOptions { node, lease, start_marks: false, guarantee: KEYED, max_time_in_flight: lease };
+        let works = fixture.store.claims().claim(&queue, NonZeroU32::MIN, terms).await.unwrap();
+        let note = Note { status: Some(200), ..Note::default() };
+        let sent = Settlement::new(&works[0], Event::Succeeded { fence: works[0].fence }, note);
+        for settled in fixture.store.claims().settle_all(vec![sent]).await {
+            let _ = settled.unwrap();
+        }
+        let targets = ServerAndStore::on(fixture);
+        let shown = targets.success_output(&["messages", "show", &id]);
+        let error = "last error   BAD_REQUEST (the request was refused): no such symbol (attempt 1 of 2, before it was sent)";
+        assert!(shown.lines().any(|line| line == error), "{shown}");
+        assert!(!shown.contains("\nerror"), "{shown}");
+        let lines = shown.lines().skip_while(|line| !line.starts_with("ATTEMPT")).skip(1);
+        let cells = |line: &str| -> Vec<String> {
+            line.split("  ").map(|cell| cell.trim().to_owned()).filter(|cell| !cell.is_empty()).collect()
+        };
+        let rows: Vec<Vec<String>> = lines.map(cells).collect();
+        let ends: Vec<(&str, &str)> = rows.iter().map(|row| (row[0].as_str(), row[4].as_str())).collect();
+        assert_eq!(ends, [("1", "failed"), ("2", "sent")], "{shown}");
+        assert_eq!(rows[1][5], "200", "{shown}");
+        assert_eq!(rows[1][3], node.to_string(), "{shown}");
+        assert_eq!(rows[0][5], "BAD_REQUEST: no such symbol", "{shown}");
+        let message = &targets.json(&["messages", "show", &id])[0];
+        assert!(message.get("attempts").is_some_and(Value::is_u64) && message["last_error"]["code"] == "BAD_REQUEST", "{message}");
     }
 
     #[test]
