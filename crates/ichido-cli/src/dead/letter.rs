@@ -1,6 +1,7 @@
 //! Formats letters, for people and as JSON.
 
 use ichido_core::text::table::{Column, View};
+use ichido_core::text::visible;
 use ichido_server::serve::views::{Event, Letter, MessageFacts};
 use serde_json::{Map, Value};
 
@@ -51,6 +52,7 @@ pub(super) fn render_in_full(
     message: &MessageFacts,
     events: &[Event],
 ) -> String {
+    let steps = next_steps(&letter);
     let state = match letter.disposition.as_str() {
         "open" => letter.state,
         closed => format!("{}, {closed}", letter.state),
@@ -78,7 +80,37 @@ pub(super) fn render_in_full(
         (Column::text("replaces"), letter.replacement_of.map(|old| old.to_string())),
         (Column::text("replaced by"), replaced.and_then(|event| event.receipt.clone())),
     ]);
-    format!("{now}\n{rest}\n{}", history(&view, events))
+    format!("{now}\n{rest}\n{}{steps}", history(&view, events))
+}
+
+/// Names the commands that settle an open letter.
+fn next_steps(letter: &Letter) -> String {
+    if letter.disposition != "open" {
+        return String::new();
+    }
+    let (id, is_parked, is_unknown) = (letter.id, letter.state == "parked", letter.effect == "unknown");
+    let after_not_done =
+        if is_parked { "it did not; send it again" } else { "it did not; it may be requeued" };
+    let decisions =
+        [("done", "it did"), ("not-done", after_not_done), ("give-up", "nobody can tell; it becomes dead")];
+    let mut lines = Vec::new();
+    if is_unknown {
+        lines.push("Find out whether it took effect: look for the key of `sent as` at the receiver. Then run one of:".to_owned());
+        let decide = |(decision, meaning)| format!("  ichido dead decide {decision} {id}  # {meaning}");
+        // A dead letter cannot become dead.
+        lines.extend(decisions.into_iter().take(if is_parked { 3 } else { 2 }).map(decide));
+    }
+    match &letter.requeue_refused {
+        None => lines.push(format!("To send it again, run:\n  ichido dead requeue {id}")),
+        Some(_) if is_parked => lines.push(format!(
+            "If a second call does no harm, set `guarantee = \"idempotent\"` for its destination, restart, and run:\n  \
+             ichido dead requeue --parked --queue {}",
+            letter.queue
+        )),
+        Some(_) if is_unknown => (),
+        Some(why) => lines.push(format!("It cannot be requeued: {}", visible(why))),
+    }
+    format!("\n{}\n", lines.join("\n"))
 }
 
 fn history(view: &View, events: &[Event]) -> String {

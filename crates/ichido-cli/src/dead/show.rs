@@ -31,7 +31,7 @@ impl DeadLetters {
             none: if filter.is_of_parked() {
                 "no matching parked messages"
             } else {
-                "no matching dead letters"
+                "no matching dead letters; --parked lists messages that wait for a decision"
             },
             to_json: letter::to_json,
             ..List::new("/v1/dead-letters", "dead_letters", HEAD)

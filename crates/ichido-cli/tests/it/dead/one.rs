@@ -62,6 +62,29 @@ both_databases! {
         assert!(missing.code == Some(1) && missing.err.contains("not a dead letter or parked message"), "{missing:?}");
     }
 
+    #[test]
+    async fn shown_letter_names_the_commands_that_settle_it(fixture: StoreFixture) {
+        let [parked, unknown] =
+            [fixture.arrived("mail", Failure::InDoubt).await, fixture.arrived("mail", Failure::Permanent).await];
+        let [dead, refused] = [fixture.dead("orders", 1).await[0], fixture.dead("ledger", 1).await[0]];
+        for (id, commands) in [
+            (parked, &["decide done ID", "decide not-done ID", "decide give-up ID", "requeue --parked --queue mail"][..]),
+            (unknown, &["decide done ID", "decide not-done ID"]),
+            (dead, &["requeue ID"]),
+            (refused, &[]),
+        ] {
+            let shown = fixture.run(&["show", &id.to_string()]).out;
+            let named = shown.lines().filter_map(|line| line.trim().strip_prefix("ichido dead "));
+            let named: Vec<&str> = named.map(|line| line.split("  #").next().unwrap_or_default()).collect();
+            let expected: Vec<String> = commands.iter().map(|line| line.replace("ID", &id.to_string())).collect();
+            assert_eq!(named, expected, "{shown}");
+            assert_eq!(shown.contains("It cannot be requeued: "), id == refused, "{shown}");
+        }
+        let id = dead.to_string();
+        assert_eq!(fixture.run(&["discard", &id, "--reason", "test data"]).code, Some(0));
+        assert!(!fixture.run(&["show", &id]).out.contains("ichido dead"), "a closed letter needs no step");
+    }
+
     /// Asking the destination with a different key would find nothing and lead to a wrong decision.
     #[test]
     async fn dead_letter_shows_the_outbound_key(fixture: StoreFixture) {
@@ -255,6 +278,8 @@ both_databases! {
     async fn parked_message_is_decided_after_its_call_settled(fixture: StoreFixture) {
         let parked = fixture.letters("mail", 3, Failure::InDoubt, Effect::Unknown).await;
         let ids: Vec<String> = parked.iter().map(Uuid::to_string).collect();
+        let none = fixture.run(&["list", "--queue", "mail"]);
+        assert!(none.out.contains("no matching dead letters; --parked lists"), "{none:?}");
         let early = fixture.run(&["decide", "not-done", &ids[0]]);
         assert!(early.code == Some(4) && early.out.contains("may still arrive until"), "{early:?}");
         // Proof that it was done counts at any time.
