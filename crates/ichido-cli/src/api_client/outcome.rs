@@ -83,7 +83,11 @@ fn answer_of(outcome: Outcome) -> Result<Response, (String, Effect)> {
 /// Describes why the outcome is unknown.
 pub(crate) fn describe_failure(why: GiveUpReason, last: &LastResult) -> String {
     let seen = match last {
-        LastResult::Error { why, .. } => format!("the server cannot be reached: {why}"),
+        LastResult::Error { why: error, .. } => {
+            return format!(
+                "the server cannot be reached: {error}; {why}; check that `ichido serve` runs there, and the URL in --server or ICHIDO_SERVER"
+            );
+        }
         LastResult::Response(answer) => match answer.problem().detail {
             Some(detail) => format!("the server responded {}: {detail}", answer.status),
             None => format!("the server responded {}", answer.status),

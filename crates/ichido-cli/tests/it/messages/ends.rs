@@ -54,7 +54,9 @@ async fn unreachable_server_is_code_3_with_known_effect() {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap().port();
     let server = format!("http://127.0.0.1:{port}");
     let read = run(at(&fixture, &server, &["messages", "list"]));
-    assert!(read.code == Some(3) && read.err.contains("the server cannot be reached"), "{read:?}");
+    for part in ["the server cannot be reached", "`ichido serve`", "--server or ICHIDO_SERVER"] {
+        assert!(read.code == Some(3) && read.err.contains(part), "no {part} in {read:?}");
+    }
     let change = run(at(&fixture, &server, &["messages", "cancel", NOBODY]));
     assert!(change.code == Some(3) && change.err.ends_with("nothing was changed\n"), "{change:?}");
     let mut command = bare(&fixture);
