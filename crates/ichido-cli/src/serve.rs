@@ -141,7 +141,7 @@ fn announce(setup: &Setup, address: SocketAddr, is_open: bool) -> Result<(), Exi
     let mut lines = vec![format!("ichido: messages are stored in {kept}")];
     lines.extend(routes(&setup.config));
     if is_open {
-        lines.push("ichido: no tokens exist: every local user has full access; `ichido token create NAME --role admin` requires authentication".to_owned());
+        lines.push("ichido: no tokens exist: every local user has full access; to require tokens, run `ichido token create NAME --role admin`".to_owned());
     }
     if setup.mock_broker.is_some() {
         lines.push(format!(

@@ -77,8 +77,8 @@ const PRODUCER: &str = "producer";
 
 /// Printed after a new token, to standard error: the output remains the token alone.
 const SHOWN_ONCE: &str = "\
-This token is shown only once; store it now. To use it, set ICHIDO_TOKEN for `ichido` commands, or send
-`Authorization: Bearer TOKEN` over HTTP. `ichido token revoke ID` ends it.
+Store this token now: it is shown only once.
+Set it as ICHIDO_TOKEN, or send it as `Authorization: Bearer TOKEN`.
 ";
 
 /// Runs the command.

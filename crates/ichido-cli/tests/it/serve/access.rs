@@ -186,6 +186,7 @@ async fn new_token_is_the_only_output_and_says_how_to_use_it() {
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(out.lines().count(), 1, "a script reads the token from the output: {out}");
     assert!(err.contains("only once") && err.contains("ICHIDO_TOKEN") && err.contains("Bearer"), "{err}");
+    assert!(err.lines().all(|line| line.len() <= 80), "short lines: {err}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
