@@ -39,7 +39,13 @@ pub(crate) async fn open_or_create(found: &StoreTarget) -> Result<Store, Exit> {
 /// Opens a store with at most `max_connections` connections.
 pub(crate) async fn open_with(url: &str, max_connections: u32) -> Result<Store, Exit> {
     let store = Store::open(url, max_connections).await.map_err(|error| {
-        let text = format!("cannot open the store: {}", error.with_causes());
+        let help = match error {
+            StoreError::Migration(_) => {
+                "; it is not a store of this version: name another one with --store, or make a new one"
+            }
+            _ => "",
+        };
+        let text = format!("cannot open the store: {}{help}", error.with_causes());
         match error {
             StoreError::Busy | StoreError::Unavailable(_) | StoreError::Full => Exit::Unreachable(text),
             _ => Exit::Failed(text),

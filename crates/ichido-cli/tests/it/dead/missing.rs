@@ -2,6 +2,11 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::str::FromStr as _;
+
+use ichido_store::testing::sqlite::fresh_file;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 
 use super::fixture::StoreFixture;
 
@@ -49,4 +54,20 @@ async fn store_path_in_config_is_relative_to_its_folder() {
     let out = String::from_utf8(left.stdout).expect("text");
     assert_eq!((left.status.code(), out.lines().count()), (Some(0), 1), "{out}");
     assert!(!fixture.folder().join("ichido.db").exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn foreign_store_is_explained() {
+    let file = fresh_file();
+    let options = SqliteConnectOptions::from_str(&file.url).expect("a file").create_if_missing(true);
+    let mut connection = options.connect().await.expect("opened");
+    connection.execute("CREATE TABLE ichido_messages (x)").await.expect("made");
+    connection.close().await.expect("closed");
+    let folder = crate::folder::fresh();
+    let left = ichido(folder.path(), &["queues", "list", "--store", &file.url]);
+    let err = String::from_utf8(left.stderr).expect("text");
+    assert_eq!(left.status.code(), Some(1), "{err}");
+    for part in ["already exists", "not a store of this version", "--store"] {
+        assert_eq!(err.matches(part).count(), 1, "{part} in {err}");
+    }
 }
