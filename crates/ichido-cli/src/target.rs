@@ -59,9 +59,9 @@ impl StoreArgs {
     }
 }
 
-/// Prints a line to standard error: the output of the command stays as it is.
+/// Prints lines to standard error: the output of the command stays as it is.
 pub(crate) fn say(note: Option<String>) {
-    if let Some(note) = note {
-        out::eprint(&format!("ichido: {note}\n"));
+    for line in note.iter().flat_map(|note| note.lines()) {
+        out::eprint(&format!("ichido: {line}\n"));
     }
 }

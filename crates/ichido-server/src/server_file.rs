@@ -138,7 +138,7 @@ impl RunningServer {
                 _ => Err("it does not serve this store".to_owned()),
             },
             Outcome::Refused { answer, .. } if answer.status == 401 => {
-                Err("it requires a token, which is sent only to a server given by --server or ICHIDO_SERVER"
+                Err("it requires a token\nto use the server, pass --server, and its token in ICHIDO_TOKEN"
                     .to_owned())
             }
             Outcome::Refused { answer, .. } => Err(format!("it responded {}", answer.status)),

@@ -169,10 +169,10 @@ async fn commands_use_the_store_if_the_server_requires_a_token() {
     command.env("ICHIDO_TOKEN", token.trim());
     let left = run(command, "");
     assert_eq!(left.code, Some(0), "{left:?}");
-    assert!(
-        left.err.contains("using ./ichido.db directly") && left.err.contains("it requires a token"),
-        "{left:?}"
-    );
+    for part in ["using ./ichido.db directly", "it requires a token\n", "pass --server"] {
+        assert!(left.err.contains(part), "no {part} in {left:?}");
+    }
+    assert!(left.err.lines().all(|line| line.len() <= 100), "short lines: {left:?}");
     let url = format!("http://{}", server.address);
     let mut command = bare(folder.path(), &["queues", "list", "--server", &url]);
     command.env("ICHIDO_TOKEN", token.trim());
