@@ -179,7 +179,13 @@ fn traced(name: &str, text: &str, outside: &ConfigSources<'_>) -> Result<Traced,
         let place = source.location(error.span().map_or(0, |span| span.start));
         let what = error.message();
         // A word without quotes is taken for a number or a truth value.
-        let help = if what.starts_with("invalid ") { "; put texts in quotes" } else { "" };
+        let help = if what.starts_with("invalid ") {
+            "; put texts in quotes"
+        } else if what.starts_with("string values") {
+            "; a truth value is `true` or `false`, without quotes"
+        } else {
+            ""
+        };
         faults.add(place, format!("is not valid TOML: {what}{help}"));
     }
     // A broken file may have been parsed only in part.

@@ -201,6 +201,8 @@ fn invalid_toml_is_reported_for_every_line() {
     let problems = problems_of("a = 1 2\n\nb 3\n");
     assert!(problems.len() >= 2, "{problems:?}");
     assert!(problems.iter().all(|line| line.contains("is not valid TOML: ")), "{problems:?}");
+    let word = problems_of("[queues.a]\nrequeue = yes\n");
+    assert!(word[0].contains("a truth value is `true` or `false`"), "{word:?}");
 }
 
 #[test]
