@@ -3,10 +3,15 @@
 use ichido_core::verdict::ErrorCode;
 use ichido_server::serve::views::{Event, LastError};
 
-/// Formats an error with the meaning of its code: `BROKER_5XX (the destination failed): 503 Service Unavailable`.
+/// Formats a code with its meaning: `BROKER_5XX (the destination failed)`.
+pub(crate) fn code(code: &str) -> String {
+    let known = ErrorCode::parse_any_case(code);
+    known.map_or_else(|| code.to_owned(), |known| format!("{code} ({})", known.describe()))
+}
+
+/// Formats an error with the meaning of its code.
 pub(crate) fn explained(last: &LastError) -> String {
-    let meaning = ErrorCode::parse_any_case(&last.code).map(|code| format!(" ({})", code.describe()));
-    error(Some(&format!("{}{}", last.code, meaning.unwrap_or_default())), last.text.as_deref())
+    error(Some(&code(&last.code)), last.text.as_deref())
 }
 
 /// Formats the error of the last attempt.

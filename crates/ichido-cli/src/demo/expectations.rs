@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use ichido_core::text::table;
+use ichido_server::serve::views::LastError;
+
+use crate::api_client::format;
 
 ichido_core::words! {
     /// An observable behaviour and its description, in the order of the scenario.
@@ -37,11 +40,6 @@ pub(super) struct ShownMessage {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct LastError {
-    pub(super) code: String,
-}
-
-#[derive(Clone, Debug, Deserialize)]
 pub(super) struct ShownResult {
     pub(super) receipt: Option<String>,
 }
@@ -68,7 +66,7 @@ impl ShownMessage {
 
     /// Describes its state in a few words.
     pub(super) fn describe(&self) -> String {
-        let error = self.last_error.as_ref().map(|error| error.code.as_str()).unwrap_or_default();
+        let error = self.last_error.as_ref().map(|error| format::code(&error.code)).unwrap_or_default();
         let receipt = self.result.as_ref().and_then(|result| result.receipt.as_deref());
         let receipt = receipt.map(|receipt| format!(", as {receipt}")).unwrap_or_default();
         match (self.status.as_str(), self.attempts) {
@@ -113,7 +111,7 @@ mod tests {
     use super::*;
 
     fn message(status: &str, attempts: u32) -> ShownMessage {
-        let last_error = Some(LastError { code: "BROKER_5XX".to_owned() });
+        let last_error = Some(LastError { code: "BROKER_5XX".to_owned(), text: None });
         ShownMessage { status: status.to_owned(), attempts, last_error, result: None }
     }
 
@@ -149,6 +147,7 @@ mod tests {
                 "{status}"
             );
         }
-        assert_eq!(message("sent", 2).describe(), "sent on attempt 2, after BROKER_5XX");
+        let sent = "sent on attempt 2, after BROKER_5XX (the destination failed)";
+        assert_eq!(message("sent", 2).describe(), sent);
     }
 }

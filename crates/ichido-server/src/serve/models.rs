@@ -168,7 +168,7 @@ pub(super) struct Listed {
 }
 
 /// Why the last attempt failed.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct LastError {
     pub code: String,
     pub text: Option<String>,
