@@ -5,32 +5,35 @@
 
 mod chart;
 mod contestant;
+mod counted;
 mod counters;
 pub(crate) mod endpoint;
 pub(crate) mod floor;
+mod fresh;
 mod growth;
 pub(crate) mod ours;
 mod process;
 pub(crate) mod protocol;
 mod results;
 mod sample;
+mod size;
 mod table;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ichido_store::testing::postgres::Cluster;
-use ichido_store::testing::sqlite::SqliteTestFile;
-use sqlx::postgres::PgPoolOptions;
-use sqlx::{AssertSqlSafe, Executor as _, PgPool, Row as _};
 
 use self::contestant::{CONTESTANTS, Contestant, root};
 use self::counters::DatabaseProbe;
+use self::fresh::{Fresh, pool};
 use self::process::Contender;
 use self::protocol::{Part, Task};
 use self::results::{Machine, Measurement, Results};
 use self::sample::Sample;
+use self::size::Chosen;
+pub(crate) use self::size::Size;
 use crate::floor::{self as least_sql};
 
 /// The server's settings: enough memory for all of it, and no checkpoint within a turn.
@@ -41,57 +44,52 @@ pub(crate) const SERVER: [(&str, &str); 5] = [
     ("checkpoint_timeout", "30min"),
     ("max_connections", "300"),
 ];
-/// Settings without which an acknowledged write may be lost.
-const DURABLE: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];
 /// The bytes of a payload.
 const BYTES: usize = 200;
-/// Offered messages per second: an idle queue, then the three loads.
-pub(crate) const RATES: [f64; 4] = [20.0, 100.0, 1_000.0, 5_000.0];
+/// Offered messages per second.
+pub(crate) const RATES: [f64; 3] = [100.0, 1_000.0, 5_000.0];
 /// The longest time of a part.
-const LIMIT: Duration = Duration::from_mins(3);
+const LIMIT: Duration = Duration::from_mins(2);
 /// The longest time of a pickup, which offers messages for seconds. A contestant that takes longer did not keep up.
-const PICKUP_LIMIT: Duration = Duration::from_mins(1);
+const PICKUP_LIMIT: Duration = Duration::from_secs(20);
+/// A contestant whose median pickup takes longer than this is not offered more.
+const MAX_PICKUP_US: f64 = 1e6;
 
-/// How much is run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Size {
-    rounds: usize,
-    /// The maximum number of messages that a contestant drains.
-    max_messages: usize,
-    /// Messages enqueued one by one.
-    singly: usize,
-    /// Seconds of each rate.
-    seconds: f64,
-    is_quick: bool,
-}
-
-impl Size {
-    pub(crate) const FULL: Self =
-        Self { rounds: 3, max_messages: 100_000, singly: 3_000, seconds: 5.0, is_quick: false };
-    pub(crate) const QUICK: Self =
-        Self { rounds: 1, max_messages: 2_000, singly: 200, seconds: 1.0, is_quick: true };
-}
-
-/// Runs everything, prints the table, and writes the results; those of a quick run only below `target`.
-pub(crate) async fn run(size: Size) {
+/// Runs everything, prints the tables, and writes the results; those of a quick run only below `target`.
+///
+/// A full run that was interrupted goes on after its last finished round, on the same machine, day and commit.
+pub(crate) async fn run(size: Size, names: &[&str]) {
+    let chosen = Chosen(names);
     let folder = if size.is_quick { root().join("target/bench") } else { root().join("bench") };
     fs::create_dir_all(root().join("target/bench")).expect("a folder");
     let cluster = Cluster::start(&SERVER).expect("a PostgreSQL server");
     let pool = pool(&cluster.url("postgres")).await;
     let machine = Machine::read(&pool).await;
     warm_up(&cluster).await;
-    let mut results = Results::new(machine, size.rounds, size.is_quick);
-    for round in 1..=size.rounds {
-        for contestant in &CONTESTANTS {
-            eprintln!("round {round} of {}: {}", size.rounds, contestant.name);
+    let stored = if size.is_quick { None } else { Results::read(&folder) };
+    let interrupted = stored.filter(|stored| stored.continues_on(&machine));
+    let mut results = interrupted.unwrap_or_else(|| Results::new(machine, size.is_quick));
+    while results.rounds < size.rounds {
+        let round = results.rounds + 1;
+        eprintln!(
+            "round {round} of {}; about {:.0} minutes to the end",
+            size.rounds,
+            size.minutes_left(results.rounds)
+        );
+        for contestant in CONTESTANTS.iter().filter(|it| chosen.has(it.name)) {
+            eprintln!("round {round}: {}", contestant.name);
             turn(&cluster, contestant, size, &mut results).await;
         }
-        endpoint::turn(&cluster, size.seconds, &mut results).await;
+        endpoint::turn(&cluster, size.seconds, &chosen, &mut results).await;
+        results.rounds = round;
         results.write(&folder);
     }
-    growth::run(&cluster, size.max_messages, &mut results).await;
+    if chosen.all() {
+        growth::run(&cluster, size.max_messages, &mut results).await;
+    }
+    results.is_complete = true;
     results.write(&folder);
-    println!("{}", table::all(Some(&results)));
+    println!("{}\n{}", table::summary(Some(&results)), table::details(Some(&results)));
     if size.is_quick {
         println!("Written to target/bench. A quick run says that everything works, not how fast it is.");
     } else {
@@ -105,12 +103,18 @@ pub(crate) fn report() {
 }
 
 fn render(results: Option<&Results>) {
-    let readme = root().join("bench/README.md");
-    let text = fs::read_to_string(&readme).expect("bench/README.md");
-    fs::write(&readme, table::between_marks(&text, &table::all(results))).expect("written");
+    rewrite("bench/README.md", |text| table::between_marks(text, &table::summary(results)));
+    fs::write(root().join("bench/RESULTS.md"), table::details(results)).expect("written");
     if let Some(results) = results {
         chart::write(results, &root().join("bench/charts"));
+        rewrite("docs/scale.md", |text| table::between_marks(text, &table::capacity::text(results)));
     }
+}
+
+fn rewrite(path: &str, changed: impl Fn(&str) -> String) {
+    let path = root().join(path);
+    let text = fs::read_to_string(&path).expect("a page of the repository");
+    fs::write(&path, changed(&text)).expect("written");
 }
 
 /// All parts of one contestant. The pickups get their own database, because single enqueues leave messages behind.
@@ -126,12 +130,14 @@ async fn turn(cluster: &Cluster, contestant: &Contestant, size: Size, results: &
     ];
     for parts in plan {
         let database = Fresh::postgres(cluster).await;
+        let mut keeps_up = true;
         for (part, rate, count) in parts {
-            if !contestant.does(part) {
+            if !contestant.does(part) || !keeps_up {
                 continue;
             }
             let task = Task { part, url: database.url(), count, bytes: BYTES, rate, workers: 1 };
             let sample = measure(contestant, &task, database.probe()).await;
+            keeps_up = part != Part::Pickup || sample.is_some_and(|it| it.p50_us <= Some(MAX_PICKUP_US));
             results.add(Measurement::of(contestant.name, &task), sample);
             // All start a drain with statistics and without dead rows.
             database.vacuum().await;
@@ -140,63 +146,11 @@ async fn turn(cluster: &Cluster, contestant: &Contestant, size: Size, results: &
     }
 }
 
-/// A database that nothing else uses.
-enum Fresh {
-    Postgres { url: String, probe: DatabaseProbe },
-    Sqlite(SqliteTestFile),
-}
-
-impl Fresh {
-    /// Creates a database on a durable server, right after a checkpoint.
-    async fn postgres(cluster: &Cluster) -> Self {
-        let url = cluster.database().await.expect("a database").url.clone();
-        let pool = pool(&url).await;
-        assert_durable(&pool).await;
-        pool.execute("CHECKPOINT").await.expect("a checkpoint");
-        Self::Postgres { url, probe: DatabaseProbe::new(pool, cluster.folder()) }
-    }
-
-    fn url(&self) -> String {
-        match self {
-            Self::Postgres { url, .. } => url.clone(),
-            Self::Sqlite(file) => file.url.clone(),
-        }
-    }
-
-    fn probe(&self) -> Option<&DatabaseProbe> {
-        match self {
-            Self::Postgres { probe, .. } => Some(probe),
-            Self::Sqlite(_) => None,
-        }
-    }
-
-    async fn vacuum(&self) {
-        if let Some(probe) = self.probe() {
-            probe.pool.execute("VACUUM ANALYZE").await.expect("vacuumed");
-        }
-    }
-
-    /// Drops it, so its autovacuum does not disturb the next contestant.
-    async fn remove(self, cluster: &Cluster) {
-        if let Self::Postgres { url, probe } = self {
-            probe.pool.close().await;
-            let name = url.rsplit('/').next().and_then(|end| end.split('?').next()).expect("a name");
-            let drop = format!("DROP DATABASE {name} WITH (FORCE)");
-            let pool = pool(&cluster.url("postgres")).await;
-            sqlx::query(AssertSqlSafe(drop)).execute(&pool).await.expect("dropped");
-        }
-    }
-}
-
 /// Runs one part; a failure is printed with the end of the contestant's errors.
 async fn measure(contestant: &Contestant, task: &Task, probe: Option<&DatabaseProbe>) -> Option<Sample> {
     let errors: PathBuf =
         root().join("target/bench").join(format!("{}.log", contestant.name.replace(' ', "-")));
-    let limit = if task.part == Part::Pickup { PICKUP_LIMIT } else { LIMIT };
-    let outcome = match Contender::start(Contestant::command_of(contestant.program), task, &errors) {
-        Ok(mut contender) => contender.run(probe, limit).await,
-        Err(error) => Err(error),
-    };
+    let outcome = attempt(contestant, task, probe, &errors).await;
     outcome
         .inspect_err(|error| {
             let log = fs::read_to_string(&errors).unwrap_or_default();
@@ -207,13 +161,21 @@ async fn measure(contestant: &Contestant, task: &Task, probe: Option<&DatabasePr
         .ok()
 }
 
-/// Panics unless a commit is on the disk when it is acknowledged.
-async fn assert_durable(pool: &PgPool) {
-    for name in DURABLE {
-        let row = sqlx::query("SELECT current_setting($1) AS value").bind(name).fetch_one(pool).await;
-        let value: String = row.expect("a setting").get("value");
-        assert_eq!(value, "on", "{name} must be on, or the numbers mean nothing");
+async fn attempt(
+    contestant: &Contestant,
+    task: &Task,
+    probe: Option<&DatabaseProbe>,
+    errors: &Path,
+) -> Result<Sample, String> {
+    let limit = if task.part == Part::Pickup { PICKUP_LIMIT } else { LIMIT };
+    let mut contender = Contender::start(Contestant::command_of(contestant.program), task, errors)?;
+    let before = counted::unfinished(contestant, probe).await;
+    let sample = contender.run(task, probe, limit).await?;
+    let after = counted::unfinished(contestant, probe).await;
+    if let Some((before, after)) = before.zip(after) {
+        counted::check(task.part, task.count, before, after)?;
     }
+    Ok(sample)
 }
 
 /// The first writes create log segments, which is slower than recycling them.
@@ -222,10 +184,6 @@ async fn warm_up(cluster: &Cluster) {
     let pool = pool(&database.url).await;
     least_sql::tables(&pool).await;
     least_sql::enqueue_bulk(&pool, 100).await;
-}
-
-async fn pool(url: &str) -> PgPool {
-    PgPoolOptions::new().max_connections(2).connect(url).await.expect("connected")
 }
 
 #[expect(

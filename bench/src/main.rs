@@ -19,8 +19,9 @@ use contest::protocol::Task;
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["contest"] => contest::run(Size::FULL).await,
-        ["contest", "--quick"] => contest::run(Size::QUICK).await,
+        ["contest"] => contest::run(Size::FULL, &[]).await,
+        // The names are for those who add a contestant.
+        ["contest", "--quick", names @ ..] => contest::run(Size::QUICK, names).await,
         ["report"] => contest::report(),
         ["contest-ours", task] => contest::ours::run(parsed(task)).await,
         ["contest-floor", task] => contest::floor::run(parsed(task)).await,

@@ -19,7 +19,7 @@ Usage: cargo xtask <chore>
   tidy                  Check the rules about the repository itself (part of `test`)
   bench                 Measure Ichido beside its peers and write bench/README.md; installs the peers below target
   bench --quick         Check that all contestants work: few messages, one round, nothing written but target/bench
-  bench report          Render the tables and charts of bench/README.md from bench/results.json
+  bench report          Render the tables and charts of the last `bench` again, from bench/results.json
   bench store [DATABASE]
                         Measure the store against minimal SQL for the same work
   bench once [DATABASE] Measure an endpoint with the layer and without it
@@ -35,7 +35,7 @@ Usage: cargo xtask <chore>
   help, --help, -h      Print this help
 
 DATABASE is `postgres` or `sqlite` [default: both]. Benchmarks need a release build and take minutes; `bench` builds and
-installs nine peers and takes half an hour; `bench llm` also builds AWS's SDK and takes many minutes.";
+installs nine peers and takes about 20 minutes after that; `bench llm` also builds AWS's SDK and takes many minutes.";
 
 /// The names of the chores, as in [`USAGE`] and [`Chore::parse`].
 const WORDS: [&str; 13] = [

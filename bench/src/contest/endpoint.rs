@@ -9,11 +9,13 @@ use ichido_store::testing::postgres::Cluster;
 use uuid::Uuid;
 
 use super::contestant::{Contestant, Program, root};
+use super::fresh::Fresh;
 use super::process::Contender;
 use super::protocol::{Part, Task, done, ready};
 use super::results::{Measurement, Results};
 use super::sample::Sample;
-use super::{BYTES, Fresh, whole};
+use super::size::Chosen;
+use super::{BYTES, whole};
 use crate::load::{LoadTarget, quantile};
 use crate::once;
 use crate::report::Stopwatch;
@@ -88,8 +90,8 @@ pub(crate) async fn run(task: Task) {
 }
 
 /// Measures all endpoints once.
-pub(super) async fn turn(cluster: &Cluster, seconds: f64, results: &mut Results) {
-    for endpoint in &ENDPOINTS {
+pub(super) async fn turn(cluster: &Cluster, seconds: f64, chosen: &Chosen<'_>, results: &mut Results) {
+    for endpoint in ENDPOINTS.iter().filter(|it| chosen.has(it.name)) {
         eprintln!("endpoint: {}", endpoint.name);
         let database = Fresh::postgres(cluster).await;
         let outcome = measure(endpoint, &database, Duration::from_secs_f64(seconds), results).await;

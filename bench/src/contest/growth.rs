@@ -4,9 +4,10 @@ use ichido_store::testing::postgres::Cluster;
 use ichido_store::testing::sqlite::fresh_file;
 
 use super::contestant::{CONTESTANTS, Contestant, Program};
+use super::fresh::Fresh;
 use super::protocol::{Part, Task};
 use super::results::{Measurement, Results};
-use super::{BYTES, Fresh, measure};
+use super::{BYTES, measure};
 
 /// The names under which both databases are listed.
 pub(crate) const ON_POSTGRES: &str = "Ichido on PostgreSQL";

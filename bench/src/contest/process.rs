@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::counters::{Counters, DatabaseProbe, peak_kib};
-use super::protocol::{Report, Task};
+use super::protocol::{Part, Report, Task};
 use super::sample::Sample;
 use crate::report::Stopwatch;
 
@@ -48,6 +48,7 @@ impl Contender {
     /// Starts the part and returns what it took, or why it did not end.
     pub(super) async fn run(
         &mut self,
+        task: &Task,
         probe: Option<&DatabaseProbe>,
         limit: Duration,
     ) -> Result<Sample, String> {
@@ -56,6 +57,10 @@ impl Contender {
         self.go()?;
         let report = self.wait(limit, |report| report.done)?;
         let seconds = watch.elapsed().as_secs_f64();
+        let started = report.latencies_us.len();
+        if task.part == Part::Pickup && started != task.count {
+            return Err(format!("it reported {started} latencies of {} messages", task.count));
+        }
         Ok(self.sample(before, seconds, probe, report.latencies_us).await)
     }
 

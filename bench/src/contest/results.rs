@@ -14,13 +14,16 @@ use super::sample::{Sample, Spread};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Results {
     pub(crate) machine: Machine,
+    /// Rounds that are finished.
     pub(crate) rounds: usize,
+    /// Whether nothing is left to run.
+    pub(crate) is_complete: bool,
     pub(crate) is_quick: bool,
     pub(crate) measurements: Vec<Measurement>,
 }
 
 /// Where and when a run was made.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Machine {
     pub(crate) date: String,
     pub(crate) processor: String,
@@ -103,8 +106,13 @@ impl Measurement {
 }
 
 impl Results {
-    pub(super) fn new(machine: Machine, rounds: usize, is_quick: bool) -> Self {
-        Self { machine, rounds, is_quick, measurements: Vec::new() }
+    pub(super) fn new(machine: Machine, is_quick: bool) -> Self {
+        Self { machine, rounds: 0, is_complete: false, is_quick, measurements: Vec::new() }
+    }
+
+    /// Returns whether a run on this machine, day and commit goes on where these results end.
+    pub(super) fn continues_on(&self, machine: &Machine) -> bool {
+        !self.is_complete && self.machine == *machine
     }
 
     /// Adds the sample of a round. A failure leaves the measurement with one sample less.

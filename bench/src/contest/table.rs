@@ -1,4 +1,7 @@
-//! The tables of `bench/README.md`, in Markdown.
+//! The tables in Markdown: a summary for `bench/README.md`, all details for `bench/RESULTS.md`.
+
+pub(super) mod capacity;
+mod goals;
 
 use std::fmt::Write as _;
 
@@ -22,25 +25,54 @@ pub(super) fn between_marks(text: &str, generated: &str) -> String {
     format!("{before}{BEGIN}{generated}{END}{after}")
 }
 
-/// Returns all tables; before the first run, only who takes part.
-pub(super) fn all(results: Option<&Results>) -> String {
+/// Returns what a reader needs to decide.
+pub(super) fn summary(results: Option<&Results>) -> String {
     let Some(results) = results else {
-        return format!("No run is stored yet.\n\n{}", settings());
+        return "No run is stored yet.\n".to_owned();
     };
-    let sections =
-        [heading(results), contest(results), costs(results), endpoints(results), growth(results), settings()];
+    [heading(results), PICTURE.to_owned(), contest(results), endpoints(results)].join("\n")
+}
+
+/// Returns everything else; before the first run, only who takes part.
+pub(super) fn details(results: Option<&Results>) -> String {
+    let mut sections = vec![TITLE.to_owned()];
+    if let Some(results) = results {
+        sections.extend([
+            heading(results),
+            goals::table(results),
+            costs(results),
+            endpoint_costs(results),
+            growth(results),
+        ]);
+    }
+    sections.push(settings());
     sections.join("\n")
 }
 
+const PICTURE: &str = "\
+<picture>
+  <source media=\"(prefers-color-scheme: dark)\" srcset=\"charts/drain-dark.svg\">
+  <img src=\"charts/drain-light.svg\" width=\"800\" alt=\"Messages drained per second by one worker process, for each library.\">
+</picture>
+";
+
+const TITLE: &str = "\
+# All results
+
+`cargo xtask bench` wrote this page. [README.md](README.md) has the summary, and explains what the numbers mean.
+";
+
 fn heading(results: &Results) -> String {
     let machine = &results.machine;
-    let quick = if results.is_quick {
-        "**A quick run on a busy machine: it shows that the contest works, not how fast anybody is.** "
-    } else {
-        ""
+    let remark = match (results.is_quick, results.is_complete) {
+        (true, _) => {
+            "**A quick run on a busy machine: it shows that the contest works, not how fast anybody is.** "
+        }
+        (false, false) => "**This run is not finished.** ",
+        (false, true) => "",
     };
     format!(
-        "{quick}{}, commit {}; {} × {}, PostgreSQL {}; median of {} round(s), least and greatest in brackets.\n",
+        "{remark}{}, commit {}; {} × {}, PostgreSQL {}; median of {} round(s), least and greatest in brackets.\n",
         machine.date, machine.commit, machine.cores, machine.processor, machine.postgres, results.rounds
     )
 }
@@ -52,8 +84,7 @@ fn contest(results: &Results) -> String {
         "drained/s",
         "enqueued/s, 1,000 a call",
         "enqueued/s, one caller",
-        "pickup at 20/s, p50 / p99 ms",
-        "at 100/s",
+        "pickup at 100/s, p50 / p99 ms",
         "at 1,000/s",
         "at 5,000/s",
     ]);
@@ -73,7 +104,7 @@ fn contest(results: &Results) -> String {
 
 /// What a message costs, for each rate of the one table.
 fn costs(results: &Results) -> String {
-    let mut text = String::from("### What a message costs\n");
+    let mut text = String::from("## What a message costs\n");
     for (part, title) in [
         (Part::Drain, "Drained"),
         (Part::EnqueueBulk, "Enqueued, 1,000 a call"),
@@ -115,35 +146,46 @@ fn cost(it: &Measurement) -> Vec<String> {
 fn endpoints(results: &Results) -> String {
     let latency = format!("p50 / p99 ms at {LATENCY_RATE:.0}/s");
     let mut table = Table::new(&[
-        "endpoint, 64 connections",
+        "endpoint with an idempotency key",
         "first requests/s",
         "replays/s",
         &latency,
-        "commits/s",
-        "requests per commit",
-        "WAL bytes",
-        "CPU µs, process",
-        "CPU µs, database",
-        "peak memory MB",
         "promise",
     ]);
     for endpoint in &ENDPOINTS {
         let Some(first) = results.find(endpoint.name, Part::Serve, 0.0) else { continue };
         let replays = results.find(&replays_of(endpoint.name), Part::Serve, 0.0);
         let paced = results.find(endpoint.name, Part::Serve, LATENCY_RATE);
-        let head = [
+        table.row(&[
             endpoint.name.to_owned(),
             ranged(first.rates()),
             ranged(replays.and_then(Measurement::rates)),
             latencies(paced),
-        ];
-        table.row(&[&head[..], &cost(first), &[endpoint.promise.to_owned()]].concat());
+            endpoint.promise.to_owned(),
+        ]);
     }
-    format!("### An endpoint with an idempotency key\n\n{}", table.text)
+    table.text
+}
+
+fn endpoint_costs(results: &Results) -> String {
+    let mut table = Table::new(&[
+        "first requests, 64 connections",
+        "commits/s",
+        "requests per commit",
+        "WAL bytes",
+        "CPU µs, process",
+        "CPU µs, database",
+        "peak memory MB",
+    ]);
+    for endpoint in &ENDPOINTS {
+        let Some(first) = results.find(endpoint.name, Part::Serve, 0.0) else { continue };
+        table.row(&[&[endpoint.name.to_owned()][..], &cost(first)].concat());
+    }
+    format!("## What a request to an endpoint costs\n\n{}", table.text)
 }
 
 fn growth(results: &Results) -> String {
-    let mut text = String::from("### How cost grows\n");
+    let mut text = String::from("## How cost grows\n\nOne round.\n");
     for name in [ON_POSTGRES, ON_SQLITE] {
         let head = [
             name,
@@ -188,7 +230,7 @@ fn settings() -> String {
         table.row(&cells.map(str::to_owned));
     }
     // Text, not numbers.
-    format!("### Contestants\n\n{}", table.text.replace("---:", "---"))
+    format!("## Contestants\n\n{}", table.text.replace("---:", "---"))
 }
 
 fn title(contestant: &Contestant) -> String {

@@ -12,7 +12,7 @@ fn results() -> Results {
         postgres: "15.18".into(),
         commit: "abc".into(),
     };
-    Results { machine, rounds: 3, is_quick: false, measurements: Vec::new() }
+    Results { machine, rounds: 3, is_complete: true, is_quick: false, measurements: Vec::new() }
 }
 
 fn sample(seconds: f64) -> Sample {
@@ -82,14 +82,47 @@ fn each_contestant_has_a_row_in_each_table_of_a_part() {
 }
 
 #[test]
-fn the_readme_lists_the_contestants_and_shows_the_stored_results() {
-    let text = std::fs::read_to_string(root().join("bench/README.md")).expect("bench/README.md");
-    assert!(text.contains(&settings()), "run `cargo xtask bench report`");
+fn the_pages_show_the_stored_results() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("a page");
     let stored = Results::read(&root().join("bench"));
-    assert_eq!(between_marks(&text, &all(stored.as_ref())), text, "run `cargo xtask bench report`");
+    let remedy = "run `cargo xtask bench report`";
+    let readme = read("bench/README.md");
+    assert_eq!(between_marks(&readme, &summary(stored.as_ref())), readme, "{remedy}");
+    assert_eq!(read("bench/RESULTS.md"), details(stored.as_ref()), "{remedy}");
+    let scale = read("docs/scale.md");
+    if let Some(stored) = stored {
+        assert_eq!(between_marks(&scale, &capacity::text(&stored)), scale, "{remedy}");
+    }
 }
 
 #[test]
 fn before_the_first_run_only_the_contestants_are_listed() {
-    assert_eq!(all(None), format!("No run is stored yet.\n\n{}", settings()));
+    assert_eq!(summary(None), "No run is stored yet.\n");
+    assert_eq!(details(None), format!("{TITLE}\n{}", settings()));
+}
+
+#[test]
+fn unfinished_and_quick_runs_say_so() {
+    assert!(!heading(&results()).contains("**"));
+    assert!(heading(&Results { is_complete: false, ..results() }).contains("**This run is not finished.**"));
+    assert!(heading(&Results { is_quick: true, ..results() }).contains("**A quick run"));
+}
+
+#[test]
+fn a_run_goes_on_only_on_the_same_machine_and_commit() {
+    let stored = Results { is_complete: false, ..results() };
+    assert!(stored.continues_on(&stored.machine));
+    assert!(!results().continues_on(&stored.machine));
+    assert!(!stored.continues_on(&Machine { commit: "def".into(), ..stored.machine.clone() }));
+}
+
+#[test]
+fn goals_are_ratios_within_the_run() {
+    let mut measured = results();
+    for (name, seconds) in [("Ichido", 0.5), ("awa", 1.0), ("apalis", 2.0), ("least SQL", 0.25)] {
+        measured.measurements.push(Measurement { contestant: name.to_owned(), ..drained(&[seconds]) });
+    }
+    let table = goals::table(&measured);
+    assert!(table.contains("| drain, to the fastest peer | 2.00 | ≥ 2.00 | met |"), "{table}");
+    assert!(table.contains("| drain, to the least SQL | 0.50 | ≥ 0.60 | **missed** |"), "{table}");
 }
