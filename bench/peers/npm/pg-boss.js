@@ -1,4 +1,6 @@
-// pg-boss: large batches, refetched at once while they are full; notifications for pickups (its guide on performance).
+// pg-boss: large batches, refetched at once while they are full; notifications for pickups (its guide on workers).
+//
+// https://github.com/timgit/pg-boss/blob/12.35.0/docs/api/workers.md
 import { PgBoss } from "pg-boss";
 import { bulks, done, payload, pickup, ready, sleep, task } from "./protocol.js";
 
@@ -6,7 +8,7 @@ const QUEUE = "orders";
 const isPickup = task.part === "pickup";
 const boss = new PgBoss({
   connectionString: task.url,
-  max: 10,
+  max: 20,
   useListenNotify: isPickup,
   // Its upkeep would only disturb a run of seconds.
   supervise: false,
@@ -30,7 +32,7 @@ const parts = {
   async drain() {
     await ready();
     let count = 0;
-    const options = { batchSize: 1000, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5, localConcurrency: 2 };
+    const options = { batchSize: 5000, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5, localConcurrency: 2 };
     await boss.work(QUEUE, options, async (jobs) => {
       count += jobs.length;
     });

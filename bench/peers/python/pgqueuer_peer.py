@@ -1,4 +1,8 @@
-"""pgqueuer: asyncpg and uvloop as in its own benchmark, with larger batches, which its guide advises for throughput."""
+"""pgqueuer: asyncpg and uvloop as in its own benchmark, with larger batches, which its guide advises for throughput.
+
+https://github.com/janbjorge/pgqueuer/blob/main/tools/benchmark.py
+https://pgqueuer.readthedocs.io/
+"""
 
 import asyncio
 import json
@@ -12,7 +16,7 @@ from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
 from pgqueuer.queries import Queries
 from protocol import COUNT, TASK, bulks, done, payload, pickup, ready, until
 
-BATCH_SIZE = 1000 if TASK["part"] == "drain" else 10
+BATCH_SIZE = 500 if TASK["part"] == "drain" else 100
 logging.disable(logging.INFO)
 starts = []
 

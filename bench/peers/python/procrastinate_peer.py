@@ -1,4 +1,7 @@
-"""procrastinate: one asynchronous worker with a high concurrency, as its guide on throughput says; notifications on."""
+"""procrastinate: one asynchronous worker with a high concurrency, as its guide on concurrency says; notifications on.
+
+https://procrastinate.readthedocs.io/en/stable/howto/basics/worker.html
+"""
 
 import asyncio
 import logging
