@@ -1,4 +1,6 @@
 //! `axum-idempotent`: the client's key, and sessions in PostgreSQL, so that a stored response survives a restart.
+//!
+//! <https://docs.rs/axum-idempotent/0.6.0/axum_idempotent/struct.IdempotentOptions.html>
 
 use std::sync::Arc;
 

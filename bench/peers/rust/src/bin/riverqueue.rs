@@ -1,5 +1,7 @@
 //! `riverqueue`: the pauses between fetches of its own benchmark (`riverqueue bench`), with as many workers as it uses by
-//! default there. It batches completions itself.
+//! default there, but 20 connections instead of 50. It batches completions itself.
+//!
+//! <https://docs.rs/crate/riverqueue-cli/0.5.0/source/src/bench.rs>
 
 use std::time::Duration;
 
