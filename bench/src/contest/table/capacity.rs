@@ -28,7 +28,7 @@ pub(in crate::contest) fn text(results: &Results) -> String {
     for (what, rate) in rows.into_iter().filter_map(|(what, rate)| Some((what, rate?))) {
         table.row(&[what.to_owned(), grouped(rate), format!("{} µs", grouped(1e6 / rate))]);
     }
-    [table.text, delivered.map(sum).unwrap_or_default(), history(results)].join("")
+    [table.text, delivered.map(sum).unwrap_or_default(), history(results)].concat()
 }
 
 /// Both costs of a message together.
