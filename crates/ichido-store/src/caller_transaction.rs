@@ -11,7 +11,7 @@ use crate::ledger::{KeyRecorded, KeyRecording, KeySettle, KeySettled};
 use crate::message::{EnqueueOutcome, NumberedMessage, StepResult};
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
-use crate::store_database::StoreDatabase as _;
+use crate::transaction_state::TransactionState;
 
 /// A connection of the caller's own to the store's database, PostgreSQL or SQLite, or an sqlx transaction on it.
 ///
@@ -118,7 +118,7 @@ impl CallerTransaction<'_> {
         if messages.iter().any(|(_, new)| new.same_content.is_some()) {
             // Before any content is reserved.
             if let Self::Postgres(connection, _, true) = self {
-                sqlx::Postgres::state_of(connection).await.check()?;
+                TransactionState::on_postgres(connection).await.check()?;
             }
             let mut outcomes = Vec::with_capacity(messages.len());
             for message in messages {

@@ -88,6 +88,7 @@ mod take;
 pub mod testing;
 pub mod token;
 mod transaction;
+mod transaction_state;
 pub mod waiters;
 mod write_job;
 mod write_queues;
@@ -97,7 +98,8 @@ pub use store::{
     Actions, Alerts, Answers, AuditTrail, Claims, DeadLetters, Facts, Keys, Messages, Nodes, Paces, Queues,
     Series, Store, Tokens,
 };
-pub use store_database::{StoreDatabase, TransactionState};
+pub use store_database::StoreDatabase;
+pub use transaction_state::TransactionState;
 
 /// The maximum delay, window, lease or time to live: a hundred years. Longer durations are capped, the same on both databases.
 /// PostgreSQL counts an interval's microseconds as a floating-point number, which is exact up to here, and no clock exceeds

@@ -2,11 +2,12 @@
 
 use sqlx::postgres::{PgConnection, PgPoolOptions, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqlitePoolOptions};
-use sqlx::{Database, Pool, Row as _, Transaction};
+use sqlx::{Database, Pool, Transaction};
 
 use crate::caller_transaction::CallerConnection;
 use crate::error::StoreError;
 use crate::error_detail::redact;
+use crate::transaction_state::TransactionState;
 
 /// Begins a transaction on PostgreSQL and marks it, in one round trip. The mark ends with it, so a statement can tell that it runs
 /// in this transaction. Set without a query: the caller may still choose an isolation level.
@@ -35,31 +36,6 @@ pub trait StoreDatabase: sealed::SupportedDatabase + Database<Connection: Caller
     ///
     /// One that has ended on SQLite is begun again, so that its owner can roll it back and the connection stays usable.
     fn state_of(transaction: &mut Self::Connection) -> impl Future<Output = TransactionState> + Send;
-}
-
-/// The state of a transaction that its owner has not ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransactionState {
-    /// It is open.
-    Open,
-    /// It can only be rolled back: a statement failed, or the connection broke.
-    Failed,
-    /// A statement of its user's, such as `COMMIT`, has ended it, or the database itself.
-    Ended,
-}
-
-impl TransactionState {
-    /// Fails unless it is open.
-    pub fn check(self) -> Result<(), StoreError> {
-        let why = match self {
-            Self::Open => return Ok(()),
-            Self::Failed => "a statement of the transaction failed, so it can only be rolled back",
-            Self::Ended => {
-                "the transaction has ended before its commit: by a COMMIT or ROLLBACK statement, a full disk or an I/O error"
-            }
-        };
-        Err(StoreError::Refused(sqlx::Error::Protocol(why.to_owned())))
-    }
 }
 
 mod sealed {
@@ -92,12 +68,7 @@ impl StoreDatabase for Postgres {
     const ROLLS_BACK_BY_ITSELF: bool = false;
 
     async fn state_of(transaction: &mut PgConnection) -> TransactionState {
-        let probe = include_str!("postgres/sql/transaction_probe.sql");
-        match sqlx::query(probe).fetch_one(transaction).await.and_then(|row| row.try_get("is_open")) {
-            Ok(true) => TransactionState::Open,
-            Ok(false) => TransactionState::Ended,
-            Err(_) => TransactionState::Failed,
-        }
+        TransactionState::on_postgres(transaction).await
     }
 }
 

@@ -251,7 +251,7 @@ pub(crate) enum CommitOutcome {
 
 impl<DB: StoreDatabase> EndedTx<DB> {
     /// Returns the open transaction for its settlement. It begins now if the handler did not use it; otherwise it must not have ended.
-    async fn to_settle(&mut self) -> Result<Begun<'_, DB::Connection>, StoreError> {
+    async fn connection_to_settle(&mut self) -> Result<Begun<'_, DB::Connection>, StoreError> {
         match &mut self.open {
             Some(open) => open.check_for_write().await?,
             None => self.open = Some(OpenTransaction::begin(&self.tx.0.pool).await?),
@@ -263,21 +263,21 @@ impl<DB: StoreDatabase> EndedTx<DB> {
     #[cfg(feature = "once")]
     async fn settle_key(&mut self, settle: &KeySettle) -> Result<KeySettled, StoreError> {
         let store = self.tx.0.store.clone();
-        let mut open = self.to_settle().await?;
+        let mut open = self.connection_to_settle().await?;
         store.keys().settle_in(&mut open, settle).await
     }
 
     #[cfg(feature = "once")]
     async fn record_key(&mut self, recording: &KeyRecording) -> Result<KeyRecorded, StoreError> {
         let store = self.tx.0.store.clone();
-        let mut open = self.to_settle().await?;
+        let mut open = self.connection_to_settle().await?;
         store.keys().record_in(&mut open, recording).await
     }
 
     #[cfg(feature = "worker")]
     async fn settle_message(&mut self, settlement: &Settlement) -> Result<StepResult, StoreError> {
         let store = self.tx.0.store.clone();
-        let mut open = self.to_settle().await?;
+        let mut open = self.connection_to_settle().await?;
         store.claims().settle_in(&mut open, settlement).await
     }
 

@@ -21,7 +21,7 @@ use crate::message::{EnqueueOutcome, Enqueued, NumberedMessage, compare_with_fir
 use crate::micros;
 use crate::split_retry::WriteMode;
 use crate::statement::{SqlValue, postgres_only};
-use crate::store_database::TransactionState;
+use crate::transaction_state::TransactionState;
 
 /// How often to look for the first message of a duplicate. It may be swept between insert and read.
 const MAX_ROUNDS: usize = 3;

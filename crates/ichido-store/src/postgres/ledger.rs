@@ -32,7 +32,7 @@ use crate::record::{
 };
 use crate::split_retry::{BatchWriter, WriteMode};
 use crate::statement::{DbConnection, SqlValue, Statement, column, postgres_only};
-use crate::store_database::{StoreDatabase as _, TransactionState};
+use crate::transaction_state::TransactionState;
 
 /// How often a claim retries when the record changes concurrently. In each round somebody else was faster.
 const MAX_ROUNDS: usize = 8;
@@ -345,7 +345,9 @@ impl Postgres {
                 row.map_or(Ok(false), |row| row.try_get("stands"))?
             }
             // The others are rare, and ask first.
-            _ if is_marked && sqlx::Postgres::state_of(connection).await == TransactionState::Ended => false,
+            _ if is_marked && TransactionState::on_postgres(connection).await == TransactionState::Ended => {
+                false
+            }
             KeyOutcome::Release => without(connection, include_str!("sql/key_release.sql")).await?,
             outcome @ (KeyOutcome::Hold | KeyOutcome::HoldAnswered) => {
                 let query = sqlx::query(include_str!("sql/key_hold.sql")).bind(vec![name.to_vec()]);

@@ -178,7 +178,7 @@ mod tests {
     struct Alone(f64);
 
     #[derive(Serialize)]
-    enum Either {
+    enum AnyVariant {
         Unit,
         One(f64),
         Two(f64, f64),
@@ -195,14 +195,14 @@ mod tests {
                 check(&Alone(number)),
                 check(&(1, "a", number)),
                 check(&BTreeMap::from([("a", number)])),
-                check(&Either::One(number)),
-                check(&Either::Two(1.0, number)),
-                check(&Either::Named { member: number }),
+                check(&AnyVariant::One(number)),
+                check(&AnyVariant::Two(1.0, number)),
+                check(&AnyVariant::Named { member: number }),
             ];
             for (index, found) in checks.into_iter().enumerate() {
                 assert_eq!(found.is_ok(), number.is_finite(), "{index}: {number}");
             }
         }
-        check(&(Either::Unit, Named::<u8> { member: None }, true, 'a', "b", 1_i128, [1_u8], ())).unwrap();
+        check(&(AnyVariant::Unit, Named::<u8> { member: None }, true, 'a', "b", 1_i128, [1_u8], ())).unwrap();
     }
 }

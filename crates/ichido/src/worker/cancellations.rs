@@ -52,7 +52,7 @@ fn is_full(page: &[Uuid]) -> bool {
 impl WorkerNode {
     /// Replaces the list, and wakes those who wait for a message on it. The heartbeat carried its first page.
     pub(super) async fn record_cancellations(&self, mut page: Vec<Uuid>) {
-        let mut requested = BTreeSet::from_iter(page.iter().copied());
+        let mut requested: BTreeSet<Uuid> = page.iter().copied().collect();
         for _ in 1..MAX_PAGES {
             let Some(last) = page.iter().max().copied().filter(|_| is_full(&page)) else { break };
             // Boxed because it is rare, and every heartbeat's future would carry its size.

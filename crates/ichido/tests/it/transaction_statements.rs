@@ -51,16 +51,16 @@ async fn endpoint() {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Order {}
+struct Parcel {}
 
-impl Message for Order {
+impl Message for Parcel {
     const QUEUE: &str = QUEUE;
 }
 
 async fn job() {
     let fixture = WorkerFixture::postgres().await;
     let pool = logged(&fixture.url).await;
-    let handler = Handler::transactional(|_: Job<Order>, tx: Tx<Postgres>| async move {
+    let handler = Handler::transactional(|_: Job<Parcel>, tx: Tx<Postgres>| async move {
         sqlx::query("CREATE TABLE orders ()").execute(&mut *tx.lock().await?).await?;
         Ok::<_, JobError>(())
     });
