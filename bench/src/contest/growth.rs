@@ -17,6 +17,8 @@ pub(crate) const PAYLOADS: [usize; 4] = [100, 1_000, 8_000, 64 << 10];
 pub(crate) const WORKERS: [usize; 4] = [1, 2, 4, 8];
 /// Payload bytes of one measurement, at most.
 const MAX_BYTES: usize = 128 << 20;
+/// Messages that become history at a time.
+const FILL_STEP: usize = 200_000;
 
 /// Measures all curves. History is a tenth of `messages`, as many, and ten times as many.
 pub(super) async fn run(cluster: &Cluster, messages: usize, results: &mut Results) {
@@ -68,12 +70,16 @@ impl<'a> Curve<'a> {
         }
     }
 
-    /// Enqueues and drains messages, so they are history.
+    /// Enqueues and drains messages, so they are history; in steps that each end within the time of a part.
     async fn fill(&mut self, count: usize) {
-        for part in [Part::EnqueueBulk, Part::Drain] {
-            let task = Task { part, url: self.database.url(), count, bytes: BYTES, rate: 0.0, workers: 1 };
-            measure(&ours(), &task, self.database.probe()).await;
-            self.database.vacuum().await;
+        for first in (0..count).step_by(FILL_STEP) {
+            let count = FILL_STEP.min(count - first);
+            for part in [Part::EnqueueBulk, Part::Drain] {
+                let task =
+                    Task { part, url: self.database.url(), count, bytes: BYTES, rate: 0.0, workers: 1 };
+                measure(&ours(), &task, self.database.probe()).await;
+                self.database.vacuum().await;
+            }
         }
     }
 }
