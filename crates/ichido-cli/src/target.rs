@@ -61,7 +61,7 @@ impl StoreArgs {
 
 /// Prints lines to standard error: the output of the command stays as it is.
 pub(crate) fn say(note: Option<String>) {
-    for line in note.iter().flat_map(|note| note.lines()) {
-        out::eprint(&format!("ichido: {line}\n"));
+    if let Some(note) = note {
+        out::eprint(&format!("ichido: {}\n", note.replace('\n', "\nichido: ")));
     }
 }

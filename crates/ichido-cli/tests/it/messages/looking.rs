@@ -163,8 +163,8 @@ both_databases! {
         let (queue, node, lease) = (QueueName::parse("orders").unwrap(), Uuid::from_u128(9), Duration::from_hours(1));
         let terms = ClaimOptions { node, lease, start_marks: false, guarantee: KEYED, max_time_in_flight: lease };
         let works = fixture.store.claims().claim(&queue, NonZeroU32::MIN, terms).await.unwrap();
-        let note = Note { status: Some(200), ..Note::default() };
-        let sent = Settlement::new(&works[0], Event::Succeeded { fence: works[0].fence }, note);
+        let answer = Note { status: Some(200), ..Note::default() };
+        let sent = Settlement::new(&works[0], Event::Succeeded { fence: works[0].fence }, answer);
         for settled in fixture.store.claims().settle_all(vec![sent]).await {
             let _ = settled.unwrap();
         }
