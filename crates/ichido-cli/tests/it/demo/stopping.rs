@@ -28,7 +28,7 @@ fn default_port_falls_back_and_requested_port_does_not() {
     let mut demo = DemoProcess::start(&folder, &[]);
     let line = demo.until("server  http://");
     assert!(
-        line.ends_with(" (a free port: 127.0.0.1:4180 is in use)") && !line.contains("//127.0.0.1:4180"),
+        line.ends_with(" (a free port: 127.0.0.1:4180 is in use)") && !line.contains("//127.0.0.1:4180 "),
         "{line}"
     );
     demo.until("sent on the first attempt");
