@@ -15,11 +15,11 @@ use super::binaries::Binary;
 use super::now;
 
 /// How many tests run in parallel. Most of them wait for a server, a timer or another process.
-pub(super) const AT_ONCE: usize = 4;
+pub(super) const AT_ONCE: usize = 6;
 /// The same for `--quick`, which runs nothing beside them and no process suite.
 pub(super) const AT_ONCE_IF_QUICK: usize = 8;
 /// How many of these may be of a process suite: such a test runs several programs, and some of them have time limits.
-const PROCESS_SUITES_AT_ONCE: usize = 2;
+const PROCESS_SUITES_AT_ONCE: usize = 3;
 /// Timeout of one test, or of the unit tests of one crate.
 const LIMIT: Duration = Duration::from_mins(10);
 /// How many of the slowest tests are listed.
