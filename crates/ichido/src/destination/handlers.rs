@@ -1,7 +1,7 @@
 //! The handlers of one queue, one for each type of its messages.
 //!
-//! Guarantee: a message runs in the handler of its type and in no other. A worker leaves a type without a handler to others, and
-//! that is no attempt: during a deployment, old and new workers serve the same queue.
+//! Guarantee: a message runs in the handler of its type and in no other. A worker leaves a type without a handler to others
+//! and counts no attempt: during a deployment, old and new workers serve the same queue.
 // Spec: H4.
 
 use ichido_core::key::IdempotencyKey;

@@ -478,7 +478,7 @@ impl Attempt {
         }
     }
 
-    /// Leaves the message to a worker that has a handler for it. That is no attempt.
+    /// Leaves the message to a worker that has a handler for it, without counting an attempt.
     fn without_handler(&self) -> AttemptReport {
         let (work, now) = (&self.leased.work, self.now());
         let (min, max) = NO_HANDLER_WAIT;
