@@ -41,8 +41,8 @@ impl DeadLetters<'_> {
 
 /// Retries a call while the store is busy, for tests in which several callers use one row.
 ///
-/// On a slow machine a row can be locked for longer than a call waits for it. [`StoreError::Busy`] means that nothing was done,
-/// so a retry loses nothing and repeats nothing.
+/// On a slow machine a row can be locked, or all connections can be in use, for longer than a call waits. Both errors mean that
+/// nothing was done, so a retry loses nothing and repeats nothing.
 ///
 /// # Panics
 /// If the call fails in any other way.
@@ -52,7 +52,9 @@ where
 {
     loop {
         match call().await {
-            Err(StoreError::Busy) => tokio::task::yield_now().await,
+            Err(StoreError::Busy | StoreError::Unavailable(sqlx::Error::PoolTimedOut)) => {
+                tokio::task::yield_now().await
+            }
             answer => return answer.expect("the store responds"),
         }
     }
