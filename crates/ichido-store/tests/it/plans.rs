@@ -142,11 +142,75 @@ fn scans(plan: &Value, table: &str) -> bool {
 
 const CLAIM_SQL: &str = include_str!("../../src/postgres/sql/work_claim.sql");
 
-async fn claim(connection: &mut PgConnection) -> QueryPlan {
+fn claim_arguments() -> String {
     let nothing = "00000000-0000-0000-0000-000000000000";
-    let arguments =
-        format!("'orders', '{nothing}', -32768, '{nothing}', {CLAIM}, 30000000, false, 0, 'none', NULL, 0");
-    plan(connection, CLAIM_SQL, &arguments).await
+    format!("'orders', '{nothing}', -32768, '{nothing}', {CLAIM}, 30000000, false, 0, 'none', NULL, 0")
+}
+
+async fn claim(connection: &mut PgConnection) -> QueryPlan {
+    plan(connection, CLAIM_SQL, &claim_arguments()).await
+}
+
+/// A queue that grew since the last ANALYZE looks small to the planner, and a connection's first plans are for the values at hand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claim_from_a_queue_without_statistics_reads_its_batch_alone() {
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    let mut connection = PgConnection::connect(&database.url).await.expect("connected");
+    let waiting = "INSERT INTO ichido.ready (queue, priority, message_id) SELECT 'orders', 2, gen_random_uuid() FROM generate_series(1, 20000) n";
+    connection.execute(waiting).await.expect("waiting messages");
+    for how in [
+        "SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL enable_seqscan = off",
+        "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off",
+    ] {
+        let claim = plan_as(&mut connection, how, CLAIM_SQL, &claim_arguments()).await;
+        let rows = rows_read(&serde_json::from_str(&claim.text).expect("a plan"));
+        // Once to choose them, once to delete them.
+        assert!(rows <= 2.0 * CLAIM as f64, "{rows} rows for {CLAIM} messages, {how}: {}", claim.text);
+    }
+    drop(store);
+}
+
+/// Planning these takes longer than running them. PostgreSQL plans a statement for each execution if the plan for the values at hand
+/// looks cheaper, and a short array looks cheaper than one of unknown length.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plans_of_each_request_are_cached() {
+    /// PostgreSQL considers a cached plan from the sixth execution on.
+    const EXECUTIONS: usize = 8;
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    let mut connection = PgConnection::connect(&database.url).await.expect("connected");
+    add_history(&mut connection, 1, 20_000).await;
+    connection.execute("SET enable_seqscan = off").await.expect("set");
+    let name = "ARRAY['\\x0011223344556677']::bytea[]";
+    let (claim_id, bytes, nothing) =
+        ("ARRAY[gen_random_uuid()]", "ARRAY['\\x01']::bytea[]", "ARRAY[NULL]::text[]");
+    for (sql, arguments) in [
+        (include_str!("../../src/postgres/sql/key_find.sql"), format!("{name}, 0")),
+        (
+            include_str!("../../src/postgres/sql/key_claim.sql"),
+            format!(
+                "{name}, ARRAY['op'], ARRAY['alice'], ARRAY['k'], {bytes}, {bytes}, {claim_id}, ARRAY[1], {nothing}, {nothing}, ARRAY['none'], 0"
+            ),
+        ),
+        (
+            include_str!("../../src/postgres/sql/key_settle.sql"),
+            format!(
+                "{name}, ARRAY[1], ARRAY['applied'], ARRAY[200], {bytes}, {bytes}, {bytes}, ARRAY[NULL]::uuid[], ARRAY[1], 0"
+            ),
+        ),
+        (CLAIM_SQL, claim_arguments()),
+    ] {
+        connection.execute(AssertSqlSafe(format!("PREPARE s AS {sql}"))).await.expect("prepared");
+        for _ in 0..EXECUTIONS {
+            connection.execute(AssertSqlSafe(format!("EXECUTE s ({arguments})"))).await.expect("executed");
+        }
+        let cached = "SELECT generic_plans FROM pg_prepared_statements WHERE name = 's'";
+        let cached = connection.fetch_one(cached).await.expect("counted").get::<i64, _>(0);
+        assert!(0 < cached, "planned for each execution: {sql}");
+        connection.execute("DEALLOCATE s").await.expect("forgotten");
+    }
+    drop(store);
 }
 
 /// Both halves: leases that have expired, and those that end later than any lease can.

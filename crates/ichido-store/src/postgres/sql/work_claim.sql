@@ -3,6 +3,9 @@
 --
 -- The scan starts at a cursor ($3, $4): earlier claims leave dead index entries before it, which cannot be cleaned up while an
 -- old snapshot is open. Rows more urgent than the cursor's priority are always read.
+--
+-- The inner limits are subqueries, which hides their value from the planner. If it knows the value and has no statistics of a queue that
+-- grew within the last minute, it expects fewer rows than the limit, and sorts the whole queue for each batch.
 WITH now AS (SELECT clock_timestamp() + $8 * interval '1 microsecond' AS at),
 picked AS (
     DELETE FROM ichido.ready WHERE ctid = ANY (ARRAY (
@@ -10,12 +13,12 @@ picked AS (
             SELECT ctid, priority, message_id FROM (
                 SELECT ctid, priority, message_id FROM ichido.ready
                 WHERE queue = $1 AND priority < $3 AND NOT suspect
-                ORDER BY priority, message_id LIMIT $5 FOR UPDATE SKIP LOCKED) AS urgent
+                ORDER BY priority, message_id LIMIT (SELECT $5::bigint) FOR UPDATE SKIP LOCKED) AS urgent
             UNION ALL
             SELECT ctid, priority, message_id FROM (
                 SELECT ctid, priority, message_id FROM ichido.ready
                 WHERE queue = $1 AND (priority, message_id) > ($3, $4) AND NOT suspect
-                ORDER BY priority, message_id LIMIT $5 FOR UPDATE SKIP LOCKED) AS rest
+                ORDER BY priority, message_id LIMIT (SELECT $5::bigint) FOR UPDATE SKIP LOCKED) AS rest
             LIMIT $5) AS picked_rows
         WHERE NOT EXISTS (SELECT 1 FROM ichido.queues WHERE name = $1 AND paused)))
     RETURNING message_id, priority, suspect, attempts, deaths, doubt_since, in_flight_until
