@@ -20,6 +20,7 @@ use ichido_store::message::{MessageFilter, MessageRow};
 use sqlx::Sqlite;
 use sqlx::postgres::PgPoolOptions;
 use tokio::sync::mpsc;
+use uuid::Uuid;
 
 use super::fixture::{
     AFTER_LEASE, BACKOFF, HandlerGate, QUEUE, WorkerFixture, both_databases, in_time, many, only, poll_pause,
@@ -27,6 +28,11 @@ use super::fixture::{
 use crate::once::relay::{Cut, Relay};
 use crate::warnings::WarningCapture;
 use business::{AnyTx, Business, Order, Receipt};
+
+/// The timeouts of a handler and of its transaction: so long that no test reaches them.
+const PATIENT: (Duration, Duration) = (Duration::from_secs(20), limits::MAX_TX_TIMEOUT);
+/// The same for a handler that never ends.
+const IMPATIENT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_millis(200));
 
 /// A handler of the orders that gets its run's number from 1.
 fn handler<F, A>(business: &Business, handle: F) -> Handler
@@ -43,7 +49,9 @@ where
     F: Fn(usize, Job<Order>, AnyTx) -> A + Send + Sync + 'static,
     A: Future<Output = Result<(), JobError>> + Send + 'static,
 {
-    fixture.builder_with(handler(business, handle), |_| ()).pool(business.pool.clone()).start().unwrap()
+    let worker = fixture.builder_with(handler(business, handle), |_| ()).pool(business.pool.clone());
+    // The longest: a transaction may be slow, and one of these waits for the test.
+    worker.tx_timeout(limits::MAX_TX_TIMEOUT).start().unwrap()
 }
 
 /// Starts a worker whose first run waits at the gate before its writes.
@@ -72,21 +80,29 @@ async fn place(job: Job<Order>, tx: AnyTx) -> Result<(), JobError> {
 async fn fails_once(
     fixture: &WorkerFixture,
     handle: impl Fn(usize, Job<Order>, AnyTx) -> HandlerRun + Send + Sync + 'static,
-    change: impl FnOnce(Handler) -> Handler,
+    (timeout, tx_timeout): (Duration, Duration),
 ) -> MessageRow {
     let business = Business::open(fixture).await;
-    let handler = change(handler(&business, handle));
+    let handler = handler(&business, handle).timeout(timeout);
     let worker = fixture.builder_with(handler, |_| ()).pool(business.pool.clone());
-    let _worker = worker.tx_timeout(Duration::from_millis(200)).start().unwrap();
+    let _worker = worker.tx_timeout(tx_timeout).start().unwrap();
     let id = fixture.put_in(Order { n: 1 }.draft()).await;
     let row = fixture.until(id, StateName::Failed).await;
     assert_eq!((row.attempts, row.effect), (1, Effect::NotDone));
     business.assert_orders(&[]).await;
-    fixture.pass(BACKOFF);
-    fixture.until(id, StateName::Sent).await;
+    until_sent(fixture, id).await;
     business.assert_orders(&[1]).await;
     assert_eq!(receipts(fixture).await, 1);
     row
+}
+
+/// Lets a failed message be retried until it is sent: on a slow machine, a retry may fail too.
+async fn until_sent(fixture: &WorkerFixture, id: Uuid) {
+    let has_ended = |row: &MessageRow| matches!(row.status, StateName::Failed | StateName::Sent);
+    while fixture.until_row(id, has_ended).await.status == StateName::Failed {
+        fixture.pass(BACKOFF);
+        poll_pause().await;
+    }
 }
 
 type HandlerRun = std::pin::Pin<Box<dyn Future<Output = Result<(), JobError>> + Send>>;
@@ -150,7 +166,7 @@ both_databases! {
                 Err::<(), _>(std::io::Error::other("the printer is on fire"))?;
             }
             Ok(())
-        }), |handler| handler).await;
+        }), PATIENT).await;
         assert_eq!(row.last_error_text.as_deref(), Some("the printer is on fire"));
     }
 
@@ -160,7 +176,7 @@ both_databases! {
             place(job, tx).await?;
             assert!(run != 1, "the first run panics");
             Ok(())
-        }), |handler| handler).await;
+        }), PATIENT).await;
     }
 
     /// On SQLite, its time in the transaction is shorter still.
@@ -172,7 +188,7 @@ both_databases! {
                 std::future::pending::<()>().await;
             }
             Ok(())
-        }), |handler| handler.timeout(Duration::from_secs(2))).await;
+        }), IMPATIENT).await;
         let why = row.last_error_text.unwrap();
         let expected = if fixture.store.is_sqlite() { "tx_timeout, 200ms" } else { "longer than 2s" };
         assert!(why.contains(expected), "{why}");
@@ -202,12 +218,8 @@ both_databases! {
         lock.release().await;
         let row = fixture.until(id, StateName::Failed).await;
         assert_eq!((row.attempts, row.effect), (1, Effect::NotDone));
-        let has_ended = |row: &MessageRow| matches!(row.status, StateName::Failed | StateName::Sent);
-        // On a slow machine, the worker's own writes may be in the way as well.
-        while fixture.until_row(id, has_ended).await.status == StateName::Failed {
-            fixture.pass(BACKOFF);
-            poll_pause().await;
-        }
+        // The worker's own writes may be in the way as well.
+        until_sent(&fixture, id).await;
         business.assert_orders(&[1]).await;
     }
 

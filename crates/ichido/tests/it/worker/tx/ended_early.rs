@@ -95,7 +95,8 @@ async fn statement_that_runs_on_does_not_hold_its_message() {
         tx.order(job.payload.n).await?;
         tx.execute(STATEMENT).await
     });
-    let sleeping = sleeping.timeout(Duration::from_millis(100));
+    // Long enough for the statement to be sent, on a slow machine too.
+    let sleeping = sleeping.timeout(Duration::from_secs(2));
     let _worker = fixture.builder_with(sleeping, |_| ()).pool(business.pool.clone()).start().unwrap();
     let id = fixture.put_in(Order { n: 1 }.draft()).await;
     let row = fixture.until(id, StateName::Failed).await;
