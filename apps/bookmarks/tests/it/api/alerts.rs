@@ -66,8 +66,17 @@ impl RunningService {
                 return;
             }
             if look % LOOKS_A_STEP == 0 {
-                self.pass(A_ROUND);
+                self.pass_a_round().await;
             }
+            look_again().await;
+        }
+    }
+
+    /// Lets a watch period pass, and waits until the worker has noticed: several of them at once would end its leases.
+    async fn pass_a_round(&self) {
+        self.pass(A_ROUND);
+        let now = self.store().now().await.unwrap();
+        while !self.store().nodes().list().await.unwrap().iter().any(|node| now <= node.seen_at) {
             look_again().await;
         }
     }
