@@ -8,7 +8,7 @@ use ichido_core::lifecycle::StateName;
 use ichido_store::Store;
 use ichido_store::error::StoreError;
 use ichido_store::message::{Enqueued, MessageFilter, MessageRow, NewMessage, QueueName, RequestBody};
-use ichido_store::testing::{postgres, sqlite};
+use ichido_store::testing::{postgres, sqlite, while_busy};
 use uuid::Uuid;
 
 pub(crate) const QUEUE: &str = "orders";
@@ -74,14 +74,14 @@ impl OutboxDatabase {
     /// Enqueues an order in another queue.
     pub(crate) async fn put_in(&self, queue: &str, key: &str) -> Uuid {
         let order = NewMessage { queue: QueueName::parse(queue).expect("a name"), ..order(key) };
-        match self.store.messages().enqueue(order).await.expect("it is enqueued") {
+        match while_busy(|| self.store.messages().enqueue(order.clone())).await {
             Enqueued::New { id } => id,
             other => panic!("not new: {other:?}"),
         }
     }
 
     pub(crate) async fn row(&self, id: Uuid) -> MessageRow {
-        self.store.messages().get(id).await.expect("an answer").expect("it is there")
+        while_busy(|| self.store.messages().get(id)).await.expect("it is there")
     }
 
     /// Waits until a message meets a condition.
@@ -101,7 +101,7 @@ impl OutboxDatabase {
 
     /// Returns how many messages are in one of these states.
     pub(crate) async fn count(&self, stages: &[StateName]) -> i64 {
-        let counts = self.store.queues().counts().await.expect("an answer");
+        let counts = while_busy(|| self.store.queues().counts()).await;
         counts.into_iter().filter(|count| stages.contains(&count.state)).map(|count| count.count).sum()
     }
 

@@ -17,7 +17,7 @@ use ichido_core::key::IdempotencyKey;
 use ichido_core::ledger::{RecordName, RecordPhase};
 use ichido_store::Store;
 use ichido_store::ledger::KeyRecord;
-use ichido_store::testing::{postgres, sqlite};
+use ichido_store::testing::{postgres, sqlite, while_busy};
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool};
 use sqlx::{PgPool, Postgres, Row as _};
 use tokio::sync::{Semaphore, watch};
@@ -204,7 +204,8 @@ impl OnceFixture {
     }
 
     pub(crate) async fn record(&self, key: &str) -> Option<KeyRecord> {
-        self.store.keys().get(&name(key)).await.expect("a response")
+        let name = name(key);
+        while_busy(|| self.store.keys().get(&name)).await
     }
 
     pub(crate) async fn phase(&self, key: &str) -> Option<RecordPhase> {

@@ -14,6 +14,7 @@ use ichido_core::retry::Guarantee;
 use ichido_core::verdict::Effect;
 use ichido_store::message::{CancelOutcome, ClaimOptions, NewMessage, Note, StepResult};
 use ichido_store::node::MAX_CANCELLATIONS;
+use ichido_store::testing::while_busy;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -27,7 +28,8 @@ impl WorkerFixture {
     async fn ask_to_stop(&self, id: Uuid) {
         let (actor, excerpt) = (Some("olivia".to_owned()), Some("ordered twice".to_owned()));
         let note = Note { actor, excerpt, ..Note::default() };
-        assert_eq!(self.store.messages().cancel(id, &note).await.unwrap(), CancelOutcome::Requested);
+        let asked = while_busy(|| self.store.messages().cancel(id, &note)).await;
+        assert_eq!(asked, CancelOutcome::Requested);
     }
 
     async fn until_request_ends(&self, id: Uuid) {

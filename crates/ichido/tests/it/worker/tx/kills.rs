@@ -23,6 +23,7 @@ use ichido_core::retry::Guarantee;
 use ichido_store::Store;
 use ichido_store::dead_letter::{DeadLetterRow, RequeuePolicy};
 use ichido_store::message::{MessageFilter, Note};
+use ichido_store::testing::while_busy;
 use sqlx::{Postgres, Sqlite};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -366,7 +367,8 @@ async fn finish(fixture: &WorkerFixture, round: i64) {
         let dead = all.iter().filter(|(_, status)| *status == StateName::Dead);
         let dead: Vec<uuid::Uuid> = dead.map(|(id, _)| *id).collect();
         let policy = |_: &DeadLetterRow| RequeuePolicy { requeue: true, guarantee: Guarantee::Transactional };
-        fixture.store.dead_letters().requeue(&dead, policy, &Note::default()).await.unwrap();
+        let note = Note::default();
+        while_busy(|| fixture.store.dead_letters().requeue(&dead, policy, &note)).await;
         let is_waiting = |status: StateName| matches!(status, StateName::Sent | StateName::Failed);
         if all.iter().all(|(_, status)| is_waiting(*status)) {
             fixture.pass(BACKOFF);
