@@ -274,7 +274,8 @@ async fn unfinished_request_head_closes_the_connection() {
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
     let service = FakeService::plain().await;
-    let proxy = ProxyProcess::start("bff", service.address, &["--head-timeout", "50ms"]);
+    // We have as long to send the first request, on a slow machine too.
+    let proxy = ProxyProcess::start("bff", service.address, &["--head-timeout", "1s"]);
     let mut client = ProxyClient::connect(proxy.address).await;
     assert_eq!(client.send(&ProxyRequest::get("/")).await.status(), 200);
     assert!(client.try_answer().await.is_none_or(|answer| answer.status() == 408));
