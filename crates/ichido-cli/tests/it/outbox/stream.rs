@@ -64,6 +64,10 @@ both_databases! {
         let ids: Vec<&str> = stored.iter().map(|message| message.headers.get(NATS_MESSAGE_ID).unwrap().as_str()).collect();
         assert_eq!(ids, [outbound("k2"), outbound("k1")]);
         assert_eq!(&stored[1].payload[..], BODY.as_bytes());
+        // The worker counts an outcome a moment after it is stored.
+        while worker.metric("outbox_lag_seconds_count", &[("queue", "orders")]).await != Some(2.0) {
+            tokio::time::sleep(POLL_EVERY).await;
+        }
         for (outcome, count) in [("success", 1.0), ("conflict_processed", 1.0), ("retry", 0.0)] {
             assert_eq!(worker.metric("outbox_send_total", &[("outcome", outcome)]).await, Some(count), "{outcome}");
         }
