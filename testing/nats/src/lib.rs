@@ -26,7 +26,7 @@ pub const SUBJECT: &str = "orders.placed";
 pub const STREAM: &str = "ORDERS";
 /// Longer than any case takes, and than any publish is in flight.
 pub const WINDOW: Duration = Duration::from_hours(24);
-/// How long a server may take to start, on a busy machine.
+/// How long a server may take to start or to respond, on a busy machine.
 const UP_WITHIN: Duration = Duration::from_mins(1);
 
 /// How often a server is checked.
@@ -176,6 +176,7 @@ impl Drop for NatsServer {
 async fn admin(url: &str) -> Context {
     let (user, password) = ADMIN;
     let options = async_nats::ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned());
+    let options = options.connection_timeout(UP_WITHIN).request_timeout(Some(UP_WITHIN));
     let client = options.connect(url).await.expect("the login works");
     async_nats::jetstream::new(client)
 }
