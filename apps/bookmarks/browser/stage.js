@@ -8,7 +8,7 @@ import { after } from 'node:test';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { built, kill, launched, openBrowser, started, until } from '../../../clients/js/test/browser/program.js';
+import { built, kill, launched, openBrowser, PATIENCE_MS, started, until } from '../../../clients/js/test/browser/program.js';
 
 export { until };
 
@@ -83,6 +83,7 @@ export class Stage {
     } else {
       shared.browser ??= await openBrowser(shared.folder);
       stage.context = await shared.browser.browser.newContext({ serviceWorkers, ...screen });
+      stage.context.setDefaultTimeout(PATIENCE_MS);
     }
     return stage;
   }

@@ -32,7 +32,7 @@ const LEAN = [
 ];
 /** How often a condition is checked, and for how long: generous, for a busy machine. */
 const LOOK_EVERY_MS = 20;
-const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = 60_000;
 
 /** Waits until `condition` returns something. */
 export async function until(what, condition) {
@@ -98,8 +98,10 @@ export async function openBrowser(folder) {
   await mkdir(profile, { recursive: true });
   const args = ['--headless=new', '--remote-debugging-port=0', `--user-data-dir=${profile}`, ...LEAN, ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []), 'about:blank'];
   const { child, found } = await started(CHROMIUM, args, folder, /DevTools listening on (ws:\S+)/, { stream: 'stderr' });
-  const browser = await chromium.connectOverCDP(found);
-  return { child, browser, context: browser.contexts()[0] };
+  const browser = await chromium.connectOverCDP(found, { timeout: PATIENCE_MS });
+  const [context] = browser.contexts();
+  context.setDefaultTimeout(PATIENCE_MS);
+  return { child, browser, context };
 }
 
 /** axe-core, to be evaluated in a page. */

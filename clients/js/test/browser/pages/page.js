@@ -2,7 +2,9 @@
 import { Queue } from '/ichido.js';
 
 const SPEED = 25;
-const since = Math.floor(Date.now() / 86_400_000) * 86_400_000;
+// The start of the week: a run that begins on one day and ends on the next has one clock.
+const WEEK_MS = 7 * 86_400_000;
+const since = Math.floor(Date.now() / WEEK_MS) * WEEK_MS;
 
 export const outside = {
   now: () => since + (Date.now() - since) * SPEED + Number(localStorage.getItem('aheadMs') ?? 0),
