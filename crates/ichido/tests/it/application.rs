@@ -16,7 +16,7 @@ use crate::warnings::WarningCapture;
 use crate::worker::fixture::poll_pause;
 
 /// The longest that a test may take.
-const MAX_CASE: Duration = Duration::from_mins(2);
+const MAX_CASE: Duration = Duration::from_mins(5);
 const LONG: Duration = Duration::from_hours(1);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

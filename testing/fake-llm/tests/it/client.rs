@@ -22,7 +22,7 @@ pub(crate) const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=AKID/20261115/eu-we
      Signature=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// Timeout for what a test waits for.
-const MAX_WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_mins(2);
 
 /// A request that can be changed before it is sent.
 #[derive(Clone)]

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 /// How often a condition is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Timeout of a case.
-const MAX_CASE: Duration = Duration::from_mins(2);
+const MAX_CASE: Duration = Duration::from_mins(5);
 
 /// A fresh database.
 pub(crate) struct ApiFixture {

@@ -16,7 +16,7 @@ use crate::mock_broker::broker::MockBroker;
 const WRITES_WITHIN: Duration = Duration::from_secs(1);
 
 /// The longest wait before the current state is reported.
-const MAX_WAIT: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(3);
 
 /// Returns whether the database accepts writes: on SQLite, a process that was stopped inside a transaction blocks all
 /// others.

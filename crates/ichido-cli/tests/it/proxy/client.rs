@@ -11,7 +11,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use crate::http_message::{HttpMessage, HttpReader, MessageKind};
 
 /// After this a test hangs. It measures nothing.
-pub(crate) const HUNG: Duration = Duration::from_mins(1);
+pub(crate) const HUNG: Duration = Duration::from_mins(2);
 
 /// One connection.
 pub(crate) struct ProxyClient {

@@ -16,7 +16,7 @@ use uuid::Uuid;
 /// Longer than a test may take: if it ends, it ends for another reason.
 const PLENTY: Duration = MAX_TIMEOUT;
 /// After this a test hangs. It measures nothing.
-const HUNG: Duration = Duration::from_mins(1);
+const HUNG: Duration = Duration::from_mins(2);
 /// How long a call waits for a response that never comes. Connecting gets as long, on a slow machine too.
 pub(crate) const SHORT: Duration = Duration::from_secs(2);
 
