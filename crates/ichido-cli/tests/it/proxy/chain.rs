@@ -53,7 +53,7 @@ impl Fate {
 /// How many actions of each kind.
 const OF_EACH: usize = 4;
 /// How long a crash blocks its keys: short for the test, and long enough to be renewed on a busy machine.
-const LEASE: &str = "3s";
+const LEASE: &str = "8s";
 /// How many clients send each action at once.
 const AT_ONCE: usize = 3;
 
@@ -124,8 +124,8 @@ struct Chain {
 fn files(folder: &TempFolder, effect: &str) -> [String; 4] {
     let times =
         |try_ms: u32, in_all_ms: u32| json!({"upstream_timeout_ms": try_ms, "client_timeout_ms": in_all_ms});
-    let to_bff = json!({"http": {"timeouts": times(100_000, 320_000)}});
-    let to_gateway = json!({"http": {"retry": {"backoff_ms": 20}, "timeouts": times(40_000, 82_000)}});
+    let to_bff = json!({"http": {"timeouts": times(220_000, 680_000)}});
+    let to_gateway = json!({"http": {"retry": {"backoff_ms": 20}, "timeouts": times(100_000, 202_000)}});
     let retry = json!({
         "mode": "enabled",
         "apply_to_methods": ["POST"],
@@ -137,7 +137,7 @@ fn files(folder: &TempFolder, effect: &str) -> [String; 4] {
     });
     let enabled = json!({"response_replay": {"on_duplicate_while_inflight": {"wait_up_to_ms": 200}}});
     let to_adapter = json!({
-        "http": {"idempotency": {"enabled": enabled}, "retry": retry, "timeouts": times(12_000, 38_000)},
+        "http": {"idempotency": {"enabled": enabled}, "retry": retry, "timeouts": times(32_000, 98_000)},
     });
     let keeps = if effect == "keyed" { json!({"days": 7}) } else { Value::Null };
     let own = json!({
@@ -146,7 +146,7 @@ fn files(folder: &TempFolder, effect: &str) -> [String; 4] {
             "orders.create": {"guarantee": effect, "keeps_keys_for": keeps},
             "profiles.update": null,
         },
-        "http": {"timeouts": {"upstream_timeout_ms": 10_000}},
+        "http": {"timeouts": {"upstream_timeout_ms": 30_000}},
     });
     [
         folder.boundary("browser_to_bff.json", &to_bff),
