@@ -1,0 +1,185 @@
+//! How the API shows a bulk operation: its preview, its progress and its outcome.
+
+use std::collections::BTreeMap;
+
+use ichido::dead_letters::{BulkEnd, BulkProgress, BulkReport, CanaryCounts, Preflight};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::super::bulk_history::RecordedBulk;
+use super::super::bulk_runner::BulkStatus;
+
+/// The preview, and the operation that was started.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct StartedOperation {
+    pub preview: Preview,
+    /// Null if nothing was started: it was a preview, or there is nothing to do.
+    pub operation: Option<Operation>,
+}
+
+/// What a bulk operation would do.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Preview {
+    /// When this was counted. An operation with this time leaves out messages that die later.
+    pub as_of: String,
+    /// Number of messages that match the filter.
+    pub matched: u64,
+    /// Number of them that would be requeued, discarded or decided.
+    pub eligible: u64,
+    /// Messages that would be requeued, discarded or decided, by queue.
+    pub queues: BTreeMap<String, u64>,
+    /// Messages that would be requeued, discarded or decided, by the code of their last error; an empty string if there is none.
+    pub errors: BTreeMap<String, u64>,
+    pub refused: Vec<RefusedLetters>,
+}
+
+/// Messages that would not be requeued, discarded or decided.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct RefusedLetters {
+    pub queue: String,
+    pub reason: String,
+    pub count: u64,
+    /// The reason for people, and how to fix it.
+    pub detail: String,
+}
+
+impl Preview {
+    pub(super) fn new(found: &Preflight) -> Self {
+        let refused = found.refused.iter().map(|((queue, reason), count)| RefusedLetters {
+            queue: queue.clone(),
+            reason: reason.as_str().to_owned(),
+            count: *count,
+            detail: reason.to_string(),
+        });
+        Self {
+            as_of: found.as_of.to_string(),
+            matched: found.matched,
+            eligible: found.eligible,
+            queues: found.queues.clone(),
+            errors: found.errors.clone(),
+            refused: refused.collect(),
+        }
+    }
+}
+
+/// The latest bulk operations.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in super::super) struct Operations {
+    /// Newest first.
+    pub(super) operations: Vec<Operation>,
+}
+
+/// A bulk operation.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Operation {
+    pub id: Uuid,
+    /// `requeue`, `requeue_canary`, `discard`, `decide_done`, `decide_not_done`, `decide_not_done_canary` or `decide_give_up`.
+    pub action: String,
+    /// Who started it.
+    pub by: String,
+    /// `started`, `stopping`, `ended`, `stopped`, `halted` (by its canary), `failed`, or `abandoned`: its process was killed. If started
+    /// again, it continues with the rest.
+    pub state: String,
+    /// Its filter, and its outcome.
+    pub detail: String,
+    pub started_at: String,
+    pub updated_at: String,
+    /// Its progress; only while it runs in this server.
+    pub progress: Option<OperationProgress>,
+    /// Its outcome; only if it ended in this server recently.
+    pub result: Option<OperationResult>,
+}
+
+/// The progress of a bulk operation.
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+pub struct OperationProgress {
+    /// Number of messages requeued, discarded or decided.
+    pub moved: u64,
+    /// Number of messages to requeue, discard or decide when they were counted.
+    pub total: u64,
+    /// The messages of the canary's current step.
+    pub canary: Option<CanaryResult>,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+pub struct CanaryResult {
+    /// Not finished yet.
+    pub pending: u64,
+    /// Sent.
+    pub succeeded: u64,
+    /// Failed at least once.
+    pub failed: u64,
+}
+
+/// The outcome of a bulk operation.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct OperationResult {
+    /// Number of messages requeued, discarded or decided.
+    pub moved: u64,
+    /// Number of messages that changed meanwhile.
+    pub gone: u64,
+    /// Messages that were not requeued, discarded or decided, by reason.
+    pub refused: Vec<NotMoved>,
+    /// Who requested the stop, if anybody.
+    pub stopped_by: Option<String>,
+    /// The messages of its canary when it halted.
+    pub canary: Option<CanaryResult>,
+    /// Why it failed, if it did.
+    pub error: Option<String>,
+}
+
+/// Messages that were not requeued, discarded or decided.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct NotMoved {
+    pub reason: String,
+    pub count: u64,
+    /// The reason for people, and what to do about it.
+    pub detail: String,
+}
+
+impl From<CanaryCounts> for CanaryResult {
+    fn from(counts: CanaryCounts) -> Self {
+        Self { pending: counts.pending, succeeded: counts.succeeded, failed: counts.failed }
+    }
+}
+
+impl OperationResult {
+    fn new(report: BulkReport, error: Option<String>) -> Self {
+        let refused = report.refused.into_iter().map(|(reason, count)| NotMoved {
+            reason: reason.as_str().to_owned(),
+            count,
+            detail: reason.to_string(),
+        });
+        let (stopped_by, watched) = match report.ended {
+            BulkEnd::Stopped { by } => (by, None),
+            BulkEnd::Halted { watched } => (None, Some(watched.into())),
+            BulkEnd::Done | BulkEnd::Abandoned | BulkEnd::Failed => (None, None),
+        };
+        let (moved, gone) = (report.moved, report.gone);
+        Self { moved, gone, refused: refused.collect(), stopped_by, canary: watched, error }
+    }
+}
+
+impl Operation {
+    pub(super) fn new(bulk: RecordedBulk, status: Option<BulkStatus>) -> Self {
+        let (progress, result) = match status {
+            Some(BulkStatus::Running(BulkProgress { moved, total: of, canary: watched, .. })) => {
+                (Some(OperationProgress { moved, total: of, canary: watched.map(CanaryResult::from) }), None)
+            }
+            Some(BulkStatus::Finished(report, error)) => (None, Some(OperationResult::new(report, error))),
+            None => (None, None),
+        };
+        Self {
+            id: bulk.id,
+            action: bulk.kind,
+            by: bulk.by,
+            state: bulk.state,
+            detail: bulk.detail,
+            started_at: bulk.started_at.to_string(),
+            updated_at: bulk.updated_at.to_string(),
+            progress,
+            result,
+        }
+    }
+}
