@@ -1,4 +1,4 @@
-//! Reads ledger records from rows of both databases, and decides claims and settles.
+//! Reads ledger records from rows of both databases, decides claims and settles, and records outcomes without a claim.
 
 use std::sync::Arc;
 
@@ -14,13 +14,15 @@ use ichido_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::action::AuditAction;
-use crate::columns::Columns;
+use crate::columns::{Columns, small};
 use crate::error::StoreError;
 use crate::headers;
 use crate::ledger::{
-    ClaimOrigin, KeyClaim, KeyClaimed, KeyLookup, KeyOutcome, KeyRecord, KeySettle, KeySettled,
-    StoredResponse,
+    ClaimOrigin, KeyClaim, KeyClaimed, KeyLookup, KeyOutcome, KeyRecord, KeyRecorded, KeyRecording,
+    KeySettle, KeySettled, StoredResponse,
 };
+use crate::micros;
+use crate::statement::{DbConnection, SqlValue, paired};
 
 /// A claim with the id by which it recognises its own insert.
 pub(crate) struct ClaimAttempt {
@@ -122,6 +124,40 @@ pub(crate) fn outcome_if_unchanged(
         None if again && matches!(settle.outcome, KeyOutcome::Release) => KeySettled::Settled,
         _ => KeySettled::Stale,
     }
+}
+
+/// Records an outcome, unless its key has a record. `is_marked` concerns only PostgreSQL.
+pub(crate) async fn record_in(
+    connection: &mut DbConnection<'_>,
+    recording: &KeyRecording,
+    skew: i64,
+    is_marked: bool,
+) -> Result<KeyRecorded, StoreError> {
+    let KeyRecording { request, response, .. } = recording;
+    let (name, headers) = (request.name.hash(), headers::encode(&response.headers));
+    let values = [
+        name.as_slice().into(),
+        request.name.operation.as_str().into(),
+        request.name.identity.as_str().into(),
+        request.name.key.as_str().into(),
+        request.fingerprint.as_bytes().as_slice().into(),
+        request.request_digest.as_bytes().as_slice().into(),
+        request.policy.guarantee().as_str().into(),
+        recording.settled.as_str().into(),
+        recording.attempt.into(),
+        small(response.status).into(),
+        headers.as_slice().into(),
+        response.body.as_deref().into(),
+        recording.result_digest.as_ref().map(|digest| digest.as_bytes().as_slice()).into(),
+        SqlValue::Id(recording.message_id),
+        request.hops.as_deref().into(),
+        request.trace.as_deref().into(),
+        skew.into(),
+        micros(recording.ttl).into(),
+        is_marked.into(),
+    ];
+    let recorded = connection.execute(paired!("key_record_in"), &values).await?;
+    Ok(if recorded == 1 { KeyRecorded::Recorded } else { KeyRecorded::Taken })
 }
 
 /// Reads the record in a row, judged at this time.

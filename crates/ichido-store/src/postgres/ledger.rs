@@ -28,7 +28,7 @@ use crate::ledger::{
 use crate::micros;
 use crate::record::{
     CLAIMED, ClaimAttempt, ClaimDecision, FoundRecord, LookupJob, name_of, outcome_if_unchanged, read_record,
-    state_name, unknown_entries,
+    record_in, state_name, unknown_entries,
 };
 use crate::split_retry::{BatchWriter, WriteMode};
 use crate::statement::{DbConnection, SqlValue, Statement, column, postgres_only};
@@ -372,30 +372,7 @@ impl Postgres {
         recording: &KeyRecording,
         is_marked: bool,
     ) -> Result<KeyRecorded, StoreError> {
-        let KeyRecording { request, response, .. } = recording;
-        let recorded = sqlx::query(include_str!("sql/key_record_in.sql"))
-            .bind(request.name.hash().as_slice())
-            .bind(&request.name.operation)
-            .bind(&request.name.identity)
-            .bind(request.name.key.as_str())
-            .bind(request.fingerprint.as_bytes().as_slice())
-            .bind(request.request_digest.as_bytes().as_slice())
-            .bind(request.policy.guarantee().as_str())
-            .bind(recording.settled.as_str())
-            .bind(recording.attempt)
-            .bind(small(response.status))
-            .bind(headers::encode(&response.headers))
-            .bind(response.body.as_deref())
-            .bind(recording.result_digest.as_ref().map(|digest| digest.as_bytes().as_slice()))
-            .bind(recording.message_id)
-            .bind(request.hops.as_deref())
-            .bind(request.trace.as_deref())
-            .bind(self.skew())
-            .bind(micros(recording.ttl))
-            .bind(is_marked)
-            .execute(connection)
-            .await?;
-        Ok(if recorded.rows_affected() == 1 { KeyRecorded::Recorded } else { KeyRecorded::Taken })
+        record_in(&mut self.connection(connection), recording, self.skew(), is_marked).await
     }
 
     /// Returns whether a caller's connection leads to the store's database.

@@ -21,10 +21,9 @@ use crate::ledger::{
     ClaimOrigin, KeyClaimed, KeyLookup, KeyOutcome, KeyRecord, KeyRecorded, KeyRecording, KeySettle,
     KeySettled, KeySweep,
 };
-use crate::micros;
 use crate::record::{
     ClaimAttempt, ClaimDecision, FoundRecord, LookupJob, name_of, outcome_if_unchanged, read_record,
-    state_name, unknown_entries,
+    record_in, state_name, unknown_entries,
 };
 use crate::rescue::lapsed_ends;
 use crate::split_retry::{BatchWriter, WriteMode};
@@ -205,29 +204,7 @@ impl Sqlite {
         recording: &KeyRecording,
     ) -> Result<KeyRecorded, StoreError> {
         self.files.check()?;
-        let KeyRecording { request, response, .. } = recording;
-        let recorded = sqlx::query(include_str!("sql/key_record_in.sql"))
-            .bind(request.name.hash().as_slice())
-            .bind(&request.name.operation)
-            .bind(&request.name.identity)
-            .bind(request.name.key.as_str())
-            .bind(request.fingerprint.as_bytes().as_slice())
-            .bind(request.request_digest.as_bytes().as_slice())
-            .bind(request.policy.guarantee().as_str())
-            .bind(recording.settled.as_str())
-            .bind(recording.attempt)
-            .bind(small(response.status))
-            .bind(headers::encode(&response.headers))
-            .bind(response.body.as_deref())
-            .bind(recording.result_digest.as_ref().map(|digest| digest.as_bytes().as_slice()))
-            .bind(recording.message_id)
-            .bind(request.hops.as_deref())
-            .bind(request.trace.as_deref())
-            .bind(self.skew())
-            .bind(micros(recording.ttl))
-            .execute(connection)
-            .await?;
-        Ok(if recorded.rows_affected() == 1 { KeyRecorded::Recorded } else { KeyRecorded::Taken })
+        record_in(&mut without_clock(connection), recording, self.skew(), false).await
     }
 
     /// Returns whether a caller's connection leads to the store's file.

@@ -2,7 +2,7 @@
 -- inserted, and the caller rolls back. It reads the clock itself, as in now.sql, because each statement of a caller's
 -- connection is a trip to its thread.
 --
--- The fence is greater than that of any earlier claim. It is not issued: nobody settles this record by it.
+-- The fence is greater than that of any earlier claim. It is not issued: nobody settles this record by it. ?19 is not used.
 INSERT INTO ichido_ledger
     (name, operation, identity, key, fingerprint, request_digest, guarantee, state, fence, claim_id, status, headers, body,
      result_digest, message_id, hops, trace, created_at, claimed_at, completed_at, expires_at)
