@@ -233,30 +233,24 @@ impl Postgres {
             return Ok(Vec::new());
         }
         let over: Vec<i64> = self.claim_tracker.exhausted(reports.iter()).into_iter().map(number).collect();
-        let reporting = |sql| sent_reports(sql, reports, &over, self.skew());
-        // A report is repeated only after a lost answer, so the first try assumes no repetition.
-        let first_try = match reports {
+        let query = match reports {
             [report] => {
                 let one = include_str!("sql/settle_sent_one.sql");
                 sent_report(one, report, over.first().copied(), self.skew())
             }
-            _ => reporting(include_str!("sql/settle_sent_new.sql")),
+            _ => sent_reports(reports, &over, self.skew()),
         };
-        let index = |report: &ClaimReport<'_>| report.index;
-        let applied = match pool.all(first_try).await {
-            Ok(rows) => {
-                let valid: BTreeSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
-                reports.iter().filter(|report| valid.contains(&report.fence)).map(index).collect()
-            }
+        let rows = match pool.all(query).await {
+            // A report is repeated only after a lost answer.
             Err(StoreError::Refused(sqlx::Error::Database(error))) if error.is_unique_violation() => {
-                let rows = pool.all(reporting(include_str!("sql/settle_sent.sql"))).await?;
-                let added: HashSet<_> = rows.iter().map(of_message).collect::<Result<_, _>>()?;
-                reports.iter().filter(|report| added.contains(&report.message_claim())).map(index).collect()
+                return Ok(self.settle_others(pool, reports).await?.into_keys().collect());
             }
-            Err(error) => return Err(error),
+            rows => rows?,
         };
+        let valid: BTreeSet<Fence> = rows.iter().map(Columns::fence).collect::<Result<_, _>>()?;
         self.claim_tracker.release(reports.iter());
-        Ok(applied)
+        let applied = reports.iter().filter(|report| valid.contains(&report.fence));
+        Ok(applied.map(|report| report.index).collect())
     }
 
     /// Writes a success within its holder's own transaction.
@@ -272,7 +266,8 @@ impl Postgres {
         Ok(row.map_or(StepResult::Refused(StepRefusal::StaleFence), |_| StepResult::Now(report.last())))
     }
 
-    /// Writes the failures and the messages given back. Returns what was applied and what a start mark contradicts, by index.
+    /// Writes the failures, the messages given back, and successes of which some were written before. Returns what was applied and
+    /// what a start mark contradicts, by index.
     async fn settle_others(
         &self,
         pool: &ConnectionPool,
@@ -395,7 +390,6 @@ impl Postgres {
 
 /// Builds the statement that writes successes.
 fn sent_reports<'q>(
-    sql: &'static str,
     reports: &'q [ClaimReport<'q>],
     over: &[i64],
     skew: i64,
@@ -412,7 +406,7 @@ fn sent_reports<'q>(
         }
     }
     let leases = repeated(these().map(|report| i32::try_from(lease(report) + 1).unwrap_or(i32::MAX)));
-    sqlx::query(sql)
+    sqlx::query(include_str!("sql/settle_sent.sql"))
         .bind(these().map(|report| report.settlement.id).collect::<Vec<_>>())
         .bind(leases)
         .bind(repeated(these().map(|report| count(report.history.attempts))))
@@ -456,8 +450,4 @@ fn sent_report<'q>(
         .bind(type_of(note))
         .bind(over)
         .bind(bytes_of(note))
-}
-
-fn of_message(row: &PgRow) -> Result<(Uuid, Fence), StoreError> {
-    Ok((row.uuid("message_id")?, row.fence()?))
 }

@@ -1,13 +1,15 @@
--- The common end: sent. Writes one event row per message; the lease row is deleted with the last message of its batch. A
--- message that has already ended under its claim is not changed.
+-- The common end: sent. Writes one event row per message; the lease row is deleted with the last message of its batch. Returns
+-- the valid claims, whose reports are all stored. None of them was made before: without ON CONFLICT and RETURNING an insert
+-- costs less. A batch with a repeated report fails as a whole, and is written like failures, which look first.
 --
 -- The lock prevents a rescue from reading the remaining messages before this commits; if the rescue came first, the lease is
 -- missing here. It is the lock that the deletion needs, taken in one order: two nodes that report on the same claims cannot
 -- deadlock.
 --
--- Each message has the position of its fence in $5. Not a join: PostgreSQL would build its hash table from the messages, which
--- costs more and returns them in reverse, and then the index of the events is filled backwards and half empty. A column that repeats one
--- value has only that one, and one without values has none ($2 to $4, $8 to $14, $16; see repeated.rs). $15 is not used.
+-- Each message has the position of its fence in $5, and $15 counts those of each fence. Not a join: PostgreSQL would build its hash
+-- table from the messages, which costs more and returns them in reverse, and then the index of the events is filled backwards and
+-- half empty. A column that repeats one value has only that one, and one without values has none ($2 to $4, $8 to $14, $16; see
+-- repeated.rs).
 WITH now AS (SELECT clock_timestamp() + $7 * interval '1 microsecond' AS at),
 held AS (SELECT fence, node, queue, claimed_at FROM ichido.leases WHERE fence = ANY ($5) ORDER BY fence FOR UPDATE),
 lease AS (
@@ -28,15 +30,13 @@ ended AS (
                    response, response_type, response_bytes),
          lease, now
     WHERE lease.nodes[coalesce(i.lease, ($2::integer[])[1])] IS NOT NULL
-    ON CONFLICT DO NOTHING
-    RETURNING message_id, fence
 ),
 over AS (DELETE FROM ichido.leases WHERE fence = ANY ($6) AND fence IN (SELECT fence FROM held)),
 unmarked AS (DELETE FROM ichido.start_marks WHERE fence = ANY ($6)),
 counted AS (
     INSERT INTO ichido.count_deltas (queue, state, delta)
-    SELECT held.queue, c.state, sum(c.sign)
-    FROM ended JOIN held USING (fence), (VALUES ('sending', -1), ('sent', 1)) AS c (state, sign)
+    SELECT held.queue, c.state, sum(c.sign * f.count)
+    FROM unnest($5::bigint[], $15::integer[]) AS f (fence, count) JOIN held USING (fence), (VALUES ('sending', -1), ('sent', 1)) AS c (state, sign)
     GROUP BY held.queue, c.state
 )
-SELECT message_id, fence FROM ended
+SELECT fence FROM held

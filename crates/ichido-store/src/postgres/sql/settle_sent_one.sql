@@ -1,4 +1,4 @@
--- Like settle_sent_new.sql, for a single report: without arrays it costs little more than half. $13 is the fence if its claim is
+-- Like settle_sent.sql, for a single report: without arrays it costs little more than half. $13 is the fence if its claim is
 -- over, otherwise NULL.
 WITH held AS (SELECT fence, node, queue, claimed_at FROM ichido.leases WHERE fence = $2 FOR UPDATE),
 ended AS (

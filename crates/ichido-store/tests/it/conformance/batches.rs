@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use ichido_core::digest::Digest;
+use ichido_core::lifecycle::State;
 use ichido_core::retry::Guarantee;
 use ichido_core::time::Timestamp;
 use ichido_core::verdict::ErrorCode;
@@ -139,6 +140,24 @@ both_databases! {
             assert_eq!((last.code.as_deref(), last.response), (expected.code.map(ErrorCode::as_str), expected.response));
         }
         fixture.assert_counts(&[("sent", 6)]).await;
+        fixture.pass(DAY);
+        assert_eq!(fixture.rescue(Guarantee::None).await, None, "no claim is left");
+    }
+
+    /// One report is repeated, as after a lost answer: the new ones beside it are stored, and the claim ends with them.
+    #[test]
+    async fn success_that_is_repeated_in_a_batch_is_stored_once(fixture: StoreFixture) {
+        let ids = fixture.enqueue_many(3).await;
+        let work = claim(&fixture, 1, 3).await;
+        fixture.send(&work[0]).await;
+        let reports = work.iter().chain(&work[1..2]);
+        let reports = reports.map(|work| Settlement::new(work, succeeded(work), Note::default())).collect();
+        let results = fixture.store.claims().settle_all(reports).await;
+        assert!(results.iter().all(|result| matches!(result, Ok(StepResult::Now(State::Sent)))), "{results:?}");
+        for id in ids {
+            assert_eq!(fixture.steps(id).await, ["queued>sending", "sending>sent"]);
+        }
+        fixture.assert_counts(&[("sent", 3)]).await;
         fixture.pass(DAY);
         assert_eq!(fixture.rescue(Guarantee::None).await, None, "no claim is left");
     }
