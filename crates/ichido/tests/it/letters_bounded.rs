@@ -11,12 +11,10 @@ use ichido_core::verdict::Effect;
 use ichido_store::dead_letter::DeadLetterFilter;
 use ichido_store::message::limits::MAX_PAGE;
 use ichido_store::message::{ClaimOptions, NewMessage, Note, Settlement};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Metadata, Subscriber};
 use uuid::Uuid;
 
 use crate::own_process;
+use crate::statement_log::{Logged, for_each_statement};
 use crate::worker::fixture::{QUEUE, WorkerFixture, key, many, queue};
 
 const LETTERS: u32 = 10_500;
@@ -27,42 +25,9 @@ const MAX_PER_BATCH: u64 = 14;
 static STATEMENTS: AtomicU64 = AtomicU64::new(0);
 static MAX_ROWS: AtomicU64 = AtomicU64::new(0);
 
-/// Counts the statements that sqlx logs.
-struct StatementCounter;
-
-struct Rows;
-
-impl Visit for Rows {
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        if field.name() == "rows_returned" {
-            MAX_ROWS.fetch_max(value, Ordering::SeqCst);
-        }
-    }
-
-    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
-}
-
-impl Subscriber for StatementCounter {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "sqlx::query"
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        STATEMENTS.fetch_add(1, Ordering::SeqCst);
-        event.record(&mut Rows);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
+fn add(statement: &Logged) {
+    STATEMENTS.fetch_add(1, Ordering::SeqCst);
+    MAX_ROWS.fetch_max(statement.rows, Ordering::SeqCst);
 }
 
 async fn many_dead(fixture: &WorkerFixture) {
@@ -140,7 +105,7 @@ async fn child() {
     if !own_process::is_own() {
         return;
     }
-    tracing::subscriber::set_global_default(StatementCounter).unwrap();
+    for_each_statement(add);
     // One after the other: the counts belong to the process.
     case(WorkerFixture::sqlite().await).await;
     case(WorkerFixture::postgres().await).await;

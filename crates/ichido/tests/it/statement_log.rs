@@ -1,41 +1,35 @@
 //! The statements of sqlx, for tests that count them. They belong to the process, so such a test needs its own.
 
-use std::sync::Mutex;
-
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Level, Metadata, Subscriber};
 
-static STATEMENTS: Mutex<Vec<(Level, String)>> = Mutex::new(Vec::new());
-
-/// Collects every statement with the level of its connection. BEGIN is not logged.
-pub(crate) struct StatementLog;
-
-impl StatementLog {
-    /// Collects from now on.
-    pub(crate) fn start() {
-        tracing::subscriber::set_global_default(Self).unwrap();
-    }
-
-    /// Returns the statements since the last call.
-    pub(crate) fn take() -> Vec<(Level, String)> {
-        std::mem::take(&mut *STATEMENTS.lock().unwrap())
-    }
+/// A statement. BEGIN is not logged.
+pub(crate) struct Logged {
+    /// The level at which its connection logs.
+    pub(crate) level: Level,
+    pub(crate) text: String,
+    pub(crate) rows: u64,
 }
 
-/// The text of a statement: a short one is its own summary.
-#[derive(Default)]
-struct Text {
-    summary: String,
-    statement: String,
+/// Shows every statement to `each`, after it has ended.
+pub(crate) fn for_each_statement(each: fn(&Logged)) {
+    tracing::subscriber::set_global_default(StatementLog(each)).unwrap();
 }
 
-impl Visit for Text {
+struct StatementLog(fn(&Logged));
+
+impl Visit for Logged {
     fn record_str(&mut self, field: &Field, value: &str) {
-        match field.name() {
-            "summary" => value.clone_into(&mut self.summary),
-            "db.statement" => value.clone_into(&mut self.statement),
-            _ => (),
+        // The summary comes first. It is all of a short statement, and the rest is empty.
+        if matches!(field.name(), "summary" | "db.statement") && !value.is_empty() {
+            value.trim().clone_into(&mut self.text);
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "rows_returned" {
+            self.rows = value;
         }
     }
 
@@ -48,10 +42,9 @@ impl Subscriber for StatementLog {
     }
 
     fn event(&self, event: &tracing::Event<'_>) {
-        let mut text = Text::default();
-        event.record(&mut text);
-        let text = if text.statement.is_empty() { text.summary } else { text.statement };
-        STATEMENTS.lock().unwrap().push((*event.metadata().level(), text));
+        let mut logged = Logged { level: *event.metadata().level(), text: String::new(), rows: 0 };
+        event.record(&mut logged);
+        (self.0)(&logged);
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -1,6 +1,7 @@
 //! How many statements a handler's transaction costs on PostgreSQL, where each is a round trip. Counted at sqlx, without a clock.
 
 use std::str::FromStr as _;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use ichido::destination::{Handler, Job, JobError};
@@ -14,13 +15,26 @@ use tracing::Level;
 
 use crate::once::fixture::{Mode, OnceFixture, keyed};
 use crate::own_process;
-use crate::statement_log::StatementLog;
+use crate::statement_log::{Logged, for_each_statement};
 use crate::worker::fixture::{QUEUE, WorkerFixture, message};
 
 /// The level at which the handlers' connections log. The store's own have another.
 const OF_HANDLERS: Level = Level::INFO;
 /// The handler's own statement, the settlement and COMMIT. sqlx does not log BEGIN.
 const EXPECTED: usize = 3;
+
+/// The statements of handlers since the last look.
+static STATEMENTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn collect(statement: &Logged) {
+    if statement.level == OF_HANDLERS {
+        STATEMENTS.lock().unwrap().push(statement.text.clone());
+    }
+}
+
+fn take() -> Vec<String> {
+    std::mem::take(&mut *STATEMENTS.lock().unwrap())
+}
 
 /// Connections for handlers, whose statements are collected.
 async fn logged(url: &str) -> Pool {
@@ -32,8 +46,7 @@ async fn logged(url: &str) -> Pool {
 
 #[track_caller]
 fn assert_expected(of: &str) {
-    let statements: Vec<_> =
-        StatementLog::take().into_iter().filter(|(level, _)| *level == OF_HANDLERS).collect();
+    let statements = take();
     assert_eq!(statements.len(), EXPECTED, "{of}: {statements:#?}");
 }
 
@@ -44,7 +57,7 @@ async fn endpoint() {
         let orders = fixture.orders(mode);
         // The first request also checks the pool.
         keyed(&format!("{mode:?}-1")).send(&orders).await.assert_first(201, "order 1");
-        StatementLog::take();
+        take();
         keyed(&format!("{mode:?}-2")).send(&orders).await.assert_first(201, "order 2");
         assert_expected(&format!("{mode:?}"));
     }
@@ -65,7 +78,7 @@ async fn job() {
         Ok::<_, JobError>(())
     });
     let _worker = fixture.builder_with(handler, |_| ()).pool(pool).start().unwrap();
-    StatementLog::take();
+    take();
     let id = fixture.put_in(message("k1")).await;
     fixture.until(id, StateName::Sent).await;
     assert_expected("a job");
@@ -83,7 +96,7 @@ async fn child() {
     if !own_process::is_own() {
         return;
     }
-    StatementLog::start();
+    for_each_statement(collect);
     // One after the other: the statements belong to the process.
     endpoint().await;
     job().await;

@@ -25,12 +25,10 @@ use ichido_store::dead_letter::{DeadLetterRow, RequeuePolicy};
 use ichido_store::message::{MessageFilter, Note};
 use ichido_store::testing::while_busy;
 use sqlx::{Postgres, Sqlite};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Metadata, Subscriber};
 
 use super::business::{AnyTx, Business, Order, Receipt};
 use crate::own_process;
+use crate::statement_log::{Logged, for_each_statement};
 use crate::worker::fixture::{BACKOFF, QUEUE, WorkerFixture, many, poll_pause};
 
 const URL: &str = "ICHIDO_TX_URL";
@@ -73,49 +71,14 @@ fn random_kills() -> i64 {
 /// The statements that are left before the process dies; negative if it does not.
 static LEFT: AtomicI64 = AtomicI64::new(i64::MIN);
 
-/// Which statement an event of sqlx is about.
-#[derive(Default)]
-struct Statement {
-    /// Whether it is the child's look at its own order, which is not part of the path.
-    is_ours: bool,
-}
-
-impl Visit for Statement {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.is_ours |= field.name() == "summary" && value.starts_with("SELECT n FROM orders");
+/// Counts a statement, and dies after one of them.
+fn count_down(statement: &Logged) {
+    // The child's look at its own order is not part of the path.
+    let is_ours = statement.text.starts_with("SELECT n FROM orders");
+    if !is_ours && LEFT.load(Ordering::SeqCst) != i64::MIN && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
+        // All threads end at once, and nothing is cleaned up.
+        std::process::abort();
     }
-
-    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
-}
-
-/// Counts statements of sqlx, and dies after one of them.
-struct DeathByStatement;
-
-impl Subscriber for DeathByStatement {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "sqlx::query"
-    }
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        let mut statement = Statement::default();
-        event.record(&mut statement);
-        if statement.is_ours {
-            return;
-        }
-        if LEFT.load(Ordering::SeqCst) != i64::MIN && LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
-            // All threads end at once, and nothing is cleaned up.
-            std::process::abort();
-        }
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
 }
 
 fn say(word: &str, number: i64) {
@@ -184,7 +147,7 @@ async fn child() {
     let (url, (round, statement)) = (std::env::var(URL).unwrap(), doom());
     // The test harness may have begun a line.
     println!();
-    tracing::subscriber::set_global_default(DeathByStatement).unwrap();
+    for_each_statement(count_down);
     let store = Store::open(&url, 4).await.unwrap();
     store.advance_clock(AHEAD * u32::try_from(round).unwrap());
     let business = Business::at(&url).await;
