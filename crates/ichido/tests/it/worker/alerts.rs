@@ -32,7 +32,7 @@ use super::fixture::{
 /// A bit longer than the watch's period.
 const A_ROUND: Duration = Duration::from_secs(11);
 /// The checks between two steps of time: a round completes, and a window does not end before it was measured.
-const LOOKS_A_STEP: u32 = 40;
+const LOOKS_A_STEP: u32 = 20;
 const HOUR: Duration = Duration::from_hours(1);
 const QUARTER: Duration = Duration::from_mins(15);
 

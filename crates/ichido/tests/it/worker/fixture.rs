@@ -25,10 +25,10 @@ pub(crate) const AFTER_LEASE: Duration = Duration::from_secs(31);
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 /// How long a failed message waits: so long that no test reaches it without moving the clock.
 pub(crate) const BACKOFF: Duration = Duration::from_mins(10);
-/// The polling interval of the workers here.
-pub(crate) const IDLE: Duration = Duration::from_millis(10);
+/// The polling interval of the workers here. Each poll costs several statements, and many tests run at once.
+pub(crate) const IDLE: Duration = Duration::from_millis(25);
 /// How often a condition is checked.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The longest that a test may take, beside compilers on a small machine.
 const MAX_CASE: Duration = Duration::from_mins(5);
 
