@@ -14,8 +14,8 @@ Usage: cargo xtask <chore>
   test                  Check what CI checks: format, clippy, tests, docs, browser tests; AWS, licences and fuzz
                         targets only if one of the last 30 commits concerns them
   test --all            Check all of that in any case
-  test --quick          Check format, clippy and the tests of changed crates, without process suites; run it
-                        before each commit
+  test --quick          Check format, clippy and the tests of changed crates, without process suites and slow
+                        suites; run it before each commit
   tidy                  Check the rules about the repository itself (part of `test`)
   bench                 Measure Ichido beside its peers and write bench/README.md; installs the peers below target
   bench --quick         Check that all contestants work: few messages, one round, nothing written but target/bench

@@ -43,7 +43,7 @@ pub enum Scope {
     Usual,
     /// Everything.
     All,
-    /// Format, lints, and the tests of changed crates, without process suites.
+    /// Format, lints, and the tests of changed crates, without process suites and slow suites.
     Quick,
 }
 

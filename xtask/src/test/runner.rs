@@ -42,9 +42,30 @@ const PROCESS_SUITES: [(&str, &str); 12] = [
     ("ichido-cli", ""),
 ];
 
-/// Returns a test's index among the process suites, which decides how early it starts.
-fn process_suite(package: &str, test: &str) -> Option<usize> {
-    PROCESS_SUITES.iter().position(|(of, prefix)| *of == package && test.starts_with(prefix))
+/// The suites whose tests take a second of processor time or more, because they load thousands of rows, run thousands of
+/// rounds, or poll for long. `--quick` leaves them out as well.
+const SLOW_SUITES: [(&str, &str); 16] = [
+    ("ichido-store", "wire::crosswise::"),
+    ("ichido-store", "plans_sqlite::"),
+    ("ichido-store", "plans::"),
+    ("ichido-store", "wire::meanwhile::"),
+    ("ichido-store", "postgres_for_tests::"),
+    ("ichido-store", "conformance::audit::sealing_beside_writers_"),
+    ("ichido-store", "conformance::work::sixteen_claimers_"),
+    ("ichido", "worker_signs::"),
+    ("ichido", "letters_bounded::"),
+    ("ichido", "worker::cancelling::request_behind_a_page_of_others_"),
+    ("ichido", "worker::sending::sixteen_workers_"),
+    ("ichido", "worker::alerts::"),
+    ("ichido", "worker::pacing::"),
+    ("ichido-core", "world::"),
+    ("ichido-core", "pace::"),
+    ("bookmarks", "api::alerts::"),
+];
+
+/// Returns the index of a test's suite. It decides how early a test of a process suite starts.
+fn index_in(suites: &[(&str, &str)], package: &str, test: &str) -> Option<usize> {
+    suites.iter().position(|(of, prefix)| *of == package && test.starts_with(prefix))
 }
 
 /// One process to run: a test, or all unit tests of a crate.
@@ -71,11 +92,12 @@ impl TestProcess {
 /// Decides whether to run a test, by its crate and its name; unit tests have no name.
 pub(super) type Keep<'a> = dyn Fn(&str, Option<&str>) -> bool + Sync + 'a;
 
-/// Returns whether `--quick` runs a test: it is not part of a process suite, and in a crate that did not change itself
-/// a test for both databases runs on SQLite only.
+/// Returns whether `--quick` runs a test: it is not part of a process suite or a slow suite, and in a crate that did not
+/// change itself a test for both databases runs on SQLite only.
 pub(super) fn is_quick(package: &str, test: Option<&str>, has_changed: bool) -> bool {
     let is_repeated = |test: &str| !has_changed && test.ends_with("::postgres");
-    test.is_none_or(|test| process_suite(package, test).is_none() && !is_repeated(test))
+    let is_in = |suites: &[_], test: &str| index_in(suites, package, test).is_some();
+    test.is_none_or(|test| !is_in(&PROCESS_SUITES, test) && !is_in(&SLOW_SUITES, test) && !is_repeated(test))
 }
 
 /// The result of a test process.
@@ -133,7 +155,7 @@ impl Tests<'_> {
                 package: binary.package.clone(),
                 binary: binary.path.clone(),
                 folder: binary.folder.clone(),
-                suite: test.as_deref().and_then(|test| process_suite(&binary.package, test)),
+                suite: test.as_deref().and_then(|test| index_in(&PROCESS_SUITES, &binary.package, test)),
                 test,
             };
             if binary.is_integration {
@@ -250,9 +272,11 @@ mod tests {
     }
 
     #[test]
-    fn quick_run_leaves_out_process_suites_and_the_second_database_of_dependents() {
+    fn quick_run_leaves_out_long_suites_and_the_second_database_of_dependents() {
         for (package, test, has_changed, runs) in [
             ("ichido-store", Some("races::two_claims::postgres"), true, true),
+            ("ichido-store", Some("plans_sqlite::claims_use_their_index"), true, false),
+            ("ichido", Some("worker::alerts::opens_once::sqlite"), false, false),
             ("ichido", Some("worker::retries::postgres"), false, false),
             ("ichido", Some("worker::retries::sqlite"), false, true),
             ("ichido", Some("worker::needs_postgres"), false, true),
