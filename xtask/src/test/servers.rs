@@ -31,12 +31,12 @@ pub(super) struct Servers {
 impl Servers {
     pub(super) fn start(root: &Path) -> Result<Self, String> {
         let mut servers = Self::default();
+        if has_room_in_memory(root) {
+            servers.env.push(("TMPDIR".to_owned(), MEMORY.to_owned()));
+        }
         for (name, variables) in PROGRAMS {
             let program = crate::built(root).join("examples").join(name);
-            let mut line = CommandLine::new(&program.to_string_lossy(), &[]);
-            if has_room_in_memory(root) {
-                line = line.env("TMPDIR", MEMORY);
-            }
+            let line = CommandLine::new(&program.to_string_lossy(), &[]).envs(&servers.env);
             let mut child = line.spawn_piped(root)?;
             let out = child.stdout.take().ok_or_else(|| format!("{name} has no output"))?;
             servers.programs.push(child);
@@ -51,8 +51,11 @@ impl Servers {
     }
 }
 
-/// Returns whether the servers can keep their files in memory. A test's database has about four hundred files, and
-/// creating and removing them on disk takes longer than most tests.
+/// Returns whether the servers and the tests can keep their files in memory.
+///
+/// A test's PostgreSQL database has about four hundred files, and creating and removing them on disk takes longer than
+/// most tests; so does each sync of an SQLite file. What is synced, and when, is the same there: a killed process
+/// cannot lose what it wrote on a disk either, and the suite about syncs counts the calls.
 fn has_room_in_memory(root: &Path) -> bool {
     let df = CommandLine::new("df", &["--output=avail", "--block-size=1M", MEMORY]).answer(root);
     df.and_then(|answer| mebibytes(&answer)).is_some_and(|free| MEMORY_MIN_MIB <= free)
