@@ -1,6 +1,7 @@
 //! Runs the PostgreSQL server of a whole test run.
 //!
-//! It prints the server's URL and the template's name, each on a line, and stops when its input closes.
+//! It prints the server's URL, the template's name and the folder with a new cluster's files, each on a line, and stops when its
+//! input closes.
 
 use std::error::Error;
 use std::io::{Read as _, Write as _};
@@ -11,7 +12,7 @@ use ichido_store::testing::postgres::Cluster;
 async fn main() -> Result<(), Box<dyn Error>> {
     let cluster = Cluster::start_shared()?;
     let template = cluster.template().await?;
-    println!("{}\n{template}", cluster.url("postgres"));
+    println!("{}\n{template}\n{}", cluster.url("postgres"), cluster.new_files().display());
     std::io::stdout().flush()?;
     // The test run holds the other end. However it ends, the server ends with it.
     std::io::stdin().read_to_end(&mut Vec::new())?;

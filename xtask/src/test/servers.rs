@@ -11,7 +11,7 @@ use crate::command_line::CommandLine;
 /// Programs, built with the tests, that start a server and exit when their input closes; and the variables that pass
 /// their output to tests, as `ichido_store::testing::postgres` and `nats_for_tests` name them.
 const PROGRAMS: [(&str, &[&str]); 2] = [
-    ("shared_postgres", &["ICHIDO_TEST_POSTGRES", "ICHIDO_TEST_TEMPLATE"]),
+    ("shared_postgres", &["ICHIDO_TEST_POSTGRES", "ICHIDO_TEST_TEMPLATE", "ICHIDO_TEST_NEW_FILES"]),
     ("shared_nats", &["ICHIDO_TEST_NATS"]),
 ];
 

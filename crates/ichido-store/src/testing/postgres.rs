@@ -49,6 +49,12 @@ const PROGRAMS: [&str; 4] = ["initdb", "pg_basebackup", "pg_ctl", "postgres"];
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
 /// The superuser of our own clusters.
 const SUPERUSER: &str = "ichido";
+/// The environment variable with the folder of a new cluster's files, [`Cluster::new_files`] of another cluster.
+///
+/// [`Cluster::start`] then copies them. Without it every cluster is created by `initdb`.
+pub const NEW_FILES_VARIABLE: &str = "ICHIDO_TEST_NEW_FILES";
+/// The folder for [`Cluster::new_files`] beside a cluster's own data.
+const NEW_FILES: &str = "new";
 /// Below the ephemeral ports of Linux and macOS, so no outgoing connection takes a server's port while it restarts.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 /// How many ports to try to find a free one.
@@ -177,16 +183,24 @@ impl Cluster {
 
     /// Starts the server that a whole test run shares. It does not sync: no test on it may claim durability.
     pub fn start_shared() -> Result<Self, ClusterError> {
-        Self::made_by(("init", SUPERUSER), free_ports().take(MAX_STARTS), &SHARED)
+        let requests = [("init", SUPERUSER), ("keep", NEW_FILES)];
+        Self::made_by(&requests, free_ports().take(MAX_STARTS), &SHARED)
+    }
+
+    /// Returns the folder with the files that a server of [`Cluster::start_shared`] had before its first start.
+    pub fn new_files(&self) -> PathBuf {
+        self.folder.join(NEW_FILES)
     }
 
     fn start_on(ports: impl Iterator<Item = u16>, settings: &[(&str, &str)]) -> Result<Self, ClusterError> {
-        Self::made_by(("init", SUPERUSER), ports, &[settings, &DURABLE].concat())
+        let new_files = std::env::var(NEW_FILES_VARIABLE);
+        let request = new_files.as_deref().map_or(("init", SUPERUSER), |folder| ("clone", folder));
+        Self::made_by(&[request], ports, &[settings, &DURABLE].concat())
     }
 
-    /// Makes the watcher create the data with this request, and starts a server on it.
+    /// Makes the watcher create the data with these requests, and starts a server on it.
     fn made_by(
-        (verb, word): (&'static str, &str),
+        requests: &[(&'static str, &str)],
         ports: impl Iterator<Item = u16>,
         settings: &[(&str, &str)],
     ) -> Result<Self, ClusterError> {
@@ -195,7 +209,9 @@ impl Cluster {
         let folder = choose_folder(account.as_ref())?;
         let mut watcher = Watcher::start(&binaries, &folder, account.as_ref())
             .map_err(ClusterError::io("start the watcher"))?;
-        watcher.ask(verb, word)?;
+        for &(verb, word) in requests {
+            watcher.ask(verb, word)?;
+        }
         write_settings(&folder, settings).map_err(ClusterError::io("write the server's settings"))?;
         let port = watcher.start_server(ports)?;
         Ok(Self { watcher: Mutex::new(watcher), folder, port, databases: AtomicU32::new(0) })

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ichido_store::testing::postgres::{
-    Cluster, ClusterError, PgTestDatabase, SERVER_VARIABLE, StopMode, TEMPLATE_VARIABLE, durable_database,
-    empty_database, fresh_database,
+    Cluster, ClusterError, NEW_FILES_VARIABLE, PgTestDatabase, SERVER_VARIABLE, StopMode, TEMPLATE_VARIABLE,
+    durable_database, empty_database, fresh_database,
 };
 use sqlx::{Connection as _, PgConnection};
 
@@ -201,6 +201,7 @@ fn copy(part: &str) -> Command {
         .env(COPY_VARIABLE, "yes")
         .env_remove(SERVER_VARIABLE)
         .env_remove(TEMPLATE_VARIABLE)
+        .env_remove(NEW_FILES_VARIABLE)
         .stdout(Stdio::piped());
     command
 }
@@ -312,6 +313,7 @@ async fn a_run_shares_a_server_and_copies_its_template() {
     assert_eq!(ask(&shared.url("postgres"), "SHOW fsync").await, "off");
     let mut copy = copy("part_with_a_template");
     copy.env(SERVER_VARIABLE, shared.url("postgres")).env(TEMPLATE_VARIABLE, template);
+    copy.env(NEW_FILES_VARIABLE, shared.new_files());
     let copy = copy.output().unwrap();
     assert!(copy.status.success(), "{}", String::from_utf8_lossy(&copy.stdout));
 }
@@ -320,13 +322,18 @@ async fn a_run_shares_a_server_and_copies_its_template() {
 #[ignore = "a part of a_run_shares_a_server_and_copies_its_template"]
 async fn part_with_a_template() {
     const TABLES: &str = "SELECT count(*)::text FROM pg_tables WHERE schemaname = 'ichido'";
+    // `initdb` draws it.
+    const ORIGIN: &str = "SELECT system_identifier::text FROM pg_control_system()";
     if !is_copy() {
         return;
     }
     let (fresh, empty) = (fresh_database().await, empty_database().await);
     assert_ne!(ask(&fresh.url, TABLES).await, "0", "a store finds its tables there");
     assert_eq!(ask(&empty.url, TABLES).await, "0");
-    assert_eq!(ask(&durable_database().await.url, "SHOW fsync").await, "on", "a server of its own");
+    let durable = durable_database().await;
+    assert_eq!(ask(&durable.url, "SHOW fsync").await, "on", "a server of its own");
+    assert_eq!(ask(&durable.url, ORIGIN).await, ask(&fresh.url, ORIGIN).await, "and of the same files");
+    assert_eq!(ask(&durable.url, TABLES).await, "0");
 }
 
 #[tokio::test]

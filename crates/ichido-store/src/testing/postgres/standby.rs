@@ -13,7 +13,7 @@ impl Cluster {
         let from = format!("host=127.0.0.1 port={} user={SUPERUSER}", self.port);
         let (synchronous, _) = Self::SYNCHRONOUS;
         Self::made_by(
-            ("copy", &from),
+            &[("copy", from.as_str())],
             free_ports().take(MAX_STARTS),
             &[&[(synchronous, "")], &DURABLE[..]].concat(),
         )
