@@ -94,7 +94,8 @@ impl TestRun<'_> {
         let keep =
             |package: &str, test: Option<&str>| runner::is_quick(package, test, changed.contains(package));
         let at_once = runner::AT_ONCE_IF_QUICK;
-        let tests = Tests { name: "tests", binaries: &binaries, keep: &keep, env: &servers.env, at_once };
+        let tests =
+            Tests { name: "tests", binaries: &binaries, keep: &keep, env: &servers.tests_env, at_once };
         self.step("tests", || tests.run(root))
     }
 
@@ -119,8 +120,13 @@ impl TestRun<'_> {
             let web = scope.spawn(|| self.web(&servers));
             let docs = scope.spawn(|| self.line("docs", &documented(root).envs(&servers.env).nice()));
             let at_once = runner::AT_ONCE;
-            let tests =
-                Tests { name: "tests", binaries: &binaries, keep: &|_, _| true, env: &servers.env, at_once };
+            let tests = Tests {
+                name: "tests",
+                binaries: &binaries,
+                keep: &|_, _| true,
+                env: &servers.tests_env,
+                at_once,
+            };
             let tests = self.step("tests", || tests.run(root));
             both(both(tests, joined(web)), joined(docs))
         })?;
@@ -174,7 +180,7 @@ impl TestRun<'_> {
             BEDROCK.contains(&package) || test.is_some_and(|test| test.starts_with("judge_bedrock::"))
         };
         let at_once = runner::AT_ONCE;
-        Tests { name: "bedrock", binaries: &binaries, keep: &keep, env: &servers.env, at_once }
+        Tests { name: "bedrock", binaries: &binaries, keep: &keep, env: &servers.tests_env, at_once }
             .run(self.root)?;
         // Selected by path: selecting the crate would rebuild its dependencies with only its features.
         let examples = linted(&["test", "--doc"], &chosen).and(&["--", "ichido-bedrock/src"]);

@@ -24,19 +24,22 @@ const MEMORY_MIN_MIB: u64 = 4096;
 #[derive(Default)]
 pub(super) struct Servers {
     programs: Vec<Child>,
-    /// Environment variables for test processes.
+    /// Environment variables that lead to them.
     pub(super) env: Vec<(String, String)>,
+    /// Environment variables for test processes: the same, and where to keep their files.
+    pub(super) tests_env: Vec<(String, String)>,
 }
 
 impl Servers {
     pub(super) fn start(root: &Path) -> Result<Self, String> {
         let mut servers = Self::default();
+        let mut memory = Vec::new();
         if has_room_in_memory(root) {
-            servers.env.push(("TMPDIR".to_owned(), MEMORY.to_owned()));
+            memory.push(("TMPDIR".to_owned(), MEMORY.to_owned()));
         }
         for (name, variables) in PROGRAMS {
             let program = crate::built(root).join("examples").join(name);
-            let line = CommandLine::new(&program.to_string_lossy(), &[]).envs(&servers.env);
+            let line = CommandLine::new(&program.to_string_lossy(), &[]).envs(&memory);
             let mut child = line.spawn_piped(root)?;
             let out = child.stdout.take().ok_or_else(|| format!("{name} has no output"))?;
             servers.programs.push(child);
@@ -47,6 +50,10 @@ impl Servers {
                 servers.env.push(((*variable).to_owned(), value));
             }
         }
+        if !may_execute_in_memory(root) {
+            memory.clear();
+        }
+        servers.tests_env = [servers.env.as_slice(), &memory].concat();
         Ok(servers)
     }
 }
@@ -59,6 +66,14 @@ impl Servers {
 fn has_room_in_memory(root: &Path) -> bool {
     let df = CommandLine::new("df", &["--output=avail", "--block-size=1M", MEMORY]).answer(root);
     df.and_then(|answer| mebibytes(&answer)).is_some_and(|free| MEMORY_MIN_MIB <= free)
+}
+
+/// Returns whether a program may be in memory. Some tests write scripts and run them, and a container often forbids that
+/// there.
+fn may_execute_in_memory(root: &Path) -> bool {
+    let script = "script=$(mktemp -p \"$1\") && echo exit >\"$script\" && chmod +x \"$script\" && \"$script\"; \
+                  ran=$?; rm -f \"$script\"; exit $ran";
+    CommandLine::new("sh", &["-c", script, "sh", MEMORY]).answer(root).is_some()
 }
 
 /// Returns the number under the heading of `df`.
