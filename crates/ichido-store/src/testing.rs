@@ -53,7 +53,7 @@ where
     loop {
         match call().await {
             Err(StoreError::Busy | StoreError::Unavailable(sqlx::Error::PoolTimedOut)) => {
-                tokio::task::yield_now().await
+                tokio::task::yield_now().await;
             }
             answer => return answer.expect("the store responds"),
         }
