@@ -7,6 +7,7 @@
 
 mod api_keys;
 mod jwt;
+mod signature;
 
 use std::sync::Once;
 

@@ -19,5 +19,6 @@ mod settings;
 mod stopping;
 mod tenants;
 mod tls;
+mod token;
 mod unguarded;
 mod wire;

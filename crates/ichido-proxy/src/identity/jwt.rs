@@ -7,6 +7,8 @@ use ichido_core::json::{CanonicalForm, Document, JsonValue, Kind};
 use jsonwebtoken::{DecodingKey, TokenData, Validation, decode};
 use serde_json::value::RawValue;
 
+use super::signature;
+
 /// How far clocks may differ.
 const LEEWAY_SECS: u64 = 30;
 /// The longest token that is checked.
@@ -81,6 +83,7 @@ impl Jwt {
                 (jsonwebtoken::Algorithm::ES256, key)
             }
         };
+        signature::install();
         let mut validation = Validation::new(algorithm);
         validation.leeway = LEEWAY_SECS;
         validation.validate_nbf = true;

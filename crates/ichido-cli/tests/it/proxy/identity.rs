@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ichido_core::digest::Digest;
 use ichido_store::testing::sqlite::{SqliteTestFile, fresh_file};
-use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
 use super::client::{ProxyRequest, send};
 use super::program::ProxyProcess;
 use super::service::{FakeService, ServiceAction, answer};
+use super::token;
 use crate::folder::{self, TempFolder};
 use crate::http_message::HttpMessage;
 
@@ -66,8 +66,7 @@ pub(crate) fn claims(subject: &str) -> Value {
 }
 
 pub(crate) fn hs256(claims: &Value) -> String {
-    encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(SECRET.as_bytes()))
-        .expect("signed")
+    token::hs256(claims, SECRET)
 }
 
 fn jwt_flags(folder: &TempFolder, algorithm: &str, key: &str) -> Vec<String> {
@@ -141,7 +140,6 @@ async fn invalid_tokens_are_refused() {
         claims.as_object_mut().expect("an object").remove(name);
         hs256(&claims)
     };
-    let other = EncodingKey::from_secret(b"another secret of at least 32 bytes!!");
     let good = hs256(&claims("alice"));
     let (head, rest) = good.split_once('.').expect("three parts");
     let (payload, _) = rest.split_once('.').expect("three parts");
@@ -156,16 +154,8 @@ async fn invalid_tokens_are_refused() {
         ("about nobody", without("sub")),
         ("about nothing", with("sub", json!(""))),
         ("about an object", with("sub", json!({"a": 1}))),
-        ("another key", encode(&Header::new(Algorithm::HS256), &claims("alice"), &other).expect("signed")),
-        (
-            "another algorithm",
-            encode(
-                &Header::new(Algorithm::HS512),
-                &claims("alice"),
-                &EncodingKey::from_secret(SECRET.as_bytes()),
-            )
-            .expect("signed"),
-        ),
+        ("another key", token::hs256(&claims("alice"), "another secret of at least 32 bytes!!")),
+        ("another algorithm", token::hs512(&claims("alice"), SECRET)),
         ("no algorithm", none),
         ("no signature", format!("{head}.{payload}.")),
         ("no token", "abc".to_owned()),
@@ -183,16 +173,14 @@ async fn invalid_tokens_are_refused() {
 
 #[tokio::test]
 async fn public_keys_verify_tokens_and_cannot_forge_them() {
-    for (name, algorithm, key, public) in [
-        ("RS256", Algorithm::RS256, EncodingKey::from_rsa_pem(RSA).expect("a key"), RSA_PUBLIC),
-        ("ES256", Algorithm::ES256, EncodingKey::from_ec_pem(EC).expect("a key"), EC_PUBLIC),
+    for (name, signed, public) in [
+        ("RS256", token::rs256(&claims("alice"), RSA), RSA_PUBLIC),
+        ("ES256", token::es256(&claims("alice"), EC), EC_PUBLIC),
     ] {
         let guarded = guarded("jwt:sub", |folder| jwt_flags(folder, name, public)).await;
-        let signed = encode(&Header::new(algorithm), &claims("alice"), &key).expect("signed");
         assert_eq!(guarded.order_with_token(&signed).await.status(), 201, "{name}");
         // The public key used as the secret of HS256: a classic attack.
-        let forged = EncodingKey::from_secret(public.as_bytes());
-        let forged = encode(&Header::new(Algorithm::HS256), &claims("alice"), &forged).expect("signed");
+        let forged = token::hs256(&claims("alice"), public);
         assert_eq!(guarded.order_with_token(&forged).await.status(), 401, "{name}");
         let mut cut = signed.clone();
         cut.truncate(signed.len() - 4);
