@@ -1,15 +1,14 @@
 //! Verifies the signatures of JWTs with ring, which TLS uses anyway.
 //!
-//! Guarantee: only HS256, RS256 and ES256 are verified, each with a key of its own kind. Nothing is signed.
+//! Guarantee: only HS256, RS256 (keys of 2,048 bits and more) and ES256 are verified, each with a key of its own kind. Nothing is
+//! signed.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::signature::{Error as SignatureError, Verifier};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use ring::hmac;
-use ring::signature::{
-    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY, UnparsedPublicKey,
-};
+use ring::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 
 static RING: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(ErrorKind::InvalidAlgorithm.into()),
@@ -37,11 +36,10 @@ fn verifier(algorithm: Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifi
     let key = key.try_get_as_bytes()?;
     Ok(Box::new(match algorithm {
         Algorithm::HS256 => SignatureVerifier::Hs256(hmac::Key::new(hmac::HMAC_SHA256, key)),
-        // The issuer chooses the key's length; a short one is its risk, and refusing it here would stop its callers.
-        Algorithm::RS256 => SignatureVerifier::Rs256(UnparsedPublicKey::new(
-            &RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
-            key.to_vec(),
-        )),
+        // A shorter key can be factored, and then anybody signs.
+        Algorithm::RS256 => {
+            SignatureVerifier::Rs256(UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.to_vec()))
+        }
         Algorithm::ES256 => {
             SignatureVerifier::Es256(UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.to_vec()))
         }
