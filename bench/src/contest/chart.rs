@@ -57,7 +57,7 @@ fn subtitle(results: &Results) -> String {
     let quick = if results.is_quick { "quick run on a busy machine, not a result; " } else { "" };
     let machine = &results.machine;
     format!(
-        "{quick}PostgreSQL {}, {} cores, {}; median of {} round(s), line: least to greatest; longer is faster",
+        "{quick}PostgreSQL {}, {} cores, {}; median of {} rounds, line: least to greatest; longer is faster",
         machine.postgres, machine.cores, machine.date, results.rounds
     )
 }

@@ -72,7 +72,7 @@ fn heading(results: &Results) -> String {
         (false, true) => "",
     };
     format!(
-        "{remark}{}, commit {}; {} × {}, PostgreSQL {}; median of {} round(s), least and greatest in brackets.\n",
+        "{remark}{}, commit {}; {} × {}, PostgreSQL {}; median of {} rounds, least and greatest in brackets.\n",
         machine.date, machine.commit, machine.cores, machine.processor, machine.postgres, results.rounds
     )
 }
