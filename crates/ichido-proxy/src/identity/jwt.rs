@@ -15,6 +15,8 @@ const LEEWAY_SECS: u64 = 30;
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 /// The shortest secret for HS256 (RFC 7518, 3.2): as long as its hash.
 const MIN_SECRET_BYTES: usize = 32;
+/// The shortest RSA key (RFC 7518, 3.3).
+const MIN_RSA_BITS: usize = 2_048;
 
 /// The supported algorithms. The configured one is required, whatever a token claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub(crate) enum JwtError {
     UnknownAlgorithm(String),
     #[error("the secret has {len} bytes; HS256 needs at least {MIN_SECRET_BYTES}")]
     SecretTooShort { len: usize },
+    #[error("the RSA key has fewer than {MIN_RSA_BITS} bits; use a longer one")]
+    RsaKeyTooShort,
     #[error("the file is not a public key for {0} in PEM (-----BEGIN PUBLIC KEY-----)")]
     NoPublicKey(&'static str),
 }
@@ -76,6 +80,10 @@ impl Jwt {
             }
             Algorithm::Rs256 => {
                 let key = DecodingKey::from_rsa_pem(key).map_err(|_| JwtError::NoPublicKey("RS256"))?;
+                // They are the modulus and a few bytes more.
+                if key.try_get_as_bytes().is_ok_and(|bytes| bytes.len() < MIN_RSA_BITS / 8) {
+                    return Err(JwtError::RsaKeyTooShort);
+                }
                 (jsonwebtoken::Algorithm::RS256, key)
             }
             Algorithm::Es256 => {
@@ -193,5 +201,19 @@ mod tests {
         }
         assert_eq!(name(r#"{"sub": "alice"}"#, &["tenant", "sub"]), None, "one is missing");
         assert_eq!(both("", "alice"), None, "one is empty");
+    }
+
+    /// It would refuse every token later.
+    #[test]
+    fn short_rsa_key_is_refused_at_the_start() {
+        let short = b"-----BEGIN PUBLIC KEY-----
+MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQCV7qi/VRE7cYwiSmS7seI2htEx
+fdTQmAWpF2PtIBXYTLtejIJ3sUb3TnRCgwyXddSN/ddRO/VvrQN8tPrcTDE6j5YQ
+YJvf8aq5pTtpo69VZjfstJBQLWdPp90wnAVSKO4ZoMRmIgSKSsVTa0cjI4CDcTZH
+L+K24ty20kMBKBDghQIDAQAB
+-----END PUBLIC KEY-----
+";
+        let refused = Jwt::new(Algorithm::Rs256, short, "orders", Vec::new()).err();
+        assert_eq!(refused, Some(JwtError::RsaKeyTooShort));
     }
 }

@@ -317,7 +317,7 @@ both_databases! {
         }
         fixture.pass(Duration::from_mins(6));
         let _worker = watching(&fixture, receiver.done(), &ops).start().unwrap();
-        // A message that is still being sent when time passes may be taken from its worker, and is no sample then.
+        // A message that is still being sent when time passes may be taken from its worker, and does not count then.
         while fixture.count(StateName::Sent).await < 20 {
             poll_pause().await;
         }
