@@ -156,6 +156,8 @@ fn init_logging(level: LevelFilter) {
 }
 
 fn on_runtime(work: impl Future<Output = Result<(), Exit>>) -> Result<(), Exit> {
+    // As one type, or the runtime would be compiled for each command.
+    let work: std::pin::Pin<Box<dyn Future<Output = Result<(), Exit>> + '_>> = Box::pin(work);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Exit::Failed(format!("cannot start the async runtime: {error}")))?;

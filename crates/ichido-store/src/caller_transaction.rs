@@ -7,6 +7,7 @@ use crate::Store;
 use crate::claim_tracker::ClaimReport;
 use crate::driver::Driver;
 use crate::error::StoreError;
+use crate::future::StoreFuture;
 use crate::ledger::{KeyRecorded, KeyRecording, KeySettle, KeySettled};
 use crate::message::{EnqueueOutcome, NumberedMessage, StepResult};
 use crate::postgres::Postgres;
@@ -109,29 +110,28 @@ impl Store {
     }
 }
 
-impl CallerTransaction<'_> {
+impl<'t> CallerTransaction<'t> {
     /// Enqueues messages. If any is compared by content, they are enqueued one after another.
-    pub(crate) async fn enqueue(
-        &mut self,
-        messages: &[NumberedMessage],
-    ) -> Result<Vec<EnqueueOutcome>, StoreError> {
-        if messages.iter().any(|(_, new)| new.same_content.is_some()) {
-            // Before any content is reserved.
-            if let Self::Postgres(connection, _, true) = self {
-                TransactionState::on_postgres(connection).await.check()?;
+    pub(crate) fn enqueue(mut self, messages: &'t [NumberedMessage]) -> StoreFuture<'t, Vec<EnqueueOutcome>> {
+        Box::pin(async move {
+            if messages.iter().any(|(_, new)| new.same_content.is_some()) {
+                // Before any content is reserved.
+                if let Self::Postgres(connection, _, true) = &mut self {
+                    TransactionState::on_postgres(connection).await.check()?;
+                }
+                let mut outcomes = Vec::with_capacity(messages.len());
+                for message in messages {
+                    outcomes.push(self.enqueue_content(message).await?);
+                }
+                return Ok(outcomes);
             }
-            let mut outcomes = Vec::with_capacity(messages.len());
-            for message in messages {
-                outcomes.push(self.enqueue_content(message).await?);
+            match self {
+                Self::Postgres(connection, postgres, is_marked) => {
+                    postgres.enqueue_in(connection, messages, is_marked).await
+                }
+                Self::Sqlite(connection, sqlite) => sqlite.enqueue_in(connection, messages).await,
             }
-            return Ok(outcomes);
-        }
-        match self {
-            Self::Postgres(connection, postgres, is_marked) => {
-                postgres.enqueue_in(connection, messages, *is_marked).await
-            }
-            Self::Sqlite(connection, sqlite) => sqlite.enqueue_in(connection, messages).await,
-        }
+        })
     }
 
     async fn enqueue_content(&mut self, message: &NumberedMessage) -> Result<EnqueueOutcome, StoreError> {
@@ -142,43 +142,48 @@ impl CallerTransaction<'_> {
     }
 
     /// Settles a key.
-    pub(crate) async fn settle(&mut self, settle: &KeySettle) -> Result<KeySettled, StoreError> {
-        match self {
-            Self::Postgres(connection, postgres, is_marked) => {
-                postgres.settle_in(connection, settle, *is_marked).await
+    pub(crate) fn settle(self, settle: &'t KeySettle) -> StoreFuture<'t, KeySettled> {
+        Box::pin(async move {
+            match self {
+                Self::Postgres(connection, postgres, is_marked) => {
+                    postgres.settle_in(connection, settle, is_marked).await
+                }
+                Self::Sqlite(connection, sqlite) => sqlite.settle_in(connection, settle).await,
             }
-            Self::Sqlite(connection, sqlite) => sqlite.settle_in(connection, settle).await,
-        }
+        })
     }
 
     /// Records the outcome of a key that nobody claimed.
-    pub(crate) async fn record(&mut self, recording: &KeyRecording) -> Result<KeyRecorded, StoreError> {
-        match self {
-            Self::Postgres(connection, postgres, is_marked) => {
-                postgres.record_in(connection, recording, *is_marked).await
+    pub(crate) fn record(self, recording: &'t KeyRecording) -> StoreFuture<'t, KeyRecorded> {
+        Box::pin(async move {
+            match self {
+                Self::Postgres(connection, postgres, is_marked) => {
+                    postgres.record_in(connection, recording, is_marked).await
+                }
+                Self::Sqlite(connection, sqlite) => sqlite.record_in(connection, recording).await,
             }
-            Self::Sqlite(connection, sqlite) => sqlite.record_in(connection, recording).await,
-        }
+        })
     }
 
     /// Returns whether it is on the store's database, not only on one of the same kind.
-    pub(crate) async fn is_on_store(&mut self) -> Result<bool, StoreError> {
-        match self {
-            Self::Postgres(connection, postgres, _) => postgres.is_database_of(connection).await,
-            Self::Sqlite(connection, sqlite) => sqlite.is_database_of(connection).await,
-        }
+    pub(crate) fn is_on_store(self) -> StoreFuture<'t, bool> {
+        Box::pin(async move {
+            match self {
+                Self::Postgres(connection, postgres, _) => postgres.is_database_of(connection).await,
+                Self::Sqlite(connection, sqlite) => sqlite.is_database_of(connection).await,
+            }
+        })
     }
 
     /// Settles a message as sent.
-    pub(crate) async fn settle_success(
-        &mut self,
-        report: &ClaimReport<'_>,
-    ) -> Result<StepResult, StoreError> {
-        match self {
-            Self::Postgres(connection, postgres, is_marked) => {
-                postgres.settle_success_in(connection, report, *is_marked).await
+    pub(crate) fn settle_success(self, report: &'t ClaimReport<'_>) -> StoreFuture<'t, StepResult> {
+        Box::pin(async move {
+            match self {
+                Self::Postgres(connection, postgres, is_marked) => {
+                    postgres.settle_success_in(connection, report, is_marked).await
+                }
+                Self::Sqlite(connection, sqlite) => sqlite.settle_success_in(connection, report).await,
             }
-            Self::Sqlite(connection, sqlite) => sqlite.settle_success_in(connection, report).await,
-        }
+        })
     }
 }

@@ -62,6 +62,7 @@ pub mod error;
 mod error_class;
 mod error_detail;
 pub mod facts;
+pub mod future;
 mod guarantee_columns;
 mod headers;
 mod json;

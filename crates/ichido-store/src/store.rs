@@ -30,6 +30,8 @@ use crate::counters::Counters;
 use crate::disk_space::DiskSpace;
 use crate::driver::{Driver, on, retry_read};
 use crate::error::StoreError;
+use crate::future::BoxFuture;
+use crate::future::StoreFuture;
 use crate::ledger::KeyLookup;
 use crate::postgres::wake::WakeUps;
 use crate::record::LookupJob;
@@ -136,40 +138,46 @@ impl Store {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn open(url: &str, max_connections: u32) -> Result<Self, StoreError> {
-        let skew = Arc::<Skew>::default();
-        let driver = Arc::new(Driver::open(url, max_connections, Arc::clone(&skew)).await?);
-        let wake_ups = Arc::new(driver.wake_ups().await);
-        let store = Self {
-            write_queues: Arc::new(WriteQueues::start(&driver)),
-            lookups: Arc::new(driver.lookups()),
-            driver,
-            skew,
-            wake_ups,
-            counters: Arc::default(),
-            disk_space: Arc::default(),
-        };
-        store.begin_retention().await?;
-        Ok(store)
+    pub fn open(url: &str, max_connections: u32) -> StoreFuture<'_, Self> {
+        Box::pin(async move {
+            let skew = Arc::<Skew>::default();
+            let driver = Arc::new(Driver::open(url, max_connections, Arc::clone(&skew)).await?);
+            let wake_ups = Arc::new(driver.wake_ups().await);
+            let store = Self {
+                write_queues: Arc::new(WriteQueues::start(&driver)),
+                lookups: Arc::new(driver.lookups()),
+                driver,
+                skew,
+                wake_ups,
+                counters: Arc::default(),
+                disk_space: Arc::default(),
+            };
+            store.begin_retention().await?;
+            Ok(store)
+        })
     }
 
     /// Closes the database. Waits up to `at_most` for operations in flight, and refuses later ones.
     ///
     /// An SQLite file is then complete without its log, unless another process has it open. Without this call, part of it stays
     /// in the log beside it, where the next process to open it finds it.
-    pub async fn close(&self, at_most: Duration) {
-        match &*self.driver {
-            Driver::Sqlite(sqlite) => drop(tokio::time::timeout(at_most, sqlite.close()).await),
-            Driver::Postgres(_) => {}
-        }
+    pub fn close(&self, at_most: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            match &*self.driver {
+                Driver::Sqlite(sqlite) => drop(tokio::time::timeout(at_most, sqlite.close()).await),
+                Driver::Postgres(_) => {}
+            }
+        })
     }
 
     /// Returns the time on the store's clock: the database's, plus what tests added.
     ///
     /// Use it for timestamps that go into the store, such as when a failed message is due, or before which messages are
     /// deleted.
-    pub async fn now(&self) -> Result<Timestamp, StoreError> {
-        retry_read(|| async { on!(&*self.driver, driver => driver.clock().await) }).await
+    pub fn now(&self) -> StoreFuture<'_, Timestamp> {
+        Box::pin(
+            async move { retry_read(|| async { on!(&*self.driver, driver => driver.clock().await) }).await },
+        )
     }
 
     /// Returns whether a caller's connection leads to this store's database, not only to one of the same kind.
@@ -186,8 +194,8 @@ impl Store {
     ///
     /// SQLite's plain `BEGIN` takes its lock with the first write, and fails at once, whatever the busy timeout, if somebody
     /// else wrote since its first read.
-    pub async fn begin_immediate(pool: &SqlitePool) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        crate::sqlite::begin_immediate(pool).await
+    pub fn begin_immediate(pool: &SqlitePool) -> StoreFuture<'_, Transaction<'static, Sqlite>> {
+        Box::pin(async move { crate::sqlite::begin_immediate(pool).await })
     }
 
     /// Moves the store's clock ahead of the database's. For tests: leases, backoffs and expiries pass without sleeping.

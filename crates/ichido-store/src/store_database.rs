@@ -7,6 +7,7 @@ use sqlx::{Database, Pool, Transaction};
 use crate::caller_transaction::CallerConnection;
 use crate::error::StoreError;
 use crate::error_detail::redact;
+use crate::future::{BoxFuture, StoreFuture};
 use crate::transaction_state::TransactionState;
 
 /// Begins a transaction on PostgreSQL and marks it, in one round trip. The mark ends with it, so a statement can tell that it runs
@@ -16,18 +17,13 @@ const BEGIN_MARKED: &str = "BEGIN; SET LOCAL ichido.transaction = 'open'";
 /// The database of a store, as a type: `sqlx::Postgres` or `sqlx::Sqlite`.
 pub trait StoreDatabase: sealed::SupportedDatabase + Database<Connection: CallerConnection> {
     /// Opens a pool of the caller's own connections to the database of a store's URL.
-    fn connect(
-        url: &str,
-        max_connections: u32,
-    ) -> impl Future<Output = Result<Pool<Self>, StoreError>> + Send;
+    fn connect(url: &str, max_connections: u32) -> StoreFuture<'_, Pool<Self>>;
 
     /// Begins a transaction that may read and then write, enqueue messages and settle keys.
     ///
     /// On SQLite it takes the write lock at once, and its commit is synced to the disk (see
     /// [`Store::begin_immediate`](crate::Store::begin_immediate)).
-    fn begin(
-        pool: &Pool<Self>,
-    ) -> impl Future<Output = Result<Transaction<'static, Self>, StoreError>> + Send;
+    fn begin(pool: &Pool<Self>) -> StoreFuture<'_, Transaction<'static, Self>>;
 
     /// Whether an error of the database can end a transaction, so that the next statement runs without one.
     const ROLLS_BACK_BY_ITSELF: bool;
@@ -35,7 +31,7 @@ pub trait StoreDatabase: sealed::SupportedDatabase + Database<Connection: Caller
     /// Returns the state of a transaction that [`StoreDatabase::begin`] began on a connection.
     ///
     /// One that has ended on SQLite is begun again, so that its owner can roll it back and the connection stays usable.
-    fn state_of(transaction: &mut Self::Connection) -> impl Future<Output = TransactionState> + Send;
+    fn state_of(transaction: &mut Self::Connection) -> BoxFuture<'_, TransactionState>;
 }
 
 mod sealed {
@@ -46,54 +42,63 @@ mod sealed {
 }
 
 impl StoreDatabase for Postgres {
-    async fn connect(url: &str, max_connections: u32) -> Result<Pool<Self>, StoreError> {
-        if !matches!(url.split_once(':'), Some(("postgres" | "postgresql", _))) {
-            return Err(StoreError::WrongDatabase("the URL does not name a PostgreSQL database"));
-        }
-        let options = crate::postgres::caller_options(url)?;
-        let pool = PgPoolOptions::new().max_connections(max_connections);
-        pool.connect_with(options).await.map_err(|error| StoreError::Unavailable(redact(error)))
+    fn connect(url: &str, max_connections: u32) -> StoreFuture<'_, Pool<Self>> {
+        Box::pin(async move {
+            if !matches!(url.split_once(':'), Some(("postgres" | "postgresql", _))) {
+                return Err(StoreError::WrongDatabase("the URL does not name a PostgreSQL database"));
+            }
+            let options = crate::postgres::caller_options(url)?;
+            let pool = PgPoolOptions::new().max_connections(max_connections);
+            pool.connect_with(options).await.map_err(|error| StoreError::Unavailable(redact(error)))
+        })
     }
 
     /// Cancelled in the middle, sqlx would return a connection to the pool without knowing that a transaction is open on it, and
     /// the next caller's writes would join it. So a task of its own begins it.
-    async fn begin(pool: &Pool<Self>) -> Result<Transaction<'static, Self>, StoreError> {
-        let pool = pool.clone();
-        match tokio::spawn(async move { pool.begin_with(BEGIN_MARKED).await }).await {
-            Ok(begun) => Ok(begun?),
-            Err(_) => Err(StoreError::Busy), // The runtime stops.
-        }
+    fn begin(pool: &Pool<Self>) -> StoreFuture<'_, Transaction<'static, Self>> {
+        Box::pin(async move {
+            let pool = pool.clone();
+            match tokio::spawn(async move { pool.begin_with(BEGIN_MARKED).await }).await {
+                Ok(begun) => Ok(begun?),
+                Err(_) => Err(StoreError::Busy), // The runtime stops.
+            }
+        })
     }
 
     const ROLLS_BACK_BY_ITSELF: bool = false;
 
-    async fn state_of(transaction: &mut PgConnection) -> TransactionState {
-        TransactionState::on_postgres(transaction).await
+    fn state_of(transaction: &mut PgConnection) -> BoxFuture<'_, TransactionState> {
+        Box::pin(async move { TransactionState::on_postgres(transaction).await })
     }
 }
 
 impl StoreDatabase for Sqlite {
-    async fn connect(url: &str, max_connections: u32) -> Result<Pool<Self>, StoreError> {
-        if !url.starts_with("sqlite:") {
-            return Err(StoreError::WrongDatabase("the URL does not name an SQLite database"));
-        }
-        let options = crate::sqlite::options(url)?;
-        let pool =
-            crate::sqlite::replaced_after_rollback(SqlitePoolOptions::new().max_connections(max_connections));
-        pool.connect_with(options).await.map_err(StoreError::Unavailable)
+    fn connect(url: &str, max_connections: u32) -> StoreFuture<'_, Pool<Self>> {
+        Box::pin(async move {
+            if !url.starts_with("sqlite:") {
+                return Err(StoreError::WrongDatabase("the URL does not name an SQLite database"));
+            }
+            let options = crate::sqlite::options(url)?;
+            let pool = crate::sqlite::replaced_after_rollback(
+                SqlitePoolOptions::new().max_connections(max_connections),
+            );
+            pool.connect_with(options).await.map_err(StoreError::Unavailable)
+        })
     }
 
-    async fn begin(pool: &Pool<Self>) -> Result<Transaction<'static, Self>, StoreError> {
-        crate::sqlite::begin_immediate(pool).await
+    fn begin(pool: &Pool<Self>) -> StoreFuture<'_, Transaction<'static, Self>> {
+        Box::pin(async move { crate::sqlite::begin_immediate(pool).await })
     }
 
     const ROLLS_BACK_BY_ITSELF: bool = true;
 
-    async fn state_of(transaction: &mut SqliteConnection) -> TransactionState {
-        let probe = include_str!("sqlite/sql/transaction_probe.sql");
-        match sqlx::query(probe).execute(transaction).await {
-            Ok(_) => TransactionState::Ended,
-            Err(_) => TransactionState::Open,
-        }
+    fn state_of(transaction: &mut SqliteConnection) -> BoxFuture<'_, TransactionState> {
+        Box::pin(async move {
+            let probe = include_str!("sqlite/sql/transaction_probe.sql");
+            match sqlx::query(probe).execute(transaction).await {
+                Ok(_) => TransactionState::Ended,
+                Err(_) => TransactionState::Open,
+            }
+        })
     }
 }

@@ -32,10 +32,10 @@ impl DeadLetters<'_> {
     pub async fn step(
         self,
         ids: &[Uuid],
-        event: impl Fn(&DeadLetterRow, Timestamp) -> Event,
+        event: impl Fn(&DeadLetterRow, Timestamp) -> Event + Send + Sync,
         note: &Note,
     ) -> Result<Vec<DeadLetterStep>, StoreError> {
-        self.apply(ids, event, note).await
+        self.apply(ids, &event, note).await
     }
 }
 

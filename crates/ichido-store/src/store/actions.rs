@@ -4,31 +4,37 @@ use uuid::Uuid;
 
 use super::Actions;
 use crate::action::{ActionRow, AuditAction, action_row};
-use crate::error::StoreError;
+use crate::future::StoreFuture;
 use crate::message::limits;
 use crate::statement::shared;
 use crate::transaction::Transaction;
 
-impl Actions<'_> {
+impl<'s> Actions<'s> {
     /// Records an action that changes no other row, such as the start of a bulk operation or its end.
-    pub async fn add(self, action: &AuditAction) -> Result<(), StoreError> {
-        action.check()?;
-        let work = async |transaction: &mut Transaction<'_>| transaction.record(action).await.map(Some);
-        self.0.driver.transact(work).await.map(drop)
+    pub fn add(self, action: &'s AuditAction) -> StoreFuture<'s, ()> {
+        Box::pin(async move {
+            action.check()?;
+            let work = async |transaction: &mut Transaction<'_>| transaction.record(action).await.map(Some);
+            self.0.driver.transact(work).await.map(drop)
+        })
     }
 
     /// Lists actions, newest first. `before` is [`ActionRow::number`] of the last one of the previous page. At most
     /// [`limits::MAX_PAGE`].
-    pub async fn list(self, before: Option<u64>, limit: u32) -> Result<Vec<ActionRow>, StoreError> {
-        let before = before.and_then(|number| i64::try_from(number).ok()).unwrap_or(i64::MAX);
-        let limit = i64::from(limit.min(limits::MAX_PAGE));
-        let rows = self.0.driver.all(shared!("action_list"), &[before.into(), limit.into()]).await?;
-        rows.iter().map(action_row).collect()
+    pub fn list(self, before: Option<u64>, limit: u32) -> StoreFuture<'s, Vec<ActionRow>> {
+        Box::pin(async move {
+            let before = before.and_then(|number| i64::try_from(number).ok()).unwrap_or(i64::MAX);
+            let limit = i64::from(limit.min(limits::MAX_PAGE));
+            let rows = self.0.driver.all(shared!("action_list"), &[before.into(), limit.into()]).await?;
+            rows.iter().map(action_row).collect()
+        })
     }
 
     /// Lists the actions of one subject, in order.
-    pub async fn of(self, subject: Uuid) -> Result<Vec<ActionRow>, StoreError> {
-        let rows = self.0.driver.all(shared!("action_of"), &[subject.into()]).await?;
-        rows.iter().map(action_row).collect()
+    pub fn of(self, subject: Uuid) -> StoreFuture<'s, Vec<ActionRow>> {
+        Box::pin(async move {
+            let rows = self.0.driver.all(shared!("action_of"), &[subject.into()]).await?;
+            rows.iter().map(action_row).collect()
+        })
     }
 }

@@ -10,81 +10,96 @@ use crate::answer::{AskOutcome, Question, QuestionId, StoredAnswer, question};
 use crate::check;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
+use crate::future::StoreFuture;
 use crate::micros;
 use crate::node::MAX_TASK_LEASE;
 use crate::statement::{SqlValue, paired, shared};
 
-impl Answers<'_> {
+impl<'s> Answers<'s> {
     /// Finds what is known of these questions, in no order. Questions that were never asked are omitted. At most
     /// [`MAX_FIND`](crate::answer::limits::MAX_FIND) at once.
-    pub async fn find(self, ids: &[QuestionId]) -> Result<Vec<Question>, StoreError> {
-        check::bytes("the list of questions", ids.len(), MAX_FIND)?;
-        let ids: Vec<[u8; 32]> = ids.iter().map(|id| *id.as_bytes()).collect();
-        self.0
-            .driver
-            .all(paired!("answer_find"), &[SqlValue::Hashes(&ids)])
-            .await?
-            .iter()
-            .map(question)
-            .collect()
+    pub fn find(self, ids: &'s [QuestionId]) -> StoreFuture<'s, Vec<Question>> {
+        Box::pin(async move {
+            check::bytes("the list of questions", ids.len(), MAX_FIND)?;
+            let ids: Vec<[u8; 32]> = ids.iter().map(|id| *id.as_bytes()).collect();
+            self.0
+                .driver
+                .all(paired!("answer_find"), &[SqlValue::Hashes(&ids)])
+                .await?
+                .iter()
+                .map(question)
+                .collect()
+        })
     }
 
     /// Claims a question for a call by the run `holder`. [`crate::answer`] has an example.
     ///
     /// The run that gets it makes one call and then reports the outcome with [`Answers::store`] or [`Answers::fail`]. Until then
     /// it [renews](Answers::renew) its lease.
-    pub async fn ask(
+    pub fn ask(
         self,
         id: QuestionId,
-        topic: &str,
+        topic: &'s str,
         holder: Uuid,
         lease: Duration,
-    ) -> Result<AskOutcome, StoreError> {
-        check::name("the topic's name", topic, MAX_TOPIC_BYTES)?;
-        let lease = micros(lease.min(MAX_TASK_LEASE)).into();
-        let values =
-            [hash(&id), topic.into(), holder.into(), lease, SqlValue::Now, micros(MAX_TASK_LEASE).into()];
-        // A question that is deleted between the two reads is claimed once more.
-        for _ in 0..2 {
-            if let Some(row) = self.0.driver.write_returning(paired!("answer_ask"), &values).await? {
-                return Ok(AskOutcome::Run { lost: row.positive("lost")? });
+    ) -> StoreFuture<'s, AskOutcome> {
+        Box::pin(async move {
+            check::name("the topic's name", topic, MAX_TOPIC_BYTES)?;
+            let lease = micros(lease.min(MAX_TASK_LEASE)).into();
+            let values =
+                [hash(&id), topic.into(), holder.into(), lease, SqlValue::Now, micros(MAX_TASK_LEASE).into()];
+            // A question that is deleted between the two reads is claimed once more.
+            for _ in 0..2 {
+                if let Some(row) = self.0.driver.write_returning(paired!("answer_ask"), &values).await? {
+                    return Ok(AskOutcome::Run { lost: row.positive("lost")? });
+                }
+                match self.find(&[id]).await?.pop() {
+                    Some(Question { answer: Some(answer), .. }) => return Ok(AskOutcome::Replay(answer)),
+                    Some(Question { held_until: Some(until), .. }) => {
+                        return Ok(AskOutcome::InFlight { until });
+                    }
+                    Some(Question { answer: None, held_until: None, .. }) | None => {}
+                }
             }
-            match self.find(&[id]).await?.pop() {
-                Some(Question { answer: Some(answer), .. }) => return Ok(AskOutcome::Replay(answer)),
-                Some(Question { held_until: Some(until), .. }) => return Ok(AskOutcome::InFlight { until }),
-                Some(Question { answer: None, held_until: None, .. }) | None => {}
-            }
-        }
-        Err(StoreError::Busy)
+            Err(StoreError::Busy)
+        })
     }
 
     /// Stores the answer to a question. Returns the first stored answer, which wins.
     ///
     /// Returns `None` if the question was deleted meanwhile.
-    pub async fn store(self, id: QuestionId, answer: &[u8]) -> Result<Option<StoredAnswer>, StoreError> {
-        check::bytes("an answer", answer.len(), MAX_ANSWER_BYTES)?;
-        self.0.driver.execute(paired!("answer_keep"), &[hash(&id), answer.into(), SqlValue::Now]).await?;
-        Ok(self.find(&[id]).await?.pop().and_then(|question| question.answer))
+    pub fn store(self, id: QuestionId, answer: &'s [u8]) -> StoreFuture<'s, Option<StoredAnswer>> {
+        Box::pin(async move {
+            check::bytes("an answer", answer.len(), MAX_ANSWER_BYTES)?;
+            self.0.driver.execute(paired!("answer_keep"), &[hash(&id), answer.into(), SqlValue::Now]).await?;
+            Ok(self.find(&[id]).await?.pop().and_then(|question| question.answer))
+        })
     }
 
     /// Reports a call without an answer. `lost` tells whether it may have been made anyway.
-    pub async fn fail(self, id: QuestionId, holder: Uuid, lost: bool) -> Result<(), StoreError> {
-        let values = [hash(&id), holder.into(), i64::from(lost).into()];
-        self.0.driver.execute(shared!("answer_fail"), &values).await.map(drop)
+    pub fn fail(self, id: QuestionId, holder: Uuid, lost: bool) -> StoreFuture<'s, ()> {
+        Box::pin(async move {
+            let values = [hash(&id), holder.into(), i64::from(lost).into()];
+            self.0.driver.execute(shared!("answer_fail"), &values).await.map(drop)
+        })
     }
 
     /// Renews the lease of the run `holder` on its questions.
-    pub async fn renew(self, holder: Uuid, lease: Duration) -> Result<(), StoreError> {
-        let values = [holder.into(), micros(lease.min(MAX_TASK_LEASE)).into(), SqlValue::Now];
-        self.0.driver.execute(paired!("answer_renew"), &values).await.map(drop)
+    pub fn renew(self, holder: Uuid, lease: Duration) -> StoreFuture<'s, ()> {
+        Box::pin(async move {
+            let values = [holder.into(), micros(lease.min(MAX_TASK_LEASE)).into(), SqlValue::Now];
+            self.0.driver.execute(paired!("answer_renew"), &values).await.map(drop)
+        })
     }
 
     /// Deletes at most `limit` answers of a topic, with the record of lost calls. Questions in flight are kept. Returns how
     /// many.
-    pub async fn delete(self, topic: &str, limit: u32) -> Result<u64, StoreError> {
-        check::name("the topic's name", topic, MAX_TOPIC_BYTES)?;
-        let values = [topic.into(), i64::from(limit).into(), SqlValue::Now];
-        self.0.driver.execute(paired!("answer_forget"), &values).await
+    pub fn delete(self, topic: &'s str, limit: u32) -> StoreFuture<'s, u64> {
+        Box::pin(async move {
+            check::name("the topic's name", topic, MAX_TOPIC_BYTES)?;
+            let values = [topic.into(), i64::from(limit).into(), SqlValue::Now];
+            self.0.driver.execute(paired!("answer_forget"), &values).await
+        })
     }
 }
 

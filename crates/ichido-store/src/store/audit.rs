@@ -8,20 +8,22 @@ use ichido_core::time::Timestamp;
 use super::AuditTrail;
 use crate::audit::{self, AuditPruned, AuditSealed, KeysSealed, MAX_SEAL_ENTRIES, MAX_SEAL_KEYS, trail};
 use crate::driver::{on, retry_read};
-use crate::error::StoreError;
+use crate::future::StoreFuture;
 use crate::key_sealing;
 use crate::statement::shared;
 use crate::transaction::Transaction;
 
-impl AuditTrail<'_> {
+impl<'s> AuditTrail<'s> {
     /// Seals at most `limit` entries, never many more than [`MAX_SEAL_ENTRIES`].
     ///
     /// Call it again until there is nothing to seal; [`crate::audit`] has an example. One node is enough, the one that holds
     /// the task. If two try at once, one gets [`StoreError::Busy`] or finds nothing, and no entry is sealed twice.
     // SPEC F5.
-    pub async fn seal(self, key: Option<&AuditKey>, limit: u32) -> Result<AuditSealed, StoreError> {
-        let limit = limit.clamp(1, MAX_SEAL_ENTRIES);
-        on!(&*self.0.driver, driver => driver.audit_seal(key, limit).await)
+    pub fn seal(self, key: Option<&'s AuditKey>, limit: u32) -> StoreFuture<'s, AuditSealed> {
+        Box::pin(async move {
+            let limit = limit.clamp(1, MAX_SEAL_ENTRIES);
+            on!(&*self.0.driver, driver => driver.audit_seal(key, limit).await)
+        })
     }
 
     /// Seals settled key records that expire after `after` (`None` for all), in the order of their expiry. It examines at most
@@ -31,43 +33,43 @@ impl AuditTrail<'_> {
     /// examined. [`AuditTrail::seal`] then seals the entry that proves them. One node is enough; if two try at once, a record
     /// may be sealed twice, which is harmless.
     // SPEC C5, F5.
-    pub async fn seal_keys(self, after: Option<Timestamp>, limit: u32) -> Result<KeysSealed, StoreError> {
-        let now = self.0.now().await?;
-        key_sealing::seal(&self.0.driver, after, now, limit.clamp(1, MAX_SEAL_KEYS)).await
+    pub fn seal_keys(self, after: Option<Timestamp>, limit: u32) -> StoreFuture<'s, KeysSealed> {
+        Box::pin(async move {
+            let now = self.0.now().await?;
+            key_sealing::seal(&self.0.driver, after, now, limit.clamp(1, MAX_SEAL_KEYS)).await
+        })
     }
 
     /// Returns the last seal. Keep it where nobody with write access to this database can write: it shows whether later seals
     /// were cut off.
-    pub async fn head(self) -> Result<Option<SealHead>, StoreError> {
-        let row = self.0.driver.optional(shared!("seal_last"), &[]).await?;
-        row.map(|row| Ok(audit::seal(&row)?.head())).transpose()
+    pub fn head(self) -> StoreFuture<'s, Option<SealHead>> {
+        Box::pin(async move {
+            let row = self.0.driver.optional(shared!("seal_last"), &[]).await?;
+            row.map(|row| Ok(audit::seal(&row)?.head())).transpose()
+        })
     }
 
     /// Verifies the whole trail as of one moment.
     ///
     /// It reads in pages and keeps only its findings; writes continue meanwhile. `head` is one that was kept.
-    pub async fn verify(
-        self,
-        key: Option<&AuditKey>,
-        head: Option<SealHead>,
-    ) -> Result<AuditReport, StoreError> {
-        retry_read(|| async { on!(&*self.0.driver, driver => driver.audit_verify(key, head).await) }).await
+    pub fn verify(self, key: Option<&'s AuditKey>, head: Option<SealHead>) -> StoreFuture<'s, AuditReport> {
+        Box::pin(async move {
+            retry_read(|| async { on!(&*self.0.driver, driver => driver.audit_verify(key, head).await) })
+                .await
+        })
     }
 
     /// Deletes the lists of seals whose entries are all deleted. Checks at most `limit` seals after a number (0 for all).
     ///
     /// Root and count stay, and with them the chain.
-    pub async fn prune(
-        self,
-        key: Option<&AuditKey>,
-        after: u64,
-        limit: u32,
-    ) -> Result<AuditPruned, StoreError> {
-        let work = async |transaction: &mut Transaction<'_>| {
-            transaction.lock_seals().await?;
-            trail::prune(&mut transaction.connection(), key, after, limit).await.map(Some)
-        };
-        let pruned = self.0.driver.transact(work).await?;
-        Ok(pruned.unwrap_or(AuditPruned { seals: 0, after: None }))
+    pub fn prune(self, key: Option<&'s AuditKey>, after: u64, limit: u32) -> StoreFuture<'s, AuditPruned> {
+        Box::pin(async move {
+            let work = async |transaction: &mut Transaction<'_>| {
+                transaction.lock_seals().await?;
+                trail::prune(&mut transaction.connection(), key, after, limit).await.map(Some)
+            };
+            let pruned = self.0.driver.transact(work).await?;
+            Ok(pruned.unwrap_or(AuditPruned { seals: 0, after: None }))
+        })
     }
 }

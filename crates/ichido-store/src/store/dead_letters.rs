@@ -14,6 +14,7 @@ use crate::check;
 use crate::columns::Columns as _;
 use crate::dead_letter::{DeadLetterFilter, DeadLetterRow, DeadLetterStep, ReplaceOutcome, RequeuePolicy};
 use crate::error::StoreError;
+use crate::future::StoreFuture;
 use crate::message::limits::MAX_PAGE;
 use crate::message::{DeadLetter, DeadLetterState, Enqueued, KeyConflict, NewMessage, Note, QueueName};
 use crate::placement::{apply_to_letters, storable_note};
@@ -22,47 +23,57 @@ use crate::rows::letter_row;
 use crate::statement::{SqlValue, paired, shared};
 use crate::transaction::Transaction;
 
-impl DeadLetters<'_> {
+impl<'s> DeadLetters<'s> {
     /// Lists dead letters that match a filter, without their requests, newest first.
     ///
     /// `after` is [`DeadLetterRow::since`] and the id of the last one of the previous page. At most [`MAX_PAGE`].
     // SPEC E3.
-    pub async fn page(
+    pub fn page(
         self,
-        filter: &DeadLetterFilter,
+        filter: &'s DeadLetterFilter,
         after: Option<(Timestamp, Uuid)>,
         limit: u32,
-    ) -> Result<Vec<DeadLetterRow>, StoreError> {
-        check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
-        check::no_nul("the text", filter.text.as_deref().unwrap_or_default())?;
-        let (since, id) = filter.begin(after).unwrap_or((Timestamp::MAX, Uuid::max()));
-        let values = [
-            filter.state.as_str().into(),
-            filter.disposition.as_str().into(),
-            filter.queue.as_ref().map(QueueName::as_str).into(),
-            since.into(),
-            id.into(),
-            filter.since_from.unwrap_or(Timestamp::from_micros(i64::MIN)).into(),
-            filter.code.map(ErrorCode::as_str).into(),
-            filter.effect.map(Effect::as_str).into(),
-            filter.identity.as_deref().into(),
-            filter.text.as_deref().into(),
-            i64::from(limit.min(MAX_PAGE)).into(),
-        ];
-        // SQLite plans a statement once for all values, so each index has its own.
-        let statement = match (filter.code, &filter.queue) {
-            (Some(_), _) => paired!("dead_letter_page", "dead_letter_page_code"),
-            (None, Some(_)) => paired!("dead_letter_page", "dead_letter_page_queue"),
-            (None, None) => paired!("dead_letter_page"),
-        };
-        // A generic plan would read all letters.
-        self.0.driver.all(statement.with_custom_plan(), &values).await?.iter().map(letter_row).collect()
+    ) -> StoreFuture<'s, Vec<DeadLetterRow>> {
+        Box::pin(async move {
+            check::no_nul("the identity", filter.identity.as_deref().unwrap_or_default())?;
+            check::no_nul("the text", filter.text.as_deref().unwrap_or_default())?;
+            let (since, id) = filter.begin(after).unwrap_or((Timestamp::MAX, Uuid::max()));
+            let values = [
+                filter.state.as_str().into(),
+                filter.disposition.as_str().into(),
+                filter.queue.as_ref().map(QueueName::as_str).into(),
+                since.into(),
+                id.into(),
+                filter.since_from.unwrap_or(Timestamp::from_micros(i64::MIN)).into(),
+                filter.code.map(ErrorCode::as_str).into(),
+                filter.effect.map(Effect::as_str).into(),
+                filter.identity.as_deref().into(),
+                filter.text.as_deref().into(),
+                i64::from(limit.min(MAX_PAGE)).into(),
+            ];
+            // SQLite plans a statement once for all values, so each index has its own.
+            let statement = match (filter.code, &filter.queue) {
+                (Some(_), _) => paired!("dead_letter_page", "dead_letter_page_code"),
+                (None, Some(_)) => paired!("dead_letter_page", "dead_letter_page_queue"),
+                (None, None) => paired!("dead_letter_page"),
+            };
+            // A generic plan would read all letters.
+            self.0.driver.all(statement.with_custom_plan(), &values).await?.iter().map(letter_row).collect()
+        })
     }
 
     /// Finds the dead letters among these messages, open or closed, in no order.
-    pub async fn find(self, ids: &[Uuid]) -> Result<Vec<DeadLetterRow>, StoreError> {
-        check_page_size(ids)?;
-        self.0.driver.all(paired!("dead_letter_find"), &[ids.into()]).await?.iter().map(letter_row).collect()
+    pub fn find(self, ids: &'s [Uuid]) -> StoreFuture<'s, Vec<DeadLetterRow>> {
+        Box::pin(async move {
+            check_page_size(ids)?;
+            self.0
+                .driver
+                .all(paired!("dead_letter_find"), &[ids.into()])
+                .await?
+                .iter()
+                .map(letter_row)
+                .collect()
+        })
     }
 
     /// Lists open dead or parked messages with their requests, newest first.
@@ -70,24 +81,28 @@ impl DeadLetters<'_> {
     /// [`DeadLetters::page`] filters, and omits requests. `after` is [`DeadLetter::since`] and the id of the last one of the
     /// previous page. At most [`MAX_PAGE`].
     // SPEC E3.
-    pub async fn list(
+    pub fn list(
         self,
         state: DeadLetterState,
-        queue: Option<&QueueName>,
+        queue: Option<&'s QueueName>,
         after: Option<(Timestamp, Uuid)>,
         limit: u32,
-    ) -> Result<Vec<DeadLetter>, StoreError> {
-        let (since, id) = after.unwrap_or((Timestamp::MAX, Uuid::max()));
-        let limit = i64::from(limit.min(MAX_PAGE));
-        let mut values = vec![state.as_str().into(), since.into(), id.into(), limit.into()];
-        values.extend(queue.map(|queue| SqlValue::from(queue.as_str())));
-        let statement =
-            if queue.is_some() { shared!("dead_letter_list_queue") } else { shared!("dead_letter_list") };
-        // A generic plan would read all letters.
-        let rows = self.0.driver.all(statement.with_custom_plan(), &values).await?;
-        rows.iter()
-            .map(|row| Ok(DeadLetter { since: row.timestamp("since")?, message: rows::message_row(row)? }))
-            .collect()
+    ) -> StoreFuture<'s, Vec<DeadLetter>> {
+        Box::pin(async move {
+            let (since, id) = after.unwrap_or((Timestamp::MAX, Uuid::max()));
+            let limit = i64::from(limit.min(MAX_PAGE));
+            let mut values = vec![state.as_str().into(), since.into(), id.into(), limit.into()];
+            values.extend(queue.map(|queue| SqlValue::from(queue.as_str())));
+            let statement =
+                if queue.is_some() { shared!("dead_letter_list_queue") } else { shared!("dead_letter_list") };
+            // A generic plan would read all letters.
+            let rows = self.0.driver.all(statement.with_custom_plan(), &values).await?;
+            rows.iter()
+                .map(|row| {
+                    Ok(DeadLetter { since: row.timestamp("since")?, message: rows::message_row(row)? })
+                })
+                .collect()
+        })
     }
 
     /// Requeues dead letters, or parked ones whose destination's guarantee covers them by now, in one transaction.
@@ -98,53 +113,55 @@ impl DeadLetters<'_> {
     pub async fn requeue(
         self,
         ids: &[Uuid],
-        policy: impl Fn(&DeadLetterRow) -> RequeuePolicy,
+        policy: impl Fn(&DeadLetterRow) -> RequeuePolicy + Send + Sync,
         note: &Note,
     ) -> Result<Vec<DeadLetterStep>, StoreError> {
-        self.apply(ids, |letter, now| letter.requeued(policy(letter), now), note).await
+        self.apply(ids, &|letter, now| letter.requeued(policy(letter), now), note).await
     }
 
     /// Discards dead letters, in one transaction: they stay dead, and need no more attention.
-    pub async fn discard(self, ids: &[Uuid], note: &Note) -> Result<Vec<DeadLetterStep>, StoreError> {
-        self.apply(ids, |_, _| Event::Discarded, note).await
+    pub fn discard(self, ids: &'s [Uuid], note: &'s Note) -> StoreFuture<'s, Vec<DeadLetterStep>> {
+        self.apply(ids, &|_, _| Event::Discarded, note)
     }
 
     /// Decides the unknown effect of letters, in one transaction. A dead one stays dead, and its effect becomes known.
     // SPEC F2.
-    pub async fn decide(
+    pub fn decide(
         self,
-        ids: &[Uuid],
+        ids: &'s [Uuid],
         decision: Decision,
-        note: &Note,
-    ) -> Result<Vec<DeadLetterStep>, StoreError> {
-        self.apply(ids, |letter, now| letter.decided(decision, now), note).await
+        note: &'s Note,
+    ) -> StoreFuture<'s, Vec<DeadLetterStep>> {
+        Box::pin(async move { self.apply(ids, &|letter, now| letter.decided(decision, now), note).await })
     }
 
     /// Applies an event to each of these dead letters, in one transaction. `event` gets the current letter and the store's time.
-    pub(crate) async fn apply(
+    pub(crate) fn apply(
         self,
-        ids: &[Uuid],
-        event: impl Fn(&DeadLetterRow, Timestamp) -> Event,
-        note: &Note,
-    ) -> Result<Vec<DeadLetterStep>, StoreError> {
-        check_page_size(ids)?;
-        let note = storable_note(note.clone());
-        // A letter that is named twice is taken once: otherwise it would be counted and recorded twice.
-        let once: BTreeSet<Uuid> = ids.iter().copied().collect();
-        let once: Vec<Uuid> = once.into_iter().collect();
-        let work = async |transaction: &mut Transaction<'_>| {
-            let (found, now) = transaction.letters(&once).await?;
-            let (mut changes, answers) = apply_to_letters(&found, &event, &note, now);
-            transaction.move_letters(&mut changes).await?;
-            Ok(Some((answers, changes.claimable())))
-        };
-        let (stepped, claimable) = self.0.driver.transact(work).await?.unwrap_or_default();
-        for queue in &claimable {
-            self.0.driver.note_requeued(queue);
-            self.0.queues().wake(queue);
-        }
-        let stepped: HashMap<Uuid, DeadLetterStep> = stepped.into_iter().collect();
-        Ok(ids.iter().map(|id| stepped.get(id).copied().unwrap_or(DeadLetterStep::NoLetter)).collect())
+        ids: &'s [Uuid],
+        event: &'s (dyn Fn(&DeadLetterRow, Timestamp) -> Event + Send + Sync),
+        note: &'s Note,
+    ) -> StoreFuture<'s, Vec<DeadLetterStep>> {
+        Box::pin(async move {
+            check_page_size(ids)?;
+            let note = storable_note(note.clone());
+            // A letter that is named twice is taken once: otherwise it would be counted and recorded twice.
+            let once: BTreeSet<Uuid> = ids.iter().copied().collect();
+            let once: Vec<Uuid> = once.into_iter().collect();
+            let work = async |transaction: &mut Transaction<'_>| {
+                let (found, now) = transaction.letters(&once).await?;
+                let (mut changes, answers) = apply_to_letters(&found, event, &note, now);
+                transaction.move_letters(&mut changes).await?;
+                Ok(Some((answers, changes.claimable())))
+            };
+            let (stepped, claimable) = self.0.driver.transact(work).await?.unwrap_or_default();
+            for queue in &claimable {
+                self.0.driver.note_requeued(queue);
+                self.0.queues().wake(queue);
+            }
+            let stepped: HashMap<Uuid, DeadLetterStep> = stepped.into_iter().collect();
+            Ok(ids.iter().map(|id| stepped.get(id).copied().unwrap_or(DeadLetterStep::NoLetter)).collect())
+        })
     }
 
     /// Enqueues a message that replaces a dead letter, and closes that letter, in one transaction.
@@ -152,71 +169,73 @@ impl DeadLetters<'_> {
     /// Each points to the other: the new one with [`NewMessage::replacement_of`], which is set here, the old one with the receipt of
     /// an entry `replaced`. It is refused while the old one's effect is unknown, or if the old one was replaced before.
     // SPEC D17.
-    pub async fn replace(
-        self,
-        old: Uuid,
-        new: NewMessage,
-        note: &Note,
-    ) -> Result<ReplaceOutcome, StoreError> {
-        let new = NewMessage { replacement_of: Some(old), ..new }.checked()?;
-        let id = Uuid::now_v7();
-        let note = storable_note(Note { receipt: Some(id.to_string()), ..note.clone() });
-        let numbered = (id, new);
-        let mut not_replaced = ReplaceOutcome::NoLetter;
-        let work = async |transaction: &mut Transaction<'_>| {
-            let (found, now) = transaction.letter(old).await?;
-            let Some(letter) = found.first() else { return Ok(None) };
-            let (mut changes, answers) = apply_to_letters(&found, |_, _| Event::Replaced, &note, now);
-            if let Some((_, DeadLetterStep::Refused(why))) = answers.first() {
-                not_replaced = ReplaceOutcome::Refused(*why);
-                return Ok(None);
-            }
-            match transaction.enqueue_content(&numbered).await? {
-                Ok(Enqueued::New { id }) => {
-                    transaction.move_letters(&mut changes).await?;
-                    Ok(Some(ReplaceOutcome::By { id, effect: letter.effect }))
+    pub fn replace(self, old: Uuid, new: NewMessage, note: &'s Note) -> StoreFuture<'s, ReplaceOutcome> {
+        Box::pin(async move {
+            let new = NewMessage { replacement_of: Some(old), ..new }.checked()?;
+            let id = Uuid::now_v7();
+            let note = storable_note(Note { receipt: Some(id.to_string()), ..note.clone() });
+            let numbered = (id, new);
+            let mut not_replaced = ReplaceOutcome::NoLetter;
+            let work = async |transaction: &mut Transaction<'_>| {
+                let (found, now) = transaction.letter(old).await?;
+                let Some(letter) = found.first() else { return Ok(None) };
+                let (mut changes, answers) = apply_to_letters(&found, |_, _| Event::Replaced, &note, now);
+                if let Some((_, DeadLetterStep::Refused(why))) = answers.first() {
+                    not_replaced = ReplaceOutcome::Refused(*why);
+                    return Ok(None);
                 }
-                Ok(Enqueued::Replay { id } | Enqueued::SameContent { id }) | Err(KeyConflict { id }) => {
-                    not_replaced = ReplaceOutcome::KeyUsed { id };
-                    Ok(None)
+                match transaction.enqueue_content(&numbered).await? {
+                    Ok(Enqueued::New { id }) => {
+                        transaction.move_letters(&mut changes).await?;
+                        Ok(Some(ReplaceOutcome::By { id, effect: letter.effect }))
+                    }
+                    Ok(Enqueued::Replay { id } | Enqueued::SameContent { id }) | Err(KeyConflict { id }) => {
+                        not_replaced = ReplaceOutcome::KeyUsed { id };
+                        Ok(None)
+                    }
                 }
-            }
-        };
-        let Some(replaced) = self.0.driver.transact(work).await? else { return Ok(not_replaced) };
-        self.0.queues().wake(&numbered.1.queue);
-        Ok(replaced)
+            };
+            let Some(replaced) = self.0.driver.transact(work).await? else { return Ok(not_replaced) };
+            self.0.queues().wake(&numbered.1.queue);
+            Ok(replaced)
+        })
     }
 
     /// Counts the messages of these queues that died from `since` to before `until`. Only those still dead are counted, open or
     /// closed.
     ///
     /// At most [`MAX_LETTERS_COUNTED`](crate::alert::limits::MAX_LETTERS_COUNTED) of each kind are counted.
-    pub async fn counts(
+    pub fn counts(
         self,
-        queues: &[QueueName],
+        queues: &'s [QueueName],
         since: Timestamp,
         until: Timestamp,
-    ) -> Result<BTreeMap<String, u64>, StoreError> {
-        let queues: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
-        let values = [
-            SqlValue::Texts(Some(&queues)),
-            since.into(),
-            until.into(),
-            i64::from(MAX_LETTERS_COUNTED).into(),
-        ];
-        let rows = self.0.driver.all(paired!("dead_letter_counts"), &values).await?;
-        rows.iter()
-            .map(|row| Ok((row.text("queue")?.to_owned(), row.number("count")?.unsigned_abs())))
-            .collect()
+    ) -> StoreFuture<'s, BTreeMap<String, u64>> {
+        Box::pin(async move {
+            let queues: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
+            let values = [
+                SqlValue::Texts(Some(&queues)),
+                since.into(),
+                until.into(),
+                i64::from(MAX_LETTERS_COUNTED).into(),
+            ];
+            let rows = self.0.driver.all(paired!("dead_letter_counts"), &values).await?;
+            rows.iter()
+                .map(|row| Ok((row.text("queue")?.to_owned(), row.number("count")?.unsigned_abs())))
+                .collect()
+        })
     }
 
     /// Returns since when the oldest open letter of a queue waits for a person, or `None`.
-    pub async fn oldest(
-        self,
-        state: DeadLetterState,
-        queue: &QueueName,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        let values = [state.as_str().into(), queue.as_str().into()];
-        Ok(self.0.driver.one(shared!("dead_letter_oldest"), &values).await?.timestamp_or_none("oldest")?)
+    pub fn oldest(self, state: DeadLetterState, queue: &'s QueueName) -> StoreFuture<'s, Option<Timestamp>> {
+        Box::pin(async move {
+            let values = [state.as_str().into(), queue.as_str().into()];
+            Ok(self
+                .0
+                .driver
+                .one(shared!("dead_letter_oldest"), &values)
+                .await?
+                .timestamp_or_none("oldest")?)
+        })
     }
 }

@@ -18,6 +18,7 @@ use crate::batch::BatchLimits;
 use crate::check;
 use crate::driver::on;
 use crate::error::StoreError;
+use crate::future::{BoxFuture, StoreFuture};
 use crate::message::limits::MAX_PAGE;
 use crate::message::{
     Enqueued, MessageRow, MessageSchedule, NewMessage, Note, NumberedMessage, QueueName, StepResult,
@@ -30,102 +31,117 @@ use crate::rows::stage_row;
 use crate::split_retry::write_all;
 use crate::statement::{SqlValue, paired, shared};
 
-impl Messages<'_> {
+impl<'s> Messages<'s> {
     /// Enqueues a message. It is durable when this returns.
     ///
     /// Wakes those who wait for its queue. [`crate::message`] has an example.
     ///
     /// To enqueue it together with your own rows, see [`Messages::enqueue_in`].
-    pub async fn enqueue(self, message: NewMessage) -> Result<Enqueued, StoreError> {
-        let message = message.checked()?;
-        let (queue, is_claimable) = (message.queue.clone(), message.is_maybe_claimable());
-        let enqueued = if message.same_content.is_some() {
-            let numbered = (Uuid::now_v7(), message);
-            self.0.note_write(on!(&*self.0.driver, driver => driver.enqueue_same_content(numbered).await))?
-        } else {
-            let bytes = message.request.bytes().len() + 500;
-            self.0.note_write(self.0.write_queues.message((Uuid::now_v7(), message), bytes).await)?
-        };
-        self.0.counters.message_arrived(queue.as_str(), is_repeated(enqueued));
-        if is_claimable && matches!(enqueued, Ok(Enqueued::New { .. })) {
-            self.0.queues().wake(&queue);
-        }
-        Ok(enqueued?)
+    pub fn enqueue(self, message: NewMessage) -> StoreFuture<'s, Enqueued> {
+        Box::pin(async move {
+            let message = message.checked()?;
+            let (queue, is_claimable) = (message.queue.clone(), message.is_maybe_claimable());
+            let enqueued = if message.same_content.is_some() {
+                let numbered = (Uuid::now_v7(), message);
+                self.0
+                    .note_write(on!(&*self.0.driver, driver => driver.enqueue_same_content(numbered).await))?
+            } else {
+                let bytes = message.request.bytes().len() + 500;
+                self.0.note_write(self.0.write_queues.message((Uuid::now_v7(), message), bytes).await)?
+            };
+            self.0.counters.message_arrived(queue.as_str(), is_repeated(enqueued));
+            if is_claimable && matches!(enqueued, Ok(Enqueued::New { .. })) {
+                self.0.queues().wake(&queue);
+            }
+            Ok(enqueued?)
+        })
     }
 
     /// Enqueues many messages. Returns one result each, in the same order.
     ///
     /// Faster than one by one, but not one transaction.
-    pub async fn enqueue_all(self, messages: Vec<NewMessage>) -> Vec<Result<Enqueued, StoreError>> {
-        let mut answers: Vec<Option<Result<Enqueued, StoreError>>> = Vec::with_capacity(messages.len());
-        let mut plain = Vec::with_capacity(messages.len());
-        for message in messages {
-            answers.push(match message.checked() {
-                Err(error) => Some(Err(error)),
-                Ok(message) if message.same_content.is_some() => Some(self.enqueue(message).await),
-                Ok(message) => {
-                    plain.push((Uuid::now_v7(), message));
-                    None
-                }
-            });
-        }
-        let queues: BTreeSet<&QueueName> =
-            plain.iter().filter(|(_, new)| new.is_maybe_claimable()).map(|(_, new)| &new.queue).collect();
-        let mut written = Vec::with_capacity(plain.len());
-        for part in BatchLimits::DEFAULT.parts(&plain, |(_, message)| message.request.bytes().len()) {
-            written.extend(on!(&*self.0.driver, driver => write_all(&**driver, part).await));
-        }
-        for queue in queues {
-            self.0.queues().wake(queue);
-        }
-        let now = self.0.skew.monotonic();
-        for ((_, new), answer) in plain.iter().zip(&written) {
-            self.0.disk_space.record(now, answer);
-            if let Ok(enqueued) = answer {
-                self.0.counters.message_arrived(new.queue.as_str(), is_repeated(*enqueued));
+    pub fn enqueue_all(self, messages: Vec<NewMessage>) -> BoxFuture<'s, Vec<Result<Enqueued, StoreError>>> {
+        Box::pin(async move {
+            let mut answers: Vec<Option<Result<Enqueued, StoreError>>> = Vec::with_capacity(messages.len());
+            let mut plain = Vec::with_capacity(messages.len());
+            for message in messages {
+                answers.push(match message.checked() {
+                    Err(error) => Some(Err(error)),
+                    Ok(message) if message.same_content.is_some() => Some(self.enqueue(message).await),
+                    Ok(message) => {
+                        plain.push((Uuid::now_v7(), message));
+                        None
+                    }
+                });
             }
-        }
-        let mut written = written.into_iter().map(|answer| Ok(answer??));
-        answers.into_iter().filter_map(|answer| answer.or_else(|| written.next())).collect()
+            let queues: BTreeSet<&QueueName> =
+                plain.iter().filter(|(_, new)| new.is_maybe_claimable()).map(|(_, new)| &new.queue).collect();
+            let mut written = Vec::with_capacity(plain.len());
+            for part in BatchLimits::DEFAULT.parts(&plain, |(_, message)| message.request.bytes().len()) {
+                written.extend(on!(&*self.0.driver, driver => write_all(&**driver, part).await));
+            }
+            for queue in queues {
+                self.0.queues().wake(queue);
+            }
+            let now = self.0.skew.monotonic();
+            for ((_, new), answer) in plain.iter().zip(&written) {
+                self.0.disk_space.record(now, answer);
+                if let Ok(enqueued) = answer {
+                    self.0.counters.message_arrived(new.queue.as_str(), is_repeated(*enqueued));
+                }
+            }
+            let mut written = written.into_iter().map(|answer| Ok(answer??));
+            answers.into_iter().filter_map(|answer| answer.or_else(|| written.next())).collect()
+        })
     }
 
     /// Finds one message.
-    pub async fn get(self, id: Uuid) -> Result<Option<MessageRow>, StoreError> {
-        let row = self.0.driver.optional(shared!("message_get"), &[id.into()]).await?;
-        row.as_ref().map(rows::message_row).transpose()
+    pub fn get(self, id: Uuid) -> StoreFuture<'s, Option<MessageRow>> {
+        Box::pin(async move {
+            let row = self.0.driver.optional(shared!("message_get"), &[id.into()]).await?;
+            row.as_ref().map(rows::message_row).transpose()
+        })
     }
 
     /// Returns the priority and the time that a message was enqueued with.
-    pub async fn schedule(self, id: Uuid) -> Result<Option<MessageSchedule>, StoreError> {
-        let row = self.0.driver.optional(shared!("message_schedule"), &[id.into()]).await?;
-        row.as_ref().map(rows::message_schedule).transpose()
+    pub fn schedule(self, id: Uuid) -> StoreFuture<'s, Option<MessageSchedule>> {
+        Box::pin(async move {
+            let row = self.0.driver.optional(shared!("message_schedule"), &[id.into()]).await?;
+            row.as_ref().map(rows::message_schedule).transpose()
+        })
     }
 
     /// Finds the node that holds a message in flight.
-    pub async fn holder(self, id: Uuid) -> Result<Option<MessageHolder>, StoreError> {
-        let row = self.0.driver.optional(paired!("message_holder"), &[id.into()]).await?;
-        row.as_ref().map(rows::holder).transpose()
+    pub fn holder(self, id: Uuid) -> StoreFuture<'s, Option<MessageHolder>> {
+        Box::pin(async move {
+            let row = self.0.driver.optional(paired!("message_holder"), &[id.into()]).await?;
+            row.as_ref().map(rows::holder).transpose()
+        })
     }
 
     /// Lists every transition of a message, in order.
-    pub async fn transitions(self, id: Uuid) -> Result<Vec<Transition>, StoreError> {
-        // The claim first: if it ends between the two reads, the events have it.
-        let lease = self.0.driver.optional(paired!("step_lease"), &[id.into()]).await?;
-        let events = self.0.driver.all(shared!("event_list"), &[id.into()]).await?;
-        rows::transitions(&events, lease.as_ref())
+    pub fn transitions(self, id: Uuid) -> StoreFuture<'s, Vec<Transition>> {
+        Box::pin(async move {
+            // The claim first: if it ends between the two reads, the events have it.
+            let lease = self.0.driver.optional(paired!("step_lease"), &[id.into()]).await?;
+            let events = self.0.driver.all(shared!("event_list"), &[id.into()]).await?;
+            rows::transitions(&events, lease.as_ref())
+        })
     }
 
     /// Records what the receiver said about a message of unknown effect when it was asked by key.
     // SPEC F2.
-    pub async fn reconcile(self, id: Uuid, found: Reconciled, note: &Note) -> Result<StepResult, StoreError> {
-        self.apply(id, |_| Event::Reconciled(found), note).await
+    pub fn reconcile(self, id: Uuid, found: Reconciled, note: &'s Note) -> StoreFuture<'s, StepResult> {
+        Box::pin(async move { self.apply(id, |_| Event::Reconciled(found), note).await })
     }
 
     /// Makes a failed message due at once. Its attempts still count.
     ///
     /// If it dies or is parked meanwhile, this is refused: it is then judged like every dead or parked message.
-    pub async fn retry_now(self, id: Uuid, note: &Note) -> Result<StepResult, StoreError> {
-        self.apply(id, |_| Event::Requeued { allowed: false, safety: Safety::None }, note).await
+    pub fn retry_now(self, id: Uuid, note: &'s Note) -> StoreFuture<'s, StepResult> {
+        Box::pin(async move {
+            self.apply(id, |_| Event::Requeued { allowed: false, safety: Safety::None }, note).await
+        })
     }
 
     /// Applies an event to one message. One in flight belongs to its worker: the event is refused until the attempt has ended.
@@ -147,9 +163,11 @@ impl Messages<'_> {
 
     /// Finds the states of messages and their numbers of attempts, in no order. Missing messages are omitted. At most
     /// [`MAX_PAGE`].
-    pub async fn states(self, ids: &[Uuid]) -> Result<Vec<(Uuid, StateName, u32)>, StoreError> {
-        check_page_size(ids)?;
-        self.0.driver.all(paired!("message_stages"), &[ids.into()]).await?.iter().map(stage_row).collect()
+    pub fn states(self, ids: &'s [Uuid]) -> StoreFuture<'s, Vec<(Uuid, StateName, u32)>> {
+        Box::pin(async move {
+            check_page_size(ids)?;
+            self.0.driver.all(paired!("message_stages"), &[ids.into()]).await?.iter().map(stage_row).collect()
+        })
     }
 
     /// Deletes at most `limit` messages that were sent or cancelled before a time. Returns how many.
@@ -158,35 +176,37 @@ impl Messages<'_> {
     /// trusted no further than by [`Keys::sweep`](crate::Keys::sweep). If seals are made with a key, use
     /// [`Messages::delete_sealed`], which the audit accepts.
     // SPEC E3.
-    pub async fn delete_finished(self, finished_before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        self.forget_by(None, finished_before, limit).await
+    pub fn delete_finished(self, finished_before: Timestamp, limit: u32) -> StoreFuture<'s, u64> {
+        Box::pin(async move { self.forget_by(None, finished_before, limit).await })
     }
 
     /// Deletes at most `limit` finished messages of an identity in a queue. Returns how many.
     ///
     /// Their history is deleted too, and their age does not matter. Finished are sent and cancelled messages, and closed dead
     /// letters. It is for programs that must delete all data of a person. `key` is the one that seals are made with, if any.
-    pub async fn delete_of_identity(
+    pub fn delete_of_identity(
         self,
-        key: Option<&AuditKey>,
-        queue: &QueueName,
-        identity: &str,
+        key: Option<&'s AuditKey>,
+        queue: &'s QueueName,
+        identity: &'s str,
         limit: u32,
-    ) -> Result<u64, StoreError> {
-        check::no_nul("the identity", identity)?;
-        let values = [queue.as_str().into(), identity.into(), i64::from(limit).into(), SqlValue::Now];
-        let statement = paired!("forget_of", "forget_find");
-        on!(&*self.0.driver, driver => driver.forget(key, statement, &values).await)
+    ) -> StoreFuture<'s, u64> {
+        Box::pin(async move {
+            check::no_nul("the identity", identity)?;
+            let values = [queue.as_str().into(), identity.into(), i64::from(limit).into(), SqlValue::Now];
+            let statement = paired!("forget_of", "forget_find");
+            on!(&*self.0.driver, driver => driver.forget(key, statement, &values).await)
+        })
     }
 
     /// Deletes like [`Messages::delete_finished`], for seals made with a key. The key proves that its holder deleted the entries.
-    pub async fn delete_sealed(
+    pub fn delete_sealed(
         self,
-        key: &AuditKey,
+        key: &'s AuditKey,
         finished_before: Timestamp,
         limit: u32,
-    ) -> Result<u64, StoreError> {
-        self.forget_by(Some(key), finished_before, limit).await
+    ) -> StoreFuture<'s, u64> {
+        Box::pin(async move { self.forget_by(Some(key), finished_before, limit).await })
     }
 
     async fn forget_by(
@@ -207,9 +227,14 @@ impl Messages<'_> {
     /// Equal content is new from the end of its window on, swept or not, once retention has come there
     /// ([`Keys::sweep`](crate::Keys::sweep)): this only frees space.
     // SPEC A7.
-    pub async fn sweep_contents(self, limit: u32) -> Result<u64, StoreError> {
-        let Some(now) = self.0.forget_until().await? else { return Ok(0) };
-        self.0.driver.execute(paired!("content_sweep"), &[i64::from(limit).into(), now.until.into()]).await
+    pub fn sweep_contents(self, limit: u32) -> StoreFuture<'s, u64> {
+        Box::pin(async move {
+            let Some(now) = self.0.forget_until().await? else { return Ok(0) };
+            self.0
+                .driver
+                .execute(paired!("content_sweep"), &[i64::from(limit).into(), now.until.into()])
+                .await
+        })
     }
 }
 

@@ -3,16 +3,19 @@
 use super::Store;
 use crate::driver::Driver;
 use crate::error::StoreError;
+use crate::future::{BoxFuture, StoreFuture};
 
 impl Store {
     /// Checks that the store can be written to: the database answers, its file is in place, the disk is not full.
     ///
     /// The last writes tell whether the disk is full. It writes nothing.
-    pub async fn check_ready(&self) -> Result<(), StoreError> {
-        self.check_files()?;
-        self.disk_space.check()?;
-        self.now().await?;
-        Ok(())
+    pub fn check_ready(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.check_files()?;
+            self.disk_space.check()?;
+            self.now().await?;
+            Ok(())
+        })
     }
 
     /// Checks that an SQLite database is still where it was opened.
@@ -29,11 +32,13 @@ impl Store {
     /// Waits until an SQLite database is known to be lost ([`StoreError::FileLost`]).
     ///
     /// Then nothing more is accepted, and the program should exit. On PostgreSQL it waits forever.
-    pub async fn files_lost(&self) -> StoreError {
-        match &*self.driver {
-            Driver::Sqlite(sqlite) => sqlite.files_lost().await,
-            Driver::Postgres(_) => std::future::pending().await,
-        }
+    pub fn files_lost(&self) -> BoxFuture<'_, StoreError> {
+        Box::pin(async move {
+            match &*self.driver {
+                Driver::Sqlite(sqlite) => sqlite.files_lost().await,
+                Driver::Postgres(_) => std::future::pending().await,
+            }
+        })
     }
 
     /// Records the outcome of a write.

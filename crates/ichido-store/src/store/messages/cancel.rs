@@ -15,6 +15,7 @@ use super::super::Messages;
 use crate::action::AuditAction;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
+use crate::future::StoreFuture;
 use crate::message::limits::MAX_PAGE;
 use crate::message::{CancelOutcome, Cancellation, Note, StepResult};
 use crate::placement::storable_note;
@@ -24,7 +25,7 @@ use crate::transaction::Transaction;
 /// How often to try a message that goes from one state to another meanwhile.
 const MAX_ROUNDS: usize = 3;
 
-impl Messages<'_> {
+impl<'s> Messages<'s> {
     /// Cancels a message, or asks its worker to stop if an attempt is in flight.
     ///
     /// A message that waits is cancelled at once. The worker of one in flight sees the request with its next heartbeat, within
@@ -32,45 +33,51 @@ impl Messages<'_> {
     /// the message is cancelled; otherwise what is known decides, as without the request. Repeating this changes nothing.
     ///
     /// The note's actor and excerpt say who asked, and why.
-    pub async fn cancel(self, id: Uuid, note: &Note) -> Result<CancelOutcome, StoreError> {
-        for _ in 0..MAX_ROUNDS {
-            match self.apply(id, |_| Event::Cancelled, note).await? {
-                StepResult::Now(_) => return Ok(CancelOutcome::Cancelled),
-                StepResult::NoSuchMessage => return Ok(CancelOutcome::NoSuchMessage),
-                StepResult::Refused(_) => (),
-            }
-            match self.states(&[id]).await?.first().map(|(_, state, _)| *state) {
-                Some(StateName::Sending) => {
-                    self.request_cancellation(id, note).await?;
-                    return Ok(CancelOutcome::Requested);
+    pub fn cancel(self, id: Uuid, note: &'s Note) -> StoreFuture<'s, CancelOutcome> {
+        Box::pin(async move {
+            for _ in 0..MAX_ROUNDS {
+                match self.apply(id, |_| Event::Cancelled, note).await? {
+                    StepResult::Now(_) => return Ok(CancelOutcome::Cancelled),
+                    StepResult::NoSuchMessage => return Ok(CancelOutcome::NoSuchMessage),
+                    StepResult::Refused(_) => (),
                 }
-                // Its attempt has just ended.
-                Some(StateName::Queued | StateName::Failed) => (),
-                Some(StateName::Cancelled) => return Ok(CancelOutcome::Cancelled),
-                Some(state @ (StateName::Parked | StateName::Sent | StateName::Dead)) => {
-                    return Ok(CancelOutcome::Refused(state));
+                match self.states(&[id]).await?.first().map(|(_, state, _)| *state) {
+                    Some(StateName::Sending) => {
+                        self.request_cancellation(id, note).await?;
+                        return Ok(CancelOutcome::Requested);
+                    }
+                    // Its attempt has just ended.
+                    Some(StateName::Queued | StateName::Failed) => (),
+                    Some(StateName::Cancelled) => return Ok(CancelOutcome::Cancelled),
+                    Some(state @ (StateName::Parked | StateName::Sent | StateName::Dead)) => {
+                        return Ok(CancelOutcome::Refused(state));
+                    }
+                    None => return Ok(CancelOutcome::NoSuchMessage),
                 }
-                None => return Ok(CancelOutcome::NoSuchMessage),
             }
-        }
-        Err(StoreError::Busy)
+            Err(StoreError::Busy)
+        })
     }
 
     /// Finds the request to cancel a message in flight, if there is one.
-    pub async fn cancellation(self, id: Uuid) -> Result<Option<Cancellation>, StoreError> {
-        let row = self.0.driver.optional(shared!("cancellation_find"), &[id.into()]).await?;
-        let request = row.map(|row| {
-            let (actor, reason) = (row.text_or_none("actor")?, row.text_or_none("reason")?);
-            Ok(Cancellation { requested_at: row.timestamp("requested_at")?, actor, reason })
-        });
-        request.transpose()
+    pub fn cancellation(self, id: Uuid) -> StoreFuture<'s, Option<Cancellation>> {
+        Box::pin(async move {
+            let row = self.0.driver.optional(shared!("cancellation_find"), &[id.into()]).await?;
+            let request = row.map(|row| {
+                let (actor, reason) = (row.text_or_none("actor")?, row.text_or_none("reason")?);
+                Ok(Cancellation { requested_at: row.timestamp("requested_at")?, actor, reason })
+            });
+            request.transpose()
+        })
     }
 
     /// Lists messages that somebody asked to cancel while they were in flight, those after `after` in the order of their ids.
-    pub async fn cancellations(self, after: Uuid, limit: u32) -> Result<Vec<Uuid>, StoreError> {
-        let values = [after.into(), i64::from(limit.min(MAX_PAGE)).into()];
-        let rows = self.0.driver.all(shared!("cancellation_page"), &values).await?;
-        rows.iter().map(|row| Ok(row.uuid("message_id")?)).collect()
+    pub fn cancellations(self, after: Uuid, limit: u32) -> StoreFuture<'s, Vec<Uuid>> {
+        Box::pin(async move {
+            let values = [after.into(), i64::from(limit.min(MAX_PAGE)).into()];
+            let rows = self.0.driver.all(shared!("cancellation_page"), &values).await?;
+            rows.iter().map(|row| Ok(row.uuid("message_id")?)).collect()
+        })
     }
 
     /// Ends requests to cancel messages that are not in flight. Returns which messages were cancelled.
@@ -79,17 +86,19 @@ impl Messages<'_> {
     /// otherwise it goes on as without the request. For workers, which pass [`Heartbeat::cancellations`]. At most [`MAX_PAGE`].
     ///
     /// [`Heartbeat::cancellations`]: crate::node::Heartbeat::cancellations
-    pub async fn apply_cancellations(self, ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
-        let states = self.states(ids).await?.into_iter();
-        let in_flight: HashSet<Uuid> =
-            states.filter(|(_, state, _)| *state == StateName::Sending).map(|(id, ..)| id).collect();
-        let mut cancelled = Vec::new();
-        for id in ids {
-            if !in_flight.contains(id) && self.apply_cancellation(*id).await? {
-                cancelled.push(*id);
+    pub fn apply_cancellations(self, ids: &'s [Uuid]) -> StoreFuture<'s, Vec<Uuid>> {
+        Box::pin(async move {
+            let states = self.states(ids).await?.into_iter();
+            let in_flight: HashSet<Uuid> =
+                states.filter(|(_, state, _)| *state == StateName::Sending).map(|(id, ..)| id).collect();
+            let mut cancelled = Vec::new();
+            for id in ids {
+                if !in_flight.contains(id) && self.apply_cancellation(*id).await? {
+                    cancelled.push(*id);
+                }
             }
-        }
-        Ok(cancelled)
+            Ok(cancelled)
+        })
     }
 
     async fn apply_cancellation(self, id: Uuid) -> Result<bool, StoreError> {

@@ -66,7 +66,7 @@ impl Messages<'_> {
         messages: Vec<NewMessage>,
     ) -> Result<Vec<Enqueued>, StoreError> {
         check_size(&messages)?;
-        let mut transaction = self.0.in_transaction(connection)?;
+        let transaction = self.0.in_transaction(connection)?;
         let outcomes = transaction.enqueue(&numbered(messages)?).await?;
         outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
     }

@@ -13,6 +13,7 @@ use super::super::Messages;
 use crate::check;
 use crate::columns::Columns as _;
 use crate::error::StoreError;
+use crate::future::StoreFuture;
 use crate::message::limits::{MAX_PAGE, MAX_SEARCHED};
 use crate::message::{MessageFilter, MessagePage, MessageRow, QueueName};
 use crate::rows;
@@ -21,18 +22,18 @@ use crate::statement::{SqlValue, paired, shared};
 /// How many times more ids than before are read if too few of the messages match.
 const GROWTH: u32 = 4;
 
-impl Messages<'_> {
+impl<'s> Messages<'s> {
     /// Lists messages, newest first, with their requests.
     ///
     /// At most [`MAX_PAGE`], whatever `limit` is. [`MessageFilter::after`] selects the next page. If few messages match, it may
     /// read many; [`Messages::search`] does not.
-    pub async fn list(self, filter: &MessageFilter, limit: u32) -> Result<Vec<MessageRow>, StoreError> {
-        Ok(self.matching(filter, limit, u32::MAX).await?.messages)
+    pub fn list(self, filter: &'s MessageFilter, limit: u32) -> StoreFuture<'s, Vec<MessageRow>> {
+        Box::pin(async move { Ok(self.matching(filter, limit, u32::MAX).await?.messages) })
     }
 
     /// Lists like [`Messages::list`], but examines at most [`MAX_SEARCHED`] messages.
-    pub async fn search(self, filter: &MessageFilter, limit: u32) -> Result<MessagePage, StoreError> {
-        self.matching(filter, limit, MAX_SEARCHED).await
+    pub fn search(self, filter: &'s MessageFilter, limit: u32) -> StoreFuture<'s, MessagePage> {
+        Box::pin(async move { self.matching(filter, limit, MAX_SEARCHED).await })
     }
 
     async fn matching(
