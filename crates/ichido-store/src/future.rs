@@ -1,4 +1,6 @@
 //! The futures of the store's operations.
+//!
+//! Guarantee: nothing happens before the first poll, and each future can be sent to another thread.
 
 use std::pin::Pin;
 
