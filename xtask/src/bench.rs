@@ -10,6 +10,9 @@ use crate::chore::BenchDatabase;
 use crate::command_line::CommandLine;
 use crate::tools::{node, venv};
 
+/// How our side is built.
+const PROFILE: &str = "--profile=contest";
+
 /// The peers' sources, and where they are installed.
 const RUST: &str = "bench/peers/rust/Cargo.toml";
 const NPM: &str = "bench/peers/npm";
@@ -34,7 +37,7 @@ pub fn report(root: &Path) -> Result<(), String> {
 /// Accepting over HTTP is measured on the program.
 pub fn part(root: &Path, part: &str, database: Option<BenchDatabase>) -> Result<(), String> {
     if part == "serve" {
-        CommandLine::cargo(&["build", "--release", "--package", "ichido-cli"]).run(root)?;
+        CommandLine::cargo(&["build", PROFILE, "--package", "ichido-cli"]).run(root)?;
     }
     ours(&[part]).and(&database.map(BenchDatabase::word).into_iter().collect::<Vec<_>>()).run(root)
 }
@@ -44,13 +47,13 @@ pub fn llm(root: &Path, items: Option<NonZeroU32>, rate: Option<NonZeroU32>) -> 
     let given = [("--items", items), ("--rate", rate)];
     let options = given.iter().filter_map(|(name, count)| Some([(*name).to_owned(), (*count)?.to_string()]));
     let options: Vec<String> = options.flatten().collect();
-    CommandLine::cargo(&["run", "--release", "--package", "ichido-bench-llm", "--"])
+    CommandLine::cargo(&["run", PROFILE, "--package", "ichido-bench-llm", "--"])
         .and(&options.iter().map(String::as_str).collect::<Vec<_>>())
         .run(root)
 }
 
 fn ours(words: &[&str]) -> CommandLine {
-    CommandLine::cargo(&["run", "--release", "--package", "ichido-bench", "--"]).and(words)
+    CommandLine::cargo(&["run", PROFILE, "--package", "ichido-bench", "--"]).and(words)
 }
 
 fn install_peers(root: &Path) -> Result<(), String> {
