@@ -40,6 +40,7 @@ mod mounted;
 mod named;
 mod openapi;
 mod operations;
+mod parallelism;
 mod parsing;
 mod problem;
 mod queues;

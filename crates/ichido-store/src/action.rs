@@ -72,6 +72,24 @@ impl AuditAction {
         }
     }
 
+    pub(crate) fn parallelism(
+        queue: &QueueName,
+        was: Option<i64>,
+        wanted: Option<i64>,
+        by: Option<&str>,
+    ) -> Self {
+        let state = |count: Option<i64>| count.map_or("as configured".to_owned(), |count| count.to_string());
+        Self {
+            subject: subject("queue", queue.as_str().as_bytes()),
+            about: format!("queue {}", queue.as_str()),
+            kind: if wanted.is_some() { "parallelism_set" } else { "parallelism_cleared" }.to_owned(),
+            from: state(was),
+            to: state(wanted),
+            actor: by.map(str::to_owned),
+            detail: None,
+        }
+    }
+
     /// A request to cancel a message in flight. It is not a step of the message's life: its attempt may end otherwise.
     pub(crate) fn cancel_requested(message: Uuid, note: &Note) -> Self {
         Self {

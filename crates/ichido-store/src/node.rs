@@ -46,6 +46,7 @@
 //! ```
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::clock::{HEARTBEAT_DEADLINE, is_alive};
@@ -126,6 +127,19 @@ pub struct QueuePause {
     /// Who paused or resumed it.
     pub by: Option<String>,
     /// When it was paused or resumed.
+    pub since: Timestamp,
+}
+
+/// How many messages of a queue each worker runs at the same time, because an operator said so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueParallelism {
+    /// The queue.
+    pub queue: String,
+    /// The number of messages, per worker.
+    pub parallelism: NonZeroU32,
+    /// Who set it.
+    pub by: Option<String>,
+    /// When it was set.
     pub since: Timestamp,
 }
 

@@ -18,7 +18,7 @@ use crate::error::StoreError;
 use crate::message::{
     DeadLetterState, MessageRow, MessageSchedule, QueueName, ReceiverResponse, StateCount, Transition,
 };
-use crate::node::{BulkLease, MessageHolder, NodeRow, QueuePause, SharedPace};
+use crate::node::{BulkLease, MessageHolder, NodeRow, QueueParallelism, QueuePause, SharedPace};
 use crate::placement::PriorLetter;
 use crate::rescue::{LapsedMessage, UnservedQueue};
 
@@ -324,6 +324,16 @@ pub(crate) fn pause(row: &impl Columns) -> Result<QueuePause, StoreError> {
         paused: row.truth("paused")?,
         by: row.text_or_none("paused_by")?,
         since: row.timestamp("changed_at")?,
+    })
+}
+
+pub(crate) fn parallelism(row: &impl Columns) -> Result<QueueParallelism, StoreError> {
+    let count = u32::try_from(row.number("parallelism")?).ok().and_then(NonZeroU32::new);
+    Ok(QueueParallelism {
+        queue: row.text("queue")?.to_owned(),
+        parallelism: count.unwrap_or(NonZeroU32::MIN),
+        by: row.text_or_none("set_by")?,
+        since: row.timestamp("set_at")?,
     })
 }
 

@@ -70,6 +70,7 @@ mod running;
 mod settings;
 mod settle;
 mod singleton_tasks;
+mod slots;
 mod stop;
 mod transactional;
 

@@ -29,7 +29,7 @@ use super::request::unknown_route;
 use super::waiting::OutcomeWaiters;
 use super::{
     alerts, batch, dead_letters, destinations, error_pages, events, health, keys, messages, openapi,
-    operations, queues, replace, search, steps,
+    operations, parallelism, queues, replace, search, steps,
 };
 use crate::config::{Config, Intake, did_you_mean};
 use crate::limits::RequestLimits;
@@ -72,6 +72,8 @@ pub(super) struct ServedQueue {
     pub(super) name: QueueName,
     /// Maximum attempts, including the first.
     pub(super) max_attempts: NonZeroU32,
+    /// How many of its messages a worker runs at the same time, if it is configured here.
+    pub(super) parallelism: Option<NonZeroU32>,
     pub(super) intake: Intake,
 }
 
@@ -85,6 +87,7 @@ impl ApiState {
                 ServedQueue {
                     name,
                     max_attempts: queue.retry.max_attempts,
+                    parallelism: Some(queue.parallelism),
                     intake: config.intake(&queue.name),
                 },
             ))
@@ -162,6 +165,7 @@ fn v1() -> OpenApiRouter<Arc<ApiState>> {
         .routes(routes!(queues::list_queues))
         .routes(routes!(queues::pause_queue))
         .routes(routes!(queues::resume_queue))
+        .routes(routes!(parallelism::set_queue_parallelism))
         .routes(routes!(queues::list_nodes))
         .routes(routes!(destinations::list_destinations))
         .routes(routes!(destinations::set_destination_pace))

@@ -67,7 +67,8 @@ impl InProcessApi {
         if !api.queues.contains_key(queue.as_str()) {
             let published = api.store.facts().list().await?.into_iter().find(|known| known.queue == *queue);
             let max_attempts = published.map_or(Retry::ORDER.max_attempts, |known| known.facts.max_attempts);
-            let served = ServedQueue { name: queue.clone(), max_attempts, intake: Intake::default() };
+            let (name, intake) = (queue.clone(), Intake::default());
+            let served = ServedQueue { name, max_attempts, parallelism: None, intake };
             api.queues.insert(queue.as_str().to_owned(), served);
         }
         Ok(Self::with_state(api, ApiCaller::local().name))

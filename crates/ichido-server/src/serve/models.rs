@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::caller::ApiCaller;
+use super::parallelism::Parallelism;
 
 /// Replaces the digest of a result that an earlier call produced and nobody saw.
 // Spec: D7.
@@ -426,6 +427,8 @@ pub struct Queue {
     pub paused_by: Option<String>,
     /// Since when it is paused.
     pub paused_at: Option<String>,
+    /// How many of its messages each worker runs at the same time; null for a producer.
+    pub parallelism: Option<Parallelism>,
     /// Number of messages in each state; null for a producer.
     pub counts: Option<Counts>,
     /// Since when the oldest message that is due waits; null for a producer.
@@ -440,7 +443,8 @@ impl Queue {
         if caller.require_viewer().is_ok() {
             return self;
         }
-        Self { paused_by: None, counts: None, oldest_waiting_at: None, oldest_waiting_seconds: None, ..self }
+        let seen = Self { paused_by: None, parallelism: None, counts: None, ..self };
+        Self { oldest_waiting_at: None, oldest_waiting_seconds: None, ..seen }
     }
 }
 

@@ -10,6 +10,7 @@ use ichido_store::message::QueueName;
 use super::api::ApiState;
 use super::caller::{ApiCaller, unknown_queue};
 use super::models::{Counts, NodeStatus, Nodes, Queue, Queues};
+use super::parallelism::Parallelism;
 use super::problem::{Code, Problem};
 use super::request::{Anyone, AuthorizedRequest, Operator, Segment, Viewer};
 use super::response::json;
@@ -71,17 +72,30 @@ pub(super) async fn resume_queue(
 }
 
 async fn set_paused(
-    AuthorizedRequest { api, caller, .. }: &AuthorizedRequest<Operator>,
+    call: &AuthorizedRequest<Operator>,
     queue: &str,
     paused: bool,
 ) -> Result<Response, Problem> {
+    let name = known_queue(call, queue).await?;
+    call.api.store.queues().pause(&name, paused, Some(&call.caller.name)).await?;
+    queue_response(&call.api, queue).await
+}
+
+/// Returns a queue that is served here or has messages. Any other is a typing error.
+pub(super) async fn known_queue(
+    AuthorizedRequest { api, caller, .. }: &AuthorizedRequest<Operator>,
+    queue: &str,
+) -> Result<QueueName, Problem> {
     let name = QueueName::parse(queue).ok_or_else(unknown_queue)?;
-    // A queue that never had a message and is not served here is a typing error.
     if current_queues(api, |name| name == queue).await?.is_empty() {
         check_known(api, caller, Some(&name)).await?;
         return Err(unknown_queue());
     }
-    api.store.queues().pause(&name, paused, Some(&caller.name)).await?;
+    Ok(name)
+}
+
+/// Returns the current state of one queue.
+pub(super) async fn queue_response(api: &ApiState, queue: &str) -> Result<Response, Problem> {
     let now = current_queues(api, |name| name == queue).await?;
     now.first().map(|queue| json(StatusCode::OK, queue)).ok_or_else(unknown_queue)
 }
@@ -117,13 +131,17 @@ pub(super) async fn current_queues(
     }
     let mut pauses: HashMap<_, _> =
         api.store.queues().pauses().await?.into_iter().map(|pause| (pause.queue.clone(), pause)).collect();
+    let set = api.store.queues().parallelisms().await?;
+    let mut set: HashMap<_, _> = set.into_iter().map(|set| (set.queue.clone(), set)).collect();
     let now = api.store.now().await?;
     let mut queues = Vec::new();
     for (name, counts) in counts.into_iter().filter(|(name, _)| is_wanted(name)) {
         let Some(parsed) = QueueName::parse(&name) else { continue };
         let oldest = api.store.queues().oldest(&parsed).await?;
         let pause = pauses.remove(&name).filter(|pause| pause.paused);
+        let configured = api.queues.get(&name).and_then(|queue| queue.parallelism);
         queues.push(Queue {
+            parallelism: Some(Parallelism::new(configured, set.remove(&name))),
             served_here: api.served.contains(&name),
             name,
             paused: pause.is_some(),

@@ -1,5 +1,6 @@
-//! Queues: waking, waiting, counting, pausing.
+//! Queues: waking, waiting, counting, pausing, parallelism.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ichido_core::time::Timestamp;
@@ -11,7 +12,7 @@ use crate::columns::Columns as _;
 use crate::driver::Driver;
 use crate::future::{BoxFuture, StoreFuture};
 use crate::message::{QueueName, StateCount, limits};
-use crate::node::QueuePause;
+use crate::node::{QueueParallelism, QueuePause};
 use crate::postgres::wake::Topic;
 use crate::rows;
 use crate::statement::{SqlValue, paired, postgres_only, shared};
@@ -104,6 +105,40 @@ impl<'s> Queues<'s> {
     pub fn pauses(self) -> StoreFuture<'s, Vec<QueuePause>> {
         Box::pin(async move {
             self.0.driver.all(shared!("queue_list"), &[]).await?.iter().map(rows::pause).collect()
+        })
+    }
+
+    /// Sets how many messages of a queue each worker runs at the same time, or restores what is configured, and records who did.
+    ///
+    /// Workers apply it within about a second.
+    pub fn set_parallelism(
+        self,
+        queue: &'s QueueName,
+        parallelism: Option<NonZeroU32>,
+        by: Option<&'s str>,
+    ) -> StoreFuture<'s, ()> {
+        Box::pin(async move {
+            check::text("the actor", by.unwrap_or_default(), limits::MAX_EXCERPT_BYTES)?;
+            let work = async |transaction: &mut Transaction<'_>| {
+                let mut connection = transaction.connection();
+                let name = queue.as_str().into();
+                let before = connection.optional(shared!("parallelism_clear"), &[name]).await?;
+                let was = before.map(|row| row.number("parallelism")).transpose()?;
+                let wanted = parallelism.map(|count| i64::from(count.get()));
+                if let Some(count) = wanted {
+                    let values = [queue.as_str().into(), count.into(), by.into(), SqlValue::Now];
+                    connection.execute(paired!("parallelism_set"), &values).await?;
+                }
+                transaction.record(&AuditAction::parallelism(queue, was, wanted, by)).await.map(Some)
+            };
+            self.0.driver.transact(work).await.map(drop)
+        })
+    }
+
+    /// Lists the queues whose parallelism an operator set.
+    pub fn parallelisms(self) -> StoreFuture<'s, Vec<QueueParallelism>> {
+        Box::pin(async move {
+            self.0.driver.all(shared!("parallelism_list"), &[]).await?.iter().map(rows::parallelism).collect()
         })
     }
 

@@ -25,6 +25,7 @@ use super::node::{Dispatcher, FinishedClaims, ServedQueue, StartMarks, WorkerNod
 use super::pacer::Pacer;
 use super::running::WorkerHandle;
 use super::settings::{DestinationConfig, QueueConfig, limits};
+use super::slots::Slots;
 use super::stop::{StopSignal, StopStage};
 use crate::clock::Clock;
 use crate::destination::{DeliveryTerms, Destination};
@@ -149,8 +150,8 @@ impl Worker {
             metrics::register_queue(name.as_str());
             let metrics = Arc::new(QueueMetrics::new(name.as_str(), &in_flight));
             let settings = settings.clone();
-            let served =
-                ServedQueue { name: name.clone(), settings, dispatcher: Arc::clone(dispatcher), metrics };
+            let (slots, dispatcher) = (Slots::new(settings.parallelism.get()), Arc::clone(dispatcher));
+            let served = ServedQueue { name: name.clone(), settings, slots, dispatcher, metrics };
             queues.insert(name, Arc::new(served));
         }
         let (sender, stop) = StopSignal::new();

@@ -92,6 +92,7 @@ impl Maintenance {
             self.node.apply_cancellations().await;
         }
         if self.pace.is_due(now) {
+            self.node.resize_slots().await;
             for dispatcher in &self.node.dispatchers {
                 dispatcher.pacer.report().await;
                 // A pause and an open circuit end by the clock alone.
@@ -165,6 +166,18 @@ impl WorkerNode {
     /// Flushes local counts to the shared ones.
     pub(super) async fn flush(&self) {
         ok_or_log("failed to flush counters", self.store.series().flush().await);
+    }
+
+    /// Applies the parallelism that operators set, and elsewhere what is configured.
+    // Spec: H9.
+    pub(super) async fn resize_slots(&self) {
+        let set = self.store.queues().parallelisms().await;
+        let Some(set) = ok_or_log("failed to read the parallelism of queues", set) else { return };
+        for (name, served) in &self.queues {
+            let set = set.iter().find(|set| set.queue == name.as_str());
+            let count = set.map_or(served.settings.parallelism, |set| set.parallelism);
+            served.slots.resize(count.get());
+        }
     }
 
     /// Promotes due messages to claimable.

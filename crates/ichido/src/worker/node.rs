@@ -27,6 +27,7 @@ use super::heartbeat::Pulse;
 use super::metrics::QueueMetrics;
 use super::pacer::Pacer;
 use super::settings::QueueConfig;
+use super::slots::Slots;
 use super::stop::StopSignal;
 use super::transactional::Transactions;
 use crate::clock::Clock;
@@ -100,6 +101,7 @@ impl BatchWriter<Fence, ()> for FinishedClaims {
 pub(super) struct ServedQueue {
     pub(super) name: QueueName,
     pub(super) settings: QueueConfig,
+    pub(super) slots: Slots,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) metrics: Arc<QueueMetrics>,
 }

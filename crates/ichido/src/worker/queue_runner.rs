@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ichido_store::message::{Note, Settlement};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::attempt::Attempt;
 use super::attempt_tasks::AttemptTasks;
@@ -41,7 +41,6 @@ const MIN_CLOSED_WAIT: Duration = Duration::from_millis(10);
 pub(super) struct QueueRunner {
     node: Arc<WorkerNode>,
     served: Arc<ServedQueue>,
-    slots: Arc<Semaphore>,
     /// Claimed but not started, in order.
     leased: VecDeque<LeasedMessage>,
     attempts: AttemptTasks,
@@ -49,9 +48,7 @@ pub(super) struct QueueRunner {
 
 impl QueueRunner {
     pub(super) fn new(node: Arc<WorkerNode>, served: Arc<ServedQueue>) -> Self {
-        let count = usize::try_from(served.settings.parallelism.get()).unwrap_or(usize::MAX);
-        let slots = Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
-        Self { node, served, slots, leased: VecDeque::new(), attempts: AttemptTasks::new() }
+        Self { node, served, leased: VecDeque::new(), attempts: AttemptTasks::new() }
     }
 
     /// Runs until the worker stops, and then until every started attempt has ended.
@@ -64,8 +61,7 @@ impl QueueRunner {
             let slot = tokio::select! {
                 biased;
                 () = node.stop.reached(StopStage::Draining) => None,
-                // Nobody closes the semaphore.
-                slot = Arc::clone(&self.slots).acquire_owned() => slot.ok(),
+                slot = self.served.slots.acquire() => slot,
             };
             let Some(slot) = slot else {
                 self.leased.push_front(leased);
@@ -80,12 +76,9 @@ impl QueueRunner {
 
     /// Starts a message in its slot, together with those behind it if their handler is prompt.
     fn start(&mut self, leased: LeasedMessage, slot: OwnedSemaphorePermit) {
-        let more = self.leased.len().min(self.slots.available_permits()).min(MAX_LANE - 1);
-        if 0 < more
+        if !self.leased.is_empty()
             && self.served.may_share_task(self.node.clock.elapsed())
-            && let Some(mut slots) = u32::try_from(more)
-                .ok()
-                .and_then(|more| Arc::clone(&self.slots).try_acquire_many_owned(more).ok())
+            && let Some((more, mut slots)) = self.served.slots.take_free(self.leased.len().min(MAX_LANE - 1))
         {
             slots.merge(slot);
             let messages = std::iter::once(leased).chain(self.leased.drain(..more)).collect();

@@ -81,6 +81,27 @@ on_both! {
         assert_eq!(of(2), (&"sent".into(), &"sha256:from-conflict".into()));
     }
 
+    /// Without a restart; the answer says what the file says, and who set what.
+    async fn parallelism_of_a_queue_is_set_and_restored(fixture) {
+        let server = fixture.serve(&[]);
+        let put = async |queue: &str, body: &str| {
+            let request = RawRequest::new("PUT", &format!("/v1/queues/{queue}/parallelism"));
+            server.send(&request.body(body)).await
+        };
+        let set = put("demo", r#"{"parallelism":3}"#).await;
+        let parallelism = &set.json()["parallelism"];
+        assert_eq!((set.status(), &parallelism["set"], &parallelism["set_by"]), (200, &3.into(), &"local".into()));
+        assert!(parallelism["configured"].is_u64() && parallelism["set_at"].is_string(), "{parallelism}");
+        for (wrong, why) in [(r#"{"parallelism":0}"#, "from 1 to 100000"), ("{}", "parallelism")] {
+            let refused = put("demo", wrong).await;
+            assert_eq!(refused.status(), 422);
+            assert!(refused.json()["detail"].as_str().is_some_and(|detail| detail.contains(why)), "{}", refused.json());
+        }
+        assert_eq!(put("nowhere", r#"{"parallelism":3}"#).await.status(), 404);
+        let restored = put("demo", r#"{"parallelism":null}"#).await.json();
+        assert_eq!((&restored["parallelism"]["set"], &restored["parallelism"]["set_by"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    }
+
     /// A pause applies on every node, and names who paused; messages are still accepted.
     async fn a_queue_is_paused_and_resumed(fixture) {
         let server = fixture.serve(&[]);

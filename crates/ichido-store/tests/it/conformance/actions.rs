@@ -1,6 +1,8 @@
 //! Operators' actions on anything but messages are in the audit trail, with their actor, and sealed, and so are unknown outcomes.
 // SPEC C5, D10, D13, F1, F5.
 
+use std::num::NonZeroU32;
+
 use ichido_core::audit::verify::Kind;
 use ichido_core::ledger::{OperationGuarantee, RecordName, Resolution};
 use ichido_store::action::{ActionRow, AuditAction};
@@ -58,6 +60,27 @@ both_databases! {
             ]
         );
         assert_eq!(actions[0].action.subject, actions[1].action.subject, "they are one chain");
+    }
+
+    #[test]
+    async fn parallelism_of_a_queue_is_set_and_cleared_with_an_audit(fixture: StoreFixture) {
+        let queues = fixture.store.queues();
+        queues.set_parallelism(&queue(), NonZeroU32::new(8), Some("olivia")).await.unwrap();
+        queues.set_parallelism(&queue(), NonZeroU32::new(2), Some("pete")).await.unwrap();
+        let [set] = &queues.parallelisms().await.unwrap()[..] else { panic!("one queue") };
+        assert_eq!((set.queue.as_str(), set.parallelism.get(), set.by.as_deref()), ("orders", 2, Some("pete")));
+        queues.set_parallelism(&queue(), None, Some("olivia")).await.unwrap();
+        assert_eq!(queues.parallelisms().await.unwrap(), []);
+        let actions = fixture.actions().await;
+        let summary: Vec<_> = actions.iter().map(summary).collect();
+        assert_eq!(
+            summary,
+            [
+                ("queue orders", "parallelism_cleared", "2", "as configured", Some("olivia")),
+                ("queue orders", "parallelism_set", "8", "2", Some("pete")),
+                ("queue orders", "parallelism_set", "as configured", "8", Some("olivia")),
+            ]
+        );
     }
 
     #[test]

@@ -46,6 +46,30 @@ both_databases! {
         }
     }
 
+    // Spec: H9. That fewer apply as attempts end is a test of `worker::slots`.
+    #[test]
+    async fn operator_raises_the_parallelism_of_a_running_worker(fixture: WorkerFixture) {
+        for number in 0..3 {
+            fixture.put(&format!("k{number}")).await;
+        }
+        let (receiver, gate) = (FakeReceiver::default(), HandlerGate::shut());
+        let inside = gate.clone();
+        let handler = receiver.handler(move |_, _| {
+            let gate = inside.clone();
+            async move {
+                gate.pass().await;
+                Ok(JobSuccess::default())
+            }
+        });
+        let _worker = fixture.work_as(handler, |queue| queue.parallelism = many(1));
+        gate.reached(1).await;
+        let queues = fixture.store.queues();
+        queues.set_parallelism(&queue(QUEUE), Some(many(3)), Some("ann")).await.unwrap();
+        gate.reached(3).await;
+        gate.open(3);
+        fixture.until_count(StateName::Sent, 3).await;
+    }
+
     #[test]
     async fn messages_above_free_slots_wait_and_fill_freed_slots(fixture: WorkerFixture) {
         for number in 0..6 {
