@@ -22,3 +22,4 @@ pub mod traces;
 pub mod worker;
 
 pub use error::Error;
+pub use serve::dashboard;

@@ -20,6 +20,7 @@ mod bulk_history;
 mod bulk_runner;
 mod caller;
 mod cursor;
+pub mod dashboard;
 mod dead_letters;
 mod destinations;
 mod error_pages;

@@ -96,6 +96,28 @@ impl Access {
         authenticate(&cached.tokens, headers, clock::now())
     }
 
+    /// Authenticates a visitor of the dashboard: a local user while no token was ever created, otherwise the token of the session.
+    pub(super) async fn admit_visitor(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+        session: Option<Uuid>,
+    ) -> Result<ApiCaller, Problem> {
+        let cached = self.current_tokens().await?;
+        if cached.tokens.is_empty() && self.is_loopback {
+            check_host(uri, headers)?;
+            return Ok(ApiCaller::local());
+        }
+        let token = session.and_then(|id| cached.tokens.get(&id)).filter(|token| token.is_live(clock::now()));
+        token.map(caller_of).ok_or_else(|| Problem::new(Code::TokenMissing, "sign in with a token"))
+    }
+
+    /// Authenticates the holder of a token.
+    pub(super) async fn admit_token(&self, text: &str) -> Result<ApiCaller, Problem> {
+        let cached = self.current_tokens().await?;
+        verify(&cached.tokens, text, clock::now()).ok_or_else(invalid)
+    }
+
     /// Authorizes a request for the metrics of a worker or proxy.
     ///
     /// On loopback it must name this machine; beyond it, the caller needs a role that may see everything.
@@ -186,20 +208,26 @@ fn authenticate(
         let detail = "the Authorization header is repeated; send it once";
         return Err(Problem::new(Code::TokenInvalid, detail));
     }
-    // The response does not say what is wrong with a token: a caller with a valid one can list the tokens.
-    let invalid = || {
-        let detail = "the token is malformed, unknown, revoked or expired; create a new one with `ichido token create NAME --role ROLE`";
-        Problem::new(Code::TokenInvalid, detail)
-    };
-    let text = field.to_str().ok().and_then(bearer).ok_or_else(invalid)?;
-    let (id, secret) = token::parse(text).ok_or_else(invalid)?;
+    field.to_str().ok().and_then(bearer).and_then(|text| verify(tokens, text, now)).ok_or_else(invalid)
+}
+
+/// Returns the holder of a valid token.
+fn verify(tokens: &HashMap<Uuid, StoredToken>, text: &str, now: Timestamp) -> Option<ApiCaller> {
+    let (id, secret) = token::parse(text)?;
     let hash = Digest::of_bytes(secret.as_bytes());
-    let found = tokens.get(&id).ok_or_else(invalid)?;
+    let found = tokens.get(&id)?;
     let matches = bool::from(found.hash.ct_eq(hash.as_bytes()));
-    if matches && found.is_live(now) {
-        return Ok(ApiCaller { name: found.name.clone(), role: found.role.clone(), token: Some(id) });
-    }
-    Err(invalid())
+    (matches && found.is_live(now)).then(|| caller_of(found))
+}
+
+fn caller_of(token: &StoredToken) -> ApiCaller {
+    ApiCaller { name: token.name.clone(), role: token.role.clone(), token: Some(token.id) }
+}
+
+/// The response does not say what is wrong with a token: a caller with a valid one can list the tokens.
+fn invalid() -> Problem {
+    let detail = "the token is malformed, unknown, revoked or expired; create a new one with `ichido token create NAME --role ROLE`";
+    Problem::new(Code::TokenInvalid, detail)
 }
 
 fn bearer(field: &str) -> Option<&str> {

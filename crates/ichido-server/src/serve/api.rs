@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::get;
 use ichido::dead_letters::RequeuePolicies;
 use ichido_http::server::permits::Permits;
 use ichido_store::Store;
@@ -116,7 +115,7 @@ impl ApiState {
 
 /// Whether a path needs no authentication: it reveals nothing about messages.
 pub(super) fn is_public(path: &str) -> bool {
-    matches!(path, "/" | "/livez" | "/readyz" | "/openapi.json") || error_pages::is_page(path)
+    matches!(path, "/livez" | "/readyz" | "/openapi.json") || error_pages::is_page(path)
 }
 
 /// Whether a path is served even when no connection is left for anything else.
@@ -127,9 +126,7 @@ pub(super) fn is_health(path: &str) -> bool {
 /// Returns all routes of a server.
 pub(super) fn router(api: Arc<ApiState>) -> Router {
     let (router, description) = served().split_for_parts();
-    let pages =
-        Router::new().route("/", get(health::index)).route("/openapi.json", openapi::page(description));
-    let router = router.merge(pages).fallback(async || unknown_route());
+    let router = router.route("/openapi.json", openapi::page(description)).fallback(async || unknown_route());
     with_refusals(router).with_state(api)
 }
 

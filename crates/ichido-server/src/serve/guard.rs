@@ -29,6 +29,20 @@ impl RequestGuard {
     pub(super) fn wrap(self, routes: Router) -> Router {
         routes.layer(from_fn_with_state(self, guard_request))
     }
+
+    /// Wraps the pages of the dashboard, which authenticate their visitors themselves.
+    pub(super) fn wrap_pages(&self, pages: Router) -> Router {
+        pages.layer(from_fn_with_state(self.request_limits, guard_page))
+    }
+}
+
+async fn guard_page(State(limits): State<RequestLimits>, request: Request, next: Next) -> Response {
+    let mut response = match check_head(&request, limits) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    response
 }
 
 async fn guard_request(State(guard): State<RequestGuard>, mut request: Request, next: Next) -> Response {

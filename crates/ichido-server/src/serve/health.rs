@@ -1,12 +1,11 @@
-//! Health, metrics, and the start page.
+//! Health and metrics.
 
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use http::header::CONTENT_SECURITY_POLICY;
-use http::{HeaderValue, StatusCode, Uri};
+use http::{StatusCode, Uri};
 use ichido::prometheus::render;
 use ichido_store::Store;
 use serde::Deserialize;
@@ -23,16 +22,6 @@ use crate::limits::READY_TIMEOUT;
 
 /// The media type of the metrics page.
 pub(super) const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-const INDEX: &str = include_str!("index.html");
-
-/// Returns a plain page with links.
-pub(super) async fn index() -> Response {
-    let mut response = with_type(StatusCode::OK, "text/html; charset=utf-8", INDEX);
-    let policy =
-        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
-    response
-}
 
 /// Returns whether the process runs.
 ///

@@ -23,6 +23,13 @@ use crate::config::Config;
 ///
 /// Create tokens with `ichido token create` on the same store.
 pub async fn mount(store: Store, config: &Config) -> Router {
+    let (api, access) = state(store, config).await;
+    let guard = RequestGuard { access, request_limits: api.request_limits };
+    guard.wrap(routes().with_state(api))
+}
+
+/// Returns the state of an API without a server, with its event feed.
+pub(super) async fn state(store: Store, config: &Config) -> (Arc<ApiState>, Arc<Access>) {
     let api = in_process::api(store.clone(), Some(config));
     let api = Arc::new(ApiState {
         admission: Admission::start(store.clone(), &api.queues).await,
@@ -32,6 +39,5 @@ pub async fn mount(store: Store, config: &Config) -> Router {
     });
     let access = Arc::new(Access::tokens_only(store));
     tokio::spawn(feed::run(Arc::clone(&api), Arc::clone(&access)));
-    let guard = RequestGuard { access, request_limits: api.request_limits };
-    guard.wrap(routes().with_state(api))
+    (api, access)
 }

@@ -26,6 +26,7 @@ use uuid::Uuid;
 use super::access::Access;
 use super::api::{ApiState, is_health, router};
 use super::arrivals;
+use super::dashboard;
 use super::feed;
 use super::guard::RequestGuard;
 use super::problem::{Code, Problem};
@@ -48,8 +49,10 @@ impl ApiServer {
         let api = Arc::new(api);
         let access = Arc::new(access);
         tokio::spawn(feed::run(Arc::clone(&api), Arc::clone(&access)));
-        let router =
-            RequestGuard { access, request_limits: api.request_limits }.wrap(router(Arc::clone(&api)));
+        let pages = dashboard::pages(Arc::clone(&api), Arc::clone(&access), "");
+        let guard = RequestGuard { access, request_limits: api.request_limits };
+        let pages = guard.wrap_pages(pages);
+        let router = guard.wrap(router(Arc::clone(&api))).merge(pages);
         Self { router, api, limits, in_flight: metrics::gauge!(IN_FLIGHT) }
     }
 

@@ -10,7 +10,7 @@ use http::Method;
 use ichido_client::{Action, Client, ClientSettings, Outcome, Response, Token};
 use ichido_core::digest::Digest;
 use ichido_core::key::IdempotencyKey;
-use ichido_server::config::{self, ConfigSources};
+use ichido_server::config::{self, Config, ConfigSources};
 use ichido_server::serve::{mount, token};
 use ichido_store::Store;
 use ichido_store::testing::sqlite::fresh_file;
@@ -55,14 +55,7 @@ async fn the_api_works_inside_a_foreign_app() {
 
 /// Starts an app with its own routes and fallback; returns its address.
 pub(crate) async fn foreign_app(store: &Store) -> String {
-    let outside = ConfigSources {
-        variable: &|_| None,
-        file: &|path| std::fs::read_to_string(path),
-        named: Vec::new(),
-        folder: PathBuf::new(),
-        needs_secrets: true,
-    };
-    let config = config::resolve("ichido.toml", CONFIG, &outside).unwrap();
+    let config = config();
     let app = Router::new()
         .route("/hello", get(async || "hello"))
         .merge(mount(store.clone(), &config).await)
@@ -71,6 +64,18 @@ pub(crate) async fn foreign_app(store: &Store) -> String {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await });
     format!("http://{address}")
+}
+
+/// Returns the configuration of the app.
+pub(crate) fn config() -> Config {
+    let outside = ConfigSources {
+        variable: &|_| None,
+        file: &|path| std::fs::read_to_string(path),
+        named: Vec::new(),
+        folder: PathBuf::new(),
+        needs_secrets: true,
+    };
+    config::resolve("ichido.toml", CONFIG, &outside).unwrap()
 }
 
 async fn admin(store: &Store) -> String {

@@ -1,0 +1,234 @@
+//! The dashboard: was it done, what needs me, what do I press.
+//!
+//! Guarantee: a page shows and changes only what the API allows the same token. All reading and every single action work without
+//! JavaScript. What people stored is shown as text and never as markup. A page makes a fixed number of statements, and what all pages
+//! share is sampled once for all viewers. A form of another origin changes nothing.
+//!
+//! Start at `routes`, the table of all pages with the role that each needs. `shell` is the frame around a page, `call` asks the API, and
+//! `was_it_done` answers the main question. The templates are in `templates`.
+
+// Spec: H9, E3, F1.
+
+mod actions;
+mod alerts;
+mod assets;
+mod call;
+mod cookie;
+mod dead_letters;
+mod filter;
+mod help;
+mod json_text;
+mod language;
+mod live;
+mod marks;
+mod message;
+mod message_actions;
+mod message_texts;
+mod messages;
+mod moments;
+mod nodes;
+mod overview;
+mod queues;
+mod same_origin;
+mod sampler;
+mod session;
+mod shell;
+mod sign_in;
+mod terms;
+mod texts;
+mod timeline;
+mod was_it_done;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{MethodRouter, get, post};
+use http::header::{CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY};
+use http::{HeaderValue, Method, StatusCode};
+use ichido_store::Store;
+
+use super::access::Access;
+use super::api::{self, ApiState};
+use super::guard::RequestGuard;
+use super::mounted;
+use super::problem::{Code, Problem};
+use crate::config::Config;
+use language::Language;
+use sampler::Sampler;
+use session::Sessions;
+use shell::{PageRefusal, Visitor};
+
+/// Only our own files, and no script or style inside a page.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; \
+     frame-ancestors 'none'; base-uri 'none'",
+);
+/// With `no-referrer`, browsers would hide the origin of our own forms from us too.
+const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
+
+/// The state of the dashboard.
+struct Dashboard {
+    api: Arc<ApiState>,
+    /// The API without its guard: a request carries its caller.
+    routes: Router,
+    access: Arc<Access>,
+    sessions: Sessions,
+    sampler: Sampler,
+    /// The path before all pages; empty at the root.
+    base: String,
+}
+
+/// Returns the dashboard as routes to merge into another axum app, all below a path such as `/ichido`.
+///
+/// A token is required, as for [`mount`](super::mount): create one with `ichido token create` on the same store. The session cookie
+/// belongs to the whole host.
+pub async fn router(store: Store, config: &Config, path: &str) -> Router {
+    let (api, access) = mounted::state(store, config).await;
+    let guard = RequestGuard { access: Arc::clone(&access), request_limits: api.request_limits };
+    guard.wrap_pages(pages(api, access, path.trim_end_matches('/')))
+}
+
+/// Returns all pages, below a path.
+pub(super) fn pages(api: Arc<ApiState>, access: Arc<Access>, base: &str) -> Router {
+    let dashboard = Arc::new(Dashboard {
+        routes: api::routes().with_state(Arc::clone(&api)),
+        api,
+        access,
+        sessions: Sessions::default(),
+        sampler: Sampler::default(),
+        base: base.to_owned(),
+    });
+    let mut router = Router::new();
+    for PageRoute { path, needs, handler, .. } in routes() {
+        let path = if path == "/" && !base.is_empty() { base.to_owned() } else { format!("{base}{path}") };
+        let admitted = from_fn_with_state((Arc::clone(&dashboard), needs), admit);
+        router = router.route(&path, handler.layer(admitted));
+    }
+    let asset = get(async |Path(name): Path<String>| assets::get(&name));
+    router.route(&format!("{base}/assets/{{name}}"), asset).with_state(dashboard).layer(from_fn(protect))
+}
+
+/// The role that a page needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    /// Anybody may see it: it shows nothing of the store.
+    Nothing,
+    Viewer,
+    Operator,
+}
+
+/// A page or a form.
+struct PageRoute {
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test walks the table"))]
+    method: Method,
+    path: &'static str,
+    needs: Needs,
+    handler: MethodRouter<Arc<Dashboard>>,
+}
+
+/// Returns the table of all pages and forms, with the role that each needs.
+fn routes() -> Vec<PageRoute> {
+    use Needs::{Nothing, Operator, Viewer};
+    let page = |path, needs, handler| PageRoute { method: Method::GET, path, needs, handler };
+    let form = |path, needs, handler| PageRoute { method: Method::POST, path, needs, handler };
+    vec![
+        page("/", Viewer, get(overview::show)),
+        page("/messages", Viewer, get(messages::list)),
+        page("/messages/{id}", Viewer, get(message::show)),
+        page("/messages/{id}/request", Viewer, get(message::download)),
+        form("/messages/{id}/requeue", Operator, post(actions::requeue)),
+        form("/messages/{id}/cancel", Operator, post(actions::cancel)),
+        form("/messages/{id}/discard", Operator, post(actions::discard)),
+        form("/messages/{id}/decide", Operator, post(actions::decide)),
+        page("/dead-letters", Viewer, get(dead_letters::list)),
+        page("/queues", Viewer, get(queues::list)),
+        form("/queues/{queue}/pause", Operator, post(actions::pause)),
+        form("/queues/{queue}/resume", Operator, post(actions::resume)),
+        page("/alerts", Viewer, get(alerts::list)),
+        page("/nodes", Viewer, get(nodes::list)),
+        page("/live", Viewer, get(live::stream)),
+        page("/help", Nothing, get(help::show)),
+        page("/sign-in", Nothing, get(sign_in::show)),
+        form("/sign-in", Nothing, post(sign_in::sign_in)),
+        form("/sign-out", Nothing, post(sign_in::sign_out)),
+        form("/language", Nothing, post(sign_in::choose_language)),
+    ]
+}
+
+/// Admits a visitor to a page, and shows refusals as pages.
+async fn admit(
+    State((dashboard, needs)): State<(Arc<Dashboard>, Needs)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let mut visitor = dashboard.visitor(&request);
+    if request.method() == Method::POST && !same_origin::is_same_origin(request.uri(), request.headers()) {
+        let problem = Problem::new(Code::OriginNotAllowed, visitor.t().origin_wrong);
+        return dashboard.failure(&visitor, problem.into());
+    }
+    let caller = dashboard.caller(request.uri(), request.headers()).await;
+    let checked = caller.and_then(|caller| {
+        match needs {
+            Needs::Nothing | Needs::Viewer => caller.require_viewer()?,
+            Needs::Operator => caller.require_operator()?,
+        }
+        Ok(caller)
+    });
+    match checked {
+        Ok(caller) => visitor.caller = Some(caller),
+        Err(_) if needs == Needs::Nothing => (),
+        Err(problem) if problem.code == Code::TokenMissing => {
+            return sign_in::redirect(&dashboard, &request, &visitor);
+        }
+        Err(problem) => return dashboard.failure(&visitor, problem.into()),
+    }
+    request.extensions_mut().insert(visitor.clone());
+    let mut response = next.run(request).await;
+    match response.extensions_mut().remove::<PageRefusal>() {
+        Some(refusal) => dashboard.failure(&visitor, refusal),
+        None => response,
+    }
+}
+
+impl Dashboard {
+    fn visitor(&self, request: &Request) -> Visitor {
+        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+        let here = target.strip_prefix(&self.base).filter(|here| here.starts_with('/')).unwrap_or("/");
+        Visitor {
+            language: Language::of(request.headers()),
+            host: same_origin::host(request.uri(), request.headers()).unwrap_or_default().to_owned(),
+            here: here.to_owned(),
+            caller: None,
+        }
+    }
+}
+
+/// Adds the headers that keep a page to itself.
+async fn protect(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    // A stored request that is downloaded has a stricter policy.
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(POLICY);
+    headers.insert(REFERRER_POLICY, REFERRER);
+    headers.insert(OPENER_POLICY, SAME_ORIGIN);
+    headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
+    response
+}
+
+/// Returns a redirect to a page after a form.
+fn see_other(base: &str, path: &str) -> Response {
+    let mut response = Response::new(axum::body::Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    let location = HeaderValue::try_from(format!("{base}{path}")).unwrap_or(HeaderValue::from_static("/"));
+    response.headers_mut().insert(http::header::LOCATION, location);
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! The forms: each sends one request to the API, and returns to the page.
+//!
+//! Guarantee: an action is the API's own, with its checks and its entry in the audit trail. A refused one changes nothing, and the page
+//! says why.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use http::{Method, StatusCode};
+use ichido_store::message::QueueName;
+use serde_json::{Map, Value};
+
+use super::super::caller::unknown_queue;
+use super::message::{Notice, page, parse_id};
+use super::shell::{PageRefusal, Visitor};
+use super::sign_in::read_form;
+use super::texts::fill;
+use super::{Dashboard, see_other};
+
+/// Requeues a dead or parked message, or makes a failed one due.
+pub(super) async fn requeue(
+    State(dashboard): State<Arc<Dashboard>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, PageRefusal> {
+    act(&dashboard, &visitor, &id, "requeue", request).await
+}
+
+/// Cancels a message.
+pub(super) async fn cancel(
+    State(dashboard): State<Arc<Dashboard>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, PageRefusal> {
+    act(&dashboard, &visitor, &id, "cancel", request).await
+}
+
+/// Discards a dead message.
+pub(super) async fn discard(
+    State(dashboard): State<Arc<Dashboard>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, PageRefusal> {
+    act(&dashboard, &visitor, &id, "discard", request).await
+}
+
+/// Decides a message of unknown effect.
+pub(super) async fn decide(
+    State(dashboard): State<Arc<Dashboard>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Response, PageRefusal> {
+    act(&dashboard, &visitor, &id, "decide", request).await
+}
+
+async fn act(
+    dashboard: &Dashboard,
+    visitor: &Visitor,
+    id: &str,
+    action: &'static str,
+    request: Request,
+) -> Result<Response, PageRefusal> {
+    let id = parse_id(id)?;
+    let (head, body) = request.into_parts();
+    let form = read_form(&head.headers, body).await?;
+    // Only members that the API knows, and none that the form left empty.
+    let members = ["decision", "reason"].into_iter().filter_map(|name| {
+        let value = form.get(name).map(str::trim).filter(|value| !value.is_empty())?;
+        Some((name.to_owned(), Value::from(value)))
+    });
+    let body = Value::Object(members.collect::<Map<String, Value>>()).to_string();
+    let target = format!("/v1/messages/{id}/{action}");
+    match dashboard.call(visitor.caller()?, Method::POST, &target, body).await {
+        Ok(_) => {
+            dashboard.sampler.forget();
+            Ok(see_other(&dashboard.base, &format!("/messages/{id}?did={action}")))
+        }
+        Err(refusal) if matches!(refusal.status, 400 | 409 | 422) => {
+            let text = fill(visitor.t().not_done_notice, &[("why", &refusal.detail)]);
+            let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::CONFLICT);
+            page(dashboard, visitor, id, status, Some(Notice { class: "refused", text })).await
+        }
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// Pauses a queue.
+pub(super) async fn pause(
+    State(dashboard): State<Arc<Dashboard>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(queue): Path<String>,
+) -> Result<Response, PageRefusal> {
+    set_paused(&dashboard, &visitor, &queue, "pause").await
+}
+
+/// Resumes a queue.
+pub(super) async fn resume(
+    State(dashboard): State<Arc<Dashboard>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(queue): Path<String>,
+) -> Result<Response, PageRefusal> {
+    set_paused(&dashboard, &visitor, &queue, "resume").await
+}
+
+async fn set_paused(
+    dashboard: &Dashboard,
+    visitor: &Visitor,
+    queue: &str,
+    action: &'static str,
+) -> Result<Response, PageRefusal> {
+    let queue = QueueName::parse(queue).ok_or_else(unknown_queue)?;
+    let target = format!("/v1/queues/{}/{action}", queue.as_str());
+    dashboard.call(visitor.caller()?, Method::POST, &target, String::new()).await?;
+    dashboard.sampler.forget();
+    Ok(see_other(&dashboard.base, &format!("/queues?did={action}")))
+}

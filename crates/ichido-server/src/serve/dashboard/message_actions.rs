@@ -1,0 +1,105 @@
+//! Which actions a message offers, and what each would do.
+
+use super::super::dead_letters::Letter;
+use super::super::models::Message;
+use super::texts::Texts;
+
+/// An action with its form.
+pub(super) struct OfferedAction {
+    pub(super) name: &'static str,
+    pub(super) path: &'static str,
+    /// What happens when it is pressed.
+    pub(super) effect: &'static str,
+    pub(super) button: &'static str,
+    /// Why the API would refuse it now.
+    pub(super) refused: Option<String>,
+    pub(super) has_choice: bool,
+    pub(super) needs_reason: bool,
+    pub(super) is_open: bool,
+    pub(super) is_quiet: bool,
+}
+
+/// Returns the actions for a message in its current state, the most likely one first.
+pub(super) fn offered(t: &'static Texts, message: &Message, letter: Option<&Letter>) -> Vec<OfferedAction> {
+    let facts = &message.facts;
+    let action = |name, path, effect, button| OfferedAction {
+        name,
+        path,
+        effect,
+        button,
+        refused: None,
+        has_choice: false,
+        needs_reason: false,
+        is_open: false,
+        is_quiet: true,
+    };
+    let decide = || OfferedAction {
+        has_choice: true,
+        is_open: facts.status == "parked",
+        is_quiet: false,
+        ..action(t.decide, "decide", t.decide_effect, t.decide_button)
+    };
+    let requeue = || OfferedAction {
+        refused: letter.and_then(|letter| letter.requeue_refused.clone()),
+        is_quiet: false,
+        ..action(t.requeue, "requeue", t.requeue_effect, t.requeue_button)
+    };
+    let discard = || OfferedAction {
+        refused: letter.and_then(|letter| letter.discard_refused.clone()),
+        needs_reason: true,
+        ..action(t.discard, "discard", t.discard_effect, t.discard_button)
+    };
+    let cancel = || action(t.cancel, "cancel", t.cancel_effect, t.cancel_button);
+    let is_closed = letter.is_some_and(|letter| letter.disposition != "open");
+    match (facts.status.as_str(), facts.effect.as_str()) {
+        _ if is_closed => Vec::new(),
+        ("parked", _) => vec![decide(), requeue()],
+        ("dead", "unknown") => vec![decide(), requeue(), discard()],
+        ("dead", "done") => vec![discard()],
+        ("dead", _) => vec![requeue(), discard()],
+        ("failed", _) => {
+            vec![action(t.retry_now, "requeue", t.retry_now_effect, t.retry_now_button), cancel()]
+        }
+        ("queued" | "sending", _) => vec![cancel()],
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::serve::dashboard::language::Language;
+
+    fn message(status: &str, effect: &str) -> Message {
+        let value = json!({
+            "id": "01995b1c-0000-7000-8000-000000000001", "queue": "orders", "identity": "shop", "idempotency_key": "order-1",
+            "content_type": "application/json", "request_bytes": 2, "request_digest": "sha256:00", "status": status, "effect": effect,
+            "attempts": 1, "max_attempts": 5, "next_attempt_at": null, "last_error": null, "priority": 2, "trace": null, "trace_id": null,
+            "item": null, "replacement_of": null, "created_at": "00", "updated_at": "09", "held_by": null, "replaced_by": null,
+            "cancel_requested": null, "result": null, "hops": null,
+        });
+        serde_json::from_value(value).expect("a message")
+    }
+
+    #[test]
+    fn each_state_offers_what_the_lifecycle_allows() {
+        let t = Texts::of(Language::English);
+        for (status, effect, expected) in [
+            ("queued", "not_done", &["cancel"][..]),
+            ("sending", "in_flight", &["cancel"]),
+            ("failed", "unknown", &["requeue", "cancel"]),
+            ("parked", "unknown", &["decide", "requeue"]),
+            ("dead", "unknown", &["decide", "requeue", "discard"]),
+            ("dead", "not_done", &["requeue", "discard"]),
+            ("dead", "done", &["discard"]),
+            ("sent", "done", &[]),
+            ("cancelled", "not_done", &[]),
+        ] {
+            let offered: Vec<&str> =
+                offered(t, &message(status, effect), None).iter().map(|action| action.path).collect();
+            assert_eq!(offered, expected, "{status} {effect}");
+        }
+    }
+}

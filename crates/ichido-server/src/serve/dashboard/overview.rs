@@ -1,0 +1,377 @@
+//! The first page: one sentence, what needs a person, then the numbers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+
+use super::super::models::Counts;
+use super::Dashboard;
+use super::marks;
+use super::moments::{duration, grouped};
+use super::queues::{QueueRow, queue_rows};
+use super::sampler::{MAX_COUNTED, Sample};
+use super::shell::{PageRefusal, Shell, Visitor, html};
+use super::terms::{Term, Terms};
+use super::texts::{Texts, fill};
+
+/// Maximum alerts in the list; the page of alerts has them all.
+const MAX_ALERTS_SHOWN: usize = 5;
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct OverviewPage {
+    shell: Shell,
+    verdict: ShownVerdict,
+    needs: Vec<ShownNeed>,
+    totals: Vec<StateTotal>,
+    queues: Vec<QueueRow>,
+    can_act: bool,
+    is_new: bool,
+    first_command: String,
+}
+
+/// The sentence at the top.
+struct ShownVerdict {
+    mark: &'static str,
+    class: &'static str,
+    sentence: String,
+    detail: String,
+}
+
+/// Something that needs a person, with a link to its rows.
+struct ShownNeed {
+    mark: &'static str,
+    class: &'static str,
+    title: String,
+    href: String,
+    detail: String,
+    term: Option<Term>,
+}
+
+/// The number of messages in a state.
+struct StateTotal {
+    mark: &'static str,
+    class: &'static str,
+    name: &'static str,
+    count: String,
+    href: String,
+}
+
+/// The condition of the whole system.
+#[derive(Clone, Debug, PartialEq)]
+enum Condition {
+    /// No worker is alive.
+    Down,
+    NeedsPerson(usize),
+    /// No message was ever accepted.
+    New,
+    Idle,
+    Busy {
+        waiting: i64,
+        oldest: Duration,
+    },
+}
+
+/// Something that needs a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Need {
+    NobodyWorks,
+    Parked(i64),
+    UnknownKeys(u64),
+    FiringAlert { text: String },
+    Unserved { queue: String, waiting: i64 },
+    PausedQueue { queue: String, waiting: i64 },
+    DeadLetters(usize),
+}
+
+/// Shows the overview.
+pub(super) async fn show(
+    State(dashboard): State<Arc<Dashboard>>,
+    Extension(visitor): Extension<Visitor>,
+) -> Result<Response, PageRefusal> {
+    let sample = dashboard.sampler.get(&dashboard.api).await?;
+    let t = visitor.t();
+    let needs = needs(&sample);
+    let condition = condition(&sample, &needs);
+    let total = total(&sample);
+    let mut shell = dashboard.shell(&visitor, t.overview);
+    shell.live = Some("/live".to_owned());
+    let first_queue = sample.queues.first().map_or("demo", |queue| queue.name.as_str());
+    let page = OverviewPage {
+        verdict: shown_verdict(t, &condition, &sample, total.sent),
+        needs: needs.iter().map(|need| shown_need(t, shell.terms, need)).collect(),
+        totals: totals(t, total),
+        queues: queue_rows(&visitor, &sample),
+        can_act: false,
+        is_new: condition == Condition::New,
+        first_command: format!(
+            "curl -i http://{}/v1/queues/{first_queue}/messages -H 'Idempotency-Key: order-1' \\\n    \
+             -H 'Content-Type: application/json' -d '{{\"symbol\": \"ACME\", \"intent\": \"buy\", \"qty\": \"10\"}}'",
+            visitor.host
+        ),
+        shell,
+    };
+    Ok(html(StatusCode::OK, &page))
+}
+
+/// Judges the whole system.
+fn condition(sample: &Sample, needs: &[Need]) -> Condition {
+    if needs.contains(&Need::NobodyWorks) {
+        return Condition::Down;
+    }
+    if !needs.is_empty() {
+        return Condition::NeedsPerson(needs.len());
+    }
+    let total = total(sample);
+    let waiting = total.queued + total.sending + total.failed;
+    if waiting == 0 && total.sent + total.dead + total.cancelled == 0 {
+        return Condition::New;
+    }
+    if waiting == 0 {
+        return Condition::Idle;
+    }
+    let oldest = sample.queues.iter().filter_map(|queue| queue.oldest_waiting_seconds).fold(0.0, f64::max);
+    Condition::Busy { waiting, oldest: Duration::try_from_secs_f64(oldest).unwrap_or_default() }
+}
+
+/// Lists what needs a person: first what stops everything, then what may lose or repeat an effect.
+fn needs(sample: &Sample) -> Vec<Need> {
+    let total = total(sample);
+    let is_alive = sample.nodes.iter().any(|node| node.alive);
+    let mut needs = Vec::new();
+    needs.extend((!is_alive).then_some(Need::NobodyWorks));
+    needs.extend((0 < total.parked).then_some(Need::Parked(total.parked)));
+    needs.extend((0 < sample.unknown_keys).then_some(Need::UnknownKeys(sample.unknown_keys)));
+    let alerts = sample.alerts.iter().take(MAX_ALERTS_SHOWN);
+    needs.extend(alerts.map(|alert| Need::FiringAlert { text: alert.text.clone() }));
+    for queue in &sample.queues {
+        let waiting = queue.counts.map_or(0, |counts| counts.queued + counts.failed);
+        let name = || queue.name.clone();
+        if waiting == 0 {
+            continue;
+        }
+        if queue.paused {
+            needs.push(Need::PausedQueue { queue: name(), waiting });
+        } else if is_alive && !queue.served_here && !sample.published.contains(&queue.name) {
+            needs.push(Need::Unserved { queue: name(), waiting });
+        }
+    }
+    let letters = sample.open_letters();
+    needs.extend((0 < letters).then_some(Need::DeadLetters(letters)));
+    needs
+}
+
+/// Adds up all queues.
+fn total(sample: &Sample) -> Counts {
+    sample.queues.iter().filter_map(|queue| queue.counts).fold(Counts::default(), |total, counts| Counts {
+        queued: total.queued + counts.queued,
+        sending: total.sending + counts.sending,
+        failed: total.failed + counts.failed,
+        parked: total.parked + counts.parked,
+        sent: total.sent + counts.sent,
+        dead: total.dead + counts.dead,
+        cancelled: total.cancelled + counts.cancelled,
+    })
+}
+
+fn shown_verdict(t: &Texts, condition: &Condition, sample: &Sample, sent: i64) -> ShownVerdict {
+    let alive = sample.nodes.iter().filter(|node| node.alive).count().to_string();
+    let nodes = || fill(t.nodes_alive, &[("alive", &alive), ("sent", &grouped(sent))]);
+    let (mark, class, sentence, detail) = match condition {
+        Condition::Down => ("down", "bad", t.nobody_works.to_owned(), t.nobody_works_detail.to_owned()),
+        Condition::NeedsPerson(1) => ("bell", "warn", t.one_needs_you.to_owned(), nodes()),
+        Condition::NeedsPerson(count) => {
+            ("bell", "warn", fill(t.many_need_you, &[("n", &count.to_string())]), nodes())
+        }
+        Condition::New => ("in", "calm", t.is_new.to_owned(), nodes()),
+        Condition::Idle => ("idle", "good", t.healthy_idle.to_owned(), nodes()),
+        Condition::Busy { waiting, oldest } => {
+            let values = [("waiting", &*grouped(*waiting)), ("oldest", &*duration(*oldest))];
+            ("check", "good", fill(t.healthy, &values), nodes())
+        }
+    };
+    ShownVerdict { mark, class, sentence, detail }
+}
+
+fn shown_need(t: &'static Texts, terms: &'static Terms, need: &Need) -> ShownNeed {
+    let count = |text: &str, count: String| fill(text, &[("n", &count)]);
+    let shown = |mark, class, title: String, href: &str, detail: String, term| ShownNeed {
+        mark,
+        class,
+        title,
+        href: href.to_owned(),
+        detail,
+        term,
+    };
+    match need {
+        Need::NobodyWorks => shown(
+            "down",
+            "bad",
+            t.nobody_works.to_owned(),
+            "/nodes",
+            t.nobody_works_detail.to_owned(),
+            Some(terms.node),
+        ),
+        Need::Parked(parked) => {
+            let title = count(t.parked_need, grouped(*parked));
+            shown(
+                "ask",
+                "doubt",
+                title,
+                "/dead-letters?state=parked",
+                t.parked_need_detail.to_owned(),
+                Some(terms.parked),
+            )
+        }
+        Need::UnknownKeys(keys) => {
+            let title = count(t.keys_need, keys.to_string());
+            shown(
+                "ask",
+                "doubt",
+                title,
+                "/help#idempotency_key",
+                t.keys_need_detail.to_owned(),
+                Some(terms.idempotency_key),
+            )
+        }
+        Need::FiringAlert { text } => {
+            shown("bell", "warn", text.clone(), "/alerts", String::new(), Some(terms.alert))
+        }
+        Need::Unserved { queue, waiting } => {
+            let title = fill(t.unserved_need, &[("queue", queue)]);
+            let href = format!("/messages?q=queue:{queue}+state:queued");
+            shown(
+                "down",
+                "warn",
+                title,
+                &href,
+                count(t.unserved_need_detail, grouped(*waiting)),
+                Some(terms.queue),
+            )
+        }
+        Need::PausedQueue { queue, waiting } => {
+            let title = fill(t.paused_need, &[("queue", queue), ("n", &grouped(*waiting))]);
+            shown("pause", "warn", title, "/queues", t.pause_hint.to_owned(), None)
+        }
+        Need::DeadLetters(letters) => {
+            let more = if *letters < MAX_COUNTED as usize { "" } else { "+" };
+            let title = count(t.dead_need, format!("{letters}{more}"));
+            shown(
+                "cross",
+                "bad",
+                title,
+                "/dead-letters",
+                t.dead_need_detail.to_owned(),
+                Some(terms.dead_letter),
+            )
+        }
+    }
+}
+
+fn totals(t: &'static Texts, total: Counts) -> Vec<StateTotal> {
+    let states = [
+        ("queued", t.waiting, total.queued),
+        ("sending", t.state_sending, total.sending),
+        ("failed", t.retrying, total.failed),
+        ("parked", t.state_parked, total.parked),
+        ("dead", t.state_dead, total.dead),
+        ("sent", t.state_sent, total.sent),
+        ("cancelled", t.state_cancelled, total.cancelled),
+    ];
+    let shown = states.map(|(state, name, count)| {
+        let shown = marks::of_state(state);
+        StateTotal {
+            mark: shown.mark,
+            class: shown.class,
+            name,
+            count: grouped(count),
+            href: format!("/messages?q=state:{state}"),
+        }
+    });
+    shown.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::super::super::alerts::Alert;
+    use super::super::super::models::{NodeStatus, Queue};
+    use super::*;
+
+    fn node(alive: bool) -> NodeStatus {
+        let (started_at, seen_at) = ("2026-11-18T00:00:00Z".to_owned(), "2026-11-18T00:00:00Z".to_owned());
+        NodeStatus { id: Uuid::nil(), name: "web-1".to_owned(), alive, started_at, seen_at }
+    }
+
+    /// Returns a queue from its counts: queued, failed, parked, sent.
+    fn queue(name: &str, [queued, failed, parked, sent]: [i64; 4], paused: bool) -> Queue {
+        let value = json!({
+            "name": name, "served_here": false, "paused": paused, "paused_by": null, "paused_at": null,
+            "counts": { "queued": queued, "sending": 0, "failed": failed, "parked": parked, "sent": sent, "dead": 0, "cancelled": 0 },
+            "oldest_waiting_at": null, "oldest_waiting_seconds": if queued == 0 { None } else { Some(0.8) },
+        });
+        serde_json::from_value(value).expect("a queue")
+    }
+
+    fn alert(text: &str) -> Alert {
+        let value = json!({
+            "id": Uuid::nil(), "rule": "dead_letters", "about": "queue orders", "state": "firing", "opened_at": "", "clear_since": null,
+            "resolved_at": null, "value": 1.0, "samples": 1, "above": 0.0, "unit": "count", "window_seconds": null, "text": text,
+        });
+        serde_json::from_value(value).expect("an alert")
+    }
+
+    #[test]
+    fn the_sentence_follows_from_the_sample() {
+        let up = || vec![node(false), node(true)];
+        let sample = |queues, nodes| Sample::new_for_tests(queues, &["orders"], nodes, Vec::new(), 0, 0);
+        let busy = Condition::Busy { waiting: 5, oldest: Duration::from_millis(800) };
+        for (name, sample, expected) in [
+            ("nothing yet", sample(vec![queue("orders", [0; 4], false)], up()), Condition::New),
+            ("idle", sample(vec![queue("orders", [0, 0, 0, 7], false)], up()), Condition::Idle),
+            ("busy", sample(vec![queue("orders", [3, 2, 0, 7], false)], up()), busy),
+            (
+                "dead is not idle",
+                sample(vec![queue("orders", [0, 0, 0, 7], false)], vec![node(false)]),
+                Condition::Down,
+            ),
+            ("nobody was ever there", sample(Vec::new(), Vec::new()), Condition::Down),
+            ("parked", sample(vec![queue("orders", [3, 0, 1, 7], false)], up()), Condition::NeedsPerson(1)),
+            (
+                "paused, nothing waits",
+                sample(vec![queue("orders", [0, 0, 0, 1], true)], up()),
+                Condition::Idle,
+            ),
+        ] {
+            assert_eq!(condition(&sample, &needs(&sample)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_needs_a_person_is_listed_in_order() {
+        let queues = vec![
+            queue("orders", [1, 0, 2, 0], true),
+            queue("lost", [4, 1, 0, 0], false),
+            queue("quiet", [0; 4], true),
+        ];
+        let sample =
+            Sample::new_for_tests(queues, &["orders"], vec![node(true)], vec![alert("too many")], 3, 5);
+        let expected = [
+            Need::Parked(2),
+            Need::UnknownKeys(5),
+            Need::FiringAlert { text: "too many".to_owned() },
+            Need::PausedQueue { queue: "orders".to_owned(), waiting: 1 },
+            Need::Unserved { queue: "lost".to_owned(), waiting: 5 },
+            Need::DeadLetters(3),
+        ];
+        assert_eq!(needs(&sample), expected);
+        assert_eq!(condition(&sample, &expected), Condition::NeedsPerson(6));
+    }
+}

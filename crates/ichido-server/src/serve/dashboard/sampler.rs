@@ -1,0 +1,116 @@
+//! One sample of the store for all viewers: queues, nodes, alerts and what waits for a person.
+//!
+//! Guarantee: however many look, the store is read at most once in [`FRESH`], by one of them while the others wait.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ichido_core::sync::lock;
+use ichido_store::dead_letter::DeadLetterFilter;
+use ichido_store::error::StoreError;
+use tokio::time::Instant;
+
+use super::super::alerts::{self, Alert};
+use super::super::api::ApiState;
+use super::super::models::{NodeStatus, Queue};
+use super::super::queues::{current_nodes, current_queues};
+
+/// How old a sample may be.
+pub(super) const FRESH: Duration = Duration::from_secs(1);
+/// Maximum dead letters that are counted; more are shown as `100+`.
+pub(super) const MAX_COUNTED: u32 = 100;
+
+/// The state of the store at one time.
+pub(super) struct Sample {
+    pub(super) queues: Vec<Queue>,
+    /// The queues that a worker serves, or served last.
+    pub(super) published: BTreeSet<String>,
+    pub(super) nodes: Vec<NodeStatus>,
+    /// Those that fire, newest first.
+    pub(super) alerts: Vec<Alert>,
+    /// Open dead letters of each queue, up to [`MAX_COUNTED`] in all.
+    letters: usize,
+    /// Requests of unknown outcome.
+    pub(super) unknown_keys: u64,
+}
+
+impl Sample {
+    async fn read(api: &ApiState) -> Result<Self, StoreError> {
+        let now = api.store.now().await?;
+        let published = api.store.facts().list().await?;
+        let unknown = api.store.keys().count_unknown(now).await?;
+        let open = DeadLetterFilter::default();
+        Ok(Self {
+            queues: current_queues(api, |_| true).await?,
+            published: published.into_iter().map(|known| known.queue.as_str().to_owned()).collect(),
+            nodes: current_nodes(api).await?,
+            alerts: alerts::firing(api).await?,
+            letters: api.store.dead_letters().page(&open, None, MAX_COUNTED).await?.len(),
+            unknown_keys: unknown.iter().map(|known| known.count).sum(),
+        })
+    }
+
+    /// Returns the number of open dead letters, up to [`MAX_COUNTED`].
+    pub(super) fn open_letters(&self) -> usize {
+        self.letters
+    }
+}
+
+/// Samples the store for all viewers.
+#[derive(Default)]
+pub(super) struct Sampler {
+    latest: Mutex<Option<(Instant, Arc<Sample>)>>,
+    /// Held while the store is read.
+    reading: tokio::sync::Mutex<()>,
+}
+
+impl Sampler {
+    /// Returns a fresh sample.
+    pub(super) async fn get(&self, api: &ApiState) -> Result<Arc<Sample>, StoreError> {
+        if let Some(sample) = self.fresh() {
+            return Ok(sample);
+        }
+        let _reading = self.reading.lock().await;
+        if let Some(sample) = self.fresh() {
+            return Ok(sample);
+        }
+        let at = Instant::now();
+        let sample = Arc::new(Sample::read(api).await?);
+        *lock(&self.latest) = Some((at, Arc::clone(&sample)));
+        Ok(sample)
+    }
+
+    /// Forgets the sample, because somebody changed something.
+    pub(super) fn forget(&self) {
+        *lock(&self.latest) = None;
+    }
+
+    /// Returns the last sample, however old.
+    pub(super) fn latest(&self) -> Option<Arc<Sample>> {
+        lock(&self.latest).as_ref().map(|(_, sample)| Arc::clone(sample))
+    }
+
+    fn fresh(&self) -> Option<Arc<Sample>> {
+        lock(&self.latest)
+            .as_ref()
+            .filter(|(at, _)| at.elapsed() < FRESH)
+            .map(|(_, sample)| Arc::clone(sample))
+    }
+}
+
+#[cfg(test)]
+impl Sample {
+    /// Returns a made-up sample.
+    pub(super) fn new_for_tests(
+        queues: Vec<Queue>,
+        published: &[&str],
+        nodes: Vec<NodeStatus>,
+        alerts: Vec<Alert>,
+        letters: usize,
+        unknown_keys: u64,
+    ) -> Self {
+        let published = published.iter().map(|name| (*name).to_owned()).collect();
+        Self { queues, published, nodes, alerts, letters, unknown_keys }
+    }
+}

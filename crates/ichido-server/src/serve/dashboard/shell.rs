@@ -1,0 +1,208 @@
+//! What all pages share: language, navigation, who is signed in, and how a page or a refusal becomes a response.
+
+use askama::Template;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use ichido_http::clock;
+use ichido_store::error::StoreError;
+use ichido_store::token::TokenRole;
+use serde::Deserialize;
+
+use super::super::caller::ApiCaller;
+use super::super::problem::Problem;
+use super::super::response::with_type;
+use super::Dashboard;
+use super::assets::{AssetPaths, PATHS};
+use super::language::Language;
+use super::moments::ShownTime;
+use super::terms::Terms;
+use super::texts::Texts;
+
+/// The person who looks at a page.
+#[derive(Clone)]
+pub(super) struct Visitor {
+    pub(super) language: Language,
+    /// The host that the browser asked for, which names this instance.
+    pub(super) host: String,
+    /// Path and query of the page, below the dashboard's own path.
+    pub(super) here: String,
+    /// `None` on pages that need no sign-in.
+    pub(super) caller: Option<ApiCaller>,
+}
+
+impl Visitor {
+    pub(super) fn t(&self) -> &'static Texts {
+        Texts::of(self.language)
+    }
+
+    /// Returns the caller of a page that needs one.
+    pub(super) fn caller(&self) -> Result<&ApiCaller, PageRefusal> {
+        self.caller.as_ref().ok_or_else(|| PageRefusal {
+            status: StatusCode::UNAUTHORIZED.as_u16(),
+            title: self.t().sign_in.to_owned(),
+            detail: self.t().token_wrong.to_owned(),
+            code: None,
+        })
+    }
+
+    /// Whether the buttons of operators are shown. The API decides again.
+    pub(super) fn can_act(&self) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.require_operator().is_ok())
+    }
+
+    /// Returns a stored time for a page.
+    pub(super) fn time(&self, text: &str) -> ShownTime {
+        ShownTime::new(self.t(), text, clock::now())
+    }
+}
+
+/// A link to a page.
+pub(super) struct NavigationItem {
+    pub(super) path: &'static str,
+    /// The key that leads there, after `g`.
+    pub(super) key: &'static str,
+    pub(super) name: &'static str,
+    pub(super) is_here: bool,
+    /// What waits there for a person.
+    pub(super) count: usize,
+}
+
+/// What the frame of every page shows.
+pub(super) struct Shell {
+    pub(super) t: &'static Texts,
+    pub(super) terms: &'static Terms,
+    pub(super) title: String,
+    pub(super) instance: String,
+    pub(super) base: String,
+    pub(super) here: String,
+    pub(super) assets: &'static AssetPaths,
+    /// The event stream of this page.
+    pub(super) live: Option<String>,
+    pub(super) is_admitted: bool,
+    pub(super) is_signed_in: bool,
+    pub(super) is_open: bool,
+    pub(super) who: String,
+    pub(super) role: &'static str,
+    pub(super) navigation: Vec<NavigationItem>,
+}
+
+impl Dashboard {
+    /// Returns the frame of a page.
+    pub(super) fn shell(&self, visitor: &Visitor, title: impl Into<String>) -> Shell {
+        let t = visitor.t();
+        let caller = visitor.caller.as_ref();
+        let is_signed_in = caller.is_some_and(|caller| caller.token.is_some());
+        Shell {
+            t,
+            terms: Terms::of(visitor.language),
+            title: title.into(),
+            instance: visitor.host.clone(),
+            base: self.base.clone(),
+            here: visitor.here.clone(),
+            assets: &PATHS,
+            live: None,
+            is_admitted: caller.is_some(),
+            is_signed_in,
+            is_open: caller.is_some() && !is_signed_in,
+            who: caller.map(|caller| caller.name.clone()).unwrap_or_default(),
+            role: caller.map_or("", |caller| role(t, &caller.role)),
+            navigation: self.navigation(visitor),
+        }
+    }
+
+    fn navigation(&self, visitor: &Visitor) -> Vec<NavigationItem> {
+        let t = visitor.t();
+        let section = visitor.here.split(['?', '/']).nth(1).unwrap_or_default();
+        // The badges come from the last sample and read nothing.
+        let latest = self.sampler.latest();
+        let (dead, firing) = latest.map_or((0, 0), |sample| (sample.open_letters(), sample.alerts.len()));
+        let item = |path: &'static str, key, name, count| NavigationItem {
+            path,
+            key,
+            name,
+            is_here: path.trim_start_matches('/') == section,
+            count,
+        };
+        vec![
+            item("/", "o", t.overview, 0),
+            item("/messages", "m", t.messages, 0),
+            item("/dead-letters", "d", t.dead_letters, dead),
+            item("/queues", "q", t.queues, 0),
+            item("/alerts", "a", t.alerts, firing),
+            item("/nodes", "n", t.nodes, 0),
+        ]
+    }
+
+    /// Returns a refusal as a page.
+    pub(super) fn failure(&self, visitor: &Visitor, refusal: PageRefusal) -> Response {
+        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let title = visitor.t().failure;
+        let PageRefusal { title: what, detail, code, .. } = refusal;
+        html(status, &FailurePage { shell: self.shell(visitor, title), title: what, detail, code })
+    }
+}
+
+fn role(t: &'static Texts, role: &TokenRole) -> &'static str {
+    match role {
+        TokenRole::Viewer => t.role_viewer,
+        TokenRole::Operator => t.role_operator,
+        TokenRole::Admin => t.role_admin,
+        TokenRole::Producer { .. } => "",
+    }
+}
+
+#[derive(Template)]
+#[template(path = "failure.html")]
+struct FailurePage {
+    shell: Shell,
+    title: String,
+    detail: String,
+    code: Option<String>,
+}
+
+/// Renders a page.
+pub(super) fn html(status: StatusCode, page: &impl Template) -> Response {
+    match page.render() {
+        Ok(text) => with_type(status, "text/html; charset=utf-8", text),
+        Err(error) => {
+            tracing::error!(%error, "failed to render a page");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+/// Why a page is not shown. The members are those of a problem of the API.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct PageRefusal {
+    pub(super) status: u16,
+    pub(super) title: String,
+    pub(super) detail: String,
+    pub(super) code: Option<String>,
+}
+
+impl From<Problem> for PageRefusal {
+    fn from(problem: Problem) -> Self {
+        Self {
+            status: problem.status.as_u16(),
+            title: problem.code.title().to_owned(),
+            detail: problem.detail.clone().into_owned(),
+            code: Some(problem.code.as_str().to_owned()),
+        }
+    }
+}
+
+impl From<StoreError> for PageRefusal {
+    fn from(error: StoreError) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+/// Becomes a page in the frame, which knows the visitor.
+impl IntoResponse for PageRefusal {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}

@@ -1,0 +1,224 @@
+//! Sign-in with an API token, sign-out, and the choice of a language.
+//!
+//! Guarantee: a token is sent once, in the body of a form, and becomes a random cookie. Over plain HTTP from another machine nobody signs
+//! in, because others could read the token. Over HTTPS the cookie has the prefix `__Host-`, so no other host can set it.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse as _, Response};
+use form_urlencoded::Serializer;
+use http::header::{HeaderMap, HeaderName, SET_COOKIE};
+use http::{Method, StatusCode, Uri};
+use tokio::time::Instant;
+
+use super::super::access::check_host;
+use super::super::caller::ApiCaller;
+use super::super::problem::{Code, Problem};
+use super::super::request::{query_pairs, read_body};
+use super::same_origin::{FETCH_SITE, is_from_https};
+use super::shell::{PageRefusal, Shell, Visitor, html};
+use super::{Dashboard, cookie, language, see_other};
+
+/// The cookie of a session, over HTTP on this machine and over HTTPS.
+const COOKIE: &str = "ichido_session";
+const SECURE_COOKIE: &str = "__Host-ichido_session";
+/// A year.
+const LANGUAGE_SECONDS: u64 = 365 * 24 * 3600;
+/// Maximum bytes of a form.
+const MAX_FORM_BYTES: usize = 16 << 10;
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignInPage {
+    shell: Shell,
+    error: Option<&'static str>,
+    /// Whether the connection is not encrypted, so no form is shown.
+    is_plain: bool,
+    next: String,
+}
+
+impl Dashboard {
+    /// Returns who sends a request: a local user while no token exists, otherwise the token of the session.
+    pub(super) async fn caller(&self, uri: &Uri, headers: &HeaderMap) -> Result<ApiCaller, Problem> {
+        let token = session_id(headers).and_then(|id| self.sessions.token(id, Instant::now()));
+        self.access.admit_visitor(uri, headers, token).await
+    }
+}
+
+/// Shows the form.
+pub(super) async fn show(
+    State(dashboard): State<Arc<Dashboard>>,
+    Extension(visitor): Extension<Visitor>,
+    request: Request,
+) -> Result<Response, PageRefusal> {
+    let query = query_pairs(request.uri())?;
+    let next = query
+        .into_iter()
+        .find(|(name, _)| name == "next")
+        .map_or_else(|| "/".to_owned(), |(_, next)| safe(&next));
+    if visitor.caller.is_some() {
+        return Ok(see_other(&dashboard.base, &next));
+    }
+    let is_plain = !may_be_encrypted(request.uri(), request.headers());
+    Ok(page(&dashboard, &visitor, StatusCode::OK, next, None, is_plain))
+}
+
+/// Checks a token and starts a session.
+pub(super) async fn sign_in(
+    State(dashboard): State<Arc<Dashboard>>,
+    Extension(visitor): Extension<Visitor>,
+    request: Request,
+) -> Result<Response, PageRefusal> {
+    let (head, body) = request.into_parts();
+    let is_https = is_from_https(&head.headers);
+    let form = read_form(&head.headers, body).await?;
+    let next = safe(form.get("next").unwrap_or("/"));
+    let t = visitor.t();
+    if !is_https && check_host(&head.uri, &head.headers).is_err() {
+        return Ok(page(&dashboard, &visitor, StatusCode::FORBIDDEN, next, None, true));
+    }
+    let refuse = |status, why| Ok(page(&dashboard, &visitor, status, next.clone(), Some(why), false));
+    let caller = match dashboard.access.admit_token(form.get("token").unwrap_or_default().trim()).await {
+        Ok(caller) => caller,
+        Err(problem) if problem.code == Code::TokenInvalid => {
+            return refuse(StatusCode::UNAUTHORIZED, t.token_wrong);
+        }
+        Err(problem) => return Err(problem.into()),
+    };
+    if caller.require_viewer().is_err() {
+        return refuse(StatusCode::FORBIDDEN, t.token_producer);
+    }
+    let session = caller.token.and_then(|token| dashboard.sessions.start(token, Instant::now()));
+    let name = if is_https { SECURE_COOKIE } else { COOKIE };
+    let set = session.and_then(|id| cookie::set(name, &id, is_https, None));
+    let set =
+        set.ok_or_else(|| Problem::new(Code::StoreRefused, "the system has no random bytes for a session"))?;
+    tracing::info!(token = caller.name, "dashboard session started");
+    let mut response = see_other(&dashboard.base, &next);
+    response.headers_mut().insert(SET_COOKIE, set);
+    Ok(response)
+}
+
+/// Ends the session.
+pub(super) async fn sign_out(State(dashboard): State<Arc<Dashboard>>, headers: HeaderMap) -> Response {
+    let mut response = see_other(&dashboard.base, "/sign-in");
+    for (name, is_secure) in [(COOKIE, false), (SECURE_COOKIE, true)] {
+        if let Some(id) = cookie::get(&headers, name) {
+            dashboard.sessions.end(id);
+            response
+                .headers_mut()
+                .extend(cookie::set(name, "", is_secure, Some(0)).map(|set| (SET_COOKIE, set)));
+        }
+    }
+    response
+}
+
+/// Stores the choice of a language, and returns to the page.
+pub(super) async fn choose_language(
+    State(dashboard): State<Arc<Dashboard>>,
+    request: Request,
+) -> Result<Response, PageRefusal> {
+    let (head, body) = request.into_parts();
+    let form = read_form(&head.headers, body).await?;
+    let mut response = see_other(&dashboard.base, &safe(form.get("back").unwrap_or("/")));
+    if let Some(code) = form.get("to").filter(|code| language::Language::parse(code).is_some()) {
+        let set = cookie::set(language::COOKIE, code, is_from_https(&head.headers), Some(LANGUAGE_SECONDS));
+        response.headers_mut().extend(set.map(|set| (SET_COOKIE, set)));
+    }
+    Ok(response)
+}
+
+/// Sends a visitor without a session to the form. A stream cannot show one.
+pub(super) fn redirect(dashboard: &Dashboard, request: &Request, visitor: &Visitor) -> Response {
+    if visitor.here.starts_with("/live") {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    let next = if request.method() == Method::GET { visitor.here.as_str() } else { "/" };
+    let query = Serializer::new(String::new()).append_pair("next", next).finish();
+    see_other(&dashboard.base, &format!("/sign-in?{query}"))
+}
+
+fn page(
+    dashboard: &Dashboard,
+    visitor: &Visitor,
+    status: StatusCode,
+    next: String,
+    error: Option<&'static str>,
+    is_plain: bool,
+) -> Response {
+    let mut shell = dashboard.shell(visitor, visitor.t().sign_in);
+    // The language switch returns here with a GET.
+    "/sign-in".clone_into(&mut shell.here);
+    html(status, &SignInPage { shell, error, is_plain, next })
+}
+
+/// Whether the connection to the browser may be encrypted, or stays on this machine.
+///
+/// A browser sends `Sec-Fetch-Site` only over HTTPS and to this machine. A proxy may say how it was called; a false word here shows a
+/// form, and the sign-in itself asks the browser.
+fn may_be_encrypted(uri: &Uri, headers: &HeaderMap) -> bool {
+    let is_forwarded =
+        headers.get(FORWARDED_PROTO).is_some_and(|proto| proto.as_bytes().eq_ignore_ascii_case(b"https"));
+    check_host(uri, headers).is_ok() || headers.contains_key(FETCH_SITE) || is_forwarded
+}
+
+fn session_id(headers: &HeaderMap) -> Option<&str> {
+    cookie::get(headers, SECURE_COOKIE).or_else(|| cookie::get(headers, COOKIE))
+}
+
+/// Returns a path of this dashboard; anything else becomes the first page.
+fn safe(path: &str) -> String {
+    let is_own = path.starts_with('/')
+        && !path.starts_with("//")
+        && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_own { path.to_owned() } else { "/".to_owned() }
+}
+
+/// The fields of a form.
+pub(super) struct FormFields(Vec<(String, String)>);
+
+impl FormFields {
+    /// Returns the value of a field.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Reads the fields of a form.
+pub(super) async fn read_form(
+    headers: &HeaderMap,
+    body: axum::body::Body,
+) -> Result<FormFields, PageRefusal> {
+    let body = read_body(headers, body, MAX_FORM_BYTES, None).await?;
+    Ok(FormFields(form_urlencoded::parse(&body).into_owned().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_paths_are_redirected_to() {
+        for own in
+            ["/", "/messages?q=queue:orders+state:dead", "/messages/01995b1c-0000-7000-8000-000000000001"]
+        {
+            assert_eq!(safe(own), own);
+        }
+        for foreign in [
+            "",
+            "messages",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example",
+            "/a\r\nb",
+            "/é",
+            "/a b",
+        ] {
+            assert_eq!(safe(foreign), "/", "{foreign:?}");
+        }
+    }
+}
