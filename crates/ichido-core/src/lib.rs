@@ -114,6 +114,7 @@ pub mod limits;
 pub mod pace;
 pub mod plan;
 pub mod retry;
+pub mod series;
 pub mod settings;
 pub mod sync;
 pub mod text;

@@ -1,7 +1,7 @@
 //! Turns counts into readings.
 //!
-//! Guarantee: without samples each measure is [`Measurement::NOTHING`]; none divides by zero or yields NaN. The 95th
-//! percentile is off by less than a quarter of itself, whatever was measured.
+//! Guarantee: without samples each measure is [`Measurement::NOTHING`]; none divides by zero or yields NaN. A percentile is off
+//! by less than a quarter of itself, whatever was measured, and however many [`Durations`] were merged.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,6 +50,22 @@ fn begins(slot: u8) -> u64 {
 }
 
 impl Durations {
+    /// Adds one duration.
+    pub fn add(&mut self, took: Duration) {
+        let slot = self.slots.entry(slot(took)).or_default();
+        *slot = slot.saturating_add(1);
+        self.micros = self.micros.saturating_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// Adds the durations of another process, or of another time.
+    pub fn merge(&mut self, other: &Self) {
+        for (slot, count) in &other.slots {
+            let slot = self.slots.entry(*slot).or_default();
+            *slot = slot.saturating_add(*count);
+        }
+        self.micros = self.micros.saturating_add(other.micros);
+    }
+
     /// Returns how many there are.
     pub fn count(&self) -> u64 {
         self.slots.values().fold(0, |sum, count| sum.saturating_add(*count))
@@ -63,11 +79,17 @@ impl Durations {
         }
     }
 
-    /// Returns the 95th percentile in seconds, as if its slot were filled evenly.
+    /// Returns the 95th percentile, in seconds.
     pub fn p95(&self) -> Measurement {
+        self.percentile(95)
+    }
+
+    /// Returns a percentile in seconds, as if its slot were filled evenly.
+    pub fn percentile(&self, percent: u8) -> Measurement {
         let samples = self.count();
-        // The rank of the last of the nineteen, rounded up.
-        let rank = samples.saturating_sub(samples / 20);
+        // So many are not above it, rounded up.
+        let above = u128::from(samples) * u128::from(100_u8.saturating_sub(percent)) / 100;
+        let rank = samples.saturating_sub(u64::try_from(above).unwrap_or(u64::MAX));
         let mut below = 0;
         for (slot, count) in &self.slots {
             let until = below + count;

@@ -147,6 +147,20 @@ fn mean_is_exact_and_p95_is_found() {
 }
 
 #[test]
+fn percentiles_are_those_of_all_merged_durations() {
+    let each: Vec<Duration> = (1..=1_000).map(Duration::from_millis).collect();
+    let (fast, slow) = each.split_at(300);
+    let mut merged = took(fast);
+    merged.merge(&took(slow));
+    assert_eq!(merged, took(&each));
+    for (percent, exact) in [(50, 0.5), (95, 0.95), (99, 0.99), (100, 1.0)] {
+        let found = merged.percentile(percent);
+        assert!((exact * 0.8..=exact * 1.26).contains(&found.value) && found.samples == 1_000, "{found:?}");
+    }
+    assert_eq!(Durations::default().percentile(50), Measurement::NOTHING);
+}
+
+#[test]
 fn one_slow_message_in_a_hundred_is_not_p95() {
     let mut all = vec![Duration::from_secs(1); 99];
     all.push(Duration::from_hours(1));
