@@ -14,8 +14,9 @@
 //!
 //! Without the worker of the crate `ichido`, call [`Claims::promote`](crate::Claims::promote),
 //! [`Claims::rescue`](crate::Claims::rescue), [`Keys::sweep`](crate::Keys::sweep),
-//! [`Messages::delete_finished`](crate::Messages::delete_finished) and [`Queues::fold_counts`](crate::Queues::fold_counts) periodically. [`node`]
-//! has an example.
+//! [`Messages::delete_finished`](crate::Messages::delete_finished), [`Queues::fold_counts`](crate::Queues::fold_counts),
+//! [`Series::flush`](crate::Series::flush), [`Series::roll_up`](crate::Series::roll_up) and
+//! [`Series::sweep`](crate::Series::sweep) periodically. [`node`] has an example.
 //!
 //! `ichido_core` makes all decisions; events, verdicts and policies come from there. [`error`] lists what to do about each
 //! error.
@@ -34,7 +35,7 @@
 //!   queued → sending, `at` its end, so a claim appends nothing.
 //! - `answers`: answers of models, kept until a person deletes them. A row exists before the first call, so the calls of a dead
 //!   run are known.
-//! - `counters`: counts per minute, from all nodes. `alerts`: incidents, at most one open for each rule and subject.
+//! - `counters`: counts per minute, from all nodes. `counter_hours`: their sums per hour. `alerts`: incidents, at most one open for each rule and subject.
 //! - `queue_facts`: each node's facts about its queues, for commands without a configuration. `queue_keys`: their kind of
 //!   outbound key.
 //! - The view `message` shows all of this as one row. PostgreSQL keeps counts as deltas, which a maintenance task folds;

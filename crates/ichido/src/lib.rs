@@ -43,6 +43,8 @@ mod open_transaction;
 pub mod prelude;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
+#[cfg(any(feature = "once", feature = "worker"))]
+mod series;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "worker")]

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::{PRIORITY_DEFAULT, QueueName, RequestBody, limits};
 use crate::bounded;
 use crate::check;
+use crate::counters::Arrival;
 use crate::error::StoreError;
 use crate::micros;
 
@@ -192,9 +193,13 @@ impl From<KeyConflict> for StoreError {
     }
 }
 
-/// Returns whether the same message was enqueued before.
-pub(crate) const fn is_repeated(outcome: EnqueueOutcome) -> bool {
-    matches!(outcome, Ok(Enqueued::Replay { .. } | Enqueued::SameContent { .. }))
+/// Returns how a message arrived.
+pub(crate) const fn arrival(outcome: EnqueueOutcome) -> Arrival {
+    match outcome {
+        Ok(Enqueued::New { .. }) => Arrival::New,
+        Ok(Enqueued::Replay { .. } | Enqueued::SameContent { .. }) => Arrival::Repeated,
+        Err(KeyConflict { .. }) => Arrival::Conflict,
+    }
 }
 
 /// A message with the id it gets if it is new.

@@ -1,19 +1,27 @@
-//! Counts per minute, from all nodes.
+//! Counts per minute and per hour, from all nodes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ichido_core::alert::{AlertSubject, MAX_WINDOW};
+use ichido_core::series::{HOURS_KEPT, MINUTES_KEPT, SeriesRange, SeriesSubject};
 
 use super::Series;
-use crate::counters::{MAX_SUMS, SubjectCounts, rows, sums};
+use crate::check;
+use crate::counters::{MAX_SUMS, SeriesPoint, SubjectCounts, points, rows, sums};
 use crate::error::StoreError;
 use crate::future::StoreFuture;
 use crate::micros;
 use crate::statement::{SqlValue, column, paired};
 
-/// How long counts are kept beyond the longest window.
-const KEPT_BEYOND: Duration = Duration::from_mins(5);
+/// How long after its end an hour is rolled up: longer than a statement that counts for it may take.
+const ROLL_UP_AFTER: Duration = Duration::from_mins(1);
+
+/// The maximum number of sums that one series has: all its points, with many different durations in each.
+const MAX_READ: u32 = 200_000;
+
+// Alerts read minutes, too.
+const _: () = assert!(MAX_WINDOW.as_secs() < MINUTES_KEPT.as_secs());
 
 impl<'s> Series<'s> {
     /// Adds the counts of this process to those of this minute.
@@ -22,7 +30,8 @@ impl<'s> Series<'s> {
     pub fn flush(self) -> StoreFuture<'s, ()> {
         Box::pin(async move {
             let taken = self.0.counters.take();
-            let rows = rows(&taken);
+            let all = self.0.counters.with_sums(&taken);
+            let rows = rows(&all);
             if rows.is_empty() {
                 return Ok(());
             }
@@ -45,7 +54,7 @@ impl<'s> Series<'s> {
         })
     }
 
-    /// Sums the counts of all nodes, for the minutes that began within the window.
+    /// Sums the counts of all nodes by queue and operation, for the minutes that began within the window.
     pub fn sums(self, window: Duration) -> StoreFuture<'s, BTreeMap<AlertSubject, SubjectCounts>> {
         Box::pin(async move {
             let values = [micros(window).into(), SqlValue::Now, MAX_SUMS.into()];
@@ -53,11 +62,57 @@ impl<'s> Series<'s> {
         })
     }
 
-    /// Deletes the counts of the oldest minute that no window needs. Returns how many rows, or 0.
+    /// Reads the counts of all nodes about a subject: every point of the range, oldest first.
+    ///
+    /// A step of whole hours reads counts per hour, and those per minute only for hours that are not rolled up yet. Any other step
+    /// reads counts per minute. Points without counts, or older than what is kept, are zero.
+    pub fn read(
+        self,
+        subject: &'s SeriesSubject,
+        range: &'s SeriesRange,
+    ) -> StoreFuture<'s, Vec<SeriesPoint>> {
+        Box::pin(async move {
+            let about = subject.about();
+            let values = [
+                about.as_str().into(),
+                range.from().into(),
+                range.to().into(),
+                micros(range.step().get()).into(),
+                // One more shows that there are more.
+                (i64::from(MAX_READ) + 1).into(),
+                SqlValue::Now,
+            ];
+            let rows = if range.step().is_hourly() {
+                self.0.driver.all(paired!("series_hours"), &values).await?
+            } else {
+                let [values @ .., _] = &values;
+                self.0.driver.all(paired!("series_minutes"), values).await?
+            };
+            let found = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+            check::number("the number of sums in a series", found, 0..=MAX_READ)?;
+            points(range, &rows)
+        })
+    }
+
+    /// Sums the minutes of the oldest finished hour that is not rolled up yet. Returns how many rows, or 0.
+    ///
+    /// It is one statement, and rolling up an hour again has the same result.
+    pub fn roll_up(self) -> StoreFuture<'s, u64> {
+        Box::pin(async move {
+            let values = [micros(Duration::from_hours(1) + ROLL_UP_AFTER).into(), SqlValue::Now];
+            self.0.driver.execute(paired!("counter_roll_up"), &values).await
+        })
+    }
+
+    /// Deletes the counts of the oldest minute and the oldest hour that are no longer kept. Returns how many rows, or 0.
+    ///
+    /// Minutes of an hour that is not rolled up yet are kept.
     pub fn sweep(self) -> StoreFuture<'s, u64> {
         Box::pin(async move {
-            let values = [micros(MAX_WINDOW + KEPT_BEYOND).into(), SqlValue::Now];
-            self.0.driver.execute(paired!("counter_sweep"), &values).await
+            let values = [micros(MINUTES_KEPT).into(), SqlValue::Now];
+            let minutes = self.0.driver.execute(paired!("counter_sweep"), &values).await?;
+            let values = [micros(HOURS_KEPT).into(), SqlValue::Now];
+            Ok(minutes + self.0.driver.execute(paired!("counter_hour_sweep"), &values).await?)
         })
     }
 }

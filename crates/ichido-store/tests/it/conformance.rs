@@ -28,6 +28,7 @@ mod record_in;
 mod rescue;
 mod responses;
 mod search;
+mod series;
 mod settle;
 mod settle_in;
 mod success_in;

@@ -395,6 +395,49 @@ async fn the_counts_of_a_window_are_found_among_many() {
     drop(store);
 }
 
+/// A series reads the rows of its own subject and range; the roll-up reads one hour.
+// SPEC E3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_series_reads_only_its_own_rows() {
+    let database = fresh_database().await;
+    let store = Store::open(&database.url, 2).await.expect("the store opens");
+    let mut connection = PgConnection::connect(&database.url).await.expect("connected");
+    // A hundred queues: 1,000 minutes each, and 1,000 hours that end three hours ago.
+    for statement in [
+        "INSERT INTO ichido.counters SELECT date_trunc('minute', now()) - n / 100 * interval '1 minute', 'queue q' || n % 100, 'sent', 0, 1, 0 FROM generate_series(0, 99999) n",
+        "INSERT INTO ichido.counter_hours SELECT 'queue q' || n % 100, date_trunc('hour', now(), 'UTC') - (n / 100 + 3) * interval '1 hour', 'sent', 0, 60, 0 FROM generate_series(0, 99999) n",
+        "VACUUM ANALYZE ichido.counters",
+        "VACUUM ANALYZE ichido.counter_hours",
+        "SET enable_seqscan = off",
+    ] {
+        connection.execute(statement).await.expect("counts");
+    }
+    let minutes = include_str!("../../src/postgres/sql/series_minutes.sql");
+    let hours = include_str!("../../src/postgres/sql/series_hours.sql");
+    let roll_up = include_str!("../../src/postgres/sql/counter_roll_up.sql");
+    let sweep = include_str!("../../src/postgres/sql/counter_sweep.sql");
+    let hour_sweep = include_str!("../../src/postgres/sql/counter_hour_sweep.sql");
+    let of_q7 = "'queue q7', now() - interval '1 hour', now(), 300000000, 200001";
+    let day_of_q7 = "'queue q7', date_trunc('hour', now()) - interval '1 day', now(), 3600000000, 200001, 0";
+    for (sql, arguments, index, max_rows) in [
+        (minutes, of_q7, "counters_about", 61.0),
+        // Those of 24 hours, the latest hour, and the minutes since then.
+        (hours, day_of_q7, "counters_about", 25.0 + 2.0 + 180.0),
+        (hours, day_of_q7, "counter_hours_pkey", 25.0 + 2.0 + 180.0),
+        // An hour of all subjects, and its sums.
+        (roll_up, "3660000000, 0", "counters_pkey", 6_000.0 + 2.0),
+        (roll_up, "3660000000, 0", "counter_hours_hour", 6_000.0 + 2.0),
+        (sweep, "3660000000, 0", "counters_pkey", 2.0 + 2.0 * 100.0),
+        (hour_sweep, "3660000000, 0", "counter_hours_hour", 1.0 + 2.0 * 100.0),
+    ] {
+        let found = plan(&mut connection, sql, arguments).await;
+        found.assert_uses_index(index);
+        let rows = rows_read(&serde_json::from_str(&found.text).expect("a plan"));
+        assert!(rows <= max_rows, "{rows} rows for {arguments}: {}", found.text);
+    }
+    drop(store);
+}
+
 /// Adds 6,000 messages: of six, one is queued, one failed, one dead, and three were sent. Most failures have one code.
 async fn add_messages_of_all_states(connection: &mut PgConnection) {
     let id = "(lpad(to_hex(1735689600000 + n), 12, '0') || '7000' || '8' || lpad(to_hex(n), 15, '0'))::uuid";

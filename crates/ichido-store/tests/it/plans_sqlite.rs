@@ -37,7 +37,7 @@ const TTL: Duration = Duration::from_hours(72);
 const SINCE_THEN: Timestamp = Timestamp::from_micros(1_751_328_000_000_000);
 
 /// Statements that scan a table of live messages only, or of a few rows, however long the history.
-const SMALL: [(&str, &str); 37] = [
+const SMALL: [(&str, &str); 39] = [
     ("begin.sql", "SCAN ichido_fence"),
     ("fence_drawn.sql", "SCAN ichido_fence"),
     ("count_read.sql", "SCAN ichido_counts"),
@@ -87,6 +87,9 @@ const SMALL: [(&str, &str); 37] = [
     // A page of records, or of lists, that a subquery found.
     ("sealed_keys_find.sql", "SCAN p"),
     ("sealed_keys_over.sql", "SCAN p"),
+    // The hour to be rolled up, and a subject's sums of a range.
+    ("counter_roll_up.sql", "SCAN f"),
+    ("series_hours.sql", "SCAN c"),
     // Not small, but rare: stored keys, when all data of a person is deleted.
     ("key_forget_of.sql", "SCAN l"),
 ];
@@ -320,6 +323,45 @@ async fn growing_tables_are_never_scanned(connection: &mut SqliteConnection) {
         files += 1;
     }
     assert!(statements().len() < files, "the statements are there: {files}");
+}
+
+/// A series reads the rows of its own subject and range, from an index that has all columns; the roll-up reads one hour.
+// SPEC E3.
+#[tokio::test]
+async fn a_series_reads_only_its_own_rows() {
+    let file = fresh_file();
+    let store = Store::open(&file.url, 1).await.unwrap();
+    let mut connection = connect_beside(&file).await;
+    let minutes = "USING COVERING INDEX ichido_counters_about (about=? AND minute>? AND minute<?)";
+    let latest = "USING COVERING INDEX ichido_counter_hours_hour (hour<?)";
+    for (name, expected) in [
+        ("series_minutes", &[minutes][..]),
+        (
+            "series_hours",
+            &[minutes, latest, "ichido_counter_hours USING PRIMARY KEY (about=? AND hour>? AND hour<?)"],
+        ),
+        (
+            "counter_roll_up",
+            &[
+                "ichido_counters USING PRIMARY KEY (minute>?)",
+                "SEARCH c USING PRIMARY KEY (minute>? AND minute<?)",
+                latest,
+            ],
+        ),
+        // For alerts: all subjects of a window.
+        ("counter_sums", &["ichido_counters USING PRIMARY KEY (minute>?)"]),
+        (
+            "counter_sweep",
+            &["ichido_counters USING PRIMARY KEY (minute=?)", "ichido_counters USING PRIMARY KEY (minute<?)"],
+        ),
+        ("counter_hour_sweep", &["INDEX ichido_counter_hours_hour (hour=?)", latest]),
+    ] {
+        let plan = plan(&mut connection, &text(name)).await;
+        for by in expected {
+            assert!(plan.iter().any(|line| line.contains(by)), "{name}: no {by:?} in {plan:#?}");
+        }
+    }
+    drop(store);
 }
 
 /// Messages arrive while a queue is paused, and each of them wakes a worker that claims nothing.

@@ -169,6 +169,7 @@ impl ClaimGuard {
         mut response: Result<Response<Body<R>>, E>,
     ) -> Result<Response<Body<R>>, E> {
         metrics::count(metrics::HELD, &self.arrival.name.operation);
+        self.store().counters().request_parked(&self.arrival.name.operation);
         if self.settings.holds_unknown() {
             let status = response.as_ref().ok().map(|response| response.status().as_u16());
             tracing::warn!(status, "outcome unknown; key held");
@@ -204,6 +205,7 @@ impl ClaimGuard {
         reply: ResponseSender<R, E>,
     ) {
         metrics::count(metrics::OVERTAKEN, &self.arrival.name.operation);
+        self.store().counters().request_fenced(&self.arrival.name.operation);
         tracing::warn!("handler finished after its claim ended; returning the stored outcome");
         let response = self.winner().await.map_or(own, Ok);
         respond(reply, AttemptOutcome::Responded(response));

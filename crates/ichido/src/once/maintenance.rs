@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::key_seals::KeySealer;
+use crate::series;
 use crate::unknown_outcomes;
 
 /// The time between runs, on average.
@@ -134,7 +135,7 @@ fn jittered(time: Duration) -> Duration {
 }
 
 async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<MaintenanceCounts, StoreError> {
-    // The counters behind alerts; a worker on the same store watches them.
+    // The counters behind alerts and series; a worker on the same store watches them.
     store.series().flush().await?;
     // Each process knows its own operations and settles their claims; two processes take different rows.
     let lapsed = in_batches(|| store.keys().mark_lapsed_unknown(operations, MAX_ROWS)).await?;
@@ -142,6 +143,7 @@ async fn run_once(store: &Store, operations: &[String], node: Uuid) -> Result<Ma
     if store.nodes().claim_task(SingletonTask::Ledger, node, ELECTED_FOR).await? {
         forgotten += in_batches(|| store.keys().sweep(MAX_ROWS)).await?;
         forgotten += in_batches(|| store.messages().sweep_contents(MAX_ROWS)).await?;
+        series::maintain(store).await?;
     }
     let unknown = unknown_outcomes::report(store, store.now().await?).await?;
     let unknown = unknown.iter().map(|found| found.count).sum();

@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use ichido_core::client_attempt::ClientAttempt;
+use ichido_store::counters::Arrival;
 use metrics::{Counter, SharedString, Unit, counter, describe_counter};
 
 ichido_core::words! {
@@ -32,15 +33,21 @@ ichido_core::words! {
 }
 
 impl Result {
-    /// Returns whether the same request had arrived before; `None` if unknown.
-    pub(crate) const fn is_repeated(self) -> Option<bool> {
+    /// Returns how the request arrived; `None` if unknown.
+    pub(crate) const fn arrival(self) -> Option<Arrival> {
         match self {
-            Self::First | Self::Mismatched => Some(false),
+            Self::First => Some(Arrival::New),
+            Self::Mismatched => Some(Arrival::Conflict),
             Self::SameContent | Self::Replayed | Self::InFlight | Self::Unknown | Self::NotStored => {
-                Some(true)
+                Some(Arrival::Repeated)
             }
             Self::Refused | Self::Unavailable | Self::Keyless => None,
         }
+    }
+
+    /// Returns whether its handler ran.
+    pub(crate) const fn has_run(self) -> bool {
+        matches!(self, Self::First | Self::SameContent)
     }
 
     /// Returns whether the response is the handler's, so its status says whether the request succeeded.

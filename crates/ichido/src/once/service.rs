@@ -149,8 +149,8 @@ async fn serve<S: Inner<B, R>, B: Payload, R: Payload>(
     };
     let served = served.instrument(span.clone()).await;
     traced.record("result", served.0.as_str());
-    if let Some(is_repeated) = served.0.is_repeated() {
-        settings.store().counters().request_arrived(&operation, is_repeated);
+    if let Some(arrival) = served.0.arrival() {
+        settings.store().counters().request_arrived(&operation, arrival, served.0.has_run());
     }
     span.in_scope(|| finished(&operation, attempt_number, echo, served))
 }

@@ -111,6 +111,7 @@ async fn run<S: Inner<B, R>, B: Payload, R: Payload>(
             }
             TransactionEnd::Overtaken => {
                 metrics::count(metrics::OVERTAKEN, &arrival.name.operation);
+                settings.store().counters().request_fenced(&arrival.name.operation);
                 tracing::info!("another node was faster; rolled back");
             }
             TransactionEnd::Retry => (),

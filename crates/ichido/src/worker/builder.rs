@@ -148,7 +148,8 @@ impl Worker {
             };
             warn_of_short_key_retention(settings, &dispatcher.destination);
             metrics::register_queue(name.as_str());
-            let metrics = Arc::new(QueueMetrics::new(name.as_str(), &in_flight));
+            self.store.counters().serve(name.as_str(), &settings.destination);
+            let metrics = Arc::new(QueueMetrics::new(&self.store, name.as_str(), &in_flight));
             let settings = settings.clone();
             let (slots, dispatcher) = (Slots::new(settings.parallelism.get()), Arc::clone(dispatcher));
             let served = ServedQueue { name: name.clone(), settings, slots, dispatcher, metrics };

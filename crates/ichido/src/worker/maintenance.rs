@@ -219,11 +219,13 @@ impl WorkerNode {
             tracing::warn!(queue, messages = rescued.count, "rescued messages from a dead worker");
             for message in rescued.dead {
                 metrics::count_outcome(queue, Outcome::Dead);
+                self.store.counters().dead(queue, None);
                 let code = ErrorCode::WorkerDied.as_str();
                 tracing::warn!(queue, message_id = %message, code, "dead_letter: its workers died, no attempts left");
             }
             for message in rescued.parked {
                 metrics::count_outcome(queue, Outcome::Parked);
+                self.store.counters().parked(queue);
                 let code = ErrorCode::WorkerDied.as_str();
                 tracing::warn!(queue, message_id = %message, code, "parked: its worker died, effect unknown");
             }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ichido_core::lifecycle::StateName;
+use ichido_store::Store;
 use ichido_store::message::DeadLetterState;
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
@@ -116,10 +117,13 @@ pub(super) fn register_queue(queue: &str) {
     unserved(queue, 0);
 }
 
-/// The metrics that every message of a queue changes.
+/// The metrics that every message of a queue changes, and its series.
 ///
 /// They are looked up once, because the lookup is slower than counting.
 pub(super) struct QueueMetrics {
+    queue: String,
+    /// For the counters of its series.
+    store: Store,
     executed: Counter,
     in_flight: Gauge,
     /// The calls in flight of all queues.
@@ -132,8 +136,10 @@ pub(super) struct QueueMetrics {
 }
 
 impl QueueMetrics {
-    pub(super) fn new(queue: &str, in_flight_total: &Arc<AtomicUsize>) -> Self {
+    pub(super) fn new(store: &Store, queue: &str, in_flight_total: &Arc<AtomicUsize>) -> Self {
         Self {
+            queue: queue.to_owned(),
+            store: store.clone(),
             in_flight_total: Arc::clone(in_flight_total),
             executed: counter!(EXECUTED, "queue" => queue.to_owned()),
             in_flight: gauge!("outbox_inflight", "queue" => queue.to_owned()),
@@ -153,6 +159,7 @@ impl QueueMetrics {
     /// Counts calls that have ended.
     pub(super) fn count_calls(&self, count: usize) {
         self.executed.increment(count as u64);
+        self.store.counters().executed(&self.queue, count as u64);
     }
 
     /// Has one call in flight until the returned guard is dropped.

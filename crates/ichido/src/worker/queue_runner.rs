@@ -161,6 +161,10 @@ impl QueueRunner {
             None => node.store.claims().claim_unsuspected(&served.name, count, terms).await?,
         };
         metrics::dequeued(served.name.as_str(), works.len());
+        // Of a retry, the time when it was due is not stored.
+        let waited = works.iter().filter(|work| work.history.attempts <= 1);
+        let waited = waited.map(|work| work.claimed_at.since(work.run_at.unwrap_or(work.created_at)));
+        node.store.counters().claimed(served.name.as_str(), waited);
         if let Some(work) = works.first() {
             node.clock.record_reading(query, work.claimed_at);
             pacer.refresh(node.clock.elapsed()).await;

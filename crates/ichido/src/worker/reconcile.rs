@@ -219,6 +219,7 @@ async fn ask(node: Arc<WorkerNode>, served: Arc<ServedQueue>, letter: DeadLetter
     match letter.state {
         DeadLetterState::Parked => {
             metrics::count_outcome(queue, Outcome::Dead);
+            node.store.counters().dead(queue, None);
             let (item, error) = named(letter.item.as_deref(), evidence.excerpt.as_deref());
             tracing::warn!(queue, message_id = %id, key, item, error, ?effect, "dead_letter: message not done, no attempts left");
         }

@@ -74,7 +74,7 @@ impl WorkerNode {
         for lag in &lags {
             served.metrics.finished(*lag, 0);
         }
-        self.store.counters().left(served.name.as_str(), &lags);
+        self.store.counters().sent(served.name.as_str(), &lags);
         again
     }
 
@@ -162,18 +162,23 @@ impl WorkerNode {
                     metrics_of_queue.sent(is_retry, 1);
                 }
                 self.count_retry(queue, is_retry, false);
-                self.record_finished(served, lag(), retries);
+                let lag = lag();
+                metrics_of_queue.finished(lag, retries);
+                self.store.counters().sent(queue, &[lag]);
             }
             StepResult::Now(State::Failed { .. }) => failed(Outcome::Retry),
             StepResult::Now(State::Dead { effect, .. }) => {
                 failed(Outcome::Dead);
-                self.record_finished(served, lag(), retries);
+                let lag = lag();
+                metrics_of_queue.finished(lag, retries);
+                self.store.counters().dead(queue, Some(lag));
                 let code = settlement.note.code.map(ErrorCode::as_str);
                 let (attempts, (item, error)) = (work.history.attempts, named());
                 tracing::warn!(queue, message_id = %message, key = key(), trace_id, item, error, attempts, code, ?effect, "dead_letter: message will not be retried");
             }
             StepResult::Now(State::Parked { .. }) => {
                 failed(Outcome::Parked);
+                self.store.counters().parked(queue);
                 let code = settlement.note.code.map(ErrorCode::as_str);
                 tracing::warn!(queue, message_id = %message, key = key(), trace_id, item = named().0, code, "parked: effect unknown, waiting for lookup or decision");
             }
@@ -186,6 +191,7 @@ impl WorkerNode {
             // It was sent or cancelled by somebody else in the meantime; a report cannot change that.
             StepResult::Refused(StepRefusal::StaleFence | StepRefusal::WrongState) => {
                 metrics::count(metrics::FENCED, queue, 1);
+                self.store.counters().fenced(queue);
                 let fence = work.fence;
                 tracing::warn!(queue, message_id = %message, key = key(), trace_id, %fence, "report arrived after its claim was lost");
             }
@@ -198,18 +204,12 @@ impl WorkerNode {
         }
     }
 
-    /// Counts a retry for alerts.
+    /// Counts a retry for alerts and series.
     // Spec: A15.
     fn count_retry(&self, queue: &str, is_retry: bool, has_failed: bool) {
         if is_retry {
             self.store.counters().retried(queue, has_failed);
         }
-    }
-
-    /// Records a finished message.
-    fn record_finished(&self, served: &ServedQueue, lag: Duration, retries: u32) {
-        served.metrics.finished(lag, retries);
-        self.store.counters().left(served.name.as_str(), &[lag]);
     }
 }
 

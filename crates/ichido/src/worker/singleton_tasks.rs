@@ -18,6 +18,7 @@ use super::maintenance::{PeriodicTask, ok_or_log};
 use super::metrics;
 use super::node::WorkerNode;
 use crate::key_seals::KeySealer;
+use crate::series;
 
 /// The time between rounds.
 const RUN_EVERY: Duration = Duration::from_secs(5);
@@ -61,6 +62,7 @@ impl PeriodicTask for SingletonTasks {
                 store.messages().sweep_contents(BATCH_SIZE)
             })
             .await;
+            ok_or_log("failed to roll up or delete old counters", series::maintain(store).await);
         }
         if node.has(SingletonTask::Outbox).await {
             in_batches("failed to fold counts", || store.queues().fold_counts(BATCH_SIZE)).await;
@@ -90,16 +92,9 @@ impl SingletonTasks {
         }
     }
 
-    /// Deletes counts older than every window, and incidents resolved long ago.
+    /// Deletes incidents resolved long ago.
     async fn prune_alerts(&self) {
         let store = &self.node.store;
-        for _ in 0..MAX_BATCHES {
-            if ok_or_log("failed to delete old counters", store.series().sweep().await)
-                .is_none_or(|gone| gone == 0)
-            {
-                break;
-            }
-        }
         if let Some(before) = self.node.finished_before().await {
             in_batches("failed to delete old incidents", || {
                 store.alerts().delete_resolved(before, BATCH_SIZE)

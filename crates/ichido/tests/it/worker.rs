@@ -17,6 +17,7 @@ mod letters;
 mod pacing;
 mod reconcile;
 mod sending;
+mod series;
 mod stopping;
 mod tx;
 mod types;

@@ -5,7 +5,7 @@ use super::numbered;
 use crate::caller_transaction::CallerConnection;
 use crate::check;
 use crate::error::StoreError;
-use crate::message::{Enqueued, NewMessage, limits};
+use crate::message::{Enqueued, NewMessage, arrival, limits};
 
 impl Messages<'_> {
     /// Enqueues a message within the caller's open transaction: both commit, or neither.
@@ -67,7 +67,12 @@ impl Messages<'_> {
     ) -> Result<Vec<Enqueued>, StoreError> {
         check_size(&messages)?;
         let transaction = self.0.in_transaction(connection)?;
-        let outcomes = transaction.enqueue(&numbered(messages)?).await?;
+        let messages = numbered(messages)?;
+        let outcomes = transaction.enqueue(&messages).await?;
+        // Only the caller knows whether they commit, so a rollback is counted too.
+        for ((_, new), outcome) in messages.iter().zip(&outcomes) {
+            self.0.counters.message_arrived(new.queue.as_str(), arrival(*outcome));
+        }
         outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
     }
 }

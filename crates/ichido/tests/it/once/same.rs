@@ -88,6 +88,7 @@ both_databases! {
         let sums = fixture.store.series().sums(Duration::from_mins(15)).await.unwrap();
         let [(AlertSubject::Operation(_), counted)] = &sums.iter().collect::<Vec<_>>()[..] else { panic!("{sums:?}") };
         assert_eq!((counted.arrived, counted.repeated), (5, 3));
+        assert_eq!((counted.accepted(), counted.conflicts, counted.executed), (1, 1, 1));
     }
 
     /// Another key, the same content: the handler notices and says so.
@@ -108,6 +109,7 @@ both_databases! {
         let sums = fixture.store.series().sums(Duration::from_mins(15)).await.unwrap();
         let [(AlertSubject::Operation(_), counted)] = &sums.iter().collect::<Vec<_>>()[..] else { panic!("{sums:?}") };
         assert_eq!((counted.arrived, counted.repeated), (2, 1));
+        assert_eq!((counted.accepted(), counted.executed), (1, 2));
     }
 
     #[test]
